@@ -20,6 +20,7 @@ __all__ = [
     "HoodieError",
     "HoodieWarning",
     "HudiCannotRead",
+    "HudiSettings",
     "IndexOutOfDate",
     "IndexUnavailable",
     "InstantNotFound",
@@ -548,6 +549,24 @@ class HudiCannotRead(HoodieWarning):
 
     `warnings.simplefilter("error", HudiCannotRead)` makes such writes fail before they begin.
     """
+
+
+class HudiSettings(HoodieWarning):
+    """Settings of a Spark session name classes of Hudi's jar, which is not there.
+
+    settings  setting -> (the classes, what comes of it)
+    """
+
+    def __init__(self, settings: dict[str, tuple[str, str]]) -> None:
+        super().__init__(settings)
+        self.settings = settings
+
+    def __str__(self) -> str:
+        lines = "; ".join(f"{key}={value} ({what})" for key, (value, what) in self.settings.items())
+        return (
+            f"this session has settings that need Hudi's jar: {lines}. Remove these lines where the session is made: "
+            "its builder, spark-defaults.conf, or --conf"
+        )
 
 
 class JarPresent(HoodieWarning):

@@ -107,9 +107,9 @@ def test_before_the_first_commit_is_said_to_be_so(fixture_table):
     first = load_state(LocalStorage(path)).timeline.commits[0].requested
     for point in ("2001-01-01", "20010101000000000", dt.date(2001, 1, 1)):
         with pytest.warns(NoRowsYet, match=f"has no rows yet: its first commit is {first}"):
-            rows = read_arrow(path, as_of=point)
+            rows = open_table(path).snapshot(as_of=point).to_arrow()
         assert rows.num_rows == 0
-        assert rows.column_names == read_arrow(path).column_names
+        assert rows.column_names == open_table(path).snapshot().schema.names
 
 
 @pytest.mark.parametrize("name", MERGE_ON_READ)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -170,3 +171,36 @@ def test_other_formats_are_untouched_and_all_is_given_back(spark, tmp_path):
     hoodie.spark.unregister(spark)
     methods = [vars(type(df.write))["save"], vars(type(spark.read))["load"], vars(type(df.write))["mode"]]
     assert not any(hasattr(method, "_hoodie_original") for method in methods)
+
+
+def test_a_session_with_hudis_catalog_and_without_its_jar_works_once_registered(spark: SparkSession) -> None:
+    hoodie.spark.unregister(spark)
+    spark.conf.set("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.hudi.catalog.HoodieCatalog")
+    try:
+        hoodie.register(spark)
+        assert spark.sql("SELECT 1").count() == 1
+        assert spark.catalog.databaseExists("default")
+    finally:
+        spark.conf.unset("spark.sql.catalog.spark_catalog")
+        hoodie.spark.unregister(spark)
+
+
+def test_partition_folders_and_patterns_are_loaded(spark: SparkSession, tmp_path: Path) -> None:
+    hoodie.register(spark)
+    try:
+        path = str(tmp_path)
+        rows = spark.sql("SELECT * FROM VALUES (1, 'a'), (2, 'b') AS t(id, p)")
+        options = {
+            "hoodie.datasource.write.recordkey.field": "id",
+            "hoodie.datasource.write.partitionpath.field": "p",
+            "hoodie.datasource.write.hive_style_partitioning": "true",
+        }
+        rows.write.format("hudi").options(**options).mode("overwrite").save(path)
+
+        def ids(below: str, **read: str) -> list[int]:
+            return sorted(row.id for row in spark.read.format("hudi").options(**read).load(f"{path}{below}").collect())
+
+        assert ids("/*") == ids("/*/*") == ids("/*/*", recursiveFileLookup="true") == [1, 2]
+        assert ids("/p=a") == ids("/p=a/*") == ids("/p=a", basePath=path) == [1]
+    finally:
+        hoodie.spark.unregister(spark)

@@ -85,8 +85,8 @@ class HoodieTable(TableReads[Frame], TableWrites[Frame], TableConditions[Frame],
 def create_table(
     path: Path | None = None,
     *,
-    name: str,
     record_key: str | Sequence[str] = (),
+    name: str = "",
     partition_by: str | Sequence[str] = (),
     ordering: str = "",
     table_type: str = "COPY_ON_WRITE",
@@ -99,22 +99,8 @@ def create_table(
 def create_table(
     path: Path | None = None,
     *,
-    path: Path,
-    name: str,
     record_key: str | Sequence[str] = (),
-    partition_by: str | Sequence[str] = (),
-    ordering: str = "",
-    table_type: str = "COPY_ON_WRITE",
-    storage_options: Options | None = None,
-    options: Options | None = None,
-) -> HoodieTable[Rows]: ...
-@overload
-def create_table(
-    session: SparkSession,
-    path: Path,
-    *,
-    name: str,
-    record_key: str | Sequence[str] = (),
+    name: str = "",
     partition_by: str | Sequence[str] = (),
     ordering: str = "",
     table_type: str = "COPY_ON_WRITE",
@@ -128,8 +114,8 @@ def create_table(
 def create_table(
     path: Path | None = None,
     *,
-    name: str,
     record_key: str | Sequence[str] = (),
+    name: str = "",
     partition_by: str | Sequence[str] = (),
     ordering: str = "",
     table_type: str = "COPY_ON_WRITE",
@@ -143,6 +129,7 @@ def create_table(
     path             of the table's folder: local, or a URI that fsspec knows
     record_key       column or columns that identify a row; () for none: each row gets a key of its own, upserts insert,
                      and NoRecordKey is warned of
+    name             what engines and messages call the table; "": the folder's name
     partition_by     column or columns whose values make the folders; () for none
     ordering         column that tells the newer of two versions of a row: the greater value wins, whichever came last,
                      unless the options name another rule (`hoodie.datasource.write.payload.class`)

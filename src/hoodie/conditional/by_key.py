@@ -52,7 +52,7 @@ def plan_by_key(request: MergeRequest, shape: TableShape, same: bool) -> ByKeyPl
     same  the source's values that equal a row's make its key: 1.0 equals 1, and 1.5 does not
     """
     equal = equated(request, shape)
-    if equal is None or not (shape.plain and shape.one_text) or request.about(When.BY_SOURCE):
+    if equal is None or not shape.keys or not (shape.plain and shape.one_text) or request.about(When.BY_SOURCE):
         return None
     if {name.lower() for name in shape.identity} != equal.keys() or any("." in name for name in shape.identity):
         return None

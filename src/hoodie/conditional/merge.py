@@ -24,6 +24,7 @@ from hoodie.expressions.scope import Scope
 from hoodie.expressions.terms import Block, Mask, is_true, spread
 from hoodie.expressions.typed import equal_alike
 from hoodie.keygen.arrow_keys import RowKeys
+from hoodie.keygen.generated_keys import NewKeys, for_task
 from hoodie.merge.row_action import ROW_ACTION, RowAction
 from hoodie.writing.arrow_batch import require_columns
 from hoodie.writing.result import WriteResult
@@ -180,7 +181,8 @@ def _rows_by_join(target: Target, request: MergeRequest, joined: JoinedRows) -> 
         return not assigned.isdisjoint(name.partition(".")[0] for name in names)
 
     names = (*columns.names, ROW_ACTION)
-    make_keys = MergedKeys(names, target.keygen, sets(shape.keys), sets(shape.partitions), shape.is_global)
+    merged = MergedKeys(names, target.keygen, sets(shape.keys), sets(shape.partitions), shape.is_global)
+    make_keys = for_task(NewKeys(merged), 0) if target.keygen.makes_new_keys else merged
     schema = schema_of(target.declared, list(assigned), columns.names) or columns
     made = MadeRows(_tables(joined, schema), make_keys, keyed_schema([*schema, pa.field(ROW_ACTION, pa.int8())]))
     return made, schema

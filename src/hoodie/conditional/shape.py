@@ -23,7 +23,7 @@ class TableShape:
     """What a merge needs to know of a table.
 
     types       of the user's columns, by their names, in order; {} of a table that has none yet
-    keys        columns of the record key
+    keys        columns of the record key; none where the table makes keys itself
     partitions  columns of the partition path
     plain       the partition path is made of the values of these columns as they are
     is_global   the index finds a key in any partition
@@ -77,6 +77,11 @@ def check_request(request: MergeRequest, shape: TableShape) -> None:
     """Refuse a merge that cannot be meant. Raises InvalidInput"""
     if not request.clauses:
         raise InvalidInput("the merge has no clause: say what becomes of rows that match, or do not")
+    if request.condition is None and not shape.keys:
+        raise InvalidInput(
+            "the table has no record key that says which rows match: give the merge a condition, such as "
+            f'"{request.target_name}.id = {request.source_name}.id"'
+        )
     if request.source_name.lower() == request.target_name.lower():
         raise InvalidInput(f"the source and the table have one name, {request.source_name!r}: give one another")
     for when in When:

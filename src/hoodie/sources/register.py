@@ -23,6 +23,7 @@ from hoodie.sources.sql_calls import CATALOG, SESSION, TABLE_READER
 from hoodie.sources.stream_calls import QUERY, STREAM_READER, STREAM_WRITER
 from hoodie.sources.table_calls import WRITER_BY_NAME, WRITER_V2
 from hoodie.sources.views import register_source
+from hoodie.spark.hudi_settings import settle
 from hoodie.spark.own_sql import give_sql_back, take_sql
 
 #: What becomes of a method: (the method) -> what takes its place.
@@ -54,7 +55,8 @@ def register(session: SparkSession, *, shadow: bool = False, sql: bool = True) -
             Spark's catalog
     Raises  InvalidInput when this PySpark's classes are not as expected; nothing is changed then
 
-    `unregister` takes it back. Registering again changes nothing.
+    Without a jar HoodieCatalog is no longer the session's catalog, and HudiSettings warns of settings that need one.
+    `unregister` takes the names back. Registering again changes nothing.
     """
     taken = [name for name in NAMES if not register_source(session, name)]
     caught = set(NAMES) if shadow else set(NAMES) - set(taken)
@@ -66,6 +68,8 @@ def register(session: SparkSession, *, shadow: bool = False, sql: bool = True) -
             ),
             stacklevel=2,
         )
+    if not taken:
+        settle(session)
     _patch()
     CAUGHT.update(caught)
     if sql and (shadow or not taken):

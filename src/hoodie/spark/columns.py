@@ -6,13 +6,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DoubleType, FloatType, StructType
 
+from hoodie.expressions.text import tick
+
 #: Types that have no hash, by their names in Spark's JSON.
 _NOT_HASHED = ("map", "variant")
-
-
-def tick(name: str) -> str:
-    """A name as SQL has it in backticks."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def quoted(name: str) -> Column:

@@ -460,4 +460,6 @@ def test_the_changes_of_a_path_are_read_with_columns_filters_and_options(tmp_pat
     with pytest.raises(InvalidInput, match="no column 'nope'"):
         open_table(str(tmp_path)).changes(first, columns=["nope"]).to_arrow()
     with pytest.raises(InvalidOption, match="unknown option"):
-        read_changes_arrow(str(tmp_path), first, options={"hoodie.read.timeline.holes.resolution.polcy": "FAIL"})
+        open_table(str(tmp_path), options={"hoodie.read.timeline.holes.resolution.polcy": "FAIL"}).changes(
+            first
+        ).to_arrow()

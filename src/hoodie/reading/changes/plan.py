@@ -134,10 +134,11 @@ def plan_changes(
         # The changes of later commits are still available.
         earliest = max(changes.groups[group] for group in cleaned)
         problem = f"files of {len(cleaned)} file groups were cleaned away, such as {next(iter(cleaned.values()))}"
-        return _whole_table(state, wanted, options, HistoryGone(wanted.begin, wanted.end, problem, earliest))
+        if not how.full_scan:
+            raise HistoryGone(wanted.begin, wanted.end, problem, earliest)
+        return _whole_table(state, wanted, options)
     slices = _fitting(changed_slices(view, changes, wanted.as_of), state, options)
-    times = CommitTimes(wanted.begin, wanted.end, wanted.times if wanted.exact else None)
-    schema = _schema(state)
+    times, schema = _times(wanted), _schema(state)
     plan = Changes(state, view, schema, slices, times, None, wanted.as_of)
     if not any(slice_.logs for slice_ in slices):
         return plan
@@ -252,7 +253,7 @@ def commits_between(
     if low < state.config.replaced_at:  # what was before is of another table, of which no row is left
         low = f"{int(state.config.replaced_at) - 1:017d}"
     newest = max([*completions.values(), timeline.newest_commit])
-    high = newest if end is None else moment(timeline, end, completions, now, archived, zone, end=True)
+    high = newest if end is None else moment(timeline, end, completions, now, zone, end=True)
     refuse_before(state.config, high, "read up to")
     if end is not None and low > high:
         raise InvalidInput(f"begin {begin!r} is after end {end!r}")

@@ -19,55 +19,7 @@ from hoodie.spark.merge.columns import as_column
 from hoodie.spark.types import to_spark
 
 
-@dataclass(frozen=True, slots=True)
-class ByKeyPlan:
-    """A merge whose pairs the write's own look-up finds.
-
-    values   of each column of the table, for rows that update or are inserted
-    action   `RowAction` of a source row, or `IN_DOUBT`; null: it has no effect. None: each updates or is inserted, as
-             by an upsert
-    whole    the values are the source's columns of these names, in any case
-    deletes  all that source rows do is delete; the values are those of the key columns
-    """
-
-    values: Values
-    action: Column | None
-    whole: bool = False
-    deletes: bool = False
-
-
-def plan_by_key(request: MergeRequest, shape: TableShape) -> ByKeyPlan | None:
-    """How the merge goes by the key alone; None: it needs the table's rows."""
-    equal = equated(request, shape)
-    if equal is None or not shape.keys or not (shape.plain and shape.one_text) or request.about(When.BY_SOURCE):
-        return None
-    if {name.lower() for name in shape.identity} != equal.keys() or any("." in name for name in shape.identity):
-        return None
-    if not _same_where_equal(request, shape, equal):
-        return None
-    columns = shape.columns or tuple(name for name in request.source.columns if name not in META_COLUMNS)
-    identity = [name for name in shape.identity if name in columns]
-    if len(identity) < len(shape.identity):
-        return None
-    upserts = _is_plain_upsert(request)
-    if upserts and all(clause.values is None for clause in request.clauses):
-        if any(table != source for table, source in equal.items()):
-            return None  # the key would come of other columns than those that are equal
-        clause = request.clauses[0]
-        whole = assignments(clause, columns, request.target_name, request.source_name, request.source.columns)
-        return ByKeyPlan(whole, None, whole=True)
-    image = _one_image(request, shape, columns, identity, equal)
-    deletes = _is_plain_delete(request)
-    if image is None or not (upserts or deletes or shape.exact):
-        return None
-    if upserts:
-        return ByKeyPlan(image, None)
-    if shape.shared is None:
-        return None
-    return ByKeyPlan(image, _action(request, {name: image[name] for name in identity}, shape), deletes=deletes)
-
-
-def _same_where_equal(request: MergeRequest, shape: TableShape, equal: Mapping[str, str]) -> bool:
+def same_where_equal(request: MergeRequest, shape: TableShape) -> bool:
     """Whether the source's values that equal a row's make its key: 1.0 equals 1, and 1.5 does not."""
     given = {field.name.lower(): field.dataType for field in request.source.schema}
     types = {field.name.lower(): field.dataType for field in to_spark(shape.schema)}
