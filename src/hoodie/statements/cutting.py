@@ -11,6 +11,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from hoodie.errors import StatementError
 from hoodie.expressions.text import DIALECT, depths, tokens_of
+from hoodie.reading.filters.standard import plain_problem
+from hoodie.spark.merge.expressions import DIALECT, depths, tokens_of
 
 _QUOTED = {
     *(TokenType.IDENTIFIER, TokenType.STRING, TokenType.RAW_STRING, TokenType.HEX_STRING, TokenType.BYTE_STRING),
@@ -47,7 +49,7 @@ class Text:
         try:
             return cls(text, 0, len(text), tokens_of(text))
         except SqlglotError as problem:
-            raise StatementError(f"the statement cannot be read: {problem}") from problem
+            raise StatementError(f"the statement cannot be read: {plain_problem(problem)}") from problem
 
     def __str__(self) -> str:
         return self.whole[self.start : self.end].strip()
@@ -167,4 +169,4 @@ def check_grammar(text: Text) -> None:
         found = getattr(problem, "errors", None) or [{}]
         line, column = found[0].get("line"), found[0].get("col")
         where = f"line {line}, column {column}: " if line else ""
-        raise StatementError(f"{where}{found[0].get('description') or problem}") from problem
+        raise StatementError(f"{where}{found[0].get('description') or plain_problem(problem)}") from problem

@@ -55,8 +55,9 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.:-]+):(?=/)")  # two letters at leas
 def storage_for(path_or_uri: str | os.PathLike[str], options: Mapping[str, Any] | None = None) -> Storage:
     """The storage of the table at a path or URI.
 
-    path_or_uri  a local path, "file:///path" (as Hadoop takes it: nothing is percent-decoded), or a URI that fsspec has
-                 a driver for: s3, s3a, gs, abfs, abfss, memory, ...; or one of HDFS: hdfs, viewfs
+    path_or_uri  a local path, in which ~ is the home folder, "file:///path" (as Hadoop takes it: nothing is
+                 percent-decoded), or a URI that fsspec has a driver for: s3, s3a, gs, abfs, abfss, memory, ...; or one
+                 of HDFS: hdfs, viewfs
     options      of that driver; a local table has none
     Raises       InvalidInput for a URI without "//", or a file's with a host; InvalidOption for a scheme without an
                  installed driver, or for options that are Hoodie's own
@@ -66,7 +67,7 @@ def storage_for(path_or_uri: str | os.PathLike[str], options: Mapping[str, Any] 
     text = os.fspath(path_or_uri)
     scheme = _SCHEME.match(text)
     if scheme is None:
-        return LocalStorage(text)
+        return LocalStorage(os.path.expanduser(text))
     path = text[scheme.end() :]
     if scheme[1].lower() not in ("file", "local"):
         if not path.startswith("//"):

@@ -18,6 +18,7 @@ from hoodie.merge.merger import MERGER, load_merger, names_event_time, python_me
 from hoodie.merge.payloads import DEFAULT as EVENT_TIME_PAYLOAD
 from hoodie.merge.payloads import rule_for
 from hoodie.storage.protocol import Storage
+from hoodie.table.other_tables import other_table
 from hoodie.table.properties import create_properties
 from hoodie.table.recorded_index import recorded_index
 from hoodie.table.state import TableState, load_state
@@ -139,11 +140,14 @@ def create(storage: Storage, options: Mapping[str, str], *, own_call: bool = Fal
     """Make the table, or open it if it is there with the same settings.
 
     own_call  as of `table_properties`
-    Raises TableMismatch naming each setting that differs
+    Raises TableMismatch naming each setting that differs, or where the folder holds a Delta table or Parquet files
     """
     wanted = table_properties(options, own_call=own_call)
-    if not storage.exists(PROPERTIES_FILE):
-        warn_without_key(wanted)
+    if not storage.list(".hoodie") and (kind := other_table(storage)):
+        raise TableMismatch(
+            f"{storage.root} holds {kind}, and is no Hudi table. Choose an empty folder, and write their rows to it; "
+            "nothing has changed."
+        )
     try:
         create_properties(storage, wanted)
     except FileExistsError:

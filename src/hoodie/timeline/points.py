@@ -34,9 +34,8 @@ def is_instant(text: Point) -> bool:
 def query_instant(point: Point, zone: TimelineZone = TimelineZone.UTC) -> str:
     """The instant that a query means, inclusive.
 
-    point    `yyyyMMddHHmmss[SSS]`; the beginning of one, which is before all instants that begin so; ISO text such as
-             `2024-01-31`, `2024-01-31 12:30:45.678` or `2024-01-31T12:30:45Z`; a datetime or a date. What names no zone
-             is in the table's
+    point    `yyyyMMddHHmmss[SSS]`; ISO text such as `2024-01-31`, `2024-01-31 12:30:45.678` or `2024-01-31T12:30:45Z`;
+             a datetime or a date. What names no zone is local, as in Python
     zone     the table's
     returns  without milliseconds, as text, the end of that second or minute; a date is its midnight
     Raises   InvalidInput
@@ -44,7 +43,7 @@ def query_instant(point: Point, zone: TimelineZone = TimelineZone.UTC) -> str:
     if isinstance(point, dt.datetime):
         return format_time(_in_zone(point, zone))
     if isinstance(point, dt.date):
-        return f"{point:%Y%m%d}000000000"
+        return format_time(_in_zone(dt.datetime.combine(point, dt.time()), zone))
     if is_instant(point):
         return point if len(point) == 17 else f"{point}999"
     if isinstance(point, str) and _BEGINNING.fullmatch(point):
@@ -65,6 +64,5 @@ def query_instant(point: Point, zone: TimelineZone = TimelineZone.UTC) -> str:
 
 
 def _in_zone(moment: dt.datetime, zone: TimelineZone) -> dt.datetime:
-    if moment.tzinfo is None:
-        return moment
+    """In the table's zone. A naive moment is local, as in Python."""
     return moment.astimezone(dt.UTC) if zone is TimelineZone.UTC else moment.astimezone()

@@ -15,6 +15,7 @@ import hoodie
 from hoodie.errors import InvalidInput
 from hoodie.reading.filters.predicate import Bounds, may_pass
 from hoodie.reading.filters.selection import read_filter
+from hoodie.reading.filters.sql import parse_condition
 
 FINEST = "-12345678901234567890.123456789012345678"
 EPOCH = dt.datetime(1970, 1, 1)
@@ -219,3 +220,33 @@ def test_a_delete_by_what_is_not_like_a_pattern_leaves_the_rows_that_are(tmp_pat
     )
     assert table.delete(where="s not like 'tmp%' and price > 2").deleted == 1
     assert sorted(table.snapshot().to_arrow().column("id").to_pylist()) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("condition", "values"),
+    [
+        ("when > 1", [2]),
+        ("WHEN > 1 and name = 'it''s'", [2]),
+        ("'a' < 'b' and when = 1", None),
+        ("\"name\" = 'it''s'", [2]),
+        ('"two words" = 7', [1]),
+        ('name = "oslo"', [1]),
+        ("name = 'when = 2'", []),
+        ("name in ('it''s', 'rome')", [2]),
+    ],
+)
+def test_quotes_and_columns_named_like_keywords_are_as_in_standard_sql(condition, values):
+    rows = pa.table({"when": [1, 2], "name": ["oslo", "it's"], "two words": [7, 8]})
+    if values is None:
+        with pytest.raises(InvalidInput):
+            parse_condition(condition, rows.schema)
+    else:
+        assert rows.filter(parse_condition(condition, rows.schema).expression)["when"].to_pylist() == values
+
+
+@pytest.mark.parametrize("condition", ["when ==", "name = 'oslo", "(", "name = 'oslo' oslo rome"])
+def test_a_condition_that_cannot_be_parsed_has_no_escape_codes_in_its_message(condition):
+    schema = pa.schema({"when": pa.int64(), "name": pa.string()})
+    with pytest.raises(InvalidInput) as raised:
+        parse_condition(condition, schema)
+    assert str(raised.value).isprintable()

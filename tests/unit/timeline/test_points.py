@@ -86,3 +86,11 @@ def test_a_zone_is_converted_to_the_tables() -> None:
     assert query_instant("2024-03-01 12:30:45.678", local) == "20240301123045678"  # no zone: the table's
     assert query_instant(dt.datetime(2024, 3, 1, 12), local) == "20240301120000000"
     assert query_instant("2024-03-01T12:30:45.678Z") == "20240301123045678"
+
+
+@pytest.mark.usefixtures("in_tokyo")
+def test_what_names_no_zone_is_local_as_in_python() -> None:
+    for point in ("2024-03-01 12:30:45.678", dt.datetime(2024, 3, 1, 12, 30, 45, 678_000)):
+        assert query_instant(point) == "20240301033045678"
+        assert query_instant(point, TimelineZone.LOCAL) == "20240301123045678"
+    assert query_instant("2024-03-01") == query_instant(dt.date(2024, 3, 1)) == "20240229150000000"

@@ -20,6 +20,7 @@ from sqlglot import expressions as sql
 from hoodie.errors import InvalidInput
 from hoodie.reading.filters.exact_numbers import Number, fitted, is_exact, members
 from hoodie.reading.filters.predicate import ANY, Test, Tests, both, either
+from hoodie.reading.filters.standard import plain_problem, standard_text
 
 _OPS: Mapping[type, tuple[str, Callable[[Any, Any], Any]]] = {
     sql.EQ: ("=", operator.eq),
@@ -92,9 +93,9 @@ def parse_condition(text: str, schema: pa.Schema) -> Condition:
            >=, between, in, like, is null) of columns and constants
     """
     try:
-        tree = sqlglot.parse_one(text, dialect="spark")
+        tree = sqlglot.parse_one(standard_text(text, schema.names), dialect="spark")
     except sqlglot.errors.SqlglotError as problem:
-        raise InvalidInput(f"the condition {text!r} cannot be parsed: {problem}") from problem
+        raise InvalidInput(f"the condition {text!r} cannot be parsed: {plain_problem(problem)}") from problem
     found = _Reader(text, schema).condition(tree)
     return Condition(found.expression, tuple(dict.fromkeys(found.columns)), found.tests)
 
