@@ -90,8 +90,7 @@ def create_table(
     partition_by: str | Sequence[str] = (),
     ordering: str = "",
     table_type: str = "COPY_ON_WRITE",
-    spark: None = None,
-    storage: Storage | None = None,
+    keep: str | int | None = None,
     storage_options: Options | None = None,
     options: Options | None = None,
 ) -> HoodieTable[Rows]: ...
@@ -99,13 +98,27 @@ def create_table(
 def create_table(
     path: Path | None = None,
     *,
-    record_key: str | Sequence[str] = (),
-    name: str = "",
+    path: Path,
+    name: str,
+    record_key: str | Sequence[str],
     partition_by: str | Sequence[str] = (),
     ordering: str = "",
     table_type: str = "COPY_ON_WRITE",
-    spark: SparkSession,
-    storage: Storage | None = None,
+    keep: str | int | None = None,
+    storage_options: Options | None = None,
+    options: Options | None = None,
+) -> HoodieTable[Rows]: ...
+@overload
+def create_table(
+    session: SparkSession,
+    path: Path,
+    *,
+    name: str,
+    record_key: str | Sequence[str],
+    partition_by: str | Sequence[str] = (),
+    ordering: str = "",
+    table_type: str = "COPY_ON_WRITE",
+    keep: str | int | None = None,
     storage_options: Options | None = None,
     options: Options | None = None,
 ) -> HoodieTable[DataFrame]: ...
@@ -119,8 +132,7 @@ def create_table(
     partition_by: str | Sequence[str] = (),
     ordering: str = "",
     table_type: str = "COPY_ON_WRITE",
-    spark: Any = None,
-    storage: Storage | None = None,
+    keep: str | int | None = None,
     storage_options: Options | None = None,
     options: Options | None = None,
 ) -> HoodieTable[Any]:
@@ -133,9 +145,9 @@ def create_table(
     partition_by     column or columns whose values make the folders; () for none
     ordering         column that tells the newer of two versions of a row: the greater value wins, whichever came last,
                      unless the options name another rule (`hoodie.datasource.write.payload.class`)
-    spark            the session that writes and reads, which gives DataFrames. None: this process does it all by
-                     itself and gives `Rows`; PySpark is not needed
-    storage          the table's folder as a `hoodie.storage.Storage`, in place of the path
+    keep             how much history cleaning leaves for reads as of earlier times: "30 days", "48 hours" or a number
+                     of commits. The table keeps it as a setting of its own, for all writers of this library that name
+                     no cleaning policy themselves. None: 10 commits
     storage_options  of the fsspec driver of the path, such as key and secret of s3fs; a local path needs none
     options          `hoodie.*` options by Hudi's names; those of writes hold for this object
     Raises           InvalidOption; TableMismatch when the table there has other settings; InvalidInput on a path and
@@ -154,10 +166,9 @@ def create_table(
         "hoodie.datasource.write.precombine.field": ordering,
         "hoodie.datasource.write.table.type": table_type,
     }
-    settings = overridden(without_driver_options(checked), {key: value for key, value in named.items() if value})
-    if "hoodie.table.name" not in settings:
-        settings = overridden(settings, {"hoodie.table.name": table.path.rstrip("/").rpartition("/")[2]})
-    completed(create(table.storage, settings, own_call=True), checked)
+    settings = overridden(without_driver_options(given), {key: value for key, value in named.items() if value})
+    table: HoodieTable[Any] = HoodieTable(session, path, storage_options=storage_options, options=write_options(given))
+    completed(create(table.storage, settings, own_call=True, keep=keep), given)
     return table
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from hoodie.config.keeping import with_kept
 from hoodie.config.options import Options
 from hoodie.config.services import ArchiveOptions, CleanOptions
 from hoodie.config.table import TableConfig
@@ -138,7 +139,7 @@ def _ratios(slices: Iterable[FileSlice]) -> list[tuple[str, str, int, int]]:
 
 
 def _cleaning(state: TableState, options: Options, now: str, sizes: Mapping[str, int]) -> CleaningFacts:
-    how = options.read(CleanOptions)
+    how = with_kept(options, state.config.properties).read(CleanOptions)
     plan, _ = make_plan(state, how, last_clean(state), now, automatic=False)
     paths = [join(partition, name) for partition, names in plan.files.items() for name in names]
     earliest = plan.earliest[0] if plan.earliest else ""

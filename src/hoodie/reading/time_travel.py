@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Iterator
 
+from hoodie.config.keeping import policy_text
 from hoodie.errors import InvalidInput, NoRowsYet
 from hoodie.formats.timeline.services import decode_clean_metadata
 from hoodie.model.files import BaseFile, FileGroupId, parse_data_file
@@ -61,7 +62,11 @@ def require_kept(
     if gone:
         path, earliest = gone
         then = f"Take {earliest} or a later instant" if earliest else "Take a later instant"
-        raise InvalidInput(f"as of {as_of} the table can no longer be read: cleaning removed {path}. {then}.")
+        kept = policy_text(state.config.properties)
+        raise InvalidInput(
+            f"as of {as_of} the table can no longer be read: cleaning removed {path}. {then}. Cleaning keeps {kept} "
+            "unless its writers say otherwise: create_table(keep=...), or hoodie.cleaner.policy among their options."
+        )
 
 
 def _gone(

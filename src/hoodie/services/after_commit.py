@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from hoodie.config.keeping import with_kept
 from hoodie.config.options import Options
 from hoodie.config.services import ArchiveOptions, CleanOptions, CleanPolicy, ServiceOptions
 from hoodie.errors import ServiceFailed
@@ -54,6 +55,7 @@ def after_commit(storage: Storage, options: Options, instant: str, state: TableS
     state = _guarded("reading the table", instant, load)
     if state is None:
         return Serviced()
+    cleans = with_kept(options, state.config.properties).read(CleanOptions)
     cleaned: CleanResult | None = None
     archived: ArchiveResult | None = None
     if cleans.automatic and _may_clean(state.timeline, cleans):

@@ -16,6 +16,7 @@ from time import monotonic
 from hoodie.commit.batch_ids import batches_of, newest_batches
 from hoodie.commit.markers import delete_markers
 from hoodie.config.compaction import CompactionOptions, with_recorded
+from hoodie.config.keeping import with_kept
 from hoodie.config.options import Options
 from hoodie.config.services import ArchiveOptions, CleanOptions, ServiceOptions
 from hoodie.config.table import TimelineZone
@@ -159,7 +160,7 @@ def move_to_archive(
 
 def choose(state: TableState, options: Options, clock: Clock = utc_now) -> tuple[Instant, ...]:
     """The completed instants that may leave the active timeline, oldest first."""
-    cleans, timeline = options.read(CleanOptions), state.timeline
+    cleans, timeline = with_kept(options, state.config.properties).read(CleanOptions), state.timeline
     earliest = earliest_retained(timeline, cleans, new_time(state.timeline, state.config.timezone, clock))
     cleaning = Cleaning(
         earliest=earliest.requested if earliest else "",

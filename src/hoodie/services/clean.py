@@ -14,6 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from hoodie.config.keeping import with_kept
+from hoodie.config.metadata import MetadataOptions
 from hoodie.config.options import Options
 from hoodie.config.services import CleanOptions, CleanPolicy
 from hoodie.config.table import require_writable
@@ -127,8 +129,8 @@ def clean(
     Raises     WriteConflict while a restore is pending; LockTimeout, LockLost; UnsupportedTable; CorruptFile;
                InvalidOption. A clean that was planned by then is finished by the next one
     """
-    how = options.read(CleanOptions)
     state = state or service_state(storage, options, dry_run)
+    how = with_kept(options, state.config.properties).read(CleanOptions)
     pending = state.timeline.pending({Action.CLEAN})
     if not dry_run:
         for instant in pending:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from hoodie.config.compaction import RECORDED
 from hoodie.config.datasource import DEFAULT_PAYLOAD, ChangeLogOptions, TableOptions
 from hoodie.config.java_names import payload_name
+from hoodie.config.keeping import RECORDED as RECORDED_HISTORY
+from hoodie.config.keeping import kept_options
 from hoodie.config.options import declared, read_options
 from hoodie.config.read import MergerOptions
 from hoodie.config.table import CDC, CDC_MODE, PROPERTIES_FILE, TableConfig, TableType, from_properties
@@ -51,15 +53,19 @@ _COMPARED = (
     "hoodie.datasource.write.partitionpath.urlencode",
     _PAYLOAD,
     MERGER,
+    *RECORDED_HISTORY,
 )
 
 
-def table_properties(options: Mapping[str, str], *, own_call: bool = False) -> dict[str, str]:
+def table_properties(
+    options: Mapping[str, str], *, own_call: bool = False, keep: str | int | None = None
+) -> dict[str, str]:
     """What `hoodie.properties` of a table with these options holds, checksum apart.
 
     own_call  of this library, none of Hudi's doors: where the options name an ordering column, and neither payload
               class nor merger, late rows lose; and the table keeps what they say about compaction
-    Raises InvalidOption on a missing name, and what contradicts itself; UnsupportedTable on an unknown payload
+    keep      how much history cleaning keeps; as `kept_options` takes it
+    Raises InvalidOption on a missing name or key, and what contradicts itself; UnsupportedTable on an unknown payload
     """
     chosen = read_options(TableOptions, options)
     change_logs = read_options(ChangeLogOptions, options)
@@ -119,7 +125,7 @@ def table_properties(options: Mapping[str, str], *, own_call: bool = False) -> d
         kept["hoodie.write.complex.keygen.new.encoding"] = "false"
     if own_call and chosen.type == TableType.MERGE_ON_READ:
         kept |= {key: options[key] for key in RECORDED if key in options}
-    return properties | kept | recorded_index(options, properties)
+    return properties | kept | kept_options(keep) | recorded_index(options, properties)
 
 
 def _merger(options: Mapping[str, str]) -> str:
@@ -132,17 +138,15 @@ def _merger(options: Mapping[str, str]) -> str:
     return paths[0] if paths else ""
 
 
-def _mergers(options: Mapping[str, str]) -> tuple[str, ...]:
-    return read_options(MergerOptions, options).mergers
-
-
-def create(storage: Storage, options: Mapping[str, str], *, own_call: bool = False) -> TableState:
+def create(
+    storage: Storage, options: Mapping[str, str], *, own_call: bool = False, keep: str | int | None = None
+) -> TableState:
     """Make the table, or open it if it is there with the same settings.
 
-    own_call  as of `table_properties`
+    own_call, keep  as of `table_properties`
     Raises TableMismatch naming each setting that differs, or where the folder holds a Delta table or Parquet files
     """
-    wanted = table_properties(options, own_call=own_call)
+    wanted = table_properties(options, own_call=own_call, keep=keep)
     if not storage.list(".hoodie") and (kind := other_table(storage)):
         raise TableMismatch(
             f"{storage.root} holds {kind}, and is no Hudi table. Choose an empty folder, and write their rows to it; "
