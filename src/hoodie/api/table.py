@@ -91,6 +91,8 @@ def create_table(
     ordering: str = "",
     table_type: str = "COPY_ON_WRITE",
     keep: str | int | None = None,
+    spark: None = None,
+    storage: Storage | None = None,
     storage_options: Options | None = None,
     options: Options | None = None,
 ) -> HoodieTable[Rows]: ...
@@ -98,27 +100,14 @@ def create_table(
 def create_table(
     path: Path | None = None,
     *,
-    path: Path,
-    name: str,
-    record_key: str | Sequence[str],
+    record_key: str | Sequence[str] = (),
+    name: str = "",
     partition_by: str | Sequence[str] = (),
     ordering: str = "",
     table_type: str = "COPY_ON_WRITE",
     keep: str | int | None = None,
-    storage_options: Options | None = None,
-    options: Options | None = None,
-) -> HoodieTable[Rows]: ...
-@overload
-def create_table(
-    session: SparkSession,
-    path: Path,
-    *,
-    name: str,
-    record_key: str | Sequence[str],
-    partition_by: str | Sequence[str] = (),
-    ordering: str = "",
-    table_type: str = "COPY_ON_WRITE",
-    keep: str | int | None = None,
+    spark: SparkSession,
+    storage: Storage | None = None,
     storage_options: Options | None = None,
     options: Options | None = None,
 ) -> HoodieTable[DataFrame]: ...
@@ -133,6 +122,8 @@ def create_table(
     ordering: str = "",
     table_type: str = "COPY_ON_WRITE",
     keep: str | int | None = None,
+    spark: Any = None,
+    storage: Storage | None = None,
     storage_options: Options | None = None,
     options: Options | None = None,
 ) -> HoodieTable[Any]:
@@ -148,6 +139,9 @@ def create_table(
     keep             how much history cleaning leaves for reads as of earlier times: "30 days", "48 hours" or a number
                      of commits. The table keeps it as a setting of its own, for all writers of this library that name
                      no cleaning policy themselves. None: 10 commits
+    spark            the session that writes and reads, which gives DataFrames. None: this process does it all by
+                     itself and gives `Rows`; PySpark is not needed
+    storage          the table's folder as a `hoodie.storage.Storage`, in place of the path
     storage_options  of the fsspec driver of the path, such as key and secret of s3fs; a local path needs none
     options          `hoodie.*` options by Hudi's names; those of writes hold for this object
     Raises           InvalidOption; TableMismatch when the table there has other settings; InvalidInput on a path and
@@ -166,9 +160,10 @@ def create_table(
         "hoodie.datasource.write.precombine.field": ordering,
         "hoodie.datasource.write.table.type": table_type,
     }
-    settings = overridden(without_driver_options(given), {key: value for key, value in named.items() if value})
-    table: HoodieTable[Any] = HoodieTable(session, path, storage_options=storage_options, options=write_options(given))
-    completed(create(table.storage, settings, own_call=True, keep=keep), given)
+    settings = overridden(without_driver_options(checked), {key: value for key, value in named.items() if value})
+    if "hoodie.table.name" not in settings:
+        settings = overridden(settings, {"hoodie.table.name": table.path.rstrip("/").rpartition("/")[2]})
+    completed(create(table.storage, settings, own_call=True, keep=keep), checked)
     return table
 
 

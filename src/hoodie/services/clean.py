@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from hoodie.config.keeping import with_kept
-from hoodie.config.metadata import MetadataOptions
 from hoodie.config.options import Options
 from hoodie.config.services import CleanOptions, CleanPolicy
 from hoodie.config.table import require_writable

@@ -65,7 +65,7 @@ def table_properties(
     own_call  of this library, none of Hudi's doors: where the options name an ordering column, and neither payload
               class nor merger, late rows lose; and the table keeps what they say about compaction
     keep      how much history cleaning keeps; as `kept_options` takes it
-    Raises InvalidOption on a missing name or key, and what contradicts itself; UnsupportedTable on an unknown payload
+    Raises InvalidOption on a missing name, and what contradicts itself; UnsupportedTable on an unknown payload
     """
     chosen = read_options(TableOptions, options)
     change_logs = read_options(ChangeLogOptions, options)
@@ -138,6 +138,10 @@ def _merger(options: Mapping[str, str]) -> str:
     return paths[0] if paths else ""
 
 
+def _mergers(options: Mapping[str, str]) -> tuple[str, ...]:
+    return read_options(MergerOptions, options).mergers
+
+
 def create(
     storage: Storage, options: Mapping[str, str], *, own_call: bool = False, keep: str | int | None = None
 ) -> TableState:
@@ -152,6 +156,8 @@ def create(
             f"{storage.root} holds {kind}, and is no Hudi table. Choose an empty folder, and write their rows to it; "
             "nothing has changed."
         )
+    if not storage.exists(PROPERTIES_FILE):
+        warn_without_key(wanted)
     try:
         create_properties(storage, wanted)
     except FileExistsError:

@@ -34,8 +34,9 @@ def is_instant(text: Point) -> bool:
 def query_instant(point: Point, zone: TimelineZone = TimelineZone.UTC) -> str:
     """The instant that a query means, inclusive.
 
-    point    `yyyyMMddHHmmss[SSS]`; ISO text such as `2024-01-31`, `2024-01-31 12:30:45.678` or `2024-01-31T12:30:45Z`;
-             a datetime or a date. What names no zone is local, as in Python
+    point    `yyyyMMddHHmmss[SSS]`; the beginning of one, which is before all instants that begin so; ISO text such as
+             `2024-01-31`, `2024-01-31 12:30:45.678` or `2024-01-31T12:30:45Z`; a datetime or a date. What names no zone
+             is local, as in Python
     zone     the table's
     returns  without milliseconds, as text, the end of that second or minute; a date is its midnight
     Raises   InvalidInput
