@@ -14,7 +14,7 @@ import pyarrow as pa
 from hoodie.formats.log.blocks import encode_block
 from hoodie.formats.log.content import rollback_block
 from hoodie.formats.timeline.commit_json import encode_commit, encode_inflight, inflight_profile
-from hoodie.formats.timeline.services import encode_rollback_metadata, encode_rollback_plan
+from hoodie.formats.timeline.services import decode_rollback_plan, encode_rollback_metadata, encode_rollback_plan
 from hoodie.metadata.encode import data_block
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.read import log_instants, writer_slices
@@ -22,10 +22,10 @@ from hoodie.metadata.record_schema import SCHEMA
 from hoodie.metadata.table import MetadataTable
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.files import FileSlice, log_file_name, log_token
-from hoodie.model.instant import Action, State
+from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import InstantRef, RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
 from hoodie.storage.protocol import Storage, join
-from hoodie.timeline.transition import complete, create_requested, remove_pending, to_inflight, uncomplete
+from hoodie.timeline.transition import complete, create_requested, instant_path, remove_pending, to_inflight, uncomplete
 
 #: The suffix of the instant that takes back a delta commit, to the time of the action that asks for it.
 _TAKING_BACK = "006"
@@ -41,7 +41,7 @@ def append(table: MetadataTable, instant: str, records: pa.Table) -> None:
     Raises   CorruptFile when the partition is damaged
     """
     started, storage, partition = time.monotonic(), table.storage, str(MetadataPartition.FILES)
-    (slice_,) = writer_slices(table, MetadataPartition.FILES)[:1]
+    slice_ = writer_slices(table, MetadataPartition.FILES)[0]
     count = len(set(records.column("row").to_pylist()))
     updates = {slice_.group: (slice_.base_instant, count)} if count else {}
     profile = inflight_profile(Operation.UPSERT_PREPPED, {partition: 0} if count else {}, updates)
@@ -88,25 +88,39 @@ def _stat(slice_: FileSlice, name: str, version: int, count: int, size: int, sec
 
 
 def take_back(table: MetadataTable, target: str, by: str) -> None:
-    """Roll a delta commit back, if there is one; one that died within it goes on. Idempotent.
+    """Roll a delta commit back, if there is one.
 
     Its blocks are cancelled by a command block, unless they are part of a base file by now: see `is_compacted`.
 
     target  time of the delta commit
     by      time of the action on the table that asks for it
     """
-    committed = table.timeline.find(target, Action.DELTA_COMMIT)
-    pending = [instant for instant in table.timeline.pending({Action.ROLLBACK}) if instant.requested.startswith(by)]
-    if committed is None and not pending:
+    if table.timeline.find(target, Action.DELTA_COMMIT) is None:
         return
-    storage, started = table.storage, time.monotonic()
     plan = RollbackPlan(instant=InstantRef(target, Action.DELTA_COMMIT), requests=tuple(_requests(table, target)))
-    if pending:
-        rollback = pending[0]
-    else:
-        rollback = create_requested(
-            storage, _free(table, by), Action.ROLLBACK, encode_rollback_plan(plan, storage.root)
-        )
+    content = encode_rollback_plan(plan, table.storage.root)
+    _roll_back(table, create_requested(table.storage, _free(table, by), Action.ROLLBACK, content), plan)
+
+
+def finish_rollbacks(table: MetadataTable) -> MetadataTable:
+    """Finish rollbacks of delta commits that died; the metadata table afterwards.
+
+    Raises CorruptFile when a plan cannot be read
+    """
+    pending = table.timeline.pending({Action.ROLLBACK})
+    for rollback in pending:
+        path = instant_path(Instant(rollback.requested, Action.ROLLBACK, State.REQUESTED))
+        plan = decode_rollback_plan(table.storage.read(path), path)
+        if plan.instant.action == Action.DELTA_COMMIT:
+            requests = tuple(_requests(table, plan.instant.time))
+            _roll_back(table, rollback, RollbackPlan(instant=plan.instant, requests=requests))
+            table = table.reload()
+    return table
+
+
+def _roll_back(table: MetadataTable, rollback: Instant, plan: RollbackPlan) -> None:
+    """Carry a rollback out, whatever an earlier run has done."""
+    storage, started, target = table.storage, time.monotonic(), plan.instant.time
     if rollback.state is State.REQUESTED:
         rollback = to_inflight(storage, rollback)
     command = encode_block(rollback_block(rollback.requested, target))
@@ -114,9 +128,9 @@ def take_back(table: MetadataTable, target: str, by: str) -> None:
     done: dict[str, RolledBackPartition] = {}
     for request in plan.requests:
         name, _ = create_log(storage, slices[request.file_id], _COMMAND_TOKEN, command)
-        done[request.partition] = RolledBackPartition(
-            command_logs={name: len(command)}, failed_logs=dict(request.log_blocks)
-        )
+        logs = dict(request.log_blocks)
+        done[request.partition] = RolledBackPartition(command_logs={name: len(command)}, failed_logs=logs)
+    committed = table.timeline.find(target, Action.DELTA_COMMIT)
     if committed is not None:
         if committed.state is State.COMPLETED:
             committed = uncomplete(storage, committed)

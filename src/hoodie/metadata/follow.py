@@ -12,7 +12,7 @@ import pyarrow as pa
 from hoodie.config.table import TableConfig
 from hoodie.errors import CorruptFile, UnsupportedTable
 from hoodie.metadata.changes import FileChanges
-from hoodie.metadata.delta import append, is_compacted, orphans, take_back
+from hoodie.metadata.delta import append, finish_rollbacks, is_compacted, orphans, take_back
 from hoodie.metadata.drop import drop_partitions, drop_with_warning, tell_of_drop
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.read import instant_records
@@ -78,14 +78,13 @@ def _kept(storage: Storage, config: TableConfig, timeline: Timeline) -> Metadata
         tell_of_drop(storage, f"of the metadata table: {', '.join(others)}", "only its file lists are kept")
     try:
         table = open_metadata(storage, config, timeline)
+        assert table is not None  # its file lists are complete
+        if not (problem := table.problem()):
+            return finish_rollbacks(table)
     except (CorruptFile, UnsupportedTable) as damage:
-        drop_with_warning(storage, str(damage))
-        return None
-    assert table is not None  # its file lists are complete
-    if problem := table.problem():
-        drop_with_warning(storage, problem)
-        return None
-    return table
+        problem = str(damage)
+    drop_with_warning(storage, problem)
+    return None
 
 
 def _written(table: MetadataTable, instant: str, changes: FileChanges) -> bool:

@@ -414,6 +414,28 @@ def test_what_a_writer_left_in_the_metadata_table_whose_instant_is_gone_is_taken
     assert_kept(made)
 
 
+@pytest.mark.parametrize("dying", Dying)
+def test_a_rollback_in_the_metadata_table_that_died_is_finished_by_the_next_action(dying: Dying) -> None:
+    start = table("MOR")
+    start.upsert(rows(("a", "oslo"), ts=2))
+    for call in range(1, 40, 2):
+        storage = start.storage.copy()  # type: ignore[attr-defined]
+        try:
+            rollback(CrashAfter(storage, call, dying), start.options)
+        except Crash:
+            pass
+        else:
+            return
+        made = ArrowTable(storage, start.options)
+        made.upsert(rows(("z", "rome")))
+        assert_kept(made)
+        state = made.state()
+        metadata = open_metadata(storage, state.config, state.timeline)
+        assert metadata is not None
+        assert all(instant.state is State.COMPLETED for instant in metadata.timeline.instants)
+    pytest.fail("the rollback has more calls than were tried")
+
+
 # --- several writers ---
 
 
