@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from hoodie.formats.hfile.cells import Cells
 from hoodie.formats.hfile.reader import open_hfile
 from hoodie.formats.log.blocks import BlockKind, encode_block, read_blocks
-from hoodie.formats.timeline.services import decode_clean_metadata
+from hoodie.formats.timeline.services import decode_clean_metadata, decode_rollback_metadata
 from hoodie.metadata.changes import FileChanges, of_clean, of_commit, of_listing, of_rollback
 from hoodie.metadata.encode import base_file, data_block, file_list_cells
 from hoodie.metadata.keys import MetadataPartition
@@ -29,7 +30,8 @@ from hoodie.timeline.load import read_commit
 from hoodie.view.load import data_files, list_folders
 from support.metadata_tables import ALL, METADATA, table_files
 
-SCHEMAS = json.loads((Path(__file__).parents[2] / "vectors" / "mdt_schema.json").read_text())
+VECTORS = Path(__file__).parents[2] / "vectors"
+SCHEMAS = json.loads((VECTORS / "mdt_schema.json").read_text())
 #: How gzip begins on Java 16 and later: its last byte is 0 elsewhere.
 NEWER_GZIP = bytes.fromhex("1f8b08000000000000ff")
 WRITES = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
@@ -181,6 +183,12 @@ def test_a_rollback_lists_its_command_blocks_and_the_logs_that_stay() -> None:
     assert of_rollback(metadata, listed=True) == FileChanges(
         added={"p": {".l1": 8, ".l2": 4}}, deleted={"p": ("x",), "q": ("y",)}
     )
+
+
+def test_a_rollback_by_hudi_is_followed_as_hudi_did() -> None:
+    vector = json.loads((VECTORS / "mdt_rollback.json").read_text())
+    metadata = decode_rollback_metadata(base64.b64decode(vector["rollback"]), "r.rollback")
+    assert entries(of_rollback(metadata).records()) == entries(pa.Table.from_pylist(vector["entries"], schema=FILES))
 
 
 @pytest.mark.parametrize("name", ALL)
