@@ -281,6 +281,12 @@ _DIFFERENCES = (
         "a row must have one key in every process",
     ),
     (
+        "a table without a [metadata table](metadata.md)",
+        "its next write builds one, unless `hoodie.metadata.enable=false`",
+        "a write builds the file lists where `hoodie.metadata.enable=true` is given, and keeps those that are there",
+        "each commit pays for them, and a table of few partitions is listed faster without",
+    ),
+    (
         "`hoodie.compact.schedule.inline=true` alone",
         "an error: its batch writer compacts inline by default",
         "compactions are planned and not run",
