@@ -60,7 +60,7 @@ def entered(
     session: SparkSession, parts: Sequence[str], path: str, schema: StructType, *, managed: bool
 ) -> Iterator[None]:
     """Have a table in the catalog that the block writes: before it, as the folder of a table without a location must
-    be empty then; not any more if the block leaves no table. Its columns are those of the first write.
+    be empty then; and not after it, if the block leaves no table. Its columns are those of the first write.
 
     Raises StatementError when there is no such database
     """

@@ -36,7 +36,7 @@ _READS = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "(", "INSERT", 
 def sql(session: SparkSession, text: str) -> DataFrame:
     """Run one SQL statement, on tables of Hudi or any others.
 
-    text     names a table of Hudi by hudi.`path`, or by a name of `register_table` or `CREATE TABLE … USING hudi`
+    text     names a table of Hudi by hudi.`path`, or by a name of `hoodie.spark.register_table` or `CREATE TABLE … USING hudi`
     returns  the rows of a query; of INSERT, UPDATE, DELETE and MERGE one row of counts; of CALL what Hudi's procedure
              of that name gives
     Raises   StatementError, with line and column, on a statement on such a table that cannot be read; as the calls of
@@ -134,17 +134,17 @@ def _run(
             raise statement.unreadable("expected CREATE TABLE [IF NOT EXISTS] name … USING hudi", 1)
         if word == "CREATE" and "VIEW" in statement.words(5):
             return _view(session, statement, named)
-        return _spread(session, statement, named) if word == "CREATE" else None
+        return _read_by_spark(session, statement, named) if word == "CREATE" else None
     found = dml(statement) if word in _DML else None
     if found is not None:
         table = opened(session, found.table)
         if table is not None:
             check_grammar(statement)
             return counts_frame(session, run_dml(session, table, found))
-    return _spread(session, statement, named)
+    return _read_by_spark(session, statement, named)
 
 
-def _spread(session: SparkSession, statement: Text, named: Mapping[str, DataFrame]) -> DataFrame | None:
+def _read_by_spark(session: SparkSession, statement: Text, named: Mapping[str, DataFrame]) -> DataFrame | None:
     """What comes of a statement of Spark's that reads tables of ours: a query, or one that writes elsewhere."""
     if statement.word(0) not in _READS:
         return None
