@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 import hoodie
 from hoodie.errors import InvalidInput, StatementError
-from hoodie.spark.own_sql import spark_sql
+from hoodie.spark.own_sql import forget_foreign, spark_sql
 
 KEY = "TBLPROPERTIES (primaryKey = 'id', preCombineField = 'ts')"
 _names = itertools.count()
@@ -140,6 +140,27 @@ def test_a_foreign_statement_costs_little(spark: SparkSession, lake: Path, monke
             assert answer(spark, query) is None
             took.append(time.perf_counter() - start)
     assert sorted(took)[5] < 0.003, took
+
+
+def test_a_form_that_is_not_ours_to_read_is_sparks_on_a_table_of_another_format(
+    spark: SparkSession, trips: str
+) -> None:
+    replaces = "INSERT INTO {} REPLACE WHERE id = 1 SELECT id, v FROM {}"
+    with pytest.raises(AnalysisException):
+        spark.sql(replaces.format("plain", trips))
+    with pytest.raises(StatementError, match="INSERT with REPLACE"):
+        spark.sql(replaces.format(trips, "plain"))
+
+
+def test_a_catalog_that_cannot_be_asked_is_left_to_spark(
+    spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise AnalysisException("no permission")
+
+    forget_foreign(spark)
+    monkeypatch.setattr("hoodie.statements.mentioned.named_table", refuse)
+    assert spark.sql("SELECT id FROM plain").count() == 1
 
 
 def test_rows_of_ours_go_into_tables_of_others(spark: SparkSession, lake: Path, trips: str, tmp_path: Path) -> None:

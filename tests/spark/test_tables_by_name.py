@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -147,6 +150,40 @@ def test_an_entry_is_read_and_written_where_python_is_not_asked(spark: SparkSess
     assert "primaryKey=id" in information
     assert f"Location: file:{lake}/known" in information
     assert [column.name for column in spark.catalog.listColumns("known")][:1] == ["_hoodie_commit_time"]
+
+
+@pytest.mark.nightly  # two sessions with a metastore, each in a process of its own
+def test_tables_and_views_are_there_in_the_next_session_with_a_metastore(tmp_path: Path) -> None:
+    first = """
+        spark.sql("CREATE TABLE kept (id INT, city STRING) USING hudi PARTITIONED BY (city) "
+                  "TBLPROPERTIES (primaryKey = 'id')")
+        spark.sql("INSERT INTO kept VALUES (1, 'oslo')")
+        spark.sql("CREATE VIEW seen AS SELECT id FROM kept")
+    """
+    second = """
+        spark.sql("INSERT INTO kept VALUES (2, 'rome')")
+        assert spark.table("kept").count() == spark.sql("SELECT * FROM seen").count() == 2
+        assert [row.tableName for row in spark.sql("SHOW TABLES").collect()] == ["kept", "seen"]
+        spark.sql("ALTER TABLE kept ADD COLUMNS (more INT)")
+        spark.sql("DROP TABLE kept")
+    """
+    start = f"""
+        import hoodie
+        conf = {{
+            "spark.sql.catalogImplementation": "hive",
+            "spark.sql.warehouse.dir": "{tmp_path / "warehouse"}",
+            "spark.hadoop.javax.jdo.option.ConnectionURL": "jdbc:derby:;databaseName={tmp_path / "derby"};create=true",
+        }}
+        spark = hoodie.local_session("metastore", cores=2, memory="1g", **conf)
+        hoodie.register(spark)
+    """
+    for steps in (first, second):
+        program = textwrap.dedent(start) + textwrap.dedent(steps)
+        done = subprocess.run(
+            [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=500, check=False
+        )
+        assert done.returncode == 0, done.stderr[-4000:]
+    assert not (tmp_path / "warehouse" / "kept").exists()
 
 
 def test_registered_names_are_tables_of_the_catalog(spark: SparkSession, lake: Path, tmp_path: Path) -> None:

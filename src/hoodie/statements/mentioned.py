@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from hoodie.errors import StatementError
@@ -66,7 +67,10 @@ def seen(session: SparkSession, parts: tuple[str, ...]) -> NamedTable | None:
     """`named_table`, which is not asked anew for a name that was another format's a moment ago."""
     if seen_as_foreign(session, parts):
         return None
-    table = named_table(session, parts)
+    try:
+        table = named_table(session, parts)
+    except PySparkException:  # a catalog that does not let itself be asked: what is wrong, Spark says on the statement
+        table = None
     if table is None:
         note_foreign(session, parts)
     return table

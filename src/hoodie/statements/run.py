@@ -17,9 +17,9 @@ from hoodie.statements.call import call, is_another_catalogs
 from hoodie.statements.cutting import Text, check_grammar, single
 from hoodie.statements.ddl import ddl, like_what, makes_ours
 from hoodie.statements.dml import run_dml
-from hoodie.statements.dml_text import dml
+from hoodie.statements.dml_text import Dml, dml
 from hoodie.statements.entry import require_entries
-from hoodie.statements.mentioned import may_be_ours
+from hoodie.statements.mentioned import may_be_ours, mentioned, seen
 from hoodie.statements.parameters import Arguments, with_frames, with_literals
 from hoodie.statements.rows import counts_frame, opened, with_tables
 from hoodie.statements.session import COMMANDS, command, explain, rest_of
@@ -102,12 +102,13 @@ def _concerns(session: SparkSession, statement: Text) -> bool:
     if statement.words(2) in (("DROP", "DATABASE"), ("DROP", "SCHEMA"), ("CLEAR", "CACHE")):
         return True
     if word in ("SHOW", "EXPLAIN"):
-        rest = rest_of(statement)
-        return rest.word(0) == "TABLES" or may_be_ours(session, rest)
+        statement = rest_of(statement)
+        if (word, statement.word(0)) == ("SHOW", "TABLES"):
+            return True
     try:
         return may_be_ours(session, statement)
     except UnsupportedTable:
-        if word == "DROP":  # an entry that cannot be used can be dropped
+        if word in ("DROP", "SHOW", "DESCRIBE", "DESC"):  # Spark can drop or describe an entry that cannot be used
             return False
         raise
 
@@ -135,13 +136,25 @@ def _run(
         if word == "CREATE" and "VIEW" in statement.words(5):
             return _view(session, statement, named)
         return _read_by_spark(session, statement, named) if word == "CREATE" else None
-    found = dml(statement) if word in _DML else None
+    found = _change(session, statement) if word in _DML else None
     if found is not None:
         table = opened(session, found.table)
         if table is not None:
             check_grammar(statement)
             return counts_frame(session, run_dml(session, table, found))
     return _read_by_spark(session, statement, named)
+
+
+def _change(session: SparkSession, statement: Text) -> Dml | None:
+    """The statement taken apart, if it is a change of rows; None: it is another one, or a form that this library does
+    not read on a table that is not ours. Raises StatementError on such a form on a table of ours"""
+    try:
+        return dml(statement)
+    except StatementError:
+        target = next(mentioned(statement), None)
+        if statement.word(0) == "WITH" or target is None or seen(session, target) is not None:
+            raise
+        return None
 
 
 def _read_by_spark(session: SparkSession, statement: Text, named: Mapping[str, DataFrame]) -> DataFrame | None:
