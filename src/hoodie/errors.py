@@ -7,6 +7,7 @@ from __future__ import annotations
 
 __all__ = [
     "AccessDenied",
+    "ColumnLeftOut",
     "CommitNotChecked",
     "ContradictoryTimestamps",
     "CorruptFile",
@@ -551,21 +552,19 @@ class HudiCannotRead(HoodieWarning):
     """
 
 
-class HudiSettings(HoodieWarning):
-    """Settings of a Spark session name classes of Hudi's jar, which is not there.
+class ColumnLeftOut(HoodieWarning):
+    """Columns of a batch were not written: all of their values are null, which tells no type."""
 
-    settings  setting -> (the classes, what comes of it)
-    """
-
-    def __init__(self, settings: dict[str, tuple[str, str]]) -> None:
-        super().__init__(settings)
-        self.settings = settings
+    def __init__(self, table: str, columns: tuple[str, ...]) -> None:
+        super().__init__(table, columns)
+        self.table, self.columns = table, columns
 
     def __str__(self) -> str:
-        lines = "; ".join(f"{key}={value} ({what})" for key, (value, what) in self.settings.items())
+        names, one = ", ".join(map(repr, self.columns)), len(self.columns) == 1
         return (
-            f"this session has settings that need Hudi's jar: {lines}. Remove these lines where the session is made: "
-            "its builder, spark-defaults.conf, or --conf"
+            f"table {self.table!r}: {'column' if one else 'columns'} {names} {'has' if one else 'have'} no value, "
+            f"which tells no type, and {'is' if one else 'are'} left out. Cast {'it' if one else 'them'} to have "
+            f"{'it' if one else 'them'} written"
         )
 
 

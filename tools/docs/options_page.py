@@ -37,6 +37,7 @@ from hoodie.config.sync import HiveSyncOptions, ManifestOptions, MetaSyncOptions
 from hoodie.config.validators import ValidatorOptions
 from hoodie.config.write import (
     BloomOptions,
+    BroughtTypeOptions,
     DropOptions,
     EngineOptions,
     FileSizing,
@@ -112,7 +113,7 @@ SECTIONS = (
         title="Missing columns",
         text="What becomes of a batch that lacks columns of the table. The argument `missing` of a call goes before "
         "them: see [writing](writing.md#columns-that-a-batch-lacks).",
-        groups=(MissingColumnOptions,),
+        groups=(MissingColumnOptions, BroughtTypeOptions),
         main=False,
     ),
     Section(

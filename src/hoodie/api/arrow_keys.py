@@ -30,6 +30,7 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import in_units_of, key_samples, load_state, table_keygen
 from hoodie.view.slices import FileSystemView
 from hoodie.writing.arrow_batch import ArrowRows, check_keys
+from hoodie.writing.brought import brought_columns, peeked
 from hoodie.writing.memory import thread_pool
 
 #: The file group that a key is in, and the base instant of its file slice.
@@ -102,7 +103,8 @@ def keyed_rows(context: LookupContext, source: pa.RecordBatchReader) -> pa.Table
     else:
         schema = without_meta_fields(source.schema)
         keygen = keygen_of(context, schema.names, lambda name: type_at(schema, name) is not None)
-        rows = ArrowRows(source, None, RowKeys((), keygen))
+        first, source = peeked(source)
+        rows = ArrowRows(source, None, keygen, brought=brought_columns(context.schema, schema, first))
     found = pa.Table.from_batches(rows.batches(), rows.schema)
     check_keys(found)
     return found

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from hoodie.api.frames import pandas_frame
 from hoodie.errors import MissingPackage
 from hoodie.reading.changes.data import change_data_batches, select_changes
 from hoodie.reading.changes.data_plan import ChangeData
@@ -112,16 +113,13 @@ class Rows:
         return self._table()
 
     def to_pandas(self, **options: Any) -> Any:
-        """All rows as a pandas DataFrame.
+        """All rows as a pandas DataFrame. Whole numbers and truth values among which there are nulls have pandas' own
+        types that know these, `Int64` and `boolean`: no digit is lost, and an upsert takes them back.
 
-        options  of `pyarrow.Table.to_pandas`
+        options  of `pyarrow.Table.to_pandas`; with `types_mapper` that says the types
         Raises   MissingPackage without pandas
         """
-        rows = self.to_arrow()
-        try:
-            return rows.to_pandas(**options)
-        except ModuleNotFoundError as missing:
-            raise MissingPackage("pandas", "pandas", "to_pandas") from missing
+        return pandas_frame(self.to_arrow(), options)
 
     def to_polars(self) -> pl.DataFrame:
         """All rows as a Polars DataFrame. Raises MissingPackage without Polars"""

@@ -307,6 +307,18 @@ class WriteOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BroughtTypeOptions:
+    """What becomes of columns of Arrow rows that have another type than the table's."""
+
+    read_text: bool = option(
+        "hoodie.write.read.text",
+        False,
+        "Text of Arrow, pandas, Polars and DuckDB rows is read as the date, time, number or truth value that its "
+        "column of the table holds, as CAST reads it. Else it is refused. Not an option of Hudi.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MissingColumnOptions:
     """What becomes of a batch that lacks columns of the table, nested ones included."""
 
@@ -443,6 +455,7 @@ WRITE_GROUPS = (
     BloomOptions,
     WriteOptions,
     MissingColumnOptions,
+    BroughtTypeOptions,
     DropOptions,
     IndexOptions,
     EngineOptions,

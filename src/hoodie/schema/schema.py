@@ -56,17 +56,6 @@ def stored_form(schema: pa.Schema) -> pa.Schema:
     return pa.schema(fields)
 
 
-def with_types_of(table: pa.Schema | None, schema: pa.Schema) -> pa.Schema:
-    """The columns of a batch, those of type null as the table has them: none of their values tells a type.
-
-    table  in stored form; None: it has no columns yet
-    """
-    if table is None:
-        return schema
-    untyped = {field.name for field in schema if pa.types.is_null(field.type)} & set(table.names)
-    return pa.schema([f.with_type(table.field(f.name).type) if f.name in untyped else f for f in schema])
-
-
 def reconcile(
     table: pa.Schema,
     incoming: pa.Schema,
@@ -183,8 +172,10 @@ def _merge(
         kind = widen(old, new)
         words = f"column {path} is {spark_name(old)} in the table and {spark_name(new)} in the batch"
         if kind is None:
-            problems.append(words)
+            problems.append(f"{words}: cast it to {spark_name(old)}")
             kind = old
         elif keep and kind != old:
-            problems.append(f"{words}; the type of a key, partition or ordering column stays: cast the batch's")
+            problems.append(
+                f"{words}; the type of a key, partition or ordering column stays: cast it to {spark_name(old)}"
+            )
     return table.with_type(kind).with_nullable(table.nullable or (batch.nullable and not keep))

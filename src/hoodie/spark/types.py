@@ -70,7 +70,7 @@ def to_arrow(schema: sql.StructType) -> pa.Schema:
 
 
 def with_types_of(table: pa.Schema | None, schema: sql.StructType) -> sql.StructType:
-    """As `schema.with_types_of`, of Spark's columns: those of type void."""
+    """The columns of a batch, those of type void as the table has them: none of their values tells a type."""
     names = set() if table is None else set(table.names)
     untyped = {field.name for field in schema.fields if isinstance(field.dataType, sql.NullType)} & names
     if table is None or not untyped:

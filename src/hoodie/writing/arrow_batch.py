@@ -9,7 +9,7 @@ from functools import partial
 import pyarrow as pa
 
 from hoodie.config.options import Options
-from hoodie.config.write import WriteOperation
+from hoodie.config.write import BroughtTypeOptions, WriteOperation
 from hoodie.errors import InvalidInput
 from hoodie.keygen.arrow_keys import RowKeys, parts_of, require_order
 from hoodie.keygen.arrow_text import type_at
@@ -19,12 +19,13 @@ from hoodie.merge.ordering import require_ordering
 from hoodie.merge.rules import Survivor
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.schema.conform import conform
-from hoodie.schema.schema import stored_form, with_types_of, without_meta_fields
+from hoodie.schema.schema import stored_form, without_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.table.overrides import completed
 from hoodie.table.partition_metadata import require_partition_paths
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, declared_schema, in_units_of, key_samples, table_keygen
+from hoodie.writing.brought import BroughtColumns, brought_columns, note_left_out, peeked
 from hoodie.writing.operations import Combine
 from hoodie.writing.write import Write, check, writable_state
 
@@ -41,14 +42,14 @@ class ArrowRows:
             stored rows'. None: the keys are taken alone
     make_keys  gives the rows record keys and partition paths
     deleting  the rows have columns beside `columns`: the path is made of them
-    with_keys `make_keys` asks for the keys that rows bring
+    brought  the user's columns in the types that they are written with
     """
 
     source: pa.RecordBatchReader
     columns: pa.Schema | None
     make_keys: MakeKeys
     deleting: bool = False
-    with_keys: bool = False
+    brought: BroughtColumns | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -64,8 +65,11 @@ class ArrowRows:
         key = for_task(self.make_keys, 0)
         for batch in self.source:
             for rows in parts_of(pa.Table.from_batches([batch])):
-                if self.columns is not None and not self.deleting:
-                    rows = self._conformed(rows)
+                if self.brought is not None and self.keygen is not None:
+                    rows = self.brought.applied(rows)
+                if self.columns is not None:
+                    rows = rows.select([name for name in rows.schema.names if name not in META_COLUMNS])
+                    rows = rows if self.deleting else conform(rows, self.columns)
                 yield from key(rows).cast(self.schema).to_batches()
 
     def _conformed(self, rows: pa.Table) -> pa.Table:
@@ -90,33 +94,30 @@ def check_rows(
     Raises  InvalidInput, SchemaMismatch, InvalidOption, TableMismatch, UnsupportedTable
     """
     schema = without_meta_fields(source.schema)
-    has_keys = set(KEYS) <= set(source.schema.names)
-    require = partial(require_columns, schema)
+    has_keys = {RECORD_KEY, PARTITION_PATH} <= set(source.schema.names)
+    first, source = peeked(source)
+    read_text = options.read(BroughtTypeOptions).read_text
+
+    def brought(known: pa.Schema | None) -> BroughtColumns:
+        return brought_columns(known, schema, first, read_text=read_text)
+
     write = check_against(
         storage,
         operation,
         options,
         new,
-        columns=lambda known: stored_form(with_types_of(known, schema)),
-        require=require,
+        columns=lambda known: stored_form(brought(known).schema),
+        require=partial(require_columns, schema),
         has_keys=has_keys,
     )
+    typed = brought(write.declared)
+    if operation is not WriteOperation.DELETE:
+        note_left_out(write.state.config.name, schema, typed.schema)
     if operation is WriteOperation.DELETE and write.keygen is not None and len(write.keygen.record_keys) > 1:
         parts = {name.partition(".")[0] for name in write.keygen.record_keys}
-        columns = stored_form(pa.schema([field for field in schema if field.name in parts]))
-        return write, ArrowRows(source, columns, RowKeys(tuple(columns.names), write.keygen), deleting=True)
-    columns = write.columns
-    make_keys = keys_for(write, () if columns is None else columns.names)
-    return write, ArrowRows(source, columns, make_keys, with_keys=write.updates_by_stored_keys)
-
-
-def keys_for(write: Write, columns: Sequence[str]) -> MakeKeys:
-    """What gives the rows of a batch their keys. columns: of the rows that stay, before the keys"""
-    keygen, names = write.keygen, tuple(columns)
-    if keygen is None or not keygen.makes_new_keys:
-        return RowKeys(names, keygen)
-    by_stored = write.updates_by_stored_keys
-    return NewKeys(StoredKeys(names, keygen, write.index.is_global) if by_stored else RowKeys(names, keygen))
+        columns = stored_form(pa.schema([field for field in typed.schema if field.name in parts]))
+        return write, ArrowRows(source, columns, write.keygen, deleting=True, brought=typed)
+    return write, ArrowRows(source, write.columns, write.keygen, brought=typed)
 
 
 def check_against(
@@ -159,8 +160,13 @@ def check_against(
 
 
 def require_columns(schema: pa.Schema, keygen: KeyGenerator, ordering: Sequence[str], table: str) -> None:
-    """As `refuse_lacking`, and refuses an ordering column without an order."""
-    refuse_lacking(schema.names, lambda name: type_at(schema, name) is not None, keygen, ordering, table)
+    """As `refuse_lacking`, and refuses an ordering column without an order. A column of no type has no value."""
+
+    def has(name: str) -> bool:
+        kind = type_at(schema, name)
+        return kind is not None and not pa.types.is_null(kind)
+
+    refuse_lacking(schema.names, has, keygen, ordering, table)
     for name in ordering:
         require_order(type_at(schema, name), name)
 

@@ -118,6 +118,7 @@ def test_comparisons_with_constants_are_known_of_a_condition():
     assert facts_of(text, SCOPE) == [
         (("target", "a"), ">=", 2),
         (("target", "d"), ">=", dt.date(2024, 2, 2)),
+        (("target", "d"), "<=", dt.date(2024, 3, 1)),
         (("target", "s"), "in", ["x", "y"]),
     ]
     assert facts_of("not (a = 1) and a + 1 > 3 and a > p and n.k = 2 and 5 > a", SCOPE) == [(("target", "a"), "<", 5)]

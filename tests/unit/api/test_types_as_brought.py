@@ -1,0 +1,142 @@
+"""Columns that files and data frames bring in another type than the table's, and what pandas gets of a table."""
+
+from __future__ import annotations
+
+import datetime as dt
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.api.rows import Rows
+from hoodie.api.table import HoodieTable
+from hoodie.errors import ColumnLeftOut, SchemaMismatch
+
+COLUMNS = {
+    "id": pa.int64(), "n": pa.int64(), "i": pa.int32(), "x": pa.float64(), "b": pa.bool_(), "s": pa.string(),
+    "d": pa.date32(), "m": pa.decimal128(10, 2),
+}  # fmt: skip
+FIRST: dict[str, list[Any]] = {
+    "id": [1, 2], "n": [2**53 + 1, None], "i": [7, None], "x": [0.5, None], "b": [True, None], "s": ["a", None],
+    "d": [dt.date(2024, 1, 31), None], "m": [None, None],
+}  # fmt: skip
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> HoodieTable[Rows]:
+    table = hoodie.create_table(str(tmp_path / "t"), name="t", record_key="id")
+    table.upsert(pa.table(FIRST, schema=pa.schema(COLUMNS)))
+    return table
+
+
+def values(table: HoodieTable[Rows], column: str) -> list[Any]:
+    found: list[Any] = table.snapshot(columns=list({"id", column})).to_arrow().sort_by("id").column(column).to_pylist()
+    return found
+
+
+def written(table: HoodieTable[Rows], options: Any = None, **columns: Any) -> Any:
+    return table.upsert(pa.table(columns), missing="keep", options=options)
+
+
+def test_pandas_rows_go_round_with_all_their_digits(table: HoodieTable[Rows]):
+    frame = table.snapshot(columns=list(COLUMNS)).to_pandas()
+    assert [str(frame[name].dtype) for name in ("id", "n", "i", "b")] == ["int64", "Int64", "Int32", "boolean"]
+    assert list(frame.columns) == list(COLUMNS)
+    frame["n"] = frame["n"] + 1
+    frame.loc[1, "b"] = False
+    table.upsert(frame)
+    assert values(table, "n") == [2**53 + 2, None]
+    assert values(table, "b") == [True, False]
+    assert table.schema.equals(pa.schema(COLUMNS))
+    plain = table.snapshot(columns=["n"]).to_pandas(types_mapper={pa.int64(): pd.ArrowDtype(pa.int64())}.get)
+    assert str(plain["n"].dtype) == "int64[pyarrow]"
+
+
+def test_whole_doubles_fit_whole_numbers(table: HoodieTable[Rows]):
+    assert written(table, id=[1.0, 3.0], n=[4.0, None], i=[5.0, 6.0]).inserted == 1
+    assert (values(table, "id"), values(table, "n"), values(table, "i")) == ([1, 2, 3], [4, None, None], [5, None, 6])
+    assert table.schema.equals(pa.schema(COLUMNS))
+    assert table.delete(pd.DataFrame({"id": [3.0, float("nan")]}).dropna()).deleted == 1
+    assert table.get(pa.table({"id": [2.0]})).rows.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"n": [1.5]}, "column n is bigint in the table and double in the batch: cast it to bigint"),
+        ({"n": [float("nan")]}, "cast it to bigint"),
+        ({"n": [1e19]}, "cast it to bigint"),
+        ({"x": [2**53 + 1]}, "column x is double in the table, which does not hold the bigint value 9007199254740993"),
+        ({"d": ["2024-01-31"]}, "column d is date in the table and string in the batch: cast it to date"),
+        ({"n": ["7"]}, "column n is bigint in the table and string in the batch: cast it to bigint"),
+        ({"b": [1]}, "column b is boolean in the table and bigint in the batch: cast it to boolean"),
+    ],
+)
+def test_other_values_are_refused_and_the_cast_is_named(table: HoodieTable[Rows], columns: Any, words: str):
+    with pytest.raises(SchemaMismatch, match=words):
+        written(table, id=[1], **columns)
+    assert len(table.history()) == 1
+
+
+def test_whole_numbers_fit_doubles_as_far_as_these_hold_each(table: HoodieTable[Rows]):
+    written(table, id=[1, 2], x=[2**53, -(2**53)])
+    assert values(table, "x") == [2.0**53, -(2.0**53)]
+
+
+@pytest.mark.parametrize("name", [name for name in COLUMNS if name != "id"])
+@pytest.mark.parametrize("kind", [pa.null(), pa.float64(), pa.string(), pa.int64(), pa.duration("us")])
+def test_a_column_without_values_fits_any(table: HoodieTable[Rows], name: str, kind: pa.DataType):
+    written(table, id=[1], **{name: pa.nulls(1, kind)})
+    assert values(table, name) == [None, None]
+    assert table.schema.equals(pa.schema(COLUMNS))
+
+
+def test_a_value_that_comes_later_in_a_stream_is_looked_at_too(table: HoodieTable[Rows]):
+    schema = pa.schema([("id", pa.int64()), ("d", pa.string()), ("n", pa.float64())])
+
+    def batches(day: str | None, number: float) -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch([pa.array([], kind) for kind in schema.types], schema=schema)
+        yield pa.record_batch([[1], pa.nulls(1, pa.string()), [3.0]], schema=schema)
+        yield pa.record_batch([[2], pa.array([day], pa.string()), [number]], schema=schema)
+
+    def write(day: str | None, number: float) -> None:
+        table.upsert(pa.RecordBatchReader.from_batches(schema, batches(day, number)), missing="keep")
+
+    for bad in (("2024-01-31", 4.0), (None, 4.5)):
+        with pytest.raises(SchemaMismatch, match=r"does not hold the .* of the batch: cast the column"):
+            write(*bad)
+    assert len(table.history()) == 1
+    write(None, 4.0)
+    assert (values(table, "d"), values(table, "n")) == ([None, None], [3, 4])
+
+
+def test_text_is_read_as_a_date_where_that_is_asked(table: HoodieTable[Rows]):
+    options = {"hoodie.write.read.text": True}
+    written(table, options, id=[1, 2], d=["2024-02-29", None], n=[" 12 ", None], m=["1.005", None], b=["false", "yes"])
+    assert values(table, "d") == [dt.date(2024, 2, 29), None]
+    assert (values(table, "n"), values(table, "b")) == ([12, None], [False, True])
+    assert [str(value) for value in values(table, "m")] == ["1.01", "None"]
+    with pytest.raises(SchemaMismatch, match=r"column d is date .* does not hold the string value '29\.2\.'"):
+        written(table, options, id=[1], d=["29.2."])
+
+
+def test_a_column_without_a_type_is_left_out_with_a_notice(tmp_path: Path, table: HoodieTable[Rows]):
+    new = hoodie.create_table(str(tmp_path / "new"), name="new", record_key="id")
+    with pytest.warns(ColumnLeftOut, match="table 'new': column 'note' has no value.*Cast it to have it written"):
+        new.upsert(pl.DataFrame({"id": [1], "note": [None]}))
+    assert new.schema.names == ["id"]
+    with pytest.warns(ColumnLeftOut, match="column 'more'"):
+        written(table, id=[3], more=pa.nulls(1))
+    assert table.schema.names == list(COLUMNS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        new.upsert(pl.DataFrame({"id": [1], "note": ["x"]}))
+        new.upsert(pl.DataFrame({"id": [2], "note": [None]}))
+    with pytest.raises(SchemaMismatch, match="id"):
+        new.upsert(pa.table({"id": pa.nulls(1), "note": ["x"]}))
