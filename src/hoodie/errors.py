@@ -552,6 +552,24 @@ class HudiCannotRead(HoodieWarning):
     """
 
 
+class HudiSettings(HoodieWarning):
+    """Settings of a Spark session name classes of Hudi's jar, which is not there.
+
+    settings  setting -> (the classes, what comes of it)
+    """
+
+    def __init__(self, settings: dict[str, tuple[str, str]]) -> None:
+        super().__init__(settings)
+        self.settings = settings
+
+    def __str__(self) -> str:
+        lines = "; ".join(f"{key}={value} ({what})" for key, (value, what) in self.settings.items())
+        return (
+            f"this session has settings that need Hudi's jar: {lines}. Remove these lines where the session is made: "
+            "its builder, spark-defaults.conf, or --conf"
+        )
+
+
 class ColumnLeftOut(HoodieWarning):
     """Columns of a batch were not written: all of their values are null, which tells no type."""
 

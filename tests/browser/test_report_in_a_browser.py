@@ -64,6 +64,7 @@ def test_the_page_asks_for_itself_alone_and_complains_of_nothing(browser: Any, p
         "What happened",
         "Files",
         "What services would do now",
+        "Columns",
     ]
 
 
@@ -93,6 +94,10 @@ def test_names_from_the_table_are_text(browser: Any, page_file: Path) -> None:
 def test_the_page_fits_phones_and_screens(browser: Any, page_file: Path, width: int) -> None:
     page, _, _ = opened(browser, page_file, viewport={"width": width, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    sizes = page.evaluate(
+        "[...document.querySelectorAll('svg text')].map(t => t.ownerSVGElement.getBoundingClientRect().width / 80)"
+    )
+    assert min(sizes) > 10  # pixels, 12 of 960: narrow screens scroll a picture rather than shrink its text
 
 
 def test_text_is_readable_in_light_and_dark(browser: Any, page_file: Path) -> None:

@@ -104,7 +104,7 @@ def keyed_rows(context: LookupContext, source: pa.RecordBatchReader) -> pa.Table
         schema = without_meta_fields(source.schema)
         keygen = keygen_of(context, schema.names, lambda name: type_at(schema, name) is not None)
         first, source = peeked(source)
-        rows = ArrowRows(source, None, keygen, brought=brought_columns(context.schema, schema, first))
+        rows = ArrowRows(source, None, RowKeys((), keygen), brought=brought_columns(context.schema, schema, first))
     found = pa.Table.from_batches(rows.batches(), rows.schema)
     check_keys(found)
     return found

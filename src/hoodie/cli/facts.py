@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from hoodie.cli.output import Block, Grid
-from hoodie.display.summary import bytes_text
+from hoodie.display.summary import bytes_text, percent_text
 
 if TYPE_CHECKING:  # a look at a timeline loads nothing that only sizes need
     from hoodie.facts.files import Files, Stats
@@ -98,7 +98,10 @@ def stats_text(stats: Stats) -> Sequence[Block]:
         ("file groups", f"{stats.file_groups}"),
         ("base files", f"{stats.base_files}, {bytes_text(stats.base_bytes)}; {stats.small_files} take inserts first"),
         ("their sizes", f"from {smallest}, median {median}, 95 % {high}, to {largest}"),
-        ("log files", f"{stats.log_files}, {bytes_text(stats.log_bytes)}: {stats.log_share:.0%} of the base files"),
+        (
+            "log files",
+            f"{stats.log_files}, {bytes_text(stats.log_bytes)}: {percent_text(stats.log_share)} of the base files",
+        ),
         ("older files", f"{stats.older_files}, {bytes_text(stats.older_bytes)}"),
         ("rows changed", f"{stats.rows_changed} by the commits of the active timeline"),
         ("rows written", f"{stats.rows_written}: {stats.amplification} for each that changed"),

@@ -305,7 +305,7 @@ def _cell(value: object) -> str:
 
 
 #: A size or a share as text: it stands to the right, too.
-_QUANTITY = re.compile(r"\d[\d.]*(%| [kMGTP]?B)")
+_QUANTITY = re.compile(r"\d[\d.]* (%|[kMGTP]?B)")
 
 
 def _is_number(rows: Sequence[Sequence[object]], column: int) -> bool:

@@ -97,6 +97,11 @@ def bytes_text(count: float) -> str:
     return f"{size:.0f} {units[0]}" if units[0] == "B" or abs(size) >= 9.95 else f"{size:.1f} {units[0]}"
 
 
+def percent_text(share: float) -> str:
+    """A share as people read it: 12 %."""
+    return f"{share:.0%}".replace("%", " %")
+
+
 def seconds_text(seconds: float) -> str:
     """A duration as people read it: 0.4 s, 12 s, 3 min 20 s, 2 h 5 min."""
     if seconds < 9.95:

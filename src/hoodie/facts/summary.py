@@ -82,7 +82,7 @@ def summarize(storage: Storage) -> Summary:
         partition_by=config.partition_by,
         ordering=config.ordering,
         payload=config.payload_class or config.merge_mode,
-        columns=_columns(storage, config, timeline),
+        columns=columns_of(storage, config, timeline),
         commits=len(commits),
         first=commits[0].requested if commits else "",
         last=line_of(storage, timeline, commits[-1]) if commits else None,
@@ -111,7 +111,8 @@ def _refusal(config: TableConfig, *, writing: bool) -> str:
     return ""
 
 
-def _columns(storage: Storage, config: TableConfig, timeline: Timeline) -> tuple[Column, ...]:
+def columns_of(storage: Storage, config: TableConfig, timeline: Timeline) -> tuple[Column, ...]:
+    """The user's columns, as the newest commit declares them; none of a table without commits."""
     for instant in islice(reversed(timeline.commits), _LOOKED_AT):
         metadata = read_commit(storage, timeline, instant)
         if metadata.schema and metadata.operation not in _SERVICES:

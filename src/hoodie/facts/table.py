@@ -11,6 +11,7 @@ from hoodie.config.services import ArchiveOptions, CleanOptions
 from hoodie.config.table import TableConfig
 from hoodie.config.write import FileSizing
 from hoodie.facts.sizes import Sizes, file_sizes, sizes, written
+from hoodie.facts.summary import Column, columns_of
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import WRITES, Instant
@@ -18,7 +19,7 @@ from hoodie.plan.archive import is_due
 from hoodie.recovery.savepoint import Savepoint, read_savepoints
 from hoodie.services.archive import choose, history
 from hoodie.services.clean import last_clean, make_plan
-from hoodie.services.compaction.schedule import CompactionPreview, preview_compaction
+from hoodie.services.compaction.schedule import CompactionPreview, pending_compactions, preview_compaction
 from hoodie.storage.protocol import join, redacted
 from hoodie.table.state import TableState
 from hoodie.timeline.clock import Clock, new_time, utc_now
@@ -64,6 +65,9 @@ class TableFacts:
     sizes      files that readers see, and what lies beside them
     ratios     file groups with logs: partition, file id, log bytes, base bytes; the greatest ratio first
     archiving  instants that would be archived now
+    rows       in the base files that readers see, by the statistics of commits; None: some have none
+    columns    the user's
+    plans      compactions that are pending: their instant, and how many file groups they merge
     """
 
     config: TableConfig
@@ -78,6 +82,9 @@ class TableFacts:
     compaction: CompactionPreview | None
     archiving: int
     savepoints: tuple[Savepoint, ...]
+    rows: int | None
+    columns: tuple[Column, ...]
+    plans: tuple[tuple[Instant, int], ...]
 
     @property
     def pending(self) -> tuple[Instant, ...]:
@@ -97,12 +104,13 @@ def table_facts(state: TableState, options: Options, clock: Clock = utc_now) -> 
     sizing = options.read(FileSizing)
     files = file_sizes(view)
     now = new_time(timeline, config.timezone, clock)
+    commits = history(state)
     return TableFacts(
         config=config,
         path=redacted(storage.root),
         as_of=now,
         instants=timeline.instants,
-        commits=tuple(commit_facts(i, metadata) for i, metadata in reversed(history(state))),
+        commits=tuple(commit_facts(i, metadata) for i, metadata in reversed(commits)),
         sizes=sizes(slices, files, sizing.small_limit),
         sizing=sizing,
         ratios=tuple(_ratios(slices)),
@@ -110,6 +118,9 @@ def table_facts(state: TableState, options: Options, clock: Clock = utc_now) -> 
         compaction=preview_compaction(state, options, clock) if config.merge_on_read else None,
         archiving=len(choose(state, options, clock)) if is_due(timeline, options.read(ArchiveOptions)) else 0,
         savepoints=tuple(read_savepoints(state)),
+        rows=_rows(slices, (metadata for _, metadata in commits)),
+        columns=columns_of(storage, config, timeline),
+        plans=tuple((instant, len(plan.operations)) for instant, plan in pending_compactions(state)),
     )
 
 
@@ -127,6 +138,12 @@ def commit_facts(instant: Instant, metadata: CommitMetadata) -> CommitFacts:
         writes.rows,
         writes.amplification,
     )
+
+
+def _rows(slices: Iterable[FileSlice], commits: Iterable[CommitMetadata]) -> int | None:
+    written = {stat.path: stat.num_writes for metadata in commits for part in metadata.stats.values() for stat in part}
+    counts = [written.get(s.base.path) for s in slices if s.base is not None]
+    return None if None in counts else sum(count for count in counts if count is not None)
 
 
 def _ratios(slices: Iterable[FileSlice]) -> list[tuple[str, str, int, int]]:

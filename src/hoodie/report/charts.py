@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -11,6 +11,8 @@ from hoodie.display.summary import bytes_text, cut
 from hoodie.model.instant import Action, Instant, State, parse_time
 
 _WIDTH = 960
+#: Room for what the lines of columns stand for.
+_AXIS = 76
 #: Least width of a bar of something that is there.
 _VISIBLE = 2
 
@@ -57,29 +59,42 @@ def one_bar(parts: Sequence[Part], label: str) -> str:
         if part.size:
             drawn.append(_rectangle(x, 0, max(_VISIBLE, width - 2), 28, part))
         x += width
-    return _picture(28, label, drawn)
+    return _picture(28, label, drawn, scrolls=False)
 
 
-def columns(bars: Sequence[tuple[str, Part]], label: str, top: str, height: int = 150) -> str:
-    """Columns side by side, each with its name beneath where there is room.
+def columns(
+    bars: Sequence[tuple[str, Part]],
+    label: str,
+    scale: Callable[[float], str],
+    height: int = 150,
+    *,
+    whole: bool = False,
+) -> str:
+    """Columns side by side, each with its name beneath where there is room, over lines for the greatest value and half
+    of it.
 
-    top  what the highest column stands for, written beside it
+    scale  what a height stands for, as text
+    whole  the values are whole numbers: there is no half of an odd one
     """
     greatest = max((part.size for _, part in bars), default=0) or 1
-    step = min(64.0, _WIDTH / max(len(bars), 1))
+    step = min(64.0, (_WIDTH - _AXIS) / max(len(bars), 1))
     ground = height + 16
-    drawn = [
-        f'<line class="grid" x1="0" x2="{_WIDTH}" y1="16" y2="16"/>',
-        f'<text class="value" x="{_WIDTH}" y="11" text-anchor="end">{escape(top)}</text>',
-        f'<line class="axis" x1="0" x2="{_WIDTH}" y1="{ground}" y2="{ground}"/>',
-    ]
+    marks = [greatest, greatest / 2, 0] if not whole or greatest % 2 == 0 else [greatest, 0]
+    drawn = []
+    for mark in marks:
+        y = ground - mark / greatest * height
+        drawn.append(f'<line class="{"grid" if mark else "axis"}" x1="{_AXIS}" x2="{_WIDTH}" y1="{y:g}" y2="{y:g}"/>')
+        drawn.append(
+            f'<text class="value" x="{_AXIS - 8}" y="{y + 4:g}" text-anchor="end">{escape(scale(mark))}</text>'
+        )
     widest = max((len(name) for name, _ in bars), default=0)
     every = math.ceil((widest * 6.6 + 10) / step)  # so many columns a name needs
     for number, (name, part) in enumerate(bars):
+        x = _AXIS + number * step
         tall = max(_VISIBLE, part.size / greatest * height) if part.size else 0
-        drawn.append(_rectangle(number * step + 1, ground - tall, max(1.0, step - 3), tall, part))
+        drawn.append(_rectangle(x + 1, ground - tall, max(1.0, step - 3), tall, part))
         if number % every == 0:
-            drawn.append(f'<text class="name" x="{number * step + 2:.1f}" y="{ground + 16}">{escape(name)}</text>')
+            drawn.append(f'<text class="name" x="{x + 2:.1f}" y="{ground + 16}">{escape(name)}</text>')
     return _picture(ground + 22, label, drawn)
 
 
@@ -133,8 +148,10 @@ def _rectangle(x: float, y: float, width: float, height: float, part: Part) -> s
     )
 
 
-def _picture(height: float, label: str, drawn: Sequence[str]) -> str:
-    return (
+def _picture(height: float, label: str, drawn: Sequence[str], *, scrolls: bool = True) -> str:
+    """scrolls  on a narrow screen it keeps a width at which its text can be read"""
+    svg = (
         f'<svg viewBox="0 0 {_WIDTH} {height:g}" role="img" aria-label="{escape(label)}" '
         f'preserveAspectRatio="xMinYMin meet">{"".join(drawn)}</svg>'
     )
+    return f'<div class="scroll">{svg}</div>' if scrolls else svg

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from hoodie.display.render import html_table
-from hoodie.display.summary import Cell, Column, Kind, bytes_text, count_text, summary
+from hoodie.display.summary import Cell, Column, Kind, bytes_text, count_text, percent_text, summary
 from hoodie.facts.sizes import PartitionFacts
 from hoodie.facts.table import CommitFacts, TableFacts
 from hoodie.report.charts import Part, columns, moment, one_bar, stacked_bars, ticks, timeline
@@ -34,7 +34,15 @@ _KEY = {
 
 def html_page(facts: TableFacts) -> str:
     """The page."""
-    parts = [_header(facts), _tiles(facts), _bytes(facts), _history(facts), _files(facts), _services(facts)]
+    parts = [
+        _header(facts),
+        _tiles(facts),
+        _bytes(facts),
+        _history(facts),
+        _files(facts),
+        _services(facts),
+        _columns(facts),
+    ]
     name = escape(facts.config.name)
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
@@ -67,6 +75,8 @@ def _tiles(facts: TableFacts) -> str:
         (f"{len(facts.sizes.partitions):,}", "partitions"),
         (f"{len(facts.commits):,}", f"commits, the newest {newest}"),
         (_percent(facts.sizes.log_bytes, facts.sizes.base_bytes), "logs to base files"),
+        *([(f"{facts.rows:,}", "rows in base files")] if facts.rows is not None else []),
+        (f"{len(facts.columns):,}", "columns"),
     ]
     return '<div class="tiles">' + "".join(_tile(value, name) for value, name in tiles) + "</div>"
 
@@ -92,11 +102,10 @@ def _history(facts: TableFacts) -> str:
     commits = facts.commits[-_COMMITS:]
     if commits:
         what = "" if len(commits) == len(facts.commits) else f", the newest {_COMMITS}"
-        most = max(commit.bytes for commit in commits)
         names = ticks([commit.instant for commit in commits])
         bars = [(name, Part(c.bytes, _style(c), _told(c))) for name, c in zip(names, commits, strict=True)]
         body += f"<h3>Bytes written by each commit{what}</h3>"
-        body += columns(bars, "Bytes written by each commit", bytes_text(most))
+        body += columns(bars, "Bytes written by each commit", bytes_text)
         body += _amplification(commits, what) + "<h3>Newest commits</h3>" + _commit_table(facts.commits)
     return _section("What happened", about, body)
 
@@ -108,7 +117,7 @@ def _amplification(commits: Sequence[CommitFacts], what: str) -> str:
     told = [f"{moment(c.instant)}: {v:.1f} rows for each changed row" for c, v in zip(commits, values, strict=True)]
     names = ticks([commit.instant for commit in commits])
     bars = [(name, Part(v, "service", text)) for name, v, text in zip(names, values, told, strict=True)]
-    picture = columns(bars, "Rows written for each row changed, by commit", f"{max(values):,.1f} rows", 80)
+    picture = columns(bars, "Rows written for each row changed, by commit", lambda rows: f"{rows:,.1f}", 80)
     return f"<h3>Rows written for each row that was changed{what}</h3>{picture}"
 
 
@@ -174,7 +183,7 @@ def _histogram(facts: TableFacts) -> str:
         style = "good" if low > facts.sizing.small_limit else "base"
         told = f"{count_text(count, 'base file')} of {bytes_text(low)} to {bytes_text(high)}"
         bars.append((bytes_text(low), Part(count, style, told)))
-    return columns(bars, "Base files by size", count_text(max(counts.values()), "file"))
+    return columns(bars, "Base files by size", lambda files: count_text(round(files), "file"), whole=True)
 
 
 def _step(size: int) -> int:
@@ -206,6 +215,21 @@ def _partition_parts(part: PartitionFacts) -> list[Part]:
     return [Part(part.base_bytes, "base", base), Part(part.log_bytes, "log", log)]
 
 
+def _columns(facts: TableFacts) -> str:
+    if not facts.columns:
+        return ""
+    about = f"{count_text(len(facts.columns), 'column')}, as the newest commit declares them."
+    rows = ((column.name, column.type, _part_of(facts, column.name)) for column in facts.columns)
+    return _section("Columns", about, _table((Column("name"), Column("type"), Column("part")), rows))
+
+
+def _part_of(facts: TableFacts, name: str) -> str:
+    """What a column is for."""
+    config = facts.config
+    parts = {"record key": config.record_key, "partition": config.partition_by, "ordering": config.ordering}
+    return ", ".join(part for part, names in parts.items() if name in names)
+
+
 def _services(facts: TableFacts) -> str:
     jobs = [_cleaning(facts), _compaction(facts), _archiving(facts), _savepoints(facts), _pending(facts)]
     body = "".join(f"<div><h3>{name}</h3><p>{escape(told)}</p></div>" for name, told in jobs)
@@ -225,6 +249,13 @@ def _compaction(facts: TableFacts) -> tuple[str, str]:
     plan = facts.compaction
     if plan is None:
         return "Compaction", "is for Merge-on-Read tables; this one has no logs."
+    if facts.plans:
+        named = [
+            f"the plan of {moment(instant.requested)} for {count_text(groups, 'file group')}"
+            + (", which somebody runs or died in," if instant.state.name == "INFLIGHT" else "")
+            for instant, groups in facts.plans
+        ]
+        return "Compaction", f"is pending: {' and '.join(named)} waits to be run (hoodie compaction run)."
     if not plan.groups:
         return "Compaction", "has nothing to merge."
     due = "It is due." if plan.due else "It is not due yet."
@@ -264,5 +295,5 @@ def _table(named: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> str:
 
 def _percent(part: int, whole: int) -> str:
     if not part:
-        return "0 %"
-    return f"{part / whole:.0%}".replace("%", " %") if whole else "logs only"
+        return percent_text(0)
+    return percent_text(part / whole) if whole else "logs only"

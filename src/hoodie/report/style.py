@@ -43,5 +43,8 @@ tbody tr + tr td { border-top: 1px solid var(--line); }
 .jobs { display: grid; grid-template-columns: repeat(auto-fit, minmax(230px, 1fr)); gap: 14px 28px; }
 .jobs h3 { margin: 0 0 2px; color: var(--ink); }
 .jobs p { margin: 0; font-size: 14px; }
+@media (max-width: 760px) { main { padding: 20px 10px 32px; } section { padding: 14px 12px; }
+  .tiles { grid-template-columns: repeat(auto-fit, minmax(120px, 1fr)); } .tile b { font-size: 19px; }
+  .scroll > svg { min-width: 820px; } }
 footer { margin-top: 22px; color: var(--soft); font-size: 13px; }
 """

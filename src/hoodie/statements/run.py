@@ -36,7 +36,7 @@ _READS = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "(", "INSERT", 
 def sql(session: SparkSession, text: str) -> DataFrame:
     """Run one SQL statement, on tables of Hudi or any others.
 
-    text     names a table of Hudi by hudi.`path`, or by a name of `hoodie.spark.register_table` or `CREATE TABLE … USING hudi`
+    text     names a table of Hudi by hudi.`path`, or by a name of `register_table` or `CREATE TABLE … USING hudi`
     returns  the rows of a query; of INSERT, UPDATE, DELETE and MERGE one row of counts; of CALL what Hudi's procedure
              of that name gives
     Raises   StatementError, with line and column, on a statement on such a table that cannot be read; as the calls of

@@ -42,13 +42,15 @@ class ArrowRows:
             stored rows'. None: the keys are taken alone
     make_keys  gives the rows record keys and partition paths
     deleting  the rows have columns beside `columns`: the path is made of them
-    brought  the user's columns in the types that they are written with
+    with_keys `make_keys` asks for the keys that rows bring
+    brought  the user's columns in the types that they are written with; None: as they are
     """
 
     source: pa.RecordBatchReader
     columns: pa.Schema | None
     make_keys: MakeKeys
     deleting: bool = False
+    with_keys: bool = False
     brought: BroughtColumns | None = None
 
     @property
@@ -65,11 +67,10 @@ class ArrowRows:
         key = for_task(self.make_keys, 0)
         for batch in self.source:
             for rows in parts_of(pa.Table.from_batches([batch])):
-                if self.brought is not None and self.keygen is not None:
+                if self.brought is not None:
                     rows = self.brought.applied(rows)
-                if self.columns is not None:
-                    rows = rows.select([name for name in rows.schema.names if name not in META_COLUMNS])
-                    rows = rows if self.deleting else conform(rows, self.columns)
+                if self.columns is not None and not self.deleting:
+                    rows = self._conformed(rows)
                 yield from key(rows).cast(self.schema).to_batches()
 
     def _conformed(self, rows: pa.Table) -> pa.Table:
@@ -94,7 +95,7 @@ def check_rows(
     Raises  InvalidInput, SchemaMismatch, InvalidOption, TableMismatch, UnsupportedTable
     """
     schema = without_meta_fields(source.schema)
-    has_keys = {RECORD_KEY, PARTITION_PATH} <= set(source.schema.names)
+    has_keys = set(KEYS) <= set(source.schema.names)
     first, source = peeked(source)
     read_text = options.read(BroughtTypeOptions).read_text
 
@@ -116,8 +117,26 @@ def check_rows(
     if operation is WriteOperation.DELETE and write.keygen is not None and len(write.keygen.record_keys) > 1:
         parts = {name.partition(".")[0] for name in write.keygen.record_keys}
         columns = stored_form(pa.schema([field for field in typed.schema if field.name in parts]))
-        return write, ArrowRows(source, columns, write.keygen, deleting=True, brought=typed)
-    return write, ArrowRows(source, write.columns, write.keygen, brought=typed)
+        keys = RowKeys(tuple(columns.names), write.keygen)
+        return write, ArrowRows(source, columns, keys, deleting=True, brought=typed)
+    columns = write.columns
+    make_keys = keys_for(write, () if columns is None else columns.names)
+    return write, ArrowRows(
+        source,
+        columns,
+        make_keys,
+        with_keys=write.updates_by_stored_keys,
+        brought=None if write.keygen is None else typed,
+    )
+
+
+def keys_for(write: Write, columns: Sequence[str]) -> MakeKeys:
+    """What gives the rows of a batch their keys. columns: of the rows that stay, before the keys"""
+    keygen, names = write.keygen, tuple(columns)
+    if keygen is None or not keygen.makes_new_keys:
+        return RowKeys(names, keygen)
+    by_stored = write.updates_by_stored_keys
+    return NewKeys(StoredKeys(names, keygen, write.index.is_global) if by_stored else RowKeys(names, keygen))
 
 
 def check_against(

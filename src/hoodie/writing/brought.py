@@ -15,6 +15,7 @@ from pyarrow import types as arrow
 from hoodie.errors import ColumnLeftOut, SchemaMismatch
 from hoodie.expressions.casts import kernel_of
 from hoodie.keygen.arrow_text import is_text
+from hoodie.model.meta import META_COLUMNS
 from hoodie.schema.types import spark_name, stored_type, widen
 
 #: The greatest whole number up to which a floating type holds each one.
@@ -44,14 +45,14 @@ class BroughtColumns:
     read_text: bool = False
 
     def applied(self, rows: pa.Table) -> pa.Table:
-        """Rows with these columns. Raises SchemaMismatch naming the column, and a value that its type does not hold"""
+        """Rows with these columns, behind them the meta columns that they have. Raises SchemaMismatch naming the column, and a value that its type does not hold"""
         for field in self.schema:
             at = rows.schema.get_field_index(field.name)
             column = rows.column(at)
             if column.type != field.type:
                 chunks = [_converted(chunk, field.type, field.name, self.read_text) for chunk in column.chunks]
                 rows = rows.set_column(at, field, pa.chunked_array(chunks, field.type))
-        return rows.select(self.schema.names)
+        return rows.select([*self.schema.names, *(name for name in rows.schema.names if name in META_COLUMNS)])
 
 
 def brought_columns(

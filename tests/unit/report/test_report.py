@@ -10,10 +10,13 @@ from xml.etree import ElementTree
 import pyarrow as pa
 import pytest
 
+from hoodie.cli.facts import stats_text
 from hoodie.config.options import Options
+from hoodie.display.summary import bytes_text, percent_text
+from hoodie.facts.files import stats
 from hoodie.facts.table import table_facts
 from hoodie.model.instant import Action, Instant, State
-from hoodie.report.charts import Part, stacked_bars, timeline
+from hoodie.report.charts import Part, columns, moment, stacked_bars, timeline
 from hoodie.report.make import make_report
 from hoodie.services.clean import clean
 from hoodie.services.compaction.run import compact
@@ -128,6 +131,47 @@ def test_what_services_would_do_is_what_they_do() -> None:
     assert pending.requested == instant
     assert preview.groups == len(read_compaction_plan(state.storage, state.timeline, pending).operations) == 3
     assert preview.log_bytes == facts.sizes.log_bytes
+
+
+def test_a_plan_that_is_pending_is_said_to_be_so() -> None:
+    table = table_with_history(MemoryStorage())
+    assert "is pending" not in make_report(table.state(), Options()).html
+    instant = schedule_compaction(table.storage, DUE)
+    assert instant is not None
+    html = make_report(table.state(), Options()).html
+    assert f"is pending: the plan of {moment(instant)} for 3 file groups waits to be run" in html
+    assert "is not due" not in html
+
+
+def test_rows_and_columns_are_said() -> None:
+    table = table_with_history(MemoryStorage())
+    text = " ".join(parsed(make_report(table.state(), Options()).html).text)
+    assert "30 rows in base files" in text
+    assert "3 columns, as the newest commit declares them" in text
+    assert "id string record key city string partition ts long ordering" in text
+    assert table_facts(table.state(), Options()).rows == 30
+
+
+def test_columns_stand_on_an_axis_that_says_what_they_mean() -> None:
+    def marks(*sizes: float, whole: bool = False) -> list[str]:
+        bars = [(str(size), Part(size, "base", "")) for size in sizes]
+        picture = ElementTree.fromstring(columns(bars, "", lambda size: f"{size:g} B", whole=whole))
+        return [text.text or "" for text in picture.iter("text") if text.get("class") == "value"]
+
+    assert marks(10, 4) == ["10 B", "5 B", "0 B"]
+    assert marks(3, 1, whole=True) == ["3 B", "0 B"]
+    assert marks(4, 1, whole=True) == ["4 B", "2 B", "0 B"]
+
+
+def test_units_are_those_of_the_command_line() -> None:
+    table = table_with_history(MemoryStorage())
+    html = make_report(table.state(), Options()).html
+    measured = stats(table.storage, Options())
+    line = next(line for line in stats_text(measured) if str(line).startswith("log files"))
+    size, share = bytes_text(measured.log_bytes), percent_text(measured.log_share)
+    assert str(line).split(None, 2)[2] == f"{measured.log_files}, {size}: {share} of the base files"
+    assert f"{size} logs" in html
+    assert f"<b>{share}</b><span>logs to base files</span>" in html
 
 
 def test_an_empty_table_has_a_report() -> None:

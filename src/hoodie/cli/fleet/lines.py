@@ -11,7 +11,7 @@ import click
 
 from hoodie.cli.output import Grid, Outcome
 from hoodie.cli.secrets import masked_path
-from hoodie.display.summary import bytes_text
+from hoodie.display.summary import bytes_text, percent_text
 
 R = TypeVar("R")
 
@@ -106,7 +106,7 @@ def _shown(name: str, value: Any) -> object:
         return "yes" if value else "no"
     if name.endswith("bytes"):
         return bytes_text(value)
-    return f"{value:.0%}" if name.endswith("share") else value
+    return percent_text(value) if name.endswith("share") else value
 
 
 def _schema(fields: dict[str, type]) -> Any:
