@@ -74,7 +74,7 @@ def test_time_travel_has_the_rows_that_hudi_rs_reads(name, fixture_table):
     state, _ = opened(path)
     table = HudiTableBuilder.from_base_uri(str(path)).build()
     for instant in state.timeline.commits:
-        batches = table.get(HudiReadOptions().with_as_of_timestamp(instant.requested))
+        batches = table.read(HudiReadOptions().with_as_of_timestamp(instant.requested))
         try:
             rows = open_table(path).snapshot(as_of=instant.requested).to_arrow()
         except InvalidInput as refused:  # hudi-rs gives the rows that are left

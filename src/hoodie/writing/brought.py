@@ -45,7 +45,10 @@ class BroughtColumns:
     read_text: bool = False
 
     def applied(self, rows: pa.Table) -> pa.Table:
-        """Rows with these columns, behind them the meta columns that they have. Raises SchemaMismatch naming the column, and a value that its type does not hold"""
+        """Rows with these columns, behind them the meta columns that they have.
+
+        Raises SchemaMismatch naming the column, and a value that its type does not hold
+        """
         for field in self.schema:
             at = rows.schema.get_field_index(field.name)
             column = rows.column(at)
