@@ -138,7 +138,7 @@ class MissingFile(HoodieError):
     def __str__(self) -> str:
         more = f", and {self.count - 1} other published files" if self.count > 1 else ""
         text = (
-            f"{self.path}: {self.action} {self.instant} published this file, and it is missing{more}. `hoodie doctor` "
+            f"{self.path}: {self.action} {self.instant} published this file, and it is missing{more}. `hoodie check` "
             "lists what is lost. Restore the files from a copy of the table, or restore the table to a savepoint"
         )
         if self.doing == "write":
@@ -352,7 +352,7 @@ class FileGone(StorageFailed, FileNotFoundError):
 
     advice = (
         "A cleaning, a rollback or another writer may have removed it since the table was looked at: call again. If it "
-        "stays missing, `hoodie doctor` says what the table lacks."
+        "stays missing, `hoodie check` says what the table lacks."
     )
 
 
@@ -502,7 +502,7 @@ class MetafileMissing(HoodieWarning):
         if self.read:
             return (
                 f"{where} has lost its .hoodie_partition_metadata: it is read, as commits name it, but other readers "
-                "do not look into it. The next write to it, or `hoodie doctor --repair`, restores the file."
+                "do not look into it. The next write to it, or `hoodie check --repair`, restores the file."
             )
         return (
             f"{where} has data files of completed instants and no .hoodie_partition_metadata, and no commit on the "
@@ -521,7 +521,7 @@ class CommitNotChecked(HoodieWarning):
     def __str__(self) -> str:
         return (
             f"{self.path}: {self.problem}. Whether the files of this commit are all there is not known; "
-            "`hoodie doctor` examines the table."
+            "`hoodie check` examines the table."
         )
 
 

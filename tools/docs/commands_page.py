@@ -25,8 +25,8 @@ _INTRODUCTION = """# Commands
 scheduler. Nothing but `compaction run` with Spark starts Spark. [Operations](operations.md) has whole schedules.
 
 ```sh
-hoodie show /data/trips
-hoodie doctor '/data/lake/*' --quick
+hoodie info /data/trips
+hoodie check '/data/lake/*' --quick
 hoodie clean --from tables.txt --yes --json
 ```
 

@@ -94,7 +94,7 @@ Rules that a job relies on are those of Hudi 0.15, but for these:
 Its first write upgrades the table, to a version that Hoodie reads and does not write. Before it:
 
 ```sh
-hoodie doctor trips --for hudi-1.x   # what it would not read, or change
+hoodie check trips --for hudi-1.x   # what it would not read, or change
 hoodie compaction run trips          # else rows written behind the plan vanish for Hudi 1.x
 ```
 
@@ -109,9 +109,9 @@ A table that was upgraded while a compaction was pending lacks, for all readers 
 that were written behind its plan. Hoodie reads it right, and the data are there; to mend it, without writers:
 
 ```sh
-hoodie doctor trips                  # names the logs
+hoodie check trips                  # names the logs
 # in Hudi, if it says that the compaction is pending: CALL run_compaction(op => 'run', path => 'trips')
-hoodie doctor trips --repair         # removes the metadata table, which the next write of Hudi's builds again
+hoodie check trips --repair         # removes the metadata table, which the next write of Hudi's builds again
 ```
 
 `make engines` runs all of this with Hudi 1.2.0. Where the two options keep version 6 no row vanishes (1.1.1 and 1.2.0).

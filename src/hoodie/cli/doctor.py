@@ -1,4 +1,4 @@
-"""`hoodie doctor`: whether a table is as it should be, and what to do where it is not."""
+"""`hoodie check`: whether a table is as it should be, and what to do where it is not."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class ExaminedLine:
 
 
 @command(
-    "doctor",
+    "check",
     option("--quick", is_flag=True, example="--quick", help="Names and sizes of files only: open no data file."),
     option(
         "--whole-table",
@@ -124,15 +124,15 @@ class ExaminedLine:
     SORT,
     WHERE,
     examples=[
-        "hoodie doctor /data/trips",
-        "hoodie doctor --from tables.txt --quick --where 'errors >= 1' --sort errors",
-        "hoodie doctor '/data/lake/*' --quick --json",
-        "hoodie doctor /data/trips --for hudi-1.x",
-        "hoodie doctor /data/trips --repair --yes --option hoodie.write.lock.provider=StorageBasedLockProvider",
+        "hoodie check /data/trips",
+        "hoodie check --from tables.txt --quick --where 'errors >= 1' --sort errors",
+        "hoodie check '/data/lake/*' --quick --json",
+        "hoodie check /data/trips --for hudi-1.x",
+        "hoodie check /data/trips --repair --yes --option hoodie.write.lock.provider=StorageBasedLockProvider",
     ],
     hoodie=True,
 )
-def doctor(
+def check(
     call: Call,
     quick: bool,
     whole_table: bool,

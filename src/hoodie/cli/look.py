@@ -56,8 +56,8 @@ def ls(call: Call, depth: int) -> int:
     return call.each(lambda target: list_tables(target.storage, depth), text)
 
 
-@command("show", examples=["hoodie show /data/trips", "hoodie show '/data/lake/*' --json"])
-def show(call: Call) -> int:
+@command("info", examples=["hoodie info /data/trips", "hoodie info '/data/lake/*' --json"])
+def info(call: Call) -> int:
     """Show what a table is, and its newest commit.
 
     Its type, key and columns, what is pending, its savepoints. No data file is looked at.

@@ -23,7 +23,7 @@ from hoodie.cli.words import other_words
 #: Where each command is, in the order of the help.
 COMMANDS = {
     "ls": "hoodie.cli.look:ls",
-    "show": "hoodie.cli.look:show",
+    "info": "hoodie.cli.look:info",
     "history": "hoodie.cli.look:history",
     "files": "hoodie.cli.look:files",
     "stats": "hoodie.cli.look:stats",
@@ -42,7 +42,7 @@ COMMANDS = {
     "restore": "hoodie.cli.recover:restore",
     "sync": "hoodie.cli.engines:sync",
     "manifest": "hoodie.cli.engines:manifest",
-    "doctor": "hoodie.cli.doctor:doctor",
+    "check": "hoodie.cli.doctor:check",
     "index": "hoodie.cli.index:index",
     "completion": "hoodie.cli.about:completion",
     "version": "hoodie.cli.about:version",

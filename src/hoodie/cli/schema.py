@@ -28,7 +28,7 @@ from hoodie.facts import files, health, instants, summary
 #: The result of each command, by its words.
 RESULTS: Mapping[str, type] = {
     "ls": found.Listing,
-    "show": summary.Summary,
+    "info": summary.Summary,
     "history": instants.History,
     "files": files.Files,
     "stats": files.Stats,
@@ -58,7 +58,7 @@ RESULTS: Mapping[str, type] = {
     "restore": recover.Restored,
     "sync": engines.Synced,
     "manifest": engines.Manifests,
-    "doctor": doctor.Examined,
+    "check": doctor.Examined,
     "index rebuild": index.IndexRebuilt,
     "index show": index.IndexChosen,
     "completion": about.Script,

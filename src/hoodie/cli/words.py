@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 #: Words at the beginning of a command line -> the words that they stand for.
 OTHER_WORDS: dict[tuple[str, ...], tuple[str, ...]] = {
-    ("desc",): ("show",),
+    ("desc",): ("info",),
+    ("show",): ("info",),
+    ("doctor",): ("check",),
     ("commits", "show"): ("history",),
     ("commits", "showarchived"): ("history", "--archived"),
     ("commit", "rollback"): ("rollback",),

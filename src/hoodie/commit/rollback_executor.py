@@ -107,7 +107,7 @@ def resume(storage: Storage, rollback: Instant) -> Instant | None:
             raise
         raise WriteConflict(
             f"another process is carrying out or withdrawing rollback {rollback.requested} ({error}). Try "
-            "again; if the message stays, `hoodie doctor` says what is missing. Several writers need a lock: "
+            "again; if the message stays, `hoodie check` says what is missing. Several writers need a lock: "
             "hoodie.write.concurrency.mode"
         ) from error
 

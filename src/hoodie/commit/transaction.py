@@ -134,7 +134,7 @@ def clean_up(state: TableState, clock: Clock = utc_now, writers: Writers | None 
         raise WriteConflict(
             f"another writer is rolling back the same failed writes ({error}). Try again; several writers "
             "need a lock: hoodie.write.concurrency.mode=optimistic_concurrency_control. If the message stays, "
-            "`hoodie doctor` says what the timeline lacks"
+            "`hoodie check` says what the timeline lacks"
         ) from error
 
 

@@ -76,5 +76,5 @@ _RULES: Mapping[str, Callable[[Scene, Contents], Iterator[Finding]]] = {
     "presto": _presto,
     "trino": _trino,
 }
-#: What `hoodie doctor --for` takes.
+#: What `hoodie check --for` takes.
 ENGINES = tuple(_RULES)

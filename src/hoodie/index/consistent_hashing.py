@@ -324,7 +324,7 @@ def _ring(context: IndexContext, partition: str) -> Ring | None:
         raise UnsupportedTable(
             f"partition {partition!r}: file groups such as {strange[0]} are of no bucket of its hashing metadata "
             f"({ring.instant}): a writer with another index made them, and a key may be in two file groups. Take that "
-            "writer's commits back (`rollback`), or copy the rows to a new table; `hoodie doctor` finds keys that are "
+            "writer's commits back (`rollback`), or copy the rows to a new table; `hoodie check` finds keys that are "
             "there twice."
         )
     return ring

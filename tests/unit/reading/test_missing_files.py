@@ -113,7 +113,7 @@ def test_a_read_that_needs_a_missing_file_names_it_and_its_commit(kind):
     table = made(kind)
     last, path = table.state().timeline.newest_commit, newest(table)
     table.storage.delete(path)
-    with pytest.raises(MissingFile, match="hoodie doctor") as raised:
+    with pytest.raises(MissingFile, match="hoodie check") as raised:
         table.snapshot()
     assert (raised.value.path, raised.value.instant) == (path, last)
     with pytest.raises(MissingFile):

@@ -681,7 +681,7 @@ def test_a_rollback_whose_plan_is_gone_is_a_conflict_that_says_what_to_do(monkey
         to_inflight(there.storage, left)
         there.storage.delete(instant_path(left))
 
-    with pytest.raises(WriteConflict, match=r"Try again.*hoodie doctor") as raised:
+    with pytest.raises(WriteConflict, match=r"Try again.*hoodie check") as raised:
         ArrowTable(GoneAtFirstSight(there.storage, lose), there.options).upsert(rows("b"))
     assert isinstance(raised.value.__cause__, FileNotFoundError)
     assert notes(there.storage) == {"a": "old"}
