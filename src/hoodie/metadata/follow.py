@@ -7,6 +7,8 @@ where there is one. Source: docs/format/metadata-table.md 7.1 and 7.4. Design: d
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 
 from hoodie.config.table import TableConfig
@@ -19,6 +21,7 @@ from hoodie.metadata.read import instant_records
 from hoodie.metadata.table import MetadataTable, open_metadata
 from hoodie.model.instant import Action, State
 from hoodie.storage.protocol import Storage
+from hoodie.timeline.load import load_timeline
 from hoodie.timeline.timeline import Timeline
 
 #: The partitions that are kept.
@@ -36,6 +39,8 @@ def follow(storage: Storage, config: TableConfig, timeline: Timeline, instant: s
     if table is None:
         return
     try:
+        if orphans(table):  # looked at again: a writer without a lock may have begun since the timeline was loaded
+            table = replace(table, data=load_timeline(storage, config))
         for orphan in orphans(table):
             take_back(table, orphan, instant)
             table = table.reload()

@@ -63,8 +63,8 @@ def metadata_rows(storage: Storage, config: TableConfig, timeline: Timeline, par
     table = open_metadata(storage, config, timeline)
     if table is None:
         raise UnsupportedTable(
-            f"{config.name} has no metadata table: hoodie.table.metadata.partitions does not name `files`. Hudi's "
-            "writers build one."
+            f"{config.name} has no metadata table: hoodie.table.metadata.partitions does not name `files`. "
+            "`hoodie metadata create` builds its file lists, and Hudi's writers build the rest."
         )
     if chosen not in table.ready:
         raise InvalidInput(f"the metadata table has no {chosen}: it has {', '.join(sorted(table.ready))}")

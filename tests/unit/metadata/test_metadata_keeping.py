@@ -14,6 +14,8 @@ import pytest
 from hoodie.config.options import Options
 from hoodie.errors import HoodieError, MetadataTableDropped, MetadataTableIgnored
 from hoodie.formats.log.blocks import BlockKind, read_blocks
+from hoodie.metadata.changes import FileChanges
+from hoodie.metadata.follow import follow
 from hoodie.metadata.listing import listed_folders
 from hoodie.metadata.table import open_metadata
 from hoodie.metadata.validate import validate
@@ -412,6 +414,17 @@ def test_what_a_writer_left_in_the_metadata_table_whose_instant_is_gone_is_taken
     made.upsert(rows(("c", "rome")))
     assert planned not in times(made)
     assert_kept(made)
+
+
+def test_what_a_writer_wrote_that_began_since_the_timeline_was_loaded_stays() -> None:
+    """Without a lock it may come between the two listings."""
+    made = table("MOR")
+    state = made.state()
+    later = made.upsert(rows(("c", "rome"))).instant
+    by = f"{int(later) + 1:017}"
+    follow(made.storage, state.config, state.timeline, by, FileChanges())
+    assert times(made)[-2:] == [later, by]
+    assert times(made, Action.ROLLBACK) == []
 
 
 @pytest.mark.parametrize("dying", Dying)
