@@ -105,6 +105,20 @@ def test_a_compaction_that_died_in_another_writer_is_finished() -> None:
     assert_kept(made)
 
 
+def test_a_table_is_archived_no_further_than_its_metadata_table_was_compacted() -> None:
+    """Readers take a log block only while its instant is on the table's timeline."""
+    made = ArrowTable.create(MemoryStorage(), TABLE)
+    for ts in range(8):
+        made.upsert(rows(("a", "oslo"), ts=ts))
+    short = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.cleaner.commits.retained": "1"}
+    assert made.archive(short).instants == ()
+    options = Options({**made.options, "hoodie.metadata.compact.max.delta.commits": "3"})
+    keep_up(made.storage, options)
+    made.upsert(rows(("a", "oslo"), ts=9))
+    assert len(made.archive(short).instants) > 3
+    assert_kept(made)
+
+
 def test_what_a_compacted_commit_added_is_deleted_by_its_rollback() -> None:
     """Its entries are in a base file, which no command block reaches."""
     made = ArrowTable.create(MemoryStorage(), TABLE)
