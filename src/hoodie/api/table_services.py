@@ -13,10 +13,11 @@ from hoodie.recovery.restore import RestoreResult, restore
 from hoodie.recovery.rollback import RollbackResult, rollback
 from hoodie.recovery.savepoint import Savepoint, make_savepoint, read_savepoints
 from hoodie.report.make import Report, make_report
-from hoodie.services.archive import ArchiveResult, archive
+from hoodie.services.archive import ArchiveResult
 from hoodie.services.clean import CleanResult, clean
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
+from hoodie.services.metadata_upkeep import archive_table
 from hoodie.services.savepoint import delete_savepoint
 from hoodie.storage.faults import typed_calls
 from hoodie.sync.hive import SyncResult, sync_table
@@ -67,7 +68,7 @@ class TableServices(TableHandle[Frame]):
         options  `hoodie.keep.*`, over those of the table object
         Raises   as `clean`
         """
-        return archive(self.storage, self._options(options), dry_run=dry_run)
+        return archive_table(self.storage, self._options(options), dry_run=dry_run)
 
     def sync(self, *, whole: bool = False, options: Options | None = None) -> SyncResult:
         """Register the table in a Hive metastore, or bring its entries there up to date.

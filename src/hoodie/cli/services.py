@@ -108,7 +108,7 @@ def archive(call: Call, dry_run: bool, yes: bool) -> int:
 
     Only if there are more than hoodie.keep.max.commits. Reads as of archived commits are no longer possible.
     """
-    from hoodie.services.archive import archive as run
+    from hoodie.services.metadata_upkeep import archive_table as run
 
     def do(target: Target, dry_run: bool) -> Archived:
         return Archived.of(run(target.storage, target.options, dry_run=dry_run))

@@ -47,9 +47,7 @@ def after_commit(storage: Storage, options: Options, instant: str, state: TableS
     Raises   InvalidOption, which a write sees before it begins
     """
     cleans, archives = options.read(CleanOptions), options.read(ArchiveOptions)
-    if not options.read(ServiceOptions).enabled:
-        return Serviced()
-    if state is not None and not (cleans.automatic or archives.automatic or has_metadata_table(state.config)):
+    if not options.read(ServiceOptions).enabled or not (cleans.automatic or archives.automatic):
         return Serviced()
     load = partial(service_state, storage, options, dry_run=False, state=state)
     state = _guarded("reading the table", instant, load)

@@ -1,4 +1,5 @@
-"""Upkeep of the metadata table after a commit: its compaction, its cleaning, its archiving.
+"""Upkeep of the metadata table: its compaction, its cleaning, its archiving; after a commit, and before the table
+itself is archived by call.
 
 Source: docs/format/metadata-table.md 8. Design: docs/design/metadata-table.md.
 """
@@ -17,9 +18,11 @@ from hoodie.metadata.compact import compact
 from hoodie.metadata.drop import drop_with_warning
 from hoodie.metadata.table import MetadataTable, open_metadata
 from hoodie.model.instant import Action, Instant, State
-from hoodie.services.archive import move_to_archive
+from hoodie.services.archive import ArchiveResult, archive, move_to_archive
+from hoodie.services.clean import service_state
+from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
-from hoodie.table.state import TableState, load_state
+from hoodie.table.state import TableState
 
 _log = logging.getLogger("hoodie.services")
 
@@ -27,11 +30,12 @@ _log = logging.getLogger("hoodie.services")
 def keep_up(storage: Storage, options: Options) -> None:
     """Compact the metadata table of a table, clean and archive it, as far as each is due.
 
-    Raises  LockTimeout, LockLost
+    Raises  LockTimeout, LockLost; UnsupportedTable when the table must not be written; WriteConflict while a restore
+            is pending
     Warns   MetadataTableDropped when it is damaged, and removed
     """
     with lock_for(options, storage) as lock:
-        state = load_state(storage)
+        state = service_state(storage, options, dry_run=False)
         table = open_metadata(storage, state.config, state.timeline)
         if table is None or table.problem():  # the next write removes one that is behind
             return
@@ -50,6 +54,17 @@ def keep_up(storage: Storage, options: Options) -> None:
                 move_to_archive(TableState(table.storage, table.config, table.timeline), chosen, how, lock)
         except (CorruptFile, UnsupportedTable) as damage:
             drop_with_warning(storage, str(damage))
+
+
+@typed_errors()
+def archive_table(storage: Storage, options: Options, *, dry_run: bool = False) -> ArchiveResult:
+    """Archive a table by call. Its metadata table comes first: archiving waits for the compaction of that.
+
+    Arguments, result and errors as of `archive`
+    """
+    if not dry_run:
+        keep_up(storage, options)
+    return archive(storage, options, dry_run=dry_run)
 
 
 def instants_to_archive(table: MetadataTable, how: ArchiveOptions, cleaned: int) -> tuple[Instant, ...]:

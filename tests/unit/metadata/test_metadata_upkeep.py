@@ -5,17 +5,19 @@ from __future__ import annotations
 import pytest
 
 from hoodie.config.options import Options
+from hoodie.errors import UnsupportedTable
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.read import slice_records, whole_view
 from hoodie.metadata.table import MetadataTable, open_metadata
 from hoodie.model.instant import Action, State
 from hoodie.recovery.rollback import rollback
-from hoodie.services.metadata_upkeep import keep_up
+from hoodie.services.metadata_upkeep import archive_table, keep_up
 from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.view.slices import slice_before
 from support.metadata_tables import METADATA, WITH_RECORDS, table_files
+from support.real_tables import files_of
 from unit.metadata.test_metadata_changes import decoded, entries
 from unit.metadata.test_metadata_keeping import KINDS, TABLE, assert_kept, file_names, rows, times
 
@@ -117,6 +119,26 @@ def test_a_table_is_archived_no_further_than_its_metadata_table_was_compacted() 
     made.upsert(rows(("a", "oslo"), ts=9))
     assert len(made.archive(short).instants) > 3
     assert_kept(made)
+
+
+def test_archiving_by_call_compacts_the_metadata_table_first() -> None:
+    """Of a table whose services do not run by themselves."""
+    made = ArrowTable.create(MemoryStorage(), {**TABLE, "hoodie.metadata.compact.max.delta.commits": "3"})
+    for ts in range(8):
+        made.upsert(rows(("a", "oslo"), ts=ts))
+    short = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.cleaner.commits.retained": "1"}
+    assert archive_table(made.storage, Options({**made.options, **short}), dry_run=True).instants == ()
+    assert times(made, Action.COMMIT) == []
+    assert len(archive_table(made.storage, Options({**made.options, **short})).instants) > 3
+    assert_kept(made)
+
+
+def test_upkeep_leaves_tables_of_other_versions_alone() -> None:
+    storage = MemoryStorage(files_of("hudi-tables/v8_mor_avro_8_inserts_3_updates_1_delete"))
+    before = storage.copy().snapshot()
+    with pytest.raises(UnsupportedTable, match="only 6 is written"):
+        archive_table(storage, Options({"hoodie.metadata.compact.max.delta.commits": "1"}))
+    assert storage.snapshot() == before
 
 
 def test_what_a_compacted_commit_added_is_deleted_by_its_rollback() -> None:
