@@ -7,19 +7,33 @@ import pytest
 
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from support.nightly import nightly
 from torture.crash import MERGE_ON_READ, TABLE, Case, batch, report, rows_of_now, torture, views
-from torture.operations import CASES, CHANGES, FIRST, OVERWRITE, make, two_commits, upsert
+from torture.operations import CASES, CHANGES, FIRST, OVERWRITE, WITH_METADATA_TABLE, make, two_commits, upsert
 
 #: Hearts and leases of the dead end with an error in their thread.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 
 #: The longer operations have many calls alike.
 STRIDE = 3
+#: Of those with a metadata table, which repeat the others.
+LONG = {
+    f"{name}, metadata table"
+    for name in (
+        "upsert, and the timeline moves on",
+        "delete, Merge-on-Read",
+        "clean, Merge-on-Read",
+        "insert_overwrite",
+    )
+}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case", [case if case.name not in LONG else nightly(case) for case in CASES], ids=lambda case: case.name
+)
 def test_a_process_that_dies_anywhere_leaves_the_table_as_before_or_after(case):
-    outcome = torture(case, 1 if case.name in ("create", "savepoint") else STRIDE, in_turn=True)
+    listed = case in WITH_METADATA_TABLE
+    outcome = torture(case, 1 if case.name in ("create", "savepoint") else 9 if listed else STRIDE, in_turn=True)
     assert outcome.points > 0
     assert outcome.failures == ()
 
