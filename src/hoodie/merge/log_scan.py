@@ -85,7 +85,7 @@ def blocks_to_merge_compacted(blocks: Iterable[B], committed: Committed) -> Scan
     """As `blocks_to_merge`, for logs in which a log compaction has run.
 
     A block that names COMPACTED_BLOCK_TIMES stands for the blocks of those instants, at the place of the newest of
-    them; compacted blocks may be compacted again. A rollback takes away its target's blocks wherever they are.
+    them, or, where the reader sees none of them, at its own; compacted blocks may be compacted again. A rollback takes away its target's blocks wherever they are.
     """
     by_instant: dict[str, list[B]] = {}  # in order of arrival
     targets: set[str] = set()
@@ -109,6 +109,8 @@ def blocks_to_merge_compacted(blocks: Iterable[B], committed: Committed) -> Scan
         if compacted := of_instant[0].header.compacted:
             final = stands_for.get(instant, instant)
             stands_for.update(dict.fromkeys(compacted, final))
+            if by_instant.keys().isdisjoint(compacted):  # the reader does not see them: then at its own place
+                newest_first.setdefault(final)
         else:
             newest_first.setdefault(stands_for.get(instant, instant))
     merged = tuple(block for instant in reversed(newest_first) for block in by_instant[instant])

@@ -97,8 +97,9 @@ def _plan_state(
     if found.metadata is not None and tests != ANY:
         merged = not (options or Options()).read(MergerOptions).mergers  # a user's own may make other values
         slices = slices_with_statistics(found.metadata, candidates, tests, schema, merged=merged)
-    reader = slice_reader(state, schema, moment, options) if any(slice_.logs for slice_ in slices) else None
-    return ScanPlan(
+    then = replace(state, timeline=view.timeline)  # with the history of the files there are
+    reader = slice_reader(then, schema, moment, options) if any(slice_.logs for slice_ in slices) else None
+    return Scan(
         kind,
         state,
         schema,

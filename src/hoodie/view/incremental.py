@@ -21,10 +21,9 @@ from hoodie.view.slices import FileSystemView, GroupFiles, merged_slices
 #: The beginning of all time; Hudi's users write it as "000", too.
 EARLIEST = "earliest"
 
-#: Commits of these write no new rows: rewritten rows keep their older commit times.
-_WRITES_NO_ROWS = frozenset(
-    {Operation.COMPACT, Operation.LOG_COMPACT, Operation.INDEX, Operation.DELETE, Operation.DELETE_PREPPED}
-)
+#: Commits of these write no new rows: rewritten rows keep their older commit times. Not so those of a log compaction by
+#: Hudi 1.1, whose rows are its own.
+_WRITES_NO_ROWS = frozenset({Operation.COMPACT, Operation.INDEX, Operation.DELETE, Operation.DELETE_PREPPED})
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,6 +157,14 @@ def test_a_compacted_block_stands_for_the_blocks_it_was_made_of() -> None:
     assert instants(blocks_to_merge_compacted(blocks, committed())) == "435"
 
 
+def test_a_compacted_block_is_at_its_own_place_where_its_sources_are_not_seen() -> None:
+    blocks = [data("1"), data("2"), data("3"), data("4", "1", "2"), data("5")]
+    assert instants(blocks_to_merge_compacted(blocks, committed("345"))) == "345"
+    again = [*blocks, data("6", "4")]
+    assert instants(blocks_to_merge_compacted(again, committed("356"))) == "356"
+    assert instants(blocks_to_merge_compacted(again, committed("3456"))) == "365"
+
+
 def test_a_compacted_block_may_be_compacted_again() -> None:
     blocks = [data("1"), data("2"), data("3", "1", "2"), data("4"), data("5", "3", "4"), data("6")]
     assert instants(blocks_to_merge_compacted(blocks, committed())) == "56"

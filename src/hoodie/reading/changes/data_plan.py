@@ -158,7 +158,7 @@ def _reader(state: TableState, timeline: Timeline, as_text: bool, options: Optio
         as_text,
         visible.completed,
         frozenset(instant.requested for instant in timeline.instants) | timeline.history.keys(),
-        visible.first if visible.archived else "",
+        visible.first,
         timeline.completions() if timeline.layout == 2 else {},
     )
 

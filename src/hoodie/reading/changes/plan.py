@@ -120,6 +120,7 @@ def plan_changes(
     view = (
         load_view(storage, timeline, state.config, changes.partitions) if changes.groups else FileSystemView(timeline)
     )
+    timeline = view.timeline  # with the history of the files there are
     absent = _lost(state, view, commits, changes, wanted)
     # What readers of today need is not cleaned: it is lost.
     needed = missing_files(replace(view, timeline=state.timeline), absent, snapshot_files()) if absent else []

@@ -62,13 +62,15 @@ def committed_blocks(timeline: Timeline, as_of: str | None = None) -> Committed:
     as_of  only instants up to this one (inclusive); None: now
     Blocks of later instants are passed by; Hudi ends its scan at the first one, and so misses a block that a slower
     writer with an earlier instant put behind it. A rollback counts whenever it was: its target was never to be seen.
+    From table version 8 on the history knows which older instants were completed, and the view leaves out log files of
+    others (`hoodie.view.slices`); what is left counts.
     """
     visible = timeline.visible(as_of)
     known = {instant.requested for instant in timeline.instants} | set(timeline.history)
     return Committed(
         completed=visible.completed,
         latest=timeline.newest,
-        first_active=visible.first if visible.archived else "",
+        first_active=visible.first,
         inflight=frozenset(known - visible.completed),
         rollbacks=tuple(timeline.path(instant) for instant in timeline.completed({Action.ROLLBACK})),
     )
