@@ -217,6 +217,11 @@ def test_a_location_with_a_table_gets_an_entry_of_it(spark: SparkSession, lake: 
     with pytest.raises(TableMismatch, match="primaryKey"):
         spark.sql(attach.format("attached_too").replace("'id'", "'v'"))
     assert not spark.catalog.tableExists("attached_too")
+    spark.sql(f"CREATE TABLE attached_by_path (id INT, v STRING) USING hudi LOCATION '{tmp_path / 't'}'")
+    assert spark.sql("DELETE FROM attached_by_path WHERE id = 9").first()["num_deleted_rows"] == 0
+    information = spark_sql(spark, "SHOW TABLE EXTENDED LIKE 'attached_by_path'").first()["information"]
+    assert "primaryKey=id" in information
+    spark.sql("DROP TABLE attached_by_path")
     spark.sql("DROP TABLE attached")
     assert (tmp_path / "t" / ".hoodie").is_dir()
     spark.sql(attach.format("attached"))

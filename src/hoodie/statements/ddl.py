@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import sqlglot
@@ -206,16 +206,28 @@ def _create_table(session: SparkSession, wanted: _Create, parts: Sequence[str], 
         raise StatementError(f"type {kind!r} of table {wanted.name}: expected cow or mor")
     given = dict(check_options({_NAMES.get(key.lower(), key): value for key, value in options.items()}))
     keys = given.pop(_NAMES["primarykey"], "") or given.pop("hoodie.table.recordkey.fields", "")
+    with_location = bool(wanted.location or "path" in wanted.options)
+    storage = storage_for(path)
+    there = storage.exists(PROPERTIES_FILE)
+    described = bool(keys)
+    if not described and there and with_location:  # what the table is, it says itself
+        config = load_state(storage).config
+        keys = ",".join(config.record_key)
+        if not wanted.partitions:
+            wanted = replace(wanted, partitions=tuple(name.partition(":")[0] for name in config.partition_by))
+        if "type" not in wanted.options:
+            kind = next(word for word, name in _TYPES.items() if name == config.type.value)
+        if config.ordering:
+            given.setdefault(_NAMES["precombinefield"], ",".join(config.ordering))
+    elif not keys:
+        raise StatementError(f"table {wanted.name} needs a key: TBLPROPERTIES (primaryKey = 'id')")
     rows = None
     if wanted.query:
         rows = with_tables(session, wanted.query) or spark_sql(session, wanted.query)
         rows = rows.drop(*META_COLUMNS)
     schema = _fields(wanted.columns) if wanted.columns else None if rows is None else rows.schema
-    if schema is not None:
+    if schema is not None and described:
         _refuse_missing(wanted, schema, keys)
-    with_location = bool(wanted.location or "path" in wanted.options)
-    storage = storage_for(path)
-    there = storage.exists(".hoodie/hoodie.properties")
     if there and not with_location:
         raise StatementError(f"table {wanted.name} is there already, at {path}")
     record_key = [key.strip() for key in keys.split(",") if key.strip()]
@@ -227,7 +239,7 @@ def _create_table(session: SparkSession, wanted: _Create, parts: Sequence[str], 
     given.setdefault("hoodie.datasource.write.hive_style_partitioning", "true")  # as Hudi's SQL makes tables
     given = dict(overridden({_NAMES["payloadclass"]: DEFAULT_PAYLOAD}, given))  # likewise
     avro = ""
-    if schema is not None:
+    if schema is not None and not there:
         columns = stored_form(_partitions_last(to_arrow(schema), wanted.partitions))
         avro = to_avro(columns, wanted.name.parts[-1])
     properties = {"type": kind, "primaryKey": ",".join(record_key), **_ordering(given)}
