@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from hoodie.api.dataset import RowsDataset
 from hoodie.api.frames import pandas_frame
+from hoodie.api.lazy import lazy_frame
 from hoodie.errors import MissingPackage
 from hoodie.reading.changes.data import change_data_batches, select_changes
 from hoodie.reading.changes.data_plan import ChangeData
-from hoodie.reading.filters.selection import Filters
-from hoodie.reading.scan import ScanPlan
+from hoodie.reading.filters.predicate import Tests
+from hoodie.reading.filters.selection import Filters, sure
+from hoodie.reading.narrowed import narrowed
+from hoodie.reading.scan import Scan, ScanPlan
 from hoodie.reading.snapshot import read_scan
 from hoodie.reading.stream import count_rows, scan_batches
 from hoodie.storage.faults import typed_calls, typed_errors
@@ -130,6 +134,24 @@ class Rows:
         found = polars.from_arrow(self.to_arrow())
         assert isinstance(found, polars.DataFrame)
         return found
+
+    def lazy(self) -> pl.LazyFrame:
+        """The rows as a LazyFrame of Polars, which reads them when it collects: of the files its query's columns, and
+        no row group or partition that its filter rules out. Raises MissingPackage without Polars"""
+        return lazy_frame(self.schema, self._fetch)
+
+    def dataset(self) -> RowsDataset:
+        """The rows as what DuckDB, Polars and pyarrow scan as a dataset, with their columns and filter:
+        `data = rows.dataset()`, then `duckdb.sql("select max(fare) from data where city = 'oslo'")`."""
+        return RowsDataset(self.schema, self._fetch)
+
+    def _fetch(self, columns: Sequence[str], tests: Tests) -> Iterator[pa.RecordBatch]:
+        """Batches of some columns."""
+        with typed_errors():
+            if self.scan is not None:
+                yield from scan_batches(narrowed(self.scan, columns, sure(tests, self.schema)))
+            else:
+                yield from (batch.select(list(columns)) for batch in self._batches())
 
     def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
         """The rows as a relation of DuckDB. They are in memory.

@@ -105,7 +105,14 @@ def check_columns(names: Iterable[str], schema: pa.Schema) -> None:
 def sure_tests(found: RowFilter, schema: pa.Schema) -> Tests:
     """The tests that mean the same to every engine: whole numbers, text, truth values and dates, each compared with one
     of its kind. Times go by the engine's time zone, and NaN has its own rules in each."""
-    return tuple(tuple(test for test in clause if _is_sure(test, schema)) for clause in found.tests)
+    return sure(found.tests, schema)
+
+
+def sure(tests: Tests, schema: pa.Schema) -> Tests:
+    """Those of `sure_tests` that are about columns of the schema."""
+    return tuple(
+        tuple(test for test in clause if test.column in schema.names and _is_sure(test, schema)) for clause in tests
+    )
 
 
 def _is_sure(test: Test, schema: pa.Schema) -> bool:

@@ -1,0 +1,95 @@
+"""Rows as a dataset of pyarrow's: DuckDB, Polars and pyarrow itself scan it, with their columns and filter."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NoReturn
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from hoodie.errors import InvalidInput
+from hoodie.expressions.facts import facts_of
+from hoodie.expressions.scope import Scope
+from hoodie.reading.filters.predicate import ANY, Test, Tests
+
+#: Gives the batches of some columns, of rows that pass tests, and perhaps of others.
+Fetch = Callable[[Sequence[str], Tests], Iterator[pa.RecordBatch]]
+
+_UNKNOWN_COLUMN = re.compile(r"No match for FieldRef\.Name\((.*?)\) in ")
+#: Texts that pyarrow shows of an expression as SQL has them.
+_PLAIN = re.compile(r"[A-Za-z0-9 _.:/-]*", re.A)
+
+
+class RowsDataset(ds.Dataset):  # type: ignore[misc]
+    """What DuckDB takes for a dataset: `data = rows.dataset(); duckdb.sql("select max(fare) from data group by city")`.
+
+    It scans, and is no more: it has no fragments, and cannot be joined or sorted before it is read.
+    """
+
+    def __init__(self, schema: pa.Schema, fetch: Fetch) -> None:
+        self._rows_schema, self._fetch = schema, fetch
+
+    def __repr__(self) -> str:
+        return f"RowsDataset({', '.join(self._rows_schema.names)})"
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns, as the table has them now, whichever its files have."""
+        return self._rows_schema
+
+    def scanner(
+        self, columns: Sequence[str] | dict[str, Any] | None = None, filter: pc.Expression | None = None, **options: Any
+    ) -> ds.Scanner:
+        """The rows as a scanner, which can be read once. Arguments as of `pyarrow.dataset.Dataset.scanner`.
+
+        Files of partitions, and row groups, of which the filter says that they have no such row are not read.
+        """
+        schema = self._rows_schema
+        needed = schema.names
+        if columns is None or not isinstance(columns, dict):
+            wanted = schema.names if columns is None else list(columns)
+            needed = filter_columns(filter, schema, wanted) or schema.names[:1]
+        known = {name: value for name, value in options.items() if name in ("batch_size", "use_threads", "memory_pool")}
+        read = pa.schema([schema.field(name) for name in needed])
+        batches = self._fetch(needed, tests_of_arrow(filter, schema))
+        reader = pa.RecordBatchReader.from_batches(read, batches)
+        return ds.Scanner.from_batches(reader, columns=columns, filter=filter, **known)
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise InvalidInput("rows of a table are scanned only: read them first, by to_table() or to_batches()")
+
+    get_fragments = replace_schema = filter = join = join_asof = sort_by = _refuse
+    partition_expression = property(_refuse)
+
+    def __reduce__(self) -> NoReturn:
+        self._refuse()
+
+
+def filter_columns(expression: pc.Expression | None, schema: pa.Schema, wanted: Sequence[str]) -> list[str]:
+    """The wanted columns, and those that an expression asks for: all where that is not to be told."""
+    needed = list(dict.fromkeys(wanted))
+    while expression is not None:
+        try:
+            pa.schema([schema.field(name) for name in needed]).empty_table().filter(expression)
+            return needed
+        except (pa.ArrowInvalid, KeyError) as problem:
+            unknown = _UNKNOWN_COLUMN.search(str(problem))
+            if unknown is None or unknown[1] not in schema.names or unknown[1] in needed:
+                return list(schema.names)
+            needed.append(unknown[1])
+    return needed
+
+
+def tests_of_arrow(expression: pc.Expression | None, schema: pa.Schema) -> Tests:
+    """What an expression of pyarrow's says of single columns, by the text that it shows; nothing where it is no SQL."""
+    if expression is None:
+        return ANY
+    try:
+        facts = facts_of(str(expression), Scope({"rows": schema}))
+    except InvalidInput:
+        return ANY
+    plain = [fact for fact in facts if not isinstance(fact[2], str) or _PLAIN.fullmatch(fact[2])]
+    return (tuple(Test(column, op, value) for (_, column), op, value in plain if op != "in"),)

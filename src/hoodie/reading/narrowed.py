@@ -1,0 +1,27 @@
+"""A planned read made narrower: fewer columns, and more that is known of the rows that its reader drops itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hoodie.model.meta import COMMIT_TIME
+from hoodie.reading.filters.partitions import slices_that_may_pass
+from hoodie.reading.filters.predicate import ANY, Tests, both
+from hoodie.reading.scan import Scan
+
+
+def narrowed(scan: Scan, columns: Sequence[str], tests: Tests = ANY) -> Scan:
+    """The scan with these of its columns, in this order.
+
+    tests  of the rows that the reader keeps: partitions and row groups that cannot pass are left out. Not of changes
+    """
+    kept = scan.read if scan.filter is not None else ()  # which of them the filter asks for is not known
+    times = () if scan.times is None else (COMMIT_TIME,)
+    read = tuple(dict.fromkeys([*columns, *kept, *times]))
+    scan = replace(scan, columns=tuple(columns), read=read)
+    if tests == ANY or scan.times is not None:
+        return scan
+    tests = both(scan.tests, tests)
+    slices = tuple(slices_that_may_pass(scan.slices, tests, scan.schema, scan.state.config.properties))
+    return replace(scan, tests=tests, slices=slices)
