@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +10,7 @@ from pyarrow import types as arrow
 from hoodie.errors import SchemaMismatch
 from hoodie.keygen import calendar
 from hoodie.schema.conform import decoded
+from hoodie.schema.number_text import by_distinct_value, number_text
 from hoodie.schema.types import spark_name
 
 #: Days since 1970 of 0001-01-01 and 9999-12-31: dates whose text Arrow and Java agree on.
@@ -67,8 +65,7 @@ def text_of(
     """
     kind = column.type
     if arrow.is_floating(kind) and not arrow.is_float16(kind):
-        width = np.float32 if arrow.is_float32(kind) else np.float64
-        return by_distinct_value(column, lambda value: _java_float(width(value)))
+        return number_text(column)
     if arrow.is_binary(kind) or arrow.is_large_binary(kind) or arrow.is_fixed_size_binary(kind):
         return by_distinct_value(column, lambda value: bytes(value).hex())
     if arrow.is_timestamp(kind):
@@ -102,13 +99,6 @@ def floor_divided(numbers: pa.Array, step: int) -> pa.Array:
     return pa.array(numbers.fill_null(0).to_numpy(zero_copy_only=False) // step, pa.int64(), mask=nulls)
 
 
-def by_distinct_value(column: pa.Array, made: Callable[[Any], str | None]) -> pa.Array:
-    """large_string[n]: what a function makes of each value that occurs, called once for each; null for null."""
-    encoded = column.dictionary_encode()
-    texts = pa.array([made(value) for value in encoded.dictionary.to_pylist()], pa.large_string())
-    return pc.take(texts, encoded.indices)
-
-
 def _date_text(days: pa.Array) -> pa.Array:
     numbers = pc.min_max(days.view(pa.int32()))
     low, high = numbers["min"].as_py(), numbers["max"].as_py()
@@ -126,17 +116,3 @@ def _timestamp_text(column: pa.Array, zone: str) -> pa.Array:
     millis = np.where(numbers < 0, -(-numbers // 1000), numbers // 1000)
     local = calendar.to_zone(millis, zone)
     return by_distinct_value(pa.array(local, pa.int64(), mask=nulls), calendar.clock_text)
-
-
-def _java_float(value: np.floating[Any]) -> str:
-    """Java's Double.toString and Float.toString: plain from 1e-3 up to 1e7, else one digit, fraction and exponent."""
-    if np.isnan(value):
-        return "NaN"
-    if np.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    mantissa, exponent = np.format_float_scientific(value, unique=True, trim="0").split("e")
-    if value == 0 or 1e-3 <= abs(value) < 1e7:
-        return np.format_float_positional(value, unique=True, trim="0")
-    if len(mantissa.lstrip("-")) == 3:  # where one digit is enough Java takes the closest of two: 4.9E-324
-        mantissa, exponent = np.format_float_scientific(value, unique=False, precision=1).split("e")
-    return f"{mantissa}E{int(exponent)}"

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import SchemaMismatch
+from hoodie.schema.number_text import is_number, number_text
 from hoodie.schema.schema import AVRO_DEFAULT
 from hoodie.schema.types import is_list, spark_name
 
@@ -25,9 +26,9 @@ def conform(rows: pa.Table | pa.RecordBatch, schema: pa.Schema, *, drop_extra: b
 
     Besides what `schema.reconcile` accepts this takes what files of other writers hold: timestamps in other units
     (finer ones than the column's are cut down, as Hudi does), without the zone or as plain longs, bigint for double,
-    bytes for string, large and dictionary encoded layouts. Decimals stored as integers need nothing. Open files with
-    INT96 timestamps with `coerce_int96_timestamp_unit="us"`: as nanoseconds they end in 2262. Rows of files first get
-    the types that they really have: `stored_types`.
+    bytes and numbers for string, large and dictionary encoded layouts. Decimals stored as integers need nothing. Open
+    files with INT96 timestamps with `coerce_int96_timestamp_unit="us"`: as nanoseconds they end in 2262. Rows of files
+    first get the types that they really have: `stored_types`.
     """
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
     if table.schema.equals(schema) and not any(_is_strict(field.type) for field in schema):
@@ -219,6 +220,8 @@ def _leaf(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
     # Floats are rounded, as Hudi's reader does with a file of bigints in a column that another writer made double.
     checked = not pa.types.is_floating(kind)
     try:
+        if is_number(have) and pa.types.is_string(kind):
+            return number_text(array).cast(kind)
         return array.cast(kind, safe=checked)
     except pa.ArrowInvalid as error:
         words = f"{spark_name(have)} values of column {path} do not fit {spark_name(kind)}"
@@ -242,7 +245,7 @@ _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 def _castable(have: pa.DataType, kind: pa.DataType) -> bool:
     """Whether one leaf type converts to the other; single values may still not fit."""
     types = pa.types
-    if types.is_null(have):
+    if types.is_null(have) or (is_number(have) and types.is_string(kind)):
         return True
     if types.is_integer(have):
         stamp = have == pa.int64() and types.is_timestamp(kind)

@@ -8,6 +8,7 @@ and docs/design/types.md.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
@@ -16,7 +17,7 @@ import pyarrow as pa
 
 from hoodie.errors import SchemaMismatch
 from hoodie.model.meta import IS_DELETED, META_COLUMNS
-from hoodie.schema.types import is_list, list_of, map_of, spark_name, stored_type, widen
+from hoodie.schema.types import grown, is_list, list_of, map_of, read_by_spark, spark_name, stored_type, widen
 
 #: Field metadata: the Avro default of a field that has one other than null, as JSON.
 AVRO_DEFAULT = b"hoodie.avro.default"
@@ -26,6 +27,8 @@ LOCAL_MICROS = b"local-timestamp-micros"
 VECTOR = b"vector"  # files have the numbers of such a list as bytes
 #: Field metadata, in the schema of a read: files may hold the values of this column as text.
 ALSO_TEXT = b"hoodie.also.text"
+#: Field metadata: files may hold the values of this column in a type that Spark's own reader does not widen.
+GROWN = b"hoodie.grown"
 #: What to do about a column of type null.
 UNTYPED = ", as all of its values are null: cast it, or leave it out"
 
@@ -75,9 +78,10 @@ def reconcile(
     returns   a column is nullable if the table's or the batch's is; pinned ones keep the table's word
     Raises    SchemaMismatch, one for all columns, with types in Spark's words
 
-    Structs, list elements and map values follow the same rules. Safe: int to bigint, int to double, float to double; a
-    narrower batch into a wider column, a decimal into one with at least its digits. Refused though Hudi may do it, as
-    readers lose digits or fail: bigint to double or float, int to float, wider decimals, string to binary.
+    A column grows as Hudi lets it: int, bigint, float, double, string in this order; a narrower batch goes into a wider
+    column. Digits may be lost. Structs, list elements and map values grow where no digit is lost: int to bigint, int to
+    double, float to double. A decimal goes into one with at least its digits. Refused though Hudi may do it: wider
+    decimals, string to binary.
     """
     batch = stored_form(incoming)
     problems = list(_bad_case(table.names, batch.names, ""))
@@ -161,6 +165,7 @@ def _merge(
     table: pa.Field, batch: pa.Field, path: str, keep: bool, pinned: frozenset[str], problems: list[str]
 ) -> pa.Field:
     old, new = table.type, batch.type
+    nested = "." in path
     if pa.types.is_struct(old) and pa.types.is_struct(new):
         problems.extend(_bad_case([child.name for child in old], [child.name for child in new], f"{path}."))
         kind = pa.struct(_merge_fields(list(old), list(new), f"{path}.", pinned, problems))
@@ -169,13 +174,17 @@ def _merge(
     elif pa.types.is_map(old) and pa.types.is_map(new):
         kind = map_of(_merge(old.item_field, new.item_field, f"{path}.value", keep, pinned, problems))
     else:
-        kind = widen(old, new)
+        kind = widen(old, new) if nested or keep else grown(old, new)
         words = f"column {path} is {spark_name(old)} in the table and {spark_name(new)} in the batch"
         if kind is None:
             problems.append(f"{words}: cast it to {spark_name(old)}")
             kind = old
         elif keep and kind != old:
-            problems.append(
-                f"{words}; the type of a key, partition or ordering column stays: cast it to {spark_name(old)}"
-            )
-    return table.with_type(kind).with_nullable(table.nullable or (batch.nullable and not keep))
+            problems.append(f"{words}; the type of a key, partition or ordering column stays: cast the batch's")
+    merged = table.with_type(kind).with_nullable(table.nullable or (batch.nullable and not keep))
+    if nested or pa.types.is_nested(kind) or kind == old or read_by_spark(old, kind):
+        return merged
+    marks = {**(table.metadata or {}), GROWN: b"true"}
+    if kind == pa.string() and AVRO_DEFAULT in marks:
+        marks[AVRO_DEFAULT] = json.dumps(marks[AVRO_DEFAULT].decode()).encode()
+    return merged.with_metadata(marks)

@@ -156,6 +156,23 @@ def widen(old: pa.DataType, new: pa.DataType) -> pa.DataType | None:
     return None
 
 
+def grown(old: pa.DataType, new: pa.DataType) -> pa.DataType | None:
+    """As `widen`, for a column that may lose digits, as Hudi lets it: int, bigint, float, double grow in this order,
+    and numbers become text."""
+    if old in _NUMBERS and new in _NUMBERS:
+        return max(old, new, key=_NUMBERS.index)
+    if pa.string() in (old, new) and (old in _NUMBERS or new in _NUMBERS or pa.types.is_decimal(new)):
+        return pa.string()
+    return widen(old, new)
+
+
+def read_by_spark(old: pa.DataType, new: pa.DataType) -> bool:
+    """Whether Spark's own reader finds a column of one type in files that have it in another."""
+    return old == new or (old, new) in _WIDER
+
+
+_NUMBERS = [pa.int32(), pa.int64(), pa.float32(), pa.float64()]
+
 _WIDER = {
     (pa.int32(), pa.int64()),
     (pa.int32(), pa.float64()),

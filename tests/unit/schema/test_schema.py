@@ -6,7 +6,8 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import SchemaMismatch
-from hoodie.schema.schema import AVRO_DEFAULT, reconcile, stored_form, with_meta_fields, without_meta_fields
+from hoodie.formats.avro.schema import from_avro, to_avro
+from hoodie.schema.schema import AVRO_DEFAULT, GROWN, reconcile, stored_form, with_meta_fields, without_meta_fields
 from hoodie.schema.types import TIMESTAMP, TIMESTAMP_NTZ, spark_name
 
 INT, LONG, FLOAT, DOUBLE, STRING, BINARY = (
@@ -37,11 +38,7 @@ def struct(**fields: pa.DataType) -> pa.DataType:
 
 WIDENINGS = [(INT, LONG), (INT, DOUBLE), (FLOAT, DOUBLE)]
 REFUSALS = [
-    (LONG, DOUBLE),
-    (LONG, FLOAT),
-    (INT, FLOAT),
     (STRING, BINARY),
-    (INT, STRING),
     (INT, pa.bool_()),
     (pa.date32(), TIMESTAMP),
     (TIMESTAMP, TIMESTAMP_NTZ),
@@ -63,11 +60,36 @@ def test_a_wider_batch_widens_the_column_and_a_narrower_one_fits_it(narrow: pa.D
 
 
 @pytest.mark.parametrize(("left", "right"), REFUSALS)
-def test_types_that_lose_or_reinterpret_values_are_refused_both_ways(left: pa.DataType, right: pa.DataType) -> None:
+def test_types_that_reinterpret_values_are_refused_both_ways(left: pa.DataType, right: pa.DataType) -> None:
     for table, batch in ((left, right), (right, left)):
         with pytest.raises(SchemaMismatch) as caught:
             reconcile(one(table), one(batch))
         assert f"column c is {spark_name(table)} in the table and {spark_name(batch)} in the batch" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("narrow", "wide"), [(LONG, DOUBLE), (LONG, FLOAT), (INT, FLOAT), (INT, STRING), (FLOAT, STRING), (DOUBLE, STRING)]
+)
+def test_a_column_grows_as_hudi_lets_it_and_says_so(narrow: pa.DataType, wide: pa.DataType) -> None:
+    grown = reconcile(one(narrow), one(wide))
+    assert grown == one(wide)
+    assert GROWN in grown.field("c").metadata
+    assert reconcile(one(wide), one(narrow)) == one(wide)
+    assert GROWN not in (reconcile(one(wide), one(narrow)).field("c").metadata or {})
+    assert GROWN in reconcile(grown, one(wide)).field("c").metadata, "the mark stays"
+    assert GROWN in from_avro(to_avro(grown, "t"), "t").field("c").metadata
+    for table, batch in ((narrow, wide), (wide, narrow)):
+        for nested in (items, values, lambda kind: struct(x=kind)):
+            with pytest.raises(SchemaMismatch):
+                reconcile(one(nested(table)), one(nested(batch)))
+        with pytest.raises(SchemaMismatch, match="column c is"):
+            reconcile(one(table), one(batch), pinned=["c"])
+
+
+def test_the_default_of_a_column_that_becomes_text_is_text() -> None:
+    table = pa.schema([pa.field("c", INT, metadata={AVRO_DEFAULT: b"5"})])
+    schema = reconcile(table, one(STRING))
+    assert from_avro(to_avro(schema, "t"), "t").field("c").metadata[AVRO_DEFAULT] == b'"5"'
 
 
 def test_a_decimal_takes_in_fewer_digits_and_never_grows() -> None:
@@ -125,10 +147,10 @@ def test_a_pinned_column_keeps_type_and_nullability() -> None:
 
 def test_one_message_names_every_column_that_does_not_fit() -> None:
     table = pa.schema([("price", INT), ("tags", items(STRING)), ("at", struct(zone=STRING))])
-    batch = pa.schema([("price", STRING), ("tags", items(INT)), ("at", struct(zone=BINARY)), ("Price", INT)])
+    batch = pa.schema([("price", pa.bool_()), ("tags", items(INT)), ("at", struct(zone=BINARY)), ("Price", INT)])
     with pytest.raises(SchemaMismatch) as caught:
         reconcile(table, batch.remove(3))
-    for words in ("price is int in the table and string", "tags.element is string", "at.zone is string", "binary in"):
+    for words in ("price is int in the table and boolean", "tags.element is string", "at.zone is string", "binary in"):
         assert words in str(caught.value)
     with pytest.raises(SchemaMismatch, match="price occurs more than once"):
         reconcile(table, batch)

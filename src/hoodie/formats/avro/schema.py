@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from hoodie.errors import CorruptFile, SchemaMismatch, UnsupportedTable
 from hoodie.model.meta import META_COLUMNS
-from hoodie.schema.schema import AVRO_DEFAULT, AVRO_LOGICAL, LOCAL_MICROS, VECTOR
+from hoodie.schema.schema import AVRO_DEFAULT, AVRO_LOGICAL, GROWN, LOCAL_MICROS, VECTOR
 from hoodie.schema.types import (
     TIMESTAMP,
     TIMESTAMP_MILLIS,
@@ -122,6 +122,8 @@ def _record(fields: list[pa.Field], name: str, namespace: str, path: str) -> dic
                 entry["type"].reverse()  # a default is of the union's first type
         elif field.nullable:
             entry["default"] = None
+        if GROWN in (field.metadata or {}):
+            entry[GROWN.decode()] = True
         entries.append(entry)
     return {"type": "record", "name": name, "namespace": namespace, "fields": entries}
 
@@ -271,9 +273,11 @@ class _Reader:
             kind, nullable = self.type(entry.get("type"), f"{column}.{name}" if column else name, space, inside)
             # Rows of files from before the column carry its default, which is not always null.
             kept = json.dumps(entry.get("default")) if type(entry.get("default")) in _DEFAULTS.get(kind, ()) else None
-            marks = {AVRO_DEFAULT: kept} if kept else _marks(entry.get("type"), kind)
+            marks = {AVRO_DEFAULT: kept.encode()} if kept else _marks(entry.get("type"), kind)
             if any(kind is vector for vector in self.vectors):
                 marks = {AVRO_LOGICAL: VECTOR}
+            if entry.get(GROWN.decode()) is True:
+                marks = {**(marks or {}), GROWN: b"true"}
             fields.append(pa.field(name, kind, nullable, metadata=marks))
         if len({field.name for field in fields}) < len(fields):
             raise self._corrupt(column, "an Avro record with two fields of one name")

@@ -18,9 +18,11 @@ import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFile, SchemaMismatch, UnsupportedTable
 from hoodie.formats.avro.schema import from_avro
-from hoodie.schema.schema import ALSO_TEXT, AVRO_LOGICAL, LOCAL_MICROS, VECTOR
-from hoodie.schema.types import TIMESTAMP_MILLIS, holds, is_list, spark_name
+from hoodie.schema.schema import ALSO_TEXT, AVRO_LOGICAL, GROWN, LOCAL_MICROS, VECTOR
+from hoodie.schema.types import TIMESTAMP_MILLIS, holds, is_list, read_by_spark, spark_name
 
+#: Marks of columns that files may have in another type.
+_MARKS = frozenset([ALSO_TEXT, GROWN])
 _AVRO_IN_FOOTER = b"parquet.avro.schema"
 
 Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
@@ -53,8 +55,8 @@ class StoredTypes:
 
     types  of the top-level columns whose label is wrong; their bytes are those of these types
     text   columns that are text in the file or in the table, and not in both -> their type in the table
-    finer  columns whose times are finer in the file than in the table, which cuts them down; and those that have
-           vectors, whose bytes become lists
+    finer  columns whose times are finer in the file than in the table, which cuts them down; those that have vectors,
+           whose bytes become lists; and those that have grown since
     """
 
     types: Mapping[str, pa.DataType] = field(default_factory=dict)
@@ -128,7 +130,7 @@ def stored_types(
         if ALSO_TEXT in (column.metadata or {}) and _is_text(have) != _is_text(column.type):
             text[column.name] = column.type
             continue
-        if _is_vector(column):
+        if _is_vector(column) or (GROWN in (column.metadata or {}) and not read_by_spark(have, column.type)):
             walk.finer.add(column.name)
             continue
         actual = walk.type(have, column.type, column.name, (column.name,))
@@ -139,7 +141,7 @@ def stored_types(
 
 def _has_times(table: pa.Schema) -> bool:
     return any(
-        ALSO_TEXT in (column.metadata or {}) or _is_vector(column) or holds(column.type, pa.types.is_timestamp)
+        not _MARKS.isdisjoint(column.metadata or {}) or _is_vector(column) or holds(column.type, pa.types.is_timestamp)
         for column in table
     )
 

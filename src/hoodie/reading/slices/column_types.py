@@ -26,7 +26,7 @@ from hoodie.formats.parquet.stored_types import (
 from hoodie.model.files import BaseFile
 from hoodie.model.instant import Instant
 from hoodie.reading.slices.file_columns import FileColumns
-from hoodie.schema.schema import ALSO_TEXT
+from hoodie.schema.schema import ALSO_TEXT, GROWN
 from hoodie.schema.written import written_columns
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState
@@ -116,8 +116,9 @@ def mislabelled(
 
 
 def _suspects(state: TableState, files: Sequence[BaseFile], columns: Sequence[pa.Field]) -> list[BaseFile]:
-    """Files that may hold a column of numbers as text, as their commits have it."""
-    kinds = {column.name: column.type for column in columns if ALSO_TEXT in (column.metadata or {})}
+    """Files that may hold a column of numbers as text, or one that has grown as it was, as their commits have it."""
+    marks = (ALSO_TEXT, GROWN)
+    kinds = {c.name: c.type for c in columns if any(mark in (c.metadata or {}) for mark in marks)}
     if not kinds:
         return []
     wanted = {file.instant for file in files}

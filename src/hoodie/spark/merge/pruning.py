@@ -40,7 +40,7 @@ def pruned(session: SparkSession, scan: ScanPlan, conditions: Collection[str | C
     slices = tuple(slice_ for slice_ in scan.slices if slice_.group.partition in kept)
     reader = scan.reader if any(slice_.logs for slice_ in slices) else None
     scan = replace(scan, slices=slices, reader=reader)
-    bases = [slice_.base for slice_ in scan.plain if slice_.base is not None]
+    bases = scan.base_files
     return replace(scan, mislabelled=mislabelled(scan.state, bases, scan.schema, scan.read)) if bases else scan
 
 
