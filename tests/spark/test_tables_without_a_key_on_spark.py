@@ -12,7 +12,12 @@ from pyspark.sql import functions as F
 
 import hoodie
 from hoodie.errors import InvalidInput
+from hoodie.keygen.arrow_keys import RowKeys
+from hoodie.keygen.generated_keys import NewKeys
+from hoodie.keygen.keygen import key_generator
 from hoodie.model.meta import RECORD_KEY
+from hoodie.spark.columns import content_hash
+from hoodie.spark.keyed import KeyedFrame
 
 pytestmark = pytest.mark.filterwarnings("ignore::hoodie.errors.NoRecordKey")
 
@@ -45,6 +50,17 @@ def test_executors_load_each_row_with_a_key_of_its_own(spark: SparkSession, tmp_
     found = held(spark, tmp_path)
     assert len({key for key, _ in found}) == len(found)
     assert Counter(number for _, number in found) == dict.fromkeys(range(400), 2)
+
+
+def test_rows_are_numbered_after_the_shuffle_by_which_they_are_sorted(spark: SparkSession) -> None:
+    """A task that runs again may see its rows in another order: by new numbers they would go elsewhere, or nowhere."""
+    frame = rows(spark, 8)
+    make_keys = NewKeys(RowKeys(tuple(frame.columns), key_generator(TABLE)))
+    sortable, number = KeyedFrame.of(frame, make_keys, frame.columns).without_new_keys()
+    assert {row[RECORD_KEY] for row in sortable.collect()} == {None}
+    assert isinstance(number, NewKeys)
+    hashes = sortable.select("id", content_hash(sortable).alias("hash"))
+    assert sorted(hashes.collect()) == sorted(hashes.repartition(3).collect())
 
 
 def test_rows_with_stored_keys_are_updated_and_deleted(spark: SparkSession, tmp_path: Path) -> None:
