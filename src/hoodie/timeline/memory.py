@@ -20,14 +20,23 @@ T = TypeVar("T")
 _Key = tuple[str, str, int, int]
 
 
+#: Values that are added before those of instants that left the timeline are forgotten: that looks through all.
+_PRUNED_EVERY = 64
+
+
 class Memory(Generic[T]):
-    """The newest used of what files of completed instants hold, up to a number of bytes of files. For all threads."""
+    """The newest used of what files of completed instants hold, up to a number of bytes of files. For all threads.
+
+    What is no longer on a table's timeline, as it was archived or rolled back, is forgotten now and then: a process
+    that writes for months stays as small as its timelines are.
+    """
 
     def __init__(self, most: int) -> None:
         """most  bytes of the files whose content is remembered; the newest is, whatever its size"""
         self._most = most
         self._bytes = 0
         self._known: OrderedDict[_Key, T] = OrderedDict()
+        self._added = 0
         self._turn = threading.Lock()
 
     def get(self, storage: Storage, timeline: Timeline, instant: Instant) -> T | None:
@@ -50,6 +59,9 @@ class Memory(Generic[T]):
             if key not in self._known:
                 self._known[key] = value
                 self._bytes += key[2]
+                self._added += 1
+                if self._added % _PRUNED_EVERY == 0:
+                    self._prune(storage.root, timeline)
             while self._bytes > self._most and len(self._known) > 1:
                 gone, _ = self._known.popitem(last=False)
                 self._bytes -= gone[2]
@@ -61,6 +73,16 @@ class Memory(Generic[T]):
             found = read()
             self.put(storage, timeline, instant, found)
         return found
+
+    def __len__(self) -> int:
+        with self._turn:
+            return len(self._known)
+
+    def _prune(self, root: str, timeline: Timeline) -> None:
+        paths = {timeline.path(instant) for instant in timeline.stamps}
+        for key in [key for key in self._known if key[0] == root and key[1] not in paths]:
+            del self._known[key]
+            self._bytes -= key[2]
 
     def forget(self) -> None:
         """Forget everything."""
