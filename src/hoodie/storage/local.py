@@ -7,6 +7,7 @@ import errno
 import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
+from operator import attrgetter
 from pathlib import Path
 
 from hoodie.storage.protocol import (
@@ -48,7 +49,7 @@ class LocalStorage(Storage):
             return []
         with scan:
             entries = [entry for entry in map(_entry, scan) if entry is not None]
-        return sorted(entries)
+        return sorted(entries, key=attrgetter("name"))
 
     def list_tree(self, folder: str = "", skip: Collection[str] = ()) -> dict[str, builtins.list[Entry]]:
         tree: dict[str, list[Entry]] = {}

@@ -6,6 +6,7 @@ Source: docs/format/table-and-timeline.md 5.2, 5.3 and 9.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from hoodie.errors import CorruptFile
 from hoodie.model.instant import Action, Instant, State
@@ -44,6 +45,10 @@ def file_name(instant: Instant, layout: int = 1) -> str:
     return f"{instant.requested}.{instant.action}.{instant.state.name.lower()}"
 
 
+#: Names of timeline files whose instants are remembered, of all tables.
+_REMEMBERED = 20_000
+
+
 def parse_name(name: str, layout: int, folder: str) -> Instant | None:
     """The instant of a file in the timeline's folder; None for a known companion.
 
@@ -54,8 +59,7 @@ def parse_name(name: str, layout: int, folder: str) -> Instant | None:
     """
     if not name[:1].isdigit() or _HALF_WRITTEN.fullmatch(name):
         return None
-    match = _NAMES[layout].fullmatch(name)
-    instant = _instant(match) if match else None
+    instant = _parsed(name, layout)
     if instant is None:
         raise CorruptFile(
             f"{folder}/{name}",
@@ -63,6 +67,13 @@ def parse_name(name: str, layout: int, folder: str) -> Instant | None:
             advice="If it does not belong to the table, move it away; else read it with the library that wrote it.",
         )
     return instant
+
+
+@lru_cache(_REMEMBERED)
+def _parsed(name: str, layout: int) -> Instant | None:
+    """A writer lists its timeline several times a commit, and all names but a few are those of the listing before."""
+    match = _NAMES[layout].fullmatch(name)
+    return _instant(match) if match else None
 
 
 def _instant(match: re.Match[str]) -> Instant | None:

@@ -12,6 +12,7 @@ import datetime as dt
 import json
 import re
 from collections.abc import Collection
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from hoodie.config.table import TableConfig, TimelineZone
@@ -48,6 +49,10 @@ def list_timeline(storage: Storage) -> list[Entry] | None:
     return storage.list(_FOLDER) if storage.remote else None
 
 
+#: The order of instants, without a call of theirs for each comparison.
+_ORDER = attrgetter("requested", "action", "state", "completed")
+
+
 def load_timeline(storage: Storage, config: TableConfig, listed: list[Entry] | None = None) -> Timeline:
     """The active timeline, with one listing; no instant is opened. The history is not read: see `with_history`.
 
@@ -80,7 +85,7 @@ def load_timeline(storage: Storage, config: TableConfig, listed: list[Entry] | N
     if layout == 1 and UPGRADED_FOLDER in folders:
         refuse_stopped_upgrade(storage)
     files = frozenset(entry.name for entry in entries if not entry.is_dir)
-    instants = tuple(sorted(highest.values()))
+    instants = tuple(sorted(highest.values(), key=_ORDER))
     return Timeline(instants, layout, folder, names, stamps=stamps, folders=folders, files=files)
 
 

@@ -111,9 +111,6 @@ def _read(
     storage: Storage, timeline: Timeline, instants: Iterable[Instant], *, tolerant: bool = True
 ) -> Iterator[Published | None]:
     def read(instant: Instant) -> Published | CorruptFile | None:
-        known = _known(storage, timeline, instant)
-        if known is not None:
-            return known
         try:
             made = published_by(instant, read_commit(storage, timeline, instant))
         except FileNotFoundError:  # archived, or rolled back, since the timeline was loaded
@@ -123,7 +120,12 @@ def _read(
         PUBLISHED.put(storage, timeline, instant, made)
         return made
 
-    for outcome in in_threads(read, list(instants)):
+    ordered = list(instants)
+    remembered = [_known(storage, timeline, instant) for instant in ordered]
+    fresh = [instant for instant, known in zip(ordered, remembered, strict=True) if known is None]
+    outcomes = iter(in_threads(read, fresh))
+    for known in remembered:
+        outcome = next(outcomes) if known is None else known
         if isinstance(outcome, CorruptFile):
             if not tolerant:
                 raise outcome
