@@ -17,7 +17,7 @@ from hoodie.reading.changes.data_plan import ChangeData
 from hoodie.reading.filters.predicate import Tests
 from hoodie.reading.filters.selection import Filters, sure
 from hoodie.reading.narrowed import narrowed
-from hoodie.reading.scan import Scan, ScanPlan
+from hoodie.reading.scan import ScanPlan
 from hoodie.reading.snapshot import read_scan
 from hoodie.reading.stream import count_rows, scan_batches
 from hoodie.storage.faults import typed_calls, typed_errors

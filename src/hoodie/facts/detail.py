@@ -53,7 +53,8 @@ class TableDetail:
         return "\n".join(
             [
                 f"{self.name}: {self.table_type}, table version {self.version}, at {self.path}",
-                f"key {', '.join(self.record_key) or 'none'}; partitioned by {', '.join(self.partition_by) or 'nothing'}; "
+                f"key {', '.join(self.record_key) or 'none'}; "
+                f"partitioned by {', '.join(self.partition_by) or 'nothing'}; "
                 f"ordered by {', '.join(self.ordering) or 'nothing'}",
                 f"columns: {columns}",
                 f"{self.partitions} partitions, {self.base_files} base files, {self.log_files} log files, "

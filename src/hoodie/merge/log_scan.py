@@ -85,7 +85,8 @@ def blocks_to_merge_compacted(blocks: Iterable[B], committed: Committed) -> Scan
     """As `blocks_to_merge`, for logs in which a log compaction has run.
 
     A block that names COMPACTED_BLOCK_TIMES stands for the blocks of those instants, at the place of the newest of
-    them, or, where the reader sees none of them, at its own; compacted blocks may be compacted again. A rollback takes away its target's blocks wherever they are.
+    them, or, where the reader sees none of them, at its own; compacted blocks may be compacted again. A rollback takes
+    away its target's blocks wherever they are.
     """
     by_instant: dict[str, list[B]] = {}  # in order of arrival
     targets: set[str] = set()

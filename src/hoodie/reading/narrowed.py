@@ -8,10 +8,10 @@ from dataclasses import replace
 from hoodie.model.meta import COMMIT_TIME
 from hoodie.reading.filters.partitions import slices_that_may_pass
 from hoodie.reading.filters.predicate import ANY, Tests, both
-from hoodie.reading.scan import Scan
+from hoodie.reading.scan import ScanPlan
 
 
-def narrowed(scan: Scan, columns: Sequence[str], tests: Tests = ANY) -> Scan:
+def narrowed(scan: ScanPlan, columns: Sequence[str], tests: Tests = ANY) -> ScanPlan:
     """The scan with these of its columns, in this order.
 
     tests  of the rows that the reader keeps: partitions and row groups that cannot pass are left out. Not of changes

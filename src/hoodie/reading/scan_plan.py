@@ -99,7 +99,7 @@ def _plan_state(
         slices = slices_with_statistics(found.metadata, candidates, tests, schema, merged=merged)
     then = replace(state, timeline=view.timeline)  # with the history of the files there are
     reader = slice_reader(then, schema, moment, options) if any(slice_.logs for slice_ in slices) else None
-    return Scan(
+    return ScanPlan(
         kind,
         state,
         schema,

@@ -180,7 +180,9 @@ def _merge(
             problems.append(f"{words}: cast it to {spark_name(old)}")
             kind = old
         elif keep and kind != old:
-            problems.append(f"{words}; the type of a key, partition or ordering column stays: cast the batch's")
+            problems.append(
+                f"{words}; the type of a key, partition or ordering column stays: cast it to {spark_name(old)}"
+            )
     merged = table.with_type(kind).with_nullable(table.nullable or (batch.nullable and not keep))
     if nested or pa.types.is_nested(kind) or kind == old or read_by_spark(old, kind):
         return merged

@@ -219,14 +219,12 @@ def _create_table(session: SparkSession, wanted: _Create, parts: Sequence[str], 
             kind = next(word for word, name in _TYPES.items() if name == config.type.value)
         if config.ordering:
             given.setdefault(_NAMES["precombinefield"], ",".join(config.ordering))
-    elif not keys:
-        raise StatementError(f"table {wanted.name} needs a key: TBLPROPERTIES (primaryKey = 'id')")
     rows = None
     if wanted.query:
         rows = with_tables(session, wanted.query) or spark_sql(session, wanted.query)
         rows = rows.drop(*META_COLUMNS)
     schema = _fields(wanted.columns) if wanted.columns else None if rows is None else rows.schema
-    if schema is not None and described:
+    if schema is not None and (described or not there):
         _refuse_missing(wanted, schema, keys)
     if there and not with_location:
         raise StatementError(f"table {wanted.name} is there already, at {path}")
@@ -242,7 +240,8 @@ def _create_table(session: SparkSession, wanted: _Create, parts: Sequence[str], 
     if schema is not None and not there:
         columns = stored_form(_partitions_last(to_arrow(schema), wanted.partitions))
         avro = to_avro(columns, wanted.name.parts[-1])
-    properties = {"type": kind, "primaryKey": ",".join(record_key), **_ordering(given)}
+    key = {"primaryKey": ",".join(record_key)} if record_key else {}
+    properties = {"type": kind, **key, **_ordering(given)}
     if not there:
         with ExitStack() as undo:
             if with_entry:
