@@ -37,6 +37,7 @@ __all__ = [
     "LockNotReleased",
     "LockTimeout",
     "LockWithoutMode",
+    "MetadataTableDropped",
     "MetadataTableIgnored",
     "MetafileMissing",
     "MetastoreUnavailable",

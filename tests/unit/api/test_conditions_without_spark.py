@@ -208,7 +208,7 @@ def test_partitions_and_row_groups_that_cannot_fit_are_not_opened(tmp_path: Path
         (lambda t: t.delete(where="price"), InvalidInput, "expected a condition"),
         (lambda t: t.delete(where="soundex(id) = 'a'"), InvalidInput, "soundex is not known without Spark"),
         (lambda t: t.delete(where="cast(id as int) = 1"), InvalidInput, "'a' .string. cannot be cast to int"),
-        (lambda t: t.delete(), InvalidInput, "keys or where"),
+        (lambda t: t.delete(), InvalidInput, "one of them"),
         (lambda t: t.merge(changes()).execute(), InvalidInput, "has no clause"),
         (lambda t: t.merge([1]), InvalidInput, "expected rows"),
         (lambda t: t.merge(changes(), "id = 'a'").when_matched_delete().execute(), InvalidInput, "say which"),

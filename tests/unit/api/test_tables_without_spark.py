@@ -170,7 +170,7 @@ def test_a_delete_takes_keys_or_a_condition(tmp_path: Path) -> None:
     table = make(tmp_path)
     table.upsert(ROWS)
     with pytest.raises(InvalidInput, match=r"by name: delete\(where="):
-        table.delete(where="id = 1")
+        table.delete(*["id = 1"])
     for named in ({}, {"keys": ROWS, "where": "id = 1"}):
         with pytest.raises(InvalidInput, match="one of them"):
             table.delete(**named)  # type: ignore[arg-type]

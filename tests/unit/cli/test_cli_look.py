@@ -58,8 +58,8 @@ def test_a_table_that_lost_its_settings_is_listed_and_matched(
 
 
 def test_a_misspelt_command_is_named_with_a_close_one(hoodie: Terminal, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["shw", "x"]) == 2
-    assert "there is no command 'shw': did you mean show?" in capsys.readouterr().err
+    assert main(["chek", "x"]) == 2
+    assert "there is no command 'chek': did you mean check?" in capsys.readouterr().err
     assert main(["frobnicate"]) == 2
     assert "did you mean" not in capsys.readouterr().err
 

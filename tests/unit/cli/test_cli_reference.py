@@ -70,7 +70,7 @@ def test_documents_follow_the_schema(lake: Path, tmp_path: Path, hoodie: Termina
     planned = schedule(LocalStorage(path))
     lines: list[tuple[object, ...]] = [
         ("ls", lake),
-        ("show", path),
+        ("info", path),
         ("history", path, "--all"),
         ("files", path, "--all"),
         ("stats", path),
@@ -95,7 +95,7 @@ def test_documents_follow_the_schema(lake: Path, tmp_path: Path, hoodie: Termina
         ("savepoint show", path),
         ("manifest", path, "--format", "csv"),
         ("metrics", path),
-        ("doctor", path, "--repair"),
+        ("check", path, "--repair"),
         ("index show", path),
         ("rollback", lake / "b", "--dry-run"),
         ("version",),
@@ -113,12 +113,12 @@ def test_documents_follow_the_schema(lake: Path, tmp_path: Path, hoodie: Termina
         seen.add(words[0])
     # tests/unit/lookup with an HBase, test_cli_engines, test_cli_watch
     assert RESULTS.keys() - seen == {"index rebuild", "sync", "serve"}
-    validator.validate(hoodie.document("show", lake / "nowhere", path, status=3))
-    validator.validate(hoodie.document("show", status=2))
+    validator.validate(hoodie.document("info", lake / "nowhere", path, status=3))
+    validator.validate(hoodie.document("info", status=2))
 
 
 def test_a_wrong_document_does_not_follow_the_schema(lake: Path, hoodie: Terminal) -> None:
-    document = hoodie.document("show", lake / "a")
+    document = hoodie.document("info", lake / "a")
     document["tables"][0]["result"]["commits"] = "three"
     assert not jsonschema.Draft202012Validator(json_schema()).is_valid(document)
 
