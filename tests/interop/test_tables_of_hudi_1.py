@@ -27,8 +27,8 @@ from support.hudi_1_tables import Row, begin_of, facts, noted, noting, noting_ch
 #: Hudi 1.x falls back to the whole table by default where commits are archived, as it is now.
 FULL_SCAN = {"hoodie.datasource.read.incr.fallback.fulltablescan.enable": "true"}
 
-#: Hudi misreads a range whose logs hold some columns only, where it does not fail: its values are bytes of
-#: others. What stands here is the row as the snapshot has it.
+#: Hudi misreads a range whose logs hold some columns only, where it does not fail: the values are bytes of others. What
+#: stands here is the row as the snapshot has it.
 MISREAD: dict[tuple[str, str], list[Row]] = {
     ("v8_mor_merge_into_partial", "incremental 20261123122000424 20261123122006169"): [
         {

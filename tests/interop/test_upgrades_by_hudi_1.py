@@ -14,7 +14,7 @@ import pytest
 import hoodie
 from hoodie.doctor.findings import Fault, Mend
 from hoodie.doctor.repair import repair
-from hoodie.errors import UnsupportedTable
+from hoodie.errors import MetadataTableIgnored, UnsupportedTable
 from hoodie.formats.log.blocks import read_blocks
 from hoodie.formats.timeline import schemas
 from hoodie.formats.timeline.archive_log import entry_schema
@@ -42,7 +42,7 @@ def test_schemas_of_the_timeline_are_those_of_real_files() -> None:
     for name in fixture_names("hudi-0.15"):
         with zipfile.ZipFile(FIXTURES / "tables" / "hudi-0.15" / f"{name}.zip") as table:
             for path in table.namelist():
-                data = table.read(path) if "/.hoodie/" in path and "/metadata/" not in path else b""
+                data = table.get(path) if "/.hoodie/" in path and "/metadata/" not in path else b""
                 if data.startswith(b"Obj\x01"):
                     schema = json.loads(fastavro.reader(io.BytesIO(data)).metadata["avro.schema"])
                     assert json.dumps(plain(SCHEMAS[schema["name"]])) == json.dumps(plain(schema)), path
@@ -75,6 +75,21 @@ def test_a_stopped_upgrade_is_refused_and_not_an_empty_table(stopped: Path) -> N
         hoodie.open_table(str(stopped))
     (finding,) = hoodie.HoodieTable(str(stopped)).check()
     assert (finding.fault, finding.remedy and finding.remedy.mend) == (Fault.UPGRADE, Mend.MOVE_BACK)
+
+
+def test_a_metadata_table_is_not_behind_of_what_was_completed_when_it_was_built(tmp_path: Path) -> None:
+    path = upgraded("pending_upgraded", tmp_path)
+    with pytest.warns(MetadataTableIgnored, match="it lacks a/") as told:  # which is why it is not believed
+        rows = hoodie.open_table(path).snapshot().to_arrow()
+    assert len(told) == 1
+    assert dict(zip(rows["id"].to_pylist(), rows["ts"].to_pylist(), strict=True)) == {
+        "k1": 20,
+        "k2": 3,
+        "k3": 0,
+        "k4": 3,
+        "k6": 2,
+        "k9": 20,
+    }
 
 
 def test_a_repair_takes_a_stopped_upgrade_back(stopped: Path) -> None:

@@ -18,7 +18,7 @@ import hoodie
 from hoodie.api import rows as rows_module
 from hoodie.api.rows import Rows
 from hoodie.errors import InvalidInput
-from hoodie.reading.scan import Scan
+from hoodie.reading.scan import ScanPlan
 
 
 @pytest.fixture(params=["COPY_ON_WRITE", "MERGE_ON_READ"])
@@ -37,12 +37,12 @@ def rows(request: Any, tmp_path: Path) -> Rows:
 
 
 @pytest.fixture
-def scans(monkeypatch: pytest.MonkeyPatch) -> list[Scan]:
+def scans(monkeypatch: pytest.MonkeyPatch) -> list[ScanPlan]:
     """The scans that are read."""
-    seen: list[Scan] = []
+    seen: list[ScanPlan] = []
     read = rows_module.scan_batches
 
-    def watched(scan: Scan) -> Iterator[pa.RecordBatch]:
+    def watched(scan: ScanPlan) -> Iterator[pa.RecordBatch]:
         seen.append(scan)
         return read(scan)
 
@@ -50,7 +50,7 @@ def scans(monkeypatch: pytest.MonkeyPatch) -> list[Scan]:
     return seen
 
 
-def test_polars_gives_columns_filter_and_limit_to_the_files(rows: Rows, scans: list[Scan]):
+def test_polars_gives_columns_filter_and_limit_to_the_files(rows: Rows, scans: list[ScanPlan]):
     lazy = rows.lazy()
     assert lazy.collect_schema().names() == rows.schema.names
     assert not scans
@@ -67,13 +67,13 @@ def test_polars_gives_columns_filter_and_limit_to_the_files(rows: Rows, scans: l
     assert lazy.filter(pl.col("note").str.contains("x") | (pl.col("id") == 3)).collect().height == 2
 
 
-def test_a_filter_of_polars_that_has_no_known_form_reads_all_and_keeps_what_it_says(rows: Rows, scans: list[Scan]):
+def test_a_filter_of_polars_that_has_no_known_form_reads_all_and_keeps_what_it_says(rows: Rows, scans: list[ScanPlan]):
     odd = pl.col("id").map_batches(lambda values: values % 2 == 1, return_dtype=pl.Boolean)
     assert sorted(rows.lazy().filter(odd).collect()["id"].to_list()) == [1, 3]
     assert len(scans[-1].partitions) == 3
 
 
-def test_duckdb_scans_the_rows_by_the_name_of_a_variable(rows: Rows, scans: list[Scan]):
+def test_duckdb_scans_the_rows_by_the_name_of_a_variable(rows: Rows, scans: list[ScanPlan]):
     data = rows.dataset()  # noqa: F841 - DuckDB finds it
     query = "select id, note from data where city = 'oslo' and n > 1"
     assert duckdb.sql(query).fetchall() == [(2, "x")]
@@ -85,7 +85,7 @@ def test_duckdb_scans_the_rows_by_the_name_of_a_variable(rows: Rows, scans: list
     assert duckdb.sql("select id from data where d = date '2024-01-31' order by 1").fetchall() == [(1,), (3,), (4,)]
 
 
-def test_pyarrow_scans_the_rows_as_a_dataset(rows: Rows, scans: list[Scan]):
+def test_pyarrow_scans_the_rows_as_a_dataset(rows: Rows, scans: list[ScanPlan]):
     data = rows.dataset()
     assert isinstance(data, ds.Dataset)
     assert data.schema == rows.schema
