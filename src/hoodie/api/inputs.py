@@ -11,7 +11,14 @@ import pyarrow as pa
 from pyarrow import types as arrow
 
 from hoodie.errors import InvalidInput, SchemaMismatch
+from hoodie.keygen.arrow_text import type_at
+from hoodie.reading.table_schema import read_schema
 from hoodie.schema.types import is_list
+from hoodie.storage.protocol import Storage
+from hoodie.table.state import load_state
+from hoodie.timeline.points import Point
+from hoodie.view.slices import FileSystemView
+from hoodie.writing.result import WriteResult
 
 Path: TypeAlias = str | os.PathLike[str]
 
@@ -22,6 +29,33 @@ T = TypeVar("T")
 def is_spark_frame(rows: object) -> bool:
     """Whether rows are a DataFrame of Spark's, classic or Connect."""
     return hasattr(rows, "mapInArrow") and hasattr(rows, "sparkSession")
+
+
+def instant_of(point: Point | WriteResult | None) -> Point | None:
+    """A point in time; of the result of a write the instant that it has."""
+    return point.instant if isinstance(point, WriteResult) else point
+
+
+def keys_of(keys: Any, storage: Storage) -> Any:
+    """Keys as rows: a list of values is those of the one column that the table's record key is made of.
+
+    Raises InvalidInput where it is made of more, or of none
+    """
+    if not isinstance(keys, list):
+        return keys
+    state = load_state(storage)
+    columns = state.config.record_key
+    if len(columns) != 1:
+        made_of = ", ".join(columns) or "no column"
+        raise InvalidInput(
+            f"the key of {state.config.name} is made of {made_of}: give rows with the key and partition columns, such "
+            "as a pyarrow.Table or a DataFrame, and not a list"
+        )
+    kind = type_at(read_schema(state, FileSystemView(state.timeline)), columns[0])
+    try:
+        return pa.table({columns[0]: pa.array(keys, kind)})
+    except (pa.ArrowException, TypeError) as problem:
+        raise InvalidInput(f"the list of keys holds what {columns[0]!r} ({kind}) does not: {problem}") from problem
 
 
 def column_names(rows: Any) -> list[str]:

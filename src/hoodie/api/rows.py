@@ -11,6 +11,8 @@ import pyarrow as pa
 from hoodie.api.dataset import RowsDataset
 from hoodie.api.frames import pandas_frame
 from hoodie.api.lazy import lazy_frame
+from hoodie.api.shown import rows_summary
+from hoodie.display.render import as_html
 from hoodie.errors import MissingPackage
 from hoodie.reading.changes.data import change_data_batches, select_changes
 from hoodie.reading.changes.data_plan import ChangeData
@@ -79,6 +81,9 @@ class Rows:
 
     def __repr__(self) -> str:
         return f"Rows({', '.join(self.schema.names)}; {self._shown})"
+
+    def _repr_html_(self) -> str:
+        return as_html(rows_summary(repr(self), self.schema, self.to_batches()))
 
     def __len__(self) -> int:
         return self.count()

@@ -11,6 +11,7 @@ from hoodie.api.inputs import Path, as_path, as_session, path_first
 from hoodie.api.local_engine import engine_of
 from hoodie.api.rows import Rows
 from hoodie.api.table_conditions import TableConditions
+from hoodie.api.table_frames import TableFrames
 from hoodie.api.table_reads import TableReads
 from hoodie.api.table_services import TableServices
 from hoodie.api.table_writes import TableWrites
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class HoodieTable(TableReads[Frame], TableWrites[Frame], TableConditions[Frame], TableServices[Frame]):
+class HoodieTable(
+    TableReads[Frame], TableWrites[Frame], TableConditions[Frame], TableServices[Frame], TableFrames[Frame]
+):
     """A table at a path; `open_table` and `create_table` make it. It holds no state of the table: every call looks at
     what is there now.
 

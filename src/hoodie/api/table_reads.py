@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from hoodie.api.engine import Frame, KeyedRows, Read
 from hoodie.api.handle import Options, TableHandle
+from hoodie.api.inputs import instant_of, keys_of
 from hoodie.api.scan import Scan
 from hoodie.facts.detail import TableDetail, detail
 from hoodie.metadata.keys import MetadataPartition
@@ -31,6 +32,7 @@ from hoodie.table.state import load_state
 from hoodie.timeline.points import Point
 from hoodie.view.missing import snapshot_files
 from hoodie.view.slices import FileSystemView, merged_slices
+from hoodie.writing.result import WriteResult
 
 
 @typed_calls
@@ -43,7 +45,7 @@ class TableReads(TableHandle[Frame]):
         columns: Sequence[str] | None = None,
         filters: Filters | None = None,
         partitions: Collection[str] | None = None,
-        as_of: Point | None = None,
+        as_of: Point | WriteResult | None = None,
         optimized: bool = False,
         options: Options | None = None,
     ) -> Frame:
@@ -66,7 +68,7 @@ class TableReads(TableHandle[Frame]):
 
     def as_of(
         self,
-        instant: Point,
+        instant: Point | WriteResult,
         *,
         columns: Sequence[str] | None = None,
         filters: Filters | None = None,
@@ -76,7 +78,7 @@ class TableReads(TableHandle[Frame]):
         """The rows as they were at an instant.
 
         instant  `yyyyMMddHHmmss[SSS]`; `yyyy-MM-dd[ HH:mm[:ss[.SSS]]]`, perhaps with `T`, and `Z` or an offset; a
-                 datetime or a date. What names no zone is in the table's (UTC unless another writer made the table)
+                 datetime or a date; or the result of a write. What names no zone is local, as in Python
         columns, filters, partitions, options  as in `snapshot`
         Raises   InvalidInput when it has another form, is before the first commit, or its files were cleaned
         """
@@ -88,7 +90,7 @@ class TableReads(TableHandle[Frame]):
         columns: Sequence[str] | None = None,
         filters: Filters | None = None,
         partitions: Collection[str] | None = None,
-        as_of: Point | None = None,
+        as_of: Point | WriteResult | None = None,
         optimized: bool = False,
         options: Options | None = None,
     ) -> Scan[Frame]:
@@ -103,7 +105,7 @@ class TableReads(TableHandle[Frame]):
             columns=columns,
             partitions=partitions,
             filters=filters,
-            as_of=as_of,
+            as_of=read.as_of,
             options=checked,
             for_spark=self.engine.route is not None,
         )
@@ -113,8 +115,8 @@ class TableReads(TableHandle[Frame]):
 
     def changes(
         self,
-        begin: Point,
-        end: Point | None = None,
+        begin: Point | WriteResult,
+        end: Point | WriteResult | None = None,
         *,
         columns: Sequence[str] | None = None,
         filters: Filters | None = None,
@@ -139,7 +141,8 @@ class TableReads(TableHandle[Frame]):
 
         Only the commits of the range and the file groups that they changed are looked at.
         """
-        read = Read(kind=ScanKind.CHANGES, begin=begin, end=end, columns=columns, filters=filters, cdc=cdc)
+        first, last = instant_of(begin), instant_of(end)
+        read = Read(kind=ScanKind.CHANGES, begin=first, end=last, columns=columns, filters=filters, cdc=cdc)
         return self.engine.read(load_state(self.storage), read, self._options(options))
 
     def get(
@@ -148,13 +151,15 @@ class TableReads(TableHandle[Frame]):
         """The rows of keys, as a snapshot has them, found by the table's index; keys that are not there are left out.
 
         keys     rows as `upsert` takes them: the key and partition columns, or `_hoodie_record_key` and
-                 `_hoodie_partition_path`; other columns are ignored. A global index needs no partition
+                 `_hoodie_partition_path`; other columns are ignored. A global index needs no partition. Or a list of
+                 the values of a key of one column
         columns  of the table, in the order wanted; None: all, the five meta columns first
         returns  `rows`, and `stats`: files pruned and opened, row groups and rows read
         Raises   SchemaMismatch naming columns that are missing; InvalidInput on rows without a key, or an unknown
                  column; UnsupportedTable
         """
-        return self.engine.keys(self.storage, self._options(options)).read(keys, columns)
+        rows = keys_of(keys, self.storage)
+        return self.engine.keys(self.storage, self._options(options)).read(rows, columns)
 
     def absent(self, keys: Any, *, options: Options | None = None) -> Frame:
         """The rows whose key the table does not hold: what an insert of the batch may add. Duplicates in it stay.
@@ -163,7 +168,7 @@ class TableReads(TableHandle[Frame]):
         Raises  as `get`
         A key whose row was deleted is not held, whether or not a file still has it.
         """
-        return self.engine.keys(self.storage, self._options(options)).filter_exists(keys)
+        return self.engine.keys(self.storage, self._options(options)).filter_exists(keys_of(keys, self.storage))
 
     def count(self, *, filters: Filters | None = None, options: Options | None = None) -> int:
         """How many rows there are now: by the footers of files, where neither logs nor a filter can change the number.
@@ -228,8 +233,8 @@ def _read(
     columns: Sequence[str] | None,
     filters: Filters | None,
     partitions: Collection[str] | None,
-    as_of: Point | None,
+    as_of: Point | WriteResult | None,
     optimized: bool,
 ) -> Read:
     kind = ScanKind.READ_OPTIMIZED if optimized else ScanKind.SNAPSHOT
-    return Read(kind=kind, columns=columns, filters=filters, partitions=partitions, as_of=as_of)
+    return Read(kind=kind, columns=columns, filters=filters, partitions=partitions, as_of=instant_of(as_of))

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from hoodie.api.engine import Frame, Read
 from hoodie.api.handle import Options, TableHandle, with_missing
+from hoodie.api.inputs import keys_of
 from hoodie.api.new_rows import write_rows
 from hoodie.api.where import delete_where
 from hoodie.config.options import Options as Checked
@@ -71,7 +72,8 @@ class TableWrites(TableHandle[Frame]):
         """Delete rows by key, or those for which a condition holds; keys that are not there are ignored.
 
         keys    rows as `upsert` takes them: the key and partition columns (others are ignored), or
-                `_hoodie_record_key` and `_hoodie_partition_path` as reads have them
+                `_hoodie_record_key` and `_hoodie_partition_path` as reads have them; or a list of the values of a key
+                of one column
         where   in place of keys: a condition as of `update`, "amount < 0 and day > current_date - 7", or filters as
                 `snapshot` takes them. Rows for which it holds when the call begins; "true": all
         name, frames  of the condition, as of `update`
@@ -85,7 +87,7 @@ class TableWrites(TableHandle[Frame]):
         if (keys is None) is (where is None):
             raise InvalidInput('delete takes keys, or where="a condition": one of them ("true" means all rows)')
         if where is None:
-            return self._write(WriteOperation.DELETE, keys, options)
+            return self._write(WriteOperation.DELETE, keys_of(keys, self.storage), options)
         if isinstance(where, pc.Expression) or (isinstance(where, Sequence) and not isinstance(where, str)):
             return self._write(WriteOperation.DELETE, self._keys_of(where, self._options(options)), options)
         return delete_where(self, where, name=name, frames=frames, options=options)

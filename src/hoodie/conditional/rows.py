@@ -82,7 +82,8 @@ class Call:
         operation = WriteOperation.DELETE if columns is None else WriteOperation.UPSERT
         with target.phases.time("check"):
             write = adapt(check(target.write.state, operation, columns, target.write.settings))
-        batch = IncomingBatch(write, partial(acquire, rows), self.after_commit, target.phases, adapt=adapt)
+        acquired, done = partial(acquire, rows), self.after_commit
+        batch = IncomingBatch(write, acquired, done, target.phases, adapt=adapt, alone=True)
         return run(batch, made_of=made_of)
 
 

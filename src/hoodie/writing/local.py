@@ -119,7 +119,7 @@ def check_batch(
     phases = Phases()
     with phases.time("check"):
         write, rows = check_rows(storage, operation, source, options, new)
-    return IncomingBatch(write, partial(acquire, rows), after_commit, phases)
+    return IncomingBatch(write, partial(acquire, rows), after_commit, phases, alone=True)
 
 
 class KeyedRows(Protocol):

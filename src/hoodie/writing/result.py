@@ -32,6 +32,7 @@ class WriteResult(Displayed):
     table: str = ""  # the name of the table
     path: str = ""  # its base path, without a password
     difference: ColumnDifference = NO_DIFFERENCE  # of the batch's columns from those that the table had
+    alone: bool = field(default=False, repr=False)  # this process did it all, and nobody asks who of two did
 
     @property
     def stats(self) -> tuple[WriteStat, ...]:
@@ -74,9 +75,10 @@ class WriteResult(Displayed):
     def __str__(self) -> str:
         phases = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in self.seconds.items())
         columns = f"; {self.difference.summary}" if self.difference.summary else ""
+        how = f"in {sum(self.seconds.values()):.2f} s" if self.alone else f"{self.route} ({phases})"
         return (
             f"{self.metadata.operation} at {self.instant}: {self.inserted} inserted, {self.updated} updated, "
-            f"{self.deleted} deleted in {len(self.files)} files, {self.route} ({phases}){columns}"
+            f"{self.deleted} deleted in {len(self.files)} files, {how}{columns}"
         )
 
     def _summary(self) -> Summary:

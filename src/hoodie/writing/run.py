@@ -32,6 +32,7 @@ class IncomingBatch:
     acquire  has the engine bring the batch over; raises InvalidInput on rows that cannot be written
     adapt    what the rows ask for beyond their operation; checking them again asks for it again
     validate of the engine
+    alone    this process does it all: there is no Spark to tell it from
     """
 
     write: Write
@@ -40,6 +41,7 @@ class IncomingBatch:
     phases: Phases = field(default_factory=Phases)
     adapt: Callable[[Write], Write] = lambda write: write
     validate: Validate | None = None
+    alone: bool = False
 
 
 def _check_again(batch: IncomingBatch) -> Write:
@@ -102,7 +104,7 @@ def run(
     if commit:
         with batch.phases.time("services"):
             batch.after_commit(write.storage, settings.given, result.instant, result.after)
-    return replace(result, seconds=batch.phases.whole())
+    return replace(result, seconds=batch.phases.whole(), alone=batch.alone)
 
 
 def _attempts(

@@ -1,0 +1,62 @@
+"""What a notebook shows of a table and of rows: a line, and the first rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from hoodie.config.options import Options
+from hoodie.display.summary import Column, Summary, count_text, summary
+from hoodie.errors import HoodieError
+from hoodie.model.meta import META_COLUMNS
+from hoodie.reading.scan_plan import plan_scan
+from hoodie.reading.stream import count_rows, scan_batches
+from hoodie.schema.types import spark_name
+from hoodie.storage.protocol import Storage, redacted
+from hoodie.table.state import load_state
+
+#: Rows that are shown of a table, and files up to which the footers of all are read for the number of its rows.
+_ROWS, _FILES = 10, 100
+
+
+def table_summary(storage: Storage, options: Options) -> Summary:
+    """Name, key, columns, number of rows, newest commit and first rows. Of a table that cannot be read the reason."""
+    try:
+        return _table_summary(storage, options)
+    except HoodieError as problem:
+        return summary(f"{redacted(storage.root)}: {problem}")
+
+
+def _table_summary(storage: Storage, options: Options) -> Summary:
+    state = load_state(storage)
+    scan = plan_scan(state, options=options)
+    names = [name for name in scan.columns if name not in META_COLUMNS]
+    commits, config = state.timeline.commits, state.config
+    parts = [
+        f"{config.name}: {config.type}, key {', '.join(config.record_key)}",
+        *([f"partitioned by {', '.join(config.partition_by)}"] if config.partition_by else []),
+        *([f"ordered by {', '.join(config.ordering)}"] if config.ordering else []),
+        count_text(len(names), "column"),
+    ]
+    if scan.logged or len(scan.slices) > _FILES:  # the number would cost reading them
+        parts.append(f"{count_text(len(scan.base_files), 'base file')}, {count_text(len(scan.log_files), 'log file')}")
+    else:
+        parts.append(count_text(count_rows(scan), "row"))
+    parts.append(f"newest commit {max(commit.requested for commit in commits)}" if commits else "no commit yet")
+    shown = plan_scan(state, columns=names, options=options) if names else None
+    schema = pa.schema([scan.schema.field(name) for name in names])
+    batches = iter(()) if shown is None else scan_batches(shown)
+    return rows_summary(", ".join(parts), schema, batches)
+
+
+def rows_summary(title: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Summary:
+    """The first rows, below the names and types of their columns."""
+    columns = [Column(f"{field.name} {spark_name(field.type)}") for field in schema]
+    rows: list[list[str | None]] = []
+    for batch in batches:
+        first = batch.slice(0, _ROWS - len(rows)).to_pylist()
+        rows += [[None if row[name] is None else str(row[name]) for name in schema.names] for row in first]
+        if len(rows) >= _ROWS:
+            break
+    return summary(title, columns, rows)

@@ -1,0 +1,100 @@
+"""A table's rows at once as frames, and what a notebook shows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from hoodie.api.dataset import RowsDataset
+from hoodie.api.engine import Frame
+from hoodie.api.handle import Options, TableHandle
+from hoodie.api.rows import Rows
+from hoodie.api.shown import table_summary
+from hoodie.display.render import as_html
+from hoodie.model.meta import META_COLUMNS
+from hoodie.reading.filters.selection import Filters
+from hoodie.reading.scan_plan import plan_scan
+from hoodie.reading.table_schema import read_schema
+from hoodie.storage.faults import typed_calls
+from hoodie.table.state import load_state
+from hoodie.view.slices import FileSystemView
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@typed_calls
+class TableFrames(TableHandle[Frame]):
+    """The newest rows, which this process reads, without the five `_hoodie_*` columns unless `meta` asks for them.
+
+    Arguments of all: `columns`, `filters` and `options` as of `snapshot`.
+    """
+
+    def to_arrow(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        filters: Filters | None = None,
+        meta: bool = False,
+        options: Options | None = None,
+    ) -> pa.Table:
+        """The rows in memory."""
+        return self._rows(columns, filters, meta, options).to_arrow()
+
+    def to_pandas(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        filters: Filters | None = None,
+        meta: bool = False,
+        options: Options | None = None,
+    ) -> Any:
+        """The rows as a pandas DataFrame, as of `Rows.to_pandas`."""
+        return self._rows(columns, filters, meta, options).to_pandas()
+
+    def to_polars(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        filters: Filters | None = None,
+        meta: bool = False,
+        options: Options | None = None,
+    ) -> pl.DataFrame:
+        """The rows as a Polars DataFrame."""
+        return self._rows(columns, filters, meta, options).to_polars()
+
+    def lazy(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        filters: Filters | None = None,
+        meta: bool = False,
+        options: Options | None = None,
+    ) -> pl.LazyFrame:
+        """The rows of this moment as a LazyFrame of Polars, as of `Rows.lazy`."""
+        return self._rows(columns, filters, meta, options).lazy()
+
+    def dataset(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        filters: Filters | None = None,
+        meta: bool = False,
+        options: Options | None = None,
+    ) -> RowsDataset:
+        """The rows of this moment as what DuckDB and pyarrow scan, as of `Rows.dataset`."""
+        return self._rows(columns, filters, meta, options).dataset()
+
+    def _repr_html_(self) -> str:
+        return as_html(table_summary(self.storage, self._options(None)))
+
+    def _rows(
+        self, columns: Sequence[str] | None, filters: Filters | None, meta: bool, options: Options | None
+    ) -> Rows:
+        state = load_state(self.storage)
+        if columns is None and not meta:
+            names = read_schema(state, FileSystemView(state.timeline)).names
+            columns = [name for name in names if name not in META_COLUMNS]
+        return Rows.of_scan(plan_scan(state, columns=columns, filters=filters, options=self._options(options)))

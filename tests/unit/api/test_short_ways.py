@@ -1,0 +1,110 @@
+"""Calls of a notebook with nothing in the way: frames of a table, results as instants, lists of keys, what is shown."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import hoodie
+from hoodie.api.rows import Rows
+from hoodie.api.table import HoodieTable
+from hoodie.errors import InvalidInput, SchemaMismatch
+
+COLUMNS = ["id", "city", "fare"]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> HoodieTable[Rows]:
+    return hoodie.create_table(str(tmp_path / "t"), name="trips", record_key="id")
+
+
+def rows(*values: tuple[int, str, float]) -> pa.Table:
+    return pa.table({name: [row[at] for row in values] for at, name in enumerate(COLUMNS)})
+
+
+def test_a_table_gives_its_rows_as_frames_without_the_columns_of_hudi(table: HoodieTable[Rows]):
+    table.upsert(rows((1, "oslo", 1.0), (2, "rome", 2.0)))
+    assert table.to_arrow().sort_by("id") == rows((1, "oslo", 1.0), (2, "rome", 2.0))
+    assert list(table.to_pandas(filters="fare > 1").columns) == COLUMNS
+    assert table.to_polars(columns=["fare"])["fare"].sum() == 3.0
+    assert table.to_arrow(meta=True).schema.names[:5] == table.snapshot().schema.names[:5]
+    assert table.lazy().filter(pl.col("id") == 2).collect()["city"].to_list() == ["rome"]
+    assert table.dataset().to_table(columns=["id"], filter=pc.field("fare") < 2).to_pydict() == {"id": [1]}
+
+
+def test_the_result_of_a_write_is_an_instant(table: HoodieTable[Rows]):
+    first = table.upsert(rows((1, "oslo", 1.0)))
+    second = table.upsert(rows((2, "rome", 2.0)))
+    third = table.delete(where=[1])
+    assert table.as_of(first).count() == 1
+    assert table.as_of(second).count() == 2
+    assert table.changes(first).count() == table.changes(first, second).count() == 1
+    assert table.snapshot(optimized=True, as_of=second).count() == 2
+    assert len(table.scan(as_of=first).slices) == 1
+    assert table.as_of(third).count() == 1
+
+
+def test_a_list_is_the_keys_of_a_key_of_one_column(table: HoodieTable[Rows], tmp_path: Path):
+    table.upsert(rows((1, "oslo", 1.0), (2, "rome", 2.0), (3, "bern", 3.0)))
+    assert table.get([3, 1, 9], columns=["id"]).rows.to_arrow().sort_by("id").to_pydict() == {"id": [1, 3]}
+    assert table.delete(where=[1, 9]).deleted == 1
+    assert table.delete(where=[]).deleted == 0
+    assert table.delete(where=[("fare", ">", 2.5)]).deleted == 1  # filters, as before
+    with pytest.raises(InvalidInput, match="the list of keys holds what 'id'"):
+        table.delete(where=["one"])
+    two = hoodie.create_table(str(tmp_path / "two"), name="two", record_key=["id", "city"])
+    two.upsert(rows((1, "oslo", 1.0)))
+    with pytest.raises(InvalidInput, match="the key of two is made of id, city"):
+        two.read([1])
+    parts = hoodie.create_table(str(tmp_path / "parts"), name="parts", record_key="id", partition_by="city")
+    parts.upsert(rows((1, "oslo", 1.0)))
+    with pytest.raises(SchemaMismatch, match="finds a key within its partition only"):
+        parts.read([1])
+    anywhere = {"hoodie.index.type": "GLOBAL_SIMPLE"}
+    assert parts.delete([1], options=anywhere).deleted == 1
+
+
+def test_a_result_says_how_long_it_took_and_not_who_did_it(table: HoodieTable[Rows]):
+    for result in (table.upsert(rows((1, "oslo", 1.0))), table.update({"fare": 2}), table.delete(where=[1])):
+        assert "driver" not in str(result)
+        assert str(result).endswith(" s")
+        assert sum(result.seconds.values()) > 0
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_notebook_shows_what_a_table_is_and_its_first_rows(tmp_path: Path, table_type: str):
+    table = hoodie.create_table(
+        str(tmp_path / "t"), name="a<b", record_key="id", partition_by="city", ordering="fare", table_type=table_type
+    )
+    assert "no commit yet" in table._repr_html_()
+    table.upsert(rows(*((at, "oslo", float(at)) for at in range(30))))
+    newest = table.upsert(rows((1, "oslo", 99.0)))
+    html = table._repr_html_()
+    files = "30 rows" if table_type == "COPY_ON_WRITE" else "1 base file, 1 log file"
+    for part in ("a&lt;b: ", "key id, partitioned by city, ordered by fare, 3 columns", files, newest.instant):
+        assert part in html
+    assert html.count("<tr>") == 11
+    assert "<th>fare double</th>" in html
+    shown = table.snapshot(columns=["id", "city"])._repr_html_()
+    assert "<th>city string</th>" in shown
+    assert shown.count("<tr>") == 11
+
+
+def test_a_notebook_shows_why_a_table_cannot_be_read(table: HoodieTable[Rows], tmp_path: Path):
+    (tmp_path / "t" / ".hoodie" / "hoodie.properties").write_text("")
+    assert "hoodie.properties" in table._repr_html_()
+
+
+def test_values_of_all_types_are_shown(tmp_path: Path):
+    table = hoodie.create_table(str(tmp_path / "t"), name="t", record_key="id")
+    table.upsert(
+        pa.table({"id": [1], "d": [dt.date(2024, 1, 31)], "s": [{"a": [1, None]}], "n": pa.nulls(1, pa.int64())})
+    )
+    html = table._repr_html_()
+    assert "2024-01-31" in html
+    assert "<td></td>" in html
