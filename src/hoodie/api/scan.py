@@ -31,7 +31,8 @@ class Scan(Generic[Frame]):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the rows, in order."""
+        """The columns of the rows, in order: what to read `files` with, of which some may lack columns or have narrower
+        types, as in `pyarrow.dataset.dataset(scan.files, schema=scan.schema)`."""
         return pa.schema([self._plan.schema.field(name) for name in self._plan.columns])
 
     @property

@@ -126,7 +126,7 @@ class ScanPlan:
     def files(self) -> tuple[str, ...]:
         """The base files that hold the rows, each in full: no older versions, and no files of writes that failed. For
         readers of Parquet, such as `polars.scan_parquet` and DuckDB's `read_parquet`. Files from before a change of the
-        table's columns lack some of them, or have narrower types: `file_schema` is what to read them with.
+        table's columns lack some of them, or have narrower types: `Scan.schema` is what to read them with.
 
         Raises UnsupportedTable where log files have rows, too, of changes, which are some rows of their files, and
                where files have columns in another way than the table now
@@ -149,12 +149,6 @@ class ScanPlan:
             )
         root = self.state.storage.root
         return tuple(f"{root.rstrip('/')}/{file.path}" for file in self.base_files)
-
-    @property
-    def file_schema(self) -> pa.Schema:
-        """The columns to read `files` with, as the table has them now:
-        `pyarrow.dataset.dataset(scan.files, schema=scan.file_schema)`."""
-        return pa.schema([self.schema.field(name) for name in self.columns])
 
     @property
     def rows_kept(self) -> pc.Expression | None:

@@ -118,7 +118,7 @@ def test_files_from_before_a_change_of_columns_are_read_with_the_schema_of_the_s
     table.upsert(pa.table({"id": [1], "city": ["oslo"], "n": pa.array([1], pa.int32())}))
     table.upsert(pa.table({"id": [2], "city": ["rome"], "n": [2**40], "note": ["x"]}))
     scan = hoodie.open_table(table.path).scan(columns=["id", "n", "note"])
-    found = ds.dataset(list(scan.files), schema=scan.file_schema).to_table().sort_by("id")
+    found = ds.dataset(list(scan.files), schema=scan.schema).to_table().sort_by("id")
     assert found == table.snapshot(columns=["id", "n", "note"]).to_arrow().sort_by("id")
 
 

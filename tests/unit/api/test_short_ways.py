@@ -40,7 +40,7 @@ def test_a_table_gives_its_rows_as_frames_without_the_columns_of_hudi(table: Hoo
 def test_the_result_of_a_write_is_an_instant(table: HoodieTable[Rows]):
     first = table.upsert(rows((1, "oslo", 1.0)))
     second = table.upsert(rows((2, "rome", 2.0)))
-    third = table.delete(where=[1])
+    third = table.delete([1])
     assert table.as_of(first).count() == 1
     assert table.as_of(second).count() == 2
     assert table.changes(first).count() == table.changes(first, second).count() == 1
@@ -52,11 +52,11 @@ def test_the_result_of_a_write_is_an_instant(table: HoodieTable[Rows]):
 def test_a_list_is_the_keys_of_a_key_of_one_column(table: HoodieTable[Rows], tmp_path: Path):
     table.upsert(rows((1, "oslo", 1.0), (2, "rome", 2.0), (3, "bern", 3.0)))
     assert table.get([3, 1, 9], columns=["id"]).rows.to_arrow().sort_by("id").to_pydict() == {"id": [1, 3]}
-    assert table.delete(where=[1, 9]).deleted == 1
-    assert table.delete(where=[]).deleted == 0
-    assert table.delete(where=[("fare", ">", 2.5)]).deleted == 1  # filters, as before
+    assert table.delete([1, 9]).deleted == 1
+    assert table.delete([]).deleted == 0
+    assert table.delete(where=[("fare", ">", 2.5)]).deleted == 1
     with pytest.raises(InvalidInput, match="the list of keys holds what 'id'"):
-        table.delete(where=["one"])
+        table.delete(["one"])
     two = hoodie.create_table(str(tmp_path / "two"), name="two", record_key=["id", "city"])
     two.upsert(rows((1, "oslo", 1.0)))
     with pytest.raises(InvalidInput, match="the key of two is made of id, city"):
@@ -70,7 +70,7 @@ def test_a_list_is_the_keys_of_a_key_of_one_column(table: HoodieTable[Rows], tmp
 
 
 def test_a_result_says_how_long_it_took_and_not_who_did_it(table: HoodieTable[Rows]):
-    for result in (table.upsert(rows((1, "oslo", 1.0))), table.update({"fare": 2}), table.delete(where=[1])):
+    for result in (table.upsert(rows((1, "oslo", 1.0))), table.update({"fare": 2}), table.delete([1])):
         assert "driver" not in str(result)
         assert str(result).endswith(" s")
         assert sum(result.seconds.values()) > 0
