@@ -268,7 +268,7 @@ def test_two_writes_keep_a_metadata_table_in_every_order_of_their_phases(world, 
     options = {**options, "hoodie.metadata.enable": "true"}
     table(world, kind, options)
     before = world.storage.copy()
-    for order in [*ORDERS[::5], ORDERS[-1]]:
+    for order in [*ORDERS[::9], ORDERS[-1]]:
         world.storage = before.copy()
         World.__post_init__(world)
         writers = [Writer(world, world.storage, rows, options) for rows in (FIRST, second)]
@@ -556,18 +556,22 @@ def test_errors_name_instants_file_groups_and_what_to_do(world):
     assert "hoodie.write.num.retries.on.conflict.failures" in text
 
 
-@pytest.mark.parametrize("second", [SECOND, ELSEWHERE], ids=["same group", "other groups"])
 @pytest.mark.parametrize(
-    ("options", "kind"),
-    [(ALONE, TYPES[1]), nightly(ALONE, TYPES[0]), (LOCKED, TYPES[0])],
-    ids=["alone", "cow", "locked"],
+    ("options", "kind", "second"),
+    [
+        pytest.param(ALONE, TYPES[1], SECOND, id="alone-same group"),
+        nightly(ALONE, TYPES[1], ELSEWHERE, id="alone-other groups"),
+        nightly(ALONE, TYPES[0], SECOND, id="alone-Copy-on-Write"),
+        nightly(LOCKED, TYPES[0], SECOND, id="locked-same group"),
+        pytest.param(LOCKED, TYPES[0], ELSEWHERE, id="locked-other groups"),
+    ],
 )
 def test_two_writes_are_published_at_once_beside_a_metadata_table(world, kind, options, second):
     """What readers take of its file lists are the rows of the acknowledged writes, at any time."""
     options = {**options, "hoodie.metadata.enable": "true"}
     table(world, kind, options)
     prepared = prepare(world, second, options)
-    for first, then in itertools.product(range(0, 40, 4), range(0, 40, 5)):
+    for first, then in itertools.product(range(0, 40, 6), range(0, 40, 7)):
         writers, work = publishing(prepared, world)
         mixed(world, writers, work, [*[0] * first, *[1] * then])
         require_serial(world, writers, options)

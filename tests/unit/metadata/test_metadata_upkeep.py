@@ -40,7 +40,7 @@ def metadata_of(made: ArrowTable) -> MetadataTable:
 @pytest.mark.parametrize("kind", ["COW", "MOR"])
 def test_a_long_history_leaves_a_short_metadata_table(kind: str) -> None:
     made = ArrowTable.create(MemoryStorage(), {**TABLE, **KINDS[kind], **SERVICED})
-    for ts in range(45):
+    for ts in range(32):
         made.upsert(rows(("a", "oslo"), (f"k{ts % 5}", "rome"), ts=ts))
         if ts % 7 == 0:
             assert_kept(made)
