@@ -159,8 +159,18 @@ def table_rule(
         strategy = properties.get("hoodie.record.merge.strategy.id") or _PAYLOAD_STRATEGY
         if strategy != _PAYLOAD_STRATEGY or not payload:
             raise UnsupportedTable(f"the table's rows are merged by a class of its writer's own (strategy {strategy})")
-        return rule_for(payload, ordering, schema, _merge_properties(properties))
+        return _combining_in_logs(rule_for(payload, ordering, schema, _merge_properties(properties)))
     return rule_for_mode(mode, ordering, schema, _merge_properties(properties))
+
+
+def _combining_in_logs(rule: MergeRule) -> MergeRule:
+    """The rule of a payload class in versions 8 and 9: rows of logs meet each other there as they meet stored ones.
+
+    It makes a difference where the newer row always wins and the older one fills its gaps.
+    """
+    if rule.combine_with is not fill_all:
+        return rule
+    return dataclasses.replace(rule, ordering=(), survivor=Survivor.MADE, precombine_with=fill_precombine)
 
 
 def _mode_unsaid(properties: Mapping[str, str], payload: str | None, ordering: tuple[str, ...]) -> str:
