@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+from hoodie.sources.register import unregister
+from hoodie.spark.own_sql import takes_sql
 from hoodie.spark.session import local_session
 from support.spark_settings import SMALL
 
@@ -26,3 +28,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     )
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def registered_for_one_file() -> Iterator[None]:
+    """`hoodie.register` is the whole process's: what a file of tests says ends with it."""
+    yield
+    session = SparkSession.getActiveSession()
+    if takes_sql() and session is not None:
+        unregister(session)

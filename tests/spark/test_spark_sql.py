@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException, UnsupportedOperationException
 from pyspark.sql import SparkSession
@@ -276,7 +277,9 @@ def test_a_table_is_not_made_like_one_of_ours(spark: SparkSession, trips: str) -
     assert not spark.catalog.tableExists(f"{trips}_like")
 
 
-def test_a_statement_that_fails_leaves_no_entry(spark: SparkSession, lake: Path, tmp_path: Path) -> None:
+def test_a_statement_that_fails_leaves_no_entry(
+    spark: SparkSession, lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for rest in ("", f"LOCATION '{tmp_path / 'failed'}'"):
         with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
             spark.sql(
@@ -285,3 +288,16 @@ def test_a_statement_that_fails_leaves_no_entry(spark: SparkSession, lake: Path,
             )
         assert not spark.catalog.tableExists("failed")
         assert not (lake / "failed" / ".hoodie").exists()
+    path = str(tmp_path / "shared")
+
+    def meanwhile(table: object, rows: object, **options: object) -> None:
+        hoodie.open_table(path).upsert(pa.table({"id": [7]}))
+        raise OSError("the rows of the statement fail")
+
+    monkeypatch.setattr(hoodie.HoodieTable, "bulk_insert", meanwhile)
+    with pytest.raises(OSError, match="of the statement fail"):
+        spark.sql(
+            f"CREATE TABLE failed USING hudi LOCATION '{path}' TBLPROPERTIES (primaryKey = 'id') AS SELECT 1L AS id"
+        )
+    assert not spark.catalog.tableExists("failed")
+    assert hoodie.open_table(path).count() == 1

@@ -247,7 +247,7 @@ def _create_table(session: SparkSession, wanted: _Create, parts: Sequence[str], 
             if with_entry:
                 columns_of_entry = _in_order(schema or StructType(), wanted.partitions)
                 enter(session, parts, path, columns_of_entry, properties, managed=managed)
-                undo.callback(leave, session, parts, storage)
+                undo.callback(leave, session, parts, storage, managed=managed)
             table = create_table(
                 path,
                 spark=session,

@@ -49,9 +49,9 @@ def enter(
         make_entry(session, parts, path, with_meta_columns(schema), properties, managed=managed)
 
 
-def leave(session: SparkSession, parts: Sequence[str], storage: Storage) -> None:
-    """Take back the entry of a table that was taken back as well."""
-    if not storage.exists(PROPERTIES_FILE):
+def leave(session: SparkSession, parts: Sequence[str], storage: Storage, *, managed: bool) -> None:
+    """Take an entry back. Not with the files of a table that another writer has written to."""
+    if not managed or not storage.exists(PROPERTIES_FILE):
         drop_entry(session, parts)
 
 
@@ -72,10 +72,7 @@ def entered(
     columns = open_table(path, spark=session).snapshot().schema if stored else schema
     enter(session, parts, path, columns, {}, managed=managed)
     with ExitStack() as undo:
-        if stored:
-            undo.callback(drop_entry, session, parts)
-        else:
-            undo.callback(leave, session, parts, storage)
+        undo.callback(leave, session, parts, storage, managed=managed)
         yield
         undo.pop_all()
 
