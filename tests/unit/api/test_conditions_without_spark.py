@@ -305,3 +305,37 @@ def test_a_merge_takes_pandas_and_polars(tmp_path: Path):
     other = pl.DataFrame({"id": ["a"], "city": ["oslo"], "more": [0.5]})
     assert table.merge(other).when_matched_update({"price": "target.price + more"}).execute().updated == 1
     assert rows(table)[0] == ("a", "oslo", 5, 9.5)
+
+
+@TYPES
+def test_a_global_index_lets_an_update_move_rows_to_another_partition(tmp_path: Path, table_type: str):
+    table = new_table(tmp_path / "t", table_type, **{"hoodie.index.type": "GLOBAL_SIMPLE"})
+    table.update({"city": "upper(city)"}, where="price < 2.5")
+    assert rows(table) == [("a", "OSLO", 1, 1.0), ("b", "OSLO", 1, 2.0), FIRST[2]]
+    moved = table.merge(frame([("c", "bern", 2, 30.0)])).when_matched_update_all().when_not_matched_insert_all()
+    moved.execute()
+    assert table.delete(where="city = 'OSLO' and price > 1.5").deleted == 1
+    assert rows(table) == [("a", "OSLO", 1, 1.0), ("c", "bern", 2, 30.0)]
+
+
+@TYPES
+@pytest.mark.parametrize("index", ["BLOOM", "BUCKET"])
+def test_keys_of_several_columns_are_merged_with_other_indexes(tmp_path: Path, table_type: str, index: str):
+    options = {"hoodie.index.type": index, "hoodie.bucket.index.num.buckets": "2"}
+    table = hoodie.create_table(
+        str(tmp_path / "t"),
+        name="t",
+        record_key=["id", "ts"],
+        partition_by="city",
+        table_type=table_type,
+        options=options,
+    )
+    table.upsert(frame([*FIRST, ("a", "oslo", 2, 4.0), ("", "oslo", 3, 5.0)]))
+    given = frame([("a", "oslo", 2, 0.5), ("", "oslo", 3, 0.5), ("z", "oslo", 9, 0.5)])
+    merge = table.merge(given).when_matched_update({"price": "target.price + source.price"})
+    assert sum(counts(merge.when_not_matched_insert_all().execute())) == 3
+    assert [row[3] for row in rows(table)] == [5.5, 1.0, 4.5, 2.0, 3.0, 0.5]
+    plain = table.merge(given.select(["id", "city", "ts"]).slice(0, 2)).when_matched_delete()
+    assert plain.execute().deleted == 2
+    assert table.update({"price": 0}, where="ts = 9").updated == 1
+    assert rows(table) == [*FIRST, ("z", "oslo", 9, 0.0)]
