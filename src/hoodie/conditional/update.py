@@ -29,6 +29,7 @@ from hoodie.expressions.terms import Block, Term, is_true
 from hoodie.keygen.arrow_keys import RowKeys
 from hoodie.merge.row_action import ROW_ACTION, RowAction
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
+from hoodie.schema.schema import with_meta_fields
 from hoodie.writing.result import WriteResult
 from hoodie.writing.write import as_update
 
@@ -49,7 +50,7 @@ def delete_where(call: Call, condition: Any, options: Options, name: str) -> Wri
 
 
 def _scope(call: Call, target: Target, name: str) -> Scope:
-    return Scope({name: target.declared or pa.schema([])}, call.frames)
+    return Scope({name: with_meta_fields(target.declared or pa.schema([]))}, call.frames)
 
 
 def _update(call: Call, target: Target, condition: Any, values: Mapping[str, Any], name: str) -> WriteResult:
@@ -67,7 +68,8 @@ def _update(call: Call, target: Target, condition: Any, values: Mapping[str, Any
         terms = assigned_terms(given, target.declared, scope)
         schema = schema_of(target.declared, list(given), columns)
         assert schema is not None  # a column was found
-        scan = target_scan(target, condition, scope, name, columns)
+        named = [column for value in (term, *terms.values()) for _, column in value.columns]
+        scan = target_scan(target, condition, scope, name, [*columns, *named])
 
     def rows() -> Iterator[pa.Table]:
         for table in scanned(scan):

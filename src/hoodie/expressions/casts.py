@@ -16,7 +16,7 @@ from pyarrow import types as arrow
 from hoodie.errors import InvalidInput
 from hoodie.expressions import kinds
 from hoodie.expressions.kinds import BIGINT, BOOL, DATE, DOUBLE, NULL, TEXT, TIMESTAMP, is_decimal, is_float, is_integer
-from hoodie.expressions.terms import Term, by_distinct, made, null_where, together, whole, zero
+from hoodie.expressions.terms import Term, by_distinct, computed, null_where, together, whole, zero
 from hoodie.keygen.arrow_text import text_of
 from hoodie.schema.types import spark_name
 
@@ -40,8 +40,8 @@ def cast(term: Term, kind: pa.DataType, *, safe: bool = False) -> Term:
     if kernel is None:
         raise InvalidInput(f"there is no cast from {spark_name(term.kind)} to {spark_name(kind)}")
     if safe or _always_fits(term.kind, kind):
-        return made(kind, together(kernel), term)
-    return made(kind, together(lambda values: _refusing(values, kernel(values), kind)), term, fails=True)
+        return computed(kind, together(kernel), term)
+    return computed(kind, together(lambda values: _refusing(values, kernel(values), kind)), term, fails=True)
 
 
 def _refusing(values: pa.Array, fitting: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -125,9 +125,9 @@ def _of_floats(values: pa.Array, kind: pa.DataType) -> pa.Array:
     whole_part = np.trunc(numbers)
     with np.errstate(invalid="ignore"):
         fits = (whole_part >= -limit) & (whole_part < limit)
-    made_ = np.where(fits, whole_part, 0).astype(np.int64)
+    computed_values = np.where(fits, whole_part, 0).astype(np.int64)
     mask = ~fits | np.asarray(values.is_null())
-    return pa.array(made_, BIGINT, mask=mask).cast(kind)
+    return pa.array(computed_values, BIGINT, mask=mask).cast(kind)
 
 
 def _digits(value: float, single: bool) -> str:

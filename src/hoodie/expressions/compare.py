@@ -14,7 +14,7 @@ from hoodie.errors import InvalidInput
 from hoodie.expressions import kinds
 from hoodie.expressions.casts import cast
 from hoodie.expressions.kinds import BOOL, NULL
-from hoodie.expressions.terms import NOTHING, Block, Term, Value, made, spread, together
+from hoodie.expressions.terms import NOTHING, Block, Term, Value, computed, spread, together
 from hoodie.schema.types import spark_name
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
@@ -35,7 +35,7 @@ def comparison(op: str, left: Term, right: Term) -> Term:
         return _same(one, other, kind)
     if kind == NULL:
         return _UNKNOWN
-    return made(BOOL, comparing(op, kind), one, other)
+    return computed(BOOL, comparing(op, kind), one, other)
 
 
 def compared(left: Term, right: Term) -> tuple[Term, Term, pa.DataType]:
@@ -77,7 +77,7 @@ def _same(left: Term, right: Term, kind: pa.DataType) -> Term:
         both = pc.and_(one.is_null(), other.is_null())
         return both if kind == NULL else pc.if_else(both, pa.scalar(True), pc.fill_null(equal(one, other), False))
 
-    return made(BOOL, together(run), left, right)
+    return computed(BOOL, together(run), left, right)
 
 
 def condition(term: Term, what: str) -> Term:
@@ -90,7 +90,7 @@ def condition(term: Term, what: str) -> Term:
 
 
 def negated(term: Term) -> Term:
-    return made(BOOL, pc.invert, term)
+    return computed(BOOL, pc.invert, term)
 
 
 def every(left: Term, right: Term) -> Term:
@@ -105,7 +105,7 @@ def either(left: Term, right: Term) -> Term:
 
 def _lazy(function: Callable[..., Any], decided: bool, left: Term, right: Term) -> Term:
     if not right.fails:
-        return made(BOOL, function, left, right)
+        return computed(BOOL, function, left, right)
 
     def run(block: Block) -> Value:
         first = spread(left.run(block), block.length)
@@ -135,7 +135,9 @@ def among(term: Term, options: Sequence[Term]) -> Term:
     left, rights = cast(term, kind), [cast(option, kind) for option in options]
     constants = [right.run(NOTHING) for right in rights if not right.columns and not right.fails]
     if len(constants) == len(rights) and kind != NULL and not kinds.is_float(kind):
-        return made(BOOL, together(lambda values: member(values, pa.array([c.as_py() for c in constants], kind))), left)
+        return computed(
+            BOOL, together(lambda values: member(values, pa.array([c.as_py() for c in constants], kind))), left
+        )
     found: Term | None = None
     for right in rights:
         equal = comparison("=", left, right)

@@ -16,7 +16,7 @@ from hoodie.expressions.casts import cast
 from hoodie.expressions.compare import comparison
 from hoodie.expressions.duck import by_duckdb
 from hoodie.expressions.kinds import BIGINT, BOOL, DATE, DOUBLE, INT, NULL, TEXT, TIMESTAMP
-from hoodie.expressions.terms import Term, constant, first_of, made, together
+from hoodie.expressions.terms import Term, computed, constant, first_of, together
 from hoodie.schema.types import spark_name
 
 Terms = Sequence[Term]
@@ -88,7 +88,7 @@ def _extreme(greatest: bool) -> Callable[[Terms], Term]:
         terms, kind = alike(of, "greatest" if greatest else "least")
         function = pc.max_element_wise if greatest else pc.min_element_wise
         if not kinds.is_float(kind):
-            return made(kind, together(_on_numbers(function)), *terms)
+            return computed(kind, together(_on_numbers(function)), *terms)
         limit = pa.scalar(float("inf")).cast(kind)
 
         def run(*values: pa.Array) -> pa.Array:  # NaN is greater than infinity
@@ -103,7 +103,7 @@ def _extreme(greatest: bool) -> Callable[[Terms], Term]:
             found = function(*(pc.if_else(is_nan, none, value) for is_nan, value in zip(present, values, strict=True)))
             return pc.if_else(pc.and_(found.is_null(), reduce(pc.or_, present)), nan, found)
 
-        return made(kind, together(run), *terms)
+        return computed(kind, together(run), *terms)
 
     return make
 
@@ -121,14 +121,14 @@ def _text(make: Callable[..., Term | None], *rest: pa.DataType) -> Callable[[Ter
 
 
 def _kernel(kind: pa.DataType, kernel: Callable[..., Any]) -> Callable[[Term], Term]:
-    return lambda *of: made(kind, kernel, *of)
+    return lambda *of: computed(kind, kernel, *of)
 
 
 def _double(kernel: Callable[..., Any]) -> Callable[[Terms], Term | None]:
     def make(of: Terms) -> Term | None:
         if not all(kinds.common_kind(term.kind, DOUBLE) is not None for term in of):
             return None
-        return made(DOUBLE, kernel, *(cast(term, DOUBLE) for term in of))
+        return computed(DOUBLE, kernel, *(cast(term, DOUBLE) for term in of))
 
     return make
 
@@ -151,7 +151,7 @@ def _replace(text: Term, search: Term, by: Term | None = None) -> Term:
     if isinstance(search.literal, str) and isinstance(by.literal, str):
         if not search.literal:
             return text
-        return made(TEXT, lambda v: pc.replace_substring(v, search.literal, by.literal), text)
+        return computed(TEXT, lambda v: pc.replace_substring(v, search.literal, by.literal), text)
     sql = "CASE WHEN $2 = '' THEN $1 ELSE replace($1, $2, $3) END"
     return by_duckdb("replace", TEXT, sql, text, search, by)
 
@@ -188,7 +188,7 @@ def _trimmed(kernel: Callable[..., Any]) -> Callable[[Terms], Term | None]:
 def _held(kernel: Callable[..., Any], word: str) -> Callable[..., Term]:
     def make(text: Term, part: Term) -> Term:
         if isinstance(part.literal, str):
-            return made(BOOL, lambda values: kernel(values, part.literal), text)
+            return computed(BOOL, lambda values: kernel(values, part.literal), text)
         return by_duckdb(word, BOOL, f"{word}($1, $2)", text, part)
 
     return make
@@ -261,17 +261,17 @@ def _part(name: str) -> Callable[[Terms], Term | None]:
 
 
 def _isnull(of: Terms) -> Term:
-    return made(BOOL, lambda value: pc.is_null(value), of[0])
+    return computed(BOOL, lambda value: pc.is_null(value), of[0])
 
 
 def _isnan(of: Terms) -> Term | None:
     if kinds.common_kind(of[0].kind, DOUBLE) is None:
         return None
-    return made(BOOL, lambda value: pc.coalesce(pc.is_nan(value), pa.scalar(False)), cast(of[0], DOUBLE))
+    return computed(BOOL, lambda value: pc.coalesce(pc.is_nan(value), pa.scalar(False)), cast(of[0], DOUBLE))
 
 
 def _negated(make: Callable[[Terms], Term]) -> Callable[[Terms], Term]:
-    return lambda of: made(BOOL, pc.invert, make(of))
+    return lambda of: computed(BOOL, pc.invert, make(of))
 
 
 def _mod(of: Terms) -> Term | None:
@@ -280,8 +280,8 @@ def _mod(of: Terms) -> Term | None:
 
 def _sign(term: Term) -> Term:
     if kinds.is_decimal(term.kind):
-        return cast(made(pa.int8(), lambda value: pc.sign(value).cast(pa.int8()), term), DOUBLE)
-    return made(DOUBLE, pc.sign, cast(term, DOUBLE))
+        return cast(computed(pa.int8(), lambda value: pc.sign(value).cast(pa.int8()), term), DOUBLE)
+    return computed(DOUBLE, pc.sign, cast(term, DOUBLE))
 
 
 _PAIR = (TEXT, TEXT)

@@ -15,7 +15,7 @@ from hoodie.errors import InvalidInput
 from hoodie.expressions import kinds
 from hoodie.expressions.casts import cast, to_decimal
 from hoodie.expressions.kinds import BIGINT, DOUBLE, NULL, is_decimal, is_float, is_integer
-from hoodie.expressions.terms import Term, by_distinct, made, null_where, together, whole, zero
+from hoodie.expressions.terms import Term, by_distinct, computed, null_where, together, whole, zero
 from hoodie.schema.types import spark_name
 
 #: Digits that Arrow's wide decimals hold.
@@ -38,28 +38,28 @@ def arithmetic(op: str, left: Term, right: Term) -> Term | None:
     if (is_decimal(left.kind) or is_decimal(right.kind)) and not (is_float(left.kind) or is_float(right.kind)):
         return _decimals(op, *(_as_decimal(term) for term in (left, right)))
     if op == "div":
-        return made(BIGINT, together(_whole_quotient), cast(left, BIGINT), cast(right, BIGINT), fails=True)
+        return computed(BIGINT, together(_whole_quotient), cast(left, BIGINT), cast(right, BIGINT), fails=True)
     left, right = cast(left, kind), cast(right, kind)
     if op == "/":
-        return made(kind, together(_quotient), left, right, fails=True)
+        return computed(kind, together(_quotient), left, right, fails=True)
     if op == "%":
-        return made(kind, together(_remainder), left, right, fails=True)
+        return computed(kind, together(_remainder), left, right, fails=True)
     if is_float(kind):
-        return made(kind, _PLAIN[op], left, right)
-    return made(kind, _checked(_CHECKED[op], op), left, right, fails=True)
+        return computed(kind, _PLAIN[op], left, right)
+    return computed(kind, _checked(_CHECKED[op], op), left, right, fails=True)
 
 
 def negative(term: Term) -> Term:
     """Unary minus."""
     if is_float(term.kind) or is_decimal(term.kind):
-        return made(term.kind, pc.negate, term)
-    return made(term.kind, _checked(pc.negate_checked, "-"), term, fails=True)
+        return computed(term.kind, pc.negate, term)
+    return computed(term.kind, _checked(pc.negate_checked, "-"), term, fails=True)
 
 
 def absolute(term: Term) -> Term:
     if is_float(term.kind) or is_decimal(term.kind):
-        return made(term.kind, pc.abs, term)
-    return made(term.kind, _checked(pc.abs_checked, "abs"), term, fails=True)
+        return computed(term.kind, pc.abs, term)
+    return computed(term.kind, _checked(pc.abs_checked, "abs"), term, fails=True)
 
 
 def _checked(function: Callable[..., Any], op: str) -> Callable[..., Any]:
@@ -99,8 +99,8 @@ def _remainder(left: pa.Array, right: pa.Array) -> pa.Array:
     nulls = np.asarray(pc.or_(left.is_null(), right.is_null()))
     one, other = (side.fill_null(1).to_numpy(zero_copy_only=False) for side in (left, right))
     with np.errstate(invalid="ignore"):
-        made_ = np.fmod(one, np.where(other == 0, 1, other))
-    return pa.array(made_, left.type, mask=nulls, from_pandas=False)
+        computed_values = np.fmod(one, np.where(other == 0, 1, other))
+    return pa.array(computed_values, left.type, mask=nulls, from_pandas=False)
 
 
 # --- decimals ---
@@ -129,7 +129,7 @@ def _decimals(op: str, left: Term, right: Term) -> Term:
             raise too_large(kind, op)
         return fitting
 
-    return made(kind, together(run), left, right, fails=True)
+    return computed(kind, together(run), left, right, fails=True)
 
 
 def _as_bigint(values: pa.Array) -> pa.Array:
@@ -190,7 +190,7 @@ def rounded(term: Term, digits: int) -> Term:
     if is_integer(kind):
         if digits >= 0:
             return replace(term, literal=None)
-        return made(kind, together(lambda values: _rounded_integers(values, digits)), term, fails=True)
+        return computed(kind, together(lambda values: _rounded_integers(values, digits)), term, fails=True)
     if is_decimal(kind):
         whole_digits = kind.precision - kind.scale + 1
         scale = min(kind.scale, max(digits, 0))
@@ -200,13 +200,13 @@ def rounded(term: Term, digits: int) -> Term:
             wide = values.cast(pa.decimal256(_WIDE - 30, kind.scale) if kind.precision <= _WIDE - 30 else values.type)
             return to_decimal(whole(pc.round(wide, min(digits, kind.scale), "half_towards_infinity")), target)
 
-        return made(target, together(of_decimals), term)
+        return computed(target, together(of_decimals), term)
     single = kind == pa.float32()
 
     def of_floats(values: pa.Array) -> pa.Array:
         return by_distinct(values, kind, lambda value: _round_float(value, digits, single))
 
-    return made(kind, together(of_floats), term)
+    return computed(kind, together(of_floats), term)
 
 
 def _round_float(value: float, digits: int, single: bool) -> float:
@@ -234,5 +234,5 @@ def floored(term: Term, up: bool) -> Term:
     if is_decimal(kind):
         target = pa.decimal128(min(38, kind.precision - kind.scale + 1), 0)
         mode = "up" if up else "down"
-        return made(target, together(lambda values: to_decimal(values, target, mode)), term)
-    return cast(made(DOUBLE, pc.ceil if up else pc.floor, cast(term, DOUBLE)), BIGINT)
+        return computed(target, together(lambda values: to_decimal(values, target, mode)), term)
+    return cast(computed(DOUBLE, pc.ceil if up else pc.floor, cast(term, DOUBLE)), BIGINT)

@@ -24,7 +24,7 @@ from hoodie.expressions.joins import Conjunct
 from hoodie.expressions.kinds import BOOL, DATE, NULL, TEXT, TIMESTAMP, TIMESTAMP_NTZ, is_text
 from hoodie.expressions.scope import Scope
 from hoodie.expressions.subqueries import among_rows, exists, single_value
-from hoodie.expressions.terms import Term, constant, made
+from hoodie.expressions.terms import Term, computed, constant
 from hoodie.expressions.text import joined_quotes
 
 LOGIC = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>"}
@@ -255,7 +255,7 @@ class Reader:
         while isinstance(what, exp.Not):
             what, negative = what.this, not negative
         if isinstance(what, exp.Null):
-            found = made(BOOL, lambda value: pc.is_null(value), term)
+            found = computed(BOOL, lambda value: pc.is_null(value), term)
         elif isinstance(what, exp.Boolean):
             found = compare.comparison("<=>", compare.condition(term, repr(self.text)), constant(bool(what.this), BOOL))
         else:
@@ -292,10 +292,9 @@ class Reader:
         kind = self._kind(node.to)
         if node.args.get("format"):
             raise self.refused(node)
-        made_ = cast(term, kind, safe=bool(node.args.get("safe")) and type(node) is exp.TryCast)
-        return (
-            replace(made_, literal=term.literal) if arrow.is_integer(kind) and isinstance(term.literal, int) else made_
-        )
+        typed = cast(term, kind, safe=bool(node.args.get("safe")) and type(node) is exp.TryCast)
+        is_whole = arrow.is_integer(kind) and isinstance(term.literal, int)
+        return replace(typed, literal=term.literal) if is_whole else typed
 
     def _kind(self, node: Any) -> pa.DataType:
         name = node.this.name

@@ -74,7 +74,7 @@ def constant(value: Any, kind: pa.DataType) -> Term:
     return Term(kind, lambda block: scalar, literal=value)
 
 
-def made(kind: pa.DataType, kernel: Callable[..., Value], *of: Term, fails: bool = False) -> Term:
+def computed(kind: pa.DataType, kernel: Callable[..., Value], *of: Term, fails: bool = False) -> Term:
     """What a function makes of the values of other terms. Of constants it is made once."""
     columns = frozenset[Name]().union(*(term.columns for term in of))
     may_fail = fails or any(term.fails for term in of)
@@ -122,8 +122,8 @@ def together(kernel: Callable[..., pa.Array]) -> Callable[..., Value]:
 
     def run(*values: Value) -> Value:
         lengths = [len(value) for value in values if not isinstance(value, pa.Scalar)]
-        made = kernel(*(spread(value, lengths[0] if lengths else 1) for value in values))
-        return made if lengths else made[0]
+        results = kernel(*(spread(value, lengths[0] if lengths else 1) for value in values))
+        return results if lengths else results[0]
 
     return run
 
@@ -142,8 +142,8 @@ def is_true(value: Value, length: int) -> Mask:
 def by_distinct(values: pa.Array, kind: pa.DataType, function: Callable[[Any], Any]) -> pa.Array:
     """What a function of Python's makes of each value that occurs, called once for each; null for null."""
     encoded = values.dictionary_encode()
-    made = pa.array([function(value) for value in encoded.dictionary.to_pylist()], kind)
-    return whole(made.take(encoded.indices))
+    results = pa.array([function(value) for value in encoded.dictionary.to_pylist()], kind)
+    return whole(results.take(encoded.indices))
 
 
 def first_of(choices: Sequence[tuple[Term | None, Term]], otherwise: Term) -> Callable[[Block], Value]:

@@ -11,14 +11,14 @@ import pyarrow.compute as pc
 from hoodie.errors import InvalidInput
 from hoodie.expressions.duck import by_duckdb
 from hoodie.expressions.kinds import BOOL, INT, TEXT
-from hoodie.expressions.terms import Term, made, together
+from hoodie.expressions.terms import Term, computed, together
 
 
 def like(text: Term, pattern: Term, *, escape: str = "\\", any_case: bool = False) -> Term:
     """LIKE and ILIKE."""
     if pattern.literal is not None:
         regex = like_regex(pattern.literal, escape, any_case)
-        return made(BOOL, lambda values: pc.match_substring_regex(values, regex), text)
+        return computed(BOOL, lambda values: pc.match_substring_regex(values, regex), text)
 
     def run(values: pa.Array, patterns: pa.Array) -> pa.Array:
         pairs = zip(values.to_pylist(), patterns.to_pylist(), strict=True)
@@ -30,7 +30,7 @@ def like(text: Term, pattern: Term, *, escape: str = "\\", any_case: bool = Fals
             BOOL,
         )
 
-    return made(BOOL, together(run), text, pattern, fails=True)
+    return computed(BOOL, together(run), text, pattern, fails=True)
 
 
 def like_regex(pattern: str, escape: str, any_case: bool = False) -> str:
@@ -68,7 +68,7 @@ def matches(text: Term, pattern: Term) -> Term | None:
     except pa.ArrowInvalid as problem:
         raise InvalidInput(f"the regular expression {pattern.literal!r} cannot be read: {problem}") from problem
     regex = pattern.literal
-    return made(BOOL, lambda values: pc.match_substring_regex(values, regex), text)
+    return computed(BOOL, lambda values: pc.match_substring_regex(values, regex), text)
 
 
 def substring(text: Term, start: Term, length: Term | None = None) -> Term:
@@ -99,7 +99,7 @@ def substring(text: Term, start: Term, length: Term | None = None) -> Term:
             return pc.if_else(short, values, whole_)
         return _cut_front(values, lengths, short, whole_, first, count)
 
-    return made(TEXT, together(run), text)
+    return computed(TEXT, together(run), text)
 
 
 def _cut_front(
@@ -120,7 +120,7 @@ def _empty(values: pa.Array) -> pa.Array:
 def padded(text: Term, width: int, fill: str, left: bool) -> Term:
     """`lpad` and `rpad`, which cut what is longer."""
     if width <= 0:
-        return made(TEXT, together(_empty), text)
+        return computed(TEXT, together(_empty), text)
 
     def run(values: pa.Array) -> pa.Array:
         if not fill:
@@ -133,12 +133,12 @@ def padded(text: Term, width: int, fill: str, left: bool) -> Term:
             found = pc.if_else(pc.equal(missing, count), pc.binary_join_element_wise(*parts, ""), found)
         return pc.utf8_slice_codeunits(found, 0, width)
 
-    return made(TEXT, together(run), text)
+    return computed(TEXT, together(run), text)
 
 
 def joined(texts: Sequence[Term]) -> Term:
     """`concat` and ||: null where one is."""
-    return made(TEXT, lambda *values: pc.binary_join_element_wise(*values, pa.scalar("", TEXT)), *texts)
+    return computed(TEXT, lambda *values: pc.binary_join_element_wise(*values, pa.scalar("", TEXT)), *texts)
 
 
 def joined_by(separator: Term, texts: Sequence[Term]) -> Term:
@@ -150,8 +150,8 @@ def joined_by(separator: Term, texts: Sequence[Term]) -> Term:
             found = pc.coalesce(pc.binary_join_element_wise(found, value, between), found, value)
         return pc.if_else(between.is_null(), pa.scalar(None, TEXT), pc.coalesce(found, pa.scalar("", TEXT)))
 
-    return made(TEXT, together(run), separator, *texts)
+    return computed(TEXT, together(run), separator, *texts)
 
 
 def length(text: Term) -> Term:
-    return made(INT, pc.utf8_length, text)
+    return computed(INT, pc.utf8_length, text)

@@ -15,7 +15,7 @@ from pyarrow import types as arrow
 from hoodie.errors import InvalidInput
 from hoodie.expressions.casts import cast
 from hoodie.expressions.kinds import BIGINT, DATE, INT, TIMESTAMP, is_integer, is_text
-from hoodie.expressions.terms import Term, made, together
+from hoodie.expressions.terms import Term, computed, together
 
 _DAY = 86_400_000_000
 #: Microseconds of a unit of INTERVAL; of `month` and `year` months.
@@ -52,7 +52,9 @@ def moved(term: Term, by: Span) -> Term | None:
         if by.micros % _DAY:
             return moved(cast(term, TIMESTAMP), by)
         days = by.micros // _DAY
-        return made(DATE, together(lambda values: _add_days(_add_months(values, by.months), days)), term, fails=True)
+        return computed(
+            DATE, together(lambda values: _add_days(_add_months(values, by.months), days)), term, fails=True
+        )
     if not arrow.is_timestamp(kind):
         return None
 
@@ -65,14 +67,14 @@ def moved(term: Term, by: Span) -> Term | None:
             micros = pc.add(pc.multiply(moved_, _DAY), within)
         return pc.add(micros, by.micros).cast(kind)
 
-    return made(kind, together(run), term)
+    return computed(kind, together(run), term)
 
 
 def plus_days(term: Term, days: Term, sign: int = 1) -> Term | None:
     """A date and a number of days; None: they are none."""
     if not arrow.is_date(term.kind) or not is_integer(days.kind) or days.kind == BIGINT:
         return None
-    return made(
+    return computed(
         DATE,
         together(lambda values, count: _add_days(values, pc.multiply(count.cast(BIGINT), sign))),
         term,
@@ -92,7 +94,7 @@ def _add_days(values: pa.Array, days: Any) -> pa.Array:
 def add_months(term: Term, months: Term) -> Term | None:
     if not arrow.is_date(term.kind) or not is_integer(months.kind):
         return None
-    return made(DATE, together(_add_months), term, months)
+    return computed(DATE, together(_add_months), term, months)
 
 
 def _add_months(values: pa.Array, months: Any) -> pa.Array:
@@ -109,13 +111,15 @@ def _add_months(values: pa.Array, months: Any) -> pa.Array:
     day = (days - month.astype("datetime64[D]")).astype(np.int64)
     target = month + count
     last = ((target + 1).astype("datetime64[D]") - target.astype("datetime64[D]")).astype(np.int64) - 1
-    made_ = target.astype("datetime64[D]").astype(np.int64) + np.minimum(day, last)
-    return pa.array(made_.astype(np.int32), INT, mask=nulls).cast(DATE)
+    computed_values = target.astype("datetime64[D]").astype(np.int64) + np.minimum(day, last)
+    return pa.array(computed_values.astype(np.int32), INT, mask=nulls).cast(DATE)
 
 
 def days_between(end: Term, start: Term) -> Term:
     """`datediff`."""
-    return made(INT, lambda one, other: pc.subtract(one.cast(INT), other.cast(INT)), cast(end, DATE), cast(start, DATE))
+    return computed(
+        INT, lambda one, other: pc.subtract(one.cast(INT), other.cast(INT)), cast(end, DATE), cast(start, DATE)
+    )
 
 
 def _floor(micros: pa.Array, step: int) -> pa.Array:
@@ -155,11 +159,11 @@ def part(name: str, term: Term) -> Term | None:
     target = TIMESTAMP if name in _OF_TIMES else DATE
     if not (arrow.is_date(term.kind) or arrow.is_timestamp(term.kind) or is_text(term.kind)):
         return None
-    return made(INT, together(lambda values: function(values).cast(INT)), cast(term, target))
+    return computed(INT, together(lambda values: function(values).cast(INT)), cast(term, target))
 
 
 def last_day(term: Term) -> Term:
-    return made(DATE, together(_last_day), cast(term, DATE))
+    return computed(DATE, together(_last_day), cast(term, DATE))
 
 
 _UNITS = {
@@ -174,12 +178,14 @@ def cut_down(term: Term, unit: str, kind: pa.DataType) -> Term:
     """`trunc` of a date and `date_trunc` of a time, which give null where Spark knows no such unit."""
     name = _UNITS.get(unit.lower())
     if name is None or (kind == DATE and name in ("day", "hour", "minute", "second")):
-        return made(kind, together(lambda values: pa.nulls(len(values), kind)), term)
+        return computed(kind, together(lambda values: pa.nulls(len(values), kind)), term)
     if kind == DATE:
-        return made(DATE, together(lambda values: pc.floor_temporal(values, unit=name).cast(DATE)), cast(term, DATE))
+        return computed(
+            DATE, together(lambda values: pc.floor_temporal(values, unit=name).cast(DATE)), cast(term, DATE)
+        )
 
     def run(values: pa.Array) -> pa.Array:
         plain = values.cast(BIGINT).cast(pa.timestamp("us"))
         return pc.floor_temporal(plain, unit=name).cast(BIGINT).cast(TIMESTAMP)
 
-    return made(TIMESTAMP, together(run), cast(term, TIMESTAMP))
+    return computed(TIMESTAMP, together(run), cast(term, TIMESTAMP))

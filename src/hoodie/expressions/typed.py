@@ -14,7 +14,7 @@ from hoodie.expressions.casts import cast, kernel_of
 from hoodie.expressions.kinds import NULL, is_decimal, is_float, is_integer, is_number, is_text, is_time
 from hoodie.expressions.reader import read_expression
 from hoodie.expressions.scope import Scope
-from hoodie.expressions.terms import Term, constant, made, spread, together
+from hoodie.expressions.terms import Term, computed, constant, spread, together
 from hoodie.schema.conform import conform
 from hoodie.schema.schema import stored_form
 from hoodie.schema.types import spark_name
@@ -66,7 +66,7 @@ def assigned(term: Term, column: pa.Field) -> Term | str:
             raise InvalidInput(f"column {column.name} is {spark_name(kind)}, and cannot hold the value {bad}")
         return fitting
 
-    return made(kind, together(run), term, fails=True)
+    return computed(kind, together(run), term, fails=True)
 
 
 def _misfit(term: Term, column: pa.Field) -> str:

@@ -182,6 +182,15 @@ def test_dates_are_compared_with_the_day_of_the_call(tmp_path: Path):
     assert table.count() == 1
 
 
+@TYPES
+def test_a_condition_may_ask_for_the_commit_that_wrote_a_row(tmp_path: Path, table_type: str):
+    table = new_table(tmp_path / "t", table_type)
+    second = table.upsert(frame([("b", "oslo", 2, 5.0)])).instant
+    assert table.update({"price": "price + 1"}, where=f"_hoodie_commit_time < '{second}'").updated == 2
+    assert [row[3] for row in rows(table)] == [2.0, 5.0, 4.0]
+    assert table.delete(where=f"target._hoodie_commit_time = '{second}'").deleted == 1
+
+
 def test_partitions_and_row_groups_that_cannot_fit_are_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     table = new_table(tmp_path / "t")
     rome = next((tmp_path / "t" / "rome").glob("*.parquet"))
