@@ -99,6 +99,21 @@ class ArchiveOptions:
     batch: int = option(
         "hoodie.commits.archival.batch", 10, "Entries in a block of an archive file, three a commit.", check=_positive
     )
+    merge: bool = option(
+        "hoodie.archive.merge.enable",
+        True,
+        "Merge small archive files into larger ones when there are enough of them. Hudi's default is false.",
+    )
+    merge_files: int = option(
+        "hoodie.archive.merge.files.batch.size", 10, "Archive files that become one.", check=lambda value: value > 1
+    )
+    merge_limit: int = option(
+        "hoodie.archive.merge.small.file.limit.bytes",
+        20 * 1024 * 1024,
+        "Bytes that a merged archive file has at most.",
+        expected="bytes, such as 20971520",
+        check=_positive,
+    )
     beyond_savepoint: bool = option(
         "hoodie.archive.beyond.savepoint",
         False,

@@ -33,6 +33,7 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.instant import COMMITS, Action, Instant, State, format_time
 from hoodie.plan.archive import Cleaning, instants_to_archive, is_due
 from hoodie.plan.clean import earliest_retained
+from hoodie.services.archive_merge import merge_archive_files
 from hoodie.services.clean import last_clean, service_state
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Entry, Storage, join
@@ -155,6 +156,9 @@ def move_to_archive(
     path = _write(state, files, how.batch, again)
     lock.check()
     _remove(state.storage, files)
+    if merged := merge_archive_files(state.storage, state.config, how):
+        _log.info("%s: archive files merged into %s", state.config.name, merged)
+        path = path and (path if state.storage.exists(path) else merged)
     return path
 
 
