@@ -81,6 +81,7 @@ def archived_entries(
 ) -> Iterator[ArchivedEntry]:
     """All archived instant files of layout 1, those of the newest archive file first, in the order of the file.
 
+    among   paths of archive files: others are left out. None: all
     An entry may occur twice: an interrupted archiver runs again, or files are merged while they are read. An unfinished
     merged file of Hudi is skipped: the files it is made of still exist.
     Raises CorruptFile
@@ -91,7 +92,7 @@ def archived_entries(
         try:
             entries = read_archive_file(storage, path)
         except FileNotFoundError:  # a newer file has taken it in since: read that again
-            yield from archived_entries(storage, config)
+            yield from archived_entries(storage, config, among)
             return
         except CorruptFile:
             if _being_merged(storage, config) == path:
@@ -220,20 +221,34 @@ def commits_that_left(storage: Storage, config: TableConfig, timeline: Timeline,
     if not written:
         return CommitsThatLeft()
     active = {instant.requested for instant in timeline.commits}
-    for path in archive_files(storage, config).values():
-        try:
-            entries = read_archive_file(storage, path) if written.get(path, "") > after else []
-        except FileNotFoundError:  # a newer file has taken it in since: read that again
-            return archived_completions(storage, config, timeline, after)
-        completed = {
-            entry.instant.requested: entry.changed or entry.instant.requested
-            for entry in entries
-            if entry.instant.state is State.COMPLETED and entry.instant.action in COMMITS
-        }
-        left = {time: when for time, when in completed.items() if time not in active}
-        if any(when > after for when in left.values()):
-            return left
-    return {}
+    commits: dict[Instant, CommitMetadata] = {}
+    completions: dict[str, str] = {}
+    read = _in_history if config.layout == 2 else _in_archive
+    for instant, completed, commit in read(storage, config, written, since):
+        if instant.requested not in active and max(instant.requested, completed) >= since:
+            commits.setdefault(instant, commit)
+            completions.setdefault(instant.requested, completed)
+    return CommitsThatLeft(commits, completions)
+
+
+_Archived = tuple[Instant, str, CommitMetadata]  # when it was completed
+
+
+def _in_archive(storage: Storage, config: TableConfig, written: Collection[str], since: str) -> Iterator[_Archived]:
+    """Commits in some archive files of layout 1. Writers before Hudi 0.15 do not tell when they were completed."""
+    for entry in archived_entries(storage, config, written):
+        instant = entry.instant
+        if instant.state is State.COMPLETED and instant.action in COMMITS:
+            yield instant, entry.changed or instant.requested, commit_of(entry.record or {}, entry.path)
+
+
+def _in_history(storage: Storage, config: TableConfig, written: Collection[str], since: str) -> Iterator[_Archived]:
+    """Commits in some files of the history of layout 2."""
+    for name in history_files(storage, config.history_folder):
+        path = join(config.history_folder, name)
+        if path in written:
+            for instant, commit in _history_rows(storage, path, since):
+                yield instant, instant.completed, commit
 
 
 def _history_commits(storage: Storage, config: TableConfig) -> list[tuple[Instant, CommitMetadata]]:
