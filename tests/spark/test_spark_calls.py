@@ -82,13 +82,13 @@ def test_save_modes_and_bad_input_are_typed_errors(registered, tmp_path):
     table = hoodie.open_table(path, spark=spark)
     assert len(table.history()) == 1
     table.savepoint()
-    read = spark.read.format("hudi")
+    read, slip = spark.read.format("hudi"), {"hoodie.datasource.write.oeration": "upsert"}
     refused = [
         (InvalidInput, lambda: df.write.format("hudi").options(**OPTIONS).mode("overwrite").save(path)),
         (InvalidInput, lambda: df.write.format("hudi").options(**OPTIONS).mode("append").save()),
         (InvalidOption, lambda: df.write.format("hudi").saveAsTable("trips")),
         (InvalidOption, lambda: df.write.format("hudi").options(**OPTIONS).save(path, mode="upsert")),
-        (InvalidOption, lambda: df.write.format("hudi").options(**OPTIONS, hoodie_x=1).mode("append").save(path)),
+        (InvalidOption, lambda: df.write.format("hudi").options(**OPTIONS, **slip).mode("append").save(path)),
         (SchemaMismatch, lambda: df.drop("ts").write.format("hudi").options(**OPTIONS).mode("append").save(path)),
         (TableNotFound, lambda: spark.read.format("hudi").load(str(tmp_path / "nowhere"))),
         (InvalidInput, lambda: read.load([path, path])),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,7 +33,7 @@ def _registered(spark: SparkSession) -> Iterator[None]:
 
 
 def rows(spark: SparkSession, count: int = 400) -> DataFrame:
-    return spark.range(0, count, 1, 4).selectExpr("id", "cast(id % 2 as string) as p", "map('k', id) as m")
+    return spark.range(0, count, 1, 2).selectExpr("id", "cast(id % 2 as string) as p", "map('k', id) as m")
 
 
 def held(spark: SparkSession, path: Path) -> list[tuple[str, int]]:
@@ -42,14 +41,13 @@ def held(spark: SparkSession, path: Path) -> list[tuple[str, int]]:
     return sorted((row[0], row[1]) for row in found)
 
 
-@pytest.mark.parametrize("sort", ["NONE", "PARTITION_SORT", "GLOBAL_SORT"])
+@pytest.mark.parametrize("sort", ["NONE", "GLOBAL_SORT"])
 def test_executors_load_each_row_with_a_key_of_its_own(spark: SparkSession, tmp_path: Path, sort: str) -> None:
     options = {**TABLE, **SPREAD, "hoodie.bulkinsert.sort.mode": sort}
-    for _ in range(2):
-        rows(spark).write.format("hudi").options(**options).mode("append").save(str(tmp_path))
+    rows(spark).write.format("hudi").options(**options).mode("append").save(str(tmp_path))
     found = held(spark, tmp_path)
     assert len({key for key, _ in found}) == len(found)
-    assert Counter(number for _, number in found) == dict.fromkeys(range(400), 2)
+    assert sorted(number for _, number in found) == list(range(400))
 
 
 def test_rows_are_numbered_after_the_shuffle_by_which_they_are_sorted(spark: SparkSession) -> None:
