@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hoodie import hudi, spark
+    from hoodie.api.arrow.rows import Rows
     from hoodie.api.engine import KeyedRows
     from hoodie.api.merge_builder import MergeBuilder
-    from hoodie.api.rows import Rows
     from hoodie.api.scan import Scan
     from hoodie.api.table import HoodieTable, create_table, open_table
     from hoodie.errors import HoodieError, HoodieWarning
@@ -49,7 +49,7 @@ __homes__ = {
     "HoodieWarning": "hoodie.errors",
     "KeyedRows": "hoodie.api.engine",
     "MergeBuilder": "hoodie.api.merge_builder",
-    "Rows": "hoodie.api.rows",
+    "Rows": "hoodie.api.arrow.rows",
     "Scan": "hoodie.api.scan",
     "WriteResult": "hoodie.writing.result",
     "create_table": "hoodie.api.table",

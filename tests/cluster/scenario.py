@@ -26,8 +26,9 @@ from hoodie.errors import InvalidInput, WorkerEnvironment
 from hoodie.spark.write import batch
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.state import load_state
-from hoodie.writing import planning, stage
-from hoodie.writing.tasks import run_task, write_stream
+from hoodie.writing import planning
+from hoodie.writing.batch import stage
+from hoodie.writing.tasks.run import run_task, write_stream
 
 WAYS = ("staged", "shuffled")
 SPREAD = {

@@ -44,7 +44,7 @@ from hoodie.timeline.layout import parse_name
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import create_requested
 from hoodie.writing import write as write_module
-from hoodie.writing.memory import MemoryBatch
+from hoodie.writing.batch.memory import MemoryBatch
 from hoodie.writing.write import check
 from support.oracles import META, assert_same_rows, read_hudi_rs
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import hoodie
-from hoodie.writing import stage
+from hoodie.writing.batch import stage
 from support.change_data import change, image, ordered, ranges, unpack
 
 BEGIN = "hoodie.datasource.read.begin.instanttime"

@@ -12,7 +12,7 @@ import hoodie
 from hoodie.config.options import as_text
 from hoodie.errors import InvalidOption, KeyInTwoPartitions, SchemaMismatch
 from hoodie.spark.lookup import locate
-from hoodie.writing import stage
+from hoodie.writing.batch import stage
 from support import own_indexes, spark_tables
 from support.nightly import nightly
 from support.oracles import assert_same_rows, read_hudi_rs

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import hoodie
-from hoodie.writing import stage
+from hoodie.writing.batch import stage
 from support import spark_tables
 
 SPREAD = {"hoodie.spark.driver.max.batch.bytes": "0", "hoodie.bucket.index.num.buckets": "2"}

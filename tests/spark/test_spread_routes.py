@@ -16,7 +16,7 @@ from hoodie.formats.log.content import data_rows
 from hoodie.formats.log.delete_block import decode_deletes
 from hoodie.formats.log.positions import decode_positions
 from hoodie.model.meta import RECORD_KEY
-from hoodie.writing import stage
+from hoodie.writing.batch import stage
 from support.nightly import by_day, nightly
 from support.oracles import assert_same_rows, read_hudi_rs
 from support.spark_tables import rows, table

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.api.arrow.rows import Rows
 from hoodie.api.engine import KeyedRows
 from hoodie.api.inputs import arrow_stream
-from hoodie.api.rows import Rows
 from hoodie.config.options import Options
 from hoodie.errors import SchemaMismatch, UnsupportedTable
 from hoodie.keygen.arrow_keys import RowKeys
@@ -29,9 +29,9 @@ from hoodie.table.overrides import completed
 from hoodie.table.settings import Settings
 from hoodie.table.state import in_units_of, key_samples, load_state, table_keygen
 from hoodie.view.slices import FileSystemView
-from hoodie.writing.arrow_batch import ArrowRows, check_keys
-from hoodie.writing.brought import brought_columns, peeked
-from hoodie.writing.memory import thread_pool
+from hoodie.writing.batch.arrow import ArrowRows, check_keys
+from hoodie.writing.batch.brought import brought_columns, peeked
+from hoodie.writing.batch.memory import thread_pool
 
 #: The file group that a key is in, and the base instant of its file slice.
 FILE_ID = "_hoodie_file_id"

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
+from hoodie.api.arrow.rows import Rows
 from hoodie.api.engine import Read
 from hoodie.api.inputs import Path, as_path, as_session, path_first
 from hoodie.api.local_engine import engine_of
 from hoodie.api.read_paths import table_at
-from hoodie.api.rows import Rows
 from hoodie.config.datasource import door_options
 from hoodie.config.driver_options import without_driver_options
 from hoodie.config.hudi_options import Purpose

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from hoodie.api.arrow.rows import Rows
 from hoodie.api.arrow_keys import ArrowKeys
 from hoodie.api.engine import Engine, Read
 from hoodie.api.inputs import arrow_stream, is_spark_frame
-from hoodie.api.rows import Rows
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.reading.changes.data_plan import plan_change_data

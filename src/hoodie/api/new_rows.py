@@ -14,7 +14,7 @@ from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidOption, WriteConflict
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import load_state
-from hoodie.writing.duplicates import drops_existing, for_new_keys, once_dropped, without_dropping
+from hoodie.writing.batch.duplicates import drops_existing, for_new_keys, once_dropped, without_dropping
 from hoodie.writing.result import WriteResult
 from hoodie.writing.run import run
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, cast, overload
 
+from hoodie.api.arrow.rows import Rows
 from hoodie.api.engine import Engine, Frame, KeyedRows
 from hoodie.api.inputs import Path, as_path, as_session, path_first
 from hoodie.api.local_engine import engine_of
-from hoodie.api.rows import Rows
 from hoodie.config.datasource import door_options
 from hoodie.config.driver_options import without_driver_options
 from hoodie.config.hudi_options import Purpose

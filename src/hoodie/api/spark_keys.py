@@ -38,8 +38,8 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
 from hoodie.view.slices import FileSystemView
-from hoodie.writing.arrow_batch import check_keys, refuse_bad_keys
-from hoodie.writing.memory import thread_pool
+from hoodie.writing.batch.arrow import check_keys, refuse_bad_keys
+from hoodie.writing.batch.memory import thread_pool
 
 #: A batch is brought to the driver if Spark takes it to be this many times smaller than the limit: its statistics may
 #: be of compressed files.

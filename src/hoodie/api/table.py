@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast, overload
 
+from hoodie.api.arrow.rows import Rows
 from hoodie.api.engine import Engine, Frame
 from hoodie.api.handle import Options
 from hoodie.api.inputs import Path, as_path, as_session, path_first
 from hoodie.api.local_engine import engine_of
-from hoodie.api.rows import Rows
 from hoodie.api.table_conditions import TableConditions
 from hoodie.api.table_frames import TableFrames
 from hoodie.api.table_reads import TableReads

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from hoodie.api.dataset import RowsDataset
+from hoodie.api.arrow.dataset import RowsDataset
+from hoodie.api.arrow.rows import Rows
+from hoodie.api.arrow.shown import table_summary
 from hoodie.api.engine import Frame
 from hoodie.api.handle import Options, TableHandle
-from hoodie.api.rows import Rows
-from hoodie.api.shown import table_summary
 from hoodie.display.render import as_html
 from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.filters.selection import Filters

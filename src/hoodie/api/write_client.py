@@ -35,7 +35,7 @@ from hoodie.storage.faults import typed_calls, typed_errors
 from hoodie.table.create import create, named_settings, new_state
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
-from hoodie.writing.duplicates import drops_existing, for_new_keys, once_dropped
+from hoodie.writing.batch.duplicates import drops_existing, for_new_keys, once_dropped
 from hoodie.writing.index_updates import finalize_index
 from hoodie.writing.on_commit import notify_committed
 from hoodie.writing.on_failure import failures_heard

@@ -18,7 +18,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.overrides import completed
 from hoodie.table.settings import Settings
 from hoodie.table.state import in_units_of, key_samples, table_keygen
-from hoodie.writing.duplicates import without_dropping
+from hoodie.writing.batch.duplicates import without_dropping
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.retry import overtaken, with_remedy
 from hoodie.writing.write import Write, check, writable_state

@@ -25,7 +25,7 @@ from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.storage import storage_at
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import load_state
-from hoodie.writing.staging import new_stage, remove_stale
+from hoodie.writing.batch.staging import new_stage, remove_stale
 
 OPERATION = "hoodie.datasource.write.operation"
 

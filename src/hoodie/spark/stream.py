@@ -13,7 +13,7 @@ from hoodie.errors import InvalidInput
 from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.spark.write.run import check_batch
 from hoodie.storage.protocol import Storage
-from hoodie.writing.duplicates import refuse_dropping
+from hoodie.writing.batch.duplicates import refuse_dropping
 from hoodie.writing.on_failure import failures_heard
 from hoodie.writing.run import run
 

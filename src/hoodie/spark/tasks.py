@@ -113,7 +113,7 @@ _checked: WeakSet[SparkSession] = WeakSet()
 
 
 def _probe(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    import hoodie.writing.tasks  # noqa: F401
+    import hoodie.writing.tasks.run  # noqa: F401
 
     for batch in batches:
         yield pa.record_batch([batch.column(0)], names=["ok"])

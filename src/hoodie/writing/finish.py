@@ -20,7 +20,7 @@ from hoodie.table.overrides import completed
 from hoodie.table.replacement import NOT_YET, REPLACES
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
-from hoodie.writing.held import DRIVER, TaskResults
+from hoodie.writing.batch.held import DRIVER, TaskResults
 from hoodie.writing.index_updates import finalize_index
 from hoodie.writing.on_commit import notify_committed
 from hoodie.writing.result import Phases, WriteResult

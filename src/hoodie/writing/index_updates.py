@@ -25,8 +25,8 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.meta import RECORD_KEY
 from hoodie.plan.write import TaskKind, WriteTask
 from hoodie.storage.protocol import Storage
+from hoodie.writing.batch.precombine import combine, in_order_of_arrival
 from hoodie.writing.operations import OperationRules
-from hoodie.writing.precombine import combine, in_order_of_arrival
 
 Write = Callable[[WriteTask, pa.Table, str], Sequence[WriteStat]]
 

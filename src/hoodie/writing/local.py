@@ -19,17 +19,11 @@ from hoodie.plan.write import WriteTask
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableFiles, TableState
-from hoodie.writing.arrow_batch import check_rows, ordering_needed, sound_rows
-from hoodie.writing.finish import AfterCommit
-from hoodie.writing.held import DRIVER, HeldBatch, TaskReports
-from hoodie.writing.index_updates import TaskResult
-from hoodie.writing.memory import MemoryBatch, bulk_rows, write_bulk
-from hoodie.writing.operations import Combine
-from hoodie.writing.planning import BatchPlan, TaskRunner, plan_batch, task_runner, written
-from hoodie.writing.result import Phases
-from hoodie.writing.run import IncomingBatch
-from hoodie.writing.spilled_tagging import tag_staged
-from hoodie.writing.stage import (
+from hoodie.writing.batch.arrow import check_rows, ordering_needed, sound_rows
+from hoodie.writing.batch.held import DRIVER, HeldBatch, TaskReports
+from hoodie.writing.batch.memory import MemoryBatch, bulk_rows, write_bulk
+from hoodie.writing.batch.spilled import tag_staged
+from hoodie.writing.batch.stage import (
     Stage,
     StagedHits,
     lies_deleted,
@@ -40,7 +34,7 @@ from hoodie.writing.stage import (
     staged_lookup,
     staged_tasks,
 )
-from hoodie.writing.staging import (
+from hoodie.writing.batch.staging import (
     StagedTask,
     by_partition,
     read_pieces,
@@ -48,6 +42,12 @@ from hoodie.writing.staging import (
     stage_rows,
     without_arrivals,
 )
+from hoodie.writing.finish import AfterCommit
+from hoodie.writing.index_updates import TaskResult
+from hoodie.writing.operations import Combine
+from hoodie.writing.planning import BatchPlan, TaskRunner, plan_batch, task_runner, written
+from hoodie.writing.result import Phases
+from hoodie.writing.run import IncomingBatch
 from hoodie.writing.write import Write
 
 T = TypeVar("T")

@@ -18,9 +18,9 @@ from hoodie.model.meta import RECORD_KEY
 from hoodie.plan.write import PartitionProfile, WritePlan, WriteTask, plan_write
 from hoodie.table.partition_metadata import restore_metafiles
 from hoodie.table.state import TableFiles
-from hoodie.writing.base_file_writer import WriteSpec
 from hoodie.writing.index_updates import TaskResult, run_and_record
-from hoodie.writing.tasks import new_file_id, run_task
+from hoodie.writing.tasks.base_file import WriteSpec
+from hoodie.writing.tasks.run import new_file_id, run_task
 from hoodie.writing.write import Write
 
 _log = logging.getLogger("hoodie.index")

@@ -14,9 +14,9 @@ from hoodie.errors import WriteConflict
 from hoodie.index.pruning import IndexStats
 from hoodie.table.overrides import completed
 from hoodie.table.state import TableState
-from hoodie.writing.duplicates import refuse_dropping
+from hoodie.writing.batch.duplicates import refuse_dropping
+from hoodie.writing.batch.held import DRIVER, HeldBatch, TaskResults
 from hoodie.writing.finish import AfterCommit, abandoned_on_error, finish
-from hoodie.writing.held import DRIVER, HeldBatch, TaskResults
 from hoodie.writing.planning import announce, fits_driver, prepared_files
 from hoodie.writing.replacement import Replacement
 from hoodie.writing.result import Phases, WriteResult

@@ -38,8 +38,8 @@ from hoodie.table.replacement import settle
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableFiles, TableState, columns_by_id, declared_schema, load_state
 from hoodie.view.published import read_ahead
-from hoodie.writing.base_file_writer import WriteSpec
-from hoodie.writing.duplicates import DROP
+from hoodie.writing.batch.duplicates import DROP
+from hoodie.writing.batch.precombine import KEY
 from hoodie.writing.index_updates import WriteRecorder
 from hoodie.writing.operations import (
     REPLACING,
@@ -51,9 +51,9 @@ from hoodie.writing.operations import (
     kind_of,
     rules_of,
 )
-from hoodie.writing.precombine import KEY
 from hoodie.writing.relocation import RelocationRule
-from hoodie.writing.stored_rows import StoredRows
+from hoodie.writing.tasks.base_file import WriteSpec
+from hoodie.writing.tasks.stored_rows import StoredRows
 
 _log = logging.getLogger("hoodie.write")
 

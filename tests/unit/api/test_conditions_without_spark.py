@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.api.rows import Rows
+from hoodie.api.arrow.rows import Rows
 from hoodie.api.table import HoodieTable
 from hoodie.errors import InvalidInput, KeyMatchedTwice, MissingPackage, SchemaMismatch, WriteConflict
 

@@ -14,7 +14,7 @@ import pytest
 import hoodie
 from hoodie.errors import InvalidInput
 from hoodie.testing.hbase import HBaseGateway
-from hoodie.writing.stage import Stage
+from hoodie.writing.batch.stage import Stage
 from support.hbase_parts import MOVES
 from support.own_indexes import EXACT, EXACT_GLOBAL
 

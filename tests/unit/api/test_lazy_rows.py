@@ -15,8 +15,8 @@ import pyarrow.dataset as ds
 import pytest
 
 import hoodie
-from hoodie.api import rows as rows_module
-from hoodie.api.rows import Rows
+from hoodie.api.arrow import rows as rows_module
+from hoodie.api.arrow.rows import Rows
 from hoodie.errors import InvalidInput
 from hoodie.reading.scan import ScanPlan
 

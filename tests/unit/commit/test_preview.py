@@ -18,7 +18,7 @@ from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.load import COMMITS
-from hoodie.writing.memory import MemoryBatch
+from hoodie.writing.batch.memory import MemoryBatch
 from hoodie.writing.result import Phases
 from hoodie.writing.run import write_batch
 from hoodie.writing.write import check, replaced_groups, start, writable_state

@@ -31,8 +31,8 @@ from hoodie.timeline.clock import new_time
 from hoodie.timeline.transition import create_requested
 from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
-from hoodie.writing.held import TaskResults
-from hoodie.writing.memory import MemoryBatch
+from hoodie.writing.batch.held import TaskResults
+from hoodie.writing.batch.memory import MemoryBatch
 from hoodie.writing.result import Phases
 from hoodie.writing.run import write_batch
 from hoodie.writing.write import Write, check, replaced_groups, start, with_transaction, writable_state

@@ -17,8 +17,8 @@ from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.create import create
 from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage
-from hoodie.writing import tasks
-from hoodie.writing.tasks import write_stream
+from hoodie.writing.tasks import run as tasks
+from hoodie.writing.tasks.run import write_stream
 from hoodie.writing.write import check, start, writable_state
 
 T = TypeVar("T")

@@ -20,7 +20,7 @@ from hoodie.model.commit import CommitMetadata
 from hoodie.storage.local import LocalStorage
 from hoodie.table.properties import load_properties
 from hoodie.testing.storage import CountingStorage, Crash, CrashAfter
-from hoodie.writing import change_log_writer
+from hoodie.writing.tasks import change_log as change_log_writer
 
 CDC = {"hoodie.table.cdc.enabled": "true"}
 
@@ -193,7 +193,7 @@ def test_a_writer_that_dies_anywhere_leaves_no_log_behind(tmp_path: Path) -> Non
 
 
 def test_a_log_of_a_lost_attempt_is_removed_before_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from hoodie.writing import tasks
+    from hoodie.writing.tasks import run as tasks
 
     run = tasks._rewrite
 

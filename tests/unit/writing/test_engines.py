@@ -18,13 +18,13 @@ from hoodie.storage.local import LocalStorage
 from hoodie.sync.after_commit import after_commit
 from hoodie.table.state import TableFiles
 from hoodie.testing.tables import ArrowTable
-from hoodie.writing.arrow_batch import check_rows
-from hoodie.writing.held import HeldBatch, TaskReports
-from hoodie.writing.memory import MemoryBatch, MemoryPlan
+from hoodie.writing.batch.arrow import check_rows
+from hoodie.writing.batch.held import HeldBatch, TaskReports
+from hoodie.writing.batch.memory import MemoryBatch, MemoryPlan
+from hoodie.writing.batch.stage import Stage
 from hoodie.writing.planning import BatchPlan, task_runner
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.run import IncomingBatch, run
-from hoodie.writing.stage import Stage
 from hoodie.writing.write import Write
 from support.trips import TRIPS
 

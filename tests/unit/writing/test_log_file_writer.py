@@ -27,8 +27,8 @@ from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile, log_to
 from hoodie.plan.write import TaskKind, WriteTask
 from hoodie.schema.schema import with_meta_fields
 from hoodie.testing.storage import MemoryStorage
-from hoodie.writing.base_file_writer import WriteSpec, stamp
-from hoodie.writing.log_file_writer import append_log
+from hoodie.writing.tasks.base_file import WriteSpec, stamp
+from hoodie.writing.tasks.log_file import append_log
 from support.incoming import incoming_deletes, incoming_rows
 
 INSTANT = "20250331030642808"

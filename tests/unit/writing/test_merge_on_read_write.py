@@ -28,11 +28,11 @@ from hoodie.table.state import table_keygen
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable, keyed
 from hoodie.timeline.transition import create_requested
+from hoodie.writing.batch.held import TaskResults
+from hoodie.writing.batch.memory import MemoryBatch
 from hoodie.writing.finish import finish
-from hoodie.writing.held import TaskResults
-from hoodie.writing.memory import MemoryBatch
 from hoodie.writing.result import Phases, WriteResult
-from hoodie.writing.tasks import run_task
+from hoodie.writing.tasks.run import run_task
 from hoodie.writing.write import Write, check, start, writable_state
 from support.oracles import read_hudi_rs, read_hudi_rs_optimized
 from support.own_indexes import EXACT

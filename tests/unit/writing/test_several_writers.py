@@ -36,8 +36,8 @@ from hoodie.table.state import load_state
 from hoodie.testing.storage import Crash, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.transition import create_requested, instant_path, remove_pending, to_inflight
+from hoodie.writing.batch.memory import MemoryBatch
 from hoodie.writing.finish import abandoned_on_error, finish
-from hoodie.writing.memory import MemoryBatch
 from hoodie.writing.result import Phases
 from hoodie.writing.retry import KNOWN
 from hoodie.writing.run import write_batch

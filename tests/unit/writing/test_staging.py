@@ -16,8 +16,8 @@ from hoodie.lookup.row_positions import ROW_POSITION
 from hoodie.model.meta import RECORD_KEY
 from hoodie.spark.tasks import bin_pack
 from hoodie.testing.storage import MemoryStorage
-from hoodie.writing.stage import FEW_BYTES, LARGEST_PARTITION, reads_stay_few
-from hoodie.writing.staging import (
+from hoodie.writing.batch.stage import FEW_BYTES, LARGEST_PARTITION, reads_stay_few
+from hoodie.writing.batch.staging import (
     STAGING,
     Piece,
     StagedTask,

@@ -13,8 +13,8 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import key_samples, load_state, table_keygen
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable, keyed
+from hoodie.writing.batch.memory import MemoryBatch
 from hoodie.writing.finish import finish
-from hoodie.writing.memory import MemoryBatch
 from hoodie.writing.result import Phases
 from hoodie.writing.run import write_batch
 from hoodie.writing.write import Write, check, start

@@ -26,7 +26,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, columns_by_id
 from hoodie.timeline.transition import to_inflight
-from hoodie.writing.base_file_writer import WriteSpec
+from hoodie.writing.tasks.base_file import WriteSpec
 
 
 @dataclass(frozen=True, slots=True)

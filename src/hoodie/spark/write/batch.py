@@ -27,10 +27,13 @@ from hoodie.spark.write import executors, staging
 from hoodie.spark.write.shuffled import LocatedRows, record_executor_writes, tag_rows
 from hoodie.spark.write.staging import SparkStage
 from hoodie.table.state import TableFiles
-from hoodie.writing.arrow_batch import ArrowRows, ordering_needed, partitions_of, sound_rows
-from hoodie.writing.held import EXECUTORS, HeldBatch, TaskReports
+from hoodie.writing.batch.arrow import ArrowRows, ordering_needed, partitions_of, sound_rows
+from hoodie.writing.batch.held import EXECUTORS, HeldBatch, TaskReports
+from hoodie.writing.batch.memory import MemoryBatch
+from hoodie.writing.batch.precombine import combine
+from hoodie.writing.batch.stage import StagedHits, lies_deleted, profile, reads_stay_few, require_sound
+from hoodie.writing.batch.staging import new_stage, remove_stale
 from hoodie.writing.local import stage_batches, take_rows
-from hoodie.writing.memory import MemoryBatch
 from hoodie.writing.operations import Combine
 from hoodie.writing.planning import (
     BatchPlan,
@@ -38,11 +41,8 @@ from hoodie.writing.planning import (
     task_runner,
     written,
 )
-from hoodie.writing.precombine import combine
 from hoodie.writing.result import Phases
-from hoodie.writing.stage import StagedHits, lies_deleted, profile, reads_stay_few, require_sound
-from hoodie.writing.staging import new_stage, remove_stale
-from hoodie.writing.tasks import write_stream
+from hoodie.writing.tasks.run import write_stream
 from hoodie.writing.write import Write
 
 #: A source that Spark takes to be this many times smaller than the driver's limit is collected without being

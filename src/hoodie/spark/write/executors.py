@@ -24,10 +24,10 @@ from hoodie.spark.lookup.locate import FILE_ID
 from hoodie.spark.tasks import collect
 from hoodie.spark.types import nullable, sound
 from hoodie.spark.worker_errors import mark_worker_errors
-from hoodie.writing.held import TaskReports
+from hoodie.writing.batch.held import TaskReports
+from hoodie.writing.batch.precombine import ARRIVAL
 from hoodie.writing.index_updates import TaskResult
 from hoodie.writing.planning import TaskRunner
-from hoodie.writing.precombine import ARRIVAL
 
 TASK = "_hoodie_task"
 _SHARE = "_hoodie_share"

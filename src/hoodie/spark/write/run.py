@@ -19,7 +19,7 @@ from hoodie.spark.validate import validate
 from hoodie.spark.write.batch import acquire, acquire_arrow
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState
-from hoodie.writing.arrow_batch import KEYS, check_against, check_rows, keys_for
+from hoodie.writing.batch.arrow import KEYS, check_against, check_rows, keys_for
 from hoodie.writing.result import Phases
 from hoodie.writing.run import IncomingBatch
 from hoodie.writing.write import Write

@@ -48,9 +48,10 @@ from hoodie.spark.write.executors import STATS, report, reports_of
 from hoodie.spark.write.staging import SparkStage
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableFiles
+from hoodie.writing.batch.precombine import ARRIVAL, combine
+from hoodie.writing.batch.stage import profile
 from hoodie.writing.index_updates import TaskResult, record_files
 from hoodie.writing.operations import OperationRules
-from hoodie.writing.precombine import ARRIVAL, combine
 from hoodie.writing.relocation import (
     GONE_NOW,
     UNREAD,
@@ -61,7 +62,6 @@ from hoodie.writing.relocation import (
     stored_reader,
     stored_rows,
 )
-from hoodie.writing.stage import profile
 from hoodie.writing.write import Write
 
 _HITS = "_hoodie_hits"

@@ -26,12 +26,10 @@ from hoodie.spark.types import to_arrow
 from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.spark.write.executors import STATS, report, reports_of, write_token
 from hoodie.storage.protocol import Storage
-from hoodie.writing.held import TaskReports
-from hoodie.writing.index_updates import TaskResult
-from hoodie.writing.planning import TaskRunner
-from hoodie.writing.precombine import ARRIVAL
-from hoodie.writing.stage import Stage, StagedHits, lookup_calls, staged_hits, staged_lookup, staged_tasks
-from hoodie.writing.staging import (
+from hoodie.writing.batch.held import TaskReports
+from hoodie.writing.batch.precombine import ARRIVAL
+from hoodie.writing.batch.stage import Stage, StagedHits, lookup_calls, staged_hits, staged_lookup, staged_tasks
+from hoodie.writing.batch.staging import (
     LookupCall,
     Piece,
     StagedTask,
@@ -42,6 +40,8 @@ from hoodie.writing.staging import (
     stage_rows,
     without_arrivals,
 )
+from hoodie.writing.index_updates import TaskResult
+from hoodie.writing.planning import TaskRunner
 from hoodie.writing.write import Write
 
 _PIECE = StructType(

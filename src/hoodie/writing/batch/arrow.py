@@ -25,7 +25,7 @@ from hoodie.table.overrides import completed
 from hoodie.table.partition_metadata import require_partition_paths
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, declared_schema, in_units_of, key_samples, table_keygen
-from hoodie.writing.brought import BroughtColumns, brought_columns, note_left_out, peeked
+from hoodie.writing.batch.brought import BroughtColumns, brought_columns, note_left_out, peeked
 from hoodie.writing.operations import Combine
 from hoodie.writing.write import Write, check, writable_state
 

@@ -14,7 +14,7 @@ from hoodie.merge.row_action import RowAction, actions_of
 from hoodie.merge.rows import Positions, key_groups, take_column
 from hoodie.merge.rules import MergeRule
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
-from hoodie.writing.key_tuples import require_one_tuple
+from hoodie.writing.batch.key_tuples import require_one_tuple
 from hoodie.writing.operations import Combine, OperationRules
 
 KEY = (PARTITION_PATH, RECORD_KEY)

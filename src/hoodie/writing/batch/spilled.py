@@ -23,9 +23,9 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.meta import RECORD_KEY
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableFiles
-from hoodie.writing.memory import TaggedBatch, tag_on_driver, tagger, thread_pool
-from hoodie.writing.stage import Stage, StagedHits
-from hoodie.writing.staging import Piece, hits_path, read_pieces, stage_rows, write_hits
+from hoodie.writing.batch.memory import TaggedBatch, tag_on_driver, tagger, thread_pool
+from hoodie.writing.batch.stage import Stage, StagedHits
+from hoodie.writing.batch.staging import Piece, hits_path, read_pieces, stage_rows, write_hits
 from hoodie.writing.write import Write
 
 _PARTS = 128  # files that are open at once

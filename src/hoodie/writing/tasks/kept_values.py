@@ -19,7 +19,7 @@ from hoodie.merge.rows import Mask, as_array, nullable, pick
 from hoodie.merge.rules import MergeRule
 from hoodie.model.meta import RECORD_KEY
 from hoodie.plan.write import WriteTask
-from hoodie.writing.base_file_writer import WriteSpec
+from hoodie.writing.tasks.base_file import WriteSpec
 
 
 def before_the_merge(spec: WriteSpec, rule: MergeRule) -> WriteSpec:

@@ -12,9 +12,9 @@ from hoodie.display.progress import Advance
 from hoodie.index.pruning import IndexStats
 from hoodie.model.commit import WriteStat
 from hoodie.table.state import TableFiles
+from hoodie.writing.batch.stage import Stage
 from hoodie.writing.index_updates import TaskResult
 from hoodie.writing.planning import BatchPlan
-from hoodie.writing.stage import Stage
 from hoodie.writing.write import Write
 
 DRIVER = "driver"

@@ -29,7 +29,7 @@ from hoodie.schema.schema import without_meta_fields
 from hoodie.storage.protocol import OutputFile, Storage
 from hoodie.table.partition_metadata import ensure_partition
 from hoodie.timeline.transition import is_pending
-from hoodie.writing.stored_rows import StoredRows
+from hoodie.writing.tasks.stored_rows import StoredRows
 
 #: A filter sized for its file covers at most this many keys: 3.6 MB in the footer at the default probability. Twice as
 #: many keys in it still give 2 false positives in 10,000.

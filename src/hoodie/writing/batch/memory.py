@@ -35,14 +35,14 @@ from hoodie.storage.protocol import Storage
 from hoodie.storage.remembering import remembering
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableFiles
-from hoodie.writing.arrow_batch import partitions_of
-from hoodie.writing.held import DRIVER, HeldBatch, TaskReports
+from hoodie.writing.batch.arrow import partitions_of
+from hoodie.writing.batch.held import DRIVER, HeldBatch, TaskReports
+from hoodie.writing.batch.precombine import combine
+from hoodie.writing.batch.stage import Stage
 from hoodie.writing.index_updates import TaskResult, record_files
 from hoodie.writing.planning import BatchPlan, plan_batch, task_runner, written
-from hoodie.writing.precombine import combine
 from hoodie.writing.relocation import resolve_locations, with_stored
-from hoodie.writing.stage import Stage
-from hoodie.writing.tasks import write_stream
+from hoodie.writing.tasks.run import write_stream
 from hoodie.writing.write import Write
 
 _PLACE = "_hoodie_place"

@@ -31,14 +31,14 @@ from hoodie.plan.write import TaskKind, WriteTask
 from hoodie.reading.slices.column_types import base_columns
 from hoodie.schema.conform import conform
 from hoodie.storage.protocol import InputFile
-from hoodie.writing.base_file_writer import BaseFileWriter, WriteSpec, stamp
-from hoodie.writing.change_log_writer import ChangeLogWriter
-from hoodie.writing.kept_values import after_the_merge, before_the_merge, with_stored_values
-from hoodie.writing.key_tuples import ambiguous_keys, require_one_tuple
-from hoodie.writing.log_file_writer import append_log
+from hoodie.writing.batch.key_tuples import ambiguous_keys, require_one_tuple
+from hoodie.writing.batch.precombine import combine, in_order_of_arrival
 from hoodie.writing.operations import LateRows, OperationRules
-from hoodie.writing.precombine import combine, in_order_of_arrival
-from hoodie.writing.stored_rows import late_rows
+from hoodie.writing.tasks.base_file import BaseFileWriter, WriteSpec, stamp
+from hoodie.writing.tasks.change_log import ChangeLogWriter
+from hoodie.writing.tasks.kept_values import after_the_merge, before_the_merge, with_stored_values
+from hoodie.writing.tasks.log_file import append_log
+from hoodie.writing.tasks.stored_rows import late_rows
 
 TaskRunner = Callable[[WriteTask, pa.Table, str], Sequence[WriteStat]]
 

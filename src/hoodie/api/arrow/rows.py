@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from hoodie.api.dataset import RowsDataset
-from hoodie.api.frames import pandas_frame
-from hoodie.api.lazy import lazy_frame
-from hoodie.api.shown import rows_summary
+from hoodie.api.arrow.dataset import RowsDataset
+from hoodie.api.arrow.frames import pandas_frame
+from hoodie.api.arrow.lazy import lazy_frame
+from hoodie.api.arrow.shown import rows_summary
 from hoodie.display.render import as_html
 from hoodie.errors import MissingPackage
 from hoodie.reading.changes.data import change_data_batches, select_changes

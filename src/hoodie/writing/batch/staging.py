@@ -26,7 +26,7 @@ from hoodie.merge.row_action import NOT_INSERTED, NOT_MATCHED, ROW_ACTION
 from hoodie.model.files import BaseFile
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.storage.protocol import Storage, join
-from hoodie.writing.precombine import ARRIVAL
+from hoodie.writing.batch.precombine import ARRIVAL
 
 #: Below the table, beside the markers; Hudi's clean-up of markers looks at folders named by instants only.
 STAGING = ".hoodie/.temp/staged"

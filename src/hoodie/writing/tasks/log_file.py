@@ -33,7 +33,7 @@ from hoodie.model.files import LogFile, log_file_name, log_token
 from hoodie.model.meta import FILE_NAME
 from hoodie.plan.write import WriteTask
 from hoodie.table.partition_metadata import ensure_partition
-from hoodie.writing.base_file_writer import WriteSpec, open_marked, take_back_if_over
+from hoodie.writing.tasks.base_file import WriteSpec, open_marked, take_back_if_over
 
 #: Rows that are encoded to learn how many bytes a row takes.
 _SAMPLE = 1_000

@@ -21,7 +21,7 @@ from hoodie.merge.row_changes import added_changes, image_type, merged_changes
 from hoodie.model.files import FileGroupId, LogFile, change_log_name
 from hoodie.model.meta import RECORD_KEY
 from hoodie.storage.protocol import OutputFile
-from hoodie.writing.base_file_writer import WriteSpec, open_marked, take_back_if_over
+from hoodie.writing.tasks.base_file import WriteSpec, open_marked, take_back_if_over
 
 #: The columns of changes that the columns of a block are.
 _FROM = {OP: OP, KEY: RECORD_KEY, BEFORE: BEFORE, AFTER: AFTER}
