@@ -14,8 +14,9 @@ from hoodie.expressions.text import parsed, tick
 from hoodie.spark.names import PROVIDERS
 from hoodie.spark.own_sql import forget_foreign, spark_sql
 from hoodie.statements.call import call, is_another_catalogs
+from hoodie.statements.create import like_what, makes_ours
 from hoodie.statements.cutting import Text, check_grammar, single
-from hoodie.statements.ddl import ddl, like_what, makes_ours
+from hoodie.statements.ddl import ddl
 from hoodie.statements.dml import run_dml
 from hoodie.statements.dml_text import Dml, dml
 from hoodie.statements.entry import require_entries
