@@ -26,7 +26,7 @@ from hoodie.storage.local import LocalStorage
 from hoodie.table.state import load_state
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.load import read_commit
-from support.compacting import BY_HAND, OPTIONS, schedule
+from support.compacting import OPTIONS, opened, schedule
 from support.oracles import assert_same_rows, read_hudi_rs
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def pending(path: Path) -> set[str]:
 def test_one_compactor_watches_while_a_writer_goes_on(start: Start, tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path / "table")
     ArrowTable.create(storage, OPTIONS)
-    table = ArrowTable(storage, BY_HAND)
+    table = opened(storage)
     compactor = start("one", tmp_path / "table", {}, "--engine", "local", "--watch", "--interval", "0.1")
     plans = []
     for version in range(1, 9):
