@@ -20,7 +20,7 @@ from hoodie.errors import HudiCannotRead
 from hoodie.spark.local_frame import local_frame
 from hoodie.spark.types import to_spark
 from hoodie.testing.strategies import Shape, Step, histories, shapes
-from support.history_model import OVERWRITE, TableModel, text_of
+from support.history_model import OVERWRITE, TableModel, as_brought, text_of
 from support.spark_histories import drawn_table
 
 pytestmark = pytest.mark.nightly
@@ -65,6 +65,8 @@ def compare(spark: SparkSession, path: Path, shape: Shape, table_type: str, step
         paths = [model.path_of(value) for value in step.partitions]
         if not set(paths) <= {slice_.group.partition for slice_ in alone.file_slices()}:
             continue
+        if alone.history() and as_brought(alone.schema, step) != step.schema:
+            continue  # a frame of Spark's means its types
         frame = local_frame(spark, step.table, to_spark(step.table.schema)) if step.table.num_columns else None
         assert take(alone, step, step.table, paths) == take(by_spark, step, frame, paths)
         spark_rows = by_spark.snapshot().toArrow()

@@ -315,7 +315,7 @@ def test_arrow_rows_that_spark_has_no_types_for_are_asked_about(spark, tmp_path)
     one.insert(rows(spark, 0, 3, 1))
     kinds = {"id": pl.Categorical, "p": pl.Enum(["0", "1"]), "n": pl.UInt8}
     asked = pl.DataFrame({"id": ["k0000", "k0009"], "p": ["0", "0"], "n": [1, 2]}, schema_overrides=kinds)
-    assert one.read(asked).rows.count() == 1
+    assert one.get(asked).rows.count() == 1
     assert hoodie.hudi.HoodieReadClient(str(tmp_path / "t"), spark=spark).filter_exists(asked).collect() == [
         ("k0009", "0", 2)
     ]

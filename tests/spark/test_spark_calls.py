@@ -86,7 +86,7 @@ def test_save_modes_and_bad_input_are_typed_errors(registered, tmp_path):
     refused = [
         (InvalidInput, lambda: df.write.format("hudi").options(**OPTIONS).mode("overwrite").save(path)),
         (InvalidInput, lambda: df.write.format("hudi").options(**OPTIONS).mode("append").save()),
-        (InvalidOption, lambda: df.write.format("hudi").saveAsTable("trips")),
+        (InvalidOption, lambda: df.write.format("hudi").options(**slip).saveAsTable("trips")),
         (InvalidOption, lambda: df.write.format("hudi").options(**OPTIONS).save(path, mode="upsert")),
         (InvalidOption, lambda: df.write.format("hudi").options(**OPTIONS, **slip).mode("append").save(path)),
         (SchemaMismatch, lambda: df.drop("ts").write.format("hudi").options(**OPTIONS).mode("append").save(path)),

@@ -222,7 +222,7 @@ def test_threads_and_new_sessions_have_the_tables(spark: SparkSession, trips: st
 def test_sql_is_sparks_where_it_is_not_asked_for(spark: SparkSession, lake: Path, trips: str) -> None:
     hoodie.register(spark, sql=False)
     try:
-        with pytest.raises(StatementError, match=r"hoodie\.sql"):
+        with pytest.raises(StatementError, match=r"hoodie\.spark\.sql"):
             spark.sql(f"CREATE TABLE {trips}_no (id INT) USING hudi {KEY}")
         assert not spark.catalog.tableExists(f"{trips}_no")
         with pytest.raises(AnalysisException, match="does not support deletes"):

@@ -74,9 +74,10 @@ def test_a_table_is_saved_read_and_found_by_its_name(spark: SparkSession, lake: 
 
 
 def test_a_save_that_fails_leaves_no_entry(spark: SparkSession, lake: Path) -> None:
+    misspelt = {"hoodie.datasource.write.recordkey.feild": "id"}
     with pytest.raises(HoodieError, match="recordkey"):
-        rows(spark, 1).write.format("hudi").saveAsTable("keyless")
-    assert not spark.catalog.tableExists("keyless")
+        rows(spark, 1).write.format("hudi").options(**misspelt).saveAsTable("misspelt")
+    assert not spark.catalog.tableExists("misspelt")
     rows(spark, 1).write.saveAsTable("plain")
     with pytest.raises(StatementError, match=r"TABLE_OR_VIEW_ALREADY_EXISTS.*format parquet"):
         rows(spark, 1).write.format("hudi").options(**OPTIONS).mode("overwrite").saveAsTable("plain")

@@ -139,12 +139,14 @@ class TableModel:
     payload: str
     index: IndexKind = IndexKind()
     in_logs: bool = False  # Merge-on-Read
+    by_arrow: bool = True  # by rows that are no frames of Spark's, whose types are meant
     schema: pa.Schema | None = None
     rows: Mapping[Identity, tuple[Copy, ...]] = field(default_factory=dict)
 
     def after(self, step: Step, instant: str, placement: Placement) -> tuple[TableModel, Counts]:
         """The table once the step is published, and what its statistics say."""
-        grown = self.schema if step.operation in _WITHOUT_COLUMNS else _widest(self.schema, step.schema)
+        batch = as_brought(self.schema, step) if self.by_arrow else step.schema
+        grown = self.schema if step.operation in _WITHOUT_COLUMNS else _widest(self.schema, batch)
         model = replace(self, schema=grown)
         rows, counts = _ACT[step.operation](model, step, instant, placement)
         return replace(model, rows={key: found for key, found in rows.items() if found}), counts
@@ -482,6 +484,27 @@ _ACT: Mapping[WriteOperation, Callable[[TableModel, Step, str, Placement], Outco
 # --- columns ---
 
 _WIDTH = {pa.int32(): 0, pa.float32(): 0, pa.int64(): 1, pa.float64(): 2}
+
+
+def as_brought(table: pa.Schema | None, step: Step) -> pa.Schema:
+    """The columns of a batch in the types that rows without Spark are written with: whole numbers stay whole, and a
+    column without a value has the table's type."""
+    if table is None:
+        return step.schema
+    kinds = {column.name: column.type for column in table}
+
+    def brought(column: pa.Field) -> pa.Field:
+        kind, have = kinds.get(column.name, column.type), column.type
+        filled = [row[column.name] for row in step.rows if row.get(column.name) is not None]
+        if step.rows and not filled:
+            return column.with_type(kind)
+        if pa.types.is_floating(have) and pa.types.is_integer(kind):
+            limit = 2 ** (kind.bit_width - 1)
+            whole = all(math.isfinite(v) and v == int(v) and -limit <= v < limit for v in filled)
+            return column.with_type(kind) if whole else column
+        return column
+
+    return pa.schema([brought(column) for column in step.schema])
 
 
 def _widest(table: pa.Schema | None, batch: pa.Schema) -> pa.Schema:

@@ -88,7 +88,7 @@ class SparkHistory:
         copy: Path | None = None,
     ) -> None:
         self.storage_options, self.copy = storage_options, copy
-        self.model = TableModel(shape, payload)
+        self.model = TableModel(shape, payload, by_arrow=False)
         self.routes: set[str] = set()  # that writes took
         options = {"hoodie.datasource.write.payload.class": payload, "hoodie.parquet.small.file.limit": 20_000}
         self.table: HoodieTable = drawn_table(spark, path, shape, table_type, options, storage_options=storage_options)

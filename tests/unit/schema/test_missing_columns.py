@@ -88,7 +88,7 @@ def test_all_that_is_wrong_with_a_batch_is_in_one_message() -> None:
         reconcile(strict, batch, kept=columns.missing, refusal=why)
     assert str(refused.value) == (
         "The batch does not fit the table's schema; nothing was written: column fare is double in the table and "
-        f"boolean in the batch; {why}."
+        f"boolean in the batch: cast it to double; {why}."
     )
 
 

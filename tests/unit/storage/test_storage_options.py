@@ -66,7 +66,7 @@ def test_their_values_are_in_no_repr_and_in_no_error(first):
         hoodie.open_table(PATH, storage_options={"token": "half-hush"}).snapshot().to_arrow()
     assert "hush" not in str(raised.value)
     with pytest.warns(UnknownOptions, match="token") as warned, pytest.raises(InvalidOption) as raised:
-        hoodie.open_table(SESSION, PATH, options=TOKEN)
+        hoodie.open_table(PATH, spark=SESSION, options=TOKEN)
     assert "hush" not in str(raised.value) + str(warned[0].message)
 
 
