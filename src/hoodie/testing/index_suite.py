@@ -42,6 +42,8 @@ OPTIONS = {
 }
 ROLLED_BACK_IN_HBASE = {"hoodie.index.hbase.rollback.sync": "true"}
 Row = tuple[str, int, str]  # city, ts, note
+#: A writer that died in its own compaction holds the claim on it for a minute.
+BY_HAND = {"hoodie.compact.inline": "false"}
 Rows = Mapping[str, Row]
 FIRST: Rows = {"a": ("oslo", 1, "a1"), "b": ("oslo", 1, "b1"), "c": ("bern", 1, "c1"), "d:4": ("bern", 1, "d1")}
 
@@ -199,7 +201,7 @@ class IndexSuite:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DamagedLog)
                 try:
-                    subject.upsert(change)
+                    subject.upsert(change, **BY_HAND)
                 except (Crash, *REFUSED):
                     found = {row["id"]: row for row in subject.table.snapshot().to_pylist()}
                     assert (f"n{calls}" in found) == (found["a"]["note"] == f"w{calls}"), "half of a write is seen"
@@ -209,7 +211,7 @@ class IndexSuite:
                     expected |= change
                 city = {"bern": "oslo", "oslo": "bern"}[city] if subject.index.is_global else city
                 again = {key: (row[0], 1000 * calls + 1, "again") for key, row in expected.items()}
-                subject.upsert(again)
+                subject.upsert(again, **BY_HAND)
             expected = again
             subject.holds(expected)
 
