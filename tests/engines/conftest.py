@@ -14,6 +14,7 @@ from typing import TypeVar
 import pytest
 
 from support.hbase import HBase
+from support.hive3 import Hive
 from support.hudi_engine import HudiEngine
 from support.metastore import Metastore
 from support.query_servers import CATALOGS, QueryServer
@@ -22,7 +23,7 @@ from support.versitygw import Versitygw
 from tools.engines import HUDI, USUAL_HUDI, Missing
 
 S = TypeVar("S", bound=Startable)
-_ALL = "hudi trino presto hbase s3"
+_ALL = "hudi trino presto hive hbase s3"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -73,6 +74,11 @@ def _query_server(name: str, request: pytest.FixtureRequest, folders: pytest.Tem
         return QueryServer(name, folders.mktemp(name), CATALOGS[name](request.getfixturevalue("metastore")))
 
     yield from _started({name}, make)
+
+
+@pytest.fixture(scope="module")
+def hive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hive]:
+    yield from _started({"hive"}, lambda: Hive(tmp_path_factory.mktemp("hive")))
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from support.engine_cases import QUICK, Case
+from support.engine_cases import QUICK, Case, Step
 from tools.engines import hudi_bundle, java_home, spark_3_5
 
 _SESSION = Path(__file__).parents[1] / "engines" / "hudi_session.py"
@@ -77,13 +77,15 @@ class HudiEngine:
 
     def make(self, case: Case, path: Path, options: Mapping[str, str] | None = None) -> list[str]:
         """Make the table of a case: the instants of its writes."""
-        instants: list[str] = []
-        for number, step in enumerate(case.steps):
-            self.write(
-                path, step.sql(), {**case.options_of(step), **(options or {})}, "append" if number else "overwrite"
-            )
-            instants.append(max(self._writes(path)))
-        return instants
+        return [
+            self.write_step(path, step, {**case.options_of(step), **(options or {})}, first=not number)
+            for number, step in enumerate(case.steps)
+        ]
+
+    def write_step(self, path: Path, step: Step, options: Mapping[str, str], *, first: bool) -> str:
+        """One write of a case, the first of which makes the table; its instant."""
+        self.write(path, step.sql(), options, "overwrite" if first else "append")
+        return max(self._writes(path))
 
     def _writes(self, path: Path) -> list[str]:
         """The instants of completed writes on the timeline. Compactions, commits of Merge-on-Read, are none."""

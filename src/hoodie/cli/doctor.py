@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hoodie.doctor.findings import Finding, Remedy
 
 #: Those of `hoodie.doctor.engines`, which the start of the command line does not load.
-ENGINES = ("hudi-1.x", "presto", "trino")
+ENGINES = ("hive", "hudi-1.x", "presto", "trino")
 
 
 @dataclass(frozen=True, slots=True)

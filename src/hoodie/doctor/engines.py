@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 
 from hoodie.doctor.findings import Contents, Fault, Finding, Scene, Severity
-from hoodie.errors import InvalidInput
-from hoodie.model.files import LogFile
+from hoodie.errors import CorruptFile, InvalidInput
+from hoodie.formats.parquet.columns import open_parquet
+from hoodie.model.files import BaseFile, LogFile
 from hoodie.table.properties import PROPERTIES
 from hoodie.timeline.layout import file_name
 
@@ -71,7 +73,22 @@ def _presto(scene: Scene, contents: Contents) -> Iterator[Finding]:
         yield _finding(Fault.FOREIGN, "", problem, connector)
 
 
+def _hive(scene: Scene, contents: Contents) -> Iterator[Finding]:
+    bases = [file for file in scene.files if isinstance(file, BaseFile)]
+    if not bases:
+        return
+    newest = max(bases, key=lambda file: (file.instant, file.name))
+    with suppress(CorruptFile, FileNotFoundError), scene.storage.open_listed(newest.path, newest.size) as source:
+        footer = open_parquet(source, newest.path).metadata
+        groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+        if any(group.column(column).compression == "ZSTD" for group in groups for column in range(footer.num_columns)):
+            problem = "compressed with zstd: Hive reads it with Hadoop's native libraries alone"
+            advice = "Where Hive has none, write with hoodie.parquet.compression.codec=snappy from now on"
+            yield _finding(Fault.FOREIGN, newest.path, problem, advice)
+
+
 _RULES: Mapping[str, Callable[[Scene, Contents], Iterator[Finding]]] = {
+    "hive": _hive,
     "hudi-1.x": _hudi_1,
     "presto": _presto,
     "trino": _trino,

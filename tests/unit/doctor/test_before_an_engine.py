@@ -68,8 +68,18 @@ def test_logs_and_several_partition_columns_are_named_before_those_that_read_the
     assert "Compact first" in out[0]
 
 
+def test_files_that_hive_reads_with_native_libraries_alone_are_named(tmp_path):
+    rows = pa.table({"id": ["a"]})
+    for codec, findings in (("zstd", ["not read alike"]), ("snappy", [])):
+        path = tmp_path / codec
+        hoodie.create_table(str(path), name="t", record_key="id").upsert(
+            rows, options={"hoodie.parquet.compression.codec": codec}
+        )
+        assert [fault for fault, _ in _findings(path, "hive")] == findings
+
+
 def test_an_engine_that_is_not_known_is_refused(tmp_path):
     hoodie.create_table(str(tmp_path / "t"), name="t", record_key="id")
-    with pytest.raises(InvalidInput, match=r"'hudi': expected one of hudi-1\.x"):
+    with pytest.raises(InvalidInput, match=r"'hudi': expected one of hive, hudi-1\.x"):
         hoodie.open_table(str(tmp_path / "t")).check(engine="hudi")
     assert command.ENGINES == ENGINES
