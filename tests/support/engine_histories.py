@@ -109,8 +109,9 @@ class _Model:
 def histories(seed: int, steps: int) -> Iterator[Case]:
     """One of each table type and payload, each of so many writes. The seed chooses the index, too."""
     index = _INDEXES[seed % len(_INDEXES)]
-    compacted = {"hoodie.compact.inline": str(seed % 2 == 0).lower(), "hoodie.compact.inline.max.delta.commits": "4"}
     for kind, table_type in TYPES.items():
+        inline = kind == "mor" and seed % 2 == 0
+        compacted = {"hoodie.compact.inline": str(inline).lower(), "hoodie.compact.inline.max.delta.commits": "4"}
         for payload, class_name in PAYLOADS.items():
             name = f"{kind}_{payload}_{seed}"
             options = {
