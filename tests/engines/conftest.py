@@ -53,9 +53,9 @@ def hudi(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     yield from _started(names, lambda: HudiEngine(version, tmp_path_factory.mktemp("hudi")))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a Hive metastore 2.3, from the jars of pyspark."""
+    """The address of a Hive metastore 2.3, from the jars of pyspark. Each engine has its own: names are the same."""
     with running(Metastore(tmp_path_factory.mktemp("metastore"))) as server:
         yield server.uri
 

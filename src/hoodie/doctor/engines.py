@@ -24,6 +24,7 @@ def check_engine(engine: str) -> None:
         raise InvalidInput(f"engine {engine!r}: expected one of {', '.join(ENGINES)}")
 
 
+#: A payload class that Hudi has in 0.15 and 1.0 alone.
 _GONE = ".FirstValueAvroPayload"
 
 
@@ -64,6 +65,9 @@ def _trino(scene: Scene, contents: Contents) -> Iterator[Finding]:
 
 
 def _presto(scene: Scene, contents: Contents) -> Iterator[Finding]:
+    if scene.config.merge_on_read and scene.config.payload_class.endswith(_GONE):
+        problem = "the payload class FirstValueAvroPayload: Presto 0.287 lacks it, and merges no logs of the table"
+        yield _finding(Fault.PAYLOAD, PROPERTIES, problem, "Compact first, and query _ro")
     connector = "Use its hive-hadoop2 connector with hive.parquet.use-column-names=true"
     if scene.config.merge_on_read:
         problem = "Merge-on-Read: Presto's hudi connector (0.287) gives wrong rows"

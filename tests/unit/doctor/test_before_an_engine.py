@@ -45,7 +45,12 @@ def test_a_payload_class_that_hudi_1_1_lacks_is_named(tmp_path):
     payload = {"hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.FirstValueAvroPayload"}
     hoodie.create_table(str(path), name="t", record_key="id", ordering="ts", options=payload)
     assert _findings(path, "hudi-1.x") == [("payload class", ".hoodie/hoodie.properties")]
-    assert _findings(path, "") == []
+    assert _findings(path, "presto") == _findings(path, "") == []
+    merged = tmp_path / "m"
+    hoodie.create_table(
+        str(merged), name="m", record_key="id", ordering="ts", table_type="MERGE_ON_READ", options=payload
+    )
+    assert ("payload class", ".hoodie/hoodie.properties") in _findings(merged, "presto")
 
 
 def test_hudis_own_archive_stands_in_nobodys_way(tmp_path):
