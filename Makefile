@@ -20,7 +20,7 @@ help:
 	@echo 'make test    the whole test suite'
 	@echo 'make browser the report page in a headless Chromium, which is installed where there is none'
 	@echo 'make stores  tables on servers of HDFS, Azure and Google, which are downloaded once (some 600 MB)'
-	@echo 'make engines Hudi, Trino, Presto, Hive, HBase, Kafka and S3 beside the tables here (4 GB, once); ENGINES="hudi trino" chooses'
+	@echo 'make engines Hudi, Trino, Presto, Hive, HBase, HDFS, Kafka and S3 beside the tables here (4 GB, once); ENGINES="hudi trino" chooses'
 	@echo 'make nightly tests that are slow and rarely fail'
 	@echo 'make check   format, lint, types, layers'
 	@echo 'make docs    the documentation as a site, with the reference, in build/docs; broken links fail'
@@ -49,7 +49,8 @@ stores: java
 
 # Real engines. What is missing (a Java, mvn, go, an artifact) skips its tests with the reason.
 engines: java
-	ENGINES="$(or $(ENGINES),hudi trino presto hive hbase kafka s3)" $(RUN) -m pytest -m engines -rs --durations=15 tests/engines $(ARGS)
+	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[hdfs]'
+	ENGINES="$(or $(ENGINES),hudi trino presto hive hbase hdfs kafka s3)" $(RUN) -m pytest -m engines -rs --durations=15 tests/engines $(ARGS)
 
 # What Hudi reads of the cases, kept for `make test`.
 record: java

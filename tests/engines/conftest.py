@@ -21,22 +21,31 @@ from support.metastore import Metastore
 from support.query_servers import CATALOGS, QueryServer
 from support.servers import Startable, running
 from support.versitygw import Versitygw
-from tools.engines import HUDI, USUAL_HUDI, Missing
+from tools.engines import HUDI, USUAL_HUDI, Missing, hdfs_jars, java_home
 
 S = TypeVar("S", bound=Startable)
-_ALL = "hudi trino presto hive hbase kafka s3"
+#: The cases and files of the quick part: one table of each kind, by Hudi in both directions, Trino and Hive.
+_QUICK_CASES = ("cow_plain", "mor_plain")
+_QUICK_FILES = ("test_hudi_reads_ours", "test_ours_reads_hudi", "test_trino", "test_hive")
+_ALL = "hudi trino presto hive hbase hdfs kafka s3"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.engines)
+            if item.path.stem in _QUICK_FILES and any(f"{name}]" in item.name for name in _QUICK_CASES):
+                item.add_marker(pytest.mark.quick)
+
+
+def _require(names: set[str]) -> None:
+    if not names & set(os.environ.get("ENGINES", _ALL).split()):
+        pytest.skip(f"ENGINES does not name {' or '.join(sorted(names))}")
 
 
 def _started(names: set[str], make: Callable[[], S]) -> Iterator[S]:
     """A server that runs, where ENGINES has one of its names and nothing is missing."""
-    if not names & set(os.environ.get("ENGINES", _ALL).split()):
-        pytest.skip(f"ENGINES does not name {' or '.join(sorted(names))}")
+    _require(names)
     try:
         server = make()
     except Missing as error:
@@ -85,6 +94,16 @@ def hive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hive]:
 @pytest.fixture(scope="module")
 def hbase_2_5(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HBase]:
     yield from _started({"hbase"}, lambda: HBase(tmp_path_factory.mktemp("hbase") / "hbase"))
+
+
+@pytest.fixture(scope="module")
+def hdfs_3() -> str:
+    """The Java and the jars of HDFS, as HOODIE_TEST_HDFS has them."""
+    _require({"hdfs"})
+    try:
+        return f"{java_home(17) / 'bin' / 'java'}:{hdfs_jars()}"
+    except Missing as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="module")

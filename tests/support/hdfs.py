@@ -1,10 +1,12 @@
-"""A real HDFS on loopback, one NameNode and one DataNode of Hadoop 2.7.3: from the jars of pyspark 2.4.8.
+"""A real HDFS on loopback, one NameNode and one DataNode: Hadoop 2.7.3 from the jars of pyspark 2.4.8, or the jars and
+the Java that HOODIE_TEST_HDFS names, `java:folder`.
 
 `cd tests && python -m support.hdfs FOLDER` runs one until its standard input ends, and says its address.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -33,8 +35,11 @@ class Hdfs:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.conf = folder, folder / "conf"
+        named = os.environ.get("HOODIE_TEST_HDFS", "")
+        self._java, _, jars = named.partition(":") if named else (java_for_hadoop_2(), "", str(hive_jars()))
+        self._jars = f"{jars}/*"
         self.address = f"127.0.0.1:{free_port()}"
-        for webapp in ("hdfs", "datanode"):  # pages that their HTTP servers insist on
+        for webapp in ("hdfs", "datanode", "static"):  # pages that their HTTP servers insist on
             (folder / "webapps" / webapp).mkdir(parents=True)
         self.conf.mkdir()
         write_conf(self.conf, {"fs.defaultFS": f"hdfs://{self.address}", "hadoop.tmp.dir": f"{folder}/data"}, _hdfs())
@@ -42,9 +47,7 @@ class Hdfs:
         self.namenode = Server(
             "namenode", self._command("namenode.NameNode"), folder, lambda said: "Starting Socket Reader" in said
         )
-        self.datanode = Server(
-            "datanode", self._command("datanode.DataNode"), folder, lambda said: "Got finalize command" in said
-        )
+        self.datanode = Server("datanode", self._command("datanode.DataNode"), folder, _has_reported)
 
     def start(self) -> None:
         format_ = [*self._command("namenode.NameNode"), "-format", "-nonInteractive"]
@@ -60,9 +63,14 @@ class Hdfs:
 
     def _command(self, name: str) -> list[str]:
         return [
-            *(java_for_hadoop_2(), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *OPENS, *EXPORTS),
-            *("-cp", f"{self.conf}:.:{hive_jars()}/*", f"{_SERVERS}.{name}"),
+            *(self._java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *OPENS, *EXPORTS),
+            *("-cp", f"{self.conf}:.:{self._jars}", f"{_SERVERS}.{name}"),
         ]
+
+
+def _has_reported(said: str) -> bool:
+    """Of a DataNode: the NameNode knows its blocks."""
+    return "Got finalize command" in said or "Successfully sent block report" in said
 
 
 def _hdfs() -> dict[str, str]:
