@@ -170,7 +170,8 @@ def list_(call: Call, partition: str, limit: int) -> int:
 def validate(call: Call) -> int:
     """Compare the metadata table with the storage.
 
-    All of it is read, and all partitions are listed. What differs is printed, and the exit status is 1.
+    All of it is read, all partitions are listed, and data files are opened that it has statistics, filters or keys of.
+    What differs is printed, and the exit status is 1.
     """
     from hoodie.metadata import validate as comparing
     from hoodie.table.state import load_state
@@ -180,7 +181,7 @@ def validate(call: Call) -> int:
         found = comparing.validate(state.storage, state.config, state.timeline)
         if found is None:
             return MetadataValidated(False, {}, ())
-        return MetadataValidated(True, found.partitions, found.problems)
+        return MetadataValidated(True, found.partitions, (*found.problems, *found.unread))
 
     return call.each(do, _validated_text, lambda found: bool(found.problems))
 

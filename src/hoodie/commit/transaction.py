@@ -23,7 +23,7 @@ from hoodie.errors import HoodieError, InstantNotFound, ListingStale, LockLost, 
 from hoodie.formats.timeline.commit_json import encode_commit, encode_inflight, inflight_profile
 from hoodie.formats.timeline.plans import encode_replace_plan
 from hoodie.locks import Lock
-from hoodie.metadata.build import build, missing, why_not
+from hoodie.metadata.build import build, missing, settings_of, why_not
 from hoodie.metadata.changes import of_commit
 from hoodie.metadata.drop import drop_partitions
 from hoodie.metadata.follow import follow
@@ -37,7 +37,7 @@ from hoodie.plan.write import WritePlan
 from hoodie.storage.protocol import remove_with_temporaries
 from hoodie.storage.together import together
 from hoodie.table.concurrency import Writers
-from hoodie.table.properties import recover
+from hoodie.table.properties import recover, update_properties
 from hoodie.table.replacement import NOT_YET
 from hoodie.table.state import TableState
 from hoodie.timeline.clock import Clock, new_time, utc_now
@@ -112,6 +112,10 @@ def _with_metadata_table(state: TableState, requested: RequestedPartitions) -> T
         return state
     if unwanted := [name for name in requested.remove if name in state.config.metadata_partitions]:
         drop_partitions(state.storage, state.config, unwanted)
+        state = state.reload()
+    settings = settings_of(set(requested.build) & {*state.config.metadata_partitions}, requested.options)
+    if settings.items() - state.config.properties.items():  # for what is written from now on
+        update_properties(state.storage, settings)
         state = state.reload()
     if not (new := missing(state.config, requested.build)):
         recover(state.storage)  # of a writer that died as it had built it

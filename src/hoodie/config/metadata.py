@@ -9,6 +9,8 @@ from hoodie.config.options import Options, declared, option
 _ENABLE = "hoodie.metadata.enable"
 #: The name of the partition that every metadata table has.
 FILES = "files"
+#: The option, and the setting of a table, that names the columns with statistics.
+COLUMN_LIST = "hoodie.metadata.index.column.stats.column.list"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,12 +32,45 @@ class MetadataOptions:
         expected="a number, such as 10",
         check=lambda value: value > 0,
     )
+    column_list: str = option(
+        COLUMN_LIST,
+        "",
+        "Columns of which the metadata table has statistics, by commas; nested ones, dotted, in base files only. "
+        "Without it all top-level columns that are neither lists, maps nor structs. The table keeps it.",
+    )
+    column_stats_groups: int = option(
+        "hoodie.metadata.index.column.stats.file.group.count",
+        2,
+        "File groups that the partition `column_stats` of the metadata table is built with.",
+        expected="a number, such as 2",
+        check=lambda value: value > 0,
+    )
+    bloom_filter_groups: int = option(
+        "hoodie.metadata.index.bloom.filter.file.group.count",
+        4,
+        "File groups that the partition `bloom_filters` of the metadata table is built with.",
+        expected="a number, such as 4",
+        check=lambda value: value > 0,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexOptions:
     """Which partitions a metadata table has beside its file lists: a field has its partition's name. One that is not
     given leaves the partition as it is."""
+
+    column_stats: bool = option(
+        "hoodie.metadata.index.column.stats.enable",
+        False,
+        "true builds the partition `column_stats` of the metadata table where the table lacks it, and the file lists "
+        "with it: least and greatest values by which reads leave files out. Writes keep it. false removes it.",
+    )
+    bloom_filters: bool = option(
+        "hoodie.metadata.index.bloom.filter.enable",
+        False,
+        "true builds the partition `bloom_filters` of the metadata table where the table lacks it, and the file lists "
+        "with it. Writes keep it. false removes it.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,4 +100,4 @@ def requested_partitions(options: Options) -> RequestedPartitions:
     return RequestedPartitions(build, remove, settings)
 
 
-METADATA_GROUPS = (MetadataOptions,)
+METADATA_GROUPS = (MetadataOptions, IndexOptions)

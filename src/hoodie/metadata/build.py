@@ -69,6 +69,11 @@ def missing(config: TableConfig, partitions: Iterable[str]) -> tuple[str, ...]:
     return tuple(str(kind.partition) for kind in kinds_of(names - {*config.metadata_partitions}))
 
 
+def settings_of(partitions: Iterable[str], options: MetadataOptions) -> dict[str, str]:
+    """What the table's settings keep of the options of some partitions."""
+    return {key: value for kind in kinds_of(partitions) for key, value in kind.settings(options).items()}
+
+
 def build(
     storage: Storage,
     config: TableConfig,
@@ -101,7 +106,7 @@ def build(
         for name in new:
             storage.delete_tree(FOLDER if name == MetadataPartition.FILES else join(FOLDER, name))
         return False
-    update_properties(storage, {PARTITIONS: ",".join(complete_ones)})
+    update_properties(storage, {PARTITIONS: ",".join(complete_ones), **settings_of(new, building.options)})
     if _began_meanwhile(storage, config, timeline):  # a writer that does not know of it would leave it behind
         drop_partitions(storage, replace(config, metadata_partitions=complete_ones), new)
         return False

@@ -6,7 +6,7 @@ Reads know all partitions (`hoodie.metadata.records`, `hoodie.metadata.merging`)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -68,6 +68,8 @@ class PartitionKind:
                    the file groups, for good. `keys.file_groups_of` says which group a key belongs to
     cells          rows and values of cells, string[n] and binary[n], sorted by the rows' bytes; of records and the name
                    of the base file that they are for, "" in a log block
+    settings       what the table's settings keep of the options that it is built with, for all later writes
+    differences    what is wrong in it, one line each: in its records, deleted ones left out, beside the table's files
     deletes_apart  keys of records that are `deleted` stand in a block of their own; else they are records as others
     """
 
@@ -76,6 +78,8 @@ class PartitionKind:
     records: Callable[[Change], pa.Table]
     first: Callable[[Building], Iterator[pa.Table]]
     cells: Callable[[pa.Table, str], tuple[pa.Array, pa.Array]]
+    settings: Callable[[MetadataOptions], Mapping[str, str]] = lambda options: {}
+    differences: Callable[[Building, pa.Table], Iterable[str]] = lambda building, records: ()
     deletes_apart: bool = False
 
     def file_id(self, number: int) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hoodie.metadata.keys import MetadataPartition
+from hoodie.metadata.partitions.bloom_filters import BLOOM_FILTERS
+from hoodie.metadata.partitions.column_stats import COLUMN_STATS
 from hoodie.metadata.partitions.files import FILES
 from hoodie.metadata.partitions.kind import PartitionKind
 
 #: In the order in which they are built.
-KINDS: tuple[PartitionKind, ...] = (FILES,)
+KINDS: tuple[PartitionKind, ...] = (FILES, BLOOM_FILTERS, COLUMN_STATS)
 
 
 def kinds_of(partitions: Iterable[str]) -> tuple[PartitionKind, ...]:
