@@ -12,6 +12,8 @@ from hoodie.cli.arguments import DRY_RUN, YES, command, option
 from hoodie.cli.calls import Call, Target
 from hoodie.cli.output import Block, Grid
 from hoodie.cli.secrets import masked_properties
+from hoodie.config.metadata import IndexOptions
+from hoodie.config.options import declared
 from hoodie.display.summary import bytes_text
 from hoodie.errors import TableNotFound
 from hoodie.facts.opened import look, look_at_metadata_table
@@ -19,6 +21,7 @@ from hoodie.storage import storage_beside
 from hoodie.storage.protocol import Storage
 
 _PARTITIONS = ("files", "column_stats", "bloom_filters", "record_index")
+_INDEXES = tuple(member.name for member, _ in declared(IndexOptions))
 _FOLDER = ".hoodie/metadata"
 
 
@@ -170,7 +173,8 @@ def list_(call: Call, partition: str, limit: int) -> int:
 def validate(call: Call) -> int:
     """Compare the metadata table with the storage.
 
-    All of it is read, and all partitions are listed. What differs is printed, and the exit status is 1.
+    All of it is read, all partitions are listed, and data files are opened that it has statistics, filters or keys of.
+    What differs is printed, and the exit status is 1.
     """
     from hoodie.metadata import validate as comparing
     from hoodie.table.state import load_state
@@ -180,7 +184,7 @@ def validate(call: Call) -> int:
         found = comparing.validate(state.storage, state.config, state.timeline)
         if found is None:
             return MetadataValidated(False, {}, ())
-        return MetadataValidated(True, found.partitions, found.problems)
+        return MetadataValidated(True, found.partitions, (*found.problems, *found.unread))
 
     return call.each(do, _validated_text, lambda found: bool(found.problems))
 
@@ -240,32 +244,61 @@ def _validated_text(found: MetadataValidated) -> Sequence[Block]:
 
 @command(
     "create",
-    examples=["hoodie metadata create /data/trips", "hoodie metadata create '/data/lake/*'"],
+    option(
+        "--with",
+        "partitions",
+        multiple=True,
+        type=click.Choice(_INDEXES),
+        example="--with column_stats",
+        help="A partition beside the file lists, of which data files are read; may be repeated.",
+    ),
+    examples=[
+        "hoodie metadata create /data/trips",
+        "hoodie metadata create /data/trips --with column_stats --with bloom_filters",
+        "hoodie metadata create '/data/lake/*'",
+    ],
     hoodie=True,
 )
-def create(call: Call) -> int:
+def create(call: Call, partitions: tuple[str, ...]) -> int:
     """Build the metadata table.
 
-    Its file lists, from a listing of the storage. Writes keep them from then on. Nothing of the table may be pending.
+    Its file lists, from a listing of the storage, and the partitions that are named. Writes keep them from then on.
+    Nothing of the table may be pending.
     """
     from hoodie.services.metadata_table import create_metadata_table
 
     def do(target: Target) -> MetadataCreated:
-        return MetadataCreated(create_metadata_table(target.storage, target.options))
+        return MetadataCreated(create_metadata_table(target.storage, target.options, partitions))
 
     return call.each(do, lambda made: ["the metadata table is built" if made.built else "it has a metadata table"])
 
 
-@command("drop", DRY_RUN, YES, examples=["hoodie metadata drop /data/trips --yes"], hoodie=True)
-def drop(call: Call, dry_run: bool, yes: bool) -> int:
-    """Remove the metadata table.
+@command(
+    "drop",
+    option(
+        "--of",
+        "partitions",
+        multiple=True,
+        type=click.Choice(_PARTITIONS),
+        example="--of column_stats",
+        help="Only this partition of it; may be repeated. Without the file lists nothing stays.",
+    ),
+    DRY_RUN,
+    YES,
+    examples=["hoodie metadata drop /data/trips --yes", "hoodie metadata drop /data/trips --of column_stats --yes"],
+    hoodie=True,
+)
+def drop(call: Call, partitions: tuple[str, ...], dry_run: bool, yes: bool) -> int:
+    """Remove the metadata table, or a partition of it.
 
     Readers list folders then. A Hudi writer, and one of this library with hoodie.metadata.enable=true, builds it again.
     """
     from hoodie.services.metadata_table import drop_metadata_table
 
     def do(target: Target, dry_run: bool) -> MetadataDropped:
-        return MetadataDropped(drop_metadata_table(target.storage, target.options, dry_run=dry_run), dry_run)
+        return MetadataDropped(
+            drop_metadata_table(target.storage, target.options, partitions, dry_run=dry_run), dry_run
+        )
 
     def text(done: MetadataDropped) -> list[Block]:
         if not done.dropped:

@@ -1,12 +1,16 @@
-"""The option of the metadata table."""
+"""The options of the metadata table."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from hoodie.config.options import Options, option
+from hoodie.config.options import Options, declared, option
 
 _ENABLE = "hoodie.metadata.enable"
+#: The name of the partition that every metadata table has.
+FILES = "files"
+#: The option, and the setting of a table, that names the columns with statistics.
+COLUMN_LIST = "hoodie.metadata.index.column.stats.column.list"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,11 +32,72 @@ class MetadataOptions:
         expected="a number, such as 10",
         check=lambda value: value > 0,
     )
+    column_list: str = option(
+        COLUMN_LIST,
+        "",
+        "Columns of which the metadata table has statistics, by commas; nested ones, dotted, in base files only. "
+        "Without it all top-level columns that are neither lists, maps nor structs. The table keeps it.",
+    )
+    column_stats_groups: int = option(
+        "hoodie.metadata.index.column.stats.file.group.count",
+        2,
+        "File groups that the partition `column_stats` of the metadata table is built with.",
+        expected="a number, such as 2",
+        check=lambda value: value > 0,
+    )
+    bloom_filter_groups: int = option(
+        "hoodie.metadata.index.bloom.filter.file.group.count",
+        4,
+        "File groups that the partition `bloom_filters` of the metadata table is built with.",
+        expected="a number, such as 4",
+        check=lambda value: value > 0,
+    )
 
 
-def builds_metadata_table(options: Options) -> bool:
-    """Whether a write is to build the metadata table of a table that has none: only if that is asked for."""
-    return _ENABLE in options and options.read(MetadataOptions).enable
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexOptions:
+    """Which partitions a metadata table has beside its file lists: a field has its partition's name. One that is not
+    given leaves the partition as it is."""
+
+    column_stats: bool = option(
+        "hoodie.metadata.index.column.stats.enable",
+        False,
+        "true builds the partition `column_stats` of the metadata table where the table lacks it, and the file lists "
+        "with it: least and greatest values by which reads leave files out. Writes keep it. false removes it.",
+    )
+    bloom_filters: bool = option(
+        "hoodie.metadata.index.bloom.filter.enable",
+        False,
+        "true builds the partition `bloom_filters` of the metadata table where the table lacks it, and the file lists "
+        "with it. Writes keep it. false removes it.",
+    )
 
 
-METADATA_GROUPS = (MetadataOptions,)
+@dataclass(frozen=True, slots=True)
+class RequestedPartitions:
+    """What a write is to make of a metadata table before it begins.
+
+    build    names of partitions that are built where the table lacks them
+    remove   names of those that are removed; `hoodie.metadata.enable=false` removes all, elsewhere
+    options  how they are built
+    """
+
+    build: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
+    options: MetadataOptions = field(default_factory=MetadataOptions)
+
+
+def requested_partitions(options: Options) -> RequestedPartitions:
+    """What the options say, by those that are given. Raises InvalidOption"""
+    settings, indexes = options.read(MetadataOptions), options.read(IndexOptions)
+    if not settings.enable:
+        return RequestedPartitions(options=settings)
+    stated = [member.name for member, spec in declared(IndexOptions) if not options.keys().isdisjoint(spec.keys)]
+    build = tuple(name for name in stated if getattr(indexes, name))
+    remove = tuple(name for name in stated if not getattr(indexes, name))
+    if build or _ENABLE in options:
+        build = (FILES, *build)
+    return RequestedPartitions(build, remove, settings)
+
+
+METADATA_GROUPS = (MetadataOptions, IndexOptions)

@@ -124,7 +124,7 @@ def examine(
     findings += temporaries(scene, tree)
     findings += archives(scene)
     findings += unlisted_logs(scene)
-    findings += wrong_lists(scene)
+    findings += wrong_lists(scene, contents=rows)
     if engine:
         findings += examine_for(engine, scene, contents)
     if any(f.fault in (Fault.UNREADABLE, Fault.UNKNOWN_NAME) for f in (*unknown, *broken)):

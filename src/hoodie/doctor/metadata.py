@@ -27,13 +27,16 @@ from hoodie.view.load import folders_of_tree
 _FIRST = re.compile(r"0{17}_(\d{17})\.deltacommit", re.ASCII)
 
 
-def wrong_lists(scene: Scene) -> Iterator[Finding]:
-    """Differences between the file lists and the storage, of a table that is written."""
+def wrong_lists(scene: Scene, *, contents: bool) -> Iterator[Finding]:
+    """Differences between the file lists and the storage, of a table that is written.
+
+    contents  and between other partitions and the data files
+    """
     if scene.config.version != WRITTEN_VERSION or MetadataPartition.FILES not in scene.config.metadata_partitions:
         return
     folders = folders_of_tree({folder: list(entries) for folder, entries in scene.tree.items()})
     try:
-        told = validate(scene.storage, scene.config, scene.timeline, folders)
+        told = validate(scene.storage, scene.config, scene.timeline, folders, contents=contents)
         problems = told.problems if told is not None else ()
     except (HoodieError, FileNotFoundError) as damage:
         problems = (str(damage).rstrip("."),)

@@ -1,14 +1,21 @@
-"""Compares a metadata table with what it is about: file lists with the storage."""
+"""Compares a metadata table with what it is about: file lists with the storage, other partitions with data files."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from hoodie.config.metadata import MetadataOptions
 from hoodie.config.table import TableConfig
+from hoodie.errors import CorruptFile
+from hoodie.metadata.changes import of_listing
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.listing import listed_folders
+from hoodie.metadata.partitions.kind import Building
+from hoodie.metadata.partitions.kinds import kinds_of
 from hoodie.metadata.read import read_records
 from hoodie.metadata.table import MetadataTable, open_metadata
+from hoodie.model.files import BaseFile, LogFile
 from hoodie.storage.protocol import Storage
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.load import Folders, data_files, list_folders
@@ -20,27 +27,53 @@ class Validated:
 
     partitions  that were read whole, with the number of records in each
     problems    one line each; none: the metadata table tells the state of the table
+    unread      partitions that are not compared, one line each: a data file is damaged
     """
 
     partitions: dict[str, int]
     problems: tuple[str, ...]
+    unread: tuple[str, ...] = ()
 
 
 def validate(
-    storage: Storage, config: TableConfig, timeline: Timeline, folders: Folders | None = None
+    storage: Storage,
+    config: TableConfig,
+    timeline: Timeline,
+    folders: Folders | None = None,
+    *,
+    contents: bool = True,
 ) -> Validated | None:
     """Read the metadata table whole, and list the storage beside it; None: the table has none.
 
-    folders  of the table, where they have been listed
+    folders   of the table, where they have been listed
+    contents  compare other partitions than the file lists, too: opens data files
     Files of pending and of failed writes are no difference: other readers do not see them either.
     Raises CorruptFile and the like, where it cannot be read
     """
     table = open_metadata(storage, config, timeline)
     if table is None:
         return None
-    counts = {str(partition): len(read_records(table, partition)) for partition in sorted(table.ready)}
+    records = {partition: read_records(table, partition) for partition in sorted(table.ready)}
+    counts = {str(partition): len(part) for partition, part in records.items()}
+    unread: list[str] = []
     problems = [problem] if (problem := table.problem()) else []
-    return Validated(counts, (*problems, *_differences(table, folders or list_folders(storage), storage)))
+    problems += _differences(table, folders or list_folders(storage), storage)
+    if contents and not problems:  # else the files to look into are in doubt
+        files = data_files(listed_folders(table).marked)
+        building = Building(storage, config, timeline, "", of_listing((), _published(table, files)), MetadataOptions())
+        for kind in kinds_of(table.ready):
+            try:
+                problems += kind.differences(building, records[kind.partition])
+            except CorruptFile as damage:
+                unread.append(f"{kind.partition} is not compared: {damage}")
+    return Validated(counts, tuple(problems), tuple(unread))
+
+
+def _published(table: MetadataTable, files: Iterable[BaseFile | LogFile]) -> Iterator[BaseFile | LogFile]:
+    visible = table.data.visible()
+    for file in files:
+        if visible.committed(file.instant if isinstance(file, BaseFile) else file.base_instant):
+            yield file
 
 
 def _differences(table: MetadataTable, there: Folders, storage: Storage) -> list[str]:

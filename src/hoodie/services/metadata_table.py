@@ -5,13 +5,16 @@ Design: docs/design/metadata-table.md.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+from hoodie.config.metadata import requested_partitions
 from hoodie.config.options import Options
 from hoodie.config.table import require_writable
 from hoodie.errors import WriteConflict
 from hoodie.locks import lock_for
 from hoodie.merge.payloads import KNOWN_PAYLOADS
-from hoodie.metadata.build import build, why_not
-from hoodie.metadata.drop import drop, has_metadata_table
+from hoodie.metadata.build import build, missing, why_not
+from hoodie.metadata.drop import drop, drop_partitions
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
@@ -19,37 +22,48 @@ from hoodie.table.state import load_state
 
 
 @typed_errors()
-def create_metadata_table(storage: Storage, options: Options) -> bool:
-    """Build the file lists of a table; False: it has them already.
+def create_metadata_table(storage: Storage, options: Options, partitions: Collection[str] = ()) -> bool:
+    """Build the file lists of a table, and other partitions of its metadata table; False: it has them already.
 
-    options  `hoodie.write.lock.*` as the table's writers have them
+    options     `hoodie.write.lock.*` as the table's writers have them; `IndexOptions` name partitions, too
+    partitions  names of more
     Raises   UnsupportedTable on a table that is not written; WriteConflict while an instant of the table is pending;
              LockTimeout
     """
+    requested = requested_partitions(options)
+    partitions = {str(MetadataPartition.FILES), *requested.build, *partitions}
     with lock_for(options, storage):
         state = load_state(storage)
         require_writable(state.config, KNOWN_PAYLOADS)
-        if MetadataPartition.FILES in state.config.metadata_partitions:
+        if not missing(state.config, partitions):
             return False
         if reason := why_not(state.timeline):
             raise WriteConflict(f"{state.config.name}: the metadata table cannot be built now: {reason}. Try later")
-        if not build(storage, state.config, state.timeline):
+        if not build(storage, state.config, state.timeline, partitions, requested.options):
             raise WriteConflict(f"{state.config.name}: another writer began while the metadata table was built")
         return True
 
 
 @typed_errors()
-def drop_metadata_table(storage: Storage, options: Options, *, dry_run: bool = False) -> bool:
-    """Remove the metadata table; False: there is none.
+def drop_metadata_table(
+    storage: Storage, options: Options, partitions: Collection[str] = (), *, dry_run: bool = False
+) -> bool:
+    """Remove the metadata table, or partitions of it; False: there is none.
 
-    options  as of `create_metadata_table`
+    options     as of `create_metadata_table`
+    partitions  names; none: all. Without the file lists nothing stays
     Raises   UnsupportedTable on a table that is not written; LockTimeout
     """
     with lock_for(options, storage):
         config = load_state(storage).config
         require_writable(config, KNOWN_PAYLOADS)
-        if not has_metadata_table(config):
+        named = {*config.metadata_partitions, *config.metadata_inflight}
+        if not (named & {*partitions} if partitions else named):
             return False
-        if not dry_run:
+        if dry_run:
+            return True
+        if partitions:
+            drop_partitions(storage, config, sorted(named & {*partitions}))
+        else:
             drop(storage)
         return True

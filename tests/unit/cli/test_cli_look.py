@@ -127,6 +127,11 @@ def test_a_metadata_table_is_built_and_removed(tmp_path: Path, hoodie: Terminal)
     assert hoodie.result("metadata", "drop", path, "--yes") == {"dropped": True, "dry_run": False}
     assert not (path / ".hoodie" / "metadata").exists()
     assert not hoodie.result("metadata", "validate", path)["exists"]
+    assert hoodie.result("metadata", "create", path, "--with", "column_stats", "--with", "bloom_filters")["built"]
+    whole = hoodie.result("metadata", "validate", path)
+    assert (sorted(whole["records"]), whole["problems"]) == (["bloom_filters", "column_stats", "files"], [])
+    assert hoodie.result("metadata", "drop", path, "--of", "column_stats", "--yes")["dropped"]
+    assert [part["name"] for part in hoodie.result("metadata", path)["partitions"]] == ["bloom_filters", "files"]
     (path / ".hoodie" / "29990101000000000.commit.requested").touch()
     out, err = hoodie.both("metadata", "create", path, status=3)
     assert "commit 29990101000000000 is pending" in out + err

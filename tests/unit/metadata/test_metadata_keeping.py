@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hoodie.config.options import Options
@@ -16,9 +17,13 @@ from hoodie.errors import HoodieError, MetadataTableDropped, MetadataTableIgnore
 from hoodie.formats.log.blocks import BlockKind, read_blocks
 from hoodie.metadata.changes import FileChanges
 from hoodie.metadata.follow import follow
+from hoodie.metadata.keys import MetadataPartition, bloom_filter_key
 from hoodie.metadata.listing import listed_folders
+from hoodie.metadata.partitions.kind import Change
+from hoodie.metadata.read import read_records
 from hoodie.metadata.table import open_metadata
 from hoodie.metadata.validate import validate
+from hoodie.model.files import BaseFile
 from hoodie.model.instant import Action, State
 from hoodie.reading.snapshot import read_table
 from hoodie.recovery.restore import restore
@@ -29,6 +34,7 @@ from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from hoodie.view.load import data_files
 from support.metadata_tables import METADATA, table_files
 
 TABLE = {
@@ -38,6 +44,11 @@ TABLE = {
     "hoodie.datasource.write.precombine.field": "ts",
     "hoodie.table.services.enabled": "false",
     "hoodie.metadata.enable": "true",
+}
+#: Beside the file lists.
+INDEXES = {
+    "hoodie.metadata.index.column.stats.enable": "true",
+    "hoodie.metadata.index.bloom.filter.enable": "true",
 }
 KINDS: Mapping[str, dict[str, str]] = {
     "COW": {},
@@ -61,15 +72,36 @@ def table(kind: str = "COW", **options: str) -> ArrowTable:
 def assert_kept(made: ArrowTable) -> None:
     """The file lists tell what is on the storage, and reads by them give the rows of reads without."""
     state = made.state()
-    assert state.config.metadata_partitions == ("files",)
+    partitions = ("bloom_filters", "column_stats", "files") if INDEXES.items() <= made.options.items() else ("files",)
+    assert state.config.metadata_partitions == partitions
     told = validate(made.storage, state.config, state.timeline)
     assert told is not None
     assert told.problems == ()
+    assert told.unread == ()
+    if len(partitions) > 1 and "city" in made.snapshot().column_names:
+        assert_complete(made)
     with warnings.catch_warnings():
         warnings.simplefilter("error", MetadataTableIgnored)
         by_lists = read_table(state)
     by_storage = read_table(state, options=Options({"hoodie.metadata.enable": "false"}))
     assert by_lists.sort_by("_hoodie_record_key").equals(by_storage.sort_by("_hoodie_record_key"))
+
+
+def assert_complete(made: ArrowTable) -> None:
+    """Each base file of a completed instant has statistics and a filter, and no other has."""
+    state = made.state()
+    metadata = open_metadata(made.storage, state.config, state.timeline)
+    assert metadata is not None
+    listed = data_files(listed_folders(metadata).marked)
+    bases = {file.name: file for file in listed if isinstance(file, BaseFile)}
+    statistics = read_records(metadata, MetadataPartition.COLUMN_STATS)
+    files = [name for name in statistics.column("file").to_pylist() if not name.startswith(".")]
+    assert set(files) <= bases.keys()
+    for name in bases.keys() - set(files):  # without rows, as a delete may leave it
+        assert pq.read_metadata(pa.BufferReader(made.storage.read(bases[name].path))).num_rows == 0
+    assert set(statistics.column("column").to_pylist()) >= {"_hoodie_record_key", "id", "city", "ts"}
+    filters = read_records(metadata, MetadataPartition.BLOOM_FILTERS).column("row").to_pylist()
+    assert sorted(filters) == sorted(bloom_filter_key(file.group.partition, name) for name, file in bases.items())
 
 
 def times(made: ArrowTable, action: Action = Action.DELTA_COMMIT) -> list[str]:
@@ -146,10 +178,11 @@ ACTIONS: Mapping[str, Callable[[ArrowTable], object]] = {
 }
 
 
+@pytest.mark.parametrize("indexes", [{}, INDEXES], ids=["files", "all"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("action", ACTIONS)
-def test_the_file_lists_follow_every_action(action: str, kind: str) -> None:
-    made = table(kind)
+def test_the_metadata_table_follows_every_action(action: str, kind: str, indexes: Mapping[str, str]) -> None:
+    made = table(kind, **indexes)
     ACTIONS[action](made)
     assert_kept(made)
     made.upsert(rows(("b", "rome"), ("l", "later"), ts=9))
@@ -282,19 +315,18 @@ def test_instants_say_what_hudis_say(theirs: str, number: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["mdt_cow", "mdt_mor_1group"])
-def test_a_table_by_hudi_is_carried_on_and_keeps_the_file_lists_alone(name: str) -> None:
+def test_a_table_by_hudi_is_carried_on_with_the_partitions_that_are_kept(name: str) -> None:
     storage = MemoryStorage(table_files(name))
     made = ArrowTable(storage, {"hoodie.table.services.enabled": "false"})
     before = made.snapshot()
     some = before.drop_columns([column for column in before.column_names if column.startswith("_hoodie_")]).slice(0, 2)
-    with pytest.warns(MetadataTableDropped, match="bloom_filters, column_stats, record_index was removed"):
+    made = ArrowTable(storage, {**made.options, **INDEXES})
+    with pytest.warns(MetadataTableDropped, match="of the metadata table: record_index was removed"):
         made.upsert(some)
     assert_kept(made)
     assert made.snapshot().num_rows == before.num_rows
-    assert {path.split("/")[2] for path in storage.list_tree(METADATA[:-1]) if path.count("/") > 1} <= {
-        ".hoodie",
-        "files",
-    }
+    folders = {path.split("/")[2] for path in storage.list_tree(METADATA[:-1]) if path.count("/") > 1}
+    assert folders - {".hoodie"} == {"bloom_filters", "column_stats", "files"}
     with warnings.catch_warnings():
         warnings.simplefilter("error", MetadataTableDropped)
         made.upsert(some)
@@ -369,9 +401,9 @@ def test_it_is_not_built_while_an_instant_is_pending() -> None:
 @pytest.mark.parametrize("dying", Dying)
 @pytest.mark.parametrize("kind", ["COW", "MOR"])
 def test_readers_never_use_lists_of_a_write_that_died(kind: str, dying: Dying) -> None:
-    start = table(kind)
+    start = table(kind, **INDEXES)
     before = set(start.snapshot()["id"].to_pylist())
-    for call in range(0, 60, 2):
+    for call in range(0, 90, 3):
         storage = start.storage.copy()  # type: ignore[attr-defined]
         try:
             ArrowTable(CrashAfter(storage, call, dying), start.options).upsert(rows(("a", "oslo"), ("n", "new"), ts=2))
@@ -422,16 +454,16 @@ def test_what_a_writer_wrote_that_began_since_the_timeline_was_loaded_stays() ->
     state = made.state()
     later = made.upsert(rows(("c", "rome"))).instant
     by = f"{int(later) + 1:017}"
-    follow(made.storage, state.config, state.timeline, by, FileChanges())
+    follow(Change(made.storage, state.config, state.timeline, by, FileChanges()))
     assert times(made)[-2:] == [later, by]
     assert times(made, Action.ROLLBACK) == []
 
 
 @pytest.mark.parametrize("dying", Dying)
 def test_a_rollback_in_the_metadata_table_that_died_is_finished_by_the_next_action(dying: Dying) -> None:
-    start = table("MOR")
+    start = table("MOR", **INDEXES)
     start.upsert(rows(("a", "oslo"), ts=2))
-    for call in range(1, 40, 2):
+    for call in range(1, 60, 4):
         storage = start.storage.copy()  # type: ignore[attr-defined]
         try:
             rollback(CrashAfter(storage, call, dying), start.options)
@@ -460,7 +492,7 @@ def test_writers_under_a_lock_keep_it_together() -> None:
         "hoodie.metadata.compact.max.delta.commits": "4",
         "hoodie.write.num.retries.on.conflict.failures": "9",
     }
-    made = table("MOR", **locked)
+    made = table("MOR", **locked, **INDEXES)
 
     def write(city: str) -> None:
         for ts in range(2, 8):

@@ -19,7 +19,7 @@ from hoodie.view.slices import slice_before
 from support.metadata_tables import METADATA, WITH_RECORDS, table_files
 from support.real_tables import files_of
 from unit.metadata.test_metadata_changes import decoded, entries
-from unit.metadata.test_metadata_keeping import KINDS, TABLE, assert_kept, file_names, rows, times
+from unit.metadata.test_metadata_keeping import INDEXES, KINDS, TABLE, assert_kept, file_names, rows, times
 
 SERVICED = {
     "hoodie.table.services.enabled": "true",
@@ -37,9 +37,9 @@ def metadata_of(made: ArrowTable) -> MetadataTable:
     return table
 
 
-@pytest.mark.parametrize("kind", ["COW", "MOR"])
-def test_a_long_history_leaves_a_short_metadata_table(kind: str) -> None:
-    made = ArrowTable.create(MemoryStorage(), {**TABLE, **KINDS[kind], **SERVICED})
+@pytest.mark.parametrize(("kind", "indexes"), [("COW", {}), ("MOR", INDEXES)], ids=["COW", "MOR"])
+def test_a_long_history_leaves_a_short_metadata_table(kind: str, indexes: dict[str, str]) -> None:
+    made = ArrowTable.create(MemoryStorage(), {**TABLE, **KINDS[kind], **SERVICED, **indexes})
     for ts in range(32):
         made.upsert(rows(("a", "oslo"), (f"k{ts % 5}", "rome"), ts=ts))
         if ts % 7 == 0:
@@ -98,7 +98,8 @@ def test_a_compaction_that_died_in_another_writer_is_finished() -> None:
     made.storage.delete(f"{METADATA}.hoodie/{time}.commit")
     (base,) = [name for name in file_names(made) if name.endswith(f"_{time}.hfile")]
     made.storage.write(f"{METADATA}files/{base}", made.storage.read(f"{METADATA}files/{base}")[:100])
-    with pytest.warns(match="only its file lists are kept"):
+    made = ArrowTable(made.storage, {**made.options, **INDEXES})
+    with pytest.warns(match="record_index was removed"):
         made.upsert(some)
     assert_kept(made)
     keep_up(made.storage, Options(made.options))
@@ -158,7 +159,8 @@ def test_a_metadata_table_that_hudi_compacted_goes_on() -> None:
     made = ArrowTable(MemoryStorage(table_files("mdt_cow")), {"hoodie.table.services.enabled": "false"})
     before = made.snapshot()
     some = before.drop_columns([name for name in before.column_names if name.startswith("_hoodie_")]).slice(0, 1)
-    with pytest.warns(match="only its file lists are kept"):
+    made = ArrowTable(made.storage, {**made.options, **INDEXES})
+    with pytest.warns(match="record_index was removed"):
         made.upsert(some)
     keep_up(made.storage, Options({**made.options, "hoodie.metadata.compact.max.delta.commits": "2"}))
     assert times(made, Action.COMMIT)[-1] == f"{made.state().timeline.newest_commit}001"

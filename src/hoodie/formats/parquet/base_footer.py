@@ -61,7 +61,7 @@ def read_footer(file: BinaryIO | pa.NativeFile, path: str) -> BaseFooter:
     Raises  CorruptFile when the file is no Parquet or its footer is damaged;
             UnsupportedTable on a column type that Arrow does not have
     """
-    metadata = _parse(_read_tail(file, path), path)
+    metadata = read_file_metadata(file, path)
     try:
         schema = metadata.schema.to_arrow_schema().remove_metadata()
     except pa.ArrowNotImplementedError as problem:
@@ -89,6 +89,11 @@ def read_footer(file: BinaryIO | pa.NativeFile, path: str) -> BaseFooter:
     )
 
 
+def read_file_metadata(file: BinaryIO | pa.NativeFile, path: str) -> pq.FileMetaData:
+    """The whole footer: statistics of column chunks and all entries. Arguments and errors as of `read_footer`"""
+    return _parse(_read_tail(file, path), path)
+
+
 def stored_key_range(metadata: pq.FileMetaData) -> tuple[str, str] | None:
     """The bounds of the record keys by a footer that is read already, inclusive; None where it does not say them."""
     stored = metadata.metadata or {}
@@ -99,6 +104,13 @@ def stored_key_range(metadata: pq.FileMetaData) -> tuple[str, str] | None:
         return lowest.decode(), highest.decode()
     except UnicodeDecodeError:
         return None
+
+
+def stored_filter_text(metadata: pq.FileMetaData) -> tuple[bytes, str] | None:
+    """The bloom filter by a footer that is read already, as it is stored, and its type code; None where it has none."""
+    stored = metadata.metadata or {}
+    text = stored.get(BLOOM.encode()) or stored.get(_OLD_BLOOM.encode())
+    return (text, stored.get(BLOOM_TYPE.encode(), BloomKind.SIMPLE.value.encode()).decode("latin-1")) if text else None
 
 
 def stored_filter(metadata: pq.FileMetaData, path: str) -> BloomFilter | None:

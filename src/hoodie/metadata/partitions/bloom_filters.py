@@ -1,0 +1,77 @@
+"""The partition `bloom_filters`: the filters over the record keys of base files, as their footers have them.
+
+Source: docs/format/metadata-table.md 4.4 and 7.4; pinned by the metadata tables of real Hudi in tests/fixtures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hoodie.formats.parquet.base_footer import stored_filter_text
+from hoodie.metadata.encode import record_cells
+from hoodie.metadata.keys import MetadataPartition, bloom_filter_key, file_groups_of
+from hoodie.metadata.partitions.data_files import added_files, deleted_base_files, of_footers
+from hoodie.metadata.partitions.kind import Building, Change, PartitionKind
+from hoodie.metadata.records import BLOOM_FILTERS as SCHEMA
+from hoodie.model.files import BaseFile
+from hoodie.storage.protocol import Storage
+
+
+def _records(change: Change) -> pa.Table:
+    bases, _ = added_files(change.files)
+    records = [] if change.commit is None else [*_filters(change.storage, bases, change.instant)]
+    none = {"type": "", "instant": change.instant, "filter": b"", "deleted": True}
+    records += [{"row": _key(file), **none} for file in deleted_base_files(change.files)]
+    return pa.Table.from_pylist(records, schema=SCHEMA)
+
+
+def _first(building: Building) -> Iterator[pa.Table]:
+    """The filters of one file group after the other: they are the largest records there are."""
+    bases, _ = added_files(building.files)
+    count = building.options.bloom_filter_groups
+    groups = file_groups_of(pa.array([_key(file) for file in bases], pa.string()), count)
+    for number in range(count):
+        files = [bases[at] for at in np.flatnonzero(groups == number).tolist()]
+        yield pa.Table.from_pylist([*_filters(building.storage, files, building.instant)], schema=SCHEMA)
+
+
+def _filters(storage: Storage, files: list[BaseFile], instant: str) -> Iterator[dict[str, object]]:
+    """Of the files that have one."""
+    for file, stored in zip(files, of_footers(storage, files, _stored), strict=True):
+        if stored is not None:
+            text, code = stored
+            yield {"row": _key(file), "type": code, "instant": instant, "filter": text, "deleted": False}
+
+
+def _stored(file: BaseFile, footer: pq.FileMetaData) -> tuple[bytes, str] | None:
+    return stored_filter_text(footer)
+
+
+def _key(file: BaseFile) -> str:
+    return bloom_filter_key(file.group.partition, file.name)
+
+
+def _differences(building: Building, records: pa.Table) -> Iterator[str]:
+    """Base files whose filter is another than that of their footer, or none: Hudi fails on one that is missing."""
+    bases, _ = added_files(building.files)
+    rows, filters = (records.column(name).to_pylist() for name in ("row", "filter"))
+    stored = dict(zip(rows, filters, strict=True))
+    for file, footer in zip(bases, of_footers(building.storage, bases, _stored), strict=True):
+        if footer is not None and stored.get(_key(file)) != footer[0]:
+            problem = "is not that of its footer" if _key(file) in stored else "is missing"
+            yield f"the filter of {file.path} in {MetadataPartition.BLOOM_FILTERS} {problem}"
+
+
+BLOOM_FILTERS = PartitionKind(
+    partition=MetadataPartition.BLOOM_FILTERS,
+    prefix="bloom-filters",
+    records=_records,
+    first=_first,
+    cells=partial(record_cells, MetadataPartition.BLOOM_FILTERS),
+    differences=_differences,
+)

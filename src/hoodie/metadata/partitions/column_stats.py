@@ -1,0 +1,142 @@
+"""The partition `column_stats`: least and greatest values and nulls of columns, by data file.
+
+Source: docs/format/metadata-table.md 4.3 and 7.4; pinned by the metadata tables of real Hudi in tests/fixtures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie.config.metadata import COLUMN_LIST, MetadataOptions
+from hoodie.config.table import TableConfig
+from hoodie.formats.avro.schema import from_avro
+from hoodie.formats.log.content import data_rows
+from hoodie.metadata.encode import record_cells
+from hoodie.metadata.keys import MetadataPartition, column_stats_key, file_groups_of
+from hoodie.metadata.partitions.column_ranges import SCALE, Range, no_rows, of_footer, of_rows
+from hoodie.metadata.partitions.data_files import added_files, blocks_of, deleted_base_files, of_footers
+from hoodie.metadata.partitions.kind import Building, Change, PartitionKind
+from hoodie.metadata.records import COLUMN_STATS as SCHEMA
+from hoodie.model.files import BaseFile, LogFile
+from hoodie.model.meta import META_COLUMNS
+from hoodie.storage.protocol import Storage
+from hoodie.table.state import TableState, declared_schema
+from hoodie.view.parallel import in_threads
+
+#: What is said of a file that is gone.
+_GONE: Range = {"min": None, "max": None, "values": -1, "nulls": -1, "size": -1, "uncompressed_size": -1}
+
+
+def columns_to_index(config: TableConfig) -> tuple[str, ...]:
+    """The columns of which there are statistics, as the table's settings have them; none: all top-level ones."""
+    return names_in(config.properties.get(COLUMN_LIST, ""))
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _records(change: Change) -> pa.Table:
+    names = columns_to_index(change.config)
+    found: list[dict[str, Any]] = []
+    if change.commit is not None:
+        bases, logs = added_files(change.files)
+        found += _of_base_files(change.storage, bases, names)
+        of_log = partial(_of_log, change.storage, change.instant, names)
+        found += (record for part in in_threads(of_log, logs) for record in part)
+    if deleted := deleted_base_files(change.files):
+        columns = names or _table_columns(change)
+        found += (_record(file, column, _GONE, gone=True) for file in deleted for column in columns)
+    return pa.Table.from_pylist(found, schema=SCHEMA)
+
+
+def _first(building: Building) -> Iterator[pa.Table]:
+    """Of base files, as Hudi has it: logs have statistics from the commits that write them."""
+    names = names_in(building.options.column_list) or columns_to_index(building.config)
+    bases, _ = added_files(building.files)
+    records = pa.Table.from_pylist([*_of_base_files(building.storage, bases, names)], schema=SCHEMA)
+    count = building.options.column_stats_groups
+    groups = file_groups_of(pa.concat_arrays(records.column("row").chunks or [pa.array([], pa.string())]), count)
+    for number in range(count):
+        yield records.filter(pa.array(np.equal(groups, number)))
+
+
+def _of_base_files(storage: Storage, files: list[BaseFile], names: Collection[str]) -> Iterator[dict[str, Any]]:
+    for records in of_footers(storage, files, lambda file, footer: _recorded(file, of_footer(footer, names))):
+        yield from records
+
+
+def _of_log(storage: Storage, instant: str, names: Collection[str], log: LogFile) -> list[dict[str, Any]]:
+    blocks = blocks_of(storage, log, instant)
+    schema = next((block.header.schema for block in blocks if block.header.schema), None)
+    if schema is None:  # no column is known
+        return []
+    columns = [name for name in from_avro(schema, log.path).names if not names or name in names]
+    parts = [data_rows(block, log.path) for block in blocks if block.kind.is_data]
+    rows = pa.concat_tables(parts, promote_options="default") if parts else None
+    if rows is None or not len(rows):
+        return _recorded(log, {name: no_rows() for name in columns})
+    return _recorded(log, of_rows(rows, columns))
+
+
+def _recorded(file: BaseFile | LogFile, ranges: Mapping[str, Range]) -> list[dict[str, Any]]:
+    return [_record(file, column, found) for column, found in ranges.items()]
+
+
+def _record(file: BaseFile | LogFile, column: str, found: Range, *, gone: bool = False) -> dict[str, Any]:
+    row = column_stats_key(column, file.group.partition, file.name)
+    return {"row": row, "file": file.name, "column": column, **found, "deleted": gone}
+
+
+def _table_columns(change: Change) -> tuple[str, ...]:
+    schema = declared_schema(TableState(change.storage, change.config, change.timeline))
+    return (*(META_COLUMNS if change.config.meta_fields else ()), *(schema.names if schema is not None else ()))
+
+
+def _differences(building: Building, records: pa.Table) -> Iterator[str]:
+    """Base files of which the statistics say something else than their footers. Those without a record are read, and
+    what logs hold is within the records of their commits: neither leaves out a row."""
+    bases, _ = added_files(building.files)
+    stored = {record["row"]: record for record in records.to_pylist()}
+    names = {record["column"] for record in stored.values()}
+    for file, ranges in zip(bases, _ranges_of(building.storage, bases, names), strict=True):
+        for column, found in ranges.items():
+            record = stored.get(column_stats_key(column, file.group.partition, file.name))
+            if record is not None and any(_plain(record[name]) != _plain(found[name]) for name in found):
+                yield f"{MetadataPartition.COLUMN_STATS} of {column} in {file.path} are not those of its footer"
+
+
+def _ranges_of(storage: Storage, files: list[BaseFile], names: Collection[str]) -> Iterator[dict[str, Range]]:
+    return of_footers(storage, files, lambda file, footer: of_footer(footer, names) if names else {})
+
+
+def _plain(value: Any) -> Any:
+    """A bound without its class: a compaction by Hudi makes whole numbers of dates, and bytes of decimals."""
+    if not isinstance(value, dict):
+        return value
+    found = next((member for member in value.values() if member is not None), None)
+    if isinstance(found, Decimal):
+        unscaled = int(found.scaleb(SCALE))
+        return unscaled.to_bytes((unscaled + (unscaled < 0)).bit_length() // 8 + 1, "big", signed=True)
+    return found
+
+
+def _settings(options: MetadataOptions) -> Mapping[str, str]:
+    return {COLUMN_LIST: options.column_list} if names_in(options.column_list) else {}
+
+
+COLUMN_STATS = PartitionKind(
+    partition=MetadataPartition.COLUMN_STATS,
+    prefix="col-stats",
+    records=_records,
+    first=_first,
+    cells=partial(record_cells, MetadataPartition.COLUMN_STATS),
+    settings=_settings,
+    differences=_differences,
+)

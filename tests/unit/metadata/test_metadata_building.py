@@ -1,0 +1,153 @@
+"""Partitions of the metadata table are built and removed where options ask for it, whenever the writer dies."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pytest
+
+from hoodie.config.metadata import COLUMN_LIST
+from hoodie.config.options import Options
+from hoodie.errors import MetadataTableDropped, MetadataTableIgnored
+from hoodie.metadata.keys import MetadataPartition
+from hoodie.metadata.read import partition_slices, read_records
+from hoodie.metadata.table import MetadataTable, open_metadata
+from hoodie.metadata.validate import validate
+from hoodie.model.instant import State
+from hoodie.services.metadata_table import create_metadata_table, drop_metadata_table
+from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
+from hoodie.testing.tables import ArrowTable
+from support.metadata_tables import METADATA
+from unit.metadata.test_metadata_keeping import INDEXES, KINDS, TABLE, assert_kept, rows
+
+STATISTICS, FILTERS = MetadataPartition.COLUMN_STATS, MetadataPartition.BLOOM_FILTERS
+BARE = {key: value for key, value in TABLE.items() if key != "hoodie.metadata.enable"}
+ENABLE = "hoodie.metadata.index.column.stats.enable"
+
+
+def opened(made: ArrowTable) -> MetadataTable:
+    state = made.state()
+    table = open_metadata(made.storage, state.config, state.timeline)
+    assert table is not None
+    return table
+
+
+def columns(made: ArrowTable, file: str = "") -> set[str]:
+    records = read_records(opened(made), STATISTICS).to_pylist()
+    return {record["column"] for record in records if file in record["file"]}
+
+
+def written(kind: str = "MOR", **options: str) -> ArrowTable:
+    """A table without a metadata table, of two commits."""
+    made = ArrowTable.create(MemoryStorage(), {**BARE, **KINDS[kind], **options})
+    made.upsert(rows(("a", "oslo"), ("b", "rome")))
+    made.upsert(rows(("a", "oslo"), ("c", "oslo"), ts=2))
+    return made
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_write_builds_what_its_options_ask_for_from_the_files_that_are_there(kind: str) -> None:
+    made = written(kind)
+    made.upsert(rows(("d", "bern"), ts=3), INDEXES)
+    assert_kept(ArrowTable(made.storage, {**made.options, **INDEXES}))
+    times = [instant.requested[-3:] for instant in opened(made).timeline.instants[:3]]
+    assert times == ["010", "011", "012"]  # the file lists, filters, statistics
+
+
+def test_an_index_that_is_asked_for_later_is_added_and_false_takes_it_away_again() -> None:
+    made = written()
+    made.upsert(rows(("d", "bern"), ts=3), {"hoodie.metadata.enable": "true"})
+    assert made.state().config.metadata_partitions == ("files",)
+    made.upsert(rows(("e", "bern"), ts=4), {ENABLE: "true"})
+    assert made.state().config.metadata_partitions == ("column_stats", "files")
+    made.upsert(rows(("f", "bern"), ts=5))  # kept without the option
+    told = validate(made.storage, made.state().config, made.state().timeline)
+    assert told is not None
+    assert (told.problems, told.partitions["column_stats"] > 0) == ((), True)
+    made.upsert(rows(("g", "bern"), ts=6), {ENABLE: "false"})
+    assert made.state().config.metadata_partitions == ("files",)
+    assert not made.storage.list(f"{METADATA}column_stats")
+    made.upsert(rows(("h", "bern"), ts=7), {ENABLE: "true"})  # built anew
+    assert len(columns(made)) > 5
+
+
+def test_the_file_groups_are_as_many_as_the_options_say() -> None:
+    made = written(**{"hoodie.metadata.index.column.stats.file.group.count": "3"})
+    made.upsert(rows(("d", "bern"), ts=3), INDEXES)
+    made.upsert(rows(("e", "bern"), ts=4))
+    groups = [slice_.group.file_id for slice_ in partition_slices(opened(made), STATISTICS)]
+    assert groups == ["col-stats-0000-0", "col-stats-0001-0", "col-stats-0002-0"]
+    groups = [slice_.group.file_id for slice_ in partition_slices(opened(made), FILTERS)]
+    assert groups == [f"bloom-filters-000{number}-0" for number in range(4)]
+
+
+def test_the_table_keeps_the_columns_that_have_statistics_for_later_writes() -> None:
+    made = written("COW")
+    made.upsert(rows(("d", "bern"), ts=3), {ENABLE: "true", COLUMN_LIST: "id, ts"})
+    made.upsert(rows(("e", "kiel"), ts=4))
+    assert columns(made) == {"id", "ts"}
+    newest = made.upsert(rows(("f", "lyon"), ts=5), {ENABLE: "true", COLUMN_LIST: "city"}).instant
+    assert columns(made, newest) == {"city"}
+    assert columns(made) == {"id", "ts", "city"}
+    made.upsert(rows(("g", "lyon"), ts=6), {ENABLE: "false"})
+    made.upsert(rows(("h", "lyon"), ts=6), {ENABLE: "true"})
+    assert columns(made) == {"city"}
+
+
+def test_nested_columns_have_statistics_where_they_are_named() -> None:
+    batch = pa.table(
+        {
+            "id": ["a"],
+            "city": ["oslo"],
+            "ts": pa.array([1], pa.int64()),
+            "at": pa.array([{"x": 1, "y": 2}], pa.struct([("x", pa.int64()), ("y", pa.int64())])),
+        }
+    )
+    made = ArrowTable.create(MemoryStorage(), {**BARE, ENABLE: "true", COLUMN_LIST: "at.x,id"})
+    made.upsert(batch)
+    assert columns(made) == {"at.x", "id"}
+    others = ArrowTable.create(MemoryStorage(), {**BARE, ENABLE: "true"})
+    others.upsert(batch)
+    assert {"id", "city", "ts"} <= columns(others)
+    assert not {name for name in columns(others) if name.startswith("at")}
+
+
+def test_partitions_are_built_and_removed_by_call() -> None:
+    made, options = written(), Options({})
+    assert create_metadata_table(made.storage, options, ["column_stats", "bloom_filters"])
+    assert not create_metadata_table(made.storage, options, ["column_stats"])
+    assert_kept(ArrowTable(made.storage, {**made.options, **INDEXES}))
+    assert drop_metadata_table(made.storage, options, ["column_stats"], dry_run=True)
+    assert drop_metadata_table(made.storage, options, ["column_stats"])
+    assert not drop_metadata_table(made.storage, options, ["column_stats"])
+    assert made.state().config.metadata_partitions == ("bloom_filters", "files")
+    assert create_metadata_table(made.storage, options, ["column_stats"])
+    assert_kept(ArrowTable(made.storage, {**made.options, **INDEXES}))
+    assert drop_metadata_table(made.storage, options, ["files"])
+    assert made.state().config.metadata_partitions == ()
+
+
+@pytest.mark.parametrize("dying", Dying)
+@pytest.mark.parametrize("before", [{}, {"hoodie.metadata.enable": "true"}], ids=["nothing", "file lists"])
+def test_a_writer_that_dies_as_it_builds_leaves_nothing_that_is_read(before: Mapping[str, str], dying: Dying) -> None:
+    start = written("COW", **before)
+    names = set(start.snapshot()["id"].to_pylist())
+    for call in range(0, 120, 5):
+        storage = start.storage.copy()  # type: ignore[attr-defined]
+        try:
+            create_metadata_table(CrashAfter(storage, call, dying), Options({}), ["column_stats", "bloom_filters"])
+        except Crash:
+            pass
+        else:
+            return
+        made = ArrowTable(storage, {**start.options, **INDEXES})
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", MetadataTableIgnored)
+            warnings.simplefilter("error", MetadataTableDropped)
+            assert set(made.snapshot()["id"].to_pylist()) == names
+            made.upsert(rows(("z", "rome"), ts=9))
+        assert_kept(made)
+        assert all(instant.state is State.COMPLETED for instant in opened(made).timeline.instants)
+    pytest.fail("the building has more calls than were tried")
