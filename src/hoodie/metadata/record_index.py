@@ -21,7 +21,7 @@ from hoodie.formats.log.blocks import BlockKind, BlockMap, HeaderKey, LogBlock
 from hoodie.formats.log.delete_block import deletes_of, encode_deletes
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.record_schema import STORED_SCHEMA
-from hoodie.metadata.records import RECORD_INDEX
+from hoodie.metadata.records import RECORD_INDEX, file_ids
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import parse_time
 
@@ -74,6 +74,13 @@ def entries(keys: pa.Array, group: FileGroupId, millis: int) -> pa.Table:
     fields = list(RECORD_INDEX)[1:]
     columns = [pa.repeat(pa.scalar(value, part.type), count) for part, value in zip(fields, values, strict=True)]
     return pa.Table.from_arrays([keys, *columns], schema=RECORD_INDEX)
+
+
+def locations(records: pa.Table) -> tuple[pa.Array, pa.Array]:
+    """Partition path and file id of each entry: string[n] each."""
+    numbers, distinct = _distinct(records)
+    paths, ids = _array(distinct, "partition"), file_ids(distinct)
+    return paths.take(pa.array(numbers)), ids.take(pa.array(numbers))
 
 
 def record_index_cells(records: pa.Table, file_name: str = "") -> tuple[pa.Array, pa.Array]:
