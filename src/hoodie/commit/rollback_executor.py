@@ -26,6 +26,7 @@ from hoodie.formats.timeline.services import decode_rollback_plan, encode_rollba
 from hoodie.metadata.changes import of_rollback
 from hoodie.metadata.drop import has_metadata_table
 from hoodie.metadata.follow import follow, take_back_commit
+from hoodie.metadata.partitions.kind import Change
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import log_file_name
 from hoodie.model.instant import Action, Instant, State
@@ -142,7 +143,8 @@ def execute(storage: Storage, rollback: Instant, plan: RollbackPlan, *, withdraw
     delete_markers(storage, rollback.requested)
     if has_metadata_table(before.config):
         now = load_state(storage)
-        follow(storage, now.config, now.timeline, rollback.requested, of_rollback(metadata, listed=listed))
+        files = of_rollback(metadata, listed=listed)
+        follow(Change(storage, now.config, now.timeline, rollback.requested, files))
     return complete(storage, rollback, encode_rollback_metadata(metadata, storage.root))
 
 

@@ -17,15 +17,17 @@ from hoodie.commit.heartbeat import Heartbeat, beating, expired, remove_heartbea
 from hoodie.commit.markers import Marker, delete_markers, read_markers
 from hoodie.commit.rollback_executor import failed_writes, pending_rollbacks, refuse_during_restore, resume, roll_back
 from hoodie.config.locks import FailedWrites
+from hoodie.config.metadata import RequestedPartitions
 from hoodie.config.write import WriteOperation
 from hoodie.errors import HoodieError, InstantNotFound, ListingStale, LockLost, LockTimeout, WriteConflict
 from hoodie.formats.timeline.commit_json import encode_commit, encode_inflight, inflight_profile
 from hoodie.formats.timeline.plans import encode_replace_plan
 from hoodie.locks import Lock
-from hoodie.metadata.build import build, why_not
+from hoodie.metadata.build import build, missing, why_not
 from hoodie.metadata.changes import of_commit
-from hoodie.metadata.drop import has_metadata_table
+from hoodie.metadata.drop import drop_partitions
 from hoodie.metadata.follow import follow
+from hoodie.metadata.partitions.kind import Change
 from hoodie.model.commit import CommitMetadata, WriteStat
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, Instant, State
@@ -85,8 +87,8 @@ def begin(
             state = state.reload()
         refuse_during_restore(state.timeline)
         state = clean_up(state, clock, writers)
-        if writers.builds_metadata_table:
-            state = _with_metadata_table(state)
+        if writers.metadata.build or writers.metadata.remove:
+            state = _with_metadata_table(state, writers.metadata)
         time = new_time(state.timeline, state.config.timezone, clock)
         content = b""
         if action is Action.REPLACE_COMMIT:
@@ -103,18 +105,21 @@ def begin(
     return Transaction(state, requested, operation, writers, heart)
 
 
-def _with_metadata_table(state: TableState) -> TableState:
-    """Build the metadata table of a table that has none; the state afterwards. Where other writers are at work the next
-    write does it."""
+def _with_metadata_table(state: TableState, requested: RequestedPartitions) -> TableState:
+    """Build the partitions of the metadata table that the table lacks, and remove those that are not to be; the state
+    afterwards. Where other writers are at work the next write builds them."""
     if state.config.replaced_at == NOT_YET:
         return state
-    if has_metadata_table(state.config):
+    if unwanted := [name for name in requested.remove if name in state.config.metadata_partitions]:
+        drop_partitions(state.storage, state.config, unwanted)
+        state = state.reload()
+    if not (new := missing(state.config, requested.build)):
         recover(state.storage)  # of a writer that died as it had built it
         return state
     if reason := why_not(state.timeline):
-        _log.info("%s: the metadata table is not built yet: %s", state.config.name, reason)
+        _log.info("%s: %s of the metadata table is not built yet: %s", state.config.name, ", ".join(new), reason)
         return state
-    build(state.storage, state.config, state.timeline)
+    build(state.storage, state.config, state.timeline, requested.build, requested.options)
     return state.reload()
 
 
@@ -245,7 +250,7 @@ def publish_seen(
         if transaction.heart is not None:
             transaction.heart.check()
         lock.check()
-        follow(storage, now.config, now.timeline, transaction.time, of_commit(metadata))
+        follow(Change(storage, now.config, now.timeline, transaction.time, of_commit(metadata), metadata))
         lock.check()
         content = encode_commit(metadata)
         done = complete(storage, transaction.instant, content, just_listed=True)  # `require_no_conflict` looked

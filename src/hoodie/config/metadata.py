@@ -1,14 +1,17 @@
-"""Options of the metadata table."""
+"""The options of the metadata table."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from hoodie.config.options import Options, option
+from hoodie.config.options import Options, declared, option
 from hoodie.config.write import IndexType, WriteOptions
 
 _ENABLE = "hoodie.metadata.enable"
-_RECORD_INDEX = "hoodie.metadata.record.index.enable"
+#: The name of the partition that every metadata table has.
+FILES = "files"
+#: That of the one which the index RECORD_INDEX asks.
+RECORD_INDEX = "record_index"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,31 +33,13 @@ class MetadataOptions:
         expected="a number, such as 10",
         check=lambda value: value > 0,
     )
-
-
-def builds_metadata_table(options: Options) -> bool:
-    """Whether a write is to build the metadata table of a table that has none: only if that is asked for."""
-    return _ENABLE in options and options.read(MetadataOptions).enable
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordIndexOptions:
-    """The record index of the metadata table. How many file groups it has is fixed when it is built."""
-
-    enable: bool = option(
-        _RECORD_INDEX,
-        False,
-        "Writes: true builds the record index, and the file lists with it, on a table without one, as "
-        "`hoodie.index.type=RECORD_INDEX` does; false, if it is given, removes it first. Not given: one that is there "
-        "is kept.",
-    )
-    fewest: int = option(
+    fewest_groups: int = option(
         "hoodie.metadata.record.index.min.filegroup.count",
         10,
-        "Fewest file groups of a record index that is built.",
+        "Fewest file groups of a record index that is built; their number is fixed then.",
         check=lambda value: value > 0,
     )
-    most: int = option(
+    most_groups: int = option(
         "hoodie.metadata.record.index.max.filegroup.count",
         10_000,
         "Most file groups of a record index that is built.",
@@ -63,23 +48,57 @@ class RecordIndexOptions:
     growth: float = option(
         "hoodie.metadata.record.index.growth.factor",
         2.0,
-        "How many times its keys a record index is built for.",
+        "For how many times its keys a record index is built.",
         check=lambda value: value > 0,
     )
     group_bytes: int = option(
         "hoodie.metadata.record.index.max.filegroup.size",
         1024 * 1024 * 1024,
-        "Bytes that a file group of a record index should not exceed, at 48 bytes a key.",
+        "Bytes that a file group of a record index is to have at most, at 48 bytes a key.",
         check=lambda value: value >= 48,
     )
 
 
-def record_index_asked_for(options: Options) -> bool | None:
-    """Whether a write is to build the record index of a table without one (True), or to remove it (False); None: the
-    options say nothing."""
-    if _RECORD_INDEX in options:
-        return options.read(RecordIndexOptions).enable
-    return True if options.read(WriteOptions).index is IndexType.RECORD_INDEX else None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexOptions:
+    """Which partitions a metadata table has beside its file lists: a field has its partition's name. One that is not
+    given leaves the partition as it is."""
+
+    record_index: bool = option(
+        "hoodie.metadata.record.index.enable",
+        False,
+        "Where each record key is. true, if it is given, has a write build it on a table without one, as "
+        "`hoodie.index.type=RECORD_INDEX` does; false has it removed.",
+    )
 
 
-METADATA_GROUPS = (MetadataOptions, RecordIndexOptions)
+@dataclass(frozen=True, slots=True)
+class RequestedPartitions:
+    """What a write is to make of a metadata table before it begins.
+
+    build    names of partitions that are built where the table lacks them
+    remove   names of those that are removed; `hoodie.metadata.enable=false` removes all, elsewhere
+    options  how they are built
+    """
+
+    build: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
+    options: MetadataOptions = field(default_factory=MetadataOptions)
+
+
+def requested_partitions(options: Options) -> RequestedPartitions:
+    """What the options say, by those that are given. Raises InvalidOption"""
+    settings, indexes = options.read(MetadataOptions), options.read(IndexOptions)
+    if not settings.enable:
+        return RequestedPartitions(options=settings)
+    stated = [member.name for member, spec in declared(IndexOptions) if not options.keys().isdisjoint(spec.keys)]
+    build = tuple(name for name in stated if getattr(indexes, name))
+    remove = tuple(name for name in stated if not getattr(indexes, name))
+    if options.read(WriteOptions).index is IndexType.RECORD_INDEX and RECORD_INDEX not in stated:
+        build = (*build, RECORD_INDEX)
+    if build or _ENABLE in options:
+        build = (FILES, *build)
+    return RequestedPartitions(build, remove, settings)
+
+
+METADATA_GROUPS = (MetadataOptions, IndexOptions)

@@ -1,4 +1,4 @@
-"""Building the metadata table: the file lists, from a listing of the storage.
+"""Building the metadata table, or partitions of it, from a listing of the storage and the files of the table.
 
 The caller holds the table's lock, where there is one. Source: docs/format/metadata-table.md 1.1, 1.2, 7.2 and 7.5;
 pinned by tests/unit/metadata/test_metadata_build.py.
@@ -7,16 +7,22 @@ pinned by tests/unit/metadata/test_metadata_build.py.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
+from dataclasses import replace
 
+from hoodie.config.metadata import MetadataOptions
 from hoodie.config.table import TableConfig
 from hoodie.formats.log.blocks import BlockKind, BlockMap, HeaderKey, LogBlock, encode_block
 from hoodie.formats.log.delete_block import DELETES, encode_deletes
 from hoodie.formats.timeline.commit_json import encode_commit
 from hoodie.metadata.changes import FileChanges, of_listing
-from hoodie.metadata.drop import PARTITIONS, drop
+from hoodie.metadata.drop import PARTITIONS, drop, drop_partitions, drop_with_warning
 from hoodie.metadata.encode import base_file
 from hoodie.metadata.keys import FOLDER, MetadataPartition
+from hoodie.metadata.partitions.kind import Building, PartitionKind
+from hoodie.metadata.partitions.kinds import kinds_of
 from hoodie.metadata.record_schema import SCHEMA
+from hoodie.metadata.table import open_metadata
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.files import BaseFile, log_file_name
 from hoodie.model.instant import Action, State
@@ -32,7 +38,6 @@ from hoodie.view.load import data_files, list_folders, load_view
 #: What a table's instant is called before its first commit.
 _NOTHING = "0" * 14
 _FIRST = 10
-FILE_ID = "files-0000-0"
 _TOKEN = "0-0-0"
 _PROPERTIES = {
     "hoodie.table.type": "MERGE_ON_READ",
@@ -50,33 +55,69 @@ _PROPERTIES = {
 
 
 def why_not(timeline: Timeline) -> str:
-    """Why the file lists of a table cannot be built now; "" when they can."""
+    """Why the metadata table of a table cannot be built now; "" when it can."""
     pending = [instant for instant in timeline.instants if instant.state is not State.COMPLETED]
     if pending:
         return f"{pending[0].action} {pending[0].requested} is pending: which files it leaves is not known yet"
     return ""
 
 
-def build(storage: Storage, config: TableConfig, timeline: Timeline) -> bool:
-    """Build the file lists of a table that has no metadata table, or one that was begun; whether they are there now.
+def missing(config: TableConfig, partitions: Iterable[str]) -> tuple[str, ...]:
+    """Those of some partitions that the table lacks, the file lists before all; those that are not kept are none."""
+    names = {*partitions}
+    names |= {str(MetadataPartition.FILES)} if names else set()
+    return tuple(str(kind.partition) for kind in kinds_of(names - {*config.metadata_partitions}))
 
-    timeline  of the table, loaded just now, for which `why_not` has no reason
-    returns   False when another writer began meanwhile, whose files may not be among those that were listed
-    Raises    as `load_view`
+
+def build(
+    storage: Storage,
+    config: TableConfig,
+    timeline: Timeline,
+    partitions: Iterable[str] = (),
+    options: MetadataOptions | None = None,
+) -> bool:
+    """Build the file lists of a table that has no metadata table, or one that was begun, and other partitions that it
+    lacks; whether they are there now.
+
+    timeline    of the table, loaded just now, for which `why_not` has no reason
+    partitions  names; those that are not kept are passed by
+    returns     False when another writer began meanwhile, whose files may not be among those that were listed
+    Raises      as `load_view`; CorruptFile, UnsupportedTable where a partition cannot be built of the table's files
     """
-    drop(storage)
-    inside, instant = SubfolderStorage(storage, FOLDER), _initial_time(timeline)
-    changes = _all_files(storage, config, timeline)
-    create_properties(inside, {"hoodie.table.name": f"{config.name}_metadata", **_PROPERTIES})
-    _write_first(inside, instant, changes)
-    if _began_meanwhile(storage, config, timeline):
-        storage.delete_tree(FOLDER)
-        return False
-    update_properties(storage, {PARTITIONS: str(MetadataPartition.FILES)})
-    if _began_meanwhile(storage, config, timeline):  # a writer that does not know of it would leave it behind
+    names = {str(MetadataPartition.FILES), *partitions}
+    config = _sound(storage, config, timeline, names)
+    new = missing(config, names)
+    building = Building(
+        storage, config, timeline, "", _all_files(storage, config, timeline), options or MetadataOptions()
+    )
+    if str(MetadataPartition.FILES) in new:
         drop(storage)
+        inside = SubfolderStorage(storage, FOLDER)
+        create_properties(inside, {"hoodie.table.name": f"{config.name}_metadata", **_PROPERTIES})
+    for kind in kinds_of(new):
+        _write_first(replace(building, instant=_free_time(storage, config, timeline)), kind)
+    complete_ones = tuple(sorted({*config.metadata_partitions, *new}))
+    if _began_meanwhile(storage, config, timeline):
+        for name in new:
+            storage.delete_tree(FOLDER if name == MetadataPartition.FILES else join(FOLDER, name))
+        return False
+    update_properties(storage, {PARTITIONS: ",".join(complete_ones)})
+    if _began_meanwhile(storage, config, timeline):  # a writer that does not know of it would leave it behind
+        drop_partitions(storage, replace(config, metadata_partitions=complete_ones), new)
         return False
     return True
+
+
+def _sound(storage: Storage, config: TableConfig, timeline: Timeline, partitions: Iterable[str]) -> TableConfig:
+    """The settings to build on: without a metadata table that is behind, and without partitions that were begun."""
+    if str(MetadataPartition.FILES) not in config.metadata_partitions:
+        return replace(config, metadata_partitions=(), metadata_inflight=())
+    table = open_metadata(storage, config, timeline)
+    assert table is not None  # its file lists are complete
+    if missing(config, partitions) and (problem := table.problem()):
+        drop_with_warning(storage, problem)
+        return replace(config, metadata_partitions=(), metadata_inflight=())
+    return config
 
 
 def _began_meanwhile(storage: Storage, config: TableConfig, timeline: Timeline) -> bool:
@@ -97,34 +138,47 @@ def _all_files(storage: Storage, config: TableConfig, timeline: Timeline) -> Fil
     return of_listing(partitions, files)
 
 
-def _initial_time(timeline: Timeline) -> str:
-    """The newest completed instant of the table with three digits more, as Hudi has it."""
-    times = [instant.requested for instant in timeline.instants]
-    return f"{max(times, default=_NOTHING)}{_FIRST:03}"
+def _free_time(storage: Storage, config: TableConfig, timeline: Timeline) -> str:
+    """The newest completed instant of the table with three digits more, as Hudi has it: the first that is free."""
+    inside = SubfolderStorage(storage, FOLDER)
+    own = replace(config, timeline_path="timeline", history_path="history", archive_path="archived")
+    taken = {instant.requested for instant in load_timeline(inside, own).instants}
+    newest = max((instant.requested for instant in timeline.instants), default=_NOTHING)
+    return next(time for number in range(_FIRST, 1000) if (time := f"{newest}{number:03}") not in taken)
 
 
-def _write_first(storage: Storage, instant: str, changes: FileChanges) -> None:
-    """The first delta commit: a log file that marks the file group, and its base file."""
-    started, folder = time.monotonic(), str(MetadataPartition.FILES)
+def _write_first(building: Building, kind: PartitionKind) -> None:
+    """The first delta commit of a partition: log files mark its file groups, those with records get base files."""
+    started, folder, instant = time.monotonic(), str(kind.partition), building.instant
+    storage = SubfolderStorage(building.storage, FOLDER)
+    storage.delete_tree(folder)  # what a writer left that died
     ensure_partition(storage, folder, instant)
-    storage.create_new(join(folder, log_file_name(FILE_ID, instant, 1, _TOKEN)), _empty_log(instant))
     requested = create_requested(storage, instant, Action.DELTA_COMMIT)
     begun = to_inflight(storage, requested, just_requested=True)
-    name, records = f"{FILE_ID}_{_TOKEN}_{instant}.hfile", changes.records()
-    content = base_file(name, records)
-    storage.create_new(join(folder, name), content)
-    count = len({*changes.added, *changes.deleted}) + 1  # the list of all partitions included
-    stat = WriteStat(
-        file_id=FILE_ID,
-        path=join(folder, name),
-        partition=folder,
-        num_writes=count,
-        num_inserts=count,
-        total_write_bytes=len(content),
-        file_size=len(content),
-        create_time=int((time.monotonic() - started) * 1000),
-    )
-    done = CommitMetadata(operation=Operation.BULK_INSERT, stats={folder: (stat,)}, extra={"schema": SCHEMA})
+    stats: list[WriteStat] = []
+    for number, records in enumerate(kind.first(building)):
+        file_id = kind.file_id(number)
+        storage.create_new(join(folder, log_file_name(file_id, instant, 1, _TOKEN)), _empty_log(instant))
+        name = f"{file_id}_{_TOKEN}_{instant}.hfile"
+        rows, values = kind.cells(records, name)
+        if not (count := len(rows)):
+            continue
+        content = base_file(rows, values)
+        storage.create_new(join(folder, name), content)
+        stats.append(
+            WriteStat(
+                file_id=file_id,
+                path=join(folder, name),
+                partition=folder,
+                num_writes=count,
+                num_inserts=count,
+                total_write_bytes=len(content),
+                file_size=len(content),
+                create_time=int((time.monotonic() - started) * 1000),
+            )
+        )
+    by_partition = {folder: tuple(stats)} if stats else {}
+    done = CommitMetadata(operation=Operation.BULK_INSERT, stats=by_partition, extra={"schema": SCHEMA})
     complete(storage, begun, encode_commit(done))
 
 

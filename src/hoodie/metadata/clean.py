@@ -1,4 +1,4 @@
-"""Cleaning the metadata table: old slices of its file lists are deleted, by a plan on its timeline.
+"""Cleaning the metadata table: old slices of its file groups are deleted, by a plan on its timeline.
 
 The caller holds the lock of the table. Source: docs/format/metadata-table.md 8.2.
 """
@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from hoodie.config.services import CleanOptions, CleanPolicy
 from hoodie.formats.timeline.services import decode_clean_plan, encode_clean_metadata, encode_clean_plan
-from hoodie.metadata.keys import MetadataPartition
+from hoodie.metadata.partitions.kinds import kinds_of
 from hoodie.metadata.read import whole_view
 from hoodie.metadata.table import MetadataTable
 from hoodie.model.instant import Action, Instant, State
@@ -40,7 +40,9 @@ def clean(table: MetadataTable, options: CleanOptions) -> tuple[str, ...]:
     earliest = earliest_retained(table.timeline, how, "")
     if earliest is None or table.timeline.pending():
         return ()
-    files = files_to_delete(whole_view(table, MetadataPartition.FILES), how, earliest)
+    files: dict[str, tuple[str, ...]] = {}
+    for kind in kinds_of(table.ready):
+        files |= files_to_delete(whole_view(table, kind.partition), how, earliest)
     time = table.timeline.completed({Action.DELTA_COMMIT})[-1].requested + _SUFFIX
     if not files or any(instant.requested == time for instant in table.timeline.instants):
         return ()

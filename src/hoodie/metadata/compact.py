@@ -1,4 +1,4 @@
-"""Compaction of the metadata table: its file lists become one base file, so that reads need few log blocks.
+"""Compaction of the metadata table: the logs of each file group become a base file, so that reads need few log blocks.
 
 The caller holds the lock of the table. Source: docs/format/metadata-table.md 8.2; pinned by
 tests/unit/metadata/test_metadata_upkeep.py.
@@ -13,7 +13,8 @@ from hoodie.formats.timeline.commit_json import encode_commit
 from hoodie.formats.timeline.plans import encode_compaction_plan
 from hoodie.metadata.delta import orphans
 from hoodie.metadata.encode import base_file
-from hoodie.metadata.keys import ALL_PARTITIONS, MetadataPartition
+from hoodie.metadata.keys import MetadataPartition
+from hoodie.metadata.partitions.kinds import kind_of, kinds_of
 from hoodie.metadata.read import partition_slices, slice_records, whole_view
 from hoodie.metadata.record_schema import SCHEMA
 from hoodie.metadata.table import MetadataTable
@@ -52,7 +53,8 @@ def compact(table: MetadataTable, delta_commits: int, *, alone: bool = False) ->
     time = newest + _SUFFIX
     if len(newest) != 17 or any(instant.requested == time for instant in table.timeline.instants):
         return ""
-    slices = partition_slices(table, MetadataPartition.FILES)
+    slices = [slice_ for kind in kinds_of(table.ready) for slice_ in partition_slices(table, kind.partition)]
+    slices = [slice_ for slice_ in slices if slice_.logs]
     plan = CompactionPlan(operations=tuple(operation_of(slice_, _USUAL_SIZE) for slice_ in slices))
     planned = create_requested(table.storage, time, Action.COMPACTION, encode_compaction_plan(plan))
     return _run(table.reload(), planned)
@@ -82,21 +84,20 @@ def _run(table: MetadataTable, planned: Instant) -> str:
     """Carry a plan out from the start, whatever an earlier run did."""
     storage, started = table.storage, time.monotonic()
     plan = read_compaction_plan(storage, table.timeline, planned)
-    view = whole_view(table, MetadataPartition.FILES)
+    views = {str(kind.partition): whole_view(table, kind.partition) for kind in kinds_of(table.ready)}
     begun = to_inflight(storage, planned) if planned.state is State.REQUESTED else planned
-    stats: list[WriteStat] = []
+    stats: dict[str, tuple[WriteStat, ...]] = {}
     for operation in plan.operations:
-        if operation.group.partition != MetadataPartition.FILES:  # of a partition that is gone
+        folder = operation.group.partition
+        if folder not in views:  # of a partition that is gone
             continue
-        slice_ = slice_before(view, operation.group, planned.requested)
+        slice_ = slice_before(views[folder], operation.group, planned.requested)
         if slice_ is None or {log.name for log in slice_.logs} != set(operation.log_files):
-            where = f"{table.storage.root}/{operation.group.partition}"
+            where = f"{table.storage.root}/{folder}"
             raise CorruptFile(where, f"its logs are not those of the compaction {planned.requested}")
-        stats.append(_write(table, slice_, planned.requested, started))
-    folder = str(MetadataPartition.FILES)
-    done = CommitMetadata(
-        operation=Operation.COMPACT, stats={folder: tuple(stats)}, extra={"schema": SCHEMA}, compacted=True
-    )
+        written = _write(table, slice_, planned.requested, started)
+        stats[folder] = (*stats.get(folder, ()), *([written] if written else ()))
+    done = CommitMetadata(operation=Operation.COMPACT, stats=stats, extra={"schema": SCHEMA}, compacted=True)
     complete(storage, begun, encode_commit(done))
     return planned.requested
 
@@ -110,15 +111,19 @@ def _remove_leftovers(table: MetadataTable, slice_: FileSlice, instant: str) -> 
             table.storage.delete(file.path)
 
 
-def _write(table: MetadataTable, slice_: FileSlice, instant: str, started: float) -> WriteStat:
-    records = slice_records(table, MetadataPartition.FILES, slice_)
+def _write(table: MetadataTable, slice_: FileSlice, instant: str, started: float) -> WriteStat | None:
+    """Write the base file of a slice; None: it has no records, and gets none."""
+    kind = kind_of(MetadataPartition(slice_.group.partition))
+    records = slice_records(table, kind.partition, slice_)
     scanned = time.monotonic()
     name = f"{slice_.group.file_id}_{_TOKEN}_{instant}.hfile"
-    content = base_file(name, records)
-    path = join(slice_.group.partition, name)
+    rows, values = kind.cells(records, name)
     _remove_leftovers(table, slice_, instant)
+    if not (count := len(rows)):
+        return None
+    content = base_file(rows, values)
+    path = join(slice_.group.partition, name)
     table.storage.write(path, content)
-    count = len({*records.column("row").to_pylist(), ALL_PARTITIONS})
     return WriteStat(
         file_id=slice_.group.file_id,
         path=path,

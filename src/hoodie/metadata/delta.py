@@ -7,21 +7,26 @@ Source: docs/format/metadata-table.md 7.2 and 7.3; pinned by tests/unit/metadata
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from hoodie.formats.log.blocks import encode_block
+from hoodie.formats.log.blocks import LogBlock, encode_block
 from hoodie.formats.log.content import rollback_block
 from hoodie.formats.timeline.commit_json import encode_commit, encode_inflight, inflight_profile
 from hoodie.formats.timeline.services import decode_rollback_plan, encode_rollback_metadata, encode_rollback_plan
-from hoodie.metadata.encode import data_block
-from hoodie.metadata.keys import MetadataPartition
+from hoodie.metadata.encode import column_of, data_block, delete_block
+from hoodie.metadata.keys import MetadataPartition, file_groups_of
+from hoodie.metadata.partitions.kind import PartitionKind
+from hoodie.metadata.partitions.kinds import kinds_of
 from hoodie.metadata.read import log_instants, writer_slices
 from hoodie.metadata.record_schema import SCHEMA
-from hoodie.metadata.table import MetadataTable
+from hoodie.metadata.table import MetadataTable, is_own
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
-from hoodie.model.files import FileSlice, log_file_name, log_token
+from hoodie.model.files import FileGroupId, FileSlice, log_file_name, log_token
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import InstantRef, RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
 from hoodie.storage.protocol import Storage, join
@@ -33,27 +38,63 @@ _TAKING_BACK = "006"
 _COMMAND_TOKEN = "1-0-1"
 
 
-def append(table: MetadataTable, instant: str, records: pa.Table) -> None:
-    """Write a delta commit with entries of file lists: a log block, unless there are none.
+def append(table: MetadataTable, instant: str, records: Mapping[MetadataPartition, pa.Table]) -> None:
+    """Write a delta commit: a log file in each file group that has records of its own.
 
     instant  of the action on the table, 17 digits; no delta commit has it
-    records  of the schema `records.FILES`
-    Raises   CorruptFile when the partition is damaged
+    records  by partition, of the schemas `records.SCHEMAS`; partitions without any may be left out
+    Raises   CorruptFile when a partition is damaged
     """
-    started, storage, partition = time.monotonic(), table.storage, str(MetadataPartition.FILES)
-    slice_ = writer_slices(table, MetadataPartition.FILES)[0]
-    count = len(set(records.column("row").to_pylist()))
-    updates = {slice_.group: (slice_.base_instant, count)} if count else {}
-    profile = inflight_profile(Operation.UPSERT_PREPPED, {partition: 0} if count else {}, updates)
+    started, storage = time.monotonic(), table.storage
+    shares = [
+        (kind, slice_, part)
+        for kind in kinds_of(records)
+        if len(records[kind.partition])
+        for slice_, part in _by_group(records[kind.partition], writer_slices(table, kind.partition))
+    ]
+    updates = {slice_.group: (slice_.base_instant, _count(part)) for _, slice_, part in shares}
+    profile = inflight_profile(Operation.UPSERT_PREPPED, {group.partition: 0 for group in updates}, updates)
     requested = create_requested(storage, instant, Action.DELTA_COMMIT)
     begun = to_inflight(storage, requested, encode_inflight(profile), just_requested=True)
     stats: dict[str, tuple[WriteStat, ...]] = {}
-    if count:
-        content = encode_block(data_block(instant, records))
+    for kind, slice_, part in shares:
+        content = b"".join(encode_block(block) for block in _blocks(kind, instant, part))
         name, version = create_log(storage, slice_, log_token(instant, "0-0-0"), content)
-        stats[partition] = (_stat(slice_, name, version, count, len(content), time.monotonic() - started),)
+        stat = _stat(kind, slice_, name, version, part, len(content), time.monotonic() - started)
+        stats[slice_.group.partition] = (*stats.get(slice_.group.partition, ()), stat)
     done = CommitMetadata(operation=Operation.UPSERT_PREPPED, stats=stats, extra={"schema": SCHEMA})
     complete(storage, begun, encode_commit(done))
+
+
+def _by_group(records: pa.Table, slices: Sequence[FileSlice]) -> Iterator[tuple[FileSlice, pa.Table]]:
+    """The records of each file group that has any. slices: of all file groups, by file id"""
+    if len(slices) == 1:
+        yield slices[0], records
+        return
+    groups = file_groups_of(column_of(records, "row"), len(slices))
+    for number in np.unique(groups).tolist():
+        yield slices[number], records.filter(pa.array(groups == number))
+
+
+def _blocks(kind: PartitionKind, instant: str, records: pa.Table) -> Iterator[LogBlock]:
+    """The blocks with the records of one file group: deletes come last."""
+    stored, deleted = _parted(kind, records)
+    if len(stored):
+        yield data_block(instant, *kind.cells(stored, ""))
+    if len(deleted):
+        yield delete_block(instant, kind.partition, column_of(deleted, "row"))
+
+
+def _parted(kind: PartitionKind, records: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Those that become records, and those whose keys are deleted."""
+    if not kind.deletes_apart:
+        return records, records.slice(0, 0)
+    deleted = records.column("deleted")
+    return records.filter(pc.invert(deleted)), records.filter(deleted)
+
+
+def _count(records: pa.Table) -> int:
+    return int(pc.count_distinct(records.column("row")).as_py())
 
 
 def create_log(storage: Storage, slice_: FileSlice, token: str, content: bytes) -> tuple[str, int]:
@@ -69,7 +110,11 @@ def create_log(storage: Storage, slice_: FileSlice, token: str, content: bytes) 
         return name, version
 
 
-def _stat(slice_: FileSlice, name: str, version: int, count: int, size: int, seconds: float) -> WriteStat:
+def _stat(
+    kind: PartitionKind, slice_: FileSlice, name: str, version: int, records: pa.Table, size: int, seconds: float
+) -> WriteStat:
+    stored, deleted = _parted(kind, records)
+    count = _count(stored)
     return WriteStat(
         file_id=slice_.group.file_id,
         path=join(slice_.group.partition, name),
@@ -77,6 +122,7 @@ def _stat(slice_: FileSlice, name: str, version: int, count: int, size: int, sec
         prev_commit=slice_.base_instant,
         num_writes=count,
         num_updates=count,
+        num_deletes=_count(deleted),
         total_write_bytes=size,
         file_size=size,
         upsert_time=int(seconds * 1000),
@@ -102,11 +148,16 @@ def take_back(table: MetadataTable, target: str, by: str) -> None:
     _roll_back(table, create_requested(table.storage, _free(table, by), Action.ROLLBACK, content), plan)
 
 
-def finish_rollbacks(table: MetadataTable) -> MetadataTable:
-    """Finish rollbacks of delta commits that died; the metadata table afterwards.
+def finish_pending(table: MetadataTable) -> MetadataTable:
+    """Finish rollbacks of delta commits that died, and forget partitions whose building did; the metadata table
+    afterwards.
 
     Raises CorruptFile when a plan cannot be read
     """
+    begun = [i for i in table.timeline.pending({Action.DELTA_COMMIT}) if is_own(i.requested)]
+    for instant in begun:
+        remove_pending(table.storage, instant)
+    table = table.reload() if begun else table
     pending = table.timeline.pending({Action.ROLLBACK})
     for rollback in pending:
         path = instant_path(Instant(rollback.requested, Action.ROLLBACK, State.REQUESTED))
@@ -124,12 +175,16 @@ def _roll_back(table: MetadataTable, rollback: Instant, plan: RollbackPlan) -> N
     if rollback.state is State.REQUESTED:
         rollback = to_inflight(storage, rollback)
     command = encode_block(rollback_block(rollback.requested, target))
-    slices = {slice_.group.file_id: slice_ for slice_ in writer_slices(table, MetadataPartition.FILES)}
+    slices = {slice_.group: slice_ for slice_ in _all_slices(table)}
     done: dict[str, RolledBackPartition] = {}
     for request in plan.requests:
-        name, _ = create_log(storage, slices[request.file_id], _COMMAND_TOKEN, command)
-        logs = dict(request.log_blocks)
-        done[request.partition] = RolledBackPartition(command_logs={name: len(command)}, failed_logs=logs)
+        name, _ = create_log(storage, slices[FileGroupId(request.partition, request.file_id)], _COMMAND_TOKEN, command)
+        part = done.get(request.partition, RolledBackPartition())
+        done[request.partition] = replace(
+            part,
+            command_logs={**part.command_logs, name: len(command)},
+            failed_logs={**part.failed_logs, **request.log_blocks},
+        )
     committed = table.timeline.find(target, Action.DELTA_COMMIT)
     if committed is not None:
         if committed.state is State.COMPLETED:
@@ -171,7 +226,7 @@ def _requests(table: MetadataTable, target: str) -> Iterable[RollbackRequest]:
     """The slices whose logs hold blocks of an instant."""
     if is_compacted(table, target):
         return
-    for slice_ in writer_slices(table, MetadataPartition.FILES):
+    for slice_ in _all_slices(table):
         logs = {log.name: log.size for log in slice_.logs if target in log_instants(table.storage, log)}
         if logs:
             yield RollbackRequest(
@@ -180,6 +235,12 @@ def _requests(table: MetadataTable, target: str) -> Iterable[RollbackRequest]:
                 base_instant=slice_.base_instant,
                 log_blocks=logs,
             )
+
+
+def _all_slices(table: MetadataTable) -> Iterator[FileSlice]:
+    """The slices that a delta commit adds to, of all partitions that are kept."""
+    for kind in kinds_of(table.ready):
+        yield from writer_slices(table, kind.partition)
 
 
 def _free(table: MetadataTable, by: str) -> str:

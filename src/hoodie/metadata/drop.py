@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection
+from dataclasses import replace
 
 from hoodie.config.table import TableConfig
 from hoodie.errors import MetadataTableDropped
@@ -29,16 +30,17 @@ def drop(storage: Storage) -> None:
     storage.delete_tree(FOLDER)
 
 
-def drop_partitions(storage: Storage, config: TableConfig, names: Collection[str]) -> None:
-    """Remove some of its partitions. Without the file lists there is no metadata table: all of it goes."""
-    left = [name for name in config.metadata_partitions if name not in names]
-    building = [name for name in config.metadata_inflight if name not in names]
-    if MetadataPartition.FILES not in left:
+def drop_partitions(storage: Storage, config: TableConfig, names: Collection[str]) -> TableConfig:
+    """Remove some of its partitions; the table's settings afterwards. Without the file lists all of it goes."""
+    rest = tuple(name for name in config.metadata_partitions if name not in names)
+    building = tuple(name for name in config.metadata_inflight if name not in names)
+    if MetadataPartition.FILES not in rest:
         drop(storage)
-        return
-    update_properties(storage, {PARTITIONS: ",".join(sorted(left)), INFLIGHT: ",".join(sorted(building))})
+        return replace(config, metadata_partitions=(), metadata_inflight=())
+    update_properties(storage, {PARTITIONS: ",".join(sorted(rest)), INFLIGHT: ",".join(sorted(building))})
     for name in names:
         storage.delete_tree(join(FOLDER, name))
+    return replace(config, metadata_partitions=rest, metadata_inflight=building)
 
 
 def drop_with_warning(storage: Storage, problem: str) -> None:

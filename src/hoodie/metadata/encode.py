@@ -5,6 +5,8 @@ Source: docs/format/metadata-table.md 2.4, 3 and 4; pinned by the metadata table
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,67 +15,103 @@ from hoodie.formats.avro.bytes import Pieces
 from hoodie.formats.avro.compile import compile_schema
 from hoodie.formats.hfile.writer import encode_hfile
 from hoodie.formats.log.blocks import BlockKind, BlockMap, HeaderKey, LogBlock
+from hoodie.formats.log.delete_block import deletes_of, encode_deletes
 from hoodie.formats.parquet.bloom import BloomKind, add_keys, empty_filter
 from hoodie.formats.parquet.bloom import encode as encode_bloom
-from hoodie.metadata.keys import ALL_PARTITIONS
+from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.record_schema import STORED_SCHEMA
+from hoodie.metadata.records import BOUND, BRANCHES, RECORD_FIELDS, SCHEMAS
 
 #: The bloom filter of each base file: its keys at first, its error rate, and its keys at most.
 _BLOOM = (60_000, 1e-9, 100_000)
 _NAME = "_hoodie_file_name"
 
 
-def data_block(instant: str, records: pa.Table) -> LogBlock:
-    """The log block of a delta commit with entries of file lists, of the schema `records.FILES`."""
-    rows, values = file_list_cells(records)
-    header = BlockMap(((HeaderKey.INSTANT_TIME, instant), (HeaderKey.SCHEMA, STORED_SCHEMA)))
-    return LogBlock(BlockKind.HFILE_DATA, header, encode_hfile(rows, values, {"schema": STORED_SCHEMA.encode()}))
+def data_block(instant: str, rows: pa.Array, values: pa.Array) -> LogBlock:
+    """The log block of a delta commit with records. rows, values: of their cells"""
+    content = encode_hfile(rows, values, {"schema": STORED_SCHEMA.encode()})
+    return LogBlock(BlockKind.HFILE_DATA, _header(instant), content)
 
 
-def base_file(name: str, records: pa.Table) -> bytes:
-    """The content of a base file with entries of file lists. name: its own, which each of its records has"""
-    rows, values = file_list_cells(records, name)
-    ordered = sorted(rows.to_pylist(), key=str.encode)
+def delete_block(instant: str, partition: MetadataPartition, keys: pa.Array) -> LogBlock:
+    """The log block of a delta commit that takes records away. keys: string[n], no nulls"""
+    deletes = deletes_of(keys, pa.repeat(pa.scalar(str(partition)), len(keys)))
+    return LogBlock(BlockKind.DELETE, _header(instant), encode_deletes(deletes))
+
+
+def _header(instant: str) -> BlockMap:
+    return BlockMap(((HeaderKey.INSTANT_TIME, instant), (HeaderKey.SCHEMA, STORED_SCHEMA)))
+
+
+def base_file(rows: pa.Array, values: pa.Array) -> bytes:
+    """The content of a base file. rows, values: of its cells, at least one"""
+    ordered = rows.take(pc.sort_indices(rows.cast(pa.binary())))  # as bytes, whatever the locale
     entries, rate, most = _BLOOM
-    bloom = add_keys(empty_filter(BloomKind.DYNAMIC_V0, entries, rate), pa.array(ordered, pa.string()), most)
+    bloom = add_keys(empty_filter(BloomKind.DYNAMIC_V0, entries, rate), ordered, most)
     info = {
         "schema": STORED_SCHEMA.encode(),
         "bloomFilterTypeCode": bloom.kind.value.encode(),
-        "minRecordKey": ordered[0].encode(),
-        "maxRecordKey": ordered[-1].encode(),
+        "minRecordKey": ordered[0].as_py().encode(),
+        "maxRecordKey": ordered[-1].as_py().encode(),
     }
     return encode_hfile(rows, values, info, {"bloomFilter": encode_bloom(bloom).encode()})
 
 
-def file_list_cells(records: pa.Table, file_name: str = "") -> tuple[pa.Array, pa.Array]:
-    """Rows and values of cells, one for each list: string[n] and binary[n].
+def record_cells(partition: MetadataPartition, records: pa.Table, file_name: str = "") -> tuple[pa.Array, pa.Array]:
+    """Rows and values of cells, one for each record: string[n] and binary[n]. Not for `files`.
 
-    records    entries of lists
+    records    of the partition's schema in `records.SCHEMAS`
     file_name  of the base file that they are for; "": they are for a log block
     """
-    records = records.sort_by([("row", "ascending"), ("name", "ascending")])
-    encoded = _array(records, "row").dictionary_encode()
-    rows = encoded.dictionary
-    counts = np.bincount(np.asarray(encoded.indices, np.int64), minlength=len(rows))
-    if file_name and pc.index(rows, ALL_PARTITIONS).as_py() < 0:  # of a table without partitions: an empty list
-        rows = pa.concat_arrays([rows, pa.array([ALL_PARTITIONS])])
-        counts = np.append(counts, 0)
-    offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
-    infos = pa.StructArray.from_arrays(
-        [_array(records, "size"), _array(records, "deleted")],
-        fields=[pa.field("size", pa.int64(), False), pa.field("isDeleted", pa.bool_(), False)],
-    )
-    lists = pa.MapArray.from_arrays(pa.array(offsets), _array(records, "name"), infos)
-    kinds = pc.if_else(pc.equal(rows, ALL_PARTITIONS), pa.scalar(1, pa.int32()), pa.scalar(2, pa.int32()))
-    columns = {"key": pa.array([""] * len(rows), pa.string()), "type": kinds, "filesystemMetadata": lists}
-    if file_name:
-        columns[_NAME] = pa.array([file_name] * len(rows), pa.string())
-    record, pieces = compile_schema(STORED_SCHEMA, unions=True), Pieces(len(rows))
+    branch, (kind,) = BRANCHES[partition]
+    names = SCHEMAS[partition].names[1:]
+    stored = {
+        name: column_of(records, column) for column, name in zip(names, RECORD_FIELDS[partition], strict=True) if name
+    }
+    columns = {"type": pa.array(np.full(len(records), kind, np.int32)), branch: stored}
+    return column_of(records, "row"), encoded_records(columns, file_name, len(records))
+
+
+def encoded_records(columns: Mapping[str, pa.Array | Mapping[str, pa.Array]], file_name: str, count: int) -> pa.Array:
+    """Records as the values of cells: binary[count].
+
+    columns    by field of the record, the others are null; a struct by its own fields
+    file_name  as of `record_cells`
+    """
+    record, pieces = compile_schema(STORED_SCHEMA, unions=True), Pieces(count)
+    same = {"key": "", **({_NAME: file_name} if file_name else {})}
     for name, node in record.fields:
-        node.write(columns.get(name, pa.nulls(len(rows), node.arrow)), pieces)
-    return rows, pieces.join()
+        column: pa.Array | Mapping[str, pa.Array]
+        if name in same:
+            column = pa.repeat(pa.scalar(same[name]), count)
+        else:
+            column = columns.get(name, pa.nulls(count, node.arrow))
+        node.write(column if isinstance(column, pa.Array) else _struct(column, node.arrow), pieces)
+    return pieces.join()
 
 
-def _array(records: pa.Table, name: str) -> pa.Array:
+def _struct(columns: Mapping[str, pa.Array], kind: pa.StructType) -> pa.StructArray:
+    fields = list(kind)
+    members = [
+        _bounds(columns[field.name], field.type)
+        if columns[field.name].type == BOUND
+        else columns[field.name].cast(field.type)
+        for field in fields
+    ]
+    return pa.StructArray.from_arrays(members, fields=fields)
+
+
+def _bounds(values: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
+    """Least or greatest values, of `records.BOUND`, in the classes that Avro has for them."""
+    members = []
+    for field in kind:
+        member = pc.struct_field(values, field.name)
+        (inner,) = list(field.type)
+        members.append(pa.StructArray.from_arrays([member.cast(inner.type)], fields=[inner], mask=member.is_null()))
+    return pa.StructArray.from_arrays(members, fields=list(kind), mask=values.is_null())
+
+
+def column_of(records: pa.Table, name: str) -> pa.Array:
+    """A column in one piece."""
     column = records.column(name)
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

@@ -124,15 +124,14 @@ def writer_slices(table: MetadataTable, partition: MetadataPartition) -> list[Fi
     return [slices[group] for group in sorted(slices, key=lambda group: group.file_id)]
 
 
-def instant_records(table: MetadataTable, instant: str) -> pa.Table:
-    """The entries of file lists that the log blocks of a delta commit hold, of the schema `records.FILES`."""
-    partition = MetadataPartition.FILES
+def instant_records(table: MetadataTable, partition: MetadataPartition, instant: str) -> pa.Table:
+    """The records of a partition in the log blocks of a delta commit, deletions included: of `records.SCHEMAS`."""
     blocks = [
         block
         for slice_ in partition_slices(table, partition)
         for log in slice_.logs
         for block in _heads(table.storage, log)
-        if block.kind is BlockKind.HFILE_DATA and block.header.instant == instant
+        if block.kind is not BlockKind.COMMAND and block.header.instant == instant
     ]
     return pa.concat_tables([SCHEMAS[partition].empty_table(), *(_block_records(b, partition, ALL) for b in blocks)])
 

@@ -22,7 +22,7 @@ from hoodie.metadata.keys import MetadataPartition
 #: So many cells are decoded for themselves.
 _MANY = 1000
 #: The column of a record that holds what a partition is about, and its types.
-_BRANCHES = {
+BRANCHES = {
     MetadataPartition.FILES: ("filesystemMetadata", (1, 2)),
     MetadataPartition.COLUMN_STATS: ("ColumnStatsMetadata", (3,)),
     MetadataPartition.BLOOM_FILTERS: ("BloomFilterMetadata", (4,)),
@@ -89,7 +89,7 @@ SCHEMAS = {
     MetadataPartition.RECORD_INDEX: RECORD_INDEX,
 }
 #: Fields of a record's struct, in the order of the schema's columns after `row`; None: there is none, the rest is told.
-_FIELDS = {
+RECORD_FIELDS = {
     MetadataPartition.COLUMN_STATS: (
         "fileName",
         "columnName",
@@ -159,7 +159,7 @@ def file_ids(records: pa.Table) -> pa.Array:
 
 
 def _decoded(cells: Cells, partition: MetadataPartition, schema_json: str, path: str) -> pa.Table:
-    branch, types = _BRANCHES[partition]
+    branch, types = BRANCHES[partition]
     try:
         record = compile_schema(schema_json, unions=True)
         names = [name for name, _ in record.fields if name in ("key", "type", branch)]
@@ -209,7 +209,7 @@ def _fields(rows: pa.Array, content: pa.StructArray, partition: MetadataPartitio
     schema = SCHEMAS[partition]
     stored = {field.name for field in content.type}
     columns: list[pa.Array] = [rows]
-    for field, name in zip(list(schema)[1:], _FIELDS[partition], strict=True):
+    for field, name in zip(list(schema)[1:], RECORD_FIELDS[partition], strict=True):
         if name not in stored:
             missing = pa.scalar(False) if field.name == "deleted" else pa.scalar(None, field.type)
             columns.append(

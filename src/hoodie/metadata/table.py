@@ -130,13 +130,13 @@ def own_instants(timeline: Timeline) -> list[str]:
     return [
         instant.requested
         for instant in timeline.instants
-        if instant.state is State.COMPLETED
-        and (
-            instant.action in _UNDONE
-            or instant.requested.startswith(_BUILDING)
-            or _OWN.fullmatch(instant.requested) is not None
-        )
+        if instant.state is State.COMPLETED and (instant.action in _UNDONE or is_own(instant.requested))
     ]
+
+
+def is_own(time: str) -> bool:
+    """Whether the time of an instant is one of the metadata table's own: of building, compaction and other services."""
+    return time.startswith(_BUILDING) or _OWN.fullmatch(time) is not None
 
 
 def partitions_ready(config: TableConfig) -> frozenset[MetadataPartition]:

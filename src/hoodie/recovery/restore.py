@@ -148,8 +148,8 @@ def _restore(state: TableState, instant: str, lock: Lock, clock: Clock) -> Resto
             resume(storage, begun)
     if pending.state is State.REQUESTED:
         pending = to_inflight(storage, pending)
-    listed = has_metadata_table(state.config)
-    if listed:  # it may have merged what is rolled back into its base files
+    partitions = state.config.metadata_partitions
+    if has_metadata_table(state.config):  # it may have merged what is rolled back into its base files
         drop(storage)
     else:
         recover(storage)  # of an earlier run that died as it removed it
@@ -165,8 +165,8 @@ def _restore(state: TableState, instant: str, lock: Lock, clock: Clock) -> Resto
     delete_markers(storage, pending.requested)
     completed = complete(storage, pending, encode_restore_metadata(metadata, storage.root))
     _forget_rollbacks(storage, instant, completed.requested)
-    if listed:
-        _build_again(storage)
+    if partitions:
+        _build_again(storage, partitions)
     _log.info(
         "%s: restore %s to %s rolled %d instants back in %.3f s",
         state.config.name,
@@ -178,13 +178,13 @@ def _restore(state: TableState, instant: str, lock: Lock, clock: Clock) -> Resto
     return RestoreResult(instant, completed.requested, plan, metadata=metadata)
 
 
-def _build_again(storage: Storage) -> None:
-    """Build the file lists of a metadata table that was removed, unless another writer is at work."""
+def _build_again(storage: Storage, partitions: Collection[str]) -> None:
+    """Build the partitions of a metadata table that was removed, unless another writer is at work."""
     now = load_state(storage)
     if reason := why_not(now.timeline):
         _log.info("%s: the metadata table is not built again: %s", now.config.name, reason)
     else:
-        build(storage, now.config, now.timeline)
+        build(storage, now.config, now.timeline, partitions)
 
 
 def _take_back(state: TableState, plan: RestorePlan, by: str, lock: Lock) -> dict[str, tuple[RollbackMetadata, ...]]:

@@ -32,6 +32,7 @@ from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.metadata.changes import of_clean
 from hoodie.metadata.drop import has_metadata_table
 from hoodie.metadata.follow import follow
+from hoodie.metadata.partitions.kind import Change
 from hoodie.model.files import parse_data_file
 from hoodie.model.instant import WRITES, Action, Instant, State
 from hoodie.model.plans import CleanedPartition, CleanMetadata, CleanPlan
@@ -324,7 +325,7 @@ def _tell_metadata_table(storage: Storage, begun: Instant, done: CleanMetadata, 
     current = now.timeline.find(begun.requested, Action.CLEAN)
     if current is None or current.state is not State.COMPLETED:
         kept = {split(path)[1] for path in saved}
-        follow(storage, now.config, now.timeline, begun.requested, of_clean(done, kept))
+        follow(Change(storage, now.config, now.timeline, begun.requested, of_clean(done, kept)))
 
 
 def _require_data_files(plan: CleanPlan, instant: Instant) -> None:

@@ -5,12 +5,13 @@ Design: docs/design/metadata-table.md.
 
 from __future__ import annotations
 
+from hoodie.config.metadata import requested_partitions
 from hoodie.config.options import Options
 from hoodie.config.table import require_writable
 from hoodie.errors import WriteConflict
 from hoodie.locks import lock_for
 from hoodie.merge.payloads import KNOWN_PAYLOADS
-from hoodie.metadata.build import build, why_not
+from hoodie.metadata.build import build, missing, why_not
 from hoodie.metadata.drop import drop, has_metadata_table
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.storage.faults import typed_errors
@@ -20,20 +21,22 @@ from hoodie.table.state import load_state
 
 @typed_errors()
 def create_metadata_table(storage: Storage, options: Options) -> bool:
-    """Build the file lists of a table; False: it has them already.
+    """Build the file lists of a table, and the partitions that options ask for; False: it has them already.
 
-    options  `hoodie.write.lock.*` as the table's writers have them
+    options  `hoodie.write.lock.*` as the table's writers have them; `IndexOptions`
     Raises   UnsupportedTable on a table that is not written; WriteConflict while an instant of the table is pending;
              LockTimeout
     """
+    requested = requested_partitions(options)
+    partitions = {str(MetadataPartition.FILES), *requested.build}
     with lock_for(options, storage):
         state = load_state(storage)
         require_writable(state.config, KNOWN_PAYLOADS)
-        if MetadataPartition.FILES in state.config.metadata_partitions:
+        if not missing(state.config, partitions):
             return False
         if reason := why_not(state.timeline):
             raise WriteConflict(f"{state.config.name}: the metadata table cannot be built now: {reason}. Try later")
-        if not build(storage, state.config, state.timeline):
+        if not build(storage, state.config, state.timeline, partitions, requested.options):
             raise WriteConflict(f"{state.config.name}: another writer began while the metadata table was built")
         return True
 

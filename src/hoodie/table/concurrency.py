@@ -1,5 +1,5 @@
-"""How a write coordinates with others: its lock, which writers it considers dead, its batch id, and whether it builds
-the metadata table that they keep."""
+"""How a write coordinates with others: its lock, which writers it considers dead, its batch id, and which
+partitions of the metadata table it builds that they keep."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import warnings
 from dataclasses import dataclass, field
 
 from hoodie.config.locks import BatchOptions, ConcurrencyOptions, FailedWrites, LockOptions
-from hoodie.config.metadata import builds_metadata_table
+from hoodie.config.metadata import RequestedPartitions, requested_partitions
 from hoodie.config.options import Options, declared
 from hoodie.config.rollback import RollbackOptions
 from hoodie.errors import InvalidOption, LockWithoutMode
@@ -23,7 +23,7 @@ class Writers:
     concurrency: ConcurrencyOptions = field(default_factory=ConcurrencyOptions)
     batch: BatchOptions = field(default_factory=BatchOptions)
     rollback: RollbackOptions = field(default_factory=RollbackOptions)
-    builds_metadata_table: bool = False
+    metadata: RequestedPartitions = field(default_factory=RequestedPartitions)
 
     @classmethod
     def read(cls, options: Options) -> Writers:
@@ -33,7 +33,7 @@ class Writers:
             options.read(ConcurrencyOptions),
             options.read(BatchOptions),
             options.read(RollbackOptions),
-            builds_metadata_table(options),
+            requested_partitions(options),
         )
         named, numbered = read.batch.application != "", read.batch.batch >= 0
         if named != numbered:

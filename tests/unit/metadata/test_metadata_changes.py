@@ -15,9 +15,10 @@ from hoodie.formats.hfile.reader import open_hfile
 from hoodie.formats.log.blocks import BlockKind, encode_block, read_blocks
 from hoodie.formats.timeline.services import decode_clean_metadata, decode_rollback_metadata
 from hoodie.metadata.changes import FileChanges, of_clean, of_commit, of_listing, of_rollback
-from hoodie.metadata.encode import base_file, data_block, file_list_cells
+from hoodie.metadata.encode import base_file, data_block
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.listing import listed_folders
+from hoodie.metadata.partitions.files import file_list_cells
 from hoodie.metadata.record_schema import SCHEMA, STORED_SCHEMA
 from hoodie.metadata.records import FILES, decode_records
 from hoodie.metadata.table import open_metadata
@@ -111,7 +112,7 @@ def test_base_files_of_one_list_entry_each_are_hudis_bytes(name: str) -> None:
         if not path.startswith(METADATA + "files/") or not path.endswith(".hfile") or "cow_metadata_table" in name:
             continue
         records = decoded(content, path)
-        ours = base_file(path.rpartition("/")[2], records)
+        ours = base_file(*file_list_cells(records, path.rpartition("/")[2]))
         assert entries(decoded(ours, path)) == entries(records)
         rows = records.column("row").to_pylist()
         if len(rows) == len(set(rows)):  # the empty list of partitions of a new table included
@@ -130,7 +131,7 @@ def test_a_log_block_reads_back_as_hudi_wrote_it() -> None:
                     if block.kind is not BlockKind.HFILE_DATA:
                         continue
                     records = decoded(bytes(block.content), path)
-                    ours = data_block(block.header.instant, records)
+                    ours = data_block(block.header.instant, *file_list_cells(records))
                     assert ours.header == block.header
                     rows = records.column("row").to_pylist()
                     if len(rows) == len(set(rows)):

@@ -17,6 +17,7 @@ from hoodie.formats.log.blocks import BlockKind, read_blocks
 from hoodie.metadata.changes import FileChanges
 from hoodie.metadata.follow import follow
 from hoodie.metadata.listing import listed_folders
+from hoodie.metadata.partitions.kind import Change
 from hoodie.metadata.table import open_metadata
 from hoodie.metadata.validate import validate
 from hoodie.model.instant import Action, State
@@ -422,7 +423,7 @@ def test_what_a_writer_wrote_that_began_since_the_timeline_was_loaded_stays() ->
     state = made.state()
     later = made.upsert(rows(("c", "rome"))).instant
     by = f"{int(later) + 1:017}"
-    follow(made.storage, state.config, state.timeline, by, FileChanges())
+    follow(Change(made.storage, state.config, state.timeline, by, FileChanges()))
     assert times(made)[-2:] == [later, by]
     assert times(made, Action.ROLLBACK) == []
 

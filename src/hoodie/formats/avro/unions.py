@@ -1,4 +1,4 @@
-"""Avro unions of several types, read as a struct with a field for each: at most one of them is not null."""
+"""Avro unions of several types, as a struct with a field for each: at most one of them is not null."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from hoodie.errors import SchemaMismatch
 from hoodie.formats.avro.bytes import Malformed
 from hoodie.formats.avro.nodes import Node
 
 if TYPE_CHECKING:
-    from hoodie.formats.avro.bytes import Cells, Cursors
+    from hoodie.formats.avro.bytes import Cells, Cursors, Pieces
 
 
 class Union(Node):
-    """Its branches by name; of a null branch the whole struct is null. They are read, not written."""
+    """Its branches by name; of a null branch the whole struct is null."""
 
     def __init__(self, branches: tuple[tuple[str, Node] | None, ...]) -> None:
         self.branches = branches
@@ -54,6 +55,35 @@ class Union(Node):
             raise Malformed(f"branch {branch} of a union that has no such branch", at)
         member = self.branches[branch]
         return after if member is None else member[1].skip_one(cells, after)
+
+    def write(self, values: pa.Array, out: Pieces) -> None:
+        whole = values.is_valid().to_numpy(zero_copy_only=False)
+        chosen = np.full(len(values), -1, np.int64)
+        parts, places = [], []
+        for number, member in enumerate(self.branches):
+            if member is None:
+                here = ~whole
+                chosen[here] = number
+                continue
+            name, node = member
+            column = values.field(name)
+            here = whole & column.is_valid().to_numpy(zero_copy_only=False)
+            if (chosen[here] >= 0).any():
+                raise SchemaMismatch("a value of two types of a union")
+            chosen[here] = number
+            if here.any():
+                pieces = type(out)(int(here.sum()))
+                node.write(column.filter(pa.array(here)), pieces)
+                parts.append(pieces.join())
+                places.append(np.flatnonzero(here))
+        if (chosen < 0).any():
+            raise SchemaMismatch("a value of none of the types of a union")
+        out.varints(chosen)
+        if parts:  # a null has no bytes of its own
+            order = np.full(len(values), -1, np.int64)
+            order[np.concatenate(places)] = np.arange(sum(map(len, parts)))
+            taken = pa.concat_arrays(parts).take(pa.array(order, mask=order < 0))
+            out.binary(taken.fill_null(b""))
 
     def _branches(self, cells: Cells, at: Cursors) -> tuple[Cursors, Cursors]:
         branch, after = cells.varints(at)

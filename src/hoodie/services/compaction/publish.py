@@ -14,6 +14,7 @@ from hoodie.formats.timeline.commit_json import encode_commit
 from hoodie.locks import Lock
 from hoodie.metadata.changes import of_commit
 from hoodie.metadata.follow import follow
+from hoodie.metadata.partitions.kind import Change
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.files import BaseFile, FileGroupId, parse_data_file
 from hoodie.model.instant import Action, State
@@ -56,7 +57,8 @@ def publish(job: CompactionJob, stats: Iterable[WriteStat | None]) -> CommitMeta
     try:
         _finalize(job, sizes)
         state = load_state(job.storage)
-        follow(job.storage, state.config, state.timeline, job.instant.requested, of_commit(metadata))
+        time = job.instant.requested
+        follow(Change(job.storage, state.config, state.timeline, time, of_commit(metadata), metadata))
         complete(job.storage, job.instant, encode_commit(metadata))
     except (InstantNotFound, WriteConflict):
         _discard(job)

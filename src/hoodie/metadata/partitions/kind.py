@@ -1,0 +1,83 @@
+"""What a partition of the metadata table is made of, for writes: what an action on the table changes in it, how its
+records are stored, and what it begins with.
+
+Reads know all partitions (`hoodie.metadata.records`, `hoodie.metadata.merging`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hoodie.config.metadata import MetadataOptions
+from hoodie.config.table import TableConfig
+from hoodie.metadata.changes import FileChanges
+from hoodie.metadata.keys import MetadataPartition
+from hoodie.model.commit import CommitMetadata
+from hoodie.storage.protocol import Storage
+from hoodie.timeline.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What an action does to a table, before it is completed.
+
+    storage, config, timeline  of the table, loaded just now, the instant pending
+    instant                    of the action, 17 digits
+    files                      what it changes in the file lists
+    commit                     of a write, a compaction or a clustering; None: a clean or a rollback
+    """
+
+    storage: Storage
+    config: TableConfig
+    timeline: Timeline
+    instant: str
+    files: FileChanges
+    commit: CommitMetadata | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Building:
+    """A table whose metadata table, or a partition of it, is built.
+
+    storage, config, timeline  of the table; nothing is pending
+    instant                    of the delta commit that is about to be written
+    files                      all files of completed instants: `added` by partition path
+    options                    of the write, or the call, that builds
+    """
+
+    storage: Storage
+    config: TableConfig
+    timeline: Timeline
+    instant: str
+    files: FileChanges
+    options: MetadataOptions
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionKind:
+    """A partition that writes keep.
+
+    partition      its name and folder
+    prefix         of its file ids, which go on with a number: `files-0000-0`
+    records        what an action changes in it: a table of `records.SCHEMAS`. Two records of one key are combined
+                   already. Raises CorruptFile, UnsupportedTable where it is not known: the partition is removed then
+    first          what it begins with: the records of each file group, in order of its number; their count is that of
+                   the file groups, for good. `keys.file_groups_of` says which group a key belongs to
+    cells          rows and values of cells, string[n] and binary[n], sorted by the rows' bytes; of records and the name
+                   of the base file that they are for, "" in a log block
+    deletes_apart  keys of records that are `deleted` stand in a block of their own; else they are records as others
+    """
+
+    partition: MetadataPartition
+    prefix: str
+    records: Callable[[Change], pa.Table]
+    first: Callable[[Building], Iterator[pa.Table]]
+    cells: Callable[[pa.Table, str], tuple[pa.Array, pa.Array]]
+    deletes_apart: bool = False
+
+    def file_id(self, number: int) -> str:
+        """Of a file group."""
+        return f"{self.prefix}-{number:04}-0"

@@ -1,0 +1,23 @@
+"""The list of all partitions that writes keep. Those of other writers that are not in it are removed by a write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hoodie.metadata.keys import MetadataPartition
+from hoodie.metadata.partitions.files import FILES
+from hoodie.metadata.partitions.kind import PartitionKind
+
+#: In the order in which they are built.
+KINDS: tuple[PartitionKind, ...] = (FILES,)
+
+
+def kinds_of(partitions: Iterable[str]) -> tuple[PartitionKind, ...]:
+    """Those of some partitions, in the order of `KINDS`; other partitions have none."""
+    names = {str(partition) for partition in partitions}
+    return tuple(kind for kind in KINDS if str(kind.partition) in names)
+
+
+def kind_of(partition: MetadataPartition) -> PartitionKind:
+    """Raises KeyError on a partition that is not kept."""
+    return {kind.partition: kind for kind in KINDS}[partition]
