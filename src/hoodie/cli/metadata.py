@@ -12,6 +12,8 @@ from hoodie.cli.arguments import DRY_RUN, YES, command, option
 from hoodie.cli.calls import Call, Target
 from hoodie.cli.output import Block, Grid
 from hoodie.cli.secrets import masked_properties
+from hoodie.config.metadata import RECORD_INDEX
+from hoodie.config.options import Options
 from hoodie.display.summary import bytes_text
 from hoodie.errors import TableNotFound
 from hoodie.facts.opened import look, look_at_metadata_table
@@ -173,11 +175,12 @@ def validate(call: Call) -> int:
     All of it is read, and all partitions are listed. What differs is printed, and the exit status is 1.
     """
     from hoodie.metadata import validate as comparing
+    from hoodie.reading.row_keys import read_keys
     from hoodie.table.state import load_state
 
     def do(target: Target) -> MetadataValidated:
         state = load_state(target.storage)
-        found = comparing.validate(state.storage, state.config, state.timeline)
+        found = comparing.validate(state.storage, state.config, state.timeline, read_keys=read_keys)
         if found is None:
             return MetadataValidated(False, {}, ())
         return MetadataValidated(True, found.partitions, found.problems)
@@ -240,10 +243,20 @@ def _validated_text(found: MetadataValidated) -> Sequence[Block]:
 
 @command(
     "create",
-    examples=["hoodie metadata create /data/trips", "hoodie metadata create '/data/lake/*'"],
+    option(
+        "--record-index",
+        is_flag=True,
+        example="--record-index",
+        help="Build the record index, too: where each record key is. One that is there is built anew.",
+    ),
+    examples=[
+        "hoodie metadata create /data/trips",
+        "hoodie metadata create '/data/lake/*'",
+        "hoodie metadata create /data/trips --record-index",
+    ],
     hoodie=True,
 )
-def create(call: Call) -> int:
+def create(call: Call, record_index: bool) -> int:
     """Build the metadata table.
 
     Its file lists, from a listing of the storage. Writes keep them from then on. Nothing of the table may be pending.
@@ -251,7 +264,11 @@ def create(call: Call) -> int:
     from hoodie.services.metadata_table import create_metadata_table
 
     def do(target: Target) -> MetadataCreated:
-        return MetadataCreated(create_metadata_table(target.storage, target.options))
+        options = target.options
+        again = (RECORD_INDEX,) if record_index else ()
+        if record_index:
+            options = Options({**options, "hoodie.metadata.record.index.enable": "true"})
+        return MetadataCreated(create_metadata_table(target.storage, options, again))
 
     return call.each(do, lambda made: ["the metadata table is built" if made.built else "it has a metadata table"])
 

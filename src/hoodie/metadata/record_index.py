@@ -15,23 +15,18 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie.config.table import TimelineZone
-from hoodie.formats.avro.bytes import Pieces
-from hoodie.formats.avro.compile import compile_schema
-from hoodie.formats.log.blocks import BlockKind, BlockMap, HeaderKey, LogBlock
-from hoodie.formats.log.delete_block import deletes_of, encode_deletes
+from hoodie.metadata.encode import column_of, record_cells
 from hoodie.metadata.keys import MetadataPartition
-from hoodie.metadata.record_schema import STORED_SCHEMA
 from hoodie.metadata.records import RECORD_INDEX, file_ids
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import parse_time
 
-_TYPE = 5
 _UUID = re.compile(r"([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?:-(0|[1-9]\d{0,8}))?", re.ASCII)
 _BY_UUID, _RAW = 0, 1
-_FILE_NAME = "_hoodie_file_name"
-_CONTENT = "recordIndexMetadata"
+#: What an entry says beside its key. Keys of one file group that one instant inserted have it in common.
 _VALUE = ("partition", "high", "low", "file_index", "file_id", "instant", "encoding")
-_STORED = ("partitionName", "fileIdHighBits", "fileIdLowBits", "fileIndex", "fileId", "instantTime", "fileIdEncoding")
+#: Keys, and the file group that each is in.
+PLACES = pa.schema([("row", pa.string()), ("partition", pa.string()), ("file_id", pa.string())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,23 +58,43 @@ def epoch_millis(instant: str, zone: TimelineZone) -> int:
     return int(in_zone.timestamp()) * 1000 + moment.microsecond // 1000
 
 
-def entries(keys: pa.Array, group: FileGroupId, millis: int) -> pa.Table:
-    """Entries that say that keys are in a file group, of the schema `records.RECORD_INDEX`.
+def placed(keys: pa.Array, group: FileGroupId) -> pa.Table:
+    """Keys that are in a file group, of the schema `PLACES`. keys: string[n], no nulls"""
+    columns = [pa.repeat(pa.scalar(text, pa.string()), len(keys)) for text in (group.partition, group.file_id)]
+    return pa.Table.from_arrays([keys, *columns], schema=PLACES)
 
-    keys    string[n], no nulls
-    millis  of the instant that inserted them
+
+def entries(places: pa.Table, millis: int) -> pa.Table:
+    """Entries that say where keys are, of the schema `records.RECORD_INDEX`.
+
+    places  of the schema `PLACES`, no nulls
+    millis  of the instant that inserted the keys
     """
-    stored, count = stored_file_id(group.file_id), len(keys)
-    values = (group.partition, stored.high, stored.low, stored.index, stored.text, millis, stored.encoding, False)
-    fields = list(RECORD_INDEX)[1:]
-    columns = [pa.repeat(pa.scalar(value, part.type), count) for part, value in zip(fields, values, strict=True)]
-    return pa.Table.from_arrays([keys, *columns], schema=RECORD_INDEX)
+    paths, ids = (column_of(places, name).dictionary_encode() for name in ("partition", "file_id"))
+    stored = [stored_file_id(file_id) for file_id in ids.dictionary.to_pylist()]
+    of_file = {
+        "high": [each.high for each in stored],
+        "low": [each.low for each in stored],
+        "file_index": [each.index for each in stored],
+        "file_id": [each.text for each in stored],
+        "encoding": [each.encoding for each in stored],
+    }
+    count = len(places)
+    columns = {
+        "row": column_of(places, "row"),
+        "partition": paths.dictionary.take(paths.indices),
+        "instant": pa.repeat(pa.scalar(millis, pa.int64()), count),
+        "deleted": pa.repeat(pa.scalar(False), count),
+    }
+    for name, values in of_file.items():
+        columns[name] = pa.array(values, RECORD_INDEX.field(name).type).take(ids.indices)
+    return pa.Table.from_arrays([columns[name] for name in RECORD_INDEX.names], schema=RECORD_INDEX)
 
 
 def locations(records: pa.Table) -> tuple[pa.Array, pa.Array]:
     """Partition path and file id of each entry: string[n] each."""
     numbers, distinct = _distinct(records)
-    paths, ids = _array(distinct, "partition"), file_ids(distinct)
+    paths, ids = column_of(distinct, "partition"), file_ids(distinct)
     return paths.take(pa.array(numbers)), ids.take(pa.array(numbers))
 
 
@@ -89,45 +104,21 @@ def record_index_cells(records: pa.Table, file_name: str = "") -> tuple[pa.Array
     records    entries, of the schema `records.RECORD_INDEX`; none deleted
     file_name  of the base file that they are for; "": they are for a log block
     """
-    rows = _array(records, "row")
     numbers, distinct = _distinct(records)
-    content = pa.StructArray.from_arrays([_array(distinct, name) for name in _VALUE], names=list(_STORED))
-    count = len(distinct)
-    columns = {
-        "key": pa.repeat(pa.scalar(""), count),
-        "type": pa.repeat(pa.scalar(_TYPE, pa.int32()), count),
-        _CONTENT: content,
-    }
-    if file_name:
-        columns[_FILE_NAME] = pa.repeat(pa.scalar(file_name), count)
-    record, pieces = compile_schema(STORED_SCHEMA, unions=True), Pieces(count)
-    for name, node in record.fields:
-        node.write(columns.get(name, pa.nulls(count, node.arrow)), pieces)
-    return rows, pieces.join().take(pa.array(numbers))
-
-
-def delete_block(instant: str, keys: pa.Array) -> LogBlock:
-    """The log block that takes the entries of keys away. keys: string[n]"""
-    partition = pa.repeat(pa.scalar(str(MetadataPartition.RECORD_INDEX)), len(keys))
-    header = BlockMap(((HeaderKey.INSTANT_TIME, instant), (HeaderKey.SCHEMA, STORED_SCHEMA)))
-    return LogBlock(BlockKind.DELETE, header, encode_deletes(deletes_of(keys, partition)))
+    _, values = record_cells(MetadataPartition.RECORD_INDEX, distinct, file_name)
+    return column_of(records, "row"), values.take(pa.array(numbers))
 
 
 def _distinct(records: pa.Table) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], pa.Table]:
     """For each entry the number of its value, and the distinct values: keys of a file group have the same."""
     codes = np.zeros(len(records), np.int64)
     for name in _VALUE:
-        encoded = _array(records, name).dictionary_encode(null_encoding="encode")
+        encoded = column_of(records, name).dictionary_encode(null_encoding="encode")
         column = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int64)
         _, codes = np.unique(codes * (len(encoded.dictionary) + 1) + column, return_inverse=True)
         codes = codes.reshape(-1)
     _, first, numbers = np.unique(codes, return_index=True, return_inverse=True)
     return numbers.reshape(-1), records.take(pa.array(first))
-
-
-def _array(records: pa.Table, name: str) -> pa.Array:
-    column = records.column(name)
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
 def _signed(number: int) -> int:

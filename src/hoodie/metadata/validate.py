@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from hoodie.config.table import TableConfig
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.listing import listed_folders
+from hoodie.metadata.partitions.kind import ReadKeys
 from hoodie.metadata.read import read_records
+from hoodie.metadata.record_index_check import record_index_problems
 from hoodie.metadata.table import MetadataTable, open_metadata
 from hoodie.storage.protocol import Storage
 from hoodie.timeline.timeline import Timeline
@@ -27,11 +29,16 @@ class Validated:
 
 
 def validate(
-    storage: Storage, config: TableConfig, timeline: Timeline, folders: Folders | None = None
+    storage: Storage,
+    config: TableConfig,
+    timeline: Timeline,
+    folders: Folders | None = None,
+    read_keys: ReadKeys | None = None,
 ) -> Validated | None:
     """Read the metadata table whole, and list the storage beside it; None: the table has none.
 
-    folders  of the table, where they have been listed
+    folders    of the table, where they have been listed
+    read_keys  compares the record index with the rows of the table, too; None: it is only read
     Files of pending and of failed writes are no difference: other readers do not see them either.
     Raises CorruptFile and the like, where it cannot be read
     """
@@ -40,7 +47,10 @@ def validate(
         return None
     counts = {str(partition): len(read_records(table, partition)) for partition in sorted(table.ready)}
     problems = [problem] if (problem := table.problem()) else []
-    return Validated(counts, (*problems, *_differences(table, folders or list_folders(storage), storage)))
+    problems += _differences(table, folders or list_folders(storage), storage)
+    if read_keys is not None and MetadataPartition.RECORD_INDEX in table.ready:
+        problems += record_index_problems(table, storage, config, read_keys)
+    return Validated(counts, tuple(problems))
 
 
 def _differences(table: MetadataTable, there: Folders, storage: Storage) -> list[str]:

@@ -5,6 +5,8 @@ Design: docs/design/metadata-table.md.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from hoodie.config.metadata import requested_partitions
 from hoodie.config.options import Options
 from hoodie.config.table import require_writable
@@ -12,18 +14,20 @@ from hoodie.errors import WriteConflict
 from hoodie.locks import lock_for
 from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.metadata.build import build, missing, why_not
-from hoodie.metadata.drop import drop, has_metadata_table
+from hoodie.metadata.drop import drop, drop_partitions, has_metadata_table
 from hoodie.metadata.keys import MetadataPartition
+from hoodie.reading.row_keys import read_keys
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import load_state
 
 
 @typed_errors()
-def create_metadata_table(storage: Storage, options: Options) -> bool:
+def create_metadata_table(storage: Storage, options: Options, again: Collection[str] = ()) -> bool:
     """Build the file lists of a table, and the partitions that options ask for; False: it has them already.
 
     options  `hoodie.write.lock.*` as the table's writers have them; `IndexOptions`
+    again    partitions that are built anew where they are there
     Raises   UnsupportedTable on a table that is not written; WriteConflict while an instant of the table is pending;
              LockTimeout
     """
@@ -32,11 +36,15 @@ def create_metadata_table(storage: Storage, options: Options) -> bool:
     with lock_for(options, storage):
         state = load_state(storage)
         require_writable(state.config, KNOWN_PAYLOADS)
-        if not missing(state.config, partitions):
+        old = [name for name in again if name in state.config.metadata_partitions]
+        if not (old or missing(state.config, partitions)):
             return False
         if reason := why_not(state.timeline):
             raise WriteConflict(f"{state.config.name}: the metadata table cannot be built now: {reason}. Try later")
-        if not build(storage, state.config, state.timeline, partitions, requested.options):
+        if old:
+            drop_partitions(storage, state.config, old)
+            state = state.reload()
+        if not build(storage, state.config, state.timeline, partitions, requested.options, read_keys):
             raise WriteConflict(f"{state.config.name}: another writer began while the metadata table was built")
         return True
 

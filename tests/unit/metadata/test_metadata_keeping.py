@@ -21,6 +21,7 @@ from hoodie.metadata.partitions.kind import Change
 from hoodie.metadata.table import open_metadata
 from hoodie.metadata.validate import validate
 from hoodie.model.instant import Action, State
+from hoodie.reading.row_keys import read_keys
 from hoodie.reading.snapshot import read_table
 from hoodie.recovery.restore import restore
 from hoodie.recovery.rollback import rollback
@@ -59,11 +60,11 @@ def table(kind: str = "COW", **options: str) -> ArrowTable:
     return made
 
 
-def assert_kept(made: ArrowTable) -> None:
+def assert_kept(made: ArrowTable, *more: str) -> None:
     """The file lists tell what is on the storage, and reads by them give the rows of reads without."""
     state = made.state()
-    assert state.config.metadata_partitions == ("files",)
-    told = validate(made.storage, state.config, state.timeline)
+    assert state.config.metadata_partitions == ("files", *more)
+    told = validate(made.storage, state.config, state.timeline, read_keys=read_keys)
     assert told is not None
     assert told.problems == ()
     with warnings.catch_warnings():
@@ -117,6 +118,14 @@ def rolling_back(made: ArrowTable) -> None:
     rollback(made.storage, made.options)
 
 
+def rolling_back_twice(made: ArrowTable) -> None:
+    """The second rollback deletes logs that the first one put into the lists."""
+    rollback(made.storage, made.options, made.upsert(rows(("a", "oslo"), ts=2)).instant)
+    first = made.state().timeline.commits[0].requested
+    rollback(made.storage, made.options, first)
+    made.upsert(rows(("a", "oslo"), ("b", "rome"), ts=3))
+
+
 def failing(made: ArrowTable) -> None:
     made.fail_next(8, None)
     with pytest.raises((OSError, HoodieError)):
@@ -142,6 +151,7 @@ ACTIONS: Mapping[str, Callable[[ArrowTable], object]] = {
     "compaction": compaction,
     "clean": cleaning,
     "rollback": rolling_back,
+    "a rollback of what is beneath another": rolling_back_twice,
     "failed write": failing,
     "restore": restoring,
 }
@@ -283,23 +293,24 @@ def test_instants_say_what_hudis_say(theirs: str, number: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["mdt_cow", "mdt_mor_1group"])
-def test_a_table_by_hudi_is_carried_on_and_keeps_the_file_lists_alone(name: str) -> None:
+def test_a_table_by_hudi_is_carried_on_and_keeps_what_can_be_kept(name: str) -> None:
     storage = MemoryStorage(table_files(name))
     made = ArrowTable(storage, {"hoodie.table.services.enabled": "false"})
     before = made.snapshot()
     some = before.drop_columns([column for column in before.column_names if column.startswith("_hoodie_")]).slice(0, 2)
-    with pytest.warns(MetadataTableDropped, match="bloom_filters, column_stats, record_index was removed"):
+    with pytest.warns(MetadataTableDropped, match="bloom_filters, column_stats was removed"):
         made.upsert(some)
-    assert_kept(made)
+    assert_kept(made, "record_index")
     assert made.snapshot().num_rows == before.num_rows
     assert {path.split("/")[2] for path in storage.list_tree(METADATA[:-1]) if path.count("/") > 1} <= {
         ".hoodie",
         "files",
+        "record_index",
     }
     with warnings.catch_warnings():
         warnings.simplefilter("error", MetadataTableDropped)
         made.upsert(some)
-    assert_kept(made)
+    assert_kept(made, "record_index")
 
 
 # --- what cannot be kept goes ---

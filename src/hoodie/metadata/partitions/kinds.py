@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.partitions.files import FILES
 from hoodie.metadata.partitions.kind import PartitionKind
+from hoodie.metadata.partitions.record_index import RECORD_INDEX
 
 #: In the order in which they are built.
-KINDS: tuple[PartitionKind, ...] = (FILES,)
+KINDS: tuple[PartitionKind, ...] = (FILES, RECORD_INDEX)
 
 
 def kinds_of(partitions: Iterable[str]) -> tuple[PartitionKind, ...]:
