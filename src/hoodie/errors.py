@@ -471,6 +471,23 @@ class MetadataTableIgnored(HoodieWarning):
         )
 
 
+class RecordIndexIgnored(HoodieWarning):
+    """A record index that is missing, out of date or damaged: keys are looked up in all base files, with the same hits.
+
+    `warnings.simplefilter("error", RecordIndexIgnored)` makes calls fail on it.
+    """
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(path, problem)
+        self.path, self.problem = path, problem
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: the record index is not used: {self.problem.rstrip('.')}. Keys are looked up in the base "
+            "files of the whole table instead. `hoodie metadata create --with record_index --again` builds it anew."
+        )
+
+
 class MetadataTableDropped(HoodieWarning):
     """A metadata table, or a part of it, that could not be kept right and was removed: reads list the storage.
 

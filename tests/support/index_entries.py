@@ -23,6 +23,11 @@ INDEXES = [
     Entry("GLOBAL_SIMPLE", {"hoodie.index.type": "GLOBAL_SIMPLE"}, is_global=True),
     Entry("BUCKET", {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "3"}),
     Entry("HBASE", {"hoodie.hbase.index.update.partition.path": "true"}, is_global=True, service=hbase_table),
+    Entry(
+        "RECORD_INDEX",
+        {"hoodie.index.type": "RECORD_INDEX", "hoodie.record.index.update.partition.path": "true"},
+        is_global=True,
+    ),
     Entry("own", {"hoodie.index.class": "support.own_indexes:exact"}),
     Entry("own, global", {"hoodie.index.class": "support.own_indexes:exact_global"}, is_global=True),
 ]

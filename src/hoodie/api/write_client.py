@@ -27,6 +27,7 @@ from hoodie.lookup.index_choice import choose_index
 from hoodie.lookup.index_notify import notify_of_rollbacks, notify_rolled_back
 from hoodie.lookup.index_sync import index_follows
 from hoodie.plan.conflict import vanished
+from hoodie.reading.row_keys import read_keys
 from hoodie.recovery.rollback import rollback
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
@@ -92,7 +93,8 @@ class HoodieWriteClient:
         word = _operation(operation)
         state = writable_state(self.storage, self.settings)
         index = choose_index(state, self.settings).index
-        begun = begin(state, word, action_of(word, self._kind(state)), writers=self.settings.writers)
+        writers = self.settings.writers
+        begun = begin(state, word, action_of(word, self._kind(state)), writers=writers, read_keys=read_keys)
         notify_rolled_back(index, state.timeline, begun.state.timeline)
         bring_up_to_date(index, state, begun, self.settings)
         self._forget_ended(begun.state)
@@ -141,7 +143,7 @@ class HoodieWriteClient:
         metadata = replace(result.metadata, extra={**(extra_metadata or {}), **result.metadata.extra})
         try:
             with failures_heard(self.storage, result.metadata.operation), _advised(instant):
-                metadata = publish(transaction, metadata)
+                metadata = publish(transaction, metadata, result.keys)
         except BatchKnown as known:
             if abandon(transaction):
                 notify_of_rollbacks(choose_index(state, self.settings).index, [instant])
@@ -150,7 +152,7 @@ class HoodieWriteClient:
         self._begun.pop(instant, None)
         if result.later:
             finalize_index(choose_index(state, self.settings).index, instant, result.later)
-        done = replace(result, metadata=metadata, later=())
+        done = replace(result, metadata=metadata, later=(), keys=None)
         notify_committed(done)
         self.engine.after_commit(self.storage, self.options, instant, None)
         return done

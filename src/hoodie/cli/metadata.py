@@ -177,11 +177,12 @@ def validate(call: Call) -> int:
     What differs is printed, and the exit status is 1.
     """
     from hoodie.metadata import validate as comparing
+    from hoodie.reading.row_keys import read_keys
     from hoodie.table.state import load_state
 
     def do(target: Target) -> MetadataValidated:
         state = load_state(target.storage)
-        found = comparing.validate(state.storage, state.config, state.timeline)
+        found = comparing.validate(state.storage, state.config, state.timeline, read_keys=read_keys)
         if found is None:
             return MetadataValidated(False, {}, ())
         return MetadataValidated(True, found.partitions, (*found.problems, *found.unread))
@@ -252,14 +253,16 @@ def _validated_text(found: MetadataValidated) -> Sequence[Block]:
         example="--with column_stats",
         help="A partition beside the file lists, of which data files are read; may be repeated.",
     ),
+    option("--again", is_flag=True, help="Build the partitions that --with names anew where they are there."),
     examples=[
         "hoodie metadata create /data/trips",
         "hoodie metadata create /data/trips --with column_stats --with bloom_filters",
+        "hoodie metadata create /data/trips --with record_index --again",
         "hoodie metadata create '/data/lake/*'",
     ],
     hoodie=True,
 )
-def create(call: Call, partitions: tuple[str, ...]) -> int:
+def create(call: Call, partitions: tuple[str, ...], again: bool) -> int:
     """Build the metadata table.
 
     Its file lists, from a listing of the storage, and the partitions that are named. Writes keep them from then on.
@@ -268,7 +271,7 @@ def create(call: Call, partitions: tuple[str, ...]) -> int:
     from hoodie.services.metadata_table import create_metadata_table
 
     def do(target: Target) -> MetadataCreated:
-        return MetadataCreated(create_metadata_table(target.storage, target.options, partitions))
+        return MetadataCreated(create_metadata_table(target.storage, target.options, partitions, again=again))
 
     return call.each(do, lambda made: ["the metadata table is built" if made.built else "it has a metadata table"])
 

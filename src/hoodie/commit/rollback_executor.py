@@ -25,7 +25,7 @@ from hoodie.formats.timeline.plans import decode_replace_plan
 from hoodie.formats.timeline.services import decode_rollback_plan, encode_rollback_metadata, encode_rollback_plan
 from hoodie.metadata.changes import of_rollback
 from hoodie.metadata.drop import has_metadata_table
-from hoodie.metadata.follow import follow, take_back_commit
+from hoodie.metadata.follow import follow, still_listed, take_back_commit
 from hoodie.metadata.partitions.kind import Change
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import log_file_name
@@ -137,14 +137,15 @@ def execute(storage: Storage, rollback: Instant, plan: RollbackPlan, *, withdraw
     _refuse_published(storage, rollback, target)
     before = load_state(storage)
     # Before the target leaves the timeline: its entries would be those of an unknown instant.
-    listed = take_back_commit(storage, before.config, before.timeline, target.requested, rollback.requested)
+    compacted = take_back_commit(storage, before.config, before.timeline, target.requested, rollback.requested)
     partitions = undo(storage, rollback.requested, plan, keeps_plan=keeps_plan)
     metadata = outcome(rollback.requested, plan, partitions, started)
     delete_markers(storage, rollback.requested)
     if has_metadata_table(before.config):
         now = load_state(storage)
-        files = of_rollback(metadata, listed=listed)
-        follow(Change(storage, now.config, now.timeline, rollback.requested, files))
+        listed = still_listed(storage, now.config, now.timeline, metadata)
+        files = of_rollback(metadata, listed)
+        follow(Change(storage, now.config, now.timeline, rollback.requested, files, compacted=compacted))
     return complete(storage, rollback, encode_rollback_metadata(metadata, storage.root))
 
 

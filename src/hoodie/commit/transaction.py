@@ -24,10 +24,10 @@ from hoodie.formats.timeline.commit_json import encode_commit, encode_inflight, 
 from hoodie.formats.timeline.plans import encode_replace_plan
 from hoodie.locks import Lock
 from hoodie.metadata.build import build, missing, settings_of, why_not
-from hoodie.metadata.changes import of_commit
+from hoodie.metadata.changes import KeyChanges, of_commit
 from hoodie.metadata.drop import drop_partitions
 from hoodie.metadata.follow import follow
-from hoodie.metadata.partitions.kind import Change
+from hoodie.metadata.partitions.kind import Change, ReadKeys
 from hoodie.model.commit import CommitMetadata, WriteStat
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, Instant, State
@@ -74,11 +74,17 @@ class Transaction:
 
 
 def begin(
-    state: TableState, operation: WriteOperation, action: Action, clock: Clock = utc_now, writers: Writers | None = None
+    state: TableState,
+    operation: WriteOperation,
+    action: Action,
+    clock: Clock = utc_now,
+    writers: Writers | None = None,
+    read_keys: ReadKeys | None = None,
 ) -> Transaction:
     """Create an instant, under the table's lock where there is one; failed writes are rolled back first.
 
-    writers  how it coordinates with other writers; None: it is the only one
+    writers    how it coordinates with other writers; None: it is the only one
+    read_keys  for a record index that is built before the write; None: of a table without logs
     Raises   WriteConflict when another writer takes the same instant, or a restore is under way; LockTimeout
     """
     writers = writers or Writers()
@@ -88,7 +94,7 @@ def begin(
         refuse_during_restore(state.timeline)
         state = clean_up(state, clock, writers)
         if writers.metadata.build or writers.metadata.remove:
-            state = _with_metadata_table(state, writers.metadata)
+            state = _with_metadata_table(state, writers.metadata, read_keys)
         time = new_time(state.timeline, state.config.timezone, clock)
         content = b""
         if action is Action.REPLACE_COMMIT:
@@ -105,7 +111,7 @@ def begin(
     return Transaction(state, requested, operation, writers, heart)
 
 
-def _with_metadata_table(state: TableState, requested: RequestedPartitions) -> TableState:
+def _with_metadata_table(state: TableState, requested: RequestedPartitions, read_keys: ReadKeys | None) -> TableState:
     """Build the partitions of the metadata table that the table lacks, and remove those that are not to be; the state
     afterwards. Where other writers are at work the next write builds them."""
     if state.config.replaced_at == NOT_YET:
@@ -123,7 +129,7 @@ def _with_metadata_table(state: TableState, requested: RequestedPartitions) -> T
     if reason := why_not(state.timeline):
         _log.info("%s: %s of the metadata table is not built yet: %s", state.config.name, ", ".join(new), reason)
         return state
-    build(state.storage, state.config, state.timeline, requested.build, requested.options)
+    build(state.storage, state.config, state.timeline, requested.build, requested.options, read_keys)
     return state.reload()
 
 
@@ -226,17 +232,18 @@ def describe(
     )
 
 
-def publish(transaction: Transaction, metadata: CommitMetadata) -> CommitMetadata:
+def publish(transaction: Transaction, metadata: CommitMetadata, keys: KeyChanges | None = None) -> CommitMetadata:
     """What the commit says, once `publish_seen` has made the write visible. Raises as it does."""
-    return publish_seen(transaction, metadata)[0]
+    return publish_seen(transaction, metadata, keys=keys)[0]
 
 
 def publish_seen(
-    transaction: Transaction, metadata: CommitMetadata, *, lingering: bool = True
+    transaction: Transaction, metadata: CommitMetadata, *, lingering: bool = True, keys: KeyChanges | None = None
 ) -> tuple[CommitMetadata, TableState | None]:
     """Make the write visible: one exclusive create, after the leftovers of lost task attempts are gone.
 
     lingering  task attempts that were given up may still be at work, as on executors
+    keys       which keys it changes, for the record index; None: that is not known
     returns  what the commit says: the metadata, and which batches the table has; and the table with it, where it was
              looked at once more after that
     Raises   WriteConflict naming the instants and file groups of other writers that stand against it, or when it is
@@ -254,7 +261,7 @@ def publish_seen(
         if transaction.heart is not None:
             transaction.heart.check()
         lock.check()
-        follow(Change(storage, now.config, now.timeline, transaction.time, of_commit(metadata), metadata))
+        follow(Change(storage, now.config, now.timeline, transaction.time, of_commit(metadata), metadata, keys))
         lock.check()
         content = encode_commit(metadata)
         done = complete(storage, transaction.instant, content, just_listed=True)  # `require_no_conflict` looked

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hoodie.config.options import Options, declared, option
+from hoodie.config.write import IndexType, WriteOptions
 
 _ENABLE = "hoodie.metadata.enable"
 #: The name of the partition that every metadata table has.
 FILES = "files"
 #: The option, and the setting of a table, that names the columns with statistics.
 COLUMN_LIST = "hoodie.metadata.index.column.stats.column.list"
+#: That of the one which the index RECORD_INDEX asks.
+RECORD_INDEX = "record_index"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +55,30 @@ class MetadataOptions:
         expected="a number, such as 4",
         check=lambda value: value > 0,
     )
+    fewest_groups: int = option(
+        "hoodie.metadata.record.index.min.filegroup.count",
+        10,
+        "Fewest file groups of a record index that is built; their number is fixed then.",
+        check=lambda value: value > 0,
+    )
+    most_groups: int = option(
+        "hoodie.metadata.record.index.max.filegroup.count",
+        10_000,
+        "Most file groups of a record index that is built.",
+        check=lambda value: value > 0,
+    )
+    growth: float = option(
+        "hoodie.metadata.record.index.growth.factor",
+        2.0,
+        "For how many times its keys a record index is built.",
+        check=lambda value: value > 0,
+    )
+    group_bytes: int = option(
+        "hoodie.metadata.record.index.max.filegroup.size",
+        1024 * 1024 * 1024,
+        "Bytes that a file group of a record index is to have at most, at 48 bytes a key.",
+        check=lambda value: value >= 48,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +97,12 @@ class IndexOptions:
         False,
         "true builds the partition `bloom_filters` of the metadata table where the table lacks it, and the file lists "
         "with it. Writes keep it. false removes it.",
+    )
+    record_index: bool = option(
+        "hoodie.metadata.record.index.enable",
+        False,
+        "Where each record key is. true, if it is given, has a write build it on a table without one, as "
+        "`hoodie.index.type=RECORD_INDEX` does; false has it removed.",
     )
 
 
@@ -95,6 +128,8 @@ def requested_partitions(options: Options) -> RequestedPartitions:
     stated = [member.name for member, spec in declared(IndexOptions) if not options.keys().isdisjoint(spec.keys)]
     build = tuple(name for name in stated if getattr(indexes, name))
     remove = tuple(name for name in stated if not getattr(indexes, name))
+    if options.read(WriteOptions).index is IndexType.RECORD_INDEX and RECORD_INDEX not in stated:
+        build = (*build, RECORD_INDEX)
     if build or _ENABLE in options:
         build = (FILES, *build)
     return RequestedPartitions(build, remove, settings)

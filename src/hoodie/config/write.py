@@ -21,6 +21,7 @@ class IndexType(StrEnum):
     GLOBAL_SIMPLE = "GLOBAL_SIMPLE"
     BUCKET = "BUCKET"
     HBASE = "HBASE"
+    RECORD_INDEX = "RECORD_INDEX"
 
 
 class BucketEngine(StrEnum):
@@ -258,7 +259,8 @@ class WriteOptions:
         "BLOOM drops files by key range and bloom filter, SIMPLE by key range and, for few keys, by filter, and reads "
         "the keys of the rest; "
         "GLOBAL_BLOOM and GLOBAL_SIMPLE find a key in any partition; BUCKET takes a hash of the key; HBASE asks a "
-        "server. AUTO: what the table was created with, BUCKET on a table of buckets, else SIMPLE.",
+        "server; RECORD_INDEX, global, asks the record index of the metadata table, and builds it where there is none. "
+        "AUTO: what the table was created with, BUCKET on a table of buckets, else SIMPLE.",
     )
     combine_before_insert: bool = option(
         "hoodie.combine.before.insert", False, "Combine rows of one key within an insert, too."
@@ -394,6 +396,11 @@ class IndexOptions:
     )
     simple_moves: bool = option(
         "hoodie.simple.index.update.partition.path", True, "GLOBAL_SIMPLE: as for GLOBAL_BLOOM."
+    )
+    record_moves: bool = option(
+        "hoodie.record.index.update.partition.path",
+        False,
+        "RECORD_INDEX: as for GLOBAL_BLOOM. Off by default, as in Hudi.",
     )
     buckets: int = option(
         "hoodie.bucket.index.num.buckets",

@@ -21,6 +21,7 @@ from hoodie.metadata.keys import FOLDER, MetadataPartition
 from hoodie.metadata.validate import validate
 from hoodie.model.files import LogFile
 from hoodie.model.instant import Action
+from hoodie.reading.row_keys import read_keys
 from hoodie.storage.protocol import join
 from hoodie.view.load import folders_of_tree
 
@@ -36,7 +37,7 @@ def wrong_lists(scene: Scene, *, contents: bool) -> Iterator[Finding]:
         return
     folders = folders_of_tree({folder: list(entries) for folder, entries in scene.tree.items()})
     try:
-        told = validate(scene.storage, scene.config, scene.timeline, folders, contents=contents)
+        told = validate(scene.storage, scene.config, scene.timeline, folders, read_keys, contents=contents)
         problems = told.problems if told is not None else ()
     except (HoodieError, FileNotFoundError) as damage:
         problems = (str(damage).rstrip("."),)

@@ -35,6 +35,12 @@ def _global_simple(options: Mapping[str, str], config: TableConfig) -> Index:
     return Index(name=IndexType.GLOBAL_SIMPLE, look_up=ByFile(pruned=False), is_global=True, moves=moves)
 
 
+def _record_index(options: Mapping[str, str], config: TableConfig) -> Index:
+    """As it is where the table has no record index that can be used: see `hoodie.lookup.record_index`."""
+    moves = read_options(IndexOptions, options).record_moves
+    return Index(name=IndexType.RECORD_INDEX, look_up=ByFile(pruned=False), is_global=True, moves=moves)
+
+
 def bucket_engine(options: Mapping[str, str], config: TableConfig) -> BucketEngine:
     """The engine of a bucket index that the options name, else the one that the table was created for."""
     engine = next(
@@ -67,4 +73,5 @@ _MAKERS: Mapping[IndexType, MakeIndex] = {
     IndexType.GLOBAL_SIMPLE: _global_simple,
     IndexType.BUCKET: _bucket,
     IndexType.HBASE: _hbase,
+    IndexType.RECORD_INDEX: _record_index,
 }

@@ -18,43 +18,15 @@ from hoodie.index.contract import IndexContext
 from hoodie.index.hbase_entries import NEXT, Entry, Validity, find_entries, places, put_entries, row_keys
 from hoodie.index.hbase_missed import Missed
 from hoodie.model.files import FileSlice
-from hoodie.model.meta import RECORD_KEY
-from hoodie.reading.slices.reader import SliceReader, slice_reader
-from hoodie.reading.snapshot import merged_rows, read_slices_arrow
-from hoodie.reading.table_schema import table_schema
-from hoodie.schema.schema import with_meta_fields
+from hoodie.reading.row_keys import KeyReader
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
-from hoodie.table.state import TableState, load_state
+from hoodie.table.state import load_state
 from hoodie.view.load import load_view
 from hoodie.view.slices import FileSystemView, committed_slices, merged_slices
 
 #: Keys whose entries are put, or that are deleted, at a time.
 ROWS = 50_000
-
-
-@dataclass(frozen=True, slots=True)
-class KeyReader:
-    """Reads the record keys of file slices; picklable.
-
-    schema  all columns of the table, meta columns included
-    reader  merges logs; None where no slice has any
-    """
-
-    storage: Storage
-    schema: pa.Schema
-    reader: SliceReader | None
-
-    @classmethod
-    def of(cls, state: TableState, view: FileSystemView, slices: Collection[FileSlice]) -> KeyReader:
-        schema = with_meta_fields(table_schema(state, view))
-        with_logs = any(slice_.logs for slice_ in slices)
-        return cls(state.storage, schema, slice_reader(state, schema) if with_logs else None)
-
-    def keys(self, slice_: FileSlice) -> pa.ChunkedArray:
-        """string[n], of the rows of a slice."""
-        merge = None if self.reader is None else partial(merged_rows, self.reader)
-        return read_slices_arrow(self.storage, [slice_], self.schema, [RECORD_KEY], merge=merge).column(RECORD_KEY)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from hoodie.metadata.changes import FileChanges, of_listing
 from hoodie.metadata.drop import PARTITIONS, drop, drop_partitions, drop_with_warning
 from hoodie.metadata.encode import base_file
 from hoodie.metadata.keys import FOLDER, MetadataPartition
-from hoodie.metadata.partitions.kind import Building, PartitionKind
+from hoodie.metadata.partitions.kind import Building, PartitionKind, ReadKeys
 from hoodie.metadata.partitions.kinds import kinds_of
 from hoodie.metadata.record_schema import SCHEMA
 from hoodie.metadata.table import open_metadata
@@ -80,12 +80,14 @@ def build(
     timeline: Timeline,
     partitions: Iterable[str] = (),
     options: MetadataOptions | None = None,
+    read_keys: ReadKeys | None = None,
 ) -> bool:
     """Build the file lists of a table that has no metadata table, or one that was begun, and other partitions that it
     lacks; whether they are there now.
 
     timeline    of the table, loaded just now, for which `why_not` has no reason
     partitions  names; those that are not kept are passed by
+    read_keys   as of `Building`
     returns     False when another writer began meanwhile, whose files may not be among those that were listed
     Raises      as `load_view`; CorruptFile, UnsupportedTable where a partition cannot be built of the table's files
     """
@@ -93,7 +95,7 @@ def build(
     config = _sound(storage, config, timeline, names)
     new = missing(config, names)
     building = Building(
-        storage, config, timeline, "", _all_files(storage, config, timeline), options or MetadataOptions()
+        storage, config, timeline, "", _all_files(storage, config, timeline), options or MetadataOptions(), read_keys
     )
     if str(MetadataPartition.FILES) in new:
         drop(storage)
@@ -168,7 +170,7 @@ def _write_first(building: Building, kind: PartitionKind) -> None:
         rows, values = kind.cells(records, name)
         if not (count := len(rows)):
             continue
-        content = base_file(rows, values)
+        content = base_file(rows, values, kind.block_size)
         storage.create_new(join(folder, name), content)
         stats.append(
             WriteStat(

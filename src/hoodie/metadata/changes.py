@@ -16,6 +16,7 @@ from hoodie.metadata.keys import ALL_PARTITIONS, partition_id
 from hoodie.metadata.records import FILES
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import BaseFile, LogFile
+from hoodie.model.instant import Instant
 from hoodie.model.plans import CleanMetadata, RollbackMetadata
 from hoodie.storage.protocol import split
 
@@ -53,6 +54,22 @@ class FileChanges:
         return pa.Table.from_arrays(columns, schema=FILES)
 
 
+@dataclass(frozen=True, slots=True)
+class KeyChanges:
+    """What a write changes in the record index, as far as the write knows.
+
+    inserted   keys that it put into file groups that did not hold them, of the schema `record_index.PLACES`
+    deleted    keys that it took from file groups; one that it inserted elsewhere may be among them
+    looked_up  it has looked all of them up in the record index: where the other commits were `commits`
+    commits    the completed commits of the timeline that it knows of
+    """
+
+    inserted: pa.Table
+    deleted: pa.Table
+    looked_up: bool = False
+    commits: tuple[Instant, ...] = ()
+
+
 def of_commit(metadata: CommitMetadata) -> FileChanges:
     """A commit, delta commit, replace commit or compaction: the files that its statistics name, change logs included.
 
@@ -83,19 +100,16 @@ def of_clean(metadata: CleanMetadata, kept: Collection[str] = ()) -> FileChanges
     return FileChanges(removed=removed, deleted={partition: names for partition, names in deleted.items() if names})
 
 
-def of_rollback(metadata: RollbackMetadata, *, listed: bool = False) -> FileChanges:
+def of_rollback(metadata: RollbackMetadata, listed: Mapping[str, Collection[str]] | None = None) -> FileChanges:
     """A rollback: the log files with its command blocks, and those of the failed write, which stay.
 
-    listed  the files that it deleted are in the lists: what was written there is part of a base file by now, and cannot
-            be rolled back
+    listed  files that it deleted and that are in the lists all the same, by partition path
     """
     added: dict[str, dict[str, int]] = {}
-    deleted: dict[str, tuple[str, ...]] = {}
     for partition, part in metadata.partitions.items():
         if part.command_logs:  # the failed write's own logs count from here on: its commit has left the lists
             added[partition] = {**part.failed_logs, **part.command_logs}
-        if listed and part.deleted:
-            deleted[partition] = part.deleted
+    deleted = {partition: tuple(sorted(names)) for partition, names in (listed or {}).items() if names}
     return FileChanges(added=added, deleted=deleted)
 
 

@@ -121,7 +121,7 @@ def _write(table: MetadataTable, slice_: FileSlice, instant: str, started: float
     _remove_leftovers(table, slice_, instant)
     if not (count := len(rows)):
         return None
-    content = base_file(rows, values)
+    content = base_file(rows, values, kind.block_size)
     path = join(slice_.group.partition, name)
     table.storage.write(path, content)
     return WriteStat(

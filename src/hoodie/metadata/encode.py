@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from hoodie.formats.avro.bytes import Pieces
 from hoodie.formats.avro.compile import compile_schema
-from hoodie.formats.hfile.writer import encode_hfile
+from hoodie.formats.hfile.writer import BLOCK_SIZE, encode_hfile
 from hoodie.formats.log.blocks import BlockKind, BlockMap, HeaderKey, LogBlock
 from hoodie.formats.log.delete_block import deletes_of, encode_deletes
 from hoodie.formats.parquet.bloom import BloomKind, add_keys, empty_filter
@@ -43,7 +43,7 @@ def _header(instant: str) -> BlockMap:
     return BlockMap(((HeaderKey.INSTANT_TIME, instant), (HeaderKey.SCHEMA, STORED_SCHEMA)))
 
 
-def base_file(rows: pa.Array, values: pa.Array) -> bytes:
+def base_file(rows: pa.Array, values: pa.Array, block_size: int = BLOCK_SIZE) -> bytes:
     """The content of a base file. rows, values: of its cells, at least one"""
     ordered = rows.take(pc.sort_indices(rows.cast(pa.binary())))  # as bytes, whatever the locale
     entries, rate, most = _BLOOM
@@ -54,7 +54,7 @@ def base_file(rows: pa.Array, values: pa.Array) -> bytes:
         "minRecordKey": ordered[0].as_py().encode(),
         "maxRecordKey": ordered[-1].as_py().encode(),
     }
-    return encode_hfile(rows, values, info, {"bloomFilter": encode_bloom(bloom).encode()})
+    return encode_hfile(rows, values, info, {"bloomFilter": encode_bloom(bloom).encode()}, block_size=block_size)
 
 
 def record_cells(partition: MetadataPartition, records: pa.Table, file_name: str = "") -> tuple[pa.Array, pa.Array]:

@@ -15,12 +15,13 @@ from hoodie.config.table import TableConfig
 from hoodie.errors import CorruptFile, UnsupportedTable
 from hoodie.metadata.delta import append, finish_pending, is_compacted, orphans, take_back
 from hoodie.metadata.drop import drop_partitions, drop_with_warning, tell_of_drop
-from hoodie.metadata.keys import MetadataPartition
+from hoodie.metadata.keys import MetadataPartition, partition_id
 from hoodie.metadata.partitions.kind import Change
 from hoodie.metadata.partitions.kinds import kinds_of
-from hoodie.metadata.read import instant_records
+from hoodie.metadata.read import Wanted, instant_records, read_records
 from hoodie.metadata.table import MetadataTable, open_metadata
 from hoodie.model.instant import Action, State
+from hoodie.model.plans import RollbackMetadata
 from hoodie.storage.protocol import Storage
 from hoodie.timeline.load import load_timeline
 from hoodie.timeline.timeline import Timeline
@@ -53,8 +54,7 @@ def take_back_commit(storage: Storage, config: TableConfig, timeline: Timeline, 
 
     config, timeline  as of `Change`
     target, by        instants of the commit and of its rollback
-    returns           whether its files stay in the lists, as they are part of a base file by now: the rollback deletes
-                      them there
+    returns           whether what it wrote stays, as it is part of a base file by now
     Warns             as `follow`
     """
     table = _kept(storage, config, timeline)
@@ -66,6 +66,33 @@ def take_back_commit(storage: Storage, config: TableConfig, timeline: Timeline, 
         drop_with_warning(storage, str(damage))
         return False
     return is_compacted(table, target)
+
+
+def still_listed(
+    storage: Storage, config: TableConfig, timeline: Timeline, metadata: RollbackMetadata
+) -> dict[str, frozenset[str]]:
+    """The files that a rollback has deleted and that the lists have all the same, by partition path: those of a commit
+    that is part of a base file by now, and logs that an earlier rollback put there.
+
+    config, timeline  as of `Change`
+    """
+    deleted = {path: frozenset(part.deleted) for path, part in metadata.partitions.items() if part.deleted}
+    if not deleted:
+        return {}
+    try:
+        table = open_metadata(storage, config, timeline)
+        if table is None:
+            return {}
+        # A partition that is none for the moment keeps its list: the next write to it shows that again.
+        lists = Wanted(frozenset(map(partition_id, deleted)))
+        listed = read_records(table, MetadataPartition.FILES, lists).select(["row", "name"]).to_pylist()
+    except (CorruptFile, UnsupportedTable):  # removed by `follow`
+        return {}
+    files = {(entry["row"], entry["name"]) for entry in listed}
+    return {
+        path: frozenset(name for name in names if (partition_id(path), name) in files)
+        for path, names in deleted.items()
+    }
 
 
 def _kept(storage: Storage, config: TableConfig, timeline: Timeline) -> MetadataTable | None:

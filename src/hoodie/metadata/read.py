@@ -5,7 +5,7 @@ Source: docs/format/metadata-table.md 1.2, 5.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -84,13 +84,19 @@ class _Block:
         return self.read(self.head.content_offset + offset, length)
 
 
-def read_records(table: MetadataTable, partition: MetadataPartition, wanted: Wanted = ALL) -> pa.Table:
+def read_records(
+    table: MetadataTable,
+    partition: MetadataPartition,
+    wanted: Wanted = ALL,
+    slices: Sequence[FileSlice] | None = None,
+) -> pa.Table:
     """Records of a partition, in the form of `records.SCHEMAS`; deleted ones are left out. No order.
 
+    slices  `partition_slices`, where they have been listed
     Raises  CorruptFile on damage, on a partition without file groups, and on log blocks of instants that the data
             table's timeline has lost; UnsupportedTable; FileNotFoundError when cleaning took a file away meanwhile
     """
-    slices = partition_slices(table, partition)
+    slices = partition_slices(table, partition) if slices is None else slices
     parts: list[tuple[FileSlice, Wanted]] = [(slice_, wanted) for slice_ in slices]
     if wanted.keys is not None:
         keys = sorted(wanted.keys)

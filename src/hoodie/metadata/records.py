@@ -6,7 +6,7 @@ Source: docs/format/metadata-table.md 4; pinned by tests/vectors/record_values.j
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,8 @@ from hoodie.formats.avro.compile import BadSchema, compile_schema
 from hoodie.formats.hfile.cells import Cells
 from hoodie.metadata.keys import MetadataPartition
 
+#: So many cells are decoded for themselves.
+_MANY = 1000
 #: The column of a record that holds what a partition is about, and its types.
 BRANCHES = {
     MetadataPartition.FILES: ("filesystemMetadata", (1, 2)),
@@ -120,8 +122,21 @@ def decode_records(cells: Iterable[Cells], partition: MetadataPartition, schema_
     Raises       CorruptFile; UnsupportedTable on records that are of another form
     """
     tables = [SCHEMAS[partition].empty_table()]
-    tables += [_decoded(one, partition, schema_json, path) for one in cells if len(one)]
+    tables += [_decoded(one, partition, schema_json, path) for one in _joined(cells)]
     return pa.concat_tables(tables)
+
+
+def _joined(cells: Iterable[Cells]) -> Iterator[Cells]:
+    """The cells, those of blocks of which few are needed put together: decoding costs something each time."""
+    few: list[Cells] = []
+    for one in cells:
+        if len(one) >= _MANY:
+            yield from (Cells.joined(few), one) if few else (one,)
+            few = []
+        elif len(one):
+            few.append(one)
+    if few:
+        yield Cells.joined(few)
 
 
 def tombstones(keys: pa.Array) -> pa.Table:

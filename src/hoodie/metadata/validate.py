@@ -11,9 +11,10 @@ from hoodie.errors import CorruptFile
 from hoodie.metadata.changes import of_listing
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.listing import listed_folders
-from hoodie.metadata.partitions.kind import Building
+from hoodie.metadata.partitions.kind import Building, ReadKeys
 from hoodie.metadata.partitions.kinds import kinds_of
 from hoodie.metadata.read import read_records
+from hoodie.metadata.record_index_check import record_index_problems
 from hoodie.metadata.table import MetadataTable, open_metadata
 from hoodie.model.files import BaseFile, LogFile
 from hoodie.storage.protocol import Storage
@@ -40,13 +41,15 @@ def validate(
     config: TableConfig,
     timeline: Timeline,
     folders: Folders | None = None,
+    read_keys: ReadKeys | None = None,
     *,
     contents: bool = True,
 ) -> Validated | None:
     """Read the metadata table whole, and list the storage beside it; None: the table has none.
 
-    folders   of the table, where they have been listed
-    contents  compare other partitions than the file lists, too: opens data files
+    folders    of the table, where they have been listed
+    read_keys  compares the record index with the rows of the table, too; None: it is only read
+    contents   compare other partitions than the file lists, too: opens data files
     Files of pending and of failed writes are no difference: other readers do not see them either.
     Raises CorruptFile and the like, where it cannot be read
     """
@@ -66,6 +69,8 @@ def validate(
                 problems += kind.differences(building, records[kind.partition])
             except CorruptFile as damage:
                 unread.append(f"{kind.partition} is not compared: {damage}")
+        if read_keys is not None and MetadataPartition.RECORD_INDEX in table.ready:
+            problems += record_index_problems(table, storage, config, read_keys)
     return Validated(counts, tuple(problems), tuple(unread))
 
 

@@ -20,9 +20,10 @@ from hoodie.index.hbase_entries import ENTRY, NEXT, NO_LATER, Entry, delete_rows
 from hoodie.index.hbase_mark import MARK, Mark, put_mark, read_mark
 from hoodie.index.hbase_missed import forget, remembered
 from hoodie.lookup.index_choice import named_index
-from hoodie.lookup.index_repair import ROWS, KeyReader, entry_of, parts
+from hoodie.lookup.index_repair import ROWS, entry_of, parts
 from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.model.files import FileGroupId, FileSlice
+from hoodie.reading.row_keys import KeyReader
 from hoodie.recovery.index_mend import mend
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState, load_state

@@ -35,6 +35,7 @@ from hoodie.metadata.drop import drop, has_metadata_table
 from hoodie.model.files import LogFile
 from hoodie.model.instant import WRITES, Action, Instant, State
 from hoodie.model.plans import InstantRef, RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPlan
+from hoodie.reading.row_keys import read_keys
 from hoodie.recovery.rollback import looked_at, pending_action
 from hoodie.recovery.savepoint import Savepoint, read_savepoints
 from hoodie.storage.faults import typed_errors
@@ -184,7 +185,7 @@ def _build_again(storage: Storage, partitions: Collection[str]) -> None:
     if reason := why_not(now.timeline):
         _log.info("%s: the metadata table is not built again: %s", now.config.name, reason)
     else:
-        build(storage, now.config, now.timeline, partitions)
+        build(storage, now.config, now.timeline, partitions, read_keys=read_keys)
 
 
 def _take_back(state: TableState, plan: RestorePlan, by: str, lock: Lock) -> dict[str, tuple[RollbackMetadata, ...]]:

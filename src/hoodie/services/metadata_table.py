@@ -16,30 +16,38 @@ from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.metadata.build import build, missing, why_not
 from hoodie.metadata.drop import drop, drop_partitions
 from hoodie.metadata.keys import MetadataPartition
+from hoodie.reading.row_keys import read_keys
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import load_state
 
 
 @typed_errors()
-def create_metadata_table(storage: Storage, options: Options, partitions: Collection[str] = ()) -> bool:
+def create_metadata_table(
+    storage: Storage, options: Options, partitions: Collection[str] = (), *, again: bool = False
+) -> bool:
     """Build the file lists of a table, and other partitions of its metadata table; False: it has them already.
 
     options     `hoodie.write.lock.*` as the table's writers have them; `IndexOptions` name partitions, too
     partitions  names of more
+    again       those are built anew where they are there
     Raises   UnsupportedTable on a table that is not written; WriteConflict while an instant of the table is pending;
              LockTimeout
     """
     requested = requested_partitions(options)
-    partitions = {str(MetadataPartition.FILES), *requested.build, *partitions}
+    everything = {str(MetadataPartition.FILES), *requested.build, *partitions}
     with lock_for(options, storage):
         state = load_state(storage)
         require_writable(state.config, KNOWN_PAYLOADS)
-        if not missing(state.config, partitions):
+        old = [name for name in partitions if again and name in state.config.metadata_partitions]
+        if not (old or missing(state.config, everything)):
             return False
         if reason := why_not(state.timeline):
             raise WriteConflict(f"{state.config.name}: the metadata table cannot be built now: {reason}. Try later")
-        if not build(storage, state.config, state.timeline, partitions, requested.options):
+        if old:
+            drop_partitions(storage, state.config, old)
+            state = state.reload()
+        if not build(storage, state.config, state.timeline, everything, requested.options, read_keys):
             raise WriteConflict(f"{state.config.name}: another writer began while the metadata table was built")
         return True
 

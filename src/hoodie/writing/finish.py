@@ -22,6 +22,7 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
 from hoodie.writing.batch.held import DRIVER, TaskResults
 from hoodie.writing.index_updates import finalize_index
+from hoodie.writing.key_changes import WrittenFiles, key_changes
 from hoodie.writing.on_commit import notify_committed
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.retry import overtaken, with_retries
@@ -64,8 +65,10 @@ def finish(
             )
         if validate is not None:
             validate(write.begun, metadata, write.settings.given)
+        keys = key_changes(_written(write, outcome, replaced))
         if commit:
-            metadata, after = publish_seen(write.begun, metadata, lingering=outcome.route != DRIVER)
+            lingering = outcome.route != DRIVER
+            metadata, after = publish_seen(write.begun, metadata, lingering=lingering, keys=keys)
             finalize_index(write.index, write.begun.time, outcome.later)
     later = () if commit else outcome.later
     result = WriteResult(
@@ -76,6 +79,7 @@ def finish(
         phases.whole(),
         later,
         after,
+        keys=None if commit else keys,
         table=write.state.config.name,
         path=redacted(write.state.storage.root),
         difference=write.difference,
@@ -85,6 +89,19 @@ def finish(
     else:
         _log.info("%s: %s; not committed yet", result.table, result)
     return result
+
+
+def _written(write: Write, outcome: TaskResults, replaced: Mapping[str, Collection[str]]) -> WrittenFiles:
+    return WrittenFiles(
+        write.begun.state,
+        write.begun.time,
+        write.schema,
+        outcome.stats,
+        replaced,
+        write.index,
+        looked_up=write.operation_rules.locate,
+        threads=write.settings.engine.threads,
+    )
 
 
 def _extra(write: Write) -> dict[str, str]:

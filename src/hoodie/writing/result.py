@@ -12,6 +12,7 @@ import pyarrow as pa
 from hoodie.display.displayed import Displayed
 from hoodie.display.summary import Column, Kind, Summary, summary
 from hoodie.index.pruning import IndexStats
+from hoodie.metadata.changes import KeyChanges
 from hoodie.model.commit import CommitMetadata, WriteStat
 from hoodie.schema.missing import NO_DIFFERENCE, ColumnDifference
 from hoodie.table.state import TableState
@@ -33,6 +34,7 @@ class WriteResult(Displayed):
     path: str = ""  # its base path, without a password
     difference: ColumnDifference = NO_DIFFERENCE  # of the batch's columns from those that the table had
     alone: bool = field(default=False, repr=False)  # this process did it all, and nobody asks who of two did
+    keys: KeyChanges | None = field(default=None, repr=False)  # not published: for the record index
 
     @property
     def stats(self) -> tuple[WriteStat, ...]:

@@ -12,6 +12,7 @@ from hoodie.config.console import ConsoleOptions
 from hoodie.display.progress import progress
 from hoodie.errors import WriteConflict
 from hoodie.index.pruning import IndexStats
+from hoodie.lookup.record_index import RecordIndexDamaged, by_files, ignore_record_index
 from hoodie.table.overrides import completed
 from hoodie.table.state import TableState
 from hoodie.writing.batch.duplicates import refuse_dropping
@@ -150,7 +151,12 @@ def write_batch(write: Write, batch: HeldBatch, phases: Phases) -> tuple[Write, 
         partitions = batch.partitions.union(stat.partition or "" for stat in reports.stats)
         return write, TaskResults(reports.stats, partitions, IndexStats(), batch.route, reports.later)
     with phases.time("locate"):
-        located = batch.locate(write, prepared_files(write, batch.partitions))
+        try:
+            located = batch.locate(write, prepared_files(write, batch.partitions))
+        except RecordIndexDamaged as damage:
+            ignore_record_index(write.storage, damage)
+            write = replace(write, index=by_files(write.index))
+            located = batch.locate(write, prepared_files(write, batch.partitions))
     try:
         planned = located.planned
         if batch.spread is not None and not fits_driver(write, planned.plan):

@@ -22,6 +22,7 @@ from hoodie.lookup.context import LookupContext
 from hoodie.lookup.index_choice import choose_index, refuse_unknown
 from hoodie.lookup.index_notify import notify_rolled_back
 from hoodie.lookup.index_sync import catch_up
+from hoodie.lookup.record_index import with_record_index
 from hoodie.merge.keep import keeping
 from hoodie.merge.payloads import KNOWN_PAYLOADS, by_ordering, greater_or_equal, table_rule
 from hoodie.merge.rules import MergeRule
@@ -30,6 +31,7 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action
 from hoodie.model.meta import RECORD_KEY
 from hoodie.plan.write import TaskKind, WritePlan
+from hoodie.reading.row_keys import read_keys
 from hoodie.reading.slices.reader import slice_reader
 from hoodie.schema.missing import NO_DIFFERENCE, ColumnDifference, column_difference, refusal
 from hoodie.schema.schema import reconcile, stored_form, with_meta_fields
@@ -356,7 +358,7 @@ def start(write: Write) -> Write:
     """
     write.settings.writers.warn_of_half()
     action = action_of(write.operation, write.kind)
-    transaction = begin(write.state, write.operation, action, writers=write.settings.writers)
+    transaction = begin(write.state, write.operation, action, writers=write.settings.writers, read_keys=read_keys)
     notify_rolled_back(write.index, write.state.timeline, transaction.state.timeline)
     bring_up_to_date(write.index, write.state, transaction, write.settings)
     _require_checked(write, transaction)
@@ -404,7 +406,9 @@ def action_of(operation: WriteOperation, kind: TableKind) -> Action:
 
 def with_transaction(write: Write, transaction: Transaction) -> Write:
     """The write with an instant that is there already; the options that complete the table's settings stay."""
-    return replace(write, state=replace(write.state, timeline=transaction.state.timeline), transaction=transaction)
+    index = with_record_index(write.index, transaction.state)
+    state = replace(write.state, timeline=transaction.state.timeline)
+    return replace(write, state=state, index=index, transaction=transaction)
 
 
 def replaced_groups(write: Write, partitions: Collection[str]) -> dict[str, list[str]]:

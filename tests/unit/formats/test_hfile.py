@@ -15,7 +15,15 @@ import pytest
 from hoodie.errors import CorruptFile, InvalidInput, UnsupportedTable
 from hoodie.formats.hfile import blocks
 from hoodie.formats.hfile.blocks import DATA, FILE_INFO, INNER_INDEX, LEAF_INDEX, ROOT_INDEX, Codec, encode_block
-from hoodie.formats.hfile.cells import cell_key, encode_cells, encode_index_entry, row_of_key, separator
+from hoodie.formats.hfile.cells import (
+    KEY_TAIL,
+    Cells,
+    cell_key,
+    encode_cells,
+    encode_index_entry,
+    row_of_key,
+    separator,
+)
 from hoodie.formats.hfile.checksums import crc32c_chunks
 from hoodie.formats.hfile.numbers import decode_vlong, encode_vlong
 from hoodie.formats.hfile.reader import HFile, open_hfile
@@ -272,3 +280,25 @@ def test_other_files_are_told_from_hfiles() -> None:
     data[-1] = 2
     with pytest.raises(UnsupportedTable, match="version 2"):
         opened(bytes(data))
+
+
+def test_few_rows_and_many_rows_of_a_block_have_the_same_cells() -> None:
+    """Few are searched for in the bytes, for many all cells are looked at. Values that hold what looks like another
+    cell's key are no cells."""
+    names = [b"k", b"k1", b"k10", b"k2", b"", b"\0", b"k1" + KEY_TAIL]
+    trap = struct.pack(">ii", 14, 3) + cell_key(b"k3") + b"abc\0"
+    pairs = [(name, name + trap[: len(trap) if name != b"k2" else 9]) for name in sorted(names)]
+    pairs += [(b"m%03d" % number, trap[8:]) for number in range(40) for _ in range(2)]
+    file = opened(written(pairs, block_size=300))
+    assert len(file.index) > 3
+    for asked in ([b"k1"], [b"k2", b"k", b"", b"x"], [b"m007"], [b"m0"], [name for name, _ in pairs]):
+        expected = sorted(pair for pair in pairs if pair[0] in asked)
+        found = [pair for cells in file.rows(asked) for pair in zip(cells.rows, cells.values(), strict=True)]
+        assert sorted(found) == expected
+    assert list(file.rows([b"k3"])) == []
+
+
+def test_cells_of_blocks_are_put_together() -> None:
+    file = opened(written([(b"%03d" % number, b"v" * number) for number in range(50)], block_size=100))
+    joined = Cells.joined(list(file.cells()))
+    assert list(zip(joined.rows, joined.values(), strict=True)) == content(file)

@@ -181,7 +181,7 @@ def test_a_rollback_lists_its_command_blocks_and_the_logs_that_stay() -> None:
     logs = RolledBackPartition(deleted=("x",), command_logs={".l2": 4}, failed_logs={".l1": 8})
     metadata = RollbackMetadata(start="1", partitions={"p": logs, "q": RolledBackPartition(deleted=("y",))})
     assert of_rollback(metadata) == FileChanges(added={"p": {".l1": 8, ".l2": 4}})
-    assert of_rollback(metadata, listed=True) == FileChanges(
+    assert of_rollback(metadata, {"p": {"x"}, "q": ("y",)}) == FileChanges(
         added={"p": {".l1": 8, ".l2": 4}}, deleted={"p": ("x",), "q": ("y",)}
     )
 

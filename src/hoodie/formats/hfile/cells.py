@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,6 +47,16 @@ class Cells:
     def values(self) -> list[bytes]:
         """The values as bytes."""
         return [bytes(self.data[start:end]) for start, end in zip(self.starts, self.ends, strict=True)]
+
+    @classmethod
+    def joined(cls, parts: Sequence[Cells]) -> Cells:
+        """Cells of several blocks, their values in one piece."""
+        if len(parts) == 1:
+            return parts[0]
+        values = [value for part in parts for value in part.values()]
+        bounds = np.cumsum([0, *map(len, values)], dtype=np.int64)
+        rows = tuple(row for part in parts for row in part.rows)
+        return cls(memoryview(b"".join(values)), rows, bounds[:-1], bounds[1:])
 
     def take(self, places: npt.NDArray[np.int64]) -> Cells:
         """Those at some places, which ascend."""
@@ -88,6 +99,38 @@ def decode_cells(payload: memoryview, offset: int, path: str) -> Cells:
         ends.append(end)
         at = end + 1
     return Cells(payload, tuple(rows), np.array(starts, np.int64), np.array(ends, np.int64))
+
+
+def find_cells(payload: memoryview, rows: Sequence[bytes], offset: int, path: str) -> Cells:
+    """Those cells of a data block that have one of some rows: each row is searched for, no other cell is looked at.
+
+    rows    ascending, each once
+    Raises  CorruptFile
+    """
+    first = int.from_bytes(payload[8:10], "big")
+    if bytes(payload[10 + first : 10 + first + len(KEY_TAIL)]) != KEY_TAIL:  # cells of another form
+        cells = decode_cells(payload, offset, path)
+        chosen = frozenset(rows)
+        return cells.take(np.array([at for at, row in enumerate(cells.rows) if row in chosen], np.int64))
+    data, limit = bytes(payload), len(payload)
+    names: list[bytes] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    for row in rows:
+        name = struct.pack(">h", len(row)) + row + KEY_TAIL
+        lengths = struct.pack(">i", len(name))
+        at = data.find(name)
+        while at >= 0:
+            start = at + len(name)
+            end = start + int.from_bytes(data[at - 4 : at], "big", signed=True)
+            if at >= 8 and data[at - 8 : at - 4] == lengths and start <= end < limit:
+                if data[end]:
+                    raise CorruptFile(path, "a cell of a transaction that is not over", offset)
+                names.append(row)
+                starts.append(start)
+                ends.append(end)
+            at = data.find(name, start)
+    return Cells(payload, tuple(names), np.array(starts, np.int64), np.array(ends, np.int64))
 
 
 def row_of_key(key: bytes | memoryview, path: str) -> bytes:

@@ -29,6 +29,7 @@ from hoodie.formats.hfile.cells import (
     decode_cells,
     decode_inner_index,
     decode_root_index,
+    find_cells,
     index_end,
 )
 from hoodie.formats.hfile.trailer import TRAILER_SIZE, Trailer, decode_file_info, decode_trailer
@@ -37,6 +38,8 @@ from hoodie.formats.hfile.trailer import TRAILER_SIZE, Trailer, decode_file_info
 RangedRead = Callable[[int, int], bytes | memoryview]
 
 _TAIL = 64 * 1024  # the first read: trailer, file info and index of nearly all files
+#: Up to so many rows are searched for in a block; for more of them all its cells are looked at.
+_FEW = 8
 _TOGETHER = 4 * 1024 * 1024  # blocks that lie side by side are read at once, up to so many bytes
 
 
@@ -71,20 +74,24 @@ class HFile:
 
     def rows(self, rows: Collection[bytes]) -> Iterator[Cells]:
         """The cells of some rows; only the blocks are read that may hold them. Raises CorruptFile"""
-        wanted = frozenset(rows)
         firsts = [entry.row for entry in self.index]
-        blocks: set[int] = set()
-        for row in wanted:
+        wanted: dict[int, list[bytes]] = {}
+        for row in sorted(frozenset(rows)):
             at = bisect_right(firsts, row) - 1
             while at >= 0:
-                blocks.add(at)
+                wanted.setdefault(at, []).append(row)
                 if firsts[at] != row:
                     break
                 at -= 1  # a row with several cells may begin in the block before
-        for cells in self._blocks(sorted(blocks)):
-            places = np.array([place for place, row in enumerate(cells.rows) if row in wanted], np.int64)
-            if len(places):
-                yield cells.take(places)
+        for number, payload in self._payloads(sorted(wanted)):
+            entry, names = self.index[number], wanted[number]
+            if len(names) <= _FEW:
+                cells = find_cells(payload, names, entry.offset, self.path)
+            else:
+                cells, chosen = self._cells(entry, payload), frozenset(names)
+                cells = cells.take(np.array([at for at, row in enumerate(cells.rows) if row in chosen], np.int64))
+            if len(cells):
+                yield cells
 
     def prefixed(self, prefix: bytes) -> Iterator[Cells]:
         """The cells whose rows begin with some bytes; blocks that cannot hold them are not read. Raises
@@ -117,32 +124,45 @@ class HFile:
 
     def _blocks(self, numbers: Collection[int]) -> Iterator[Cells]:
         """The cells of some data blocks, in order."""
-        run: list[IndexEntry] = []
+        for number, payload in self._payloads(numbers):
+            yield self._cells(self.index[number], payload)
+
+    def _cells(self, entry: IndexEntry, payload: memoryview) -> Cells:
+        cells = decode_cells(payload, entry.offset, self.path)
+        if len(cells) and cells.rows[0] < entry.row:
+            raise CorruptFile(self.path, f"a block that begins before its index entry {entry.row!r}", entry.offset)
+        return cells
+
+    def _payloads(self, numbers: Collection[int]) -> Iterator[tuple[int, memoryview]]:
+        """The content of some data blocks, in order."""
+        run: list[int] = []
+        size = 0
         for number in numbers:
             entry = self.index[number]
-            beside = bool(run) and run[-1].offset + run[-1].size == entry.offset
-            if run and (not beside or sum(one.size for one in run) + entry.size > _TOGETHER):
+            before = self.index[run[-1]] if run else None
+            beside = before is not None and before.offset + before.size == entry.offset
+            if run and (not beside or size + entry.size > _TOGETHER):
                 yield from self._run(run)
-                run = []
-            run.append(entry)
+                run, size = [], 0
+            run.append(number)
+            size += entry.size
         if run:
             yield from self._run(run)
 
-    def _run(self, entries: list[IndexEntry]) -> Iterator[Cells]:
-        """The cells of data blocks that lie side by side."""
-        start = entries[0].offset
-        data = memoryview(self.read(start, entries[-1].offset + entries[-1].size - start))
-        for entry in entries:
+    def _run(self, numbers: list[int]) -> Iterator[tuple[int, memoryview]]:
+        """The content of data blocks that lie side by side."""
+        last = self.index[numbers[-1]]
+        start = self.index[numbers[0]].offset
+        data = memoryview(self.read(start, last.offset + last.size - start))
+        for number in numbers:
+            entry = self.index[number]
             piece = data[entry.offset - start : entry.offset - start + entry.size]
             head, payload = decode_block(piece, DATA, self.trailer.codec, entry.offset, self.path)
             if head.size != entry.size:
                 raise CorruptFile(
                     self.path, f"a block of {head.size} bytes, where the index says {entry.size}", entry.offset
                 )
-            cells = decode_cells(payload, entry.offset, self.path)
-            if len(cells) and cells.rows[0] < entry.row:
-                raise CorruptFile(self.path, f"a block that begins before its index entry {entry.row!r}", entry.offset)
-            yield cells
+            yield number, payload
 
 
 def open_hfile(read: RangedRead, size: int, path: str) -> HFile:

@@ -158,7 +158,8 @@ def _write_cells(out: _Written, batches: Iterable[tuple[pa.Array, pa.Array]], bl
         while begin < len(rows):
             # The block closes before the first cell of another row at which it is full.
             full = int(np.searchsorted(offsets, offsets[begin] + block_size - size, side="left"))
-            close = next(iter(starts[np.searchsorted(starts, full) :].tolist()), len(rows))
+            following = int(np.searchsorted(starts, full))
+            close = int(starts[following]) if following < len(starts) else len(rows)
             if not open_block and not size:
                 first = rows[begin].as_py()
                 key = cell_key(first) if counts.last is None else separator(counts.last, first)

@@ -6,18 +6,25 @@ Reads know all partitions (`hoodie.metadata.records`, `hoodie.metadata.merging`)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from hoodie.config.metadata import MetadataOptions
 from hoodie.config.table import TableConfig
-from hoodie.metadata.changes import FileChanges
+from hoodie.formats.hfile.writer import BLOCK_SIZE
+from hoodie.metadata.changes import FileChanges, KeyChanges
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.model.commit import CommitMetadata
+from hoodie.model.files import FileSlice
 from hoodie.storage.protocol import Storage
 from hoodie.timeline.timeline import Timeline
+
+#: The keys of the rows that a snapshot reader has of a file slice: string[n].
+SliceKeys = Callable[[FileSlice], pa.ChunkedArray]
+#: How keys of some slices of a table are read, those in logs included.
+ReadKeys = Callable[[Storage, TableConfig, Timeline, Sequence[FileSlice]], SliceKeys]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +35,8 @@ class Change:
     instant                    of the action, 17 digits
     files                      what it changes in the file lists
     commit                     of a write, a compaction or a clustering; None: a clean or a rollback
+    keys                       which keys a write changed; None: it does not say
+    compacted                  a rollback takes back what is part of base files of the metadata table by now
     """
 
     storage: Storage
@@ -36,6 +45,8 @@ class Change:
     instant: str
     files: FileChanges
     commit: CommitMetadata | None = None
+    keys: KeyChanges | None = None
+    compacted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +57,7 @@ class Building:
     instant                    of the delta commit that is about to be written
     files                      all files of completed instants: `added` by partition path
     options                    of the write, or the call, that builds
+    read_keys                  None: of slices without logs only
     """
 
     storage: Storage
@@ -54,6 +66,7 @@ class Building:
     instant: str
     files: FileChanges
     options: MetadataOptions
+    read_keys: ReadKeys | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +84,7 @@ class PartitionKind:
     settings       what the table's settings keep of the options that it is built with, for all later writes
     differences    what is wrong in it, one line each: in its records, deleted ones left out, beside the table's files
     deletes_apart  keys of records that are `deleted` stand in a block of their own; else they are records as others
+    block_size     bytes of a data block of its base files
     """
 
     partition: MetadataPartition
@@ -81,6 +95,7 @@ class PartitionKind:
     settings: Callable[[MetadataOptions], Mapping[str, str]] = lambda options: {}
     differences: Callable[[Building, pa.Table], Iterable[str]] = lambda building, records: ()
     deletes_apart: bool = False
+    block_size: int = BLOCK_SIZE
 
     def file_id(self, number: int) -> str:
         """Of a file group."""

@@ -1,0 +1,75 @@
+"""The index RECORD_INDEX: keys are looked up in the record index of the metadata table.
+
+Where that is missing, out of date or damaged, keys are looked up in the base files of the whole table, as by
+GLOBAL_SIMPLE: with a warning, and with the same hits. So the index is made for that (`hoodie.index.choose`), and gets
+its kernel once the table's state is known.
+Source: docs/format/indexing-and-write-path.md 1 and 2. Design: docs/design/indexes.md.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.config.write import IndexType
+from hoodie.errors import CorruptFile, CorruptIndex, RecordIndexIgnored, UnsupportedTable
+from hoodie.index.contract import ByFile, ByKey, Index, IndexContext, TagKeys, Tags
+from hoodie.index.pruning import IndexStats
+from hoodie.metadata.keys import FOLDER
+from hoodie.metadata.locations import RecordLocator, open_locator
+from hoodie.storage.protocol import Storage
+from hoodie.table.state import TableState
+
+
+class RecordIndexDamaged(CorruptIndex):
+    """What a look-up met in the record index: its keys have to be looked up in base files."""
+
+
+def with_record_index(index: Index, state: TableState) -> Index:
+    """The index RECORD_INDEX with its kernel, where the table's record index can be used; others as they are.
+
+    Warns RecordIndexIgnored where it cannot
+    """
+    if index.name != IndexType.RECORD_INDEX:
+        return index
+    locator = open_locator(state.storage, state.config, state.timeline)
+    if isinstance(locator, str):
+        if state.timeline.commits:  # else there are no keys yet
+            ignore_record_index(state.storage, locator)
+        return by_files(index)
+    return replace(index, look_up=ByKey(partial(_tagger, locator)))
+
+
+def by_files(index: Index) -> Index:
+    """The index as it is without a record index."""
+    return replace(index, look_up=ByFile(pruned=False))
+
+
+def uses_record_index(index: Index) -> bool:
+    """Whether keys are looked up in the record index."""
+    return index.name == IndexType.RECORD_INDEX and isinstance(index.look_up, ByKey)
+
+
+def ignore_record_index(storage: Storage, problem: object) -> None:
+    """Warn that a record index is not used."""
+    warnings.warn(RecordIndexIgnored(f"{storage.root.rstrip('/')}/{FOLDER}", str(problem)), stacklevel=3)
+
+
+def _tagger(locator: RecordLocator, context: IndexContext) -> TagKeys:
+    return partial(_tag, locator)
+
+
+def _tag(locator: RecordLocator, keys: pa.Array, partitions: pa.Array) -> Tags:
+    """Where the keys are: the partitions of the batch are not needed, the index is global. Raises RecordIndexDamaged"""
+    try:
+        paths, file_ids = locator.locate(keys)
+    except (CorruptFile, UnsupportedTable, FileNotFoundError) as damage:
+        raise RecordIndexDamaged(str(damage)) from damage
+    count = len(keys)
+    hits = int(np.count_nonzero(np.asarray(pc.is_valid(file_ids))))
+    return Tags(paths, file_ids, IndexStats(candidates=count, checked=count, hits=hits))

@@ -1,0 +1,74 @@
+"""Where record keys are, by the record index: read are the file groups that the keys hash to, and in their files the
+blocks that may hold them.
+
+Source: docs/format/metadata-table.md 5 and 6; pinned by tests/unit/metadata/test_key_locations.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.config.table import TableConfig
+from hoodie.errors import CorruptFile, UnsupportedTable
+from hoodie.metadata.keys import MetadataPartition
+from hoodie.metadata.read import Wanted, partition_slices, read_records
+from hoodie.metadata.record_index import locations
+from hoodie.metadata.table import MetadataTable, open_metadata
+from hoodie.model.files import FileSlice
+from hoodie.storage.protocol import Storage
+from hoodie.timeline.timeline import Timeline
+
+_PARTITION = MetadataPartition.RECORD_INDEX
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLocator:
+    """The record index of a table at one moment; picklable.
+
+    slices  its file slices, by file group
+    """
+
+    table: MetadataTable
+    slices: tuple[FileSlice, ...]
+
+    def entries(self, keys: pa.Array) -> pa.Table:
+        """The entries of some keys, of the schema `records.RECORD_INDEX`, no order; keys without one are left out.
+
+        keys    string[n], no nulls
+        Raises  as `read_records`
+        """
+        wanted = Wanted(frozenset(keys.to_pylist()))
+        try:
+            return read_records(self.table, _PARTITION, wanted, self.slices)
+        except FileNotFoundError:  # cleaning took a file away since the slices were listed
+            return read_records(self.table.reload(), _PARTITION, wanted)
+
+    def locate(self, keys: pa.Array) -> tuple[pa.Array, pa.Array]:
+        """Partition path and file id of each key, string[n] both; null where it has no entry. As `entries`"""
+        found = self.entries(keys)
+        paths, ids = locations(found)
+        at = pc.index_in(keys, value_set=found.column("row").combine_chunks())
+        return paths.take(at), ids.take(at)
+
+
+def open_locator(storage: Storage, config: TableConfig, timeline: Timeline) -> RecordLocator | str:
+    """The record index of a data table, or why it is of no use.
+
+    timeline  of the data table, loaded before
+    """
+    if _PARTITION not in config.metadata_partitions:
+        return "the table has none"
+    try:
+        table = open_metadata(storage, config, timeline)
+        if table is None:
+            return "the file lists of its metadata table were never finished"
+        if problem := table.problem():
+            return problem
+        return RecordLocator(table, tuple(partition_slices(table, _PARTITION)))
+    except (CorruptFile, UnsupportedTable) as damage:
+        return str(damage)
+    except FileNotFoundError as gone:
+        return f"a file of it is gone: {gone}"

@@ -1,0 +1,203 @@
+"""The partition `record_index`: which file group each record key is in.
+
+A write says which keys it put where (`hoodie.writing.key_changes`). What a write did not look up, or looked up before
+other commits came, is compared here, under the table's lock, with the entries that there are.
+Source: docs/format/metadata-table.md 1.2, 4.5 and 7.4; pinned by tests/unit/metadata/test_record_index_keeping.py.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hoodie.config.metadata import MetadataOptions
+from hoodie.errors import CorruptFile, UnsupportedTable, WriteConflict
+from hoodie.index.stored_keys import keys_in
+from hoodie.metadata.encode import column_of
+from hoodie.metadata.keys import MetadataPartition, file_groups_of
+from hoodie.metadata.locations import open_locator
+from hoodie.metadata.partitions.kind import Building, Change, PartitionKind
+from hoodie.metadata.record_index import PLACES, entries, epoch_millis, locations, placed, record_index_cells
+from hoodie.metadata.records import RECORD_INDEX as SCHEMA
+from hoodie.metadata.records import tombstones
+from hoodie.model.commit import Operation
+from hoodie.model.files import BaseFile, FileSlice
+from hoodie.storage.protocol import Storage
+from hoodie.view.load import load_view
+from hoodie.view.parallel import in_threads
+from hoodie.view.slices import merged_slices
+
+#: Bytes of an entry, as Hudi estimates them.
+_ENTRY_BYTES = 48
+#: A look-up reads a block for each key: small ones, as HBase has them where nobody says otherwise.
+_BLOCK_SIZE = 64 * 1024
+_SAME_KEYS = frozenset({Operation.COMPACT, Operation.LOG_COMPACT})
+_SPILLED = pa.schema([("row", pa.string()), ("slice", pa.int32())])
+
+
+def _records(change: Change) -> pa.Table:
+    """What an action changes in the index. Raises UnsupportedTable where that is not known, or a key is in two file
+    groups; WriteConflict where another writer has inserted one of its keys since they were looked up"""
+    commit, keys = change.commit, change.keys
+    if change.compacted:
+        raise UnsupportedTable(f"what {change.instant} takes back of it is part of its base files by now")
+    if commit is None or commit.compacted or commit.operation in _SAME_KEYS or not (commit.stats or commit.replaced):
+        return SCHEMA.empty_table()
+    if keys is None:
+        raise UnsupportedTable(f"the writer of {change.instant} does not say which keys it changed")
+    inserted, deleted = keys.inserted, keys.deleted
+    _require_once(inserted)
+    if not keys.looked_up or keys.commits != change.timeline.commits:
+        inserted, deleted = _compared(change, inserted, deleted)
+    gone = column_of(deleted, "row")
+    gone = gone.filter(pc.invert(pc.is_in(gone, value_set=column_of(inserted, "row"))))
+    new = entries(inserted, epoch_millis(change.instant, change.config.timezone))
+    return pa.concat_tables([new, tombstones(gone.unique())])
+
+
+def _compared(change: Change, inserted: pa.Table, deleted: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Keys that were inserted and deleted, without those of which the entries say so already."""
+    if not (len(inserted) or len(deleted)):
+        return inserted, deleted
+    locator = open_locator(change.storage, change.config, change.timeline)
+    if isinstance(locator, str):
+        raise CorruptFile(change.storage.root, locator)
+    keys = pa.concat_arrays([column_of(inserted, "row"), column_of(deleted, "row")])
+    stored = locator.entries(keys.unique())
+    paths, ids = locations(stored)
+    there = pa.Table.from_arrays([column_of(stored, "row"), paths, ids], schema=PLACES)
+    deleted = deleted.filter(_is_there(deleted, there))
+    same = _is_there(inserted, there)
+    left = pc.is_in(inserted.column("row"), value_set=column_of(deleted, "row"))
+    known = pc.is_in(inserted.column("row"), value_set=column_of(there, "row"))
+    elsewhere = inserted.filter(pc.and_(known, pc.invert(pc.or_(same, left))))
+    if len(elsewhere):
+        _refuse(change, elsewhere.slice(0, 1).to_pylist()[0], there)
+    return inserted.filter(pc.invert(same)), deleted
+
+
+def _is_there(places: pa.Table, there: pa.Table) -> pa.ChunkedArray:
+    """bool[n]: whether entries say the same of keys."""
+    at = pc.index_in(places.column("row"), value_set=column_of(there, "row"))
+    stored = there.take(at)
+    equal = [pc.equal(places.column(name), stored.column(name)) for name in ("partition", "file_id")]
+    return pc.fill_null(pc.and_(*equal), False)
+
+
+def _refuse(change: Change, place: dict[str, str], there: pa.Table) -> None:
+    (other,) = there.filter(pc.equal(there.column("row"), place["row"])).to_pylist()
+    assert change.keys is not None
+    if change.keys.looked_up:
+        raise WriteConflict(
+            f"another writer has put the key {place['row']!r} into file group {other['file_id']} since this write "
+            "looked it up; write the batch again"
+        )
+    raise UnsupportedTable(
+        f"the key {place['row']!r} is in file group {other['file_id']} of partition {other['partition']!r} already, "
+        f"and is written to {place['file_id']} of partition {place['partition']!r}: a record index holds a key once"
+    )
+
+
+def _require_once(places: pa.Table) -> None:
+    rows = places.column("row")
+    if pc.count_distinct(rows).as_py() == len(rows):
+        return
+    counts = rows.combine_chunks().value_counts()
+    key = counts.field("values").filter(pc.greater(counts.field("counts"), 1))[0].as_py()
+    groups = places.filter(pc.equal(rows, key)).column("file_id").unique().to_pylist()
+    raise UnsupportedTable(f"the key {key!r} is in rows of {' and '.join(groups)}: a record index holds a key once")
+
+
+# --- building ---
+
+
+def _first(building: Building) -> Iterator[pa.Table]:
+    """The entries of each file group. One file group is in memory at a time; the keys of the table lie in files."""
+    view = load_view(building.storage, building.timeline, building.config)
+    slices = list(merged_slices(view).values())
+    count = groups_for(building.storage, slices, building.options)
+    millis = [epoch_millis(slice_.base_instant, building.config.timezone) for slice_ in slices]
+    with tempfile.TemporaryDirectory(prefix="hoodie-record-index-") as folder:
+        paths = [Path(folder) / f"{number}.arrow" for number in range(count)]
+        _spill(building, slices, paths)
+        for path in paths:
+            with pa.memory_map(str(path)) as source:
+                keys = pa.ipc.open_stream(source).read_all()
+                yield _entries_of(keys, slices, millis)
+
+
+def _entries_of(keys: pa.Table, slices: Sequence[FileSlice], millis: Sequence[int]) -> pa.Table:
+    """keys: of one file group, of the schema `_SPILLED`"""
+    parts = [SCHEMA.empty_table()]
+    rows, numbers = column_of(keys, "row"), column_of(keys, "slice").to_numpy()
+    for number in np.unique(numbers).tolist():
+        own = rows.filter(pa.array(numbers == number))
+        parts.append(entries(placed(own, slices[number].group), millis[number]))
+    found = pa.concat_tables(parts)
+    if pc.count_distinct(rows).as_py() != len(rows):
+        paths, ids = locations(found)
+        _require_once(pa.Table.from_arrays([column_of(found, "row"), paths, ids], schema=PLACES))
+    return found
+
+
+def _spill(building: Building, slices: Sequence[FileSlice], paths: Sequence[Path]) -> None:
+    """Write the keys of the table's rows into a file for each file group of the index."""
+    keys_of = _base_keys(building.storage)
+    if building.read_keys is not None:
+        keys_of = building.read_keys(building.storage, building.config, building.timeline, slices)
+    with ExitStack() as stack:
+        files = [stack.enter_context(pa.ipc.new_stream(str(path), _SPILLED)) for path in paths]
+        for number, slice_ in enumerate(slices):
+            for keys in keys_of(slice_).chunks:
+                rows = keys.cast(pa.string())
+                columns = [rows, pa.repeat(pa.scalar(number, pa.int32()), len(rows))]
+                table = pa.Table.from_arrays(columns, schema=_SPILLED)
+                groups = file_groups_of(rows, len(paths))
+                for group in np.unique(groups).tolist():
+                    files[group].write_table(table.filter(pa.array(groups == group)))
+
+
+def _base_keys(storage: Storage):  # type: ignore[no-untyped-def]
+    def keys(slice_: FileSlice) -> pa.ChunkedArray:
+        if slice_.base is None or slice_.logs:
+            raise UnsupportedTable(f"file group {slice_.group.file_id} has logs, whose keys this call does not read")
+        return pa.chunked_array([keys_in(storage, slice_.base.path, slice_.base.size)])
+
+    return keys
+
+
+def groups_for(storage: Storage, slices: Sequence[FileSlice], options: MetadataOptions) -> int:
+    """How many file groups the record index of a table gets, by its rows and by Hudi's rule."""
+    fewest, most = options.fewest_groups, options.most_groups
+    bases = [slice_.base for slice_ in slices if slice_.base is not None]
+    if fewest >= most:
+        return fewest
+    capacity = options.group_bytes // _ENTRY_BYTES
+    if sum(base.size for base in bases) * options.growth < fewest * capacity:  # a key takes a byte at least
+        return fewest
+    rows = sum(in_threads(lambda base: _rows(storage, base), bases))
+    return max(fewest, min(most, math.ceil(np.float32(rows) * np.float32(options.growth)) // capacity))
+
+
+def _rows(storage: Storage, base: BaseFile) -> int:
+    with storage.open_listed(base.path, base.size) as source:
+        return int(pq.read_metadata(source).num_rows)
+
+
+RECORD_INDEX = PartitionKind(
+    partition=MetadataPartition.RECORD_INDEX,
+    prefix="record-index",
+    records=_records,
+    first=_first,
+    cells=record_index_cells,
+    deletes_apart=True,
+    block_size=_BLOCK_SIZE,
+)

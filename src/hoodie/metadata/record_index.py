@@ -1,0 +1,125 @@
+"""Entries of the record index, which say where each record key is: made, and encoded as Hudi writes them.
+
+Source: docs/format/metadata-table.md 4.5; pinned by tests/vectors/record_index_location.json and the metadata tables
+of real Hudi in tests/fixtures.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import uuid
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie.config.table import TimelineZone
+from hoodie.metadata.encode import column_of, record_cells
+from hoodie.metadata.keys import MetadataPartition
+from hoodie.metadata.records import RECORD_INDEX, file_ids
+from hoodie.model.files import FileGroupId
+from hoodie.model.instant import parse_time
+
+_UUID = re.compile(r"([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?:-(0|[1-9]\d{0,8}))?", re.ASCII)
+_BY_UUID, _RAW = 0, 1
+#: What an entry says beside its key. Keys of one file group that one instant inserted have it in common.
+_VALUE = ("partition", "high", "low", "file_index", "file_id", "instant", "encoding")
+#: Keys, and the file group that each is in.
+PLACES = pa.schema([("row", pa.string()), ("partition", pa.string()), ("file_id", pa.string())])
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFileId:
+    """A file id as entries hold it: a UUID as two numbers of 64 bits with what follows it, or any other as text."""
+
+    high: int
+    low: int
+    index: int
+    text: str
+    encoding: int
+
+
+def stored_file_id(file_id: str) -> StoredFileId:
+    """How entries hold a file id."""
+    match = _UUID.fullmatch(file_id)
+    if match is None:
+        return StoredFileId(-1, -1, -1, file_id, _RAW)
+    number = uuid.UUID(match[1]).int
+    high, low = (_signed(part) for part in (number >> 64, number & 0xFFFFFFFFFFFFFFFF))
+    return StoredFileId(high, low, -1 if match[2] is None else int(match[2]), "", _BY_UUID)
+
+
+def epoch_millis(instant: str, zone: TimelineZone) -> int:
+    """The moment of an instant as entries hold it, in milliseconds since 1970. It only informs: nothing is read by
+    it."""
+    moment = parse_time(instant)
+    in_zone = moment.replace(tzinfo=dt.UTC) if zone is TimelineZone.UTC else moment.astimezone()
+    return int(in_zone.timestamp()) * 1000 + moment.microsecond // 1000
+
+
+def placed(keys: pa.Array, group: FileGroupId) -> pa.Table:
+    """Keys that are in a file group, of the schema `PLACES`. keys: string[n], no nulls"""
+    columns = [pa.repeat(pa.scalar(text, pa.string()), len(keys)) for text in (group.partition, group.file_id)]
+    return pa.Table.from_arrays([keys, *columns], schema=PLACES)
+
+
+def entries(places: pa.Table, millis: int) -> pa.Table:
+    """Entries that say where keys are, of the schema `records.RECORD_INDEX`.
+
+    places  of the schema `PLACES`, no nulls
+    millis  of the instant that inserted the keys
+    """
+    paths, ids = (column_of(places, name).dictionary_encode() for name in ("partition", "file_id"))
+    stored = [stored_file_id(file_id) for file_id in ids.dictionary.to_pylist()]
+    of_file = {
+        "high": [each.high for each in stored],
+        "low": [each.low for each in stored],
+        "file_index": [each.index for each in stored],
+        "file_id": [each.text for each in stored],
+        "encoding": [each.encoding for each in stored],
+    }
+    count = len(places)
+    columns = {
+        "row": column_of(places, "row"),
+        "partition": paths.dictionary.take(paths.indices),
+        "instant": pa.repeat(pa.scalar(millis, pa.int64()), count),
+        "deleted": pa.repeat(pa.scalar(False), count),
+    }
+    for name, values in of_file.items():
+        columns[name] = pa.array(values, RECORD_INDEX.field(name).type).take(ids.indices)
+    return pa.Table.from_arrays([columns[name] for name in RECORD_INDEX.names], schema=RECORD_INDEX)
+
+
+def locations(records: pa.Table) -> tuple[pa.Array, pa.Array]:
+    """Partition path and file id of each entry: string[n] each."""
+    numbers, distinct = _distinct(records)
+    paths, ids = column_of(distinct, "partition"), file_ids(distinct)
+    return paths.take(pa.array(numbers)), ids.take(pa.array(numbers))
+
+
+def record_index_cells(records: pa.Table, file_name: str = "") -> tuple[pa.Array, pa.Array]:
+    """Rows and values of cells, one for each entry: string[n] and binary[n].
+
+    records    entries, of the schema `records.RECORD_INDEX`; none deleted
+    file_name  of the base file that they are for; "": they are for a log block
+    """
+    numbers, distinct = _distinct(records)
+    _, values = record_cells(MetadataPartition.RECORD_INDEX, distinct, file_name)
+    return column_of(records, "row"), values.take(pa.array(numbers))
+
+
+def _distinct(records: pa.Table) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], pa.Table]:
+    """For each entry the number of its value, and the distinct values: keys of a file group have the same."""
+    codes = np.zeros(len(records), np.int64)
+    for name in _VALUE:
+        encoded = column_of(records, name).dictionary_encode(null_encoding="encode")
+        column = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int64)
+        _, codes = np.unique(codes * (len(encoded.dictionary) + 1) + column, return_inverse=True)
+        codes = codes.reshape(-1)
+    _, first, numbers = np.unique(codes, return_index=True, return_inverse=True)
+    return numbers.reshape(-1), records.take(pa.array(first))
+
+
+def _signed(number: int) -> int:
+    return number - (1 << 64) if number >= 1 << 63 else number
