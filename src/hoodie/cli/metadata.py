@@ -253,7 +253,12 @@ def _validated_text(found: MetadataValidated) -> Sequence[Block]:
         example="--with column_stats",
         help="A partition beside the file lists, of which data files are read; may be repeated.",
     ),
-    option("--again", is_flag=True, help="Build the partitions that --with names anew where they are there."),
+    option(
+        "--again",
+        is_flag=True,
+        example="--again",
+        help="Build the partitions that --with names anew where they are there.",
+    ),
     examples=[
         "hoodie metadata create /data/trips",
         "hoodie metadata create /data/trips --with column_stats --with bloom_filters",
