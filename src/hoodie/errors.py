@@ -52,6 +52,7 @@ __all__ = [
     "SchemaMismatch",
     "ServiceFailed",
     "SettingsMissing",
+    "SmallFiles",
     "StatementError",
     "StorageFailed",
     "StorageFull",
@@ -638,6 +639,20 @@ class NoRowsYet(HoodieWarning):
 
     def __str__(self) -> str:
         return f"as of {self.as_of} table {self.table!r} has no rows yet: its first commit is {self.first}"
+
+
+class SmallFiles(HoodieWarning):
+    """A write makes very many small files, as the table's partitions or buckets have it: reads of the table are slow.
+
+    `warnings.simplefilter("error", SmallFiles)` makes such writes fail before they are published.
+    """
+
+    def __init__(self, table: str, problem: str) -> None:
+        super().__init__(table, problem)
+        self.table, self.problem = table, problem
+
+    def __str__(self) -> str:
+        return f"table {self.table!r}: this write makes {self.problem}"
 
 
 class OptionIgnored(HoodieWarning):

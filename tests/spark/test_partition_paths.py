@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 from functools import reduce
 from itertools import product
@@ -14,6 +15,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+import hoodie
 from hoodie import HoodieTable, create_table, open_table
 from hoodie.errors import InvalidInput
 from support.nightly import by_day
@@ -275,3 +277,25 @@ def files_read(frame: DataFrame) -> int:
     plan = frame._jdf.queryExecution().executedPlan()
     scan = plan.collectLeaves().head()
     return int(scan.metrics().apply("numFiles").value())
+
+
+def test_spark_writes_and_reads_folders_of_a_unit_of_time(spark: SparkSession, tmp_path: Path) -> None:
+    path, late = str(tmp_path / "t"), "at >= timestamp'2024-02-03 00:00:00Z'"
+    create_table(path, record_key="id", partition_by=["city", "day(at)"]).upsert(times(0, 3))
+    table = open_table(path, spark=spark)
+    result = table.upsert(spark.createDataFrame(times(2, 6)))
+    assert (result.inserted, result.updated) == (3, 1)
+    hoodie.register(spark)
+    for frame in (table.snapshot(), spark.read.format("hudi").load(path)):
+        assert sorted(row.id for row in frame.where(late).collect()) == [3, 4, 5]
+    assert table.snapshot(filters=late).count() == 3
+    scan = open_table(path).scan(filters="at >= '2024-02-03'")
+    assert scan.partitions == ("oslo/2024-02-04", "rome/2024-02-03", "rome/2024-02-05")
+    assert_same_rows(table.snapshot(meta=False).toArrow(), open_table(path).to_arrow())
+
+
+def times(first: int, end: int) -> pa.Table:
+    ids = range(first, end)
+    days = [dt.datetime(2024, 1, 31, 10, tzinfo=dt.UTC) + dt.timedelta(days=number) for number in ids]
+    cities = [("oslo", "rome")[number % 2] for number in ids]
+    return pa.table({"id": ids, "city": cities, "at": pa.array(days, pa.timestamp("us", "UTC"))})

@@ -21,6 +21,8 @@ from hoodie.config.options import Options as Checked
 from hoodie.config.options import as_text
 from hoodie.config.read import MergeOptions
 from hoodie.errors import InvalidInput
+from hoodie.keygen.time_units import partition_columns, partition_options
+from hoodie.schema.column_names import refuse_names
 from hoodie.storage import storage_at
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, redacted
@@ -136,7 +138,8 @@ def create_table(
     record_key       column or columns that identify a row; () for none: each row gets a key of its own, upserts insert,
                      and NoRecordKey is warned of
     name             what engines and messages call the table; "": the folder's name
-    partition_by     column or columns whose values make the folders; () for none
+    partition_by     column or columns whose values make the folders; () for none. A time makes a folder for each year,
+                     month, day or hour, in UTC: "year(at)", "month(at)", "day(at)", "hour(at)"
     ordering         column that tells the newer of two versions of a row: the greater value wins, whichever came last,
                      unless the options name another rule (`hoodie.datasource.write.payload.class`)
     keep             how much history cleaning leaves for reads as of earlier times: "30 days", "48 hours" or a number
@@ -156,10 +159,12 @@ def create_table(
     table: HoodieTable[Any] = HoodieTable(
         path, spark=spark, storage=storage, storage_options=storage_options, options=write_options(checked)
     )
+    keys, partitions = _listed(record_key), partition_columns(_listed(partition_by))
+    refuse_names([*keys, *(column.name.partition(":")[0] for column in partitions), *([ordering] if ordering else [])])
     named = {
         "hoodie.table.name": name,
-        "hoodie.datasource.write.recordkey.field": as_text(_listed(record_key)),
-        "hoodie.datasource.write.partitionpath.field": as_text(_listed(partition_by)),
+        "hoodie.datasource.write.recordkey.field": as_text(keys),
+        **partition_options(partitions, len(keys)),
         "hoodie.datasource.write.precombine.field": ordering,
         "hoodie.datasource.write.table.type": table_type,
     }

@@ -30,6 +30,15 @@ class TimeUnit(Enum):
     DAYS = 86_400_000_000_000
 
 
+class PartitionUnit(StrEnum):
+    """The units of time that a table's folders may be of."""
+
+    YEAR = "year"
+    MONTH = "month"
+    DAY = "day"
+    HOUR = "hour"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyOptions:
     """What identifies a row, and how rows are assigned to partitions."""
@@ -111,4 +120,10 @@ class TimeOptions:
     output_format: str = option(
         _PREFIX + "output.dateformat", "", "Joda pattern of the path; `hh` is the 12-hour clock.",
         aliases=_old("output.dateformat"),
+    )  # fmt: skip
+    partition_unit: str = option(
+        "hoodie.write.partition.time.unit", "",
+        'What a table made with `partition_by="day(at)"` says of itself: its time column is a timestamp, and its '
+        "folders are of this unit: year, month, day or hour. The options beside it say the same to Hudi.",
+        check=lambda unit: unit in ("", *PartitionUnit), expected=", ".join(PartitionUnit),
     )  # fmt: skip

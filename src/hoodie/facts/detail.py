@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hoodie.config.options import Options
+from hoodie.keygen.time_units import partition_names
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.schema.schema import without_meta_fields
 from hoodie.schema.types import spark_name
@@ -75,7 +76,7 @@ def detail(state: TableState, options: Options) -> TableDetail:
         str(config.type.value),
         config.version,
         config.record_key,
-        config.partition_by,
+        partition_names(config.partition_by, config.properties),
         config.ordering,
         without_meta_fields(scan.schema),
         len(scan.partitions),

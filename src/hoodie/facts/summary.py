@@ -11,6 +11,7 @@ from hoodie.config.table import TableConfig, require_readable, require_writable
 from hoodie.errors import UnsupportedTable
 from hoodie.facts.instants import InstantLine, line_of
 from hoodie.facts.opened import look
+from hoodie.keygen.time_units import partition_names
 from hoodie.model.instant import Action
 from hoodie.model.meta import META_COLUMNS
 from hoodie.storage.protocol import Storage
@@ -79,7 +80,7 @@ def summarize(storage: Storage) -> Summary:
         type=config.type.value,
         version=config.version,
         record_key=config.record_key,
-        partition_by=config.partition_by,
+        partition_by=partition_names(config.partition_by, config.properties),
         ordering=config.ordering,
         payload=config.payload_class or config.merge_mode,
         columns=columns_of(storage, config, timeline),

@@ -162,6 +162,11 @@ def _time_of_text(column: pa.Array, settings: TimestampSettings) -> tuple[pa.Arr
 def _time_of_number(column: pa.Array, settings: TimestampSettings, keygen: KeyGenerator, name: str) -> pa.Array:
     """int64[n], epoch milliseconds; null becomes 1 in the unit, as in Hudi."""
     kind = column.type
+    if settings.partition_unit and not arrow.is_timestamp(kind):
+        raise SchemaMismatch(
+            f"partition column {name!r} is {spark_name(kind)}, and the table's folders are made of times: cast it to "
+            f"timestamp. A table whose folders are the dates or texts themselves is made by partition_by={name!r}"
+        )
     if arrow.is_timestamp(kind) and kind.tz is not None and keygen.consistent_timestamps:
         return _time_of_instant(column, settings)
     if settings.unit is None:

@@ -207,8 +207,7 @@ def partition_values(path: str, keygen: KeyGenerator) -> tuple[str | None, ...]:
     """
     if not keygen.partition_fields:
         return ()
-    names = [field.name for field in keygen.partition_fields]
-    texts = _hive_style_texts(path, names) if keygen.hive_style else _plain_texts(path, names)
+    texts = partition_texts(path, keygen)
     # Spark SQL escapes hive-style paths though the table says it does not: unescape those always.
     escaped = keygen.hive_style or keygen.url_encode
     return tuple(
@@ -217,6 +216,12 @@ def partition_values(path: str, keygen: KeyGenerator) -> tuple[str | None, ...]:
         else (unescape_path(text) if escaped else text)
         for field, text in zip(keygen.partition_fields, texts, strict=True)
     )
+
+
+def partition_texts(path: str, keygen: KeyGenerator) -> list[str | None]:
+    """What a partition path says of each partition field, as it is written there; None: ambiguous."""
+    names = [field.name for field in keygen.partition_fields]
+    return _hive_style_texts(path, names) if keygen.hive_style else _plain_texts(path, names)
 
 
 def _hive_style_texts(path: str, names: list[str]) -> list[str | None]:

@@ -8,10 +8,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
-from hoodie.config.keygen import TimeOptions, TimestampType, TimeUnit
+from hoodie.config.keygen import PartitionUnit, TimeOptions, TimestampType, TimeUnit
 from hoodie.config.options import declared, read_options
 from hoodie.errors import InvalidOption
 from hoodie.keygen import joda
+
+#: Joda patterns of folders of a unit of time. One level each: readers count levels.
+FOLDERS = {
+    PartitionUnit.YEAR: "yyyy",
+    PartitionUnit.MONTH: "yyyy-MM",
+    PartitionUnit.DAY: "yyyy-MM-dd",
+    PartitionUnit.HOUR: "yyyy-MM-dd-HH",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +31,7 @@ class TimestampSettings:
     input_zone     "UTC", "+08:00" or a region id; "": the offset in the string, UTC where it has none
     output_zone    as input_zone; "": UTC for numbers, for strings the zone they were read in
     output_format  a Joda pattern
+    partition_unit of the folders of a column that is a timestamp for certain; None: it may be anything
     """
 
     type: TimestampType
@@ -31,6 +40,7 @@ class TimestampSettings:
     input_zone: str
     output_zone: str
     output_format: str
+    partition_unit: PartitionUnit | None = None
 
     @property
     def text_for_null(self) -> str:
@@ -67,14 +77,31 @@ def timestamp_settings(properties: Mapping[str, str]) -> TimestampSettings:
         TimestampType.EPOCHMILLISECONDS: TimeUnit.MILLISECONDS,
         TimestampType.SCALAR: given.unit,
     }
-    return TimestampSettings(
+    found = TimestampSettings(
         kind,
         units.get(kind),
         formats,
         _chosen_zone(properties, "input_zone"),
         output_zone(properties),
         given.output_format,
+        PartitionUnit(given.partition_unit) if given.partition_unit else None,
     )
+    _refuse_other_folders(found, keys["partition_unit"])
+    return found
+
+
+def _refuse_other_folders(settings: TimestampSettings, key: str) -> None:
+    """Raises InvalidOption where folders of a unit of time would have other names than these have."""
+    unit = settings.partition_unit
+    if unit is None:
+        return
+    expected = (TimestampType.SCALAR, TimeUnit.MICROSECONDS, "UTC", FOLDERS[unit])
+    said = (settings.type, settings.unit, settings.output_zone, settings.output_format)
+    if said != expected:
+        raise InvalidOption(
+            f"{key}={unit}: the folders of this table are times in microseconds, in UTC and in the pattern "
+            f"{FOLDERS[unit]}; leave the options hoodie.keygen.timebased.* out"
+        )
 
 
 def output_zone(properties: Mapping[str, str]) -> str:

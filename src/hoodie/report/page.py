@@ -10,6 +10,7 @@ from hoodie.display.render import html_table
 from hoodie.display.summary import Cell, Column, Kind, bytes_text, count_text, percent_text, summary
 from hoodie.facts.sizes import PartitionFacts
 from hoodie.facts.table import CommitFacts, TableFacts
+from hoodie.keygen.time_units import partition_names
 from hoodie.report.charts import Part, columns, moment, one_bar, stacked_bars, ticks, timeline
 from hoodie.report.style import CSS
 
@@ -56,10 +57,11 @@ def html_page(facts: TableFacts) -> str:
 
 def _header(facts: TableFacts) -> str:
     config = facts.config
+    partitions = partition_names(config.partition_by, config.properties)
     told = [
         str(config.type).replace("_", "-").title().replace("-On-", "-on-"),
         f"key {', '.join(config.record_key) or 'none'}",
-        f"partitioned by {', '.join(config.partition_by)}" if config.partition_by else "not partitioned",
+        f"partitioned by {', '.join(partitions)}" if partitions else "not partitioned",
         f"ordered by {', '.join(config.ordering)}" if config.ordering else "",
         f"table version {config.version}",
     ]

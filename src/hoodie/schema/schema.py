@@ -9,7 +9,6 @@ and docs/design/types.md.
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 
@@ -17,7 +16,8 @@ import pyarrow as pa
 
 from hoodie.errors import SchemaMismatch
 from hoodie.model.meta import IS_DELETED, META_COLUMNS
-from hoodie.schema.types import grown, is_list, list_of, map_of, read_by_spark, spark_name, stored_type, widen
+from hoodie.schema.column_names import name_problem
+from hoodie.schema.types import grown, is_list, list_of, map_of, read_by_spark, remedy, spark_name, stored_type, widen
 
 #: Field metadata: the Avro default of a field that has one other than null, as JSON.
 AVRO_DEFAULT = b"hoodie.avro.default"
@@ -33,8 +33,6 @@ GROWN = b"hoodie.grown"
 UNTYPED = ", as all of its values are null: cast it, or leave it out"
 
 _ALLOWED_RESERVED = frozenset({IS_DELETED, "_hoodie_operation"})
-# Avro's rule in the form that all readers keep: Java takes other letters too, hudi-rs does not.
-_COLUMN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def with_meta_fields(schema: pa.Schema) -> pa.Schema:
@@ -45,6 +43,11 @@ def with_meta_fields(schema: pa.Schema) -> pa.Schema:
 def without_meta_fields(schema: pa.Schema) -> pa.Schema:
     """The user's columns."""
     return pa.schema([field for field in schema if field.name not in META_COLUMNS])
+
+
+def every_column(schema: pa.Schema, meta: bool) -> list[str]:
+    """The columns that a read gives that names none. meta: those of the library as well"""
+    return [name for name in schema.names if meta or name not in META_COLUMNS]
 
 
 def stored_form(schema: pa.Schema) -> pa.Schema:
@@ -104,8 +107,8 @@ def _bad_names(names: list[str], path: str) -> Iterator[str]:
         dotted = f"{path}{name}"
         if counts[name.lower()] > 1:
             yield f"column {dotted} occurs more than once (names differ in case only, or not at all)"
-        if not _COLUMN_NAME.fullmatch(name):
-            yield (f"column {dotted!r} needs another name: letters A to Z, digits and underscores, not a digit first")
+        if (problem := name_problem(name)) is not None:
+            yield f"column {dotted!r} {problem}"
         if not path and name.startswith("_hoodie_") and name not in _ALLOWED_RESERVED:
             yield f"column {dotted} has a name that is the table's own; drop it"
 
@@ -129,12 +132,14 @@ def _stored(field: pa.Field, path: str, problems: list[str]) -> pa.Field:
         stored = list_of(_stored(kind.value_field, f"{path}.element", problems))
     elif pa.types.is_map(kind):
         if stored_type(kind.key_type) != pa.string():
-            problems.append(f"column {path} is {spark_name(kind)}: the keys of a map must be strings")
+            problems.append(f"column {path} is {spark_name(kind)}: the keys of a map must be strings: cast them")
         stored = map_of(_stored(kind.item_field, f"{path}.value", problems))
     else:
         storable = stored_type(kind)
         if storable is None:
-            problems.append(f"column {path} is {spark_name(kind)}{UNTYPED if pa.types.is_null(kind) else ''}")
+            cast = remedy(kind)
+            why = UNTYPED if pa.types.is_null(kind) else f": {cast}" if cast else ""
+            problems.append(f"column {path} is {spark_name(kind)}{why}")
         stored = kind if storable is None else storable
     return field.with_type(stored)
 

@@ -111,7 +111,25 @@ def spark_name(kind: pa.DataType) -> str:
         return "interval"
     if pa.types.is_time(kind):
         return "time"
+    if getattr(kind, "extension_name", "") == "arrow.uuid":
+        return "uuid"
     return "union" if pa.types.is_union(kind) else str(kind)
+
+
+def remedy(kind: pa.DataType) -> str:
+    """What to cast a column to whose type no table can hold; "": there is no such type."""
+    types = pa.types
+    if kind == pa.uint64():
+        return "cast it to decimal(20,0), or to bigint if no value is above 9223372036854775807"
+    if kind == pa.float16():
+        return "cast it to float"
+    if types.is_time(kind):
+        return "cast it to string, or to bigint for the time since midnight"
+    if types.is_interval(kind) or types.is_duration(kind):
+        return "cast it to string, or to bigint for its length in a unit of your choice"
+    if types.is_decimal(kind):
+        return "cast it to a decimal of at most 38 digits and a scale of 0 or more, or to string"
+    return "cast it to string, in pandas by astype(str)" if spark_name(kind) == "uuid" else ""
 
 
 def stored_type(kind: pa.DataType) -> pa.DataType | None:

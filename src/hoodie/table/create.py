@@ -15,6 +15,7 @@ from hoodie.config.read import MergerOptions
 from hoodie.config.table import CDC, CDC_MODE, PROPERTIES_FILE, TableConfig, TableType, from_properties
 from hoodie.errors import InvalidOption, NoRecordKey, TableMismatch
 from hoodie.keygen.keygen import FieldKind, Kind, key_generator
+from hoodie.keygen.time_units import UNIT
 from hoodie.keygen.timebased import output_zone
 from hoodie.merge.merger import MERGER, load_merger, names_event_time, python_mergers, strategy_id
 from hoodie.merge.payloads import DEFAULT as EVENT_TIME_PAYLOAD
@@ -39,7 +40,7 @@ _STRATEGY = "hoodie.compaction.record.merger.strategy"
 _DEFAULT_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
 _PAYLOAD = "hoodie.compaction.payload.class"
 _KEY = "hoodie.table.recordkey.fields"
-_TIMES = ("hoodie.keygen.timebased.", "hoodie.deltastreamer.keygen.timebased.")
+_TIMES = ("hoodie.keygen.timebased.", "hoodie.deltastreamer.keygen.timebased.", UNIT)
 
 #: Table properties that a caller's settings are compared with; the rest does not change what the table is.
 _COMPARED = (
@@ -53,6 +54,7 @@ _COMPARED = (
     "hoodie.datasource.write.partitionpath.urlencode",
     _PAYLOAD,
     MERGER,
+    UNIT,
     *RECORDED_HISTORY,
 )
 

@@ -22,6 +22,7 @@ from hoodie.writing.planning import announce, fits_driver, prepared_files
 from hoodie.writing.replacement import Replacement
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.retry import earlier_result, with_retries
+from hoodie.writing.small_files import warn_of_small_files
 from hoodie.writing.validation import Validate, validator
 from hoodie.writing.write import Write, check, start, with_transaction, writable_state
 
@@ -137,6 +138,7 @@ def _require_same_table(before: TableState, now: TableState) -> None:
 def _run(batch: IncomingBatch, write: Write, held: HeldBatch, commit: bool) -> WriteResult:
     with abandoned_on_error(write):
         write, outcome = write_batch(write, held, batch.phases)
+        warn_of_small_files(write, outcome.stats)
         validate = validator(write.settings.given, batch.validate)
         return finish(write, outcome, batch.phases, commit=commit, validate=validate)
 

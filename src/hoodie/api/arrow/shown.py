@@ -9,6 +9,7 @@ import pyarrow as pa
 from hoodie.config.options import Options
 from hoodie.display.summary import Column, Summary, count_text, summary
 from hoodie.errors import HoodieError
+from hoodie.keygen.time_units import partition_names
 from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.stream import count_rows, scan_batches
@@ -33,9 +34,10 @@ def _table_summary(storage: Storage, options: Options) -> Summary:
     scan = plan_scan(state, options=options)
     names = [name for name in scan.columns if name not in META_COLUMNS]
     commits, config = state.timeline.commits, state.config
+    partitions = partition_names(config.partition_by, config.properties)
     parts = [
         f"{config.name}: {config.type}, key {', '.join(config.record_key)}",
-        *([f"partitioned by {', '.join(config.partition_by)}"] if config.partition_by else []),
+        *([f"partitioned by {', '.join(partitions)}"] if partitions else []),
         *([f"ordered by {', '.join(config.ordering)}"] if config.ordering else []),
         count_text(len(names), "column"),
     ]

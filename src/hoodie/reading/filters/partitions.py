@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping
 
 import pyarrow as pa
 
-from hoodie.keygen.keygen import FieldKind, KeyGenerator, partition_values, stored_key_generator, unescape_path
+from hoodie.keygen.keygen import (
+    FieldKind,
+    KeyGenerator,
+    partition_texts,
+    partition_values,
+    stored_key_generator,
+    unescape_path,
+)
+from hoodie.keygen.time_units import folder_bounds
 from hoodie.model.files import FileSlice
 from hoodie.reading.filters.predicate import ANY, Bounds, Tests, may_pass
 
@@ -16,7 +25,8 @@ def slices_that_may_pass(
 ) -> Iterator[FileSlice]:
     """The slices but those of partitions whose value of a partition column no row that passes has.
 
-    Only columns of text, whole numbers, booleans and dates are looked at, and not those of time-based paths.
+    Columns of text, whole numbers, booleans and dates are looked at, and times whose folders are units of time, as
+    `partition_by="day(at)"` makes them; not those of other time-based paths.
     properties  of the table
     """
     if tests == ANY:
@@ -35,13 +45,29 @@ def slices_that_may_pass(
 def _may_pass(path: str, tests: Tests, schema: pa.Schema, keygen: KeyGenerator) -> bool:
     if keygen.hive_style and not keygen.url_encode and unescape_path(path) != path:
         return True  # Spark SQL escapes such paths, other writers do not: "%41" is what it says, or "A"
-    known: dict[str, Bounds] = {}
+    known = _times(path, schema, keygen)
     for field, text in zip(keygen.partition_fields, partition_values(path, keygen), strict=True):
         if field.kind is FieldKind.SIMPLE and text is not None and field.name in schema.names:
             scalar = _value(text, schema.field(field.name).type)
             if scalar is not None:
                 known[field.name] = Bounds(scalar.as_py(), scalar.as_py(), 0)
     return may_pass(tests, known.get)
+
+
+def _times(path: str, schema: pa.Schema, keygen: KeyGenerator) -> dict[str, Bounds]:
+    """The times that the rows of a folder have, where its name is a unit of time."""
+    unit = None if keygen.timestamp is None else keygen.timestamp.partition_unit
+    known: dict[str, Bounds] = {}
+    if unit is None:
+        return known
+    for field, text in zip(keygen.partition_fields, partition_texts(path, keygen), strict=True):
+        if field.kind is not FieldKind.TIMESTAMP or text is None or field.name not in schema.names:
+            continue
+        kind, bounds = schema.field(field.name).type, folder_bounds(text, unit)
+        if bounds is not None and pa.types.is_timestamp(kind) and kind.unit == "us":
+            low, high = (bound if kind.tz is None else bound.replace(tzinfo=dt.UTC) for bound in bounds)
+            known[field.name] = Bounds(low, high)  # a null is in the folder of 1970
+    return known
 
 
 def _value(text: str, kind: pa.DataType) -> pa.Scalar | None:
