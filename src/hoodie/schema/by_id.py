@@ -117,24 +117,26 @@ def first_version(columns: pa.Schema, *, strict: bool = True) -> Node:
     return {"max_column_id": next(ids) - 1, "version_id": 0, "type": "record", "fields": fields}
 
 
-def changed(version: Node, change: Change, pinned: Collection[str]) -> Node:
+def changed(version: Node, change: Change, pinned: Collection[str], last: Collection[str] = ()) -> Node:
     """The version after a change; its number stays the old one's.
 
-    pinned  columns of the key, the partitions and the ordering, which keep their name, type and place
+    pinned  columns of the key, the partitions and the ordering, which keep their name and type
+    last    columns that stay behind those that are added without a position
     Raises  SchemaMismatch on a column that is not there, or is there already, and on a change that Hudi does not allow
     """
     version = copy.deepcopy(version)
-    name = change.path[0]
-    if name in pinned and isinstance(change, (Drop, Rename, Retype)):
+    if isinstance(change, Add):
+        _add(version, change, last)
+        return version
+    siblings = _siblings(version, change.path)
+    column = _named(siblings, change.path)
+    if isinstance(change, Retype) and column["type"] == _word_or_none(change.kind):
+        return version
+    if change.path[0] in pinned and isinstance(change, (Drop, Rename, Retype)):
         raise SchemaMismatch(
             f"column {_dotted(change.path)} is one of the table's record key, partitions or ordering, which keep their "
             "name and type"
         )
-    if isinstance(change, Add):
-        _add(version, change)
-        return version
-    siblings = _siblings(version, change.path)
-    column = _named(siblings, change.path)
     match change:
         case Drop():
             siblings.remove(column)
@@ -302,17 +304,27 @@ def _put(siblings: list[Node], column: Node, position: Position | None, path: Pa
         siblings.insert(0, column)
 
 
-def _add(version: Node, change: Add) -> None:
+def _add(version: Node, change: Add, last: Collection[str]) -> None:
     siblings = _siblings(version, change.path)
     _refuse_taken(siblings, change.path[-1], change.path)
     ids = itertools.count(version["max_column_id"] + 1)
     parent = "".join(f"{name}." for name in change.path[:-1])
     column = _column(change.column.with_name(change.path[-1]).with_nullable(True), next(ids), ids, parent)
     version["max_column_id"] = next(ids) - 1
-    _put(siblings, column, change.position, change.path)
+    if change.position is not None or len(change.path) > 1:
+        _put(siblings, column, change.position, change.path)
+        return
+    at = len(siblings)
+    while siblings[at - 1]["name"] in last:
+        at -= 1
+    siblings.insert(at, column)
 
 
 # --- types ---
+
+
+def _word_or_none(kind: pa.DataType) -> str | None:
+    return None if pa.types.is_nested(kind) or kind not in _WORDS and not pa.types.is_decimal(kind) else _word(kind, "")
 
 
 def _retyped(old: str | Node, kind: pa.DataType, path: Path) -> str | Node:

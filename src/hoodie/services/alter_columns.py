@@ -85,14 +85,15 @@ def _after(
 ) -> tuple[pa.Schema, Node | None, Node]:
     """The columns after the changes; their version, None where they have no ids; and the version before."""
     config = state.config
-    pinned = {*config.record_key, *(name.partition(":")[0] for name in config.partition_by), *config.ordering}
+    last = [name.partition(":")[0] for name in config.partition_by]
+    pinned = {*config.record_key, *last, *config.ordering}
     text = columns_by_id(state).get(LATEST_SCHEMA)
     by_ids = bool(text)
     version: Node = json.loads(text) if text else first_version(columns, strict=False)
     after, asks = columns, False
     for change in changes:
         asks = asks or needs_ids(change, after)
-        before, version = version, changed(version, change, pinned)
+        before, version = version, changed(version, change, pinned, last)
         after = columns_of(version, before, after)
     if not asks and not by_ids:
         return after, None, {}
@@ -108,7 +109,7 @@ def _after(
     first = version = first_version(columns)
     after = columns
     for change in changes:
-        before, version = version, changed(version, change, pinned)
+        before, version = version, changed(version, change, pinned, last)
         after = columns_of(version, before, after)
     return after, version, first
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import zipfile
@@ -88,7 +89,7 @@ def test_versions_are_those_of_the_real_hudi(name: str) -> None:
 
 def _different(versions: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Those whose columns are others than of the one before."""
-    return [after for before, after in zip(versions, versions[1:], strict=False) if before["fields"] != after["fields"]]
+    return [after for before, after in itertools.pairwise(versions) if before["fields"] != after["fields"]]
 
 
 COLUMNS = pa.schema(
@@ -120,6 +121,15 @@ def test_a_column_that_takes_nulls_does_so_for_good() -> None:
     assert _after(TakeNulls(("a",))).field("a").nullable
 
 
+def test_a_column_that_has_the_type_already_stays_as_it_is() -> None:
+    assert _after(Retype(("id",), pa.string()), Retype(("a",), pa.int32())).equals(COLUMNS, check_metadata=True)
+
+
+def test_columns_are_added_before_those_of_the_partitions() -> None:
+    version = changed(first_version(COLUMNS), Add(("b",), pa.field("", pa.int32())), (), last=("a", "s"))
+    assert [column["name"] for column in version["fields"][5:]] == ["id", "b", "a", "s"]
+
+
 def test_the_first_of_a_struct_may_be_new() -> None:
     columns = _after(Add(("s", "w"), pa.field("", pa.string()), Position(first=True)))
     assert [field.name for field in columns.field("s").type] == ["w", "x"]
@@ -141,7 +151,7 @@ def test_the_first_of_a_struct_may_be_new() -> None:
         (Move(("a",), Position(after="nothing")), "no column nothing"),
         (Retype(("a",), pa.bool_()), "is int and cannot become boolean"),
         (Retype(("s",), pa.string()), "fields"),
-        (Retype(("a",), pa.int32()), "cannot become int"),
+        (Retype(("id",), pa.binary()), "record key"),
     ],
 )
 def test_what_cannot_be_is_refused(change: Change, problem: str) -> None:
