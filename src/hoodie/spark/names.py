@@ -8,8 +8,8 @@ database is one of the session's current database, in the registry as well, wher
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from pyspark.sql import SparkSession
@@ -32,12 +32,14 @@ class NamedTable:
     """A table that a name stands for.
 
     read_optimized  the name is one of queries of the newest base files alone
-    entry           the name is an entry of the session's catalog, which a sync made
+    entry           the name is an entry of the session's catalog
+    options         `hoodie.*` that the entry's properties say, for statements on the table
     """
 
     path: str
     read_optimized: bool = False
     entry: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 def register_table(session: SparkSession, name: str, location: str | os.PathLike[str]) -> None:
@@ -139,7 +141,10 @@ def named_table(session: SparkSession, parts: Sequence[str]) -> NamedTable | Non
     if registered is not None:
         return NamedTable(registered)
     if entry is not None:
-        return NamedTable(checked(entry).path, entry.read_optimized, entry=True) if entry.ours else None
+        if not entry.ours:
+            return None
+        options = {key: value for key, value in entry.properties.items() if key.startswith("hoodie.")}
+        return NamedTable(checked(entry).path, entry.read_optimized, entry=True, options=options)
     try:
         path = managed_path(session, parts)
     except StatementError:  # no such database: the name is nobody's
