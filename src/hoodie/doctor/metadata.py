@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
-from hoodie.config.table import WRITTEN_VERSION
+from hoodie.config.table_version import VERSIONS
 from hoodie.doctor.findings import Fault, Finding, Mend, Remedy, Scene, Severity
 from hoodie.errors import HoodieError
 from hoodie.metadata.keys import FOLDER, MetadataPartition
@@ -29,7 +29,10 @@ _FIRST = re.compile(r"0{17}_(\d{17})\.deltacommit", re.ASCII)
 
 def wrong_lists(scene: Scene) -> Iterator[Finding]:
     """Differences between the file lists and the storage, of a table that is written."""
-    if scene.config.version != WRITTEN_VERSION or MetadataPartition.FILES not in scene.config.metadata_partitions:
+    if (
+        not VERSIONS[scene.config.version].keeps_metadata
+        or MetadataPartition.FILES not in scene.config.metadata_partitions
+    ):
         return
     folders = folders_of_tree({folder: list(entries) for folder, entries in scene.tree.items()})
     try:

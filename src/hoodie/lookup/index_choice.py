@@ -54,7 +54,7 @@ def choose_index(state: TableState, settings: Settings) -> Chosen:
         chosen = _by_hashing_metadata(state, settings)
         chosen.index.check(IndexContext(state.storage, state.config, state.timeline, written=written))
         return chosen
-    buckets = bool(written) and all(is_bucket(stat.file_id) for stat in written)
+    buckets = bool(written) and all(is_bucket(stat.file_id) for stat in written) and _all_buckets(state)
     chosen = _chosen(state, settings, buckets, written)
     index = chosen.index
     names_new = isinstance(index.look_up, ByKey) and index.look_up.names_new
@@ -139,6 +139,12 @@ def _with_buckets(
             f"{HASH_FIELDS} if it was set, as the table was made with; a wrong number would write keys twice."
         )
     return given
+
+
+def _all_buckets(state: TableState) -> bool:
+    """Whether all that the last few commits wrote looks like buckets: one random file id in 43 does as well."""
+    stats = (stat for commit in state.recent_commits() for part in commit.stats.values() for stat in part)
+    return all(is_bucket(stat.file_id) for stat in stats)
 
 
 @dataclass(frozen=True, slots=True)
