@@ -217,8 +217,8 @@ def require_writable(config: TableConfig, payloads: Collection[str]) -> None:
         )
     if len(config.ordering) > 1 and config.merge_on_read:
         raise UnsupportedTable(
-            f"{config.name}: a table with logs and several ordering columns ({', '.join(config.ordering)}) can be read, "
-            "and is not written. Write it with Hudi. Nothing was written."
+            f"{config.name}: a table with logs and several ordering columns ({', '.join(config.ordering)}) can be "
+            "read, and is not written. Write it with Hudi. Nothing was written."
         )
     if not config.meta_fields:
         raise UnsupportedTable(

@@ -61,7 +61,7 @@ class WriteStat(Displayed):
     upsert_time: int = 0
     create_time: int = 0
     cdc_stats: Mapping[str, int] | None = None
-    prev_base_file: str = ""  # name of the base file that this one takes the place of; recorded from version 8 on
+    prev_base_file: str = field(default="", compare=False)  # name of the one it replaces; only Avro has it
     # only in the stats of a log write
     log_version: int | None = None
     log_offset: int | None = None

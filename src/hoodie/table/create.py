@@ -232,8 +232,10 @@ def _change_logs_wanted(config: TableConfig, wanted: Mapping[str, str]) -> list[
 def _text(value: str) -> str:
     """Settings as compared: classes by the names that they have now, key generators by their kind, fields without
     blanks."""
-    name = payload_name(value.rpartition("keygen.")[2])
-    return ",".join(part.strip() for part in _KIND_OF.get(name, name).split(","))
+    name = value.rpartition("keygen.")[2]
+    if name in _KIND_OF or name in list(Kind):
+        return _KIND_OF.get(name, name)
+    return ",".join(part.strip() for part in payload_name(name).split(","))
 
 
 def named_settings(options: Mapping[str, str]) -> dict[str, str]:

@@ -203,7 +203,8 @@ def writable_state(storage: Storage, settings: Settings, *, places_keys: bool = 
     if settle(storage, state.config):  # of an overwrite that died after its commit
         state = state.reload()
     require_writable(state.config, KNOWN_PAYLOADS)
-    _refuse_column_types(state)
+    if places_keys:
+        refuse_column_types(state)
     if not settings.given.read(MetadataOptions).enable and has_metadata_table(state.config):
         if places_keys:
             choose_index(state, settings)  # a table that is refused stays as it is
@@ -221,7 +222,7 @@ def writable_state(storage: Storage, settings: Settings, *, places_keys: bool = 
 _ONLY_READ = ("vector", "blob", "variant")
 
 
-def _refuse_column_types(state: TableState) -> None:
+def refuse_column_types(state: TableState) -> None:
     """Raises UnsupportedTable when the table has columns of types that are read, and not written."""
     schema = next((commit.schema for commit in state.recent_commits() if commit.schema), "")
     for word in _ONLY_READ:

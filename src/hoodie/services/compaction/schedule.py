@@ -37,7 +37,7 @@ from hoodie.timeline.layout import LAYOUT_1, TimelineLayout
 from hoodie.timeline.load import read_compaction_plan, read_replace_plan
 from hoodie.timeline.transition import back_to_requested, completed_instants, create_requested
 from hoodie.view.load import load_view
-from hoodie.writing.write import writable_state
+from hoodie.writing.write import refuse_column_types, writable_state
 
 _log = logging.getLogger("hoodie.services")
 
@@ -134,6 +134,7 @@ def compactable_state(storage: Storage, settings: Settings) -> TableState:
     state = writable_state(storage, settings, places_keys=False)
     if not state.config.merge_on_read:
         raise UnsupportedTable(f"{state.config.name} is a Copy-on-Write table: it has no logs, and so no compaction")
+    refuse_column_types(state)
     return state
 
 
