@@ -82,9 +82,9 @@ def test_turns_of_ten_with_services_of_both(hudi: HudiEngine, kind: str, version
         "hoodie.keep.min.commits": "4",
         "hoodie.keep.max.commits": "5",
         "hoodie.clean.commits.retained": "2",
-        "hoodie.compact.inline": "true",
-        "hoodie.compact.inline.max.delta.commits": "3",
     }
+    if kind == "mor":
+        options |= {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "3"}
     for turn in range(3):
         for number in range(10):
             ts = 100 * turn + number + 20

@@ -79,11 +79,17 @@ class TableOptions:
         "DefaultHoodieRecordPayload, CUSTOM a merger of your own.",
         aliases=("hoodie.record.merge.mode",),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionOptions:
+    """The version of the format that a table is made in; a write may name the one that its table has."""
+
     version: int = option(
         "hoodie.write.table.version",
         DEFAULT_VERSION,
         "Version of the table format: "
-        + "; ".join(f"{number}, which {VERSIONS[number].engines} read" for number in WRITTEN)
+        + "; ".join(f"{number} (read by {VERSIONS[number].engines})" for number in WRITTEN)
         + ". A table keeps the version that it was made with.",
         expected=f"one of {', '.join(map(str, WRITTEN))}",
         check=lambda value: value in WRITTEN,
@@ -158,6 +164,7 @@ class DatasourceOptions:
 
 ALL_GROUPS = (
     TableOptions,
+    VersionOptions,
     KeyOptions,
     TimeOptions,
     ChangeLogOptions,

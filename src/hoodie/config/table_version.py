@@ -22,6 +22,7 @@ class TableVersion:
     drops_old_payloads  payload classes of old releases stand as a merge mode with settings; ordering columns have
                      a name of their own
     prefixes_single_key  a single key field of the COMPLEX key generator is written `field:value`
+    splits_buckets   the bucket index CONSISTENT_HASHING is written
     keeps_metadata   this library keeps the metadata table of such a table; else a write removes it first
     engines          what reads such a table, for people
     """
@@ -33,6 +34,7 @@ class TableVersion:
     clean_has_plan: bool = True
     drops_old_payloads: bool = False
     prefixes_single_key: bool = False
+    splits_buckets: bool = False
     keeps_metadata: bool = False
     engines: str = ""
 
@@ -43,7 +45,13 @@ VERSIONS = {
     version.number: version
     for version in (
         *_OLD,
-        TableVersion(number=6, layout=1, keeps_metadata=True, engines="Hudi 0.14 and later, hudi-rs, Trino, Presto"),
+        TableVersion(
+            number=6,
+            layout=1,
+            splits_buckets=True,
+            keeps_metadata=True,
+            engines="Hudi 0.14 and later, hudi-rs, Trino, Presto",
+        ),
         TableVersion(number=8, layout=2, logs_of_writes=True, engines="Hudi 1.0 and later, hudi-rs"),
         TableVersion(
             number=9,

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping
 
 from hoodie.config.compaction import RECORDED
-from hoodie.config.datasource import DEFAULT_PAYLOAD, ChangeLogOptions, TableOptions
+from hoodie.config.datasource import DEFAULT_PAYLOAD, ChangeLogOptions, TableOptions, VersionOptions
 from hoodie.config.java_names import payload_name
 from hoodie.config.keeping import RECORDED as RECORDED_HISTORY
 from hoodie.config.keeping import kept_options
@@ -84,7 +84,7 @@ def table_properties(
     if chosen.type not in TableType.__members__:
         raise InvalidOption(f"hoodie.datasource.write.table.type={chosen.type!r}: expected {', '.join(TableType)}")
     payload, merger = payload_name(chosen.payload), _merger(options)
-    version = version or VERSIONS[chosen.version]
+    version = version or VERSIONS[read_options(VersionOptions, options).version]
     # With a merge mode in place of a payload class Hudi takes the greater ordering value, where there is one, as well.
     by_default = own_call or version.layout == 2
     by_ordering = (by_default and chosen.ordering and not merger) or names_event_time(_mergers(options))
@@ -247,6 +247,8 @@ def named_settings(options: Mapping[str, str]) -> dict[str, str]:
             read[found.name] = options[present[0]]
     if "payload" in read:
         read["payload"] = payload_name(read["payload"])
+    if any(key in options for _, spec in declared(VersionOptions) for key in spec.keys):
+        read["version"] = str(read_options(VersionOptions, options).version)
     names = {
         "name": "hoodie.table.name",
         "type": "hoodie.table.type",
