@@ -146,3 +146,28 @@ def as_version_6(properties: Mapping[str, str]) -> dict[str, str]:
     if _PARTITIONS in properties:
         made[_PARTITIONS] = ",".join(field.partition(":")[0] for field in properties[_PARTITIONS].split(","))
     return made
+
+
+def upgraded(properties: Mapping[str, str], version: TableVersion) -> dict[str, str]:
+    """The properties of a table that gets a later version: it merges rows as before. Raises as `merge_properties`."""
+    initial = properties.get("hoodie.table.initial.version") or properties["hoodie.table.version"]
+    if MODE not in properties:
+        made = of_version(properties, version)
+    else:
+        kept = (key for key in properties if key not in (MODE, STRATEGY, PAYLOAD, PRECOMBINE, _OLD_STRATEGY))
+        made = {key: properties[key] for key in kept}
+        mode, payload = properties[MODE], properties.get(PAYLOAD, "")
+        ordering = properties.get(PRECOMBINE) or properties.get(ORDERING) or ""
+        strategy = properties.get(STRATEGY, "")
+        own = strategy if strategy not in _MODE_OF_STRATEGY else ""
+        if mode != _CUSTOM:
+            own, payload = "", ""
+        made |= {"hoodie.table.version": str(version.number), "hoodie.table.format": "native"}
+        if ordering:
+            made[ORDERING] = ordering
+        made |= merge_properties(
+            version, mode=mode if not payload else "", payload="" if own else payload, strategy=own, ordering=ordering
+        )
+        if version.prefixes_single_key:
+            made.pop(_SINGLE_KEY, None)
+    return {**made, "hoodie.table.initial.version": initial}
