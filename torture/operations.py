@@ -212,4 +212,12 @@ WITH_METADATA_TABLE = (
     ),
     Case("upkeep of the metadata table", history, run_upkeep, also=run_upkeep, options=LISTED | KEEP_TWO),
 )
-CASES = (*WRITES, *SERVICES, *WITH_METADATA_TABLE)
+#: The same on tables of later versions of the format.
+LATER_VERSIONS = tuple(
+    replace(
+        case, name=f"{case.name}, version {version}", options={"hoodie.write.table.version": version, **case.options}
+    )
+    for version in ("8", "9")
+    for case in (*WRITES, *SERVICES)
+)
+CASES = (*WRITES, *SERVICES, *WITH_METADATA_TABLE, *LATER_VERSIONS)

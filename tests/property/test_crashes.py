@@ -9,7 +9,17 @@ from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support.nightly import nightly
 from torture.crash import MERGE_ON_READ, TABLE, Case, batch, report, rows_of_now, torture, views
-from torture.operations import CASES, CHANGES, FIRST, OVERWRITE, WITH_METADATA_TABLE, make, two_commits, upsert
+from torture.operations import (
+    CASES,
+    CHANGES,
+    FIRST,
+    LATER_VERSIONS,
+    OVERWRITE,
+    WITH_METADATA_TABLE,
+    make,
+    two_commits,
+    upsert,
+)
 
 #: Hearts and leases of the dead end with an error in their thread.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -26,14 +36,24 @@ LONG = {
         "insert_overwrite",
     )
 }
+#: Those of later versions that the default suite runs: what is otherwise there, once each.
+BY_DAY = {
+    f"{name}, version {version}"
+    for version, names in {
+        8: ("upsert, Copy-on-Write", "delete, Merge-on-Read", "clean", "insert_overwrite", "savepoint"),
+        9: ("create", "upsert beside a planned compaction", "compact", "archive", "restore, Merge-on-Read"),
+    }.items()
+    for name in names
+}
+RARE = LONG | ({case.name for case in LATER_VERSIONS} - BY_DAY)
 
 
 @pytest.mark.parametrize(
-    "case", [case if case.name not in LONG else nightly(case) for case in CASES], ids=lambda case: case.name
+    "case", [case if case.name not in RARE else nightly(case) for case in CASES], ids=lambda case: case.name
 )
 def test_a_process_that_dies_anywhere_leaves_the_table_as_before_or_after(case):
-    listed = case in WITH_METADATA_TABLE
-    outcome = torture(case, 1 if case.name in ("create", "savepoint") else 9 if listed else STRIDE, in_turn=True)
+    repeated = case in WITH_METADATA_TABLE or case in LATER_VERSIONS
+    outcome = torture(case, 1 if case.name in ("create", "savepoint") else 9 if repeated else STRIDE, in_turn=True)
     assert outcome.points > 0
     assert outcome.failures == ()
 

@@ -92,6 +92,33 @@ def test_late_and_equal_versions_and_deletes_meet_as_in_a_dict_of_rows(
     )
 
 
+@pytest.mark.parametrize(
+    ("version", "table_type", "payload"),
+    by_day(
+        itertools.product(("8", "9"), TYPES, (OVERWRITE, BY_ORDERING)),
+        {("8", TYPES[1], OVERWRITE), ("9", TYPES[1], BY_ORDERING), ("9", TYPES[0], OVERWRITE)}.__contains__,
+    ),
+    ids=lambda value: NAMES.get(value, value),
+)
+@FEW
+@given(data=st.data())
+def test_a_table_of_a_later_version_holds_what_a_dict_of_rows_does(
+    version: str, table_type: str, payload: str, data: st.DataObject
+) -> None:
+    shape = data.draw(st.one_of(shapes(), st.sampled_from([CROWDED, MOVING])), label="shape")
+    index = data.draw(indexes(), label="index")
+    steps = histories(shape, least=3, operations=operations_with(index))
+    run(shape, table_type, payload, index, data, steps, {"hoodie.write.table.version": version}, check_folders)
+
+
+def check_folders(history: History) -> None:
+    """Nothing of the timeline lies where version 6 has it, and no two instants have a time in common."""
+    assert not [entry.name for entry in history.storage.list(".hoodie") if entry.name[:1].isdigit()]
+    instants = history.table.state().timeline.instants
+    times = [time for instant in instants for time in (instant.requested, instant.completed) if time]
+    assert len(times) == len(set(times))
+
+
 @pytest.mark.parametrize("table_type", by_day(TYPES, TYPES[1].__eq__))
 @FEW
 @given(data=st.data())

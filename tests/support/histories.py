@@ -29,6 +29,7 @@ from hoodie.view.load import data_files, list_partitions
 from hoodie.writing.result import WriteResult
 from support.by_position import rows_by_position
 from support.history_model import META, Counts, IndexKind, TableModel, java_order, placement, text_of
+from support.mode_model import ModeModel
 
 
 class History:
@@ -42,7 +43,9 @@ class History:
         self.table = ArrowTable.create(self.storage, {**shape.options, **alone, **options})
         self.merge_on_read = options["hoodie.datasource.write.table.type"] == "MERGE_ON_READ"
         payload = str(options["hoodie.datasource.write.payload.class"])
-        self.model = TableModel(shape, payload, IndexKind.of(options), self.merge_on_read)
+        version = int(options.get("hoodie.write.table.version", 6))
+        model = TableModel if version == 6 else ModeModel
+        self.model: TableModel = model(shape, payload, IndexKind.of(options), self.merge_on_read)
         self.states: dict[str, TableModel] = {}  # by instant
         self.unswept: set[str] = set()  # instants that a write with a fault published
         self.sound: set[str] = set()  # files that were looked into

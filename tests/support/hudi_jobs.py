@@ -211,7 +211,7 @@ JOBS = [
     Job(
         "release 1.x tables",
         {**_BASE, "hoodie.write.table.version": "8", "hoodie.metadata.record.index.enable": "true"},
-        refused=("hoodie.write.table.version", "hoodie.metadata.record.index.enable"),
+        refused=("hoodie.metadata.record.index.enable",),
     ),
     Job(
         "a record index",

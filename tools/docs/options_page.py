@@ -14,7 +14,7 @@ from enum import Enum
 from hoodie.config.compaction import CompactionOptions, InlineCompaction
 from hoodie.config.compat import CompatOptions
 from hoodie.config.console import ConsoleOptions
-from hoodie.config.datasource import ALL_GROUPS, ChangeLogOptions, DatasourceOptions, TableOptions
+from hoodie.config.datasource import ALL_GROUPS, ChangeLogOptions, DatasourceOptions, TableOptions, VersionOptions
 from hoodie.config.hbase import HBaseOptions
 from hoodie.config.keygen import KeyOptions, TimeOptions
 from hoodie.config.locks import BatchOptions, ConcurrencyOptions, LockOptions
@@ -107,6 +107,12 @@ SECTIONS = (
         title="Indexes",
         text="Settings of single indexes: see [indexes](indexes.md).",
         groups=(IndexOptions,),
+        main=False,
+    ),
+    Section(
+        title="Version of the format",
+        text="Which engines read a table: see [versions](writing.md#operations-on-the-table-itself).",
+        groups=(VersionOptions,),
         main=False,
     ),
     Section(

@@ -11,7 +11,8 @@ from click.shell_completion import get_completion_class
 
 from hoodie.cli.arguments import command
 from hoodie.cli.calls import Call
-from hoodie.config.table import NEWEST_VERSION, WRITTEN_VERSION
+from hoodie.config.table import NEWEST_VERSION
+from hoodie.config.table_version import WRITTEN
 
 _PACKAGES = ("pyarrow", "pandas", "pyspark", "fsspec", "s3fs")
 
@@ -22,14 +23,14 @@ class Version:
 
     packages  version by name; "" for one that is not installed
     reads     versions of the table format, the oldest and the newest
-    writes    the one that is written
+    writes    those that are written
     """
 
     hoodie: str
     python: str
     packages: dict[str, str]
     reads: tuple[int, int]
-    writes: int
+    writes: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ def version(call: Call) -> int:
         platform.python_version(),
         {name: _installed(name) for name in _PACKAGES},
         (0, NEWEST_VERSION),
-        WRITTEN_VERSION,
+        WRITTEN,
     )
     packages = ", ".join(f"{name} {found or '(not installed)'}" for name, found in found.packages.items())
     return call.alone(
@@ -56,7 +57,7 @@ def version(call: Call) -> int:
         [
             f"hoodie {found.hoodie}, Python {found.python}",
             packages,
-            f"reads tables up to version {found.reads[1]}, writes version {found.writes}",
+            f"reads tables up to version {found.reads[1]}, writes versions {', '.join(map(str, found.writes))}",
         ],
     )
 

@@ -61,5 +61,6 @@ def keep_clear(
             if pending is None:
                 continue  # withdrawn meanwhile; one that was carried out is found before this write is published
             at = new_time(now.timeline, now.config.timezone, clock)
-            roll_back(state.storage, pending, at, listing=not writers.rollback.using_markers, withdraw=True)
+            listing = not writers.rollback.using_markers
+            roll_back(state.storage, pending, at, listing=listing, withdraw=True, layout=state.layout)
             _log.info("%s: rolled the pending clustering %s back", state.config.name, time)

@@ -32,7 +32,6 @@ from hoodie.schema.schema import without_meta_fields
 from hoodie.table.replacement import REPLACES, WAITING
 from hoodie.table.state import TableState, columns_by_id, declared_schema
 from hoodie.timeline.load import read_commit, read_compaction_plan, read_replace_plan
-from hoodie.timeline.transition import instant_path
 
 
 def require_no_conflict(
@@ -92,7 +91,7 @@ def require_whole(now: TableState, instant: Instant) -> None:
          these files, or this listing then sees the other
     """
     pending = (replace(instant, state=state) for state in (State.REQUESTED, State.INFLIGHT))
-    if not all(instant_path(each).rpartition("/")[2] in now.timeline.files for each in pending):
+    if not all(now.layout.path(state).rpartition("/")[2] in now.timeline.files for state in pending):
         raise InstantNotFound(_rolled_back(instant))
 
 
@@ -131,7 +130,7 @@ def _require_same_columns(before: TableState, instant: Instant, metadata: Commit
     after = declared_schema(now)
     if not metadata.schema or after is None:
         return
-    own = without_meta_fields(from_avro(metadata.schema, instant_path(instant)))
+    own = without_meta_fields(from_avro(metadata.schema, now.layout.path(instant)))
     if own == after and metadata.extra.get(LATEST_SCHEMA) == columns_by_id(now).get(LATEST_SCHEMA):
         return
     with suppress(FileNotFoundError):  # archived meanwhile: the earlier columns are no longer available

@@ -6,11 +6,12 @@ import builtins
 import dataclasses
 
 from hoodie.commit.transaction import Transaction, remove_leftovers
-from hoodie.formats.timeline.commit_json import encode_commit
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.instant import State
 from hoodie.storage.protocol import Entry, Storage, split
 from hoodie.storage.wrapped import WrappedStorage
+from hoodie.timeline.clock import time_after, utc_now
+from hoodie.timeline.codec import completed_content
 from hoodie.timeline.transition import instant_path
 
 
@@ -43,5 +44,11 @@ def preview(transaction: Transaction, metadata: CommitMetadata) -> Storage:
     """The table's storage as readers would see it with the commit. What lost task attempts left is removed first."""
     published = {path for part in metadata.stats.values() for stat in part for path in stat.paths}
     remove_leftovers(transaction, published)
-    completed = dataclasses.replace(transaction.instant, state=State.COMPLETED)
-    return WithFile(transaction.state.storage, instant_path(completed), encode_commit(metadata))
+    state = transaction.state
+    done = dataclasses.replace(transaction.instant, state=State.COMPLETED)
+    if state.layout.stamps_completion:
+        newest = max(state.timeline.newest, done.requested)
+        done = dataclasses.replace(done, completed=time_after(newest, state.config.timezone, utc_now))
+    return WithFile(
+        state.storage, instant_path(done, state.layout), completed_content(metadata, done.action, state.layout)
+    )

@@ -18,7 +18,6 @@ from hoodie.model.instant import Action, Instant, State
 from hoodie.storage.protocol import Storage, split
 from hoodie.timeline.load import read_commit
 from hoodie.timeline.timeline import Timeline
-from hoodie.timeline.transition import instant_path
 from hoodie.view.load import data_files, list_partitions
 
 #: What an empty file says.
@@ -57,7 +56,7 @@ def rebuild(storage: Storage, timeline: Timeline, instant: Instant, cleaned: Col
     if instant.action is Action.REPLACE_COMMIT:
         newest = {file.group for file in removed if bases.get(file.group) == _base_instant(file)}
         written = {file.group for file in files if _base_instant(file) == time}
-        replaced = newest - written | _clustered(storage, time)
+        replaced = newest - written | _clustered(storage, timeline, time)
     return CommitMetadata(
         operation=Operation.UNKNOWN,
         stats={partition: tuple(part) for partition, part in stats.items()},
@@ -92,9 +91,9 @@ def _appended(storage: Storage, files: Iterable[BaseFile | LogFile], time: str) 
     return {log.path for log in logs if log.path in marked or time in block_instants(storage, log)}
 
 
-def _clustered(storage: Storage, time: str) -> set[FileGroupId]:
+def _clustered(storage: Storage, timeline: Timeline, time: str) -> set[FileGroupId]:
     """The file groups that the plan of a clustering names; none when it is no clustering, or not readable."""
-    path = instant_path(Instant(time, Action.REPLACE_COMMIT, State.REQUESTED))
+    path = timeline.path(Instant(time, Action.REPLACE_COMMIT, State.REQUESTED))
     try:
         plan = decode_replace_plan(storage.read(path), path).clustering
     except (FileNotFoundError, CorruptFile):

@@ -12,7 +12,7 @@ Source: docs/format/table-services.md 3.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 
 from hoodie.commit.markers import MarkerKind, create_marker, delete_markers, read_markers
@@ -20,24 +20,25 @@ from hoodie.commit.rollback_planner import PLANS, logs_of_slice, made_by, parse_
 from hoodie.errors import CorruptFile, InstantNotFound, WriteConflict
 from hoodie.formats.log.blocks import encode_block
 from hoodie.formats.log.content import rollback_block
-from hoodie.formats.timeline.commit_json import decode_commit
 from hoodie.formats.timeline.plans import decode_replace_plan
 from hoodie.formats.timeline.services import decode_rollback_plan, encode_rollback_metadata, encode_rollback_plan
 from hoodie.metadata.changes import of_rollback
 from hoodie.metadata.drop import has_metadata_table
 from hoodie.metadata.follow import follow, still_listed, take_back_commit
 from hoodie.metadata.partitions.kind import Change
-from hoodie.model.commit import WriteStat
+from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import log_file_name
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
 from hoodie.storage.protocol import Storage, join, remove_with_temporaries, rewrite, split
 from hoodie.table.state import load_state
-from hoodie.timeline.layout import COMPLETES_AS
+from hoodie.timeline.codec import commit_content, inflight_content
+from hoodie.timeline.layout import LAYOUT_1, TimelineLayout
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import (
     back_to_requested,
     complete,
+    completed_instants,
     create_requested,
     instant_path,
     remove_pending,
@@ -74,7 +75,13 @@ def refuse_during_restore(timeline: Timeline) -> None:
 
 
 def roll_back(
-    storage: Storage, failed: Instant, instant: str, *, listing: bool = False, withdraw: bool = False
+    storage: Storage,
+    failed: Instant,
+    instant: str,
+    *,
+    listing: bool = False,
+    withdraw: bool = False,
+    layout: TimelineLayout = LAYOUT_1,
 ) -> Instant:
     """Roll back a pending write.
 
@@ -84,22 +91,22 @@ def roll_back(
     returns   the completed rollback
     Raises    WriteConflict when its writer has published it meanwhile: it stays
     """
-    plan = plan_rollback(storage, failed, listing=listing)
-    requested = create_requested(storage, instant, Action.ROLLBACK, encode_rollback_plan(plan, storage.root))
-    return execute(storage, requested, plan, withdraw=withdraw)
+    plan = plan_rollback(storage, failed, listing=listing, layout=layout)
+    requested = create_requested(storage, instant, Action.ROLLBACK, encode_rollback_plan(plan, storage.root), layout)
+    return execute(storage, requested, plan, withdraw=withdraw, layout=layout)
 
 
-def resume(storage: Storage, rollback: Instant) -> Instant | None:
+def resume(storage: Storage, rollback: Instant, layout: TimelineLayout = LAYOUT_1) -> Instant | None:
     """Resume a rollback that another process began.
 
     returns  the completed rollback; None: it was withdrawn, as its target is published and none of its files is removed
     Raises   WriteConflict when another process carries out the same rollback
     """
     try:
-        return execute(storage, rollback, rollback_plan(storage, rollback))
+        return execute(storage, rollback, rollback_plan(storage, rollback, layout), layout=layout)
     except (WriteConflict, InstantNotFound, FileNotFoundError) as error:
         # Writers without a lock may resume the same rollback: the other has withdrawn or completed it meanwhile.
-        now = instant_of(storage, rollback)
+        now = instant_of(storage, rollback, layout)
         if now is None:
             return None
         if now.state is State.COMPLETED:
@@ -113,13 +120,20 @@ def resume(storage: Storage, rollback: Instant) -> Instant | None:
         ) from error
 
 
-def rollback_plan(storage: Storage, rollback: Instant) -> RollbackPlan:
+def rollback_plan(storage: Storage, rollback: Instant, layout: TimelineLayout = LAYOUT_1) -> RollbackPlan:
     """The plan of a rollback. Raises CorruptFile."""
-    path = instant_path(Instant(rollback.requested, Action.ROLLBACK, State.REQUESTED))
+    path = instant_path(Instant(rollback.requested, Action.ROLLBACK, State.REQUESTED), layout)
     return decode_rollback_plan(storage.read(path), path)
 
 
-def execute(storage: Storage, rollback: Instant, plan: RollbackPlan, *, withdraw: bool = False) -> Instant:
+def execute(
+    storage: Storage,
+    rollback: Instant,
+    plan: RollbackPlan,
+    *,
+    withdraw: bool = False,
+    layout: TimelineLayout = LAYOUT_1,
+) -> Instant:
     """Carry out a rollback's plan; every step is idempotent. `withdraw` as of `roll_back`.
 
     Raises WriteConflict when the target is published, and whole: the rollback is withdrawn. (A completed instant is
@@ -128,17 +142,17 @@ def execute(storage: Storage, rollback: Instant, plan: RollbackPlan, *, withdraw
     started = time.monotonic()
     target = Instant(plan.instant.time, Action(plan.instant.action), State.INFLIGHT)
     if rollback.state is State.REQUESTED:
-        _refuse_published(storage, rollback, target)
-        rollback = to_inflight(storage, rollback)
+        _refuse_published(storage, rollback, target, layout)
+        rollback = to_inflight(storage, rollback, layout=layout)
     # New logs may belong to the slices that a compaction's plan opened.
-    keeps_plan = target.action in PLANS or (not withdraw and is_clustering(storage, target))
+    keeps_plan = target.action in PLANS or (not withdraw and is_clustering(storage, target, layout))
     # This is removed first: a writer that is considered dead cannot publish after it.
-    back_to_requested(storage, target)
-    _refuse_published(storage, rollback, target)
+    back_to_requested(storage, target, layout)
+    _refuse_published(storage, rollback, target, layout)
     before = load_state(storage)
     # Before the target leaves the timeline: its entries would be those of an unknown instant.
     compacted = take_back_commit(storage, before.config, before.timeline, target.requested, rollback.requested)
-    partitions = undo(storage, rollback.requested, plan, keeps_plan=keeps_plan)
+    partitions = undo(storage, rollback.requested, plan, keeps_plan=keeps_plan, layout=layout)
     metadata = outcome(rollback.requested, plan, partitions, started)
     delete_markers(storage, rollback.requested)
     if has_metadata_table(before.config):
@@ -146,10 +160,12 @@ def execute(storage: Storage, rollback: Instant, plan: RollbackPlan, *, withdraw
         listed = still_listed(storage, now.config, now.timeline, metadata)
         files = of_rollback(metadata, listed)
         follow(Change(storage, now.config, now.timeline, rollback.requested, files, compacted=compacted))
-    return complete(storage, rollback, encode_rollback_metadata(metadata, storage.root))
+    return complete(storage, rollback, encode_rollback_metadata(metadata, storage.root), layout=layout)
 
 
-def undo(storage: Storage, by: str, plan: RollbackPlan, *, keeps_plan: bool) -> dict[str, RolledBackPartition]:
+def undo(
+    storage: Storage, by: str, plan: RollbackPlan, *, keeps_plan: bool, layout: TimelineLayout = LAYOUT_1
+) -> dict[str, RolledBackPartition]:
     """Remove what an unpublished instant left: its files, its blocks, itself, its markers.
 
     by          instant of the rollback or restore
@@ -161,10 +177,10 @@ def undo(storage: Storage, by: str, plan: RollbackPlan, *, keeps_plan: bool) -> 
     # Attempts that Spark abandoned may have finished a file meanwhile. Later ones see that the write is over.
     late = made_by(storage, target.requested)
     if keeps_plan:
-        back_to_requested(storage, target)
+        back_to_requested(storage, target, layout)
     else:
-        remove_pending(storage, target)
-    done = instant_of(storage, target)
+        remove_pending(storage, target, layout)
+    done = instant_of(storage, target, layout)
     if done is not None and done.state is State.COMPLETED:
         return (
             partitions  # its writer was alive, began after the plan was made and has published: its files are visible
@@ -189,7 +205,14 @@ def outcome(
     )
 
 
-def unpublish(storage: Storage, published: Instant, action: Action, *, keep_stats: bool = False) -> Instant:
+def unpublish(
+    storage: Storage,
+    published: Instant,
+    action: Action,
+    *,
+    keep_stats: bool = False,
+    layout: TimelineLayout = LAYOUT_1,
+) -> Instant:
     """Make a completed instant pending again: readers see the table as it was before. Idempotent.
 
     action      under which it was pending, such as COMPACTION for a commit of a Merge-on-Read table
@@ -198,26 +221,27 @@ def unpublish(storage: Storage, published: Instant, action: Action, *, keep_stat
     """
     inflight = Instant(published.requested, action, State.INFLIGHT)
     if keep_stats:
-        path = instant_path(published)
-        content = storage.read(path)
         # One that is damaged says nothing: what it wrote is searched for again.
-        rewrite(storage, instant_path(inflight), b"" if _stats(content, path) is None else content)
+        metadata = _metadata(storage, published, layout)
+        content = b"" if metadata is None else inflight_content(metadata, layout)
+        rewrite(storage, instant_path(inflight, layout), content)
     if published.action is Action.REPLACE_COMMIT:
         # A completed clustering is undone, not to run again: an empty request is not a clustering's.
-        rewrite(storage, instant_path(Instant(published.requested, action, State.REQUESTED)), b"")
-    return uncomplete(storage, published, action)
+        rewrite(storage, instant_path(Instant(published.requested, action, State.REQUESTED), layout), b"")
+    return uncomplete(storage, published, action, layout)
 
 
-def instant_of(storage: Storage, pending: Instant) -> Instant | None:
+def instant_of(storage: Storage, pending: Instant, layout: TimelineLayout = LAYOUT_1) -> Instant | None:
     """The state in which an instant is on the timeline."""
-    done = Instant(pending.requested, COMPLETES_AS.get(pending.action, pending.action), State.COMPLETED)
-    states = [done, *(Instant(pending.requested, pending.action, s) for s in (State.INFLIGHT, State.REQUESTED))]
-    return next((state for state in states if storage.exists(instant_path(state))), None)
+    if done := completed_instants(storage, pending, layout):
+        return done[-1]
+    states = (Instant(pending.requested, pending.action, s) for s in (State.INFLIGHT, State.REQUESTED))
+    return next((state for state in states if storage.exists(instant_path(state, layout))), None)
 
 
-def is_clustering(storage: Storage, pending: Instant) -> bool:
+def is_clustering(storage: Storage, pending: Instant, layout: TimelineLayout = LAYOUT_1) -> bool:
     """Whether a pending instant is a clustering that can run. One whose plan cannot be read never can."""
-    path = instant_path(Instant(pending.requested, pending.action, State.REQUESTED))
+    path = instant_path(Instant(pending.requested, pending.action, State.REQUESTED), layout)
     if pending.action not in (Action.REPLACE_COMMIT, Action.CLUSTERING) or not storage.exists(path):
         return False
     try:
@@ -226,38 +250,40 @@ def is_clustering(storage: Storage, pending: Instant) -> bool:
         return False
 
 
-def _refuse_published(storage: Storage, rollback: Instant, target: Instant) -> None:
+def _refuse_published(storage: Storage, rollback: Instant, target: Instant, layout: TimelineLayout) -> None:
     """Withdraw a rollback whose target is completed and whole."""
-    done = instant_of(storage, target)
+    done = instant_of(storage, target, layout)
     if done is None or done.state is not State.COMPLETED:
         return
-    path = instant_path(done)
     try:
-        stats = _stats(storage.read(path), path)
+        metadata = _metadata(storage, done, layout)
     except FileNotFoundError:  # another process has made it pending since: it resumes the same rollback
         return
     # A damaged one publishes nothing whole. While the rollback is only requested, nothing is removed yet.
-    damaged = stats is None and rollback.state is not State.REQUESTED
-    written = [path for part in (stats or {}).values() for stat in part for path in stat.paths]
+    damaged = metadata is None and rollback.state is not State.REQUESTED
+    stats = {} if metadata is None else metadata.stats
+    written = [path for part in stats.values() for stat in part for path in stat.paths]
     command = encode_block(rollback_block(rollback.requested, target.requested))
     if damaged or _commands_written(storage, rollback.requested, command) or not all(map(storage.exists, written)):
         # Its files are no longer complete, and readers must not use them.
-        back_to_requested(storage, unpublish(storage, done, target.action))
+        back_to_requested(storage, unpublish(storage, done, target.action, layout=layout), layout)
         return
     with suppress(FileExistsError):
-        storage.create_new(instant_path(target), b"")
+        storage.create_new(instant_path(target, layout), b"")
     delete_markers(storage, rollback.requested)
-    remove_pending(storage, rollback)
+    remove_pending(storage, rollback, layout)
     raise WriteConflict(
         f"instant {target.requested} was to be rolled back, but its writer has published it meanwhile: it stays. "
         "To undo it, roll it back as a completed commit."
     )
 
 
-def _stats(content: bytes, path: str) -> Mapping[str, Sequence[WriteStat]] | None:
-    """The statistics in a completed commit's file; None when it is empty or cut short."""
+def _metadata(storage: Storage, done: Instant, layout: TimelineLayout) -> CommitMetadata | None:
+    """What a completed commit's file says; None when it is empty or cut short."""
+    path = instant_path(done, layout)
+    content = storage.read(path)
     try:
-        return decode_commit(content, path).stats if content else None
+        return commit_content(content, path, done) if content else None
     except CorruptFile:
         return None
 

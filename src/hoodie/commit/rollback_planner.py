@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from hoodie.commit.markers import Marker, MarkerKind, read_markers
 from hoodie.errors import CorruptFile
 from hoodie.formats.log.blocks import read_block_headers
-from hoodie.formats.timeline.commit_json import decode_commit
 from hoodie.formats.timeline.plans import decode_compaction_plan
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import BaseFile, FileGroupId, LogFile, parse_data_file
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import InstantRef, RollbackPlan, RollbackRequest
 from hoodie.storage.protocol import Storage, join, split
+from hoodie.timeline.codec import commit_content
+from hoodie.timeline.layout import LAYOUT_1, TimelineLayout
 from hoodie.timeline.transition import instant_path
 from hoodie.view.load import discover_partitions
 
@@ -41,7 +42,14 @@ class _Found:
         self.appended.setdefault((partition, log.group.file_id, log.base_instant), {})[log.name] = size
 
 
-def plan_rollback(storage: Storage, failed: Instant, *, listing: bool = False, whole: bool = False) -> RollbackPlan:
+def plan_rollback(
+    storage: Storage,
+    failed: Instant,
+    *,
+    listing: bool = False,
+    whole: bool = False,
+    layout: TimelineLayout = LAYOUT_1,
+) -> RollbackPlan:
     """The files and blocks of a pending instant: what its markers name, or what a listing of the partitions finds.
 
     listing  True: ignore markers and workload profile; all partitions are listed, and all logs searched. Without
@@ -53,11 +61,11 @@ def plan_rollback(storage: Storage, failed: Instant, *, listing: bool = False, w
     if markers:
         leftovers = _by_markers(markers, failed.requested)
     elif failed.action in PLANS:
-        leftovers = _by_compaction_plan(storage, failed, whole)
+        leftovers = _by_compaction_plan(storage, failed, whole, layout)
     elif failed.state is State.REQUESTED and not listing:
         leftovers = _Found()  # nothing is written before it is inflight
     else:
-        leftovers = _by_profile(storage, failed, listing)
+        leftovers = _by_profile(storage, failed, listing, layout)
     return _plan(failed, leftovers)
 
 
@@ -68,6 +76,7 @@ def plan_published(
     *,
     partitions: Collection[str] = (),
     whole: bool = False,
+    layout: TimelineLayout = LAYOUT_1,
 ) -> RollbackPlan:
     """The files and blocks of a completed instant: found by listing, since its markers are removed.
 
@@ -79,7 +88,7 @@ def plan_published(
     leftovers, time = _Found(), instant.requested
     folders = {*metadata.stats, *partitions}
     if instant.action is Action.COMPACTION:
-        folders |= _planned_partitions(storage, instant)
+        folders |= _planned_partitions(storage, instant, layout)
     sizes: dict[str, int] = {}
     for partition in sorted(folders):
         entries = {entry.name: entry.size for entry in storage.list(partition) if not entry.is_dir}
@@ -144,21 +153,24 @@ def _by_markers(markers: Iterable[Marker], failed: str) -> _Found:
 # --- by listing ---
 
 
-def _by_profile(storage: Storage, failed: Instant, everywhere: bool) -> _Found:
+def _by_profile(storage: Storage, failed: Instant, everywhere: bool, layout: TimelineLayout) -> _Found:
     """The files of the partitions and file groups in the write's workload profile.
 
     Markers are removed at completion. A write without them wrote nothing, unless its completed file was removed, or its
     writer keeps no markers: blocks that are not cancelled would be read once they are older than the timeline.
     """
-    path = instant_path(Instant(failed.requested, failed.action, State.INFLIGHT))
+    inflight = Instant(failed.requested, failed.action, State.INFLIGHT)
+    path = instant_path(inflight, layout)
     content = b"" if everywhere or not storage.exists(path) else storage.read(path)
     try:
-        profile = decode_commit(content, path) if content else None
+        profile = commit_content(content, path, inflight) if content else None
     except CorruptFile:  # cut short: it may lack what the write did
         profile = None
+    blocks = not layout.version.logs_of_writes
     if profile is None:
-        return _search(storage, failed.requested, dict.fromkeys(discover_partitions(storage)))
-    return _search(storage, failed.requested, {partition: _updated(profile, partition) for partition in profile.stats})
+        return _search(storage, failed.requested, dict.fromkeys(discover_partitions(storage)), blocks=blocks)
+    where = {partition: _updated(profile, partition) for partition in profile.stats}
+    return _search(storage, failed.requested, where, blocks=blocks)
 
 
 def _updated(profile: CommitMetadata, partition: str) -> dict[str, str]:
@@ -167,15 +179,17 @@ def _updated(profile: CommitMetadata, partition: str) -> dict[str, str]:
     return {stat.file_id: stat.prev_commit for stat in stats if stat.file_id and stat.prev_commit != "null"}
 
 
-def _by_compaction_plan(storage: Storage, failed: Instant, whole: bool) -> _Found:
-    path = instant_path(Instant(failed.requested, failed.action, State.REQUESTED))
+def _by_compaction_plan(storage: Storage, failed: Instant, whole: bool, layout: TimelineLayout) -> _Found:
+    path = instant_path(Instant(failed.requested, failed.action, State.REQUESTED), layout)
     leftovers = _Found()
     try:
         operations = decode_compaction_plan(storage.read(path), path).operations
     except CorruptFile:  # a damaged plan: its files carry its instant
         partitions = discover_partitions(storage)
         if failed.action is Action.LOG_COMPACTION:
-            return _search(storage, failed.requested, dict.fromkeys(partitions))
+            return _search(
+                storage, failed.requested, dict.fromkeys(partitions), blocks=not layout.version.logs_of_writes
+            )
         for partition in partitions:
             names = [entry.name for entry in storage.list(partition)]
             _add_own(leftovers, partition, names, failed.requested, logs=whole)
@@ -184,28 +198,31 @@ def _by_compaction_plan(storage: Storage, failed: Instant, whole: bool) -> _Foun
         groups: dict[str, dict[str, str]] = {}
         for operation in operations:
             groups.setdefault(operation.group.partition, {})[operation.group.file_id] = operation.base_instant
-        return _search(storage, failed.requested, groups)
+        return _search(storage, failed.requested, groups, blocks=not layout.version.logs_of_writes)
     for partition in {operation.group.partition for operation in operations}:
         _add_own(leftovers, partition, [entry.name for entry in storage.list(partition)], failed.requested, logs=whole)
     return leftovers
 
 
-def _planned_partitions(storage: Storage, instant: Instant) -> set[str]:
-    path = instant_path(Instant(instant.requested, instant.action, State.REQUESTED))
+def _planned_partitions(storage: Storage, instant: Instant, layout: TimelineLayout) -> set[str]:
+    path = instant_path(Instant(instant.requested, instant.action, State.REQUESTED), layout)
     data = storage.read(path) if storage.exists(path) else b""
     return {operation.group.partition for operation in decode_compaction_plan(data, path).operations} if data else set()
 
 
-def _search(storage: Storage, time: str, where: Mapping[str, Mapping[str, str] | None]) -> _Found:
+def _search(
+    storage: Storage, time: str, where: Mapping[str, Mapping[str, str] | None], *, blocks: bool = True
+) -> _Found:
     """What an instant left in partitions.
 
     where  partition path -> {file id: oldest base instant} of file groups whose logs it may have appended to; None: all
+    blocks its blocks may be in logs that carry another instant in their name
     """
     leftovers = _Found()
     for partition, groups in where.items():
         entries = {entry.name: entry.size for entry in storage.list(partition) if not entry.is_dir}
         _add_own(leftovers, partition, entries, time, logs=True)
-        for name, size in entries.items():
+        for name, size in entries.items() if blocks else ():
             log = parse_data_file(partition, name, size)
             if not isinstance(log, LogFile) or log.base_instant == time:
                 continue

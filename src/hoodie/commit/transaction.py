@@ -20,7 +20,7 @@ from hoodie.config.locks import FailedWrites
 from hoodie.config.metadata import RequestedPartitions
 from hoodie.config.write import WriteOperation
 from hoodie.errors import HoodieError, InstantNotFound, ListingStale, LockLost, LockTimeout, WriteConflict
-from hoodie.formats.timeline.commit_json import encode_commit, encode_inflight, inflight_profile
+from hoodie.formats.timeline.commit_json import inflight_profile
 from hoodie.formats.timeline.plans import encode_replace_plan
 from hoodie.locks import Lock
 from hoodie.metadata.build import build, missing, settings_of, why_not
@@ -41,9 +41,17 @@ from hoodie.table.properties import recover, update_properties
 from hoodie.table.replacement import NOT_YET
 from hoodie.table.state import TableState
 from hoodie.timeline.clock import Clock, new_time, utc_now
+from hoodie.timeline.codec import completed_content, inflight_content
 from hoodie.timeline.load import load_timeline, read_replace_plan, remember_commit
 from hoodie.timeline.timeline import Timeline
-from hoodie.timeline.transition import complete, create_requested, instant_path, to_inflight
+from hoodie.timeline.transition import (
+    complete,
+    completed_instants,
+    create_requested,
+    discard_completed,
+    instant_path,
+    to_inflight,
+)
 
 _log = logging.getLogger("hoodie.write")
 
@@ -93,7 +101,7 @@ def begin(
             state = state.reload()
         refuse_during_restore(state.timeline)
         state = clean_up(state, clock, writers)
-        if writers.metadata.build or writers.metadata.remove:
+        if (writers.metadata.build or writers.metadata.remove) and state.layout.version.keeps_metadata:
             state = _with_metadata_table(state, writers.metadata, read_keys)
         time = new_time(state.timeline, state.config.timezone, clock)
         content = b""
@@ -103,7 +111,7 @@ def begin(
         # A write without a heartbeat would be considered dead: the heartbeat comes first.
         heart = beating(state.storage, time, writers.concurrency) if _lazy(writers) else None
         try:
-            requested = create_requested(state.storage, time, action, content)
+            requested = create_requested(state.storage, time, action, content, state.layout)
         except BaseException:
             if heart is not None:
                 heart.end()
@@ -156,14 +164,15 @@ def clean_up(state: TableState, clock: Clock = utc_now, writers: Writers | None 
 def _clean_up(state: TableState, clock: Clock, writers: Writers) -> TableState:
     stale = pending_rollbacks(state.timeline)
     for rollback in stale:
-        resume(state.storage, rollback)
+        resume(state.storage, rollback, state.layout)
         _log.info("%s: finished the interrupted rollback %s", state.config.name, rollback.requested)
     if stale:
         state = state.reload()
     for failed in dead_writes(state, writers):
         listing, published = not writers.rollback.using_markers, False
         try:
-            roll_back(state.storage, failed, new_time(state.timeline, state.config.timezone, clock), listing=listing)
+            at = new_time(state.timeline, state.config.timezone, clock)
+            roll_back(state.storage, failed, at, listing=listing, layout=state.layout)
         except WriteConflict:  # it is published: its writer was alive and finished in time
             published = True
         remove_heartbeat(state.storage, failed.requested)
@@ -171,9 +180,8 @@ def _clean_up(state: TableState, clock: Clock, writers: Writers) -> TableState:
             _log.info("%s: rolled the failed %s %s back", state.config.name, failed.action, failed.requested)
         state = state.reload()
         if published and _pending(state, failed):
-            done = replace(failed, state=State.COMPLETED)
-            if state.storage.exists(instant_path(done)):
-                raise ListingStale(instant_path(done))
+            for done in completed_instants(state.storage, failed, state.layout):
+                raise ListingStale(instant_path(done, state.layout))
     return state
 
 
@@ -207,8 +215,10 @@ def to_work(transaction: Transaction, plan: WritePlan | None) -> Transaction:
         inserts[partition] = inserts.get(partition, 0) + task.inserts
         if task.slice is not None:
             updates[task.group] = (task.slice.base_instant, task.updates)
-    content = encode_inflight(inflight_profile(transaction.operation.recorded, inserts, updates))
-    return replace(transaction, instant=to_inflight(transaction.state.storage, transaction.instant, content))
+    layout = transaction.state.layout
+    content = inflight_content(inflight_profile(transaction.operation.recorded, inserts, updates), layout)
+    instant = to_inflight(transaction.state.storage, transaction.instant, content, layout=layout)
+    return replace(transaction, instant=instant)
 
 
 def describe(
@@ -263,8 +273,10 @@ def publish_seen(
         lock.check()
         follow(Change(storage, now.config, now.timeline, transaction.time, of_commit(metadata), metadata, keys))
         lock.check()
-        content = encode_commit(metadata)
-        done = complete(storage, transaction.instant, content, just_listed=True)  # `require_no_conflict` looked
+        layout = transaction.state.layout
+        content = completed_content(metadata, transaction.instant.action, layout)
+        # `require_no_conflict` looked
+        done = complete(storage, transaction.instant, content, just_listed=True, layout=layout)
         timeline = _confirm(transaction, metadata, lock)
     after = None if timeline is None else replace(now, timeline=timeline)
     if timeline is not None:
@@ -291,7 +303,7 @@ def _confirm(transaction: Transaction, metadata: CommitMetadata, lock: Lock) -> 
         return _look_again(transaction, metadata, alone=True)
     except HoodieError as error:
         storage = transaction.state.storage
-        storage.discard(instant_path(replace(transaction.instant, state=State.COMPLETED)))
+        discard_completed(storage, transaction.instant, transaction.state.layout)
         if isinstance(error, InstantNotFound):  # the writer that rolls it back may have looked for files too early
             paths = {path for part in metadata.stats.values() for stat in part for path in stat.paths}
             remove_with_temporaries(storage, sorted(paths))
@@ -342,6 +354,7 @@ def abandon(transaction: Transaction, clock: Clock = utc_now) -> bool:
                 transaction.instant,
                 new_time(state.timeline, state.config.timezone, clock),
                 listing=listing,
+                layout=state.layout,
             )
         finally:
             transaction.end()

@@ -32,6 +32,7 @@ from hoodie.config.rollback import ROLLBACK_GROUPS
 from hoodie.config.services import SERVICE_GROUPS
 from hoodie.config.sync import SYNC_GROUPS, without_other_sync
 from hoodie.config.table import CDC, CDC_MODE, LoggedImages, TableConfig, TableType
+from hoodie.config.table_version import DEFAULT_VERSION, VERSIONS, WRITTEN
 from hoodie.config.validators import VALIDATOR_GROUPS
 from hoodie.config.write import WRITE_GROUPS, DuplicatePolicy, WriteOperation, WriteOptions
 from hoodie.errors import InvalidOption
@@ -60,7 +61,7 @@ class TableOptions:
         "hoodie.datasource.write.precombine.field",
         "",
         "Column that orders the versions of a row.",
-        expected="one column: tables of version 6 have one ordering column",
+        expected="one column: tables with several ordering columns are not written here",
         check=lambda value: "," not in value,
         aliases=("hoodie.table.precombine.field", "hoodie.table.ordering.fields", "hoodie.payload.ordering.field"),
     )
@@ -77,6 +78,21 @@ class TableOptions:
         "The same in words of Hudi 1.x: COMMIT_TIME_ORDERING is OverwriteWithLatestAvroPayload, EVENT_TIME_ORDERING "
         "DefaultHoodieRecordPayload, CUSTOM a merger of your own.",
         aliases=("hoodie.record.merge.mode",),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionOptions:
+    """The version of the format that a table is made in; a write may name the one that its table has."""
+
+    version: int = option(
+        "hoodie.write.table.version",
+        DEFAULT_VERSION,
+        "Version of the table format: "
+        + "; ".join(f"{number} (read by {VERSIONS[number].engines})" for number in WRITTEN)
+        + ". A table keeps the version that it was made with.",
+        expected=f"one of {', '.join(map(str, WRITTEN))}",
+        check=lambda value: value in WRITTEN,
     )
 
 
@@ -148,6 +164,7 @@ class DatasourceOptions:
 
 ALL_GROUPS = (
     TableOptions,
+    VersionOptions,
     KeyOptions,
     TimeOptions,
     ChangeLogOptions,

@@ -12,10 +12,9 @@ from enum import StrEnum
 
 from hoodie.config.java_names import payload_name
 from hoodie.config.options import option, read_options
+from hoodie.config.table_version import VERSIONS, WRITTEN
 from hoodie.errors import CorruptFile, InvalidOption, UnsupportedTable
 
-#: The one version that is written; the most widely read.
-WRITTEN_VERSION = 6
 NEWEST_VERSION = 9
 
 PROPERTIES_FOLDER = ".hoodie"
@@ -169,8 +168,8 @@ def from_properties(properties: Mapping[str, str], path: str = PROPERTIES_FILE) 
         )
     if config.base_format.upper() != "PARQUET":
         raise UnsupportedTable(f"{path}: base files are {config.base_format}; only PARQUET can be read.")
-    layout = config.layout or (2 if config.version >= 8 else 1)  # tables older than the entry have layout 1's names
-    if layout not in (1, 2) or (config.version >= 8) != (layout == 2):
+    layout = config.layout or VERSIONS[config.version].layout  # tables older than the entry have layout 1's names
+    if layout not in (1, 2) or (VERSIONS[config.version].layout == 2) != (layout == 2):
         raise UnsupportedTable(f"{path}: timeline layout {layout} does not go with table version {config.version}.")
     for folder in (config.timeline_path, config.history_path, config.archive_path):
         if folder.startswith("/") or not {"", ".", ".."}.isdisjoint(folder.split("/")):
@@ -203,18 +202,24 @@ def require_writable(config: TableConfig, payloads: Collection[str]) -> None:
     payloads  full names of the payload classes whose rule the caller can apply; no class at all is the default one
     """
     require_readable(config)
-    if config.version != WRITTEN_VERSION:
+    if config.version not in WRITTEN:
         raise UnsupportedTable(
-            f"{config.name}: table version {config.version} can be read, but only {WRITTEN_VERSION} is written. "
-            + (
-                "Hudi 1.x upgrades a table at its first write unless hoodie.write.auto.upgrade=false; its command line "
-                "(`downgrade table --toVersion SIX`) brings it back."
-                if config.version > WRITTEN_VERSION
-                else "Hudi 0.14 and 0.15 upgrade a table at their next write."
-            )
+            f"{config.name}: table version {config.version} can be read, but only {', '.join(map(str, WRITTEN))} are "
+            "written. Hudi 0.14 and 0.15 upgrade a table at their next write."
         )
     if config.cdc:
         _ = config.logged_images  # a word that says nothing is refused
+    if config.cdc and VERSIONS[config.version].layout == 2:
+        raise UnsupportedTable(
+            f"{config.name}: a table of version {config.version} whose writers log change data ({CDC}=true): such logs "
+            "are written for tables of version 6 only. Write it with Hudi; reads and `changes` work. Nothing was "
+            "written."
+        )
+    if len(config.ordering) > 1 and config.merge_on_read:
+        raise UnsupportedTable(
+            f"{config.name}: a table with logs and several ordering columns ({', '.join(config.ordering)}) can be "
+            "read, and is not written. Write it with Hudi. Nothing was written."
+        )
     if not config.meta_fields:
         raise UnsupportedTable(
             f"{config.name}: hoodie.populate.meta.fields=false: rows are stored without their keys, so that no key can "

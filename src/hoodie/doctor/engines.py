@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 
+from hoodie.config.table_version import VERSIONS
 from hoodie.doctor.findings import Contents, Fault, Finding, Scene, Severity
 from hoodie.errors import CorruptFile, InvalidInput
 from hoodie.formats.parquet.columns import open_parquet
@@ -35,7 +36,7 @@ def _finding(fault: Fault, where: str, problem: str, advice: str) -> Finding:
 def _hudi_1(scene: Scene, contents: Contents) -> Iterator[Finding]:
     """The first write of any Hudi 1.x, also of one that keeps the table's version."""
     config = scene.config
-    if config.version >= 8:
+    if VERSIONS[config.version].layout == 2:
         return
     for instant in sorted(contents.compactions):
         problem = "a pending compaction: rows written behind its plan vanish for Hudi 1.x when it upgrades the table"

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
-from hoodie.config.table import WRITTEN_VERSION
+from hoodie.config.table_version import VERSIONS
 from hoodie.doctor.findings import Fault, Finding, Mend, Remedy, Scene, Severity
 from hoodie.errors import HoodieError
 from hoodie.metadata.keys import FOLDER, MetadataPartition
@@ -33,7 +33,10 @@ def wrong_lists(scene: Scene, *, contents: bool) -> Iterator[Finding]:
 
     contents  and between other partitions and the data files
     """
-    if scene.config.version != WRITTEN_VERSION or MetadataPartition.FILES not in scene.config.metadata_partitions:
+    if (
+        not VERSIONS[scene.config.version].keeps_metadata
+        or MetadataPartition.FILES not in scene.config.metadata_partitions
+    ):
         return
     folders = folders_of_tree({folder: list(entries) for folder, entries in scene.tree.items()})
     try:

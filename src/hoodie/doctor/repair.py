@@ -130,16 +130,18 @@ def _archive(storage: Storage, target: str, clock: Clock) -> None:
 
 
 def _resume(storage: Storage, target: str, clock: Clock) -> None:
-    rollback = load_state(storage).timeline.find(target, Action.ROLLBACK)
+    state = load_state(storage)
+    rollback = state.timeline.find(target, Action.ROLLBACK)
     if rollback is not None and rollback.state is not State.COMPLETED:
-        resume(storage, rollback)
+        resume(storage, rollback, state.layout)
 
 
 def _roll_back(storage: Storage, target: str, clock: Clock) -> None:
     state = load_state(storage)
     instants = [i for i in state.timeline.pending() if i.requested == target]
     for failed in instants:
-        roll_back(storage, failed, new_time(state.timeline, state.config.timezone, clock))
+        at = new_time(state.timeline, state.config.timezone, clock)
+        roll_back(storage, failed, at, layout=state.layout)
 
 
 def _delete(storage: Storage, target: str, clock: Clock) -> None:

@@ -13,6 +13,7 @@ from enum import StrEnum
 from hoodie.config.java_names import key_generator_name
 from hoodie.config.keygen import KeyOptions, TimeOptions, TimestampType
 from hoodie.config.options import declared, read_options
+from hoodie.config.table_version import VERSIONS
 from hoodie.errors import InvalidOption, SchemaMismatch
 from hoodie.keygen.timebased import TimestampSettings, output_zone, timestamp_settings
 
@@ -151,13 +152,19 @@ def stored_key_generator(properties: Mapping[str, str]) -> KeyGenerator:
             )
     keygen = KeyGenerator(
         kind, chosen.record_key, fields, chosen.hive_style, chosen.url_encode,
-        prefix_single_key=not chosen.plain_single_key, consistent_timestamps=chosen.consistent_timestamps,
-        zone=output_zone(properties) or "UTC",
+        prefix_single_key=not chosen.plain_single_key or _prefixed(properties),
+        consistent_timestamps=chosen.consistent_timestamps, zone=output_zone(properties) or "UTC",
     )  # fmt: skip
     times = read_options(TimeOptions, properties)
     if any(field.kind is FieldKind.TIMESTAMP for field in fields) and times.type and times.output_format:
         return dataclasses.replace(keygen, timestamp=timestamp_settings(properties))
     return keygen
+
+
+def _prefixed(properties: Mapping[str, str]) -> bool:
+    """Whether the table's version has single COMPLEX keys as "id:4", whatever options say."""
+    number = properties.get("hoodie.table.version") or properties.get("hoodie.write.table.version") or ""
+    return number.isdigit() and int(number) in VERSIONS and VERSIONS[int(number)].prefixes_single_key
 
 
 def number_time_columns(properties: Mapping[str, str]) -> tuple[str, ...]:

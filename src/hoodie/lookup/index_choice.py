@@ -50,11 +50,13 @@ def choose_index(state: TableState, settings: Settings) -> Chosen:
     Raises InvalidOption; TableMismatch and UnsupportedTable when the table's keys are elsewhere than the index looks
     """
     written = newest_files(state)
-    if keeps_metadata(state.storage, state.timeline):
+    hashing = keeps_metadata(state.storage, state.timeline)
+    _refuse_hashing(state, settings, hashing)
+    if hashing:
         chosen = _by_hashing_metadata(state, settings)
         chosen.index.check(IndexContext(state.storage, state.config, state.timeline, written=written))
         return chosen
-    buckets = bool(written) and all(is_bucket(stat.file_id) for stat in written)
+    buckets = bool(written) and all(is_bucket(stat.file_id) for stat in written) and _all_buckets(state)
     chosen = _chosen(state, settings, buckets, written)
     index = chosen.index
     names_new = isinstance(index.look_up, ByKey) and index.look_up.names_new
@@ -71,6 +73,19 @@ def choose_index(state: TableState, settings: Settings) -> Chosen:
         )
     index.check(IndexContext(state.storage, state.config, state.timeline, written=written))
     return chosen
+
+
+def _refuse_hashing(state: TableState, settings: Settings, hashing: bool) -> None:
+    """Raises UnsupportedTable where the buckets of a later version of the format would split and merge."""
+    named = named_index(state, settings.given)
+    asked = named.name == IndexType.BUCKET and not named.own
+    asked = asked and bucket_engine(settings.given, state.config) is BucketEngine.CONSISTENT_HASHING
+    if (hashing or asked) and not state.layout.version.splits_buckets:
+        raise UnsupportedTable(
+            f"{state.config.name}: the bucket index with {ENGINE}=CONSISTENT_HASHING is written for tables of version "
+            f"6 only, and this one has version {state.config.version}. Write it with Hudi, or make the table with "
+            "another index. Nothing was written."
+        )
 
 
 def _by_hashing_metadata(state: TableState, settings: Settings) -> Chosen:
@@ -139,6 +154,12 @@ def _with_buckets(
             f"{HASH_FIELDS} if it was set, as the table was made with; a wrong number would write keys twice."
         )
     return given
+
+
+def _all_buckets(state: TableState) -> bool:
+    """Whether all that the last few commits wrote looks like buckets: one random file id in 43 does as well."""
+    stats = (stat for commit in state.recent_commits() for part in commit.stats.values() for stat in part)
+    return all(is_bucket(stat.file_id) for stat in stats)
 
 
 @dataclass(frozen=True, slots=True)

@@ -191,7 +191,7 @@ def _finished_for_others(before: TableState, now: TableState) -> Iterator[Missed
     done = {each.requested for each in now.timeline.completed({Action.ROLLBACK})}
     for begun in before.timeline.pending({Action.ROLLBACK}):
         if begun.requested in done:  # else it was withdrawn
-            plan = rollback_plan(now.storage, begun)
+            plan = rollback_plan(now.storage, begun, now.layout)
             yield Missed(plan.instant.time, frozenset(_groups(plan)))
 
 

@@ -18,6 +18,9 @@ from hoodie.table.properties import update_properties
 PARTITIONS = "hoodie.table.metadata.partitions"
 INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 
+#: Why writes remove that of tables of versions 8 and 9: one that says nothing of a write hides its rows from Hudi.
+NOT_KEPT = "it is not kept in a table of this version; Hudi's next write builds it again by default"
+
 
 def has_metadata_table(config: TableConfig) -> bool:
     """Whether there is a metadata table, or one that was begun."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 from hoodie.config.table import TableConfig
 from hoodie.errors import CorruptFile, UnsupportedTable
 from hoodie.metadata.delta import append, finish_pending, is_compacted, orphans, take_back
-from hoodie.metadata.drop import drop_partitions, drop_with_warning, tell_of_drop
+from hoodie.metadata.drop import NOT_KEPT, drop_partitions, drop_with_warning, tell_of_drop
 from hoodie.metadata.keys import MetadataPartition, partition_id
 from hoodie.metadata.partitions.kind import Change
 from hoodie.metadata.partitions.kinds import kinds_of
@@ -23,6 +23,7 @@ from hoodie.metadata.table import MetadataTable, open_metadata
 from hoodie.model.instant import Action, State
 from hoodie.model.plans import RollbackMetadata
 from hoodie.storage.protocol import Storage
+from hoodie.timeline.layout import layout_of
 from hoodie.timeline.load import load_timeline
 from hoodie.timeline.timeline import Timeline
 
@@ -99,6 +100,9 @@ def _kept(storage: Storage, config: TableConfig, timeline: Timeline) -> Metadata
     """The metadata table, with the partitions that are kept; None: there is none, or it was removed."""
     named = {*config.metadata_partitions, *config.metadata_inflight}
     if not named:
+        return None
+    if not layout_of(config).version.keeps_metadata:
+        drop_with_warning(storage, NOT_KEPT)
         return None
     if MetadataPartition.FILES not in config.metadata_partitions:
         drop_with_warning(storage, "its file lists were never finished")

@@ -61,6 +61,7 @@ class WriteStat(Displayed):
     upsert_time: int = 0
     create_time: int = 0
     cdc_stats: Mapping[str, int] | None = None
+    prev_base_file: str = field(default="", compare=False)  # name of the one it replaces; only Avro has it
     # only in the stats of a log write
     log_version: int | None = None
     log_offset: int | None = None

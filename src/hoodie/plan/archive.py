@@ -6,11 +6,11 @@ Pure rules; `hoodie.services.archive` does it. Source: docs/format/table-service
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from hoodie.config.services import ArchiveOptions
-from hoodie.model.instant import WRITES, Action, Instant
+from hoodie.model.instant import COMMITS, WRITES, Action, Instant
 from hoodie.model.plans import CleanMetadata
 from hoodie.timeline.timeline import Timeline
 
@@ -36,11 +36,18 @@ def is_due(timeline: Timeline, options: ArchiveOptions) -> bool:
 
 
 def instants_to_archive(
-    timeline: Timeline, options: ArchiveOptions, cleaning: Cleaning, delta_commits: int | None = None
+    timeline: Timeline,
+    options: ArchiveOptions,
+    cleaning: Cleaning,
+    delta_commits: int | None = None,
+    *,
+    follow_commits: bool = False,
 ) -> tuple[Instant, ...]:
     """The completed instants to archive, oldest first.
 
     delta_commits  on a Merge-on-Read table, how many of them a compaction waits for; None: the table has no logs
+    follow_commits  cleans and rollbacks go once a later commit has gone (`following`), however many there are; else
+                    they are counted as commits are
     """
     keep = options.min_commits
     if cleaning.earliest:
@@ -50,7 +57,9 @@ def instants_to_archive(
     chosen: list[Instant] = []
     for action in (Action.CLEAN, Action.ROLLBACK):
         completed = timeline.completed({action})
-        if len(completed) > most:
+        if follow_commits:
+            chosen += completed
+        elif len(completed) > most:
             chosen += completed[: len(completed) - keep]
     commits = timeline.commits
     if len(commits) > most:
@@ -62,6 +71,14 @@ def instants_to_archive(
             if commit.requested not in saved:
                 chosen.append(commit)
     return tuple(sorted(chosen))
+
+
+def following(chosen: Iterable[Instant]) -> tuple[Instant, ...]:
+    """Those of the chosen that go where cleans and rollbacks follow the commits: what is on the timeline is newer than
+    what is in the history then, whichever action it is."""
+    chosen = tuple(chosen)
+    newest = max((instant.requested for instant in chosen if instant.action in COMMITS), default="")
+    return tuple(instant for instant in chosen if instant.requested <= newest)
 
 
 def _bounds(

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hoodie.config.table import WRITTEN_VERSION
+from hoodie.config.table_version import VERSIONS
 from hoodie.metadata.statistics import column_statistics
 from hoodie.metadata.table import MetadataTable
 from hoodie.metadata.trusted import believed
@@ -63,7 +63,7 @@ def slices_with_statistics(
     """
     tests = usable_tests(tests, schema)
     columns = {test.column for clause in tests for test in clause}
-    if table.config.version > WRITTEN_VERSION:  # values of some types have other forms there
+    if VERSIONS[table.config.version].layout == 2:  # values of some types have other forms there
         return tuple(slices)
     if not columns or not all(tests) or not slices:
         return tuple(slices)

@@ -46,7 +46,7 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.archive import newest_archived
 from hoodie.timeline.clock import Clock, new_time, utc_now
-from hoodie.timeline.transition import complete, create_requested, instant_path, to_inflight
+from hoodie.timeline.transition import complete, create_requested, to_inflight
 from hoodie.view.load import data_files, list_partitions
 from hoodie.writing.write import writable_state
 
@@ -134,21 +134,20 @@ def _restore(state: TableState, instant: str, lock: Lock, clock: Clock) -> Resto
         _check(state, instant)
         stale = pending_rollbacks(state.timeline)
         for begun in stale:
-            resume(storage, begun)
+            resume(storage, begun, state.layout)
         state = state.reload() if stale else state
         plan = _plan(state, instant)
         if not plan.instants:
             return RestoreResult(instant, "", plan)
-        pending = create_requested(
-            storage, new_time(state.timeline, state.config.timezone, clock), Action.RESTORE, encode_restore_plan(plan)
-        )
+        time_of_it = new_time(state.timeline, state.config.timezone, clock)
+        pending = create_requested(storage, time_of_it, Action.RESTORE, encode_restore_plan(plan), state.layout)
     else:
-        plan = _read_plan(storage, pending)
+        plan = _read_plan(state, pending)
         # A rollback of another writer may have begun before the restore, and died.
         for begun in pending_rollbacks(state.timeline):
-            resume(storage, begun)
+            resume(storage, begun, state.layout)
     if pending.state is State.REQUESTED:
-        pending = to_inflight(storage, pending)
+        pending = to_inflight(storage, pending, layout=state.layout)
     partitions = state.config.metadata_partitions
     if has_metadata_table(state.config):  # it may have merged what is rolled back into its base files
         drop(storage)
@@ -164,7 +163,7 @@ def _restore(state: TableState, instant: str, lock: Lock, clock: Clock) -> Resto
     )
     lock.check()
     delete_markers(storage, pending.requested)
-    completed = complete(storage, pending, encode_restore_metadata(metadata, storage.root))
+    completed = complete(storage, pending, encode_restore_metadata(metadata, storage.root), layout=state.layout)
     _forget_rollbacks(storage, instant, completed.requested)
     if partitions:
         _build_again(storage, partitions)
@@ -182,6 +181,8 @@ def _restore(state: TableState, instant: str, lock: Lock, clock: Clock) -> Resto
 def _build_again(storage: Storage, partitions: Collection[str]) -> None:
     """Build the partitions of a metadata table that was removed, unless another writer is at work."""
     now = load_state(storage)
+    if not now.layout.version.keeps_metadata:
+        return
     if reason := why_not(now.timeline):
         _log.info("%s: the metadata table is not built again: %s", now.config.name, reason)
     else:
@@ -196,8 +197,9 @@ def _take_back(state: TableState, plan: RestorePlan, by: str, lock: Lock) -> dic
         lock.check()
         started, rollback = time.monotonic(), _rollback_plan(state, target)
         if target.state is State.COMPLETED:
-            unpublish(state.storage, target, Action(rollback.instant.action), keep_stats=True)
-        partitions = undo(state.storage, by, rollback, keeps_plan=False)
+            action = Action(rollback.instant.action)
+            unpublish(state.storage, target, action, keep_stats=True, layout=state.layout)
+        partitions = undo(state.storage, by, rollback, keeps_plan=False, layout=state.layout)
         remove_heartbeat(state.storage, target.requested)
         done[target.requested] = (outcome(by, rollback, partitions, started),)
     left = _plan(state.reload(), plan.savepoint).instants
@@ -211,16 +213,17 @@ def _take_back(state: TableState, plan: RestorePlan, by: str, lock: Lock) -> dic
 
 def _rollback_plan(state: TableState, target: Instant) -> RollbackPlan:
     if target.state is not State.COMPLETED:
-        return plan_rollback(state.storage, target, whole=True)
+        return plan_rollback(state.storage, target, whole=True, layout=state.layout)
     pending = Instant(target.requested, pending_action(state, target), State.COMPLETED)
     metadata = read_whole(state.storage, state.timeline, target) or rebuild(state.storage, state.timeline, target)
-    return plan_published(state.storage, pending, metadata, partitions=list(metadata.replaced), whole=True)
+    replaced = list(metadata.replaced)
+    return plan_published(state.storage, pending, metadata, partitions=replaced, whole=True, layout=state.layout)
 
 
 def _plan(state: TableState, savepoint: str) -> RestorePlan:
     """Clusterings that are pending first: they name files of the others. Then all writes, newest first."""
     later = [i for i in reversed(state.timeline.instants) if i.action in WRITES and i.requested > savepoint]
-    clusterings = [i for i in later if i.state is not State.COMPLETED and is_clustering(state.storage, i)]
+    clusterings = [i for i in later if i.state is not State.COMPLETED and is_clustering(state.storage, i, state.layout)]
     ordered = [*clusterings, *(i for i in later if i not in clusterings)]
     return RestorePlan(instants=tuple(InstantRef(i.requested, i.action) for i in ordered), savepoint=savepoint)
 
@@ -236,7 +239,7 @@ def _instants(state: TableState, plan: RestorePlan) -> list[Instant]:
 def _begun(state: TableState, savepoint: str) -> Instant | None:
     """The unfinished restore to the savepoint. Raises WriteConflict when it is one to another."""
     for begun in state.timeline.pending({Action.RESTORE}):
-        theirs = _read_plan(state.storage, begun).savepoint
+        theirs = _read_plan(state, begun).savepoint
         if theirs != savepoint:
             raise WriteConflict(
                 f"a restore to {theirs} (instant {begun.requested}) began and did not end: call restore({theirs!r}) "
@@ -246,9 +249,9 @@ def _begun(state: TableState, savepoint: str) -> Instant | None:
     return None
 
 
-def _read_plan(storage: Storage, restore: Instant) -> RestorePlan:
-    path = instant_path(Instant(restore.requested, Action.RESTORE, State.REQUESTED))
-    plan = decode_restore_plan(storage.read(path), path)
+def _read_plan(state: TableState, restore: Instant) -> RestorePlan:
+    path = state.layout.path(Instant(restore.requested, Action.RESTORE, State.REQUESTED))
+    plan = decode_restore_plan(state.storage.read(path), path)
     if not plan.savepoint:
         raise CorruptFile(path, "a restore plan that names no savepoint")
     return plan
@@ -307,7 +310,7 @@ def _older_blocks(state: TableState, savepoint: str) -> str:
 
 
 def _is_service(state: TableState, pending: Instant) -> bool:
-    return pending.action in PLANS or is_clustering(state.storage, pending)
+    return pending.action in PLANS or is_clustering(state.storage, pending, state.layout)
 
 
 def _missing(storage: Storage, savepoint: Savepoint) -> list[str]:
@@ -323,9 +326,10 @@ def _missing(storage: Storage, savepoint: Savepoint) -> list[str]:
 
 def _forget_rollbacks(storage: Storage, savepoint: str, restore: str) -> None:
     """Remove rollbacks after the savepoint: their targets no longer exist. Left after a crash they are harmless."""
-    timeline = load_state(storage).timeline
-    for rollback in timeline.completed({Action.ROLLBACK}):
+    now = load_state(storage)
+    for rollback in now.timeline.completed({Action.ROLLBACK}):
         if savepoint < rollback.requested < restore:
             # The completed file last: a pending rollback would be resumed.
-            for state in (State.REQUESTED, State.INFLIGHT, State.COMPLETED):
-                storage.delete(instant_path(Instant(rollback.requested, Action.ROLLBACK, state)))
+            for state in (State.REQUESTED, State.INFLIGHT):
+                storage.delete(now.layout.path(Instant(rollback.requested, Action.ROLLBACK, state)))
+            storage.delete(now.timeline.path(rollback))

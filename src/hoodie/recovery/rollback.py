@@ -48,7 +48,7 @@ from hoodie.table.state import TableState, load_state
 from hoodie.timeline.archive import newest_archived
 from hoodie.timeline.clock import Clock, new_time, utc_now
 from hoodie.timeline.load import read_compaction_plan, read_replace_plan
-from hoodie.timeline.transition import create_requested, instant_path, remove_pending
+from hoodie.timeline.transition import create_requested, remove_pending
 from hoodie.view.load import data_files, discover_partitions, list_partitions
 from hoodie.writing.write import writable_state
 
@@ -136,25 +136,28 @@ def _rollback(state: TableState, instant: str | None, listing: bool, clock: Cloc
     """clock  None: a dry run"""
     refuse_during_restore(state.timeline)
     for begun in pending_rollbacks(state.timeline):
-        plan = rollback_plan(state.storage, begun)
+        plan = rollback_plan(state.storage, begun, state.layout)
         matches = plan.instant.time == instant or instant is None
-        done = resume(state.storage, begun) if clock else None
+        done = resume(state.storage, begun, state.layout) if clock else None
         if matches and (done or clock is None):
-            return _result(state.storage, plan, done)
+            return _result(state, plan, done)
     state = state.reload()
     target = find_target(state, instant)
     if target.state is State.COMPLETED:
         return _roll_back_commit(state, target, listing, clock)
-    if target.state is State.REQUESTED and (target.action in PLANS or is_clustering(state.storage, target)):
+    if target.state is State.REQUESTED and (
+        target.action in PLANS or is_clustering(state.storage, target, state.layout)
+    ):
         raise InvalidInput(
             f"{target.action} {target.requested} is only planned, so there is nothing to roll back: run or withdraw it"
         )
-    plan = plan_rollback(state.storage, target, listing=listing)
+    plan = plan_rollback(state.storage, target, listing=listing, layout=state.layout)
     if clock is None:
-        return _result(state.storage, plan, None)
-    done = roll_back(state.storage, target, new_time(state.timeline, state.config.timezone, clock), listing=listing)
+        return _result(state, plan, None)
+    time = new_time(state.timeline, state.config.timezone, clock)
+    done = roll_back(state.storage, target, time, listing=listing, layout=state.layout)
     remove_heartbeat(state.storage, target.requested)
-    return _result(state.storage, plan, done)
+    return _result(state, plan, done)
 
 
 def looked_at(storage: Storage) -> TableState:
@@ -191,19 +194,20 @@ def _roll_back_commit(state: TableState, target: Instant, listing: bool, clock: 
     metadata = _said(state, target)
     _check(state, target, pending.action, metadata)
     partitions = discover_partitions(storage) if listing else list(metadata.replaced)
-    plan = plan_published(storage, pending, metadata, partitions=partitions)
+    plan = plan_published(storage, pending, metadata, partitions=partitions, layout=state.layout)
     if clock is None:
-        return _result(storage, plan, None)
+        return _result(state, plan, None)
     time = new_time(state.timeline, state.config.timezone, clock)
-    requested = create_requested(storage, time, Action.ROLLBACK, encode_rollback_plan(plan, storage.root))
+    content = encode_rollback_plan(plan, storage.root)
+    requested = create_requested(storage, time, Action.ROLLBACK, content, state.layout)
     try:
         # Writers that begin from now on see the rollback. Those that began before are visible now.
         _check(state.reload(), target, pending.action, metadata)
     except HoodieError as error:
-        remove_pending(storage, requested)
+        remove_pending(storage, requested, state.layout)
         raise WriteConflict(f"{error} That happened meanwhile.") from error
-    unpublish(storage, target, pending.action)
-    return _result(storage, plan, execute(storage, requested, plan))
+    unpublish(storage, target, pending.action, layout=state.layout)
+    return _result(state, plan, execute(storage, requested, plan, layout=state.layout))
 
 
 def _said(state: TableState, target: Instant) -> CommitMetadata:
@@ -212,14 +216,14 @@ def _said(state: TableState, target: Instant) -> CommitMetadata:
     if metadata is not None:
         return metadata
     removed = {path for _, _, paths in cleanings(state, target.requested) for path in paths}
-    _log.warning("%s: %s is damaged: what it wrote is searched for", state.config.name, instant_path(target))
+    _log.warning("%s: %s is damaged: what it wrote is searched for", state.config.name, state.timeline.path(target))
     return rebuild(state.storage, state.timeline, target, removed)
 
 
 def pending_action(state: TableState, done: Instant) -> Action:
     """The action under which a completed instant was pending."""
     for action in PLANS:
-        path = instant_path(Instant(done.requested, action, State.REQUESTED))
+        path = state.layout.path(Instant(done.requested, action, State.REQUESTED))
         completes_as = {Action.COMPACTION: Action.COMMIT, Action.LOG_COMPACTION: Action.DELTA_COMMIT}[action]
         if done.action is completes_as and state.storage.exists(path):
             return action
@@ -240,7 +244,7 @@ def _check(state: TableState, target: Instant, action: Action, metadata: CommitM
     compaction = None
     if action in PLANS:
         planned = Instant(target.requested, action, State.REQUESTED)
-        if not storage.exists(instant_path(planned)):
+        if not storage.exists(state.layout.path(planned)):
             raise InvalidPlan(
                 f"compaction {target.requested} cannot be rolled back: its plan is no longer on the timeline"
             )
@@ -281,8 +285,9 @@ def _plans(state: TableState) -> dict[Instant, set[FileGroupId]]:
     return plans
 
 
-def _result(storage: Storage, plan: RollbackPlan, done: Instant | None) -> RollbackResult:
+def _result(state: TableState, plan: RollbackPlan, done: Instant | None) -> RollbackResult:
     if done is None:
         return RollbackResult(plan.instant.time, "", plan, None)
-    path = instant_path(done)
-    return RollbackResult(plan.instant.time, done.requested, plan, decode_rollback_metadata(storage.read(path), path))
+    path = state.layout.path(done)
+    metadata = decode_rollback_metadata(state.storage.read(path), path)
+    return RollbackResult(plan.instant.time, done.requested, plan, metadata)

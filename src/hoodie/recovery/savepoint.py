@@ -34,8 +34,9 @@ from hoodie.table.replacement import refuse_before
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.archive import archived_cleans, replaced_in_archive
+from hoodie.timeline.layout import TimelineLayout
 from hoodie.timeline.timeline import Timeline
-from hoodie.timeline.transition import complete, instant_path, remove_pending, to_inflight, uncomplete
+from hoodie.timeline.transition import complete, remove_pending, to_inflight, uncomplete
 from hoodie.view.load import load_view
 from hoodie.view.slices import FileSystemView, merged_slices
 from hoodie.writing.write import writable_state
@@ -79,7 +80,8 @@ class Savepoints(DisplayedList[Savepoint]):
 
 def read_savepoints(state: TableState) -> Savepoints:
     """The savepoints of a table, oldest first. Raises CorruptFile."""
-    return Savepoints(_read(state.storage, instant) for instant in state.timeline.completed({Action.SAVEPOINT}))
+    saved = state.timeline.completed({Action.SAVEPOINT})
+    return Savepoints(_read(state.storage, instant, state.timeline.path(instant)) for instant in saved)
 
 
 def savepointed_files(state: TableState) -> frozenset[str]:
@@ -98,8 +100,7 @@ def savepoint_of(timeline: Timeline, instant: str) -> Instant | None:
     return savepoint if savepoint is not None and savepoint.state is State.COMPLETED else None
 
 
-def _read(storage: Storage, instant: Instant) -> Savepoint:
-    path = instant_path(Instant(instant.requested, Action.SAVEPOINT, State.COMPLETED))
+def _read(storage: Storage, instant: Instant, path: str) -> Savepoint:
     metadata = decode_savepoint(storage.read(path), path)
     files = frozenset(join(partition, name) for partition, names in metadata.files.items() for name in names)
     return Savepoint(instant.requested, metadata.by, metadata.at, metadata.comments, files)
@@ -145,11 +146,11 @@ def _make(state: TableState, instant: str | None, comment: str, user: str, milli
     metadata = SavepointMetadata(by=user, at=millis(), comments=comment, files=kept)
     begun = Instant(commit.requested, Action.SAVEPOINT, State.INFLIGHT)
     with suppress(WriteConflict):  # of an interrupted call, or a concurrent one: the process that completes it wins
-        to_inflight(storage, begun)
-    complete(storage, begun, encode_savepoint(metadata))
+        to_inflight(storage, begun, layout=state.layout)
+    done = complete(storage, begun, encode_savepoint(metadata), layout=state.layout)
     _require_kept(storage, commit, view)
     _log.info("%s: savepoint made at %s", state.config.name, commit.requested)
-    return _read(storage, begun)
+    return _read(storage, done, state.layout.path(done))
 
 
 def find_savepoint(timeline: Timeline, instant: str) -> Instant:
@@ -161,9 +162,9 @@ def find_savepoint(timeline: Timeline, instant: str) -> Instant:
     return savepoint
 
 
-def remove_savepoint(storage: Storage, instant: str) -> None:
-    begun = uncomplete(storage, Instant(instant, Action.SAVEPOINT, State.COMPLETED))
-    remove_pending(storage, begun)
+def remove_savepoint(storage: Storage, instant: str, layout: TimelineLayout) -> None:
+    begun = uncomplete(storage, Instant(instant, Action.SAVEPOINT, State.COMPLETED), layout=layout)
+    remove_pending(storage, begun, layout)
 
 
 def _commit(state: TableState, instant: str | None) -> Instant:
@@ -223,7 +224,8 @@ def cleanings(state: TableState, after: str) -> list[tuple[str, str, frozenset[s
         if instant.action is not Action.CLEAN or instant.requested <= after:
             continue
         done = instant.state is State.COMPLETED
-        path = instant_path(Instant(instant.requested, Action.CLEAN, State.COMPLETED if done else State.REQUESTED))
+        planned = Instant(instant.requested, Action.CLEAN, State.REQUESTED)
+        path = state.timeline.path(instant if done else planned)
         data = state.storage.read(path)
         if done:
             removals.append(_removal(decode_clean_metadata(data, path)))
@@ -255,11 +257,14 @@ def _require_kept(storage: Storage, commit: Instant, view: FileSystemView) -> No
     """Check for a cleaning, or a rollback of the commit, that was planned before the savepoint existed."""
     try:
         state = load_state(storage)
-        targets = {rollback_plan(storage, rollback).instant.time for rollback in pending_rollbacks(state.timeline)}
+        targets = {
+            rollback_plan(storage, rollback, state.layout).instant.time
+            for rollback in pending_rollbacks(state.timeline)
+        }
         restoring = state.timeline.pending({Action.RESTORE})
         if commit.requested in targets or restoring or commit not in state.timeline.commits:
             raise WriteConflict(f"instant {commit.requested} is being rolled back, or the table restored")
         _require_not_cleaned(state, view, commit.requested)
     except HoodieError:
-        remove_savepoint(storage, commit.requested)
+        remove_savepoint(storage, commit.requested, load_state(storage).layout)
         raise

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 
 from hoodie.commit.batch_ids import batches_of, newest_batches
@@ -31,7 +31,7 @@ from hoodie.metadata.table import open_metadata
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import COMMITS, Action, Instant, State, format_time
-from hoodie.plan.archive import Cleaning, instants_to_archive, is_due
+from hoodie.plan.archive import Cleaning, following, instants_to_archive, is_due
 from hoodie.plan.clean import earliest_retained
 from hoodie.services.archive_merge import merge_archive_files
 from hoodie.services.clean import last_clean, service_state
@@ -40,6 +40,7 @@ from hoodie.storage.protocol import Entry, Storage, join
 from hoodie.table.state import KEEPS_SCHEMA, TableState, load_state
 from hoodie.timeline.archive import ArchivedEntry, archive_files, archive_name, archived_commits, read_archive_file
 from hoodie.timeline.clock import Clock, new_time, utc_now
+from hoodie.timeline.history import HistoryEntry, add_to_history
 from hoodie.timeline.layout import comparable_action, parse_name
 from hoodie.timeline.load import read_commit
 from hoodie.view.load import data_files, list_partitions, load_view
@@ -153,6 +154,11 @@ def move_to_archive(
     """
     files = _state_files(state, chosen)
     lock.check()
+    if state.layout.version.layout == 2:
+        path = add_to_history(state.storage, state.config.history_folder, _history_entries(state, files))
+        lock.check()
+        _remove(state.storage, files)
+        return path
     path = _write(state, files, how.batch, again)
     lock.check()
     _remove(state.storage, files)
@@ -173,17 +179,20 @@ def choose(state: TableState, options: Options, clock: Clock = utc_now) -> tuple
     )
     compaction = with_recorded(options, state.config.properties).read(CompactionOptions)
     delta_commits = compaction.delta_commits if state.config.merge_on_read else None
-    chosen = instants_to_archive(timeline, options.read(ArchiveOptions), cleaning, delta_commits)
+    follow = state.layout.version.layout == 2
+    how = options.read(ArchiveOptions)
+    chosen = instants_to_archive(timeline, how, cleaning, delta_commits, follow_commits=follow)
     rules = (_empty_bound, _schema_bound, replaced_bound, _missing_bound, _batch_bound)
     bounds = (rule(state, chosen) for rule in rules)
     bound = min((b for b in bounds if b), default="")
     followed = _followed_bound(state)
-    return tuple(
+    going = tuple(
         i
         for i in chosen
         if not (bound and i.action in COMMITS and i.requested >= bound)
         and not (followed is not None and i.requested >= followed)
     )
+    return following(going) if follow else going
 
 
 def _followed_bound(state: TableState) -> str | None:
@@ -324,6 +333,21 @@ def _remove(storage: Storage, files: Iterable[_StateFile]) -> None:
 
 
 # --- entries ---
+
+
+def _history_entries(state: TableState, files: Iterable[_StateFile]) -> list[HistoryEntry]:
+    """What the history of layout 2 holds of files of the timeline."""
+    by_identity: dict[tuple[str, Action], list[_StateFile]] = {}
+    for file in files:
+        by_identity.setdefault(_identity(file.instant), []).append(file)
+    entries = []
+    for parts in by_identity.values():
+        done = max((part for part in parts if part.instant.state is State.COMPLETED), key=lambda part: part.instant)
+        pending = [part for part in parts if part.instant.state is not State.COMPLETED]
+        plans = {(part.instant.state, part.instant.action): state.storage.read(part.path) for part in pending}
+        instant = done.instant if done.instant.completed else replace(done.instant, completed=done.changed)
+        entries.append(HistoryEntry(instant, state.storage.read(done.path), plans))
+    return entries
 
 
 def _entry(storage: Storage, file: _StateFile) -> dict[str, object]:

@@ -57,7 +57,7 @@ from hoodie.timeline.archive import archive_files
 from hoodie.timeline.clock import Clock, new_time, utc_now
 from hoodie.timeline.load import load_timeline, read_commit, read_compaction_plan, read_replace_plan
 from hoodie.timeline.memory import Memory
-from hoodie.timeline.transition import complete, create_requested, instant_path, remove_pending, to_inflight
+from hoodie.timeline.transition import complete, create_requested, remove_pending, to_inflight
 from hoodie.view.load import METAFILES, load_view
 from hoodie.writing.write import writable_state
 
@@ -149,7 +149,8 @@ def clean(
         if dry_run or not (plan.files or recorded):
             return result
         lock.check()
-        requested = create_requested(storage, time, Action.CLEAN, encode_clean_plan(plan, storage.root))
+        content = encode_clean_plan(plan, storage.root)
+        requested = create_requested(storage, time, Action.CLEAN, content, state.layout)
     _log.info("%s: clean %s begins: %d files", state.config.name, time, sum(map(len, plan.files.values())))
     done = execute(storage, requested, plan, options, state, just_requested=True)
     gone = {partition: part.deleted for partition, part in done.partitions.items() if part.deleted}
@@ -256,16 +257,17 @@ def resume(storage: Storage, instant: Instant, options: Options) -> CleanMetadat
 
     Raises CorruptFile
     """
-    path = instant_path(Instant(instant.requested, Action.CLEAN, State.REQUESTED))
+    state = load_state(storage)
+    path = state.layout.path(Instant(instant.requested, Action.CLEAN, State.REQUESTED))
     try:
         data = storage.read(path)
     except FileNotFoundError:  # the inflight file has the plan as well
-        path = instant_path(Instant(instant.requested, Action.CLEAN, State.INFLIGHT))
+        path = state.layout.path(Instant(instant.requested, Action.CLEAN, State.INFLIGHT))
         data = storage.read(path) if storage.exists(path) else b""
     if not data:
-        remove_pending(storage, instant)
+        remove_pending(storage, instant, state.layout)
         return None
-    return execute(storage, instant, decode_clean_plan(data, path), options, load_state(storage))
+    return execute(storage, instant, decode_clean_plan(data, path), options, state)
 
 
 def execute(
@@ -283,11 +285,12 @@ def execute(
     just_requested  as for `to_inflight`
     """
     started = time.monotonic()
-    _require_data_files(plan, instant)
+    _require_data_files(plan, state.layout.path(Instant(instant.requested, Action.CLEAN, State.REQUESTED)))
     begun = Instant(instant.requested, Action.CLEAN, State.INFLIGHT)
     if instant.state is State.REQUESTED:
         with suppress(WriteConflict):  # another process goes by the same plan
-            to_inflight(storage, instant, encode_clean_plan(plan, storage.root), just_requested=just_requested)
+            content = encode_clean_plan(plan, storage.root) if state.layout.version.clean_has_plan else b""
+            to_inflight(storage, instant, content, just_requested=just_requested, layout=state.layout)
     # Savepoints look for plans once they are on the timeline, and plans for savepoints: one of the two sees the other.
     saved = savepointed_files(replace(state, timeline=load_timeline(storage, state.config)))
     partitions = _delete(storage, plan, saved, listed=just_requested)
@@ -315,7 +318,7 @@ def execute(
             if has_metadata_table(state.config):
                 _tell_metadata_table(storage, begun, metadata, saved)
                 lock.check()
-            complete(storage, begun, encode_clean_metadata(metadata))
+            complete(storage, begun, encode_clean_metadata(metadata), layout=state.layout)
     return metadata
 
 
@@ -328,15 +331,12 @@ def _tell_metadata_table(storage: Storage, begun: Instant, done: CleanMetadata, 
         follow(Change(storage, now.config, now.timeline, begun.requested, of_clean(done, kept)))
 
 
-def _require_data_files(plan: CleanPlan, instant: Instant) -> None:
-    """A plan may come from any writer: only data files are deleted for it."""
+def _require_data_files(plan: CleanPlan, path: str) -> None:
+    """A plan, at a path, may come from any writer: only data files are deleted for it."""
     for partition, names in plan.files.items():
         for name in names:
             if partition.split("/")[0] == ".hoodie" or parse_data_file(partition, name, 0) is None:
-                raise CorruptFile(
-                    instant_path(Instant(instant.requested, Action.CLEAN, State.REQUESTED)),
-                    f"a plan to delete {join(partition, name)}, which is not a data file",
-                )
+                raise CorruptFile(path, f"a plan to delete {join(partition, name)}, which is not a data file")
 
 
 def _delete(storage: Storage, plan: CleanPlan, saved: frozenset[str], *, listed: bool) -> dict[str, CleanedPartition]:

@@ -15,7 +15,7 @@ from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
-from hoodie.timeline.archive import newest_archived_entry
+from hoodie.timeline.archive import newest_archived, newest_archived_entry
 from hoodie.writing.write import writable_state
 
 _log = logging.getLogger("hoodie.services")
@@ -37,16 +37,16 @@ def delete_savepoint(storage: Storage, options: Options, instant: str) -> None:
         refuse_during_restore(state.timeline)
         find_savepoint(state.timeline, instant)
         _archive_commit(state, instant, options.read(ArchiveOptions), lock)
-        remove_savepoint(storage, instant)
+        remove_savepoint(storage, instant, state.layout)
         _log.info("savepoint %s deleted", instant)
 
 
 def _archive_commit(state: TableState, instant: str, how: ArchiveOptions, lock: Lock) -> None:
     """Move the commit of a savepoint to the archive, if later ones are there."""
     first = state.timeline.first_commit
-    newest = newest_archived_entry(state.storage, state.config, first) if instant < first else None
-    if newest is None or newest.instant.requested < instant:
+    if instant >= first or newest_archived(state.storage, state.config, first) < instant:
         return
+    newest = newest_archived_entry(state.storage, state.config, first)
     chosen = [commit for commit in state.timeline.commits if commit.requested == instant]
     if replaced_bound(state, chosen):
         raise InvalidPlan(

@@ -6,13 +6,14 @@ import warnings
 from collections.abc import Mapping
 
 from hoodie.config.compaction import RECORDED
-from hoodie.config.datasource import DEFAULT_PAYLOAD, ChangeLogOptions, TableOptions
+from hoodie.config.datasource import DEFAULT_PAYLOAD, ChangeLogOptions, TableOptions, VersionOptions
 from hoodie.config.java_names import payload_name
 from hoodie.config.keeping import RECORDED as RECORDED_HISTORY
 from hoodie.config.keeping import kept_options
 from hoodie.config.options import declared, read_options
 from hoodie.config.read import MergerOptions
 from hoodie.config.table import CDC, CDC_MODE, PROPERTIES_FILE, TableConfig, TableType, from_properties
+from hoodie.config.table_version import VERSIONS, TableVersion
 from hoodie.errors import InvalidOption, NoRecordKey, TableMismatch
 from hoodie.keygen.keygen import FieldKind, Kind, key_generator
 from hoodie.keygen.time_units import UNIT
@@ -25,6 +26,7 @@ from hoodie.table.other_tables import other_table
 from hoodie.table.properties import create_properties
 from hoodie.table.recorded_index import recorded_index
 from hoodie.table.state import TableState, load_state
+from hoodie.table.version_properties import as_version_6, of_version
 from hoodie.timeline.load import load_timeline
 
 _CLASS_OF = {
@@ -35,16 +37,18 @@ _CLASS_OF = {
     Kind.CUSTOM: "CustomKeyGenerator",
     Kind.GLOBAL_DELETE: "GlobalDeleteKeyGenerator",
 }
+_KIND_OF = {name: kind.value for kind, name in _CLASS_OF.items()}
 _STRATEGY = "hoodie.compaction.record.merger.strategy"
 #: What Hudi writes beside any payload class.
 _DEFAULT_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
 _PAYLOAD = "hoodie.compaction.payload.class"
-_KEY = "hoodie.table.recordkey.fields"
+_KEY, _VERSION = "hoodie.table.recordkey.fields", "hoodie.table.version"
 _TIMES = ("hoodie.keygen.timebased.", "hoodie.deltastreamer.keygen.timebased.", UNIT)
 
 #: Table properties that a caller's settings are compared with; the rest does not change what the table is.
 _COMPARED = (
     "hoodie.table.name",
+    _VERSION,
     "hoodie.table.type",
     "hoodie.table.recordkey.fields",
     "hoodie.table.partition.fields",
@@ -60,13 +64,18 @@ _COMPARED = (
 
 
 def table_properties(
-    options: Mapping[str, str], *, own_call: bool = False, keep: str | int | None = None
+    options: Mapping[str, str],
+    *,
+    own_call: bool = False,
+    keep: str | int | None = None,
+    version: TableVersion | None = None,
 ) -> dict[str, str]:
     """What `hoodie.properties` of a table with these options holds, checksum apart.
 
     own_call  of this library, none of Hudi's doors: where the options name an ordering column, and neither payload
               class nor merger, late rows lose; and the table keeps what they say about compaction
     keep      how much history cleaning keeps; as `kept_options` takes it
+    version   None: as the options say
     Raises InvalidOption on a missing name, and what contradicts itself; UnsupportedTable on an unknown payload
     """
     chosen = read_options(TableOptions, options)
@@ -77,7 +86,10 @@ def table_properties(
     if chosen.type not in TableType.__members__:
         raise InvalidOption(f"hoodie.datasource.write.table.type={chosen.type!r}: expected {', '.join(TableType)}")
     payload, merger = payload_name(chosen.payload), _merger(options)
-    by_ordering = (own_call and chosen.ordering and not merger) or names_event_time(_mergers(options))
+    version = version or VERSIONS[read_options(VersionOptions, options).version]
+    # With a merge mode in place of a payload class Hudi takes the greater ordering value, where there is one, as well.
+    by_default = own_call or version.layout == 2
+    by_ordering = (by_default and chosen.ordering and not merger) or names_event_time(_mergers(options))
     if by_ordering and _PAYLOAD not in named_settings(options):
         payload = EVENT_TIME_PAYLOAD
     rule_for(payload, (chosen.ordering,) if chosen.ordering else ())
@@ -127,7 +139,8 @@ def table_properties(
         kept["hoodie.write.complex.keygen.new.encoding"] = "false"
     if own_call and chosen.type == TableType.MERGE_ON_READ:
         kept |= {key: options[key] for key in RECORDED if key in options}
-    return properties | kept | kept_options(keep) | recorded_index(options, properties)
+    properties |= kept | kept_options(keep) | recorded_index(options, properties)
+    return of_version(properties, version)
 
 
 def _merger(options: Mapping[str, str]) -> str:
@@ -164,8 +177,11 @@ def create(
         create_properties(storage, wanted)
     except FileExistsError:
         state = load_state(storage)
-        if _PAYLOAD not in named_settings(options):
-            del wanted[_PAYLOAD]
+        named = named_settings(options)
+        wanted = as_version_6(wanted)
+        for key in (_PAYLOAD, _VERSION):
+            if key not in named:
+                del wanted[key]
         require_same(state, wanted)
         return state
     return load_state(storage)
@@ -188,7 +204,7 @@ def require_same(state: TableState, wanted: Mapping[str, str]) -> None:
 
     Raises TableMismatch naming them all
     """
-    there = state.config.properties
+    there, wanted = as_version_6(state.config.properties), as_version_6(wanted)
     defaults = {_PAYLOAD: DEFAULT_PAYLOAD}
     problems = [
         f"{key} is {there.get(key, defaults.get(key, ''))!r} in the table, not {wanted[key]!r}"
@@ -216,8 +232,12 @@ def _change_logs_wanted(config: TableConfig, wanted: Mapping[str, str]) -> list[
 
 
 def _text(value: str) -> str:
-    """Settings as compared: classes by the names that they have now, fields without blanks."""
-    return ",".join(part.strip() for part in payload_name(value.rpartition("keygen.")[2]).split(","))
+    """Settings as compared: classes by the names that they have now, key generators by their kind, fields without
+    blanks."""
+    name = value.rpartition("keygen.")[2]
+    if name in _KIND_OF or name in list(Kind):
+        return _KIND_OF.get(name, name)
+    return ",".join(part.strip() for part in payload_name(name).split(","))
 
 
 def named_settings(options: Mapping[str, str]) -> dict[str, str]:
@@ -229,11 +249,14 @@ def named_settings(options: Mapping[str, str]) -> dict[str, str]:
             read[found.name] = options[present[0]]
     if "payload" in read:
         read["payload"] = payload_name(read["payload"])
+    if any(key in options for _, spec in declared(VersionOptions) for key in spec.keys):
+        read["version"] = str(read_options(VersionOptions, options).version)
     names = {
         "name": "hoodie.table.name",
         "type": "hoodie.table.type",
         "ordering": "hoodie.table.precombine.field",
         "payload": _PAYLOAD,
+        "version": _VERSION,
     }
     return {names[field]: value for field, value in read.items() if field in names} | _named_change_logs(options)
 

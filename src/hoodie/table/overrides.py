@@ -33,6 +33,7 @@ def completed(state: TableState, options: Mapping[str, str]) -> TableState:
     added = {key: value for key, value in options.items() if key in _KEYS}
     if (
         state.config.type is TableType.COPY_ON_WRITE
+        and not state.config.merge_mode
         and payload_name(state.config.payload_class or DEFAULT_PAYLOAD) == DEFAULT_PAYLOAD
     ):
         added |= {key: named.pop(key) for key in _PAYLOAD if key in named}

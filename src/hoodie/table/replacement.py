@@ -26,7 +26,10 @@ REPLACES = "hoodie.table.replaced"
 #: What the new table takes over: these say where and how the timeline is kept, which goes on.
 _KEPT = (
     "hoodie.table.version",
+    "hoodie.table.initial.version",
     "hoodie.timeline.layout.version",
+    "hoodie.timeline.path",
+    "hoodie.timeline.history.path",
     "hoodie.table.timeline.timezone",
     "hoodie.archivelog.folder",
 )

@@ -32,6 +32,7 @@ from hoodie.storage.together import together
 from hoodie.table.altered_columns import with_columns_written
 from hoodie.table.properties import load_properties
 from hoodie.table.replacement import NOT_YET, WAITING, holding
+from hoodie.timeline.layout import TimelineLayout, layout_of
 from hoodie.timeline.load import list_timeline, load_timeline, read_commit
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.load import load_view
@@ -81,6 +82,11 @@ class TableState(Short):
     storage: Storage
     config: TableConfig
     timeline: Timeline
+
+    @property
+    def layout(self) -> TimelineLayout:
+        """Where its instants lie, and what writers call their files."""
+        return layout_of(self.config)
 
     def reload(self) -> TableState:
         """The state now."""

@@ -18,6 +18,11 @@ def utc_now() -> dt.datetime:
 
 def new_time(timeline: Timeline, zone: TimelineZone, clock: Clock) -> str:
     """An instant time after all on the timeline, in the table's zone, even when the clock was set back."""
+    return time_after(timeline.newest, zone, clock)
+
+
+def time_after(newest: str, zone: TimelineZone, clock: Clock) -> str:
+    """An instant time after another, "" for none, in the table's zone."""
     now = clock()
     local = now if zone is TimelineZone.UTC else now.astimezone().replace(tzinfo=None)
-    return next_time(local.replace(tzinfo=None), timeline.newest)
+    return next_time(local.replace(tzinfo=None), newest)

@@ -6,8 +6,11 @@ Source: docs/format/table-and-timeline.md 5.2, 5.3 and 9.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 
+from hoodie.config.table import PROPERTIES_FOLDER, TableConfig, TimelineZone
+from hoodie.config.table_version import VERSIONS, TableVersion
 from hoodie.errors import CorruptFile
 from hoodie.model.instant import Action, Instant, State
 
@@ -43,6 +46,42 @@ def file_name(instant: Instant, layout: int = 1) -> str:
     if instant.action is Action.COMMIT and instant.state is State.INFLIGHT:
         return f"{instant.requested}.inflight"
     return f"{instant.requested}.{instant.action}.{instant.state.name.lower()}"
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineLayout:
+    """Where the instants of a table lie and what their files are called: what a writer needs of them. Pickles.
+
+    version  of the table
+    folder   of the active timeline, relative to the base path
+    zone     in which completion times are given
+    """
+
+    version: TableVersion = VERSIONS[6]
+    folder: str = PROPERTIES_FOLDER
+    zone: TimelineZone = TimelineZone.UTC
+
+    @property
+    def stamps_completion(self) -> bool:
+        """Whether the name of a completed instant says when that was; commits are Avro then, else JSON."""
+        return self.version.layout == 2
+
+    def path(self, instant: Instant) -> str:
+        """The path of an instant's file, relative to the base path; of a completed one with its completion time."""
+        return f"{self.folder}/{file_name(instant, self.version.layout)}"
+
+    def parse(self, name: str) -> Instant | None:
+        """The instant of a file in the folder. Raises and returns as `parse_name`."""
+        return parse_name(name, self.version.layout, self.folder)
+
+
+#: The layout of table version 6.
+LAYOUT_1 = TimelineLayout()
+
+
+def layout_of(config: TableConfig) -> TimelineLayout:
+    """The layout of a table's timeline."""
+    return TimelineLayout(VERSIONS[config.version], config.timeline_folder, config.timezone)
 
 
 #: Names of timeline files whose instants are remembered, of all tables.

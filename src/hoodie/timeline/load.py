@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 
 from hoodie.config.table import TableConfig, TimelineZone
 from hoodie.errors import CorruptFile, ListingStale
-from hoodie.formats.timeline.commit_json import decode_commit
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, Instant, State, format_time
 from hoodie.model.plans import CompactionOperation, CompactionPlan
 from hoodie.storage.protocol import Entry, Storage
+from hoodie.timeline.codec import commit_content
 from hoodie.timeline.just_completed import unlisted
 from hoodie.timeline.layout import comparable_action, parse_name
 from hoodie.timeline.memory import Memory
@@ -32,15 +32,13 @@ from hoodie.timeline.timeline import Timeline
 if TYPE_CHECKING:
     from hoodie.model.plans import ReplacePlan
 
-#: How an Avro container begins; other commit files are JSON.
-AVRO_MAGIC = b"Obj\x01"
-
 #: What completed commits say: of up to 32 MiB of commit files.
 COMMITS: Memory[CommitMetadata] = Memory(32 * 1024 * 1024)
 
 _FOLDER = ".hoodie"
 _HISTORY_NAME = re.compile(r"(\d+)_(\d+)_\d+\.parquet", re.ASCII)
-_MANIFEST = re.compile(r"manifest_(\d+)", re.ASCII)
+MANIFEST = re.compile(r"manifest_(\d+)", re.ASCII)
+VERSION_FILE = "_version_"
 
 
 def list_timeline(storage: Storage) -> list[Entry] | None:
@@ -77,7 +75,8 @@ def load_timeline(storage: Storage, config: TableConfig, listed: list[Entry] | N
             instant = dataclasses.replace(instant, completed=modified(entry, config.timezone))
             names[instant] = entry.name
         key = (instant.requested, comparable_action(instant.action))
-        if key not in highest or instant.state > highest[key].state:
+        # A clean that two processes carried out may have been completed twice: the later one counts.
+        if key not in highest or (instant.state, instant.completed) > (highest[key].state, highest[key].completed):
             highest[key] = instant
         if instant.state is State.COMPLETED:
             stamps[instant] = (entry.size, entry.mtime)
@@ -118,7 +117,7 @@ def read_commit(storage: Storage, timeline: Timeline, instant: Instant) -> Commi
 
     def read() -> CommitMetadata:
         path = timeline.path(instant)
-        return _decode(instant, storage.read(path), path)
+        return commit_content(storage.read(path), path, instant)
 
     return COMMITS.get_or_read(storage, timeline, instant, read)
 
@@ -130,16 +129,7 @@ def remember_commit(storage: Storage, timeline: Timeline, instant: Instant, data
     data      what the file was created with
     """
     if timeline.stamps.get(instant, (-1, 0))[0] == len(data):
-        COMMITS.put(storage, timeline, instant, _decode(instant, data, timeline.path(instant)))
-
-
-def _decode(instant: Instant, data: bytes, path: str) -> CommitMetadata:
-    if data.startswith(AVRO_MAGIC):
-        from hoodie.formats.timeline.services import decode_avro_commit
-
-        replacing = instant.state is State.COMPLETED and instant.action is Action.REPLACE_COMMIT
-        return decode_avro_commit(data, path, replacing)
-    return decode_commit(data, path)
+        COMMITS.put(storage, timeline, instant, commit_content(data, timeline.path(instant), instant))
 
 
 def read_compaction_plan(storage: Storage, timeline: Timeline, instant: Instant) -> CompactionPlan:
@@ -192,22 +182,32 @@ def with_history(storage: Storage, config: TableConfig, timeline: Timeline, inst
     return dataclasses.replace(timeline, history=history)
 
 
-def history_files(storage: Storage, folder: str) -> list[str]:
-    """Names of the files that the current manifest lists; others are unfinished or obsolete."""
+def history_version(storage: Storage, folder: str) -> int | None:
+    """The number of the current manifest; None: there is no history. Raises CorruptFile"""
     try:
-        version = storage.read(f"{folder}/_version_").decode("ascii", "replace").strip()
+        version = storage.read(f"{folder}/{VERSION_FILE}").decode("ascii", "replace").strip()
     except FileNotFoundError:
-        numbers = [int(m[1]) for e in storage.list(folder) if not e.is_dir and (m := _MANIFEST.fullmatch(e.name))]
-        if not numbers:
-            return []
-        version = str(max(numbers))
-    path = f"{folder}/manifest_{version}"
+        numbers = [int(m[1]) for e in storage.list(folder) if not e.is_dir and (m := MANIFEST.fullmatch(e.name))]
+        return max(numbers, default=None)
     if not re.fullmatch(r"\d+", version, re.ASCII):
-        raise CorruptFile(f"{folder}/_version_", f"{version!r} is not a version of the history")
+        raise CorruptFile(f"{folder}/{VERSION_FILE}", f"{version!r} is not a version of the history")
+    return int(version)
+
+
+def history_files(storage: Storage, folder: str, version: int | None = None) -> list[str]:
+    """Names of the files that a manifest lists; others are unfinished or obsolete.
+
+    version  None: the current one
+    Raises   CorruptFile
+    """
+    version = history_version(storage, folder) if version is None else version
+    if version is None:
+        return []
+    path = f"{folder}/manifest_{version}"
     try:
         names = [file["fileName"] for file in json.loads(storage.read(path))["files"]]
     except FileNotFoundError as error:
-        raise CorruptFile(f"{folder}/_version_", f"names version {version}, but {path} is missing") from error
+        raise CorruptFile(f"{folder}/{VERSION_FILE}", f"names version {version}, but {path} is missing") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CorruptFile(path, f"no manifest of the history: {error!r}") from error
     for name in names:

@@ -16,14 +16,19 @@ from hoodie.timeline.layout import parse_name
 #: In `.hoodie`, of tables of version 8 and 9.
 UPGRADED_FOLDER = "timeline"
 
+#: In that folder while instants are copied into it, until hoodie.properties says which folder holds.
+COPIED = ".copied_for_upgrade"
+
 _OLD, _NEW = ".hoodie", f".hoodie/{UPGRADED_FOLDER}"
 _AVRO = b"Obj\x01"
 
 
 def instants_moved(storage: Storage) -> list[str]:
     """The instant files in the folder of version 8, in the order in which they are moved back: an instant's completed
-    file last."""
+    file last. None where an upgrade by this library stopped: its instants are copies (`COPIED`)."""
     names = [entry.name for entry in storage.list(_NEW) if not entry.is_dir]
+    if COPIED in names:
+        return []
     moved = [(instant, name) for name in names if (instant := parse_name(name, 2, _NEW)) is not None]
     return [name for _, name in sorted(moved, key=lambda each: (each[0].requested, each[0].state, each[1]))]
 

@@ -1,6 +1,7 @@
 """Moving an instant from state to state: each step is one exclusive create, so that only one of two writers succeeds.
 
-Instants of layout 1, the one that is written. Source: docs/format/table-and-timeline.md 5.2 and 5.4.
+`layout` says where the instants of the table lie and what they are called: `hoodie.timeline.layout.layout_of`.
+Source: docs/format/table-and-timeline.md 5.2 and 5.4.
 """
 
 from __future__ import annotations
@@ -12,29 +13,39 @@ from hoodie.errors import InstantNotFound, WriteConflict
 from hoodie.model.instant import Action, Instant, State
 from hoodie.storage.protocol import Storage
 from hoodie.storage.together import together
+from hoodie.timeline.clock import Clock, time_after, utc_now
 from hoodie.timeline.just_completed import just_completed
-from hoodie.timeline.layout import COMPLETES_AS, file_name
-
-_FOLDER = ".hoodie"
+from hoodie.timeline.layout import COMPLETES_AS, LAYOUT_1, TimelineLayout, comparable_action
 
 
-def instant_path(instant: Instant) -> str:
-    """The path of an instant's file, relative to the base path."""
-    return f"{_FOLDER}/{file_name(instant)}"
+def instant_path(instant: Instant, layout: TimelineLayout = LAYOUT_1) -> str:
+    """The path of an instant's file, relative to the base path. That of a completed one is `completed_path`'s."""
+    return layout.path(instant)
 
 
-def create_requested(storage: Storage, time: str, action: Action, content: bytes = b"") -> Instant:
+def create_requested(
+    storage: Storage, time: str, action: Action, content: bytes = b"", layout: TimelineLayout = LAYOUT_1
+) -> Instant:
     """Announce an instant.
 
     content  its plan; empty for commits and delta commits
     Raises   WriteConflict when the instant is taken
     """
-    instant = Instant(time, Action.REPLACE_COMMIT if action is Action.CLUSTERING else action, State.REQUESTED)
-    _create(storage, instant, content)
+    if action is Action.CLUSTERING and not layout.stamps_completion:
+        action = Action.REPLACE_COMMIT
+    instant = Instant(time, action, State.REQUESTED)
+    _create(storage, instant, content, layout)
     return instant
 
 
-def to_inflight(storage: Storage, instant: Instant, content: bytes = b"", *, just_requested: bool = False) -> Instant:
+def to_inflight(
+    storage: Storage,
+    instant: Instant,
+    content: bytes = b"",
+    *,
+    just_requested: bool = False,
+    layout: TimelineLayout = LAYOUT_1,
+) -> Instant:
     """Begin the work of a requested instant; a savepoint begins without being requested.
 
     content         the workload profile of a write, the plan of a clean, else empty
@@ -43,56 +54,105 @@ def to_inflight(storage: Storage, instant: Instant, content: bytes = b"", *, jus
     """
     made = dataclasses.replace(instant, state=State.INFLIGHT)
     if instant.action is Action.SAVEPOINT or just_requested:
-        _create(storage, made, content)
+        _create(storage, made, content, layout)
         return made
     requested = dataclasses.replace(instant, state=State.REQUESTED)
     if not storage.remote:
-        _require(storage, requested)
-        _create(storage, made, content)
+        _require(storage, requested, layout)
+        _create(storage, made, content, layout)
         return made
     # At once, as a look before the create is no better: who rolls the write back may come right after either. Whether
     # both files are there is looked at once more when the write is published.
     there, problem = together(
-        storage, lambda: storage.exists(instant_path(requested)), lambda: _refused(storage, made, content)
+        storage,
+        lambda: storage.exists(layout.path(requested)),
+        lambda: _refused(storage, made, content, layout),
     )
     if not there:
         if problem is None:
-            storage.discard(instant_path(made))
-        raise _missing(requested)
+            storage.discard(layout.path(made))
+        raise _missing(requested, layout)
     if problem is not None:
         raise problem
     return made
 
 
-def complete(storage: Storage, instant: Instant, content: bytes, *, just_listed: bool = False) -> Instant:
+def complete(
+    storage: Storage,
+    instant: Instant,
+    content: bytes,
+    *,
+    just_listed: bool = False,
+    layout: TimelineLayout = LAYOUT_1,
+    clock: Clock = utc_now,
+) -> Instant:
     """Publish an inflight instant: with this one create readers see it. A compaction completes as a commit.
 
     just_listed  the timeline was listed a moment ago, and has it inflight: whether it still is need not be looked at
+    layout       where it stamps completion, the time comes after all times on the timeline, however clocks go: the
+                 caller holds the table's lock, where there is one
     Raises       InstantNotFound when it is not inflight (rolled back meanwhile); WriteConflict when it is completed
                  already
     """
-    if not just_listed:
-        _require(storage, dataclasses.replace(instant, state=State.INFLIGHT))
     made = Instant(instant.requested, COMPLETES_AS.get(instant.action, instant.action), State.COMPLETED)
-    _create(storage, made, content)
-    just_completed(storage, instant_path(made))
+    if layout.stamps_completion:
+        made = dataclasses.replace(made, completed=_completion(storage, instant, layout, clock))
+    elif not just_listed:
+        _require(storage, dataclasses.replace(instant, state=State.INFLIGHT), layout)
+    _create(storage, made, content, layout)
+    just_completed(storage, layout.path(made))
     return made
 
 
-def is_pending(storage: Storage, instant: Instant) -> bool:
+def _completion(storage: Storage, instant: Instant, layout: TimelineLayout, clock: Clock) -> str:
+    """When an inflight instant is completed that is completed now. Raises as `complete`
+
+    Names of completed instants differ by this time: an exclusive create alone would let an instant complete twice.
+    """
+    names = {entry.name for entry in storage.list(layout.folder) if not entry.is_dir}
+    inflight = dataclasses.replace(instant, state=State.INFLIGHT)
+    if layout.path(inflight).rpartition("/")[2] not in names:
+        raise _missing(inflight, layout)
+    instants = [other for name in names if (other := layout.parse(name)) is not None]
+    if done := next((other for other in instants if _completes(other, instant)), None):
+        raise WriteConflict(f"{layout.path(done)} exists: another process has completed instant {instant.requested}")
+    newest = max(max(other.requested, other.completed) for other in instants)
+    return time_after(newest, layout.zone, clock)
+
+
+def _completes(other: Instant, instant: Instant) -> bool:
+    return (
+        other.state is State.COMPLETED
+        and other.requested == instant.requested
+        and comparable_action(other.action) is comparable_action(instant.action)
+    )
+
+
+def completed_instants(storage: Storage, instant: Instant, layout: TimelineLayout = LAYOUT_1) -> list[Instant]:
+    """The completed states of an instant that the timeline has, whatever the state of the one given: none or one, or
+    more of a clean that two processes carried out at once."""
+    if not layout.stamps_completion:
+        done = Instant(instant.requested, COMPLETES_AS.get(instant.action, instant.action), State.COMPLETED)
+        return [done] if storage.exists(layout.path(done)) else []
+    parsed = (layout.parse(entry.name) for entry in storage.list(layout.folder) if not entry.is_dir)
+    return sorted(other for other in parsed if other is not None and _completes(other, instant))
+
+
+def is_pending(storage: Storage, instant: Instant, layout: TimelineLayout = LAYOUT_1) -> bool:
     """Whether an inflight instant is neither completed nor rolled back (nor archived)."""
-    done = Instant(instant.requested, COMPLETES_AS.get(instant.action, instant.action), State.COMPLETED)
     begun = dataclasses.replace(instant, state=State.INFLIGHT)
-    return not storage.exists(instant_path(done)) and storage.exists(instant_path(begun))
+    return not completed_instants(storage, instant, layout) and storage.exists(layout.path(begun))
 
 
-def back_to_requested(storage: Storage, instant: Instant) -> Instant:
+def back_to_requested(storage: Storage, instant: Instant, layout: TimelineLayout = LAYOUT_1) -> Instant:
     """Remove the inflight file of a compaction or clustering, to run it again; its plan stays. Idempotent."""
-    storage.discard(instant_path(dataclasses.replace(instant, state=State.INFLIGHT)))
-    return dataclasses.replace(instant, state=State.REQUESTED)
+    storage.discard(layout.path(dataclasses.replace(instant, state=State.INFLIGHT, completed="")))
+    return dataclasses.replace(instant, state=State.REQUESTED, completed="")
 
 
-def uncomplete(storage: Storage, instant: Instant, action: Action | None = None) -> Instant:
+def uncomplete(
+    storage: Storage, instant: Instant, action: Action | None = None, layout: TimelineLayout = LAYOUT_1
+) -> Instant:
     """Remove the completed file of an instant, the first step of rolling it back. Idempotent.
 
     action  what it was before completion, such as COMPACTION for a commit; None: the same
@@ -104,38 +164,48 @@ def uncomplete(storage: Storage, instant: Instant, action: Action | None = None)
         earlier = dataclasses.replace(pending, state=state)
         if not (state is State.REQUESTED and pending.action is Action.SAVEPOINT):
             with suppress(FileExistsError):
-                storage.create_new(instant_path(earlier), b"")
-    storage.discard(instant_path(dataclasses.replace(instant, state=State.COMPLETED)))
+                storage.create_new(layout.path(earlier), b"")
+    discard_completed(storage, instant, layout)
     return pending
 
 
-def remove_pending(storage: Storage, instant: Instant) -> None:
+def discard_completed(storage: Storage, instant: Instant, layout: TimelineLayout = LAYOUT_1) -> None:
+    """Remove the completed file of an instant. Idempotent."""
+    if layout.stamps_completion:
+        for done in completed_instants(storage, instant, layout):
+            storage.discard(layout.path(done))
+    else:
+        done = Instant(instant.requested, COMPLETES_AS.get(instant.action, instant.action), State.COMPLETED)
+        storage.discard(layout.path(done))
+
+
+def remove_pending(storage: Storage, instant: Instant, layout: TimelineLayout = LAYOUT_1) -> None:
     """Remove a pending instant, the last step of rolling it back. Idempotent."""
     # Inflight first: a crash in between leaves a requested instant, which the next rollback resumes.
     for state in (State.INFLIGHT, State.REQUESTED):
-        storage.discard(instant_path(dataclasses.replace(instant, state=state)))
+        storage.discard(layout.path(dataclasses.replace(instant, state=state, completed="")))
 
 
-def _require(storage: Storage, instant: Instant) -> None:
-    if not storage.exists(instant_path(instant)):
-        raise _missing(instant)
+def _require(storage: Storage, instant: Instant, layout: TimelineLayout) -> None:
+    if not storage.exists(layout.path(instant)):
+        raise _missing(instant, layout)
 
 
-def _missing(instant: Instant) -> InstantNotFound:
-    path = instant_path(instant)
+def _missing(instant: Instant, layout: TimelineLayout) -> InstantNotFound:
+    path = layout.path(instant)
     return InstantNotFound(f"{path} is missing: instant {instant.requested} was rolled back, or never got that far")
 
 
-def _refused(storage: Storage, instant: Instant, content: bytes) -> WriteConflict | None:
+def _refused(storage: Storage, instant: Instant, content: bytes, layout: TimelineLayout) -> WriteConflict | None:
     try:
-        _create(storage, instant, content)
+        _create(storage, instant, content, layout)
     except WriteConflict as problem:
         return problem
     return None
 
 
-def _create(storage: Storage, instant: Instant, content: bytes) -> None:
-    path = instant_path(instant)
+def _create(storage: Storage, instant: Instant, content: bytes, layout: TimelineLayout) -> None:
+    path = layout.path(instant)
     try:
         storage.create_new(path, content)
     except FileExistsError as error:

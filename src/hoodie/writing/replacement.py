@@ -60,7 +60,7 @@ def replacement(storage: Storage, options: Options) -> Replacement:
     """
     there = writable_state(storage, Settings.read(options))
     _refuse_kept(there)
-    wanted = table_properties(options)
+    wanted = table_properties(options, version=there.layout.version)
     warn_without_key(wanted)
     properties = taking_over(wanted, there.config.properties)
     config = from_properties({**properties, REPLACED: NOT_YET})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -26,7 +27,7 @@ from hoodie.lookup.record_index import with_record_index
 from hoodie.merge.keep import keeping
 from hoodie.merge.payloads import KNOWN_PAYLOADS, by_ordering, greater_or_equal, table_rule
 from hoodie.merge.rules import MergeRule
-from hoodie.metadata.drop import drop, has_metadata_table
+from hoodie.metadata.drop import NOT_KEPT, drop, drop_with_warning, has_metadata_table
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action
 from hoodie.model.meta import RECORD_KEY
@@ -171,6 +172,7 @@ class Write(LookupContext):
             stored=self._stored_rows(schema),
             new_keys=not self.state.config.record_key,
             pending=self.begun.instant if lingering else None,
+            layout=self.state.layout,
         )
 
     def _stored_rows(self, schema: pa.Schema) -> StoredRows | None:
@@ -194,7 +196,7 @@ class Write(LookupContext):
 
 def writable_state(storage: Storage, settings: Settings, *, places_keys: bool = True) -> TableState:
     """The table's state, if this library may write it. With `hoodie.metadata.enable=false` its metadata table is
-    removed first, as Hudi does.
+    removed first, as Hudi does; and that of a table whose version this library does not keep one of.
 
     places_keys  whether the write says which file group a key is in; a compaction leaves it where it is
     Raises       UnsupportedTable saying what to do
@@ -203,12 +205,34 @@ def writable_state(storage: Storage, settings: Settings, *, places_keys: bool = 
     if settle(storage, state.config):  # of an overwrite that died after its commit
         state = state.reload()
     require_writable(state.config, KNOWN_PAYLOADS)
+    if places_keys:
+        refuse_column_types(state)
     if not settings.given.read(MetadataOptions).enable and has_metadata_table(state.config):
         if places_keys:
             choose_index(state, settings)  # a table that is refused stays as it is
         drop(storage)
         state = state.reload()
+    if has_metadata_table(state.config) and not state.layout.version.keeps_metadata:
+        if places_keys:
+            choose_index(state, settings)
+        drop_with_warning(storage, NOT_KEPT)
+        state = state.reload()
     return state
+
+
+#: Logical types of Avro that only Hudi 1.2 and later has: files of such columns have more to say than is written here.
+_ONLY_READ = ("vector", "blob", "variant")
+
+
+def refuse_column_types(state: TableState) -> None:
+    """Raises UnsupportedTable when the table has columns of types that are read, and not written."""
+    schema = next((commit.schema for commit in state.recent_commits() if commit.schema), "")
+    for word in _ONLY_READ:
+        if re.search(rf'"logicalType"\s*:\s*"{word}"', schema):
+            raise UnsupportedTable(
+                f"{state.config.name} has columns of Hudi's type {word.upper()}, which are read here and not written. "
+                "Write the table with Hudi. Nothing was written."
+            )
 
 
 def check(

@@ -31,31 +31,45 @@ def data_rows(block: LogBlock, path: str, columns: Sequence[str] | None = None) 
     return decode_rows(block.content, block.header.schema, path, block.offset, columns)
 
 
-def avro_block(instant: str, schema_json: str, rows: pa.Table, positions: str | None = None) -> LogBlock:
+def avro_block(
+    instant: str, schema_json: str, rows: pa.Table, positions: str | None = None, positions_of: str = ""
+) -> LogBlock:
     """A data block of rows in Avro's form. `schema_json` has the meta fields, and so have the rows.
 
     positions  the header entry RECORD_POSITIONS: of the rows in their order (`positions.encode_positions`)
+    positions_of  instant of the base file that they are of; "": the name of the log says so (up to table version 6)
     """
-    header = _header(instant, schema_json, positions)
+    header = _header(instant, schema_json, positions, positions_of)
     return LogBlock(BlockKind.AVRO_DATA, header, encode_rows(rows, schema_json))
 
 
 def parquet_block(
-    instant: str, schema_json: str, rows: pa.Table, positions: str | None = None, compression: str = "gzip"
+    instant: str,
+    schema_json: str,
+    rows: pa.Table,
+    positions: str | None = None,
+    positions_of: str = "",
+    compression: str = "gzip",
 ) -> LogBlock:
     """A data block that is a whole Parquet file. Arguments as of `avro_block`."""
-    header = _header(instant, schema_json, positions)
+    header = _header(instant, schema_json, positions, positions_of)
     return LogBlock(BlockKind.PARQUET_DATA, header, write_parquet_content(rows, compression))
 
 
-def delete_block(instant: str, schema_json: str, deletes: pa.Table, positions: str | None = None) -> LogBlock:
+def delete_block(
+    instant: str, schema_json: str, deletes: pa.Table, positions: str | None = None, positions_of: str = ""
+) -> LogBlock:
     """A block of deleted keys, a table of schema `delete_block.DELETES`. Other writers state the rows' schema too."""
-    return LogBlock(BlockKind.DELETE, _header(instant, schema_json, positions), encode_deletes(deletes))
+    return LogBlock(BlockKind.DELETE, _header(instant, schema_json, positions, positions_of), encode_deletes(deletes))
 
 
-def _header(instant: str, schema_json: str, positions: str | None) -> BlockMap:
-    entries = ((HeaderKey.INSTANT_TIME, instant), (HeaderKey.SCHEMA, schema_json))
-    return BlockMap(entries if positions is None else (*entries, (HeaderKey.RECORD_POSITIONS, positions)))
+def _header(instant: str, schema_json: str, positions: str | None, positions_of: str) -> BlockMap:
+    entries = [(HeaderKey.INSTANT_TIME, instant), (HeaderKey.SCHEMA, schema_json)]
+    if positions is not None:
+        entries.append((HeaderKey.RECORD_POSITIONS, positions))
+        if positions_of:
+            entries.append((HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS, positions_of))
+    return BlockMap(tuple(entries))
 
 
 def rollback_block(instant: str, target: str) -> LogBlock:

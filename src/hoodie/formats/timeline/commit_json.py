@@ -19,8 +19,8 @@ REPLACING = frozenset(
     {Operation.CLUSTER, Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE, Operation.DELETE_PARTITION}
 )
 
-# JSON key -> field, for the counters of every stat
-_COUNTERS = {
+#: JSON key -> field, for the counters of every stat.
+COUNTERS = {
     "numWrites": "num_writes",
     "numDeletes": "num_deletes",
     "numUpdateWrites": "num_updates",
@@ -36,7 +36,7 @@ _COUNTERS = {
     "totalRollbackBlocks": "rollback_blocks",
     "fileSizeInBytes": "file_size",
 }
-_TIMES = {"totalScanTime": "scan_time", "totalUpsertTime": "upsert_time", "totalCreateTime": "create_time"}
+TIMES = {"totalScanTime": "scan_time", "totalUpsertTime": "upsert_time", "totalCreateTime": "create_time"}
 _LONG = range(-(1 << 63), 1 << 63)
 
 
@@ -157,7 +157,7 @@ def _stat(stat: WriteStat) -> dict[str, Any]:
         "fileSizeInBytes": stat.file_size,
         "minEventTime": stat.min_event_time,
         "maxEventTime": stat.max_event_time,
-        "runtimeStats": None if planned else {key: getattr(stat, name) for key, name in _TIMES.items()},
+        "runtimeStats": None if planned else {key: getattr(stat, name) for key, name in TIMES.items()},
     }
     if stat.log_version is not None:
         # A reader takes `baseFile` for "this was a log write", so a base file's stat must not have it.
@@ -208,11 +208,11 @@ class _Reader:
 
     def stat(self, document: Any) -> WriteStat:
         self.typed(document, dict, "write stat")
-        values: dict[str, Any] = {name: self.optional(document, key, int) or 0 for key, name in _COUNTERS.items()}
+        values: dict[str, Any] = {name: self.optional(document, key, int) or 0 for key, name in COUNTERS.items()}
         times = self.mapping(document, "runtimeStats")
-        values |= {name: self.optional(times, key, int) or 0 for key, name in _TIMES.items()}
+        values |= {name: self.optional(times, key, int) or 0 for key, name in TIMES.items()}
         path, partition = self.optional(document, "path", str), self.optional(document, "partitionPath", str)
-        cdc = self.optional(document, "cdcStats", dict)
+        cdc, before = self.optional(document, "cdcStats", dict), self.optional(document, "prevBaseFile", str)
         if (version := self.optional(document, "logVersion", int)) is not None:
             base = self.optional(document, "baseFile", str)
             names = self.items(document.get("logFiles") or [], "logFiles")
@@ -229,6 +229,7 @@ class _Reader:
             prev_commit=self.optional(document, "prevCommit", str) or "null",
             min_event_time=self.optional(document, "minEventTime", int),
             max_event_time=self.optional(document, "maxEventTime", int),
+            prev_base_file=file_name(before, self.path) if before else "",
             cdc_stats=None
             if cdc is None
             else {inside(key, self.path): self.typed(size, int, key) for key, size in cdc.items()},

@@ -349,6 +349,15 @@ REPLACE_COMMIT_METADATA = record(
     top=True,
 )
 
+#: A row of the history of layout 2.
+LSM_INSTANT = record(
+    "HoodieLSMTimelineInstant",
+    *(optional(name, "string") for name in ("instantTime", "completionTime", "action")),
+    *(optional(name, "bytes") for name in ("metadata", "plan")),
+    _field("version", "int", default=1),
+    top=True,
+)
+
 #: Beside the archive of layout 1 while a writer merges small archive files into one.
 MERGE_ARCHIVE_PLAN = record(
     "HoodieMergeArchiveFilePlan",

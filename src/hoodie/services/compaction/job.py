@@ -25,6 +25,7 @@ from hoodie.services.compaction.schedule import PlanFiles, compactable_state, fi
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, columns_by_id
+from hoodie.timeline.layout import TimelineLayout
 from hoodie.timeline.transition import to_inflight
 from hoodie.writing.tasks.base_file import WriteSpec
 
@@ -68,6 +69,10 @@ class CompactionJob:
     def storage(self) -> Storage:
         return self.compaction.spec.storage
 
+    @property
+    def layout(self) -> TimelineLayout:
+        return self.compaction.spec.layout
+
 
 #: Carries out the tasks of a job: their statistics, None for one without rows.
 RunTasks = Callable[[CompactionJob], Iterable[WriteStat | None]]
@@ -85,7 +90,8 @@ def begin(storage: Storage, options: Options, instant: str | None = None) -> Com
     schema = with_meta_fields(plan_files.schema)
     reader = slice_reader(state, schema, options=options)
     _require_all_logs(reader, plan_files)
-    begun = to_inflight(storage, take_back(storage, pending, plan_files.leftovers))
+    requested = take_back(storage, pending, plan_files.leftovers, state.layout)
+    begun = to_inflight(storage, requested, layout=state.layout)
     spec = WriteSpec(
         storage=storage,
         instant=begun.requested,
@@ -95,6 +101,7 @@ def begin(storage: Storage, options: Options, instant: str | None = None) -> Com
         bloom=settings.bloom,
         logs=settings.logs,
         pending=begun,
+        layout=state.layout,
     )
     tasks = tuple(CompactionTask(number, operation.slice) for number, operation in enumerate(plan_files.found))
     extra = {**plan_files.plan.extra, "schema": to_avro(plan_files.schema, state.config.name)}

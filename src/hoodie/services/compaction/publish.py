@@ -10,7 +10,6 @@ from contextlib import suppress
 
 from hoodie.commit.markers import delete_markers
 from hoodie.errors import HoodieError, InstantNotFound, LockLost, WriteConflict
-from hoodie.formats.timeline.commit_json import encode_commit
 from hoodie.locks import Lock
 from hoodie.metadata.changes import of_commit
 from hoodie.metadata.follow import follow
@@ -22,6 +21,7 @@ from hoodie.services.compaction.job import CompactionJob
 from hoodie.services.compaction.schedule import marked_files, require_not_published, take_back
 from hoodie.storage.protocol import remove_with_temporaries, split
 from hoodie.table.state import load_state
+from hoodie.timeline.codec import completed_content
 from hoodie.timeline.load import read_commit
 from hoodie.timeline.transition import complete
 from hoodie.view.load import data_files, list_partitions
@@ -31,7 +31,7 @@ def give_up(job: CompactionJob, claim: Lock) -> None:
     """Undo an unfinished run: its files are removed, its plan stays."""
     try:
         claim.check()
-        take_back(job.storage, job.instant)
+        take_back(job.storage, job.instant, layout=job.layout)
     except (LockLost, WriteConflict):  # another run has begun, or has published: only this run's own files are removed
         _discard(job)
 
@@ -59,7 +59,8 @@ def publish(job: CompactionJob, stats: Iterable[WriteStat | None]) -> CommitMeta
         state = load_state(job.storage)
         time = job.instant.requested
         follow(Change(job.storage, state.config, state.timeline, time, of_commit(metadata), metadata))
-        complete(job.storage, job.instant, encode_commit(metadata))
+        content = completed_content(metadata, job.instant.action, state.layout)
+        complete(job.storage, job.instant, content, layout=state.layout)
     except (InstantNotFound, WriteConflict):
         _discard(job)
         raise
@@ -102,7 +103,7 @@ def _finalize(job: CompactionJob, sizes: Mapping[str, int]) -> None:
                 "and started another. Nothing is published by this one."
             )
     others = sorted({*files, *marked_files(job.storage, job.instant.requested)} - sizes.keys())
-    require_not_published(job.storage, job.instant)  # else readers see these files
+    require_not_published(job.storage, job.instant, job.layout)  # else readers see these files
     remove_with_temporaries(job.storage, others)
 
 

@@ -28,7 +28,8 @@ from hoodie.services.compaction.schedule import (
 )
 from hoodie.storage.protocol import Storage, rewrite
 from hoodie.table.settings import Settings
-from hoodie.timeline.transition import instant_path, remove_pending
+from hoodie.table.state import load_state
+from hoodie.timeline.transition import remove_pending
 
 
 def unschedule_compaction(storage: Storage, options: Options, instant: str) -> None:
@@ -38,14 +39,15 @@ def unschedule_compaction(storage: Storage, options: Options, instant: str) -> N
            InvalidPlan when logs were written for the base files that it was to make: it must be run
     """
     with _in_hand(storage, options, instant, "withdrawn") as (pending, plan_files):
+        layout = load_state(storage).layout
         later = [log.path for operation in plan_files.found for log in operation.later]
-        if later:
+        if later and not layout.version.logs_of_writes:
             raise InvalidPlan(
                 f"{len(later)} log files, such as {later[0]}, were written since compaction {instant} was planned, and "
                 "belong to the base files that it makes: readers would not find them. Run it instead; repair it first "
                 "if its files are missing."
             )
-        remove_pending(storage, take_back(storage, pending, plan_files.leftovers))
+        remove_pending(storage, take_back(storage, pending, plan_files.leftovers, layout), layout)
 
 
 def repair_compaction(storage: Storage, options: Options, instant: str) -> list[str]:
@@ -72,8 +74,9 @@ def repair_compaction(storage: Storage, options: Options, instant: str) -> list[
                 [_mended(*pair, size) for pair in zip(plan_files.plan.operations, plan_files.found, strict=True)]
             )
             plan = replace(plan_files.plan, operations=operations)
-            requested = take_back(storage, pending, plan_files.leftovers)
-            rewrite(storage, instant_path(requested), encode_compaction_plan(plan))
+            layout = load_state(storage).layout
+            requested = take_back(storage, pending, plan_files.leftovers, layout)
+            rewrite(storage, layout.path(requested), encode_compaction_plan(plan))
         return lines
 
 

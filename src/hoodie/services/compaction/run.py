@@ -77,7 +77,7 @@ def _compact(
             return _carry_out(state, options, instant, run, claim, phases)
     for pending in state.timeline.pending_compactions:
         with suppress(PlanInUse), claimed(storage, options, pending.requested) as claim:
-            if is_pending_plan(storage, pending):
+            if is_pending_plan(storage, pending, state.layout):
                 return _carry_out(state, options, pending.requested, run, claim, phases)
     return None
 
@@ -179,6 +179,7 @@ def run_operation(compaction: Compaction, task: CompactionTask, attempt: int = 0
     return replace(
         writer.stat(),
         prev_commit=base.instant if base else "null",
+        prev_base_file=base.name if base else "",
         num_deletes=merge.deleted,
         num_updates=merge.updated,
         num_inserts=merge.inserted,

@@ -33,10 +33,11 @@ from hoodie.storage.protocol import Storage, remove_with_temporaries, split
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, columns_by_id, load_state
 from hoodie.timeline.clock import Clock, new_time, utc_now
+from hoodie.timeline.layout import LAYOUT_1, TimelineLayout
 from hoodie.timeline.load import read_compaction_plan, read_replace_plan
-from hoodie.timeline.transition import back_to_requested, create_requested, instant_path
+from hoodie.timeline.transition import back_to_requested, completed_instants, create_requested
 from hoodie.view.load import load_view
-from hoodie.writing.write import writable_state
+from hoodie.writing.write import refuse_column_types, writable_state
 
 _log = logging.getLogger("hoodie.services")
 
@@ -72,7 +73,8 @@ def schedule_compaction(
         if not plan.operations:
             return None
         lock.check()
-        requested = create_requested(storage, time, Action.COMPACTION, encode_compaction_plan(plan)).requested
+        content = encode_compaction_plan(plan)
+        requested = create_requested(storage, time, Action.COMPACTION, content, state.layout).requested
         _log.info("%s: compaction %s planned: %d file slices", state.config.name, requested, len(plan.operations))
         return requested
 
@@ -132,6 +134,7 @@ def compactable_state(storage: Storage, settings: Settings) -> TableState:
     state = writable_state(storage, settings, places_keys=False)
     if not state.config.merge_on_read:
         raise UnsupportedTable(f"{state.config.name} is a Copy-on-Write table: it has no logs, and so no compaction")
+    refuse_column_types(state)
     return state
 
 
@@ -156,14 +159,10 @@ def pending_compactions(state: TableState) -> list[tuple[Instant, CompactionPlan
     return [(i, read_compaction_plan(state.storage, state.timeline, i)) for i in state.timeline.pending_compactions]
 
 
-def is_pending_plan(storage: Storage, instant: Instant) -> bool:
+def is_pending_plan(storage: Storage, instant: Instant, layout: TimelineLayout) -> bool:
     """Whether a plan is still pending."""
-    plan = instant_path(Instant(instant.requested, Action.COMPACTION, State.REQUESTED))
-    return storage.exists(plan) and not storage.exists(_completed_path(instant))
-
-
-def _completed_path(instant: Instant) -> str:
-    return instant_path(Instant(instant.requested, Action.COMMIT, State.COMPLETED))
+    plan = Instant(instant.requested, Action.COMPACTION, State.REQUESTED)
+    return storage.exists(layout.path(plan)) and not completed_instants(storage, plan, layout)
 
 
 def find_compaction(state: TableState, instant: str | None = None) -> Instant | None:
@@ -224,26 +223,28 @@ def _partitions(plan: CompactionPlan) -> set[str]:
 # --- taking back ---
 
 
-def take_back(storage: Storage, instant: Instant, leftovers: Iterable[BaseFile] = ()) -> Instant:
+def take_back(
+    storage: Storage, instant: Instant, leftovers: Iterable[BaseFile] = (), layout: TimelineLayout = LAYOUT_1
+) -> Instant:
     """Undo what a run did so far. Idempotent.
 
     leftovers  base files that markers may not name: of a writer without markers
     returns    the requested instant
     Raises     WriteConflict when it is published meanwhile: nothing has changed
     """
-    require_not_published(storage, instant)
+    require_not_published(storage, instant, layout)
     # The inflight file is removed first: a process that is considered dead cannot publish files that are removed next.
-    requested = back_to_requested(storage, instant)
-    require_not_published(storage, instant)
+    requested = back_to_requested(storage, instant, layout)
+    require_not_published(storage, instant, layout)
     left = {*marked_files(storage, instant.requested), *(base.path for base in leftovers)}
     remove_with_temporaries(storage, sorted(left))
     delete_markers(storage, instant.requested)
     return requested
 
 
-def require_not_published(storage: Storage, instant: Instant) -> None:
+def require_not_published(storage: Storage, instant: Instant, layout: TimelineLayout) -> None:
     """Raises WriteConflict when a compaction is completed: its files are what readers see."""
-    if storage.exists(_completed_path(instant)):
+    if completed_instants(storage, instant, layout):
         raise WriteConflict(f"another process has completed compaction {instant.requested} meanwhile")
 
 

@@ -28,6 +28,7 @@ from hoodie.schema.conform import conform
 from hoodie.schema.schema import without_meta_fields
 from hoodie.storage.protocol import OutputFile, Storage
 from hoodie.table.partition_metadata import ensure_partition
+from hoodie.timeline.layout import LAYOUT_1, TimelineLayout
 from hoodie.timeline.transition import is_pending
 from hoodie.writing.tasks.stored_rows import StoredRows
 
@@ -52,6 +53,7 @@ class WriteSpec:
     stored: StoredRows | None = None  # where logs are appended and the rows that are there decide what is
     new_keys: bool = False  # record keys may lack the instant: `keygen.generated_keys`
     pending: Instant | None = None  # the write's, where attempts of a task may outlive it: they look whether it is over
+    layout: TimelineLayout = LAYOUT_1  # of the table: what its version asks of names and statistics
 
 
 class BaseFileWriter:
@@ -213,7 +215,7 @@ def take_back_if_over(spec: WriteSpec, path: str, kind: MarkerKind) -> None:
     worker is killed. What such a one finishes before the write ends, the write's end finds by its marker.
     Raises  InstantNotFound when the write is over
     """
-    if spec.pending is None or is_pending(spec.storage, spec.pending):
+    if spec.pending is None or is_pending(spec.storage, spec.pending, spec.layout):
         return
     spec.storage.delete(path)
     spec.storage.delete(marker_path(spec.instant, path, kind))

@@ -68,19 +68,20 @@ def append_log(
     rows = _named(rows, task.group.file_id)
     if positions is None or not _follows_base(task):
         positions = np.full(incoming.num_rows, -1, np.int64)
+    based_on = task.slice.base.instant if spec.layout.version.logs_of_writes and task.slice and task.slice.base else ""
     with LogWriter(spec, task, token) as log:
         if replacing is not None and replacing.any():
             keys = incoming.keys.filter(pa.array(replacing))
             gone = deletes_of(keys, pa.repeat(task.group.partition, len(keys)), None)
             log.append(delete_block(spec.instant, spec.avro_schema, gone, None))
         for part, at in _by_position(rows, positions[~deletes]):
-            for block, count in _data_blocks(spec, part, at):
+            for block, count in _data_blocks(spec, part, at, based_on):
                 log.append(block, rows=count)
         if deletes.any():
             gone = _deleted(rule, incoming, deletes, task.group.partition)
             for part, at in _by_position(gone, positions[deletes]):
                 header = None if at is None else encode_positions(at)
-                log.append(delete_block(spec.instant, spec.avro_schema, part, header), deletes=part.num_rows)
+                log.append(delete_block(spec.instant, spec.avro_schema, part, header, based_on), deletes=part.num_rows)
     new = None if statuses is None else np.isin(statuses, (KeyStatus.INSERT, KeyStatus.MOVED_IN)) & ~deletes
     return log.stats(_inserted(task, rows.num_rows) if new is None else int(np.count_nonzero(new)))
 
@@ -125,10 +126,13 @@ def _inserted(task: WriteTask, rows: int) -> int:
     return min(task.inserts, rows)
 
 
-def _data_blocks(spec: WriteSpec, rows: pa.Table, positions: RowPositions | None) -> Iterator[tuple[LogBlock, int]]:
+def _data_blocks(
+    spec: WriteSpec, rows: pa.Table, positions: RowPositions | None, positions_of: str
+) -> Iterator[tuple[LogBlock, int]]:
     """Blocks of at most the maximum size, unless one row has more, and the number of rows in each.
 
     positions  of the rows, rising; None: not known
+    positions_of  as for `avro_block`
     """
     limit = spec.logs.block_size
     encode = partial(avro_block, spec.instant, spec.avro_schema)
@@ -142,7 +146,7 @@ def _data_blocks(spec: WriteSpec, rows: pa.Table, positions: RowPositions | None
     while waiting:
         start, part = waiting.pop()
         header = None if positions is None else encode_positions(positions[start : start + part.num_rows])
-        block = encode(part, header)
+        block = encode(part, header, positions_of)
         if len(block.content) > limit and part.num_rows > 1:  # rows grow in the course of the batch
             half = part.num_rows // 2
             waiting += [(start + half, part.slice(half)), (start, part.slice(0, half))]
@@ -158,6 +162,10 @@ class LogWriter:
         present = task.slice
         self._spec, self._task = spec, task
         self._token = log_token(spec.instant, token)
+        self._own = spec.layout.version.logs_of_writes  # then its logs are told of by themselves, without the slice's
+        if self._own:
+            present = None
+        self._marker = MarkerKind.CREATE if self._own else MarkerKind.APPEND  # a rollback deletes them, or adds to them
         self._base_instant = present.base_instant if present else spec.instant
         self._base_name = present.base.name if present and present.base else ""
         self._logs = [log.name for log in present.logs] if present else []
@@ -179,7 +187,7 @@ class LogWriter:
     def _close(self) -> None:
         self._stack.close()
         self._open = False
-        take_back_if_over(self._spec, self._written[-1][0].path, MarkerKind.APPEND)
+        take_back_if_over(self._spec, self._written[-1][0].path, self._marker)
 
     def append(self, block: LogBlock, rows: int = 0, deletes: int = 0) -> None:
         """A block with so many rows and deleted keys in it."""
@@ -217,7 +225,9 @@ class LogWriter:
                     log_version=file.version,
                     log_offset=0,
                     base_file=self._base_name,
-                    log_files=(*self._logs, *(log.name for log, _, _ in self._written[: number + 1])),
+                    log_files=(file.name,)
+                    if self._own
+                    else (*self._logs, *(log.name for log, _, _ in self._written[: number + 1])),
                 )
             )
         return made
@@ -229,6 +239,6 @@ class LogWriter:
         self._version += 1
         name = log_file_name(group.file_id, self._base_instant, self._version, self._token)
         file = LogFile(group, self._base_instant, self._version, self._token, 0, name)
-        self._sink = self._stack.enter_context(open_marked(spec, file.path, MarkerKind.APPEND))
+        self._sink = self._stack.enter_context(open_marked(spec, file.path, self._marker))
         self._written.append((file, 0, 0))
         self._open = True

@@ -204,6 +204,7 @@ def _rewrite(
     return replace(
         writer.stat(),
         prev_commit=base.instant,
+        prev_base_file=base.name,
         num_deletes=deleted,
         num_updates=merge.updated,
         num_inserts=merge.inserted,

@@ -1,0 +1,71 @@
+"""What the versions of the table format say to a writer, one value each: nothing else in the code asks for the number.
+
+Source: docs/format/table-and-timeline.md 9; docs/format/table-versions-8-9.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableVersion:
+    """One version of the table format, as far as a writer has to know it.
+
+    number           hoodie.table.version
+    layout           of the timeline: 1 or 2, see `hoodie.timeline.layout`
+    written          whether this library writes such tables
+    logs_of_writes   log files are named after the write that makes them, not after the slice that they belong to: a
+                     rollback deletes them, their positions say which base file they are of, and a pending compaction
+                     opens no slice for them
+    clean_has_plan   an inflight clean holds its plan; else it is empty
+    drops_old_payloads  payload classes of old releases stand as a merge mode with settings; ordering columns have
+                     a name of their own
+    prefixes_single_key  a single key field of the COMPLEX key generator is written `field:value`
+    splits_buckets   the bucket index CONSISTENT_HASHING is written
+    keeps_metadata   this library keeps the metadata table of such a table; else a write removes it first
+    engines          what reads such a table, for people
+    """
+
+    number: int
+    layout: int
+    written: bool = True
+    logs_of_writes: bool = False
+    clean_has_plan: bool = True
+    drops_old_payloads: bool = False
+    prefixes_single_key: bool = False
+    splits_buckets: bool = False
+    keeps_metadata: bool = False
+    engines: str = ""
+
+
+_OLD = [TableVersion(number=number, layout=1, written=False) for number in (0, 1, 2, 3, 4, 5, 7)]
+
+VERSIONS = {
+    version.number: version
+    for version in (
+        *_OLD,
+        TableVersion(
+            number=6,
+            layout=1,
+            splits_buckets=True,
+            keeps_metadata=True,
+            engines="Hudi 0.14 and later, hudi-rs, Trino, Presto",
+        ),
+        TableVersion(number=8, layout=2, logs_of_writes=True, engines="Hudi 1.0 and later, hudi-rs"),
+        TableVersion(
+            number=9,
+            layout=2,
+            logs_of_writes=True,
+            clean_has_plan=False,
+            drops_old_payloads=True,
+            prefixes_single_key=True,
+            engines="Hudi 1.1 and later, hudi-rs",
+        ),
+    )
+}
+
+#: The version that tables get unless options name another: the most widely read.
+DEFAULT_VERSION = 6
+#: The versions that this library writes.
+WRITTEN = tuple(number for number, version in VERSIONS.items() if version.written)

@@ -1,0 +1,60 @@
+"""Commit metadata as the Avro of table versions 8 and 9: the fields of a write stat in all their forms.
+
+Source: docs/format/table-versions-8-9.md; pinned by tests/vectors/v8-v9/commit_metadata.json.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hoodie.formats.avro.container import write_one
+from hoodie.formats.timeline import schemas
+from hoodie.formats.timeline.commit_json import COUNTERS, TIMES
+from hoodie.model.commit import CommitMetadata, WriteStat
+
+#: Counters that Hudi has and this library does not fill: they are 0 in every stat of Hudi's, too.
+_ZEROS = ("totalLogReadTimeMs", "numUpdates")
+
+
+def encode_avro_commit(metadata: CommitMetadata, *, replacing: bool = False) -> bytes:
+    """The content of a completed commit or delta commit, or of an inflight write.
+
+    replacing  of a completed replace commit, which names the file groups that it replaced
+    """
+    record: dict[str, Any] = {
+        "partitionToWriteStats": {
+            partition: [_stat(stat) for stat in stats] for partition, stats in metadata.stats.items()
+        },
+        "compacted": metadata.compacted,
+        "extraMetadata": dict(metadata.extra),
+        "version": None,
+        "operationType": metadata.operation.value,
+    }
+    if not replacing:
+        return write_one(schemas.COMMIT_METADATA, record)
+    record["partitionToReplaceFileIds"] = {partition: list(ids) for partition, ids in metadata.replaced.items()}
+    return write_one(schemas.REPLACE_COMMIT_METADATA, record)
+
+
+def _stat(stat: WriteStat) -> dict[str, Any]:
+    planned = stat.path is None  # the profile of an inflight commit: nothing was measured yet
+    logged = stat.log_version is not None
+    return {
+        **{key: getattr(stat, name) for key, name in COUNTERS.items()},
+        **dict.fromkeys(_ZEROS, 0),
+        "fileId": stat.file_id,
+        "path": stat.path,
+        "prevCommit": stat.prev_commit,
+        "partitionPath": stat.partition,
+        "totalLogFiles": None,
+        "logVersion": stat.log_version,
+        "logOffset": (stat.log_offset or 0) if logged else None,
+        "baseFile": (stat.base_file or "") if logged else None,
+        "logFiles": list(stat.log_files) if logged else None,
+        "cdcStats": None if stat.cdc_stats is None else dict(stat.cdc_stats),
+        "prevBaseFile": stat.prev_base_file or None,
+        "minEventTime": stat.min_event_time,
+        "maxEventTime": stat.max_event_time,
+        "runtimeStats": None if planned else {key: getattr(stat, name) for key, name in TIMES.items()},
+        "tempPath": None,
+    }

@@ -1,0 +1,239 @@
+"""A table gets a later version of the format: failed writes go, every compaction is finished and every group compacted,
+then the timeline is copied in its new form, and the settings say so last.
+
+A process that dies before the settings are written leaves the table in its old version, and one that dies after them
+files that nobody reads; a repetition goes on. Design: docs/design/table-versions.md.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hoodie.commit.transaction import clean_up
+from hoodie.config.options import Options
+from hoodie.config.table import PROPERTIES_FOLDER, TableConfig, from_properties, require_writable
+from hoodie.config.table_version import VERSIONS, WRITTEN, TableVersion
+from hoodie.display.displayed import Displayed
+from hoodie.display.summary import Summary, summary
+from hoodie.errors import InvalidOption, UnsupportedTable, WriteConflict
+from hoodie.index.consistent_hashing import keeps_metadata
+from hoodie.keygen.keygen import Kind
+from hoodie.locks import lock_for
+from hoodie.merge.payloads import KNOWN_PAYLOADS
+from hoodie.metadata.drop import drop, has_metadata_table
+from hoodie.model.instant import Action, State
+from hoodie.services.clean import resume
+from hoodie.services.compaction.job import RunTasks
+from hoodie.services.compaction.run import compact
+from hoodie.services.compaction.schedule import schedule_compaction
+from hoodie.storage.faults import typed_errors
+from hoodie.storage.protocol import Storage, join
+from hoodie.table.properties import recover, update_properties
+from hoodie.table.replacement import settle
+from hoodie.table.settings import Settings
+from hoodie.table.state import TableState, key_samples, load_state, table_keygen
+from hoodie.table.upgraded_timeline import copy_timeline, files_of_layout_1
+from hoodie.table.version_properties import upgraded
+from hoodie.timeline.archive import archive_files
+from hoodie.timeline.stopped_upgrade import COPIED
+from hoodie.view.load import load_view
+from hoodie.view.slices import latest_slices
+
+_log = logging.getLogger("hoodie.services")
+
+#: All groups with logs, whatever the options of the table say of when and how much.
+_ALL = {
+    "hoodie.compact.inline.trigger.strategy": "NUM_COMMITS",
+    "hoodie.compact.inline.max.delta.commits": "1",
+    "hoodie.compaction.strategy": "org.apache.hudi.table.action.compact.strategy.UnBoundedCompactionStrategy",
+}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class UpgradeResult(Displayed):
+    """What an upgrade did, or would do.
+
+    before, version  of the format
+    steps      in their order, for people; none: the table has the version already
+    settings   properties that change; None: it goes
+    dry_run    nothing was changed
+    """
+
+    before: int
+    version: int
+    steps: tuple[str, ...] = ()
+    settings: Mapping[str, str | None] | None = None
+    dry_run: bool = False
+
+    def __str__(self) -> str:
+        if not self.steps:
+            return f"the table has version {self.version} already"
+        verb = "would be upgraded" if self.dry_run else "upgraded"
+        readers = f"read by {VERSIONS[self.version].engines}"
+        return "\n".join(
+            [f"{verb} from version {self.before} to {self.version}, {readers}", *(f"  {step}" for step in self.steps)]
+        )
+
+    def _summary(self) -> Summary:
+        return summary(str(self).partition("\n")[0], ("step",), [(step,) for step in self.steps], len(self.steps))
+
+
+@typed_errors()
+def upgrade(
+    storage: Storage, options: Options, to: int, *, dry_run: bool = False, run: RunTasks | None = None
+) -> UpgradeResult:
+    """Give a table a later version of the format. Rows, and what reads as of earlier instants give, stay.
+
+    to       8 or 9
+    dry_run  only say what would be done
+    run      carries compactions out; None: threads of this process
+    Raises   InvalidOption on another version, or an earlier one; UnsupportedTable when the table could not be written
+             afterwards, or another engine has work on it that is pending; WriteConflict when another process writes
+             meanwhile: call it again. The table has its old version then
+    """
+    settings = Settings.read(options)
+    state = load_state(storage)
+    require_writable(state.config, KNOWN_PAYLOADS)
+    before, target = state.layout.version, _target(state, to)
+    if before is target:
+        if not dry_run:
+            _sweep(state, "")
+        return UpgradeResult(to, to, dry_run=dry_run)
+    config, change = _config_after(state, target)
+    steps = _steps(state, target)
+    if dry_run:
+        return UpgradeResult(before.number, to, steps, change, dry_run=True)
+    if settle(storage, state.config):
+        state = state.reload()
+    if before.layout != target.layout:
+        _make_ready(state, options, settings, run)
+    with lock_for(options, storage) as lock:
+        recover(storage)
+        state = state.reload()
+        config, change = _config_after(state, target)
+        if before.layout != target.layout:
+            _require_ready(state)
+        if has_metadata_table(state.config):
+            drop(storage)
+        if before.layout != target.layout:
+            copy_timeline(state, config)
+        lock.check()
+        update_properties(storage, change)
+        _sweep(load_state(storage), state.config.history_folder)
+    _log.info("%s: upgraded from version %d to %d", state.config.name, before.number, to)
+    return UpgradeResult(before.number, to, steps, change)
+
+
+def _target(state: TableState, to: int) -> TableVersion:
+    if to not in WRITTEN:
+        raise InvalidOption(f"version {to}: expected one of {', '.join(map(str, WRITTEN))}")
+    if to < state.config.version:
+        raise InvalidOption(
+            f"{state.config.name} has version {state.config.version}, and {to} is an earlier one: tables are not "
+            "downgraded here. Hudi does it (CALL downgrade_table)"
+        )
+    return VERSIONS[to]
+
+
+def _config_after(state: TableState, target: TableVersion) -> tuple[TableConfig, dict[str, str | None]]:
+    """The settings afterwards, and how they differ. Raises UnsupportedTable when such a table is not written here."""
+    old = state.config.properties
+    new = upgraded(old, target)
+    change: dict[str, str | None] = {key: value for key, value in new.items() if old.get(key) != value}
+    change |= dict.fromkeys(key for key in old if key not in new)
+    config = from_properties(new)
+    require_writable(config, KNOWN_PAYLOADS)
+    if keeps_metadata(state.storage, state.timeline) and not target.splits_buckets:
+        raise UnsupportedTable(
+            f"{config.name} keeps hashing metadata of a bucket index, which is written for version 6 only: it is not "
+            "upgraded here"
+        )
+    keygen = table_keygen(state, key_samples(state))
+    single = target.prefixes_single_key and keygen.kind is Kind.COMPLEX and len(keygen.record_keys) == 1
+    if single and not keygen.prefix_single_key and state.timeline.commits:
+        raise UnsupportedTable(
+            f"{config.name}: its keys are values of {keygen.record_keys[0]}, and writers of version {target.number} "
+            "put the column's name before them: they would not find its rows. Upgrade it to 8"
+        )
+    pending = state.timeline.pending({Action.CLUSTERING, Action.LOG_COMPACTION, Action.RESTORE, Action.INDEXING})
+    clusterings = [i for i in state.timeline.pending_replaces if i.state is State.REQUESTED]
+    if others := [*pending, *clusterings]:
+        raise UnsupportedTable(
+            f"{config.name}: the {others[0].action} {others[0].requested} is pending. Run it, or roll it back, with "
+            "the engine that planned it; then upgrade"
+        )
+    return config, change
+
+
+def _steps(state: TableState, target: TableVersion) -> tuple[str, ...]:
+    steps = []
+    timeline = state.timeline
+    if state.layout.version.layout != target.layout:
+        if failed := timeline.pending({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT}):
+            steps.append(f"roll back failed writes: {', '.join(i.requested for i in failed)}")
+        if cleans := timeline.pending({Action.CLEAN}):
+            steps.append(f"finish {len(cleans)} interrupted cleans")
+        if planned := timeline.pending_compactions:
+            steps.append(f"run planned compactions: {', '.join(i.requested for i in planned)}")
+        if logs := _groups_with_logs(state):
+            steps.append(f"compact {logs} file groups with logs")
+        archived = len(archive_files(state.storage, state.config))
+        steps.append(f"copy {len(timeline.instants)} instants and {archived} archive files into the new timeline")
+    if has_metadata_table(state.config):
+        steps.append("remove the metadata table, which Hudi builds again")
+    steps.append(f"change hoodie.properties to version {target.number}")
+    return tuple(steps)
+
+
+def _groups_with_logs(state: TableState) -> int:
+    if not state.config.merge_on_read:
+        return 0
+    view = load_view(state.storage, state.timeline, state.config)
+    return sum(bool(slice_.logs) for slice_ in latest_slices(view).values())
+
+
+def _make_ready(state: TableState, options: Options, settings: Settings, run: RunTasks | None) -> None:
+    """Nothing is pending afterwards, and no row is in a log."""
+    storage = state.storage
+    with settings.writers.lock_on(storage):
+        state = clean_up(state.reload(), writers=settings.writers)
+    for instant in state.timeline.pending({Action.CLEAN}):
+        resume(storage, instant, options)
+    if not state.config.merge_on_read:
+        return
+    while compact(storage, options, run=run) is not None:
+        pass
+    every = Options({**options, **_ALL})
+    if (instant_of_all := schedule_compaction(storage, every)) is not None:
+        compact(storage, every, instant_of_all, run)
+
+
+def _require_ready(state: TableState) -> None:
+    pending = [i for i in state.timeline.instants if i.state is not State.COMPLETED]
+    if pending:
+        raise WriteConflict(
+            f"the {pending[0].action} {pending[0].requested} is pending: another process is at work, or died. Upgrade "
+            "again once it has ended; the table has its old version"
+        )
+    if logs := _groups_with_logs(state):
+        raise WriteConflict(
+            f"{logs} file groups have rows in logs that are not compacted: another process has written meanwhile, or "
+            "their files are missing. Upgrade again; the table has its old version"
+        )
+
+
+def _sweep(state: TableState, archive: str) -> None:
+    """Remove the timeline of the old version, once the settings name another.
+
+    archive  its folder of archived instants; "": these stay
+    """
+    if state.layout.version.layout == 1:
+        return
+    state.storage.discard(join(state.layout.folder, COPIED))
+    for file in files_of_layout_1(state.storage, state.config):
+        state.storage.discard(f"{PROPERTIES_FOLDER}/{file.name}")
+    for entry in state.storage.list(archive) if archive else ():
+        if entry.name.startswith(".commits_.archive."):
+            state.storage.discard(join(archive, entry.name))

@@ -1,0 +1,173 @@
+"""What `hoodie.properties` of tables of versions 8 and 9 say otherwise than those of version 6.
+
+Source: docs/format/table-versions-8-9.md 2; pinned by tests/vectors/v8-v9/merge_config_at_create.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hoodie.config.java_names import payload_name
+from hoodie.config.table_version import TableVersion
+from hoodie.errors import InvalidOption
+from hoodie.keygen.keygen import FieldKind, key_generator, stored_key_generator
+
+MODE, STRATEGY = "hoodie.record.merge.mode", "hoodie.record.merge.strategy.id"
+PAYLOAD, LEGACY_PAYLOAD = "hoodie.compaction.payload.class", "hoodie.table.legacy.payload.class"
+PRECOMBINE, ORDERING = "hoodie.table.precombine.field", "hoodie.table.ordering.fields"
+KEYGEN_CLASS, KEYGEN_TYPE = "hoodie.table.keygenerator.class", "hoodie.table.keygenerator.type"
+PARTIAL_MODE, MERGE_PROPERTY = "hoodie.table.partial.update.mode", "hoodie.record.merge.property."
+_OLD_STRATEGY = "hoodie.compaction.record.merger.strategy"
+_PARTITIONS = "hoodie.table.partition.fields"
+_SINGLE_KEY = "hoodie.write.complex.keygen.new.encoding"
+
+_EVENT_TIME, _COMMIT_TIME, _CUSTOM = "EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING", "CUSTOM"
+STRATEGIES = {
+    _EVENT_TIME: "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
+    _COMMIT_TIME: "ce9acb64-bde0-424c-9b91-f6ebba25356d",
+    _CUSTOM: "00000000-0000-0000-0000-000000000000",
+}
+_MODE_OF_STRATEGY = {strategy: mode for mode, strategy in STRATEGIES.items()}
+
+_MODEL = "org.apache.hudi.common.model."
+_DEFAULT, _LATEST = f"{_MODEL}DefaultHoodieRecordPayload", f"{_MODEL}OverwriteWithLatestAvroPayload"
+#: The payload class that means the same as a mode.
+PAYLOAD_OF_MODE = {_EVENT_TIME: _DEFAULT, _COMMIT_TIME: _LATEST}
+#: What version 8 makes of a payload class that it takes for a mode; of others it makes CUSTOM.
+_MODE_OF_PAYLOAD = {_DEFAULT: _EVENT_TIME, f"{_MODEL}EventTimeAvroPayload": _EVENT_TIME, _LATEST: _COMMIT_TIME}
+
+_DELETES = (f"{MERGE_PROPERTY}hoodie.payload.delete.field", f"{MERGE_PROPERTY}hoodie.payload.delete.marker")
+_UNAVAILABLE = f"{MERGE_PROPERTY}hoodie.write.partial.update.unavailable.value"
+_CHANGE_TYPE = dict(zip(_DELETES, ("_change_operation_type", "d"), strict=True))
+#: What version 9 has in place of the payload classes of old releases, the mode aside.
+_OLD_PAYLOADS: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    _DEFAULT: (_EVENT_TIME, {}),
+    f"{_MODEL}EventTimeAvroPayload": (_EVENT_TIME, {}),
+    _LATEST: (_COMMIT_TIME, {}),
+    f"{_MODEL}OverwriteNonDefaultsWithLatestAvroPayload": (_COMMIT_TIME, {PARTIAL_MODE: "IGNORE_DEFAULTS"}),
+    f"{_MODEL}PartialUpdateAvroPayload": (_EVENT_TIME, {PARTIAL_MODE: "IGNORE_DEFAULTS"}),
+    f"{_MODEL}AWSDmsAvroPayload": (_COMMIT_TIME, dict(zip(_DELETES, ("Op", "D"), strict=True))),
+    f"{_MODEL}debezium.PostgresDebeziumAvroPayload": (
+        _EVENT_TIME,
+        {
+            PARTIAL_MODE: "FILL_UNAVAILABLE",
+            _UNAVAILABLE: "__debezium_unavailable_value",
+            **_CHANGE_TYPE,
+            ORDERING: "_event_lsn",
+        },
+    ),
+    f"{_MODEL}debezium.MySqlDebeziumAvroPayload": (
+        _EVENT_TIME,
+        {**_CHANGE_TYPE, ORDERING: "_event_bin_file,_event_pos"},
+    ),
+}
+
+
+def merge_properties(
+    version: TableVersion, *, mode: str = "", payload: str = "", strategy: str = "", ordering: str = ""
+) -> dict[str, str]:
+    """The properties of a new table that say which version of a row wins.
+
+    mode, payload, strategy, ordering  as options name them; "": not named
+    Raises InvalidOption where they contradict each other, and on a custom mode without what merges
+    """
+    if not (payload or strategy):
+        base = mode or (_EVENT_TIME if ordering else _COMMIT_TIME)
+        if base == _CUSTOM:
+            raise InvalidOption(f"{MODE}=CUSTOM: expected a payload class or a merge strategy with it")
+    else:
+        base = _MODE_OF_STRATEGY.get(strategy, _CUSTOM) if strategy else _MODE_OF_PAYLOAD.get(payload, _CUSTOM)
+    old = version.drops_old_payloads and not strategy and payload in _OLD_PAYLOADS
+    contradiction = (mode and mode != base) or (strategy and payload and _MODE_OF_PAYLOAD.get(payload, _CUSTOM) != base)
+    if contradiction and not old:
+        raise InvalidOption(f"{MODE}={mode!r}, {PAYLOAD}={payload!r}, {STRATEGY}={strategy!r} contradict each other")
+    if old:
+        base, more = _OLD_PAYLOADS[payload]
+        return {MODE: base, LEGACY_PAYLOAD: payload, **more}
+    own_strategy = strategy and strategy not in _MODE_OF_STRATEGY
+    if not version.drops_old_payloads:
+        payload = payload or PAYLOAD_OF_MODE.get(base, _DEFAULT)
+        return {MODE: base, PAYLOAD: payload, STRATEGY: strategy or STRATEGIES[base]}
+    if own_strategy:
+        return {MODE: base, STRATEGY: strategy}
+    return {MODE: base, PAYLOAD: payload, STRATEGY: STRATEGIES[_CUSTOM]} if base == _CUSTOM else {MODE: base}
+
+
+def of_version(properties: Mapping[str, str], version: TableVersion) -> dict[str, str]:
+    """The properties of a new table of a version, from those of version 6. Raises as `merge_properties`."""
+    if version.layout == 1:
+        return dict(properties)
+    rest = {key: value for key, value in properties.items() if key not in (KEYGEN_CLASS, PAYLOAD, PRECOMBINE)}
+    strategy = rest.pop(_OLD_STRATEGY, "")
+    strategy = "" if strategy in _MODE_OF_STRATEGY else strategy
+    payload, ordering = properties.get(PAYLOAD, ""), properties.get(PRECOMBINE, "")
+    mode = {name: mode for mode, name in PAYLOAD_OF_MODE.items()}.get(payload, "")
+    merging = merge_properties(
+        version, mode="" if strategy else mode, payload="" if mode or strategy else payload, strategy=strategy,
+        ordering=ordering,
+    )  # fmt: skip
+    made = {
+        **rest,
+        "hoodie.table.version": str(version.number),
+        "hoodie.table.initial.version": str(version.number),
+        "hoodie.timeline.layout.version": str(version.layout),
+        "hoodie.timeline.path": "timeline",
+        "hoodie.timeline.history.path": "history",
+        "hoodie.archivelog.folder": "history",
+        "hoodie.table.multiple.base.file.formats.enable": "false",
+        KEYGEN_TYPE: key_generator(properties).kind.value,
+    }
+    if ordering:
+        made[ORDERING if version.drops_old_payloads else PRECOMBINE] = ordering
+    if version.drops_old_payloads:
+        made["hoodie.table.format"] = "native"
+    made |= merging
+    if version.prefixes_single_key:  # always: no option changes it
+        made.pop(_SINGLE_KEY, None)
+    keygen = stored_key_generator(properties)
+    if any(field.kind is not FieldKind.SIMPLE for field in keygen.partition_fields) and keygen.kind.value == "CUSTOM":
+        made[_PARTITIONS] = ",".join(f"{field.name}:{field.kind}" for field in keygen.partition_fields)
+    return made
+
+
+def as_version_6(properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties of any table under the names of version 6, to compare with: which key generator, ordering columns
+    and payload class it has."""
+    if MODE not in properties:
+        return dict(properties)
+    made = dict(properties)
+    payload = properties.get(PAYLOAD) or properties.get(LEGACY_PAYLOAD) or ""
+    by_mode = PAYLOAD_OF_MODE.get(properties[MODE], "")
+    made[PAYLOAD] = payload_name(payload) if payload else by_mode or _DEFAULT
+    if ORDERING in properties:
+        made[PRECOMBINE] = properties[ORDERING]
+    if KEYGEN_CLASS not in properties and KEYGEN_TYPE in properties:
+        made[KEYGEN_CLASS] = properties[KEYGEN_TYPE]
+    if _PARTITIONS in properties:
+        made[_PARTITIONS] = ",".join(field.partition(":")[0] for field in properties[_PARTITIONS].split(","))
+    return made
+
+
+def upgraded(properties: Mapping[str, str], version: TableVersion) -> dict[str, str]:
+    """The properties of a table that gets a later version: it merges rows as before. Raises as `merge_properties`."""
+    initial = properties.get("hoodie.table.initial.version") or properties["hoodie.table.version"]
+    if MODE not in properties:
+        made = of_version(properties, version)
+    else:
+        kept = (key for key in properties if key not in (MODE, STRATEGY, PAYLOAD, PRECOMBINE, _OLD_STRATEGY))
+        made = {key: properties[key] for key in kept}
+        mode, payload = properties[MODE], properties.get(PAYLOAD, "")
+        ordering = properties.get(PRECOMBINE) or properties.get(ORDERING) or ""
+        strategy = properties.get(STRATEGY, "")
+        own = strategy if strategy not in _MODE_OF_STRATEGY else ""
+        if mode != _CUSTOM:
+            own, payload = "", ""
+        made |= {"hoodie.table.version": str(version.number), "hoodie.table.format": "native"}
+        if ordering:
+            made[ORDERING] = ordering
+        made |= merge_properties(
+            version, mode=mode if not payload else "", payload="" if own else payload, strategy=own, ordering=ordering
+        )
+        if version.prefixes_single_key:
+            made.pop(_SINGLE_KEY, None)
+    return {**made, "hoodie.table.initial.version": initial}

@@ -1,0 +1,188 @@
+"""Writing the history of layout 2: instants that left the active timeline, in Parquet files that a manifest lists.
+
+Files are written whole, then a manifest with them, then `_version_`, which readers follow: what a dead writer leaves is
+not read, and is written again. Small files of one layer become one of the next, as history grows.
+Source: docs/format/table-versions-8-9.md 5; pinned by tests/vectors/v8-v9/lsm_history.json.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hoodie.errors import CorruptFile
+from hoodie.formats.timeline.schemas import LSM_INSTANT
+from hoodie.model.instant import Action, Instant, State
+from hoodie.storage.protocol import Storage, join, rewrite
+from hoodie.timeline.load import MANIFEST, VERSION_FILE, history_files, history_version
+
+#: Files of one layer that become one of the next, and the bytes that these have at most.
+MERGED_FILES = 10
+_MERGED_BYTES = 1000 * 1024 * 1024
+#: Manifests that stay, for those who read them, beside those of the merges of one run.
+_KEPT_MANIFESTS = 3
+
+_COLUMNS = pa.schema(
+    [
+        pa.field("instantTime", pa.string()),
+        pa.field("completionTime", pa.string()),
+        pa.field("action", pa.string()),
+        pa.field("metadata", pa.binary()),
+        pa.field("plan", pa.binary()),
+        pa.field("version", pa.int32(), nullable=False),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """A completed instant with the contents of its files.
+
+    content  of the completed file
+    plans    of its pending files, by state and action
+    """
+
+    instant: Instant
+    content: bytes
+    plans: Mapping[tuple[State, Action], bytes]
+
+    @property
+    def plan(self) -> bytes | None:
+        """What the history keeps of the pending files; None: nothing."""
+        for (state, action), data in sorted(self.plans.items(), key=lambda item: item[0][0], reverse=True):
+            if _KEEPS_PLAN.get(action) and state in _KEEPS_PLAN[action] and data:
+                return data
+        return None
+
+
+_KEEPS_PLAN: Mapping[Action, Collection[State]] = {
+    Action.CLEAN: (State.REQUESTED, State.INFLIGHT),
+    Action.COMPACTION: (State.REQUESTED,),
+    Action.LOG_COMPACTION: (State.REQUESTED,),
+    Action.CLUSTERING: (State.REQUESTED, State.INFLIGHT),
+    Action.REPLACE_COMMIT: (State.REQUESTED, State.INFLIGHT),
+}
+
+
+def add_to_history(storage: Storage, folder: str, entries: Collection[HistoryEntry]) -> str:
+    """Put instants into the history that are not there yet. The caller holds the table's lock, where there is one.
+
+    returns  the path of the file that has them; "" when the history has them all
+    """
+    names = history_files(storage, folder)
+    there = _instants_in(storage, folder, names, {entry.instant.requested for entry in entries})
+    missing = sorted(
+        (entry for entry in entries if (entry.instant.requested, entry.instant.action.value) not in there),
+        key=lambda entry: entry.instant.requested,
+    )
+    if not missing:
+        return ""
+    name = f"{missing[0].instant.requested}_{missing[-1].instant.requested}_0.parquet"
+    if name in names:  # other instants of the same two times: those of a savepoint that is no more
+        name = f"{missing[0].instant.requested}_{missing[-1].instant.requested}_1.parquet"
+    rows = {
+        "instantTime": [entry.instant.requested for entry in missing],
+        "completionTime": [entry.instant.completed for entry in missing],
+        "action": [entry.instant.action.value for entry in missing],
+        "metadata": [entry.content or None for entry in missing],
+        "plan": [entry.plan for entry in missing],
+        "version": [1] * len(missing),
+    }
+    _write(storage, join(folder, name), pa.table(rows, schema=_COLUMNS))
+    _publish(storage, folder, [*names, name])
+    merges = _merge_layers(storage, folder)
+    _clean(storage, folder, _KEPT_MANIFESTS + merges)
+    return join(folder, name)
+
+
+def _instants_in(storage: Storage, folder: str, names: Collection[str], times: Collection[str]) -> set[tuple[str, str]]:
+    """Which of the instants of some times the history has: with the action that it says."""
+    found: set[tuple[str, str]] = set()
+    for name in names:
+        first, last, _ = name.split("_", 2)
+        if not any(first <= time <= last for time in times):
+            continue
+        rows = _read(storage, join(folder, name), ["instantTime", "action"])
+        found.update(zip(*(rows.column(at).to_pylist() for at in ("instantTime", "action")), strict=True))
+    return found
+
+
+def _read(storage: Storage, path: str, columns: Sequence[str] | None = None) -> pa.Table:
+    try:
+        with storage.open_input(path) as file:
+            return pq.read_table(file, columns=columns)
+    except FileNotFoundError as error:
+        raise CorruptFile(path, "missing, though the history's manifest lists it") from error
+    except (pa.ArrowException, KeyError) as error:
+        raise CorruptFile(path, f"no file of the history: {error}") from error
+
+
+def _write(storage: Storage, path: str, rows: pa.Table) -> None:
+    """One that is there already no manifest lists: a writer died before it did."""
+    out = io.BytesIO()
+    metadata = {"parquet.avro.schema": json.dumps(LSM_INSTANT, separators=(",", ":")), "writer.model.name": "avro"}
+    with pq.ParquetWriter(out, rows.schema, compression="gzip", store_schema=False) as writer:
+        writer.write_table(rows)
+        writer.add_key_value_metadata(metadata)
+    storage.discard(path)
+    storage.create_new(path, out.getvalue())
+
+
+def _publish(storage: Storage, folder: str, names: Sequence[str]) -> None:
+    """A new version of the history, of these files."""
+    version = (history_version(storage, folder) or 0) + 1
+    sizes = {entry.name: entry.size for entry in storage.list(folder)}
+    path = join(folder, f"manifest_{version}")
+    storage.discard(path)  # of a writer that died before it changed `_version_`
+    storage.create_new(path, _manifest([(name, sizes[name]) for name in sorted(names)]))
+    rewrite(storage, join(folder, VERSION_FILE), str(version).encode())
+
+
+def _manifest(files: Sequence[tuple[str, int]]) -> bytes:
+    """The files, with their sizes, in the form that Hudi's JSON has."""
+    items = ", ".join(f'{{\n    "fileName" : {json.dumps(name)},\n    "fileLen" : {size}\n  }}' for name, size in files)
+    return f'{{\n  "files" : [ {items} ]\n}}'.encode()
+
+
+def _merge_layers(storage: Storage, folder: str) -> int:
+    """Merge the oldest files of each layer that has enough; how many merges were made."""
+    merges, layer = 0, 0
+    while True:
+        names = history_files(storage, folder)
+        of_layer = sorted(name for name in names if name.endswith(f"_{layer}.parquet"))
+        if len(of_layer) < MERGED_FILES:
+            return merges
+        sizes = {entry.name: entry.size for entry in storage.list(folder)}
+        chosen: list[str] = []
+        for name in of_layer[:MERGED_FILES]:
+            chosen.append(name)
+            if sum(sizes[other] for other in chosen) > _MERGED_BYTES:
+                break
+        if len(chosen) < 2:
+            return merges
+        parts = [_read(storage, join(folder, name)).select(_COLUMNS.names) for name in chosen]
+        first, last = min(name.split("_")[0] for name in chosen), max(name.split("_")[1] for name in chosen)
+        merged = f"{first}_{last}_{layer + 1}.parquet"
+        _write(storage, join(folder, merged), pa.concat_tables([part.cast(_COLUMNS) for part in parts]))
+        _publish(storage, folder, [*(name for name in names if name not in chosen), merged])
+        merges, layer = merges + 1, layer + 1
+
+
+def _clean(storage: Storage, folder: str, kept: int) -> None:
+    """Remove all but the newest manifests, then the files that none of these lists."""
+    entries = [entry.name for entry in storage.list(folder) if not entry.is_dir]
+    manifests = sorted((int(m[1]) for name in entries if (m := MANIFEST.fullmatch(name))), reverse=True)
+    current = history_version(storage, folder) or 0
+    stays = [number for number in manifests if number <= current][:kept]
+    for number in manifests:
+        if number < min(stays):
+            storage.discard(join(folder, f"manifest_{number}"))
+    listed = {name for number in stays for name in history_files(storage, folder, number)}
+    for name in entries:
+        if name.endswith(".parquet") and not name.startswith(".") and name not in listed:
+            storage.discard(join(folder, name))

@@ -1,0 +1,114 @@
+"""The library and the real Hudi 1.x write one table of version 8 or 9 in turns."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import hoodie
+from hoodie.errors import MetadataTableDropped
+from hoodie.storage.local import LocalStorage
+from hoodie.table.state import load_state
+from support.engine_cases import CASES, COLUMNS, Case, Row, Step, comparable, write
+from support.hudi_engine import HudiEngine
+
+_TURNS = [f"{kind}_{name}" for kind in ("cow", "mor") for name in ("plain", "cleaned", "bucket", "complex_keys")]
+
+
+@pytest.fixture
+def version(hudi: HudiEngine) -> str:
+    """The newest version that the release writes."""
+    if hudi.version < "1":
+        pytest.skip("Hudi 0.15 writes version 6")
+    return "8" if hudi.version.startswith("1.0") else "9"
+
+
+def _step(name: str, key: str, ts: int, operation: str = "upsert") -> Step:
+    row: Row = (key, "rome", 20, ts, 0.5)
+    return Step(operation, (row, (f"{key}-{ts}", "rome", 20, ts, 1.5)), columns=COLUMNS)
+
+
+def _of_version(case: Case, version: str) -> Case:
+    return replace(case, options={**case.options, "hoodie.write.table.version": version})
+
+
+def _ours(path: Path, step: Step, options: dict[str, str]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MetadataTableDropped)
+        hoodie.hudi.write(step.arrow(), str(path), {**options, "hoodie.datasource.write.operation": step.operation})
+
+
+def _same(hudi: HudiEngine, path: Path, **options: str) -> list[str]:
+    rows = comparable(hoodie.open_table(str(path)).snapshot().to_arrow())
+    assert rows == comparable(hudi.read(path, **options))
+    return rows
+
+
+@pytest.mark.parametrize("metadata", ["false", "true"])
+@pytest.mark.parametrize("name", _TURNS)
+def test_each_goes_on_with_what_the_other_wrote(
+    hudi: HudiEngine, name: str, metadata: str, version: str, tmp_path: Path
+) -> None:
+    case, path = _of_version(CASES[name], version), tmp_path / name
+    write(case, path)
+    options = {**case.options, "hoodie.metadata.enable": metadata}
+    _same(hudi, path)
+    for ts in (20, 22):
+        step = _step(name, "k4", ts)
+        hudi.write(path, step.sql(), {**options, "hoodie.datasource.write.operation": "upsert"})
+        assert sum(f'"ts": {ts}' in row for row in _same(hudi, path)) == 2
+        before = load_state(LocalStorage(path)).timeline.commits[-1]
+        _ours(path, _step(name, "k4", ts + 1), case.options)
+        rows = _same(hudi, path, hoodie__metadata__enable=metadata)
+        assert sum(f'"ts": {ts + 1}' in row for row in rows) == 2
+        state = load_state(LocalStorage(path))
+        assert state.config.version == int(version)
+        changes = hoodie.open_table(str(path)).changes(before.completed).to_arrow()
+        theirs = hudi.changes(path, before.completed)
+        newest = [row for row in theirs if row["_hoodie_commit_time"] == state.timeline.newest_commit]
+        assert comparable(changes) == comparable(newest)
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_turns_of_ten_with_services_of_both(hudi: HudiEngine, kind: str, version: str, tmp_path: Path) -> None:
+    """Compactions, cleans and archives of each beside those of the other; Hudi builds its metadata table anew."""
+    case, path = _of_version(CASES[f"{kind}_cleaned"], version), tmp_path / kind
+    write(case, path)
+    options = {
+        **case.options,
+        "hoodie.keep.min.commits": "4",
+        "hoodie.keep.max.commits": "5",
+        "hoodie.clean.commits.retained": "2",
+    }
+    if kind == "mor":
+        options |= {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "3"}
+    for turn in range(3):
+        for number in range(10):
+            ts = 100 * turn + number + 20
+            step = _step(kind, f"k{number % 6}", ts)
+            if turn % 2 == 0:
+                _ours(path, step, options)
+            else:
+                hudi.write(path, step.sql(), {**options, "hoodie.datasource.write.operation": "upsert"})
+        _same(hudi, path, hoodie__metadata__enable="true")
+        _same(hudi, path, hoodie__metadata__enable="false")
+    history = hoodie.open_table(str(path)).history(archived=True)
+    assert len(history) > 30
+    assert len(load_state(LocalStorage(path)).timeline.commits) < 20
+
+
+def test_hudi_undoes_and_restores_what_the_library_wrote(hudi: HudiEngine, version: str, tmp_path: Path) -> None:
+    case, path = _of_version(CASES["mor_plain"], version), tmp_path / "restored"
+    write(case, path)
+    table = hoodie.open_table(str(path))
+    saved = table.savepoint().instant
+    rows = comparable(table.snapshot().to_arrow())
+    for ts in (30, 31):
+        _ours(path, _step("restored", "k1", ts), case.options)
+    hudi.sql(f"CALL rollback_to_savepoint(path => '{path}', instant_time => '{saved}')")
+    assert _same(hudi, path) == rows
+    _ours(path, _step("restored", "k1", 32), case.options)
+    assert _same(hudi, path) != rows

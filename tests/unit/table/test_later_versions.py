@@ -1,0 +1,155 @@
+"""Tables of versions 8 and 9: what a new one says of itself, what options mean, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hoodie.config.datasource import check_options
+from hoodie.config.table import from_properties, require_writable
+from hoodie.config.table_version import VERSIONS, WRITTEN
+from hoodie.errors import InvalidOption, TableMismatch, UnsupportedTable
+from hoodie.merge.payloads import KNOWN_PAYLOADS
+from hoodie.table.create import create, table_properties
+from hoodie.table.overrides import completed
+from hoodie.table.state import load_state
+from hoodie.table.version_properties import as_version_6, merge_properties
+from hoodie.testing.storage import MemoryStorage
+
+_VECTORS = Path(__file__).parents[2] / "vectors" / "v8-v9"
+_MODEL = "org.apache.hudi.common.model"
+TABLE = {
+    "hoodie.table.name": "trips",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "city",
+    "hoodie.datasource.write.precombine.field": "ts",
+}
+
+
+def _merging() -> list[Any]:
+    cases = json.loads((_VECTORS / "merge_config_at_create.json").read_text())["cases"]
+    return [(case["input"], version, case[f"version_{version}"]) for case in cases for version in (8, 9)]
+
+
+@pytest.mark.parametrize(("given", "version", "expected"), _merging())
+def test_what_options_say_of_merging_becomes_what_hudi_stores(
+    given: dict[str, str], version: int, expected: dict[str, str] | str
+) -> None:
+    words = {
+        "mode": given["merge mode"] or "",
+        "payload": given["payload class"] or "",
+        "strategy": given["merge strategy id"] or "",
+        "ordering": given["ordering fields"] or "",
+    }
+    if expected == "ERROR":
+        with pytest.raises(InvalidOption):
+            merge_properties(VERSIONS[version], **words)
+    else:
+        assert merge_properties(VERSIONS[version], **words) == expected
+
+
+@pytest.mark.parametrize("number", [8, 9])
+def test_a_new_table_has_the_properties_of_its_version(number: int) -> None:
+    made = table_properties(check_options({**TABLE, "hoodie.write.table.version": number}))
+    version = {"hoodie.table.version": str(number), "hoodie.table.initial.version": str(number)}
+    places = {
+        "hoodie.timeline.layout.version": "2",
+        "hoodie.timeline.path": "timeline",
+        "hoodie.timeline.history.path": "history",
+        "hoodie.table.keygenerator.type": "SIMPLE",
+        "hoodie.record.merge.mode": "EVENT_TIME_ORDERING",
+    }
+    assert made.items() >= (version | places).items()
+    assert ("hoodie.table.format" in made) == (number == 9)
+    ordering = {"hoodie.table.ordering.fields", "hoodie.table.precombine.field"} & made.keys()
+    assert ordering == {"hoodie.table.ordering.fields" if number == 9 else "hoodie.table.precombine.field"}
+    assert ("hoodie.compaction.payload.class" in made) == (number == 8)
+    assert "hoodie.table.keygenerator.class" not in made
+    assert from_properties(made).ordering == ("ts",)
+
+
+def test_a_table_gets_version_6_unless_another_is_named() -> None:
+    made = table_properties(check_options(TABLE))
+    assert (made["hoodie.table.version"], made["hoodie.timeline.layout.version"]) == ("6", "1")
+    assert "hoodie.record.merge.mode" not in made
+
+
+def test_types_of_custom_partition_fields_stand_beside_their_names() -> None:
+    options = {
+        **TABLE,
+        "hoodie.datasource.write.partitionpath.field": "city:SIMPLE,day:TIMESTAMP",
+        "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.CustomKeyGenerator",
+        "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
+        "hoodie.keygen.timebased.output.dateformat": "yyyy-MM-dd",
+    }
+    made = table_properties(check_options({**options, "hoodie.write.table.version": "8"}))
+    assert made["hoodie.table.partition.fields"] == "city:SIMPLE,day:TIMESTAMP"
+    assert as_version_6(made)["hoodie.table.partition.fields"] == "city,day"
+
+
+@pytest.mark.parametrize("version", ["7", "10", "nine", ""])
+def test_another_version_is_refused_with_those_that_there_are(version: str) -> None:
+    with pytest.raises(InvalidOption, match="expected one of 6, 8, 9"):
+        table_properties(check_options({**TABLE, "hoodie.write.table.version": version}))
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+@pytest.mark.parametrize(
+    "named",
+    [
+        {},
+        {"hoodie.datasource.write.payload.class": f"{_MODEL}.DefaultHoodieRecordPayload"},
+        {"hoodie.write.record.merge.mode": "EVENT_TIME_ORDERING"},
+        {"hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.SimpleKeyGenerator"},
+        {"hoodie.datasource.write.keygenerator.type": "SIMPLE"},
+    ],
+)
+def test_options_that_say_the_same_in_words_of_version_6_fit_the_table(version: str, named: dict[str, str]) -> None:
+    storage = MemoryStorage()
+    create(storage, check_options({**TABLE, "hoodie.write.table.version": version}))
+    create(storage, check_options({**TABLE, **named}))
+    completed(load_state(storage), check_options({**TABLE, **named}))
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_a_payload_class_that_the_table_has_not_is_refused(version: str) -> None:
+    storage = MemoryStorage()
+    create(storage, check_options({**TABLE, "hoodie.write.table.version": version}))
+    other = {"hoodie.datasource.write.payload.class": f"{_MODEL}.OverwriteWithLatestAvroPayload"}
+    with pytest.raises(TableMismatch, match="OverwriteWithLatestAvroPayload"):
+        completed(load_state(storage), check_options({**TABLE, **other}))
+
+
+def test_a_table_is_not_made_anew_in_another_version() -> None:
+    storage = MemoryStorage()
+    create(storage, check_options(TABLE))
+    with pytest.raises(TableMismatch, match="version is '6' in the table, not '9'"):
+        create(storage, check_options({**TABLE, "hoodie.write.table.version": "9"}))
+
+
+@pytest.mark.parametrize("number", range(10))
+def test_only_what_is_known_whole_is_written(number: int) -> None:
+    layout = "2" if number > 7 else "1"
+    properties = {"hoodie.table.name": "t", "hoodie.table.version": str(number)}
+    config = from_properties({**properties, "hoodie.timeline.layout.version": layout})
+    if number in WRITTEN:
+        require_writable(config, KNOWN_PAYLOADS)
+        return
+    with pytest.raises(UnsupportedTable, match="version 7 is a table amid" if number == 7 else "6, 8, 9 are written"):
+        require_writable(config, KNOWN_PAYLOADS)
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"hoodie.table.cdc.enabled": "true"}, "log change data"),
+        ({"hoodie.table.ordering.fields": "ts,qty", "hoodie.table.type": "MERGE_ON_READ"}, "several ordering columns"),
+    ],
+)
+def test_what_later_versions_have_and_writes_do_not_is_refused(more: dict[str, str], says: str) -> None:
+    properties = {"hoodie.table.name": "t", "hoodie.table.version": "9", "hoodie.timeline.layout.version": "2"}
+    with pytest.raises(UnsupportedTable, match=says):
+        require_writable(from_properties({**properties, **more}), KNOWN_PAYLOADS)
