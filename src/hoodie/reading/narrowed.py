@@ -8,6 +8,7 @@ from dataclasses import replace
 from hoodie.model.meta import COMMIT_TIME
 from hoodie.reading.filters.partitions import slices_that_may_pass
 from hoodie.reading.filters.predicate import ANY, Tests, both
+from hoodie.reading.filters.selection import filter_columns
 from hoodie.reading.scan import ScanPlan
 
 
@@ -16,9 +17,8 @@ def narrowed(scan: ScanPlan, columns: Sequence[str], tests: Tests = ANY) -> Scan
 
     tests  of the rows that the reader keeps: partitions and row groups that cannot pass are left out. Not of changes
     """
-    kept = scan.read if scan.filter is not None else ()  # which of them the filter asks for is not known
     times = () if scan.times is None else (COMMIT_TIME,)
-    read = tuple(dict.fromkeys([*columns, *kept, *times]))
+    read = tuple(dict.fromkeys([*filter_columns(scan.filter, scan.schema, columns), *times]))
     scan = replace(scan, columns=tuple(columns), read=read)
     if tests == ANY or scan.times is not None:
         return scan

@@ -9,8 +9,11 @@ import pyarrow as pa
 
 from hoodie.formats.parquet.base_footer import read_footer
 from hoodie.model.files import BaseFile, FileSlice
+from hoodie.model.meta import RECORD_KEY
+from hoodie.reading.narrowed import narrowed
 from hoodie.reading.scan import ScanPlan
 from hoodie.reading.slices.reader import base_batches, merged_batches
+from hoodie.reading.slices.slice_changes import SliceChanges
 from hoodie.storage.protocol import Storage
 
 #: Threads that count rows.
@@ -52,11 +55,19 @@ def count_rows(scan: ScanPlan) -> int:
     if not scan.slices:
         return 0
     keep = scan.rows_kept
+    needed = narrowed(scan, ())  # but for what the filter asks for no column counts
+    counted = [RECORD_KEY] if RECORD_KEY in scan.schema.names else scan.schema.names[:1]  # logs are merged by keys
 
     def count(slice_: FileSlice) -> int:
-        if keep is None and slice_.base is not None and not slice_.logs:
-            return _rows_of(scan.state.storage, slice_.base)
-        return sum((rows if keep is None else rows.filter(keep)).num_rows for rows in slice_batches(scan, slice_))
+        if keep is not None:
+            return sum(rows.filter(keep).num_rows for rows in slice_batches(needed, slice_))
+        stored = 0 if slice_.base is None else _rows_of(scan.state.storage, slice_.base)
+        if not slice_.logs:
+            return stored
+        assert scan.reader is not None  # a scan with logs has one
+        changes = SliceChanges(scan.reader, slice_, counted)
+        rows = sum(part.num_rows for part in changes.rows())
+        return int(stored + rows - len(changes.replaced))
 
     with ThreadPoolExecutor(min(len(scan.slices), _THREADS), thread_name_prefix="hoodie") as pool:
         return sum(pool.map(count, scan.slices))

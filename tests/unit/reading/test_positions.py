@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -16,12 +17,15 @@ from hoodie.formats.log.content import avro_block, delete_block
 from hoodie.formats.log.delete_block import deletes_of
 from hoodie.formats.log.positions import encode_positions
 from hoodie.merge.log_scan import Committed
-from hoodie.merge.payloads import DEFAULT, OVERWRITE_WITH_LATEST, rule_for
+from hoodie.merge.payloads import DEFAULT, OVERWRITE_WITH_LATEST, PARTIAL_UPDATE, rule_for
 from hoodie.merge.rules import MergeRule
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile, log_file_name, log_token
-from hoodie.reading.slices.reader import SliceReader
+from hoodie.reading.slices import reader as reader_module
+from hoodie.reading.slices import slice_changes as changes_module
+from hoodie.reading.slices.reader import SliceMerge, SliceReader
 from hoodie.reading.slices.slice_changes import SliceChanges
 from hoodie.schema.schema import with_meta_fields
+from hoodie.storage.protocol import Storage
 from hoodie.testing.storage import MemoryStorage
 
 FIRST, SECOND = "20250101000000000", "20250331030642808"
@@ -71,7 +75,32 @@ def believed(changes: SliceChanges) -> bool:
     return changes.replaced.tolist() == [0, 2]
 
 
+def columns_read(changes: SliceChanges, columns: tuple[str, ...] | None = None) -> set[str]:
+    """The columns of the base file that are read; columns: of a merge, None: of the changes alone."""
+    read: set[str] = set()
+    inner = reader_module.base_batches
+
+    def noted(storage: Storage, file: BaseFile, target: pa.Schema) -> Iterator[pa.Table]:
+        read.update(target.names)
+        return inner(storage, file, target)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(reader_module, "base_batches", noted)
+        patched.setattr(changes_module, "base_batches", noted)
+        again = SliceChanges(changes.reader, changes.slice, changes.columns)
+        list(again.rows() if columns is None else reader_module.merged_batches(changes.reader, changes.slice, columns))
+    return read
+
+
+def without_positions(block: LogBlock) -> LogBlock:
+    entries = tuple(entry for entry in block.header.entries if entry[0] != int(HeaderKey.RECORD_POSITIONS))
+    return replace(block, header=BlockMap(entries))
+
+
 TOLD = avro_block(SECOND, AVRO, rows("be", 9, SECOND), positions(0, 2))
+RIGHT = avro_block(SECOND, AVRO, rows("be", 9, SECOND), positions(1, 4))
+LATE = avro_block(SECOND, AVRO, rows("bf", 4, SECOND), positions(1, 5))
+GONE = delete_block(SECOND, AVRO, deletes_of(pa.array(["a", "f"]), pa.array(["p"] * 2), None), positions(0, 5))
 
 
 def test_positions_of_this_library_are_believed() -> None:
@@ -97,8 +126,34 @@ def test_a_block_that_tells_none_has_all_keys_compared() -> None:
     assert not believed(changes_of(TOLD, avro_block(SECOND, AVRO, rows("e", 9, SECOND))))
 
 
-def test_a_rule_that_looks_at_stored_rows_has_them_compared() -> None:
-    assert not believed(changes_of(TOLD, rule=rule_for(DEFAULT, ("ts",))))
+def test_a_rule_that_compares_ordering_values_takes_stored_ones_by_position() -> None:
+    changes = changes_of(TOLD, rule=rule_for(DEFAULT, ("ts",)))
+    assert believed(changes)
+    assert columns_read(changes) == {"ts"}
+
+
+def test_a_rule_that_makes_rows_of_both_has_keys_compared() -> None:
+    assert not believed(changes_of(TOLD, rule=rule_for(PARTIAL_UPDATE, ("ts",))))
+
+
+@pytest.mark.parametrize(("columns", "read"), [((), {"ts"}), (("ts",), {"ts"}), (("id",), {"id", "ts"})])
+def test_a_merge_by_position_reads_no_keys_that_nobody_wants(columns: tuple[str, ...], read: set[str]) -> None:
+    changes = changes_of(RIGHT, rule=rule_for(DEFAULT, ("ts",)))
+    assert columns_read(changes, columns) == read
+
+
+@pytest.mark.parametrize("blocks", [(RIGHT,), (RIGHT, LATE), (LATE,), (LATE, GONE, RIGHT), (GONE,), (RIGHT, GONE)])
+@pytest.mark.parametrize("payload", [DEFAULT, OVERWRITE_WITH_LATEST, PARTIAL_UPDATE])
+def test_a_merge_by_position_gives_the_rows_and_counts_of_one_by_keys(
+    blocks: tuple[LogBlock, ...], payload: str
+) -> None:
+    def merged(*given: LogBlock) -> tuple[object, ...]:
+        changes = changes_of(*given, rule=rule_for(payload, ("ts",)))
+        merge = SliceMerge(changes.reader, changes.slice)
+        rows = [row for part in merge.batches() for row in part.to_pylist()]
+        return rows, merge.records, merge.keys, merge.updated, merge.deleted, merge.kept, merge.inserted
+
+    assert merged(*blocks) == merged(*map(without_positions, blocks))
 
 
 def test_a_stored_row_that_wins_is_not_replaced() -> None:

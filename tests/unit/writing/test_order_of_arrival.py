@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pytest
 
+from hoodie.merge import dedupe
+from hoodie.merge.rows import Positions, key_groups
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support.trips import TRIPS
@@ -50,3 +52,21 @@ def test_the_row_that_came_last_wins_in_a_spilled_batch(index: str, kind: str, o
         found = {row["id"]: (row["city"], row["note"]) for row in table.snapshot().to_pylist()}
         last = ("rome" if everywhere else "oslo", f"{start + 4}")
         assert found == {"x": ("rome", f"{start}"), "a": last, "b": ("oslo", f"{start + 3}")}
+
+
+def test_rows_of_one_key_are_looked_for_once_in_a_batch_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+
+    def counted(rows: pa.Table, key_columns: Sequence[str]) -> Positions | None:
+        looked.append(rows.num_rows)
+        return key_groups(rows, key_columns)
+
+    monkeypatch.setattr(dedupe, "key_groups", counted)
+    table = ArrowTable.create(MemoryStorage(), TRIPS)
+    for number in (1, 2):
+        table.upsert(batch(("a", "oslo", number), ("x", "rome", number), ("a", "oslo", number + 1)))
+        assert {row["id"]: row["note"] for row in table.snapshot().to_pylist()} == {
+            "a": f"{number + 1}",
+            "x": f"{number}",
+        }
+    assert looked == [3, 3]

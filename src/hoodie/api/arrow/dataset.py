@@ -14,11 +14,11 @@ from hoodie.errors import InvalidInput
 from hoodie.expressions.facts import facts_of
 from hoodie.expressions.scope import Scope
 from hoodie.reading.filters.predicate import ANY, Test, Tests
+from hoodie.reading.filters.selection import filter_columns
 
 #: Gives the batches of some columns, of rows that pass tests, and perhaps of others.
 Fetch = Callable[[Sequence[str], Tests], Iterator[pa.RecordBatch]]
 
-_UNKNOWN_COLUMN = re.compile(r"No match for FieldRef\.Name\((.*?)\) in ")
 #: Texts that pyarrow shows of an expression as SQL has them.
 _PLAIN = re.compile(r"[A-Za-z0-9 _.:/-]*", re.A)
 
@@ -66,21 +66,6 @@ class RowsDataset(ds.Dataset):  # type: ignore[misc]
 
     def __reduce__(self) -> NoReturn:
         self._refuse()
-
-
-def filter_columns(expression: pc.Expression | None, schema: pa.Schema, wanted: Sequence[str]) -> list[str]:
-    """The wanted columns, and those that an expression asks for: all where that is not to be told."""
-    needed = list(dict.fromkeys(wanted))
-    while expression is not None:
-        try:
-            pa.schema([schema.field(name) for name in needed]).empty_table().filter(expression)
-            return needed
-        except (pa.ArrowInvalid, KeyError) as problem:
-            unknown = _UNKNOWN_COLUMN.search(str(problem))
-            if unknown is None or unknown[1] not in schema.names or unknown[1] in needed:
-                return list(schema.names)
-            needed.append(unknown[1])
-    return needed
 
 
 def tests_of_arrow(expression: pc.Expression | None, schema: pa.Schema) -> Tests:

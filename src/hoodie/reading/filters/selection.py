@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import difflib
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -21,6 +22,9 @@ from hoodie.reading.filters.predicate import ANY, Test, Tests, tests_of
 #: Which rows to keep. Text is a condition in SQL, "amount > 3 and city in ('oslo', 'rome')"; else as pyarrow.parquet
 #: takes them: an expression, or tuples (column, operator, value) in lists of and, or.
 Filters: TypeAlias = str | pc.Expression | Sequence[Any]
+
+#: What Arrow says of an expression that asks for a column which is not there; of a nested one the first name.
+_UNKNOWN_COLUMN = re.compile(r"No match for FieldRef\.(?:Nested\(FieldRef\.)?Name\((.*?)\)(?: in | FieldRef\.)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,7 @@ def read_filter(filters: Filters | None, schema: pa.Schema) -> RowFilter | None:
 
         return _fitting(filters, RowFilter(*parse_condition(filters, schema)), schema)
     if isinstance(filters, pc.Expression):
-        return _fitting(filters, RowFilter(filters, schema.names), schema)  # it does not tell which columns are in it
+        return _fitting(filters, RowFilter(filters, filter_columns(filters, schema, ())), schema)
     try:
         tests = tests_of(filters)
         exact = [[_exact(test, schema) for test in clause] for clause in tests]
@@ -57,6 +61,21 @@ def read_filter(filters: Filters | None, schema: pa.Schema) -> RowFilter | None:
     except (ValueError, TypeError, IndexError, KeyError, OverflowError) as problem:
         raise InvalidInput(f"filters={filters!r}: expected tuples (column, operator, value), {problem}") from problem
     return _fitting(filters, RowFilter(expression, [test.column for clause in tests for test in clause], tests), schema)
+
+
+def filter_columns(expression: pc.Expression | None, schema: pa.Schema, wanted: Sequence[str]) -> list[str]:
+    """The wanted columns, and those that an expression asks for: all where that is not to be told."""
+    needed = list(dict.fromkeys(wanted))
+    while expression is not None:
+        try:
+            pa.schema([schema.field(name) for name in needed]).empty_table().filter(expression)
+            return needed
+        except (pa.ArrowException, KeyError) as problem:
+            unknown = _UNKNOWN_COLUMN.search(str(problem))
+            if unknown is None or unknown[1] not in schema.names or unknown[1] in needed:
+                return list(schema.names)
+            needed.append(unknown[1])
+    return needed
 
 
 def _exact(test: Test, schema: pa.Schema) -> Test:

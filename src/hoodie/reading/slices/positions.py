@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 import numpy as np
+import pyarrow as pa
 
 from hoodie.formats.log.blocks import HeaderKey
 from hoodie.formats.log.positions import RowPositions, decode_positions
-from hoodie.merge.rows import distinct
+from hoodie.merge.log_merge import Versions
+from hoodie.merge.rows import as_array, distinct
 from hoodie.model.files import BaseFile, FileSlice, LogFile, names_instant
+from hoodie.model.meta import RECORD_KEY
 from hoodie.reading.slices.log_scanner import PlacedBlock
 
 
@@ -19,17 +23,75 @@ def known_positions(blocks: Iterable[PlacedBlock], slice_: FileSlice) -> RowPosi
     blocks   those of the slice's logs that count
     returns  int64[n], rising, each once
     """
-    logs = {log.path: log for log in slice_.logs}
     found: list[RowPositions] = []
     for block in blocks:
-        text = block.header.get(HeaderKey.RECORD_POSITIONS)
-        if text is None or slice_.base is None or not _about(block, logs[block.path], slice_.base):
-            return None
-        positions = decode_positions(text)
+        positions = block_positions(block, slice_)
         if positions is None:
             return None
         found.append(positions)
     return distinct(np.concatenate(found)) if found else np.empty(0, np.int64)
+
+
+class PlacedKeys:
+    """The keys of blocks with the positions of their rows in the base file, which so need not have its keys read.
+
+    all  whether the position of each key is known
+    """
+
+    def __init__(self, slice_: FileSlice) -> None:
+        self.all = slice_.base is not None
+        self._slice = slice_
+        self._keys: list[pa.Array] = []
+        self._positions: list[RowPositions] = []
+
+    def add(self, block: PlacedBlock, versions: Versions) -> None:
+        """The keys of a further block, which are in the order of its positions."""
+        keys, positions = as_array(versions.rows.column(RECORD_KEY)), None
+        if self.all:
+            positions = block_positions(block, self._slice)
+        self.all = positions is not None and len(positions) == len(keys)
+        if self.all and positions is not None:
+            self._keys.append(keys)
+            self._positions.append(positions)
+
+    @cached_property
+    def positions(self) -> RowPositions:
+        """int64[n], rising, each once."""
+        return self._first[0]
+
+    @cached_property
+    def keys(self) -> pa.Array:
+        """string[n], of the rows at `positions`."""
+        return pa.concat_arrays(self._keys).take(pa.array(self._first[1])) if self._keys else pa.array([], pa.string())
+
+    @cached_property
+    def _first(self) -> tuple[RowPositions, RowPositions]:
+        every = np.concatenate(self._positions) if self._positions else np.empty(0, np.int64)
+        return np.unique(every, return_index=True)
+
+    def within(self, start: int, end: int) -> slice:
+        """Which of `positions` are in [start, end)."""
+        low, high = np.searchsorted(self.positions, (start, end))
+        return slice(int(low), int(high))
+
+    def keyed(self, rows: pa.Table, start: int, here: slice, names: Sequence[str]) -> pa.Table:
+        """Some rows of the base file with their keys, in the columns `names`.
+
+        rows   of the file, from position `start` on
+        here   which of `positions` they are, as of `within`
+        """
+        taken = rows.take(pa.array(self.positions[here] - start))
+        columns = {**dict(zip(taken.column_names, taken.columns, strict=True)), RECORD_KEY: self.keys[here]}
+        return pa.table([columns[name] for name in names], list(names))
+
+
+def block_positions(block: PlacedBlock, slice_: FileSlice) -> RowPositions | None:
+    """The positions in the base file of the rows whose keys a block has, rising, as its rows are; None: not told."""
+    text = block.header.get(HeaderKey.RECORD_POSITIONS)
+    if text is None or slice_.base is None:
+        return None
+    log = next(log for log in slice_.logs if log.path == block.path)
+    return decode_positions(text) if _about(block, log, slice_.base) else None
 
 
 def _about(block: PlacedBlock, log: LogFile, base: BaseFile) -> bool:

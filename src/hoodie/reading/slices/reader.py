@@ -30,7 +30,8 @@ from hoodie.merge.log_merge import LogMerge, Versions
 from hoodie.merge.log_scan import Committed
 from hoodie.merge.partial import partial_rule
 from hoodie.merge.payloads import table_rule
-from hoodie.merge.rules import MergeRule
+from hoodie.merge.rows import Mask, pick
+from hoodie.merge.rules import Choice, MergeRule
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice
 from hoodie.model.meta import RECORD_KEY
 from hoodie.reading.filters.predicate import ANY, Tests
@@ -45,6 +46,7 @@ from hoodie.reading.slices.log_scanner import (
     committed_blocks,
     find_blocks,
 )
+from hoodie.reading.slices.positions import PlacedKeys
 from hoodie.reading.slices.projection import MergeColumns, merge_columns
 from hoodie.schema.conform import conform
 from hoodie.storage.protocol import Storage
@@ -57,6 +59,7 @@ _BATCH_BYTES = 32 * 1024 * 1024
 _FETCH_BYTES = 16 * 1024 * 1024
 
 OnDamage = Callable[[DamagedLog], None]
+Seen = Callable[[PlacedBlock, Versions], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +123,11 @@ def rule_of_blocks(rule: MergeRule, blocks: Iterable[Sequence[PlacedBlock]]) -> 
     return rule if partial is None else partial_rule(rule, f"{partial.path} at byte {partial.head.offset}")
 
 
+def goes_by_position(reader: SliceReader) -> bool:
+    """Whether the keys that logs have of stored rows can stand for those of the base file."""
+    return reader.stored is None and reader.keygen is None
+
+
 def is_partial(block: PlacedBlock) -> bool:
     """Whether the rows of a block hold some columns only."""
     return block.header.get(HeaderKey.IS_PARTIAL) == "true"
@@ -145,9 +153,12 @@ def slice_reader(
     )
 
 
-def fold_blocks(storage: Storage, blocks: Sequence[PlacedBlock], needed: MergeColumns, fold: LogFold) -> int:
+def fold_blocks(
+    storage: Storage, blocks: Sequence[PlacedBlock], needed: MergeColumns, fold: LogFold, seen: Seen | None = None
+) -> int:
     """Add the rows and deleted keys of blocks, in their order, to a fold.
 
+    seen     called with each block and what it holds
     returns  number of rows in the data blocks
     Raises   CorruptFile on a content that cannot be read; SchemaMismatch naming the file when its rows cannot be
              brought into the table's schema
@@ -157,6 +168,8 @@ def fold_blocks(storage: Storage, blocks: Sequence[PlacedBlock], needed: MergeCo
         done += block.head.content_length
         versions = block_versions(storage, block, needed, fold.merge)
         records += versions.rows.num_rows if block.kind.is_data else 0
+        if seen is not None:
+            seen(block, versions)
         fold.add(versions, done / total if total else 1.0)
     return records
 
@@ -263,19 +276,23 @@ class SliceMerge:
             return
         needed = merge_columns(reader.schema, reader.rule, self._target.names, reader.keygen)
         with LogFold(needed.schema, reader.rule, reader.options) as fold:
-            self.records = fold_blocks(reader.storage, blocks, needed, fold)
+            placed = PlacedKeys(merge.slice)
+            placed.all = placed.all and goes_by_position(reader) and not reader.rule.partial
+            self.records = fold_blocks(reader.storage, blocks, needed, fold, placed.add)
             rows = fold.finish()
             self.keys = rows.keys
             self.largest = fold.largest
-            for merged in self._merge(reader, base, rows, needed):
+            for merged in self._merge(reader, base, rows, needed, placed):
                 if merged.num_rows:
                     yield self._wanted(merged)
 
     def _merge(
-        self, reader: SliceReader, base: BaseFile | None, log: LogRows, needed: MergeColumns
+        self, reader: SliceReader, base: BaseFile | None, log: LogRows, needed: MergeColumns, placed: PlacedKeys
     ) -> Iterator[pa.Table]:
         rule, matched = reader.rule, np.zeros(len(log), np.bool_)
-        if base is not None:
+        if base is not None and placed.all:
+            yield from self._merge_placed(reader, base, log, needed, placed, matched)
+        elif base is not None:
             for raw in base_batches(reader.storage, base, needed.stored):
                 stored = needed.keyed(raw if reader.stored is None else raw.filter(reader.stored))
                 keys = stored.column(RECORD_KEY)
@@ -296,6 +313,41 @@ class SliceMerge:
             self.deleted += left.deleted
             self.inserted += left.rows.num_rows
             yield left.rows
+
+    def _merge_placed(
+        self,
+        reader: SliceReader,
+        base: BaseFile,
+        log: LogRows,
+        needed: MergeColumns,
+        placed: PlacedKeys,
+        matched: Mask,
+    ) -> Iterator[pa.Table]:
+        """The stored rows merged with those of the logs, whose positions are known: of the base file no keys are read
+        unless they are wanted."""
+        names = self._target.names
+        read = [field for field in needed.stored if field.name != RECORD_KEY or RECORD_KEY in names] or [*needed.stored]
+        names, start = names or [read[0].name], 0
+        for raw in base_batches(reader.storage, base, pa.schema(read)):
+            here = placed.within(start, start + raw.num_rows)
+            stored = placed.keyed(raw, start, here, needed.schema.names)
+            at = log.find(stored.column(RECORD_KEY)) if len(stored) else np.empty(0, np.int64)
+            if not len(at):
+                self.kept += raw.num_rows
+                yield raw
+            else:
+                merged = merge_base(stored, log.take(at), reader.rule)
+                matched[at[merged.matched]] = True
+                self.updated += merged.updated
+                self.deleted += merged.deleted
+                self.kept += raw.num_rows - merged.updated - merged.deleted
+                rows = np.arange(raw.num_rows)
+                places, gone = placed.positions[here] - start, merged.met[merged.choice == Choice.DELETE]
+                stay = np.delete(places, gone)
+                rows[stay] = raw.num_rows + np.arange(len(stay))
+                rows = np.delete(rows, places[gone])
+                yield pick([raw.select(names), merged.rows.select(names)], rows)
+            start += raw.num_rows
 
     def _wanted(self, rows: pa.Table) -> pa.Table:
         rows = rows.select(self._target.names)

@@ -18,7 +18,7 @@ from hoodie.merge.rules import MergeRule, take_incoming
 from hoodie.model.files import FileSlice
 from hoodie.model.meta import COMMIT_TIME, RECORD_KEY
 from hoodie.reading.slices.log_rows import LogFold, LogRows
-from hoodie.reading.slices.positions import known_positions
+from hoodie.reading.slices.positions import PlacedKeys, known_positions
 from hoodie.reading.slices.projection import MergeColumns, merge_columns
 from hoodie.reading.slices.reader import (
     OnDamage,
@@ -26,6 +26,7 @@ from hoodie.reading.slices.reader import (
     SliceReader,
     base_batches,
     fold_blocks,
+    goes_by_position,
     require_keys,
     slice_blocks,
 )
@@ -85,41 +86,73 @@ class SliceChanges:
         # The reader's condition is about commit times.
         columns = self.columns if reader.stored is None else [*self.columns, COMMIT_TIME]
         needed = merge_columns(reader.schema, reader.rule, columns, reader.keygen)
+        known = _known(merge)
+        placed = (
+            PlacedKeys(merge.slice)
+            if known is None and goes_by_position(reader) and reader.rule.takes_whole_rows
+            else None
+        )
         with LogFold(needed.schema, reader.rule, reader.options) as fold:
-            fold_blocks(reader.storage, merge.blocks, needed, fold)
+            fold_blocks(reader.storage, merge.blocks, needed, fold, None if placed is None else placed.add)
             log = fold.finish()
             matched = np.zeros(len(log), np.bool_)
-            known = _known(merge)
             if known is None:
-                yield from self._matched(merge, log, needed, matched)
+                stored = _stored_at(merge, placed) if placed is not None and placed.all else _stored(merge, needed)
+                yield from self._matched(merge, log, stored, matched)
             else:
                 self.replaced = known
             for place, incoming in log.parts():
                 yield inserts(incoming, matched[place], reader.rule).rows
 
-    def _matched(self, merge: SliceBlocks, log: LogRows, needed: MergeColumns, matched: Mask) -> Iterator[pa.Table]:
-        """The base file's rows with the keys of the logs. Of rows that stay only what the rule looks at is read."""
-        reader, base = merge.reader, merge.slice.base
-        assert base is not None  # without one its positions are known: there are none
-        columns = needed if not reader.rule.takes_whole_rows else _deciding(reader)
+    def _matched(
+        self, merge: SliceBlocks, log: LogRows, stored: Iterator[tuple[pa.Table, Positions]], matched: Mask
+    ) -> Iterator[pa.Table]:
+        """What takes the place of the base file's rows with the keys of the logs.
+
+        stored  rows of the base file, with their positions
+        """
         replaced: list[Positions] = []
-        start = 0
-        for raw in base_batches(reader.storage, base, columns.stored):
-            part, numbers = raw, np.arange(start, start + raw.num_rows)
-            if reader.stored is not None:
-                numbered = raw.append_column(_NUMBER, pa.array(numbers)).filter(reader.stored)
-                part, numbers = numbered.drop_columns([_NUMBER]), numbered.column(_NUMBER).to_numpy()
-            stored = columns.keyed(part)
-            keys = stored.column(RECORD_KEY)
-            require_keys(keys, base.path)
-            at = log.find(keys)
+        for rows, numbers in stored:
+            at = log.find(rows.column(RECORD_KEY))
             if len(at):
-                found = replaced_rows(stored, log.take(at), reader.rule)
+                found = replaced_rows(rows, log.take(at), merge.reader.rule)
                 matched[at[found.matched]] = True
                 replaced.append(numbers[found.stored])
                 yield found.rows
-            start += raw.num_rows
         self.replaced = np.concatenate(replaced) if replaced else self.replaced
+
+
+def _stored_at(merge: SliceBlocks, placed: PlacedKeys) -> Iterator[tuple[pa.Table, Positions]]:
+    """The rows of the base file at the positions that blocks tell: their keys are those of the blocks, and of the file
+    no more is read than what the rule looks at."""
+    reader, base = merge.reader, merge.slice.base
+    assert base is not None  # else no block tells positions
+    positions = placed.positions
+    schema = _deciding(reader).stored
+    read = pa.schema([field for field in schema if field.name != RECORD_KEY] or schema)
+    start = 0
+    for raw in base_batches(reader.storage, base, read):
+        here = placed.within(start, start + raw.num_rows)
+        if here.stop > here.start:
+            yield placed.keyed(raw, start, here, schema.names), positions[here]
+        start += raw.num_rows
+
+
+def _stored(merge: SliceBlocks, needed: MergeColumns) -> Iterator[tuple[pa.Table, Positions]]:
+    """The rows of the base file that take part. Of rows that stay only what the rule looks at is read."""
+    reader, base = merge.reader, merge.slice.base
+    assert base is not None  # without one its positions are known: there are none
+    columns = needed if not reader.rule.takes_whole_rows else _deciding(reader)
+    start = 0
+    for raw in base_batches(reader.storage, base, columns.stored):
+        part, numbers = raw, np.arange(start, start + raw.num_rows)
+        if reader.stored is not None:
+            numbered = raw.append_column(_NUMBER, pa.array(numbers)).filter(reader.stored)
+            part, numbers = numbered.drop_columns([_NUMBER]), numbered.column(_NUMBER).to_numpy()
+        stored = columns.keyed(part)
+        require_keys(stored.column(RECORD_KEY), base.path)
+        yield stored, numbers
+        start += raw.num_rows
 
 
 def _known(merge: SliceBlocks) -> Positions | None:

@@ -30,6 +30,7 @@ from hoodie.lookup.index_choice import index_context
 from hoodie.lookup.key_status import KeyStatus, KeyStatuses, take_statuses, with_statuses
 from hoodie.lookup.row_positions import with_positions
 from hoodie.merge.row_action import NOT_INSERTED, NOT_MATCHED, actions_of
+from hoodie.merge.rows import Positions
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.storage.protocol import Storage
 from hoodie.storage.remembering import remembering
@@ -40,6 +41,7 @@ from hoodie.writing.batch.held import DRIVER, HeldBatch, TaskReports
 from hoodie.writing.batch.precombine import combine
 from hoodie.writing.batch.stage import Stage
 from hoodie.writing.index_updates import TaskResult, record_files
+from hoodie.writing.operations import Combine
 from hoodie.writing.planning import BatchPlan, plan_batch, task_runner, written
 from hoodie.writing.relocation import resolve_locations, with_stored
 from hoodie.writing.tasks.run import write_stream
@@ -76,7 +78,9 @@ class MemoryPlan:
     def run(self, write: Write, advance: Advance) -> TaskReports:
         """The first failure is raised once the tasks that had begun have ended."""
         plan, tagged = self.planned.plan, self.tagged
-        run, rows = task_runner(write, replace(write.spec(), storage=self.storage)), tagged.batch.rows
+        # The batch is combined: no task has to look for rows of one key again.
+        once = replace(write, operation_rules=replace(write.operation_rules, combine=Combine.ALL))
+        run, rows = task_runner(once, replace(write.spec(), storage=self.storage)), tagged.batch.rows
 
         def run_one(numbered: tuple[int, pa.Table]) -> TaskResult:
             number, part = numbered
@@ -85,7 +89,7 @@ class MemoryPlan:
             return done
 
         parts = (
-            (number, rows if len(positions) == len(rows) else rows.take(pa.array(positions)))
+            (number, _at(rows, positions))
             for number, positions in assign(tagged.batch, tagged.located, tagged.insert, plan)
         )
         with thread_pool(write.settings) as pool:
@@ -125,6 +129,14 @@ class MemoryBatch:
 
     def release(self) -> None:
         pass
+
+
+def _at(rows: pa.Table, positions: Positions) -> pa.Table:
+    """The rows at some positions, each once, where they lie if they are side by side."""
+    start, end = (int(positions[0]), int(positions[-1]) + 1) if len(positions) else (0, 0)
+    if end - start == len(positions):
+        return rows.slice(start, end - start)
+    return rows.take(pa.array(positions))
 
 
 def thread_pool(settings: Settings) -> ThreadPoolExecutor:
