@@ -446,7 +446,7 @@ def test_an_overwrite_without_rows_empties_the_partition_that_it_names(spark, tm
 
 def test_procedures_have_hudis_names_and_columns(spark, orders, tmp_path):
     commits = hoodie.spark.sql(spark, f"CALL show_commits(table => '{orders}', limit => 1)")
-    assert commits.columns[:4] == ["commit_time", "action", "total_bytes_written", "total_files_added"]
+    assert commits.columns[:3] == ["commit_time", "state_transition_time", "action"]
     instant = commits.first()["commit_time"]
     assert hoodie.spark.sql(spark, f"CALL system.create_savepoint('{orders}', '{instant}')").first()[0] is True
     assert hoodie.spark.sql(spark, f"CALL show_savepoints(path => '{tmp_path / 'orders'}')").first()[0] == instant
@@ -466,10 +466,47 @@ def test_procedures_have_hudis_names_and_columns(spark, orders, tmp_path):
         assert hoodie.spark.sql(spark, f"CALL {call}(table => '{orders}')").columns
     assert hoodie.spark.sql(spark, f"CALL show_commit_files('{orders}', 5, '{instant}')").count() == 2
     assert hoodie.spark.sql(spark, f"CALL validate_table('{orders}')").count() == 0
-    assert (
-        "show_commits("
-        in hoodie.spark.sql(spark, "CALL help(cmd => 'x')").filter("result like 'show_commits(%'").first()[0]
+    assert hoodie.spark.sql(spark, "CALL help(cmd => 'show_commits')").first()[0].startswith("show_commits(table str")
+    assert hoodie.spark.sql(spark, "CALL help()").count() > 55
+
+
+def test_procedures_bring_rows_elsewhere(spark, orders, tmp_path):
+    commit = hoodie.spark.sql(spark, f"CALL show_commits('{orders}')").first()[0]
+    expected = rows(spark, orders)
+    assert hoodie.spark.sql(spark, f"CALL copy_to_temp_view('{orders}', 'snapshot', 'orders_now')").first()[0] == 0
+    hoodie.spark.sql(spark, f"DELETE FROM {orders} WHERE id = 1")
+    call = f"CALL copy_to_temp_view(table => '{orders}', view_name => 'orders_then', as_of_instant => '{commit}')"
+    hoodie.spark.sql(spark, call)
+    assert spark.table("orders_then").count() == len(expected) == spark.table("orders_now").count()
+    with pytest.raises(StatementError, match="needs begin_instance_time"):
+        hoodie.spark.sql(spark, f"CALL copy_to_temp_view('{orders}', 'incremental', 'orders_since')")
+    spark.table("orders_then").drop("_hoodie_commit_time").write.parquet(str(tmp_path / "files"))
+    target = tmp_path / "imported"
+    imported = (
+        f"CALL hdfs_parquet_import(table => 'imported', table_type => 'COPY_ON_WRITE', src_path => '{tmp_path}/files', "
+        f"target_path => '{target}', row_key => 'id', partition_key => 'city', schema_file_path => '')"
     )
+    assert hoodie.spark.sql(spark, imported).first()[0] == 0
+    assert hoodie.open_table(str(target)).count() == len(expected)
+    with pytest.raises(StatementError, match="command => 'upsert' adds to it"):
+        hoodie.spark.sql(spark, imported)
+
+
+def test_keys_that_came_twice_are_left_once(spark, tmp_path):
+    path = str(tmp_path / "stock")
+    table = hoodie.create_table(path, spark=spark, name="stock", record_key="id", partition_by="city")
+    for name in ("a", "b"):
+        table.bulk_insert(
+            spark.createDataFrame([(1, name, "oslo"), (2, name, "rome")], "id int, name string, city string")
+        )
+    call = f"CALL repair_deduplicate(path => '{path}', duplicated_partition_path => 'oslo', repaired_output_path => "
+    hoodie.spark.sql(spark, f"{call} '{tmp_path}/once')")
+    assert [row.name for row in spark.read.parquet(f"{tmp_path}/once").collect()] == ["b"]
+    assert table.count() == 4
+    hoodie.spark.sql(spark, f"{call} '{tmp_path}/once', dry_run => false)")
+    assert sorted((row.city, row.name) for row in table.snapshot().collect()) == [
+        ("oslo", "b"), ("rome", "a"), ("rome", "b"),
+    ]  # fmt: skip
 
 
 def test_what_is_not_ours_goes_to_spark_as_it_is(spark, tmp_path):

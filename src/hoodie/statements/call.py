@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import islice, starmap
 from typing import Any
 
 import sqlglot
@@ -11,33 +13,50 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from hoodie.api.table import open_table
 from hoodie.errors import StatementError
 from hoodie.expressions.text import DIALECT
-from hoodie.spark.names import named_table
 from hoodie.statements.cutting import Text
-from hoodie.statements.procedures import PROCEDURES, Procedure
+from hoodie.statements.procedures.listed import PROCEDURES
+from hoodie.statements.procedures.named import path_of
+from hoodie.statements.procedures.procedure import Called, Parameter, Procedure
 from hoodie.statements.rows import settings_of, table_rows
 
 
 def call(session: SparkSession, text: Text) -> DataFrame:
     """Carry a CALL out. Raises StatementError on an unknown procedure or argument; as the procedure"""
+    name, procedure, arguments = parsed(text)
+    if name == _HELP:
+        return table_rows(session, [(line,) for line in _help(arguments)], procedure.columns)
+    path = _path(session, name, arguments) if procedure.of_table else ""
+    rows = called_rows(procedure, Called(session, name, path, arguments, settings_of(session)))
+    return table_rows(session, rows, procedure.columns)
+
+
+def parsed(text: Text) -> tuple[str, Procedure, Mapping[str, Any]]:
+    """The procedure that a CALL names, and its arguments, defaults included. Raises StatementError"""
     tree = _read(text)
     name = tree.name.lower()
-    if name == "help":
-        return table_rows(session, [(_help(name),) for name in sorted(PROCEDURES)], "result string")
-    procedure = PROCEDURES.get(name)
+    procedure = _HELPS if name == _HELP else PROCEDURES.get(name)
     if procedure is None:
-        near = difflib.get_close_matches(name, PROCEDURES, n=1)
-        hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(sorted(PROCEDURES))}."
-        raise StatementError(f"there is no procedure {name!r}. {hint}")
-    arguments = _arguments(name, procedure, tree.expressions)
-    path = arguments.get("path") or _path(session, name, arguments)
-    rows = procedure.run(open_table(path, spark=session, options=settings_of(session)), arguments)
-    limit = arguments.get("limit") if "limit" in procedure.parameters else None
+        raise unknown(name)
+    return name, procedure, _arguments(name, procedure, tree.expressions)
+
+
+def called_rows(procedure: Procedure, called: Called) -> list[Sequence[Any]]:
+    """The rows of a procedure, up to its limit."""
+    limit = called.get("limit")
     if limit is not None and limit < 0:
-        raise StatementError(f"{name}: limit => {limit}: expected 0 or more")
-    return table_rows(session, list(rows)[:limit], procedure.columns)
+        if procedure.parameters["limit"].default >= 0:
+            raise StatementError(f"{called.name}: limit => {limit}: expected 0 or more")
+        limit = None
+    return list(islice(procedure.run(called), limit))
+
+
+def unknown(name: str) -> StatementError:
+    """The error of a procedure that there is not. It proposes one with nearly the name, unless that takes data away."""
+    near = difflib.get_close_matches(name, PROCEDURES, n=1)
+    hint = f"Did you mean {near[0]}?" if near and not PROCEDURES[near[0]].destructive else "CALL help() lists them."
+    return StatementError(f"there is no procedure {name!r}. {hint}")
 
 
 def is_another_catalogs(text: Text) -> bool:
@@ -46,10 +65,26 @@ def is_another_catalogs(text: Text) -> bool:
     return len(parts) > 1 and parts[0].lower() != "system" and parts[-1].lower() not in (*PROCEDURES, "help")
 
 
-def _help(name: str) -> str:
+_HELP = "help"
+_HELPS = Procedure({"cmd": Parameter(str)}, "result string", lambda called: (), of_table=False)
+
+
+def _help(arguments: Mapping[str, Any]) -> list[str]:
+    """A line for each procedure, or for one. Raises StatementError when there is none of the name"""
+    name = str(arguments.get("cmd") or "").lower()
+    if name and name not in PROCEDURES:
+        raise unknown(name)
+    return [_line(each) for each in ([name] if name else sorted(PROCEDURES))]
+
+
+def _line(name: str) -> str:
     procedure = PROCEDURES[name]
-    parameters = ", ".join(f"{key} {kind.__name__}" for key, kind in procedure.parameters.items())
-    return f"{name}({parameters}): {procedure.columns}"
+    return f"{name}({', '.join(starmap(_declared, procedure.parameters.items()))}): {procedure.columns}"
+
+
+def _declared(name: str, parameter: Parameter) -> str:
+    default = "" if parameter.default is None else f" = {parameter.default}"
+    return f"{name}{'!' if parameter.required else ''} {parameter.kind.__name__}{default}"
 
 
 def _read(text: Text) -> exp.Anonymous:
@@ -65,22 +100,27 @@ def _read(text: Text) -> exp.Anonymous:
     return found
 
 
-def _arguments(name: str, procedure: Procedure, given: list[exp.Expr]) -> Mapping[str, Any]:
+def _arguments(name: str, procedure: Procedure, items: list[exp.Expr]) -> Mapping[str, Any]:
+    """The arguments by name, with defaults. Raises StatementError on an unknown, repeated or missing one"""
     arguments: dict[str, Any] = {}
-    names = list(procedure.parameters)
-    for place, item in enumerate(given):
+    names = {key.lower(): key for key in procedure.parameters}
+    for place, item in enumerate(items):
         if isinstance(item, (exp.Kwarg, exp.PropertyEQ)):
-            key, value = item.this.name.lower(), item.expression
+            word, value = item.this.name, item.expression
         elif place < len(names):
-            key, value = names[place], item
+            word, value = list(names)[place], item
         else:
-            raise StatementError(f"{name} takes {len(names)} arguments: {', '.join(names)}")
-        if key not in procedure.parameters:
-            raise StatementError(f"{name} has no argument {key!r}: it takes {', '.join(names)}")
+            raise StatementError(f"{name} takes {len(names)} arguments: {', '.join(names.values())}")
+        key = names.get(word.lower())
+        if key is None:
+            raise StatementError(f"{name} has no argument {word!r}: it takes {', '.join(names.values())}")
         if key in arguments:
             raise StatementError(f"{name}: argument {key} is given twice")
-        arguments[key] = _value(name, key, value, procedure.parameters[key])
-    defaults = {"limit": 10} if "limit" in procedure.parameters else {}
+        arguments[key] = _value(name, key, value, procedure.parameters[key].kind)
+    missing = [key for key, each in procedure.parameters.items() if each.required and not arguments.get(key)]
+    if missing:
+        raise StatementError(f"{name} needs {', '.join(f'{key} => …' for key in missing)}")
+    defaults = {key: each.default for key, each in procedure.parameters.items() if each.default is not None}
     return {**defaults, **arguments}
 
 
@@ -88,24 +128,25 @@ def _value(name: str, key: str, value: exp.Expr, kind: type) -> Any:
     """A literal as Python has it."""
     negative = isinstance(value, exp.Neg)
     literal = value.this if negative else value
-    if isinstance(literal, exp.Boolean) and kind is bool:
-        return bool(literal.this)
-    if isinstance(literal, exp.Literal):
+    if isinstance(literal, exp.Null):
+        return None
+    if isinstance(literal, exp.Boolean):
+        text = str(literal.this)
+    elif isinstance(literal, exp.Literal):
         text = f"-{literal.name}" if negative else literal.name
-        try:
+    else:
+        text = None
+    with suppress(ValueError, KeyError):
+        if text is not None:
             return kind(text) if kind is not bool else {"true": True, "false": False}[text.lower()]
-        except (ValueError, KeyError):
-            pass
     raise StatementError(f"{name}: {key} = {value.sql(dialect=DIALECT)}: expected a literal, {kind.__name__}")
 
 
 def _path(session: SparkSession, name: str, arguments: Mapping[str, Any]) -> str:
+    """Where the table is. Raises StatementError without one, or on a name that no table has"""
     table = arguments.get("table")
+    if not table and arguments.get("path"):
+        return str(arguments["path"])
     if not table:
         raise StatementError(f"{name} needs a table: table => 'name', or path => '/path/of/the/table'")
-    found = named_table(session, table.replace("`", "").split(".") if "/" not in table else ("hudi", table.strip("`")))
-    if found is None:
-        raise StatementError(
-            f"no table of Hudi has the name {table!r}: hoodie.spark.register_table gives one, or say path =>"
-        )
-    return found.path
+    return path_of(session, table)

@@ -1,0 +1,271 @@
+"""CALL: the procedures of Hudi 0.15, with its parameters, columns and answers on a table that it wrote."""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.config.options import Options
+from hoodie.errors import HoodieError, InstantNotFound, StatementError
+from hoodie.statements.call import called_rows, parsed, unknown
+from hoodie.statements.cutting import Text
+from hoodie.statements.procedures.listed import PROCEDURES
+from hoodie.statements.procedures.procedure import Called, Procedure
+
+TESTS = Path(__file__).parents[2]
+RECORDED = json.loads((TESTS / "vectors" / "procedures.json").read_text())
+THEIRS: dict[str, Any] = RECORDED["procedures"]
+#: Instants of the table: its newest commit, and its newest rollback.
+NEWEST, ROLLBACK = "20261125091108825", "20261125091123533"
+
+
+@pytest.fixture
+def trips(tmp_path: Path) -> Path:
+    with zipfile.ZipFile(TESTS / "fixtures" / "procedures.zip") as archive:
+        archive.extractall(tmp_path)
+    return tmp_path / "trips"
+
+
+def answer(call: str, path: Path) -> list[dict[str, Any]]:
+    """The rows of a procedure that needs no session, by column."""
+    name, procedure, arguments = parsed(Text.of(f"CALL {call}"))
+    called = Called(None, name, str(path), arguments, Options())  # type: ignore[arg-type]
+    return [dict(zip(columns(procedure), row, strict=True)) for row in called_rows(procedure, called)]
+
+
+def columns(procedure: Procedure) -> list[str]:
+    return [name for name, _ in typed(procedure)]
+
+
+def typed(procedure: Procedure) -> list[tuple[str, str]]:
+    return re.findall(r"`?([^`,]+?)`? (string|int|long|double|boolean)(?:, |$)", procedure.columns)
+
+
+def test_every_procedure_has_hudis_columns() -> None:
+    for name, theirs in THEIRS.items():
+        if name != "help":
+            expected = [(column, kind.replace("integer", "int")) for column, kind in theirs["columns"]]
+            assert typed(PROCEDURES[name]) == expected, name
+
+
+def test_every_procedure_has_hudis_arguments_in_their_order() -> None:
+    kinds = {"string": str, "integer": int, "long": int, "boolean": bool}
+    for name, theirs in THEIRS.items():
+        if name == "help":
+            continue
+        ours = [(key, parameter.kind) for key, parameter in PROCEDURES[name].parameters.items()]
+        expected = [(row[0], kinds[row[1]]) for row in theirs["parameters"]]
+        assert ours in (expected, [*expected, ("path", str)]), name
+        needed = {row[0] for row in theirs["parameters"] if row[-1] == "true"} - {"table", "schema_file_path"}
+        assert needed <= {key for key, one in PROCEDURES[name].parameters.items() if one.required}, name
+
+
+@pytest.mark.parametrize("call", [
+    call for call, rows in RECORDED["answers"].items()
+    if isinstance(rows, list) and not call.startswith((
+        "commits_compare", "copy_to", "export_instants", "run_clean", "show_archived", "show_fs_path",
+        "show_metadata_table_stats", "repair_add_partition_meta",
+    ))
+])  # fmt: skip
+def test_the_answer_is_hudis(call: str, trips: Path) -> None:
+    rows = answer(call.format(newest=NEWEST, rollback=ROLLBACK, path=trips, folder=trips.parent), trips)
+    expected = json.loads(json.dumps(RECORDED["answers"][call]).replace("$path", str(trips)))
+    assert in_order(call, rows) == in_order(call, expected)
+
+
+def in_order(call: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Hudi gives some rows in the order of a hash map. A time of completion is that of a file: the copy has another."""
+    rows = [{key: value for key, value in row.items() if key != "state_transition_time"} for row in rows]
+    hashed = ("show_fsview", "show_table_properties", "stats_file_sizes", "validate_metadata", "repair_migrate")
+    return sorted(rows, key=str) if call.startswith((*hashed, "show_metadata_table_files")) else rows
+
+
+def test_archived_commits_have_no_limit_of_days(trips: Path) -> None:
+    commits = answer("show_archived_commits(table => 'trips')", trips)
+    assert [row["total_records_written"] for row in commits][-1] == 3
+    assert commits[0]["commit_time"] > commits[-1]["commit_time"]
+    some = answer(f"show_archived_commits('trips', 10, '{commits[0]['commit_time']}')", trips)
+    assert some == commits[:1]
+    files = answer("show_archived_commits_metadata(table => 'trips', limit => 100)", trips)
+    assert sum(row["num_writes"] for row in files) == sum(row["total_records_written"] for row in commits)
+
+
+def test_what_is_in_a_folder(trips: Path) -> None:
+    theirs = RECORDED["answers"]["show_fs_path_detail(path => '{path}')"][0]
+    (row,) = answer(f"show_fs_path_detail(path => '{trips}')", trips)
+    assert [row[key] for key in ("file_num", "storage_size", "storage_path")] == [
+        theirs["file_num"],
+        theirs["storage_size"],
+        f"file:{trips}",
+    ]
+    inside = answer(f"show_fs_path_detail(path => '{trips}', is_sub => true)", trips)
+    assert sum(each["storage_size"] for each in inside) == row["storage_size"]
+    assert [each["storage_size"] for each in inside] == sorted((each["storage_size"] for each in inside), reverse=True)
+
+
+def test_instants_are_exported(trips: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    (row,) = answer(f"export_instants(table => 'trips', local_folder => '{folder}')", trips)
+    assert row == {"export_detail": f"Exported 11 Instants to {folder}"}
+    assert (folder / f"{NEWEST}.deltacommit").read_bytes() == (trips / ".hoodie" / f"{NEWEST}.deltacommit").read_bytes()
+    answer(f"export_instants('trips', '{tmp_path / 'one'}', 1, 'rollback', true)", trips)
+    assert [file.name for file in (tmp_path / "one").iterdir()] == [f"{ROLLBACK}.rollback"]
+    with pytest.raises(StatementError, match="sleep: expected"):
+        answer(f"export_instants('trips', '{folder}', 1, 'sleep')", trips)
+
+
+def test_the_metadata_table_is_built_shown_and_removed(trips: Path) -> None:
+    stats = {row["stat_key"]: int(row["stat_value"]) for row in answer("show_metadata_table_stats('trips')", trips)}
+    assert stats["files.baseFileCount"] == 2
+    assert stats["files.logFileCount"] == 20
+    answer("run_compaction(op => 'run', table => 'trips')", trips)
+    assert answer("delete_metadata_table('trips')", trips)[0]["result"].startswith("Removed")
+    with pytest.raises(StatementError, match="has no metadata table: CALL create_metadata_table"):
+        answer("show_metadata_table_files('trips')", trips)
+    with pytest.raises(StatementError, match="has no metadata table"):
+        answer("delete_metadata_table('trips')", trips)
+    assert answer("create_metadata_table('trips')", trips)[0]["result"].startswith("Created")
+    assert len(answer("show_metadata_table_partitions('trips')", trips)) == 3
+    assert answer("validate_metadata_table_files('trips')", trips) == []
+    with pytest.raises(StatementError, match="the table has a metadata table"):
+        answer("create_metadata_table('trips')", trips)
+
+
+def test_a_file_that_is_no_parquet_is_named(trips: Path) -> None:
+    (trips / "city=oslo" / "half.parquet").write_bytes(b"PAR1 and no more")
+    assert answer(f"show_invalid_parquet(path => '{trips}')", trips) == [
+        {"path": f"file:{trips}/city=oslo/half.parquet"}
+    ]
+
+
+def test_metafiles_of_partitions_come_back(trips: Path) -> None:
+    metafile = trips / "city=oslo" / ".hoodie_partition_metadata"
+    metafile.unlink()
+    call = "repair_add_partition_meta(table => 'trips')"
+    assert [(row["metadata_is_present"], row["action"]) for row in answer(call, trips)] == [
+        ("No", "None"),
+        ("Yes", "None"),
+        ("Yes", "None"),
+    ]
+    assert not metafile.exists()
+    repaired = answer("repair_add_partition_meta(table => 'trips', dry_run => false)", trips)
+    assert [row["action"] for row in repaired] == ["Repaired", "None", "None"]
+    assert metafile.exists()
+
+
+def test_a_plan_of_a_clean_that_cannot_be_read_goes(trips: Path) -> None:
+    pending = trips / ".hoodie" / "20261125091200000.clean.requested"
+    pending.write_bytes(b"no Avro")
+    assert answer("repair_corrupted_clean_files('trips')", trips) == [{"result": True}]
+    assert not pending.exists()
+    assert (trips / ".hoodie" / "20261125091114549.clean.requested").exists()
+
+
+def test_properties_are_put_in_place_whole_or_not_at_all(trips: Path, tmp_path: Path) -> None:
+    file = trips / ".hoodie" / "hoodie.properties"
+    before = file.read_text()
+    new = tmp_path / "new.properties"
+    new.write_text(before.replace("hoodie.table.version=6", "hoodie.table.version=60"))
+    with pytest.raises(HoodieError, match="version 60"):
+        answer(f"repair_overwrite_hoodie_props('trips', '{new}')", trips)
+    assert file.read_text() == before
+    new.write_text(before.replace("hoodie.archivelog.folder=archived\n", "") + "mine=1\n")
+    rows = {row["property"]: row for row in answer(f"repair_overwrite_hoodie_props('trips', '{new}')", trips)}
+    assert rows["mine"] == {"property": "mine", "old_value": None, "new_value": "1"}
+    assert rows["hoodie.archivelog.folder"]["new_value"] is None
+    assert "mine=1" in file.read_text()
+
+
+def test_markers_of_a_pending_write_stay(trips: Path) -> None:
+    folder = trips / ".hoodie" / ".temp" / NEWEST
+    folder.mkdir(parents=True)
+    (folder / "a.parquet.marker.CREATE").touch()
+    assert answer(f"delete_marker('trips', '{NEWEST}')", trips) == [{"delete_marker_result": True}]
+    assert not folder.exists()
+    (trips / ".hoodie" / "20261125091300000.deltacommit.requested").touch()
+    with pytest.raises(StatementError, match="is pending"):
+        answer("delete_marker('trips', '20261125091300000')", trips)
+
+
+def test_savepoints_go_by_the_newest_without_an_instant(trips: Path) -> None:
+    assert answer("delete_savepoint('trips')", trips) == [{"delete_savepoint_result": True}]
+    with pytest.raises(StatementError, match="has no savepoint"):
+        answer("rollback_to_savepoint('trips')", trips)
+
+
+def test_a_version_is_not_changed(trips: Path) -> None:
+    for word in ("SIX", "6"):
+        assert answer(f"upgrade_table('trips', '{word}')", trips) == [{"result": True}]
+    for call in ("upgrade_table('trips', 'EIGHT')", "downgrade_table('trips', '5')"):
+        with pytest.raises(StatementError, match="has version 6"):
+            answer(call, trips)
+    with pytest.raises(StatementError, match="expected a number"):
+        answer("upgrade_table('trips', 'next')", trips)
+
+
+def test_services_run_with_hudis_arguments(tmp_path: Path) -> None:
+    rows = pa.table({"id": pa.array(range(3), pa.int64())})
+    path = tmp_path / "trips"
+    table = hoodie.create_table(str(path), name="trips", record_key="id")
+    commits = [table.upsert(rows).instant for _ in range(4)]
+    (row,) = answer("run_clean(table => 'trips', retain_commits => 1, options => 'hoodie.clean.max.commits=1')", path)
+    assert row["total_files_deleted"] == 2
+    assert row["earliest_commit_to_retain"] == commits[-1]
+    assert answer("run_clean(table => 'trips', retain_commits => 1)", path) == []
+    assert answer("archive_commits(table => 'trips', min_commits => 2, max_commits => 3, retain_commits => 1)", path)
+    assert len(table.history()) < 4
+    with pytest.raises(StatementError, match="expected 'key=value"):
+        answer("run_clean(table => 'trips', options => 'fast')", path)
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [
+        ("run_clustering(table => 'trips', op => 'schedule')", "plans and runs no clustering"),
+        ("run_bootstrap('t', 'COPY_ON_WRITE', '/a', '/b', 'id')", "no table on top of Parquet files"),
+        ("show_bootstrap_mapping('trips')", "no bootstrap index"),
+        ("run_ttl('trips')", "no partition.ttl"),
+        ("repair_migrate_partition_meta('trips', false)", "nothing to migrate"),
+    ],
+)
+def test_what_is_not_done_says_why(call: str, reason: str, trips: Path) -> None:
+    with pytest.raises(StatementError, match=reason):
+        answer(call, trips)
+
+
+def test_a_misspelt_name_is_not_answered_with_something_destructive() -> None:
+    assert "Did you mean show_commits?" in str(unknown("show_commitz"))
+    assert "Did you mean create_savepoint?" in str(unknown("creat_savepoint"))
+    for name, procedure in PROCEDURES.items():
+        if procedure.destructive:
+            assert "Did you mean" not in str(unknown(f"{name}z")), name
+
+
+@pytest.mark.parametrize(
+    ("call", "problem"),
+    [
+        ("show_commit_files('trips')", "needs instant_time"),
+        ("show_commits('trips', nothing => 1)", "has no argument 'nothing'"),
+        ("show_commits('trips', limit => 'many')", "expected a literal, int"),
+        ("show_commits('trips', limit => -1)", "expected 0 or more"),
+        ("show_commits('trips', table => 'trips')", "given twice"),
+        ("show_savepoints('a', 'b', 'c')", "takes 2 arguments"),
+        ("run_compaction(op => 'walk', table => 'trips')", "expected schedule, run"),
+        ("repair_deduplicate('trips', 'city=oslo', '/out', true, 'some')", "expected insert_type"),
+    ],
+)
+def test_a_bad_argument_is_named(call: str, problem: str, trips: Path) -> None:
+    with pytest.raises(StatementError, match=problem):
+        answer(call, trips)
+
+
+def test_an_instant_that_is_no_commit_is_named(trips: Path) -> None:
+    with pytest.raises(InstantNotFound, match="20010101000000000 is no completed commit"):
+        answer("show_commit_files('trips', 10, '20010101000000000')", trips)
