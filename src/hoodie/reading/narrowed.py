@@ -6,22 +6,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hoodie.model.meta import COMMIT_TIME
-from hoodie.reading.filters.partitions import slices_that_may_pass
-from hoodie.reading.filters.predicate import ANY, Tests, both
+from hoodie.reading.filters.predicate import ANY, Tests
 from hoodie.reading.scan import ScanPlan
 
 
 def narrowed(scan: ScanPlan, columns: Sequence[str], tests: Tests = ANY) -> ScanPlan:
     """The scan with these of its columns, in this order.
 
-    tests  of the rows that the reader keeps: partitions and row groups that cannot pass are left out. Not of changes
+    tests  of the rows that the reader keeps: partitions, file slices and row groups that cannot pass are left out.
+           Not of changes
     """
     kept = scan.read if scan.filter is not None else ()  # which of them the filter asks for is not known
     times = () if scan.times is None else (COMMIT_TIME,)
     read = tuple(dict.fromkeys([*columns, *kept, *times]))
     scan = replace(scan, columns=tuple(columns), read=read)
-    if tests == ANY or scan.times is not None:
-        return scan
-    tests = both(scan.tests, tests)
-    slices = tuple(slices_that_may_pass(scan.slices, tests, scan.schema, scan.state.config.properties))
-    return replace(scan, tests=tests, slices=slices)
+    return scan if tests == ANY or scan.times is not None else scan.with_tests(tests)
