@@ -467,7 +467,7 @@ class MetadataTableIgnored(HoodieWarning):
     def __str__(self) -> str:
         return (
             f"{self.path}: the metadata table is not used: {self.problem.rstrip('.')}. The storage is listed instead. "
-            "`hoodie metadata drop` removes it, and `hoodie metadata create` builds its file lists anew; with "
+            "`hoodie metadata drop` removes it, and `hoodie metadata create` builds it anew; with "
             "hoodie.metadata.enable=false a read does not look at it."
         )
 
@@ -502,7 +502,7 @@ class MetadataTableDropped(HoodieWarning):
     def __str__(self) -> str:
         return (
             f"{self.path}: {self.what} was removed: {self.problem.rstrip('.')}. "
-            "`hoodie metadata create` builds the file lists; Hudi's writers can build the rest."
+            "`hoodie metadata create` builds it again (`--with` names partitions beside the file lists)."
         )
 
 

@@ -123,10 +123,12 @@ def check_folders(history: History) -> None:
 @FEW
 @given(data=st.data())
 def test_a_metadata_table_follows_histories(table_type: str, data: st.DataObject) -> None:
-    """Its file lists tell what is on the storage after each write, and after each that failed and was taken back."""
+    """All its partitions tell what is there after each write, and after each that failed and was taken back."""
     shape = data.draw(shapes(), label="shape")
     listed = {
         "hoodie.metadata.enable": "true",
+        "hoodie.metadata.index.column.stats.enable": "true",
+        "hoodie.metadata.index.bloom.filter.enable": "true",
         "hoodie.metadata.compact.max.delta.commits": data.draw(st.sampled_from([1, 2, 4]), label="compacted after"),
         "hoodie.table.services.enabled": "true",
     }

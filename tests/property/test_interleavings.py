@@ -265,7 +265,7 @@ def test_two_writes_in_every_order_of_their_phases(world, kind, second, options,
 @pytest.mark.parametrize(("kind", "second"), [(TYPES[0], SECOND), (TYPES[1], ELSEWHERE)], ids=TYPES)
 def test_two_writes_keep_a_metadata_table_in_every_order_of_their_phases(world, kind, second, options):
     """Its file lists are never wrong, and readers have no reason to doubt them once a writer is done."""
-    options = {**options, "hoodie.metadata.enable": "true"}
+    options = {**options, "hoodie.metadata.enable": "true", "hoodie.metadata.index.column.stats.enable": "true"}
     table(world, kind, options)
     before = world.storage.copy()
     for order in [*ORDERS[::9], ORDERS[-1]]:
@@ -568,7 +568,7 @@ def test_errors_name_instants_file_groups_and_what_to_do(world):
 )
 def test_two_writes_are_published_at_once_beside_a_metadata_table(world, kind, options, second):
     """What readers take of its file lists are the rows of the acknowledged writes, at any time."""
-    options = {**options, "hoodie.metadata.enable": "true"}
+    options = {**options, "hoodie.metadata.enable": "true", "hoodie.metadata.index.column.stats.enable": "true"}
     table(world, kind, options)
     prepared = prepare(world, second, options)
     for first, then in itertools.product(range(0, 40, 6), range(0, 40, 7)):

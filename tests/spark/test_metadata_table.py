@@ -12,6 +12,8 @@ import hoodie
 from hoodie.errors import MetadataTableIgnored
 from hoodie.metadata.validate import validate
 from hoodie.reading.pruned import PruneReason
+from hoodie.reading.scan_plan import plan_scan
+from hoodie.spark.merge.pruning import pruned
 from hoodie.storage.local import LocalStorage
 from hoodie.table.state import load_state
 from support.metadata_tables import table_files
@@ -59,3 +61,26 @@ def test_writes_of_spark_build_and_keep_the_file_lists(spark: SparkSession, tmp_
         warnings.simplefilter("error", MetadataTableIgnored)
         assert "files listed by the metadata table" in table.scan().explain()
         assert table.count() == 5
+
+
+def test_conditions_of_writes_leave_out_files_by_statistics(spark: SparkSession, tmp_path: Path) -> None:
+    options = {"hoodie.metadata.index.column.stats.enable": "true", "hoodie.parquet.small.file.limit": "0"}
+    table = hoodie.create_table(
+        str(tmp_path), spark=spark, name="trips", record_key="id", ordering="ts", options=options
+    )
+    for ts in range(3):
+        frame = spark.createDataFrame([(f"k{ts}", ts, f"c{ts}")], "id string, ts long, city string")
+        table.upsert(frame)
+    state = load_state(LocalStorage(tmp_path))
+
+    def slices(*conditions: str | None) -> int:
+        return len(pruned(spark, plan_scan(state), conditions, "target").slices)
+
+    assert slices(None) == slices("target.ts >= 2", None) == 3
+    assert slices("target.ts >= 2") == slices("city = 'c1' and upper(city) = 'C1'") == slices("target.ts in (1)") == 1
+    assert slices("target.ts >= 2", "ts = 0") == 2
+    assert slices("source.ts >= 2") == slices("ts >= 1 or true") == slices("upper(city) = 'C1'") == 3
+    assert table.update({"city": "'oslo'"}, "ts = 1").updated == 1
+    assert table.delete(where="ts > 1").deleted == 1
+    rows = {row["id"]: row["city"] for row in table.snapshot().collect()}
+    assert rows == {"k0": "c0", "k1": "oslo"}

@@ -241,6 +241,12 @@ class BloomOptions:
         True,
         "Skip files whose range of keys does not hold a key; turn off for random keys.",
     )
+    use_metadata: bool = option(
+        "hoodie.bloom.index.use.metadata",
+        False,
+        "Take filters, and ranges of keys, from the partitions `bloom_filters` and `column_stats` of the metadata "
+        "table, and read the footers only of files that have none there. Spark's executors read the footers of all.",
+    )
     keys_per_bucket: int = option(
         "hoodie.bloom.index.keys.per.bucket",
         10_000_000,

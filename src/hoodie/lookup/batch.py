@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.config.write import BloomOptions
+from hoodie.formats.parquet.base_footer import BaseFooter
 from hoodie.index.contract import ByFile, Index, TagKeys, Tags
 from hoodie.index.pruning import IndexStats
 from hoodie.lookup.key_lookup import find_keys
@@ -141,12 +142,14 @@ def locate(
     index: Index,
     bloom: BloomOptions,
     pool: Executor,
+    footers: Mapping[str, BaseFooter] | None = None,
 ) -> KeyLocations:
     """Look every key of the batch up in base files: those of its partition, or with a global index all there are. Files
     are read by the pool's threads.
 
     bases   partition path -> newest base file of each file group
     index   one by file
+    footers those that need not be read, by path of the file
     """
     assert isinstance(index.look_up, ByFile)
     start = time.perf_counter()
@@ -156,13 +159,13 @@ def locate(
     if index.is_global:
         found = [file for part in bases.values() for file in part]
         keys = one_chunk(batch.rows.column(RECORD_KEY))
-        calls = [(0, call) for call in find_keys(storage, found, keys, pruned, bloom, pool)]
+        calls = [(0, call) for call in find_keys(storage, found, keys, pruned, bloom, pool, footers)]
     else:
         for number, partition in enumerate(batch.partitions):
             files = bases.get(partition, ())
             if not files:
                 continue
-            asked = find_keys(storage, files, batch.keys(number), pruned, bloom, pool)
+            asked = find_keys(storage, files, batch.keys(number), pruned, bloom, pool, footers)
             calls += [(int(batch.offsets[number]), call) for call in asked]
             found += files
     rows: list[np.ndarray] = []

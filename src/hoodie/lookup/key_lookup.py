@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -55,16 +55,24 @@ class FileWithLogs(BaseFile):
 
 
 def find_keys(
-    storage: Storage, files: Sequence[BaseFile], keys: pa.Array, pruned: bool, bloom: BloomOptions, pool: Executor
+    storage: Storage,
+    files: Sequence[BaseFile],
+    keys: pa.Array,
+    pruned: bool,
+    bloom: BloomOptions,
+    pool: Executor,
+    stored: Mapping[str, BaseFooter] | None = None,
 ) -> list[Future[Hits]]:
     """Start looking the keys up in files, each file by a thread of the pool.
 
     keys     string[n], no nulls
     pruned   by the key ranges and bloom filters of all files first (BLOOM); else the keys of each file are read, unless
              its footer tells, once the file is open, that it holds none of them (SIMPLE)
+    stored   footers that need not be read, by path of the file
     returns  per file the positions in `keys` of those it holds, ascending, those of their rows, and the cost
     """
-    footers = list(pool.map(partial(footer_of, storage), files)) if pruned else None
+    known = stored or {}
+    footers = list(pool.map(lambda file: known.get(file.path) or footer_of(storage, file), files)) if pruned else None
     return [pool.submit(look_up) for look_up in _look_ups(storage, files, footers, keys, bloom)]
 
 

@@ -64,7 +64,7 @@ def metadata_rows(storage: Storage, config: TableConfig, timeline: Timeline, par
     if table is None:
         raise UnsupportedTable(
             f"{config.name} has no metadata table: hoodie.table.metadata.partitions does not name `files`. "
-            "`hoodie metadata create` builds its file lists, and Hudi's writers build the rest."
+            "`hoodie metadata create` builds one."
         )
     if chosen not in table.ready:
         raise InvalidInput(f"the metadata table has no {chosen}: it has {', '.join(sorted(table.ready))}")

@@ -6,7 +6,8 @@ as Arrow, by `hoodie.spark.read` as a DataFrame.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import pyarrow as pa
@@ -18,7 +19,8 @@ from hoodie.display.summary import Column, Kind, count_text, summary
 from hoodie.errors import UnsupportedTable
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.reading.changes.plan import CommitTimes
-from hoodie.reading.filters.predicate import ANY, Tests
+from hoodie.reading.filters.partitions import slices_that_may_pass
+from hoodie.reading.filters.predicate import ANY, Tests, both
 from hoodie.reading.pruned import Pruned, PruneReason, by_reason, left_out
 from hoodie.reading.slices.reader import SliceReader
 from hoodie.schema.written import written_columns
@@ -62,6 +64,7 @@ class ScanPlan:
     view_as_of  the last instant that counts in the view; None: all of its timeline
     listed      whether the metadata table listed the files, and not the storage
     ruled_out   file groups of which no row can pass the filter, by the metadata table's column statistics
+    statistics  which of some slices can hold rows that pass tests, by these; None: there are none to go by
     """
 
     kind: ScanKind
@@ -83,6 +86,16 @@ class ScanPlan:
     view_as_of: str | None = field(default=None, kw_only=True)
     listed: bool = field(default=False, kw_only=True)
     ruled_out: frozenset[FileGroupId] = field(default=frozenset(), kw_only=True)
+    statistics: Callable[[Sequence[FileSlice], Tests], tuple[FileSlice, ...]] | None = field(default=None, kw_only=True)
+
+    def with_tests(self, tests: Tests) -> ScanPlan:
+        """The scan of rows that pass tests, too, which its reader drops itself. Not of changes."""
+        tests = both(self.tests, tests)
+        candidates = tuple(slices_that_may_pass(self.slices, tests, self.schema, self.state.config.properties))
+        slices = candidates if self.statistics is None or tests == ANY else self.statistics(candidates, tests)
+        groups = {slice_.group for slice_ in candidates}.difference(slice_.group for slice_ in slices)
+        reader = self.reader if any(slice_.logs for slice_ in slices) else None
+        return replace(self, tests=tests, slices=slices, reader=reader, ruled_out=self.ruled_out | groups)
 
     @property
     def partitions(self) -> tuple[str, ...]:

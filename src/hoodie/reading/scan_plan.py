@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -20,7 +21,6 @@ from hoodie.model.meta import COMMIT_TIME
 from hoodie.reading.changes.plan import plan_changes
 from hoodie.reading.column_statistics import slices_with_statistics
 from hoodie.reading.complete_view import listed_view
-from hoodie.reading.filters.partitions import slices_that_may_pass
 from hoodie.reading.filters.predicate import ANY, Tests, both
 from hoodie.reading.filters.selection import Filters, RowFilter, check_columns, read_filter
 from hoodie.reading.scan import ScanKind, ScanPlan
@@ -92,30 +92,29 @@ def _plan_state(
     schema = read_schema(state, view, moment)
     wanted, read, rows = _selected(schema, columns, filters)
     tests = tests if rows is None else both(rows.tests, tests)
-    candidates = tuple(slices_that_may_pass(taken(view), tests, schema, state.config.properties))
-    slices = candidates
-    if found.metadata is not None and tests != ANY:
+    statistics = None
+    if found.metadata is not None:
         merged = not (options or Options()).read(MergerOptions).mergers  # a user's own may make other values
-        slices = slices_with_statistics(found.metadata, candidates, tests, schema, merged=merged)
-    then = replace(state, timeline=view.timeline)  # with the history of the files there are
-    reader = slice_reader(then, schema, moment, options) if any(slice_.logs for slice_ in slices) else None
-    return ScanPlan(
+        statistics = partial(slices_with_statistics, found.metadata, schema=schema, merged=merged)
+    scan = ScanPlan(
         kind,
         state,
         schema,
         wanted,
         read,
-        slices,
+        tuple(taken(view)),
         asked=None if partitions is None else frozenset(partitions),
         filter=None if rows is None else rows.expression,
-        tests=tests,
         as_of=moment,
-        reader=reader,
         view=view,
         view_as_of=moment,
         listed=found.metadata is not None,
-        ruled_out=frozenset(slice_.group for slice_ in candidates).difference(slice_.group for slice_ in slices),
-    )
+        statistics=statistics,
+    ).with_tests(tests)
+    if not scan.logged:
+        return scan
+    then = replace(state, timeline=view.timeline)  # with the history of the files there are
+    return replace(scan, reader=slice_reader(then, schema, moment, options))
 
 
 def _plan_changes(

@@ -132,6 +132,7 @@ def test_a_metadata_table_is_built_and_removed(tmp_path: Path, hoodie: Terminal)
     assert (sorted(whole["records"]), whole["problems"]) == (["bloom_filters", "column_stats", "files"], [])
     assert hoodie.result("metadata", "drop", path, "--of", "column_stats", "--yes")["dropped"]
     assert [part["name"] for part in hoodie.result("metadata", path)["partitions"]] == ["bloom_filters", "files"]
+    assert hoodie.result("metadata", "drop", path, "--yes")["dropped"]
     (path / ".hoodie" / "29990101000000000.commit.requested").touch()
     out, err = hoodie.both("metadata", "create", path, status=3)
     assert "commit 29990101000000000 is pending" in out + err

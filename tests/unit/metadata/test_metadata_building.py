@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
-from hoodie.config.metadata import COLUMN_LIST
+from hoodie.config.metadata import COLUMN_LIST, MetadataOptions
 from hoodie.config.options import Options
-from hoodie.errors import MetadataTableDropped, MetadataTableIgnored
+from hoodie.errors import CorruptFile, MetadataTableDropped, MetadataTableIgnored
+from hoodie.metadata.changes import of_listing
 from hoodie.metadata.keys import MetadataPartition
+from hoodie.metadata.listing import listed_folders
+from hoodie.metadata.partitions import kinds
+from hoodie.metadata.partitions.bloom_filters import BLOOM_FILTERS
+from hoodie.metadata.partitions.column_stats import COLUMN_STATS
+from hoodie.metadata.partitions.kind import Building, Change
 from hoodie.metadata.read import partition_slices, read_records
 from hoodie.metadata.table import MetadataTable, open_metadata
 from hoodie.metadata.validate import validate
@@ -19,6 +26,7 @@ from hoodie.model.instant import State
 from hoodie.services.metadata_table import create_metadata_table, drop_metadata_table
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from hoodie.view.load import data_files
 from support.metadata_tables import METADATA
 from unit.metadata.test_metadata_keeping import INDEXES, KINDS, TABLE, assert_kept, rows
 
@@ -151,3 +159,42 @@ def test_a_writer_that_dies_as_it_builds_leaves_nothing_that_is_read(before: Map
         assert_kept(made)
         assert all(instant.state is State.COMPLETED for instant in opened(made).timeline.instants)
     pytest.fail("the building has more calls than were tried")
+
+
+def test_a_partition_that_cannot_follow_is_removed_and_the_others_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = ArrowTable.create(MemoryStorage(), {**TABLE, **INDEXES})
+    made.upsert(rows(("a", "oslo")))
+
+    def damaged(change: Change) -> pa.Table:
+        raise CorruptFile("oslo/f.parquet", "broken Parquet footer")
+
+    broken = replace(COLUMN_STATS, records=damaged)
+    monkeypatch.setattr(kinds, "KINDS", tuple(broken if kind is COLUMN_STATS else kind for kind in kinds.KINDS))
+    plain = ArrowTable(made.storage, TABLE)
+    with pytest.warns(MetadataTableDropped, match="column_stats was removed: oslo/f.parquet"):
+        plain.upsert(rows(("b", "rome"), ts=2))
+    assert plain.state().config.metadata_partitions == ("bloom_filters", "files")
+    assert not made.storage.list(f"{METADATA}column_stats")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plain.upsert(rows(("c", "rome"), ts=3))
+        assert set(plain.snapshot()["id"].to_pylist()) == {"a", "b", "c"}
+
+
+def test_what_partitions_say_differently_from_the_files_is_told() -> None:
+    made = ArrowTable.create(MemoryStorage(), {**TABLE, **INDEXES})
+    made.upsert(rows(("a", "oslo"), ("b", "rome")))
+    state = made.state()
+    files = data_files(listed_folders(opened(made)).marked)
+    building = Building(state.storage, state.config, state.timeline, "", of_listing((), files), MetadataOptions())
+    statistics, filters = read_records(opened(made), STATISTICS), read_records(opened(made), FILTERS)
+    assert [*COLUMN_STATS.differences(building, statistics), *BLOOM_FILTERS.differences(building, filters)] == []
+    assert [*COLUMN_STATS.differences(building, statistics.slice(3))] == []  # a record may be missing
+    other = statistics.set_column(6, "nulls", pa.array([1] * len(statistics), pa.int64()))
+    told = [*COLUMN_STATS.differences(building, other)]
+    assert len(told) == len(statistics)
+    assert "column_stats of _hoodie_commit_seqno in oslo/" in min(told)
+    (missing,) = BLOOM_FILTERS.differences(building, filters.slice(1))
+    assert missing.endswith("in bloom_filters is missing")
+    swapped = filters.set_column(3, "filter", filters.column("filter").take(pa.array([1, 0])))
+    assert all(line.endswith("is not that of its footer") for line in BLOOM_FILTERS.differences(building, swapped))

@@ -141,8 +141,8 @@ def test_upkeep_leaves_tables_of_other_versions_alone() -> None:
 
 
 def test_what_a_compacted_commit_added_is_deleted_by_its_rollback() -> None:
-    """Its entries are in a base file, which no command block reaches."""
-    made = ArrowTable.create(MemoryStorage(), TABLE)
+    """Its entries are in base files, which no command block reaches."""
+    made = ArrowTable.create(MemoryStorage(), {**TABLE, **INDEXES})
     for ts in range(4):
         made.upsert(rows(("a", "oslo"), (f"k{ts}", f"city{ts}"), ts=ts))
     keep_up(made.storage, Options({**made.options, "hoodie.metadata.compact.max.delta.commits": "3"}))

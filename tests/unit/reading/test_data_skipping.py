@@ -16,7 +16,9 @@ from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.read import read_records
 from hoodie.metadata.table import open_metadata
 from hoodie.reading import column_statistics
+from hoodie.reading.filters.predicate import Test
 from hoodie.reading.filters.selection import read_filter
+from hoodie.reading.narrowed import narrowed
 from hoodie.reading.pruned import PruneReason
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.snapshot import read_scan, read_table
@@ -71,6 +73,18 @@ def test_the_plan_tells_what_statistics_left_out() -> None:
     assert not off.listed
     assert not off.ruled_out
     assert len(off.slices) == 3
+
+
+def test_files_that_a_query_engine_s_filter_rules_out_are_not_opened() -> None:
+    """It asks once the scan is planned: DuckDB and Polars do."""
+    counts = {}
+    for how in (Options(), OFF):
+        storage = Opened(table_files("mdt_cow"))
+        scan = narrowed(plan_scan(load_state(storage), options=how), ["id"], ((Test("_hoodie_file_name", "=", FILE),),))
+        storage.paths.clear()
+        assert read_scan(scan).num_rows
+        counts[how is OFF] = (len(storage.paths), len(scan.ruled_out))
+    assert counts == {False: (1, 2), True: (3, 0)}
 
 
 def filters_of(column: pa.Field, values: list[Any]) -> list[Any]:

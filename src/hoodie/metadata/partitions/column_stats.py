@@ -29,6 +29,8 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState, declared_schema
 from hoodie.view.parallel import in_threads
 
+#: Logs that are in memory at once: a large commit appends some hundred megabytes to one.
+_LOGS_AT_ONCE = 4
 #: What is said of a file that is gone.
 _GONE: Range = {"min": None, "max": None, "values": -1, "nulls": -1, "size": -1, "uncompressed_size": -1}
 
@@ -49,7 +51,8 @@ def _records(change: Change) -> pa.Table:
         bases, logs = added_files(change.files)
         found += _of_base_files(change.storage, bases, names)
         of_log = partial(_of_log, change.storage, change.instant, names)
-        found += (record for part in in_threads(of_log, logs) for record in part)
+        for at in range(0, len(logs), _LOGS_AT_ONCE):
+            found += (record for part in in_threads(of_log, logs[at : at + _LOGS_AT_ONCE]) for record in part)
     if deleted := deleted_base_files(change.files):
         columns = names or _table_columns(change)
         found += (_record(file, column, _GONE, gone=True) for file in deleted for column in columns)

@@ -1,4 +1,5 @@
-"""Which partitions a condition can be true in: Spark evaluates it on the values that their paths say."""
+"""Which partitions a condition can be true in: Spark evaluates it on the values that their paths say. And which file
+slices: comparisons with literals are tests of column statistics and of row groups."""
 
 from __future__ import annotations
 
@@ -8,9 +9,15 @@ from dataclasses import replace
 import pyarrow as pa
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
+from sqlglot import exp
 
+from hoodie.errors import InvalidInput
+from hoodie.expressions.facts import facts_of
+from hoodie.expressions.reader import tree_of
+from hoodie.expressions.scope import Scope
 from hoodie.expressions.text import columns_named, conjuncts, tick
 from hoodie.keygen.keygen import NULL_PARTITION
+from hoodie.reading.filters.predicate import ANY, Test, Tests
 from hoodie.reading.scan import ScanPlan
 from hoodie.reading.slices.column_types import mislabelled
 from hoodie.spark.columns import quoted
@@ -22,7 +29,7 @@ _PATH = "_hoodie_path"
 
 
 def pruned(session: SparkSession, scan: ScanPlan, conditions: Collection[str | Column | None], name: str) -> ScanPlan:
-    """The scan without the partitions in which none of the conditions can be true, ready for Spark.
+    """The scan without the partitions and file slices in which none of the conditions can be true, ready for Spark.
 
     scan        planned, but not for Spark
     conditions  SQL text is looked at; a Column, and None, can be true anywhere
@@ -39,7 +46,7 @@ def pruned(session: SparkSession, scan: ScanPlan, conditions: Collection[str | C
         kept |= found
     slices = tuple(slice_ for slice_ in scan.slices if slice_.group.partition in kept)
     reader = scan.reader if any(slice_.logs for slice_ in slices) else None
-    scan = replace(scan, slices=slices, reader=reader)
+    scan = replace(scan, slices=slices, reader=reader).with_tests(_tests(scan, conditions, name))
     bases = scan.base_files
     return replace(scan, mislabelled=mislabelled(scan.state, bases, scan.schema, scan.read)) if bases else scan
 
@@ -72,6 +79,34 @@ def _possible(session: SparkSession, scan: ScanPlan, condition: str | Column | N
     for column in columns:
         possible = possible | quoted(column).isNull()  # a text that is no such value
     return unknown | {row[0] for row in typed.where(possible).select(_PATH).collect()}
+
+
+def _tests(scan: ScanPlan, conditions: Collection[str | Column | None], name: str) -> Tests:
+    """Tests that rows pass for which one of the conditions is true."""
+    clauses = tuple(_clause(scan, condition, name) for condition in conditions)
+    return clauses if clauses and all(clauses) else ANY
+
+
+def _clause(scan: ScanPlan, condition: str | Column | None, name: str) -> tuple[Test, ...]:
+    """Tests of columns of the table that a condition implies; none: nothing is plain to see. Only literals are compared
+    with: what Spark makes of a function may hang on its session."""
+    if not isinstance(condition, str):
+        return ()
+    scope, tests = Scope({name: scan.schema}), []
+    for part in conjuncts(condition):
+        try:
+            if all(isinstance(node, _PLAIN) for node in tree_of(part).walk()):
+                tests += [Test(column, op, value) for (_, column), op, value in facts_of(part, scope)]
+        except InvalidInput:  # names that are not the table's
+            continue
+    return tuple(tests)
+
+
+#: What a comparison with literals is made of.
+_PLAIN = (
+    *(exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Neg, exp.Paren, exp.In, exp.Between),
+    *(exp.EQ, exp.LT, exp.LTE, exp.GT, exp.GTE),
+)
 
 
 def _paths_say_values(scan: ScanPlan, columns: Collection[str]) -> bool:

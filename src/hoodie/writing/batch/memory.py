@@ -29,6 +29,7 @@ from hoodie.lookup.batch import (
 from hoodie.lookup.index_choice import index_context
 from hoodie.lookup.key_status import KeyStatus, KeyStatuses, take_statuses, with_statuses
 from hoodie.lookup.row_positions import with_positions
+from hoodie.lookup.stored_footers import stored_footers
 from hoodie.merge.row_action import NOT_INSERTED, NOT_MATCHED, actions_of
 from hoodie.merge.rows import Positions
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
@@ -192,7 +193,10 @@ def _locate(
 ) -> tuple[KeyLocations, TableFiles]:
     """Where the keys are, and what a writer sees of the partitions that they are in."""
     if tag is None:
-        return locate(write.storage, batch, files.bases, write.index, write.settings.bloom, pool), files
+        bloom, stored = write.settings.bloom, None
+        if bloom.use_metadata and isinstance(write.index.look_up, ByFile) and write.index.look_up.pruned:
+            stored = stored_footers(write.state, [base for part in files.bases.values() for base in part])
+        return locate(write.storage, batch, files.bases, write.index, bloom, pool, stored), files
     located = locate_by_key(batch, tag)
     files = write.files_of_hits(files, located.places)
     if write.names_new and write.operation_rules.delete:
