@@ -212,4 +212,16 @@ WITH_METADATA_TABLE = (
     ),
     Case("upkeep of the metadata table", history, run_upkeep, also=run_upkeep, options=LISTED | KEEP_TWO),
 )
-CASES = (*WRITES, *SERVICES, *WITH_METADATA_TABLE)
+#: Keys are looked up in the record index, which each of them keeps.
+INDEXED = {
+    **LISTED,
+    "hoodie.index.type": "RECORD_INDEX",
+    "hoodie.record.index.update.partition.path": "true",
+    "hoodie.metadata.record.index.min.filegroup.count": "2",
+}
+WITH_RECORD_INDEX = tuple(
+    replace(case, name=f"{case.name}, record index", options={**INDEXED, **case.options})
+    for case in (*WRITES, *SERVICES, WITH_METADATA_TABLE[-1])
+    if case.name not in ("create", "savepoint", "delete a savepoint")
+)
+CASES = (*WRITES, *SERVICES, *WITH_METADATA_TABLE, *WITH_RECORD_INDEX)

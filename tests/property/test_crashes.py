@@ -9,7 +9,17 @@ from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support.nightly import nightly
 from torture.crash import MERGE_ON_READ, TABLE, Case, batch, report, rows_of_now, torture, views
-from torture.operations import CASES, CHANGES, FIRST, OVERWRITE, WITH_METADATA_TABLE, make, two_commits, upsert
+from torture.operations import (
+    CASES,
+    CHANGES,
+    FIRST,
+    OVERWRITE,
+    WITH_METADATA_TABLE,
+    WITH_RECORD_INDEX,
+    make,
+    two_commits,
+    upsert,
+)
 
 #: Hearts and leases of the dead end with an error in their thread.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -28,11 +38,19 @@ LONG = {
 }
 
 
+#: The others with a record index repeat those with a metadata table.
+SHORT = {
+    f"{name}, record index"
+    for name in ("first write", "upsert, Copy-on-Write", "delete, Merge-on-Read", "upkeep of the metadata table")
+}
+ON_DEMAND = {case.name for case in WITH_RECORD_INDEX} - SHORT | LONG
+
+
 @pytest.mark.parametrize(
-    "case", [case if case.name not in LONG else nightly(case) for case in CASES], ids=lambda case: case.name
+    "case", [case if case.name not in ON_DEMAND else nightly(case) for case in CASES], ids=lambda case: case.name
 )
 def test_a_process_that_dies_anywhere_leaves_the_table_as_before_or_after(case):
-    listed = case in WITH_METADATA_TABLE
+    listed = case in (*WITH_METADATA_TABLE, *WITH_RECORD_INDEX)
     outcome = torture(case, 1 if case.name in ("create", "savepoint") else 9 if listed else STRIDE, in_turn=True)
     assert outcome.points > 0
     assert outcome.failures == ()

@@ -236,6 +236,10 @@ def test_a_key_that_is_inserted_twice_ends_the_record_index_before_the_commit(op
     again = Options({**made.options, "hoodie.metadata.record.index.enable": "true"})
     with pytest.raises(UnsupportedTable, match=r"the key 'a' is in rows of .* and "):
         create_metadata_table(made.storage, again)
+    with pytest.warns(RecordIndexIgnored), pytest.warns(MetadataTableDropped, match="the key 'a' is in rows of"):
+        made.upsert(rows(("a", "oslo"), ("b", "bern"), ts=4), options=BY)
+    found = {(row["id"], row["city"], row["ts"]) for row in made.snapshot().to_pylist()}
+    assert found == {("a", "oslo", 4), ("b", "bern", 4), ("c", "oslo", 1)}
 
 
 def test_two_rows_of_one_key_in_a_batch_end_the_record_index() -> None:
