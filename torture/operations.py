@@ -220,4 +220,16 @@ LATER_VERSIONS = tuple(
     for version in ("8", "9")
     for case in (*WRITES, *SERVICES)
 )
-CASES = (*WRITES, *SERVICES, *WITH_METADATA_TABLE, *LATER_VERSIONS)
+#: Keys are looked up in the record index, which each of them keeps.
+INDEXED = {
+    **LISTED,
+    "hoodie.index.type": "RECORD_INDEX",
+    "hoodie.record.index.update.partition.path": "true",
+    "hoodie.metadata.record.index.min.filegroup.count": "2",
+}
+WITH_RECORD_INDEX = tuple(
+    replace(case, name=f"{case.name}, record index", options={**INDEXED, **case.options})
+    for case in (*WRITES, *SERVICES, WITH_METADATA_TABLE[-1])
+    if case.name not in ("create", "savepoint", "delete a savepoint")
+)
+CASES = (*WRITES, *SERVICES, *WITH_METADATA_TABLE, *WITH_RECORD_INDEX, *LATER_VERSIONS)

@@ -11,7 +11,11 @@ import pytest
 import hoodie
 from hoodie.config.options import as_text
 from hoodie.errors import InvalidOption, KeyInTwoPartitions, SchemaMismatch
+from hoodie.metadata.validate import validate
+from hoodie.reading.row_keys import read_keys
 from hoodie.spark.lookup import locate
+from hoodie.storage.local import LocalStorage
+from hoodie.table.state import load_state
 from hoodie.writing.batch import stage
 from support import own_indexes, spark_tables
 from support.nightly import nightly
@@ -24,6 +28,7 @@ CASES = {
     "global simple": {"hoodie.index.type": "GLOBAL_SIMPLE"},
     "global bloom, stays": {"hoodie.index.type": "GLOBAL_BLOOM", "hoodie.bloom.index.update.partition.path": "false"},
     "bucket": {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": 3},
+    "record index, global": {"hoodie.index.type": "RECORD_INDEX", "hoodie.record.index.update.partition.path": "true"},
     "own": {"hoodie.index.class": "support.own_indexes:exact"},
     "own, global": {"hoodie.index.class": "support.own_indexes:exact_global"},
 }
@@ -52,6 +57,8 @@ def table(spark, path, table_type, **options):
         nightly("own", "MERGE_ON_READ"),
         ("own, global", "COPY_ON_WRITE"),
         ("global simple", "MERGE_ON_READ"),
+        ("record index, global", "MERGE_ON_READ"),
+        nightly("record index, global", "COPY_ON_WRITE"),
         nightly("global bloom, stays", "COPY_ON_WRITE"),
     ],
 )
@@ -79,6 +86,13 @@ def test_executors_give_the_table_that_driver_threads_give(spark, tmp_path, case
     expected = near.snapshot().toArrow()
     assert_same_rows(far.snapshot().toArrow(), expected, ignore=WRITTEN)
     assert_same_rows(read_hudi_rs(tmp_path / "far"), expected, ignore=WRITTEN)
+    if "record" in case:
+        state = load_state(LocalStorage(tmp_path / "far"))
+        assert "record_index" in state.config.metadata_partitions
+        told = validate(state.storage, state.config, state.timeline, read_keys=read_keys)
+        assert told is not None
+        assert told.problems == ()
+        assert told.partitions["record_index"] == expected.num_rows
     if "global" in case:
         keys = expected["_hoodie_record_key"].to_pylist()
         assert len(set(keys)) == len(keys)

@@ -119,6 +119,8 @@ class IndexKind:
         kind = options.get("hoodie.index.type", "SIMPLE")
         if kind == "BUCKET":
             return cls(buckets=int(options["hoodie.bucket.index.num.buckets"]))
+        if kind == "RECORD_INDEX":
+            return cls(True, options.get("hoodie.record.index.update.partition.path", "false") == "true")
         key = f"hoodie.{kind.removeprefix('GLOBAL_').lower()}.index.update.partition.path"
         return cls(kind.startswith("GLOBAL_"), options.get(key, "true") == "true")
 

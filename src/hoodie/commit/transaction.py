@@ -19,13 +19,21 @@ from hoodie.commit.rollback_executor import failed_writes, pending_rollbacks, re
 from hoodie.config.locks import FailedWrites
 from hoodie.config.metadata import RequestedPartitions
 from hoodie.config.write import WriteOperation
-from hoodie.errors import HoodieError, InstantNotFound, ListingStale, LockLost, LockTimeout, WriteConflict
+from hoodie.errors import (
+    HoodieError,
+    InstantNotFound,
+    ListingStale,
+    LockLost,
+    LockTimeout,
+    UnsupportedTable,
+    WriteConflict,
+)
 from hoodie.formats.timeline.commit_json import inflight_profile
 from hoodie.formats.timeline.plans import encode_replace_plan
 from hoodie.locks import Lock
 from hoodie.metadata.build import build, missing, settings_of, why_not
 from hoodie.metadata.changes import KeyChanges, of_commit
-from hoodie.metadata.drop import drop_partitions
+from hoodie.metadata.drop import drop_partitions, tell_of_drop
 from hoodie.metadata.follow import follow
 from hoodie.metadata.partitions.kind import Change, ReadKeys
 from hoodie.model.commit import CommitMetadata, WriteStat
@@ -137,7 +145,10 @@ def _with_metadata_table(state: TableState, requested: RequestedPartitions, read
     if reason := why_not(state.timeline):
         _log.info("%s: %s of the metadata table is not built yet: %s", state.config.name, ", ".join(new), reason)
         return state
-    build(state.storage, state.config, state.timeline, requested.build, requested.options, read_keys)
+    try:
+        build(state.storage, state.config, state.timeline, requested.build, requested.options, read_keys)
+    except UnsupportedTable as problem:  # such as a key in two file groups: the write goes on without
+        tell_of_drop(state.storage, f"what was begun of {', '.join(new)}", str(problem))
     return state.reload()
 
 

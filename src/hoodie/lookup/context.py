@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from hoodie.config.metadata import MetadataOptions
 from hoodie.config.options import Options
 from hoodie.config.table import TableType
 from hoodie.index.contract import ByFile, ByKey, Index
 from hoodie.lookup.index_choice import choose_index, refuse_groups_of_logs
 from hoodie.lookup.log_only_keys import compacted_logs, with_log_only_keys
+from hoodie.lookup.record_index import for_reads
 from hoodie.reading.slices.reader import slice_reader
 from hoodie.schema.schema import with_meta_fields
 from hoodie.table.settings import Settings
@@ -24,6 +26,7 @@ class LookupContext:
 
     schema   the user's columns; of a write those after it
     reading  options of the read that looks keys up; None: a write does
+    instead  the index where the record index that it asks turns out to be of no use; None: it asks none
     """
 
     state: TableState
@@ -32,6 +35,7 @@ class LookupContext:
     why: str  # it is this index
     schema: pa.Schema
     reading: Options | None = None
+    instead: Index | None = None
 
     @property
     def by_file(self) -> bool:
@@ -82,6 +86,8 @@ def lookup_for_read(state: TableState, settings: Settings, reading: Options) -> 
     Raises   as `choose_index`
     """
     chosen = choose_index(state, settings)
+    index = for_reads(chosen.index, state) if reading.read(MetadataOptions).enable else chosen.index
     declared = declared_schema(state)
     schema = pa.schema([]) if declared is None else declared
-    return LookupContext(state, settings, chosen.index, chosen.why, schema, reading)
+    instead = None if index is chosen.index else chosen.index
+    return LookupContext(state, settings, index, chosen.why, schema, reading, instead)

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie.config.options import Options
+from hoodie.errors import CorruptIndex
 from hoodie.formats.parquet.columns import open_for_few_rows, read_columns
 from hoodie.index.contract import ByFile
 from hoodie.index.pruning import IndexStats, lookup_keys
@@ -25,6 +26,7 @@ from hoodie.lookup.batch import Batch, KeyLocations, locate, locate_by_key, one_
 from hoodie.lookup.context import LookupContext
 from hoodie.lookup.index_choice import index_context, refuse_unknown
 from hoodie.lookup.key_lookup import Mask, keys_in_base
+from hoodie.lookup.record_index import KeyElsewhere, ignore_record_index
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice
 from hoodie.model.meta import RECORD_KEY
 from hoodie.reading.slices.column_types import base_columns
@@ -83,6 +85,17 @@ def locate_keys(context: LookupContext, rows: pa.Table, pool: ThreadPoolExecutor
     Raises   UnsupportedTable where the index does not look; CorruptFile; MissingFile; FileNotFoundError when a file was
              cleaned away
     """
+    try:
+        return _locate_keys(context, rows, pool)
+    except CorruptIndex as problem:
+        if context.instead is None:
+            raise
+        if not isinstance(problem, KeyElsewhere):
+            ignore_record_index(context.state.storage, problem)
+        return _locate_keys(replace(context, index=context.instead, instead=None), rows, pool)
+
+
+def _locate_keys(context: LookupContext, rows: pa.Table, pool: ThreadPoolExecutor) -> LocatedKeys:
     state, index = context.state, context.index
     batch = order_by_partition(rows)
     files = context.files(batch.partitions)

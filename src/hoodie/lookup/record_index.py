@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.config.metadata import RECORD_INDEX
 from hoodie.config.write import IndexType
 from hoodie.errors import CorruptFile, CorruptIndex, RecordIndexIgnored, UnsupportedTable
 from hoodie.index.contract import ByFile, ByKey, Index, IndexContext, TagKeys, Tags
@@ -28,6 +29,11 @@ from hoodie.table.state import TableState
 
 class RecordIndexDamaged(CorruptIndex):
     """What a look-up met in the record index: its keys have to be looked up in base files."""
+
+
+class KeyElsewhere(CorruptIndex):
+    """A key has its entry in another partition than the one that is asked about. Hudi's writers have one entry for a
+    key that two partitions hold: only the base files know."""
 
 
 def with_record_index(index: Index, state: TableState) -> Index:
@@ -45,6 +51,23 @@ def with_record_index(index: Index, state: TableState) -> Index:
     return replace(index, look_up=ByKey(partial(_tagger, locator)))
 
 
+def for_reads(index: Index, state: TableState) -> Index:
+    """An index that looks into base files, asking the table's record index instead where it has one; others as they
+    are. Where keys are looked up by partition, one that has its entry in another raises `KeyElsewhere`.
+
+    Warns RecordIndexIgnored where the record index cannot be used
+    """
+    if index.name == IndexType.RECORD_INDEX:
+        return with_record_index(index, state)
+    if not isinstance(index.look_up, ByFile) or RECORD_INDEX not in state.config.metadata_partitions:
+        return index
+    locator = open_locator(state.storage, state.config, state.timeline)
+    if isinstance(locator, str):
+        ignore_record_index(state.storage, locator)
+        return index
+    return replace(index, look_up=ByKey(partial(_tagger, locator, is_global=index.is_global)))
+
+
 def by_files(index: Index) -> Index:
     """The index as it is without a record index."""
     return replace(index, look_up=ByFile(pruned=False))
@@ -60,16 +83,22 @@ def ignore_record_index(storage: Storage, problem: object) -> None:
     warnings.warn(RecordIndexIgnored(f"{storage.root.rstrip('/')}/{FOLDER}", str(problem)), stacklevel=3)
 
 
-def _tagger(locator: RecordLocator, context: IndexContext) -> TagKeys:
-    return partial(_tag, locator)
+def _tagger(locator: RecordLocator, context: IndexContext, *, is_global: bool = True) -> TagKeys:
+    return partial(_tag, locator, is_global)
 
 
-def _tag(locator: RecordLocator, keys: pa.Array, partitions: pa.Array) -> Tags:
-    """Where the keys are: the partitions of the batch are not needed, the index is global. Raises RecordIndexDamaged"""
+def _tag(locator: RecordLocator, is_global: bool, keys: pa.Array, partitions: pa.Array) -> Tags:
+    """Where the keys are.
+
+    is_global  the partitions of the batch do not matter; else Raises KeyElsewhere where one is not that of its key
+    Raises     RecordIndexDamaged
+    """
     try:
         paths, file_ids = locator.locate(keys)
     except (CorruptFile, UnsupportedTable, FileNotFoundError) as damage:
         raise RecordIndexDamaged(str(damage)) from damage
+    if not is_global and pc.any(pc.not_equal(paths, partitions)).as_py():
+        raise KeyElsewhere("a key is in another partition than the one that is asked about")
     count = len(keys)
     hits = int(np.count_nonzero(np.asarray(pc.is_valid(file_ids))))
     return Tags(paths, file_ids, IndexStats(candidates=count, checked=count, hits=hits))

@@ -36,6 +36,8 @@ def ask(session: SparkSession, context: LookupContext, frame: DataFrame, rows: M
     rows    of it, by partition path
     Raises  UnsupportedTable where the index does not look
     """
+    if context.instead is not None and not context.index.is_global:  # what a task finds elsewhere only files can settle
+        context = replace(context, index=context.instead, instead=None)
     return look_up_keys(session, context, frame, rows, context.files(rows))
 
 
