@@ -137,6 +137,7 @@ class Timeline(Short):
         return replace(
             self,
             instants=tuple(i for i in self.instants if (i.requested, comparable_action(i.action)) in keys),
+            files=frozenset(),  # no listing shows it like this
         )
 
     def completions(self) -> dict[str, str]:
