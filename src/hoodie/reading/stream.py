@@ -23,10 +23,9 @@ def scan_batches(scan: ScanPlan) -> Iterator[pa.RecordBatch]:
     Files are opened one after the other. Raises as `read_scan`
     """
     target = pa.schema([scan.schema.field(name) for name in scan.columns])
-    keep = scan.rows_kept
     for slice_ in scan.slices:
         for rows in slice_batches(scan, slice_):
-            found = (rows if keep is None else rows.filter(keep)).select(list(scan.columns))
+            found = scan.kept(rows).select(list(scan.columns))
             if found.num_rows and not scan.columns:
                 yield pa.RecordBatch.from_struct_array(pa.array([{}] * found.num_rows, pa.struct([])))
             else:
@@ -51,12 +50,11 @@ def count_rows(scan: ScanPlan) -> int:
     """
     if not scan.slices:
         return 0
-    keep = scan.rows_kept
 
     def count(slice_: FileSlice) -> int:
-        if keep is None and slice_.base is not None and not slice_.logs:
+        if scan.keeps_all and slice_.base is not None and not slice_.logs:
             return _rows_of(scan.state.storage, slice_.base)
-        return sum((rows if keep is None else rows.filter(keep)).num_rows for rows in slice_batches(scan, slice_))
+        return sum(scan.kept(rows).num_rows for rows in slice_batches(scan, slice_))
 
     with ThreadPoolExecutor(min(len(scan.slices), _THREADS), thread_name_prefix="hoodie") as pool:
         return sum(pool.map(count, scan.slices))
