@@ -38,7 +38,7 @@ def test_tables_of_a_bucket_are_found_looked_at_and_exported(
     assert [line["path"] for line in hoodie.result("ls", lake, *given)["tables"]] == [f"{lake}/a"]
     assert hoodie.document("show", f"{lake}/*", *given)["tables"][0]["path"] == f"{lake}/a"
     rows = hoodie.result("query", f"{lake}/a", *given, "--meta")["rows"]
-    expected = open_table(f"{lake}/a", storage_options=s3).snapshot().to_arrow()
+    expected = open_table(f"{lake}/a", storage_options=s3).snapshot(meta=True).to_arrow()
     assert rows == [list(row.values()) for row in expected.to_pylist()]
     done = hoodie.result("export", f"{lake}/a", "--to", f"{lake}/out", "--meta", *given)
     assert (done["files"], done["rows"]) == (["part-00000.parquet"], 4)

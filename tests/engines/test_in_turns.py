@@ -37,7 +37,7 @@ def test_hudi_writes_into_a_table_of_the_library_and_the_library_goes_on(
         step = _step(name, "k4", ts)
         hudi.write(path, step.sql(), {**options, "hoodie.datasource.write.operation": "upsert"})
         table = hoodie.open_table(str(path))
-        rows = comparable(table.snapshot().to_arrow())
+        rows = comparable(table.snapshot(meta=True).to_arrow())
         assert rows == comparable(hudi.snapshot(path))
         assert sum(f'"ts": {ts}' in row for row in rows) == 2
 
@@ -45,7 +45,7 @@ def test_hudi_writes_into_a_table_of_the_library_and_the_library_goes_on(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MetadataTableDropped)  # partitions that Hudi 1.x adds
             hoodie.hudi.write(batch, str(path), {**case.options, "hoodie.metadata.enable": metadata})
-        rows = comparable(table.snapshot().to_arrow())
+        rows = comparable(table.snapshot(meta=True).to_arrow())
         assert rows == comparable(hudi.snapshot(path))
         assert rows == comparable(hudi.read(path, hoodie__metadata__enable=metadata))
         assert sum(f'"ts": {ts + 1}' in row for row in rows) == 2
@@ -85,12 +85,12 @@ def test_a_metadata_table_is_kept_in_turns_of_ten(hudi: HudiEngine, kind: str, t
                 else:
                     hudi.write(path, step.sql(), {**options, "hoodie.datasource.write.operation": "upsert"})
                 if number % 3 == 0 or number == 9:
-                    rows = comparable(hoodie.open_table(str(path)).snapshot().to_arrow())
+                    rows = comparable(hoodie.open_table(str(path)).snapshot(meta=True).to_arrow())
                     assert rows == comparable(hudi.read(path, hoodie__metadata__enable="true"))
                     assert rows == comparable(hudi.read(path, hoodie__metadata__enable="false"))
                     _assert_listed(path, True)
         hoodie.hudi.write(_step(kind, "k1", 999).arrow(), str(path), options)
-        rows = comparable(hoodie.open_table(str(path)).snapshot().to_arrow())
+        rows = comparable(hoodie.open_table(str(path)).snapshot(meta=True).to_arrow())
         assert rows == comparable(hudi.read(path, hoodie__metadata__enable="true"))
         _assert_listed(path, True)
 
@@ -104,7 +104,7 @@ def test_a_table_that_hudi_upgraded_is_read_and_written(hudi: HudiEngine, name: 
     step = _step(name, "k4", 20)
     hudi.write(path, step.sql(), {**case.options, "hoodie.datasource.write.operation": "upsert"})
     table = hoodie.open_table(str(path))
-    rows = comparable(table.snapshot().to_arrow())
+    rows = comparable(table.snapshot(meta=True).to_arrow())
     assert rows == comparable(hudi.snapshot(path))
     assert sum('"ts": 20' in row for row in rows) == 2
 

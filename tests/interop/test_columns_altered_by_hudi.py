@@ -43,7 +43,7 @@ def test_filters_columns_and_keys_go_by_the_names_and_types_of_now(tmp_path: Pat
     types = hoodie.open_table(unpack("cow_types", tmp_path))
     rows = types.snapshot(columns=["amount", "id"], filters="amount = '13'").to_arrow()
     assert rows.to_pylist() == [{"amount": "13", "id": "k3"}]
-    assert types.snapshot(filters="d = '2024-01-03'").to_arrow().column("id").to_pylist() == ["k3"]
+    assert types.snapshot(filters="d = '2024-01-03'", meta=True).to_arrow().column("id").to_pylist() == ["k3"]
     columns = hoodie.open_table(unpack("cow_columns", tmp_path))
     found = columns.snapshot(columns=["a", "old_a", "b"], filters="a = 1.5").to_arrow()
     assert found.to_pylist() == [{"a": 1.5, "old_a": 1, "b": 77}]
@@ -86,11 +86,11 @@ def test_writes_carry_the_columns_ids_on(name: str, tmp_path: Path) -> None:
 
 def test_a_compaction_that_is_older_than_the_columns_keeps_every_row(tmp_path: Path) -> None:
     table = hoodie.open_table(unpack("mor_planned", tmp_path))
-    before = comparable(table.snapshot().to_arrow())
+    before = comparable(table.snapshot(meta=True).to_arrow())
     assert before == snapshot("mor_planned")
     instant = table.compact()
     assert instant is not None
-    assert comparable(table.snapshot().to_arrow()) == before
+    assert comparable(table.snapshot(meta=True).to_arrow()) == before
     plan = next(file.name[:17] for file in (tmp_path / "mor_planned" / ".hoodie").glob("*.compaction.requested"))
     (file,) = (tmp_path / "mor_planned").rglob(f"*_{plan}.parquet")
     assert int(plan) < min(number for number in history(table) if number)
@@ -128,7 +128,7 @@ def test_a_missing_history_of_the_columns_is_damage(tmp_path: Path) -> None:
     for file in (Path(path) / ".hoodie" / ".schema").iterdir():
         file.unlink()
     with pytest.raises(CorruptFile, match=r"altered .* no history"):
-        hoodie.open_table(path).snapshot().to_arrow()
+        hoodie.open_table(path).snapshot(meta=True).to_arrow()
 
 
 @pytest.mark.parametrize("text", [b"\xff", b"[]", b"{}", b'{"schemas": [{}]}', b'{"schemas": [{"version_id": 1}]}'])
@@ -137,17 +137,17 @@ def test_a_damaged_history_of_the_columns_is_named(tmp_path: Path, text: bytes) 
     newest = max((Path(path) / ".hoodie" / ".schema").glob("*.schemacommit"))
     newest.write_bytes(text)
     with pytest.raises(CorruptFile, match=newest.name):
-        hoodie.open_table(path).snapshot().to_arrow()
+        hoodie.open_table(path).snapshot(meta=True).to_arrow()
 
 
 def test_the_history_of_a_write_that_failed_does_not_count(tmp_path: Path) -> None:
     path = unpack("mor_types", tmp_path)
     (Path(path) / ".hoodie" / ".schema" / "20991231000000000.schemacommit").write_text("half")
-    assert comparable(hoodie.open_table(path).snapshot().to_arrow()) == snapshot("mor_types")
+    assert comparable(hoodie.open_table(path).snapshot(meta=True).to_arrow()) == snapshot("mor_types")
 
 
 def user_columns(table: HoodieTable[Any]) -> pa.Table:
-    rows = table.snapshot().to_arrow()
+    rows = table.snapshot(meta=True).to_arrow()
     return rows.select([name for name in rows.column_names if not name.startswith("_hoodie_")])
 
 

@@ -64,7 +64,7 @@ def group_count(path: Path) -> int:
 
 def assert_read_alike(path: Path, rows: pa.Table) -> None:
     """All readers find these rows, in base files alone; only the names of files are new."""
-    ours = open_table(path).snapshot().to_arrow()
+    ours = open_table(path).snapshot(meta=True).to_arrow()
     assert_same_rows(ours, rows, ignore=[FILE_NAME])
     assert_same_rows(read_hudi_rs(path), ours)
     assert_same_rows(read_hudi_rs_optimized(path), ours)
@@ -82,13 +82,13 @@ def assert_read_alike(path: Path, rows: pa.Table) -> None:
 def test_the_logs_of_a_table_are_compacted(name: str, fixture_table: Fixture) -> None:
     path = fixture_table(name)
     storage = LocalStorage(path)
-    rows = open_table(path).snapshot().to_arrow()
+    rows = open_table(path).snapshot(meta=True).to_arrow()
     assert rows.num_rows > 0
     compact(storage, Options(OPTIONS))  # what is pending
     instant = schedule_compaction(storage, Options(OPTIONS))
     assert instant is not None
     assert validate_compaction(storage, instant) == []
-    assert_same_rows(open_table(path).snapshot().to_arrow(), rows, ignore=[FILE_NAME])
+    assert_same_rows(open_table(path).snapshot(meta=True).to_arrow(), rows, ignore=[FILE_NAME])
     result = compact(storage, Options(OPTIONS), instant)
     assert result is not None
     assert result.files
@@ -99,14 +99,14 @@ def test_the_logs_of_a_table_are_compacted(name: str, fixture_table: Fixture) ->
 def test_a_plan_of_hudi_is_run(fixture_table: Fixture) -> None:
     path = fixture_table("mor_pending_compaction")
     storage = LocalStorage(path)
-    rows = open_table(path).snapshot().to_arrow()
+    rows = open_table(path).snapshot(meta=True).to_arrow()
     assert_same_rows(rows, expected_rows("mor_pending_compaction"))
     (pending,) = load_state(storage).timeline.pending_compactions
     assert validate_compaction(storage) == []
     result = compact(storage, Options(OPTIONS))
     assert result is not None
     assert (result.instant, len(result.files)) == (pending.requested, 3)
-    after = open_table(path).snapshot().to_arrow()
+    after = open_table(path).snapshot(meta=True).to_arrow()
     assert_same_rows(after, rows, ignore=[FILE_NAME])
     assert_same_rows(read_hudi_rs(path), after)
     assert all((path / name).name.endswith(f"_{pending.requested}.parquet") for name in result.files)
@@ -182,7 +182,7 @@ def test_a_plan_is_the_one_that_hudi_made(name: str, fixture_table: Fixture) -> 
 def test_a_table_with_a_pending_write_is_compacted_once_that_is_rolled_back(fixture_table: Fixture) -> None:
     path = fixture_table("mor_inflight")
     storage = LocalStorage(path)
-    rows = open_table(path).snapshot().to_arrow()
+    rows = open_table(path).snapshot(meta=True).to_arrow()
     with pytest.raises(WriteConflict, match="is pending"):
         schedule_compaction(storage, Options(OPTIONS))
     clean_up(load_state(storage))
@@ -194,13 +194,13 @@ def test_file_groups_of_logs_only_get_a_base_file_that_other_readers_see(fixture
     path = fixture_table("mor_bucket_index")
     storage = LocalStorage(path)
     groups = group_count(path)
-    rows = open_table(path).snapshot().to_arrow()
+    rows = open_table(path).snapshot(meta=True).to_arrow()
     compact(storage, Options(OPTIONS), schedule_compaction(storage, Options(OPTIONS)))
     assert group_count(path) == groups
     assert_read_alike(path, rows)
     assert_same_rows(
         read_hudi_rs(path, fixture_facts("mor_bucket_index")["snapshot"]["columns"]),
-        open_table(path).snapshot().to_arrow(),
+        open_table(path).snapshot(meta=True).to_arrow(),
     )
 
 
@@ -210,7 +210,7 @@ def test_a_plan_of_hudi_that_has_logs_by_now_cannot_be_withdrawn(fixture_table: 
     (pending,) = load_state(storage).timeline.pending_compactions
     with pytest.raises(InvalidPlan, match="Run it instead"):
         unschedule_compaction(storage, Options(OPTIONS), pending.requested)
-    assert_same_rows(open_table(path).snapshot().to_arrow(), expected_rows("mor_pending_compaction"))
+    assert_same_rows(open_table(path).snapshot(meta=True).to_arrow(), expected_rows("mor_pending_compaction"))
 
 
 def test_hudis_pending_plan_is_continued_with_an_upsert_beside_it(fixture_table: Fixture) -> None:

@@ -40,7 +40,7 @@ def noted(kind: str) -> list[str]:
 def test_changes_are_those_that_hudi_gives(name: str, fixture_table: Unpack) -> None:
     path = fixture_table(name)
     for change in expected_changes(name):
-        rows = open_table(path).changes(change.after, change.up_to).to_arrow()
+        rows = open_table(path).changes(change.after, change.up_to, meta=True).to_arrow()
         assert_same_rows(rows.select(change.rows.column_names), change.rows)
         assert tuple(rows.column_names[:5]) == META
 
@@ -59,7 +59,7 @@ def test_changes_are_those_that_hudi_rs_reads(name: str, fixture_table: Unpack) 
             path, after.completed or after.requested, up_to and (up_to.completed or up_to.requested)
         )
         try:
-            ours = open_table(path).changes(after.requested, up_to and up_to.requested).to_arrow()
+            ours = open_table(path).changes(after.requested, up_to and up_to.requested, meta=True).to_arrow()
         except HistoryGone:  # hudi-rs goes on without the files that were cleaned
             assert name == "cow_savepoint"
             continue
@@ -74,13 +74,13 @@ def test_a_range_reaches_back_to_commits_that_are_archived(fixture_table: Unpack
     for begin in ("earliest", "000", "2026-11-21", fixture_facts("cow_archived")["steps"][3]["instant"]):
         after = begin if begin.startswith("20261") else ""
         expected = snapshot.filter(pc.greater(snapshot["_hoodie_commit_time"], after))
-        assert_same_rows(open_table(path).changes(begin).to_arrow(), expected)
+        assert_same_rows(open_table(path).changes(begin, meta=True).to_arrow(), expected)
     active = fixture_facts("cow_archived")["completed_instants"]
     with pytest.raises(HistoryGone, match="were cleaned away"):  # as they were then
-        open_table(path).changes("earliest", fixture_facts("cow_archived")["steps"][3]["instant"]).to_arrow()
-    rows = open_table(path).changes(newest_archived).to_arrow()
+        open_table(path).changes("earliest", fixture_facts("cow_archived")["steps"][3]["instant"], meta=True).to_arrow()
+    rows = open_table(path).changes(newest_archived, meta=True).to_arrow()
     assert set(rows.column("_hoodie_commit_time").to_pylist()) <= set(active)
-    assert rows.num_rows > open_table(path).changes(active[0]).to_arrow().num_rows
+    assert rows.num_rows > open_table(path).changes(active[0], meta=True).to_arrow().num_rows
 
 
 def test_files_that_were_cleaned_are_an_error_that_names_where_to_begin(fixture_table: Unpack) -> None:
@@ -88,9 +88,9 @@ def test_files_that_were_cleaned_are_an_error_that_names_where_to_begin(fixture_
     instants = fixture_facts("cow_savepoint")["completed_instants"]
     (failed,) = [read for read in fixture_facts("cow_savepoint")["incremental"] if "error" in read]
     with pytest.raises(HistoryGone, match="were cleaned away, such as") as told:
-        open_table(path).changes(failed["begin_exclusive"], failed["end_inclusive"]).to_arrow()
+        open_table(path).changes(failed["begin_exclusive"], failed["end_inclusive"], meta=True).to_arrow()
     assert told.value.earliest in instants
-    assert open_table(path).changes(told.value.earliest, failed["end_inclusive"]).to_arrow().num_rows >= 0
+    assert open_table(path).changes(told.value.earliest, failed["end_inclusive"], meta=True).to_arrow().num_rows >= 0
 
 
 @pytest.mark.parametrize("name", ["cow_archived", "cow_savepoint"])
@@ -100,7 +100,9 @@ def test_a_full_scan_gives_the_rows_with_a_commit_time_in_the_range(name: str, f
     for read in fixture_facts(name)["incremental"]:
         if "error" in read:
             rows = (
-                open_table(path, options=FULL_SCAN).changes(read["begin_exclusive"], read["end_inclusive"]).to_arrow()
+                open_table(path, options=FULL_SCAN)
+                .changes(read["begin_exclusive"], read["end_inclusive"], meta=True)
+                .to_arrow()
             )
             times = snapshot.column("_hoodie_commit_time")
             inside = pc.and_(pc.greater(times, read["begin_exclusive"]), pc.less_equal(times, read["end_inclusive"]))
@@ -110,10 +112,12 @@ def test_a_full_scan_gives_the_rows_with_a_commit_time_in_the_range(name: str, f
 def test_a_full_scan_is_not_made_where_the_range_is_there(fixture_table: Unpack) -> None:
     path = fixture_table("mor_event_time")
     change: Changes = expected_changes("mor_event_time")[2]  # late rows, which the snapshot does not have
-    assert_same_rows(open_table(path, options=FULL_SCAN).changes(change.after, change.up_to).to_arrow(), change.rows)
+    assert_same_rows(
+        open_table(path, options=FULL_SCAN).changes(change.after, change.up_to, meta=True).to_arrow(), change.rows
+    )
     assert change.rows.num_rows == 40
 
 
 def test_a_table_without_commit_times_has_no_changes_to_tell(fixture_table: Unpack) -> None:
     with pytest.raises(UnsupportedTable, match=r"hoodie\.populate\.meta\.fields=false"):
-        open_table(fixture_table("cow_no_meta_fields")).changes("earliest").to_arrow()
+        open_table(fixture_table("cow_no_meta_fields")).changes("earliest", meta=True).to_arrow()

@@ -45,7 +45,7 @@ def rows_of(state, view, files):
 
 @pytest.mark.parametrize("name", [*EXPECTED, "v6_mor_payload_default", "v9_mor_txns"])
 def test_a_snapshot_has_the_rows_that_hudi_reads(name, fixture_table):
-    rows = open_table(fixture_table(name)).snapshot().to_arrow()
+    rows = open_table(fixture_table(name)).snapshot(meta=True).to_arrow()
     assert rows.num_rows > 0
     assert_same_rows(rows, expected_rows(name))
     if name != "cow_no_meta_fields":
@@ -53,14 +53,14 @@ def test_a_snapshot_has_the_rows_that_hudi_reads(name, fixture_table):
 
 
 def test_a_table_of_version_five_is_read(fixture_table):
-    rows = open_table(fixture_table("v5_cow_nonpartitioned")).snapshot().to_arrow()
+    rows = open_table(fixture_table("v5_cow_nonpartitioned")).snapshot(meta=True).to_arrow()
     assert rows.num_rows == 2
     assert tuple(rows.column_names) == (*META, "id", "name", "ts", "dt", "hh")
     assert rows.column("_hoodie_commit_time").to_pylist() == ["20231127051653361"] * 2
 
 
 def test_a_table_without_meta_fields_has_the_users_columns_only(fixture_table):
-    rows = open_table(fixture_table("cow_no_meta_fields")).snapshot().to_arrow()
+    rows = open_table(fixture_table("cow_no_meta_fields")).snapshot(meta=True).to_arrow()
     assert set(rows.column_names) == {"id", "ds", "ts", "qty", "price", "note"}
 
 
@@ -76,7 +76,7 @@ def test_time_travel_has_the_rows_that_hudi_rs_reads(name, fixture_table):
     for instant in state.timeline.commits:
         batches = table.read(HudiReadOptions().with_as_of_timestamp(instant.requested))
         try:
-            rows = open_table(path).snapshot(as_of=instant.requested).to_arrow()
+            rows = open_table(path).snapshot(as_of=instant.requested, meta=True).to_arrow()
         except InvalidInput as refused:  # hudi-rs gives the rows that are left
             assert name in CLEANED, refused  # noqa: PT017
             assert "cleaning removed" in str(refused)  # noqa: PT017
@@ -97,7 +97,9 @@ def test_a_read_as_of_an_instant_has_the_columns_of_then(fixture_table):
     first, second, third = (step["instant"] for step in fixture_facts("cow_schema_evolution")["steps"])
     types = [
         (table.schema.field("qty").type, "extra" in table.column_names)
-        for table in (open_table(path).snapshot(as_of=instant).to_arrow() for instant in (first, second, third))
+        for table in (
+            open_table(path).snapshot(as_of=instant, meta=True).to_arrow() for instant in (first, second, third)
+        )
     ]
     assert types == [(pa.int32(), False), (pa.int32(), True), (pa.int64(), True)]
 
@@ -107,7 +109,7 @@ def test_before_the_first_commit_is_said_to_be_so(fixture_table):
     first = load_state(LocalStorage(path)).timeline.commits[0].requested
     for point in ("2001-01-01", "20010101000000000", dt.date(2001, 1, 1)):
         with pytest.warns(NoRowsYet, match=f"has no rows yet: its first commit is {first}"):
-            rows = open_table(path).snapshot(as_of=point).to_arrow()
+            rows = open_table(path).snapshot(as_of=point, meta=True).to_arrow()
         assert rows.num_rows == 0
         assert rows.column_names == open_table(path).snapshot().schema.names
 
@@ -131,7 +133,7 @@ def evolved(fixture_table):
 def test_columns_come_in_the_order_asked_for(evolved):
     rows = open_table(evolved).snapshot(columns=["extra", "id"]).to_arrow()
     assert rows.column_names == ["extra", "id"]
-    whole = open_table(evolved).snapshot().to_arrow()
+    whole = open_table(evolved).snapshot(meta=True).to_arrow()
     assert rows.sort_by("id") == whole.select(["extra", "id"]).sort_by("id")
 
 
@@ -139,7 +141,7 @@ def test_columns_come_in_the_order_asked_for(evolved):
 def test_rows_without_columns_are_counted(name, fixture_table):
     path = fixture_table(name)
     rows = open_table(path).snapshot(columns=[]).to_arrow()
-    assert (rows.num_columns, rows.num_rows) == (0, open_table(path).snapshot().to_arrow().num_rows)
+    assert (rows.num_columns, rows.num_rows) == (0, open_table(path).snapshot(meta=True).to_arrow().num_rows)
 
 
 def test_a_column_that_no_file_of_a_slice_has_is_null(evolved):
@@ -158,14 +160,18 @@ def test_a_column_that_no_file_of_a_slice_has_is_null(evolved):
 )
 def test_filters_may_name_columns_that_are_not_read(evolved, filters):
     rows = open_table(evolved).snapshot(columns=["id"], filters=filters).to_arrow()
-    whole = open_table(evolved).snapshot().to_arrow()
+    whole = open_table(evolved).snapshot(meta=True).to_arrow()
     kept = whole.filter(pc.and_(pc.greater(whole["qty"], 100), pc.equal(whole["ds"], "2024-03-01")))
     assert 0 < rows.num_rows < whole.num_rows
     assert sorted(rows["id"].to_pylist()) == sorted(kept["id"].to_pylist())
 
 
 def test_either_of_two_filters(evolved):
-    rows = open_table(evolved).snapshot(filters=[[("id", "=", "k00001")], [("id", "in", ["k00002"])]]).to_arrow()
+    rows = (
+        open_table(evolved)
+        .snapshot(filters=[[("id", "=", "k00001")], [("id", "in", ["k00002"])]], meta=True)
+        .to_arrow()
+    )
     assert sorted(rows["id"].to_pylist()) == ["k00001", "k00002"]
 
 
@@ -173,13 +179,13 @@ def test_unknown_columns_name_the_nearest(evolved):
     with pytest.raises(InvalidInput, match="'price'"):
         open_table(evolved).snapshot(columns=["prise"]).to_arrow()
     with pytest.raises(InvalidInput, match="'price'"):
-        open_table(evolved).snapshot(filters=[("prise", ">", 1)]).to_arrow()
+        open_table(evolved).snapshot(filters=[("prise", ">", 1)], meta=True).to_arrow()
 
 
 @pytest.mark.parametrize("filters", [[], [("qty",)], [("qty", "~", 1)], "qty >"])
 def test_malformed_filters_are_refused(evolved, filters):
     with pytest.raises(InvalidInput):
-        open_table(evolved).snapshot(filters=filters).to_arrow()
+        open_table(evolved).snapshot(filters=filters, meta=True).to_arrow()
 
 
 # --- what is refused ---
@@ -205,7 +211,7 @@ def test_slices_with_logs_need_a_merge(fixture_table):
 
 def test_no_table_is_said_so(tmp_path):
     with pytest.raises(TableNotFound):
-        open_table(tmp_path).snapshot().to_arrow()
+        open_table(tmp_path).snapshot(meta=True).to_arrow()
 
 
 def test_a_damaged_base_file_is_named(fixture_table):
@@ -216,7 +222,7 @@ def test_a_damaged_base_file_is_named(fixture_table):
     for damaged in (b"", whole[:100], whole[:-1], whole[: len(whole) // 2] + b"PAR1"):
         (path / file.path).write_bytes(damaged)
         with pytest.raises(CorruptFile, match=file.name):
-            open_table(path).snapshot().to_arrow()
+            open_table(path).snapshot(meta=True).to_arrow()
 
 
 def test_a_base_file_that_was_cleaned_away_meanwhile_is_not_corrupt(fixture_table):
@@ -276,7 +282,7 @@ def test_without_a_commit_that_says_the_schema_is_that_of_creation_or_of_a_file(
     state, view = opened(path)
     assert state.config.create_schema == ""
     assert table_schema(state, view).types == known.types
-    assert_same_rows(open_table(path).snapshot().to_arrow(), expected_rows("v6_cow_nonpartitioned"))
+    assert_same_rows(open_table(path).snapshot(meta=True).to_arrow(), expected_rows("v6_cow_nonpartitioned"))
 
 
 def test_a_clustering_does_not_say_the_schema(fixture_table):

@@ -59,7 +59,7 @@ def nothing_is_skipped() -> Iterator[None]:
 @pytest.mark.parametrize("name", TOLD)
 def test_a_snapshot_has_the_rows_that_hudi_reads(name: str, fixture_table: Unpack) -> None:
     path = fixture_table(name)
-    rows = open_table(path).snapshot().to_arrow()
+    rows = open_table(path).snapshot(meta=True).to_arrow()
     assert_same_rows(rows, expected_rows(name))
     assert rows.column_names == read_hudi_rs(path).column_names
     assert tuple(rows.column_names[:5]) == META
@@ -70,7 +70,7 @@ def test_a_snapshot_has_the_rows_that_hudi_reads(name: str, fixture_table: Unpac
 def test_a_snapshot_has_the_rows_that_the_rules_give(name: str, fixture_table: Unpack) -> None:
     """All of these have OverwriteWithLatestAvroPayload: see `by_hand`. The last three are told by Hudi, too."""
     path = fixture_table(name)
-    rows = open_table(path).snapshot().to_arrow()
+    rows = open_table(path).snapshot(meta=True).to_arrow()
     assert_same_rows(rows, by_hand(path, rows.schema))
     assert rows.num_rows
 
@@ -82,25 +82,31 @@ def test_the_past_has_the_rows_that_hudi_rs_reads(name: str, fixture_table: Unpa
     for instant in instants:
         if name == "v6_mor_with_services" and instant != instants[-1]:
             try:
-                open_table(path).snapshot(as_of=instant).to_arrow()
+                open_table(path).snapshot(as_of=instant, meta=True).to_arrow()
             except InvalidInput as refused:  # hudi-rs gives the rows that are left
                 assert "cleaning removed" in str(refused)  # noqa: PT017
                 continue
-        rows, expected = open_table(path).snapshot(as_of=instant).to_arrow(), read_hudi_rs(path, as_of=instant)
+        rows, expected = (
+            open_table(path).snapshot(as_of=instant, meta=True).to_arrow(),
+            read_hudi_rs(path, as_of=instant),
+        )
         # A read as of then has the columns of then; hudi-rs has those of today.
         later = [column for column in expected.column_names if column not in rows.column_names]
         assert later == (["extra"] if name == "mor_schema_evolution" and instant < instants[-1] else [])
         assert_same_rows(rows, expected.drop_columns(later))
-    assert_same_rows(open_table(path).snapshot(as_of=instants[-1]).to_arrow(), open_table(path).snapshot().to_arrow())
+    assert_same_rows(
+        open_table(path).snapshot(as_of=instants[-1], meta=True).to_arrow(),
+        open_table(path).snapshot(meta=True).to_arrow(),
+    )
 
 
 def test_the_past_of_a_pending_compaction_has_all_logs_up_to_then(fixture_table: Unpack) -> None:
     path = fixture_table(NOT_JOINED)
-    now = open_table(path).snapshot().to_arrow()
+    now = open_table(path).snapshot(meta=True).to_arrow()
     steps = [step["instant"] for step in fixture_facts(NOT_JOINED)["steps"] if step["op"] != "schedule compaction"]
     counts = []
     for instant in steps:
-        then = open_table(path).snapshot(as_of=instant).to_arrow()
+        then = open_table(path).snapshot(as_of=instant, meta=True).to_arrow()
         counts.append(then.num_rows)
         assert pc.max(then.column("_hoodie_commit_time")).as_py() == (instant if instant != steps[-1] else steps[-2])
         # What is there today and was not written since was there then.
@@ -117,29 +123,29 @@ def test_logs_of_archived_instants_count(name: str, fixture_table: Unpack) -> No
     for instant in [step["instant"] for step in fixture_facts(name)["steps"]][:-1]:
         for file in (path / ".hoodie").glob(f"{instant}.*"):
             file.unlink()
-    assert_same_rows(open_table(path).snapshot().to_arrow(), expected_rows(name))
+    assert_same_rows(open_table(path).snapshot(meta=True).to_arrow(), expected_rows(name))
 
 
 def test_rows_that_wait_on_disk_are_the_same(fixture_table: Unpack, tmp_path: Path) -> None:
     path = fixture_table("mor_deletes")
     options = {"hoodie.memory.merge.max.size": 1, "hoodie.memory.spillable.map.path": str(tmp_path / "spill")}
     (tmp_path / "spill").mkdir()
-    assert_same_rows(open_table(path, options=options).snapshot().to_arrow(), expected_rows("mor_deletes"))
+    assert_same_rows(open_table(path, options=options).snapshot(meta=True).to_arrow(), expected_rows("mor_deletes"))
     assert not list((tmp_path / "spill").iterdir())
     with pytest.raises(FileNotFoundError):
-        open_table(
-            path, options={**options, "hoodie.memory.spillable.map.path": str(tmp_path / "nowhere")}
-        ).snapshot().to_arrow()
+        open_table(path, options={**options, "hoodie.memory.spillable.map.path": str(tmp_path / "nowhere")}).snapshot(
+            meta=True
+        ).to_arrow()
     with pytest.raises(InvalidOption, match=r"hoodie\.memory\.merge\.max\.size"):
-        open_table(path, options={"hoodie.memory.merge.max.sizes": 1}).snapshot().to_arrow()
+        open_table(path, options={"hoodie.memory.merge.max.sizes": 1}).snapshot(meta=True).to_arrow()
     with pytest.raises(InvalidOption, match="expected bytes"):
-        open_table(path, options={"hoodie.memory.merge.max.size": 0}).snapshot().to_arrow()
+        open_table(path, options={"hoodie.memory.merge.max.size": 0}).snapshot(meta=True).to_arrow()
 
 
 @pytest.mark.parametrize("name", ["mor_types", "mor_schema_evolution", "v9_mor_txns"])
 def test_single_columns_are_those_of_the_whole(name: str, fixture_table: Unpack) -> None:
     path = fixture_table(name)
-    whole = open_table(path).snapshot().to_arrow()
+    whole = open_table(path).snapshot(meta=True).to_arrow()
     for column in whole.column_names:
         assert_same_rows(open_table(path).snapshot(columns=[column]).to_arrow(), whole.select([column]))
     assert (
@@ -168,12 +174,17 @@ def test_a_table_whose_rows_have_no_rule_is_refused_unless_there_is_nothing_to_m
         text = properties.read_text().replace("OverwriteWithLatestAvroPayload", "MyOwnPayload")
         properties.write_text(text)
         with pytest.raises(UnsupportedTable, match="MyOwnPayload"):
-            open_table(path).snapshot().to_arrow()
+            open_table(path).snapshot(meta=True).to_arrow()
     slices = [s for s in slices_of(load_state(LocalStorage(path))) if s.logs]
     for log in (log for slice_ in slices for log in slice_.logs):
         (path / log.path).unlink()
     with pytest.warns(MissingFileIgnored):
-        assert open_table(path, options={"hoodie.read.ignore.missing.files": "true"}).snapshot().to_arrow().num_rows
+        assert (
+            open_table(path, options={"hoodie.read.ignore.missing.files": "true"})
+            .snapshot(meta=True)
+            .to_arrow()
+            .num_rows
+        )
 
 
 # --- damage ---

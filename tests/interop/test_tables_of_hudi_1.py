@@ -118,7 +118,7 @@ def test_a_range_back_into_the_history_has_each_row_as_it_was_at_its_end(tmp_pat
         ("k5", "m4"),
     ]
     archived = facts("v8_cow_archived")["steps"][5]["instants"][0].partition("_")[0]
-    since = noting(hoodie.open_table(path).changes(archived).to_arrow())
+    since = noting(hoodie.open_table(path).changes(archived, meta=True).to_arrow())
     assert since == [row for row in noted("v8_cow_archived", "snapshot") if row["_hoodie_commit_time"] > archived]
 
 
@@ -128,7 +128,7 @@ def test_logs_of_archived_commits_are_merged_now_and_as_of_then(tmp_path: Path) 
     archived = sorted(instant.requested for instant, _ in archived_commits(state.storage, state.config))
     assert len(archived) == 5
     for number, instant in enumerate(archived, 1):
-        rows = hoodie.open_table(path).snapshot(as_of=instant, filters="id = 'k1'").to_arrow()
+        rows = hoodie.open_table(path).snapshot(as_of=instant, filters="id = 'k1'", meta=True).to_arrow()
         assert rows.column("ts").to_pylist() == [number]
 
 
@@ -152,5 +152,5 @@ def test_computed_change_data_adds_up_to_the_snapshot(name: str, tmp_path: Path)
         if change["after"] is not None:
             rows[repr(change["after"])] += 1
     assert Counter({row: count for row, count in rows.items() if count}) == plain(
-        hoodie.open_table(path).snapshot().to_arrow()
+        hoodie.open_table(path).snapshot(meta=True).to_arrow()
     )

@@ -80,7 +80,7 @@ def test_a_stopped_upgrade_is_refused_and_not_an_empty_table(stopped: Path) -> N
 def test_a_metadata_table_is_not_behind_of_what_was_completed_when_it_was_built(tmp_path: Path) -> None:
     path = upgraded("pending_upgraded", tmp_path)
     with pytest.warns(MetadataTableIgnored, match="it lacks a/") as told:  # which is why it is not believed
-        rows = hoodie.open_table(path).snapshot().to_arrow()
+        rows = hoodie.open_table(path).snapshot(meta=True).to_arrow()
     assert len(told) == 1
     assert dict(zip(rows["id"].to_pylist(), rows["ts"].to_pylist(), strict=True)) == {
         "k1": 20,
@@ -98,13 +98,13 @@ def test_a_repair_takes_a_stopped_upgrade_back(stopped: Path) -> None:
     repair(storage, dry_run=False)
     table = hoodie.open_table(str(stopped))
     assert len(table.history()) == len(before) > 0
-    assert table.snapshot().to_arrow().num_rows > 0
+    assert table.snapshot(meta=True).to_arrow().num_rows > 0
     assert hoodie.HoodieTable(str(stopped)).check() == ()
     for path in stopped.glob(".hoodie/*.commit"):
         assert json.loads(path.read_bytes())["partitionToWriteStats"]
     for archived in archive_files(storage, load_state(storage).config).values():
         assert b"avro.java.string" in storage.read(archived)
-    table.upsert(table.snapshot().to_arrow().drop_columns(list(table.snapshot().to_arrow().column_names[:5])))
+    table.upsert(table.snapshot())
 
 
 @pytest.mark.parametrize("dying", Dying)
@@ -118,7 +118,7 @@ def test_a_repair_that_dies_anywhere_is_finished_by_the_next_one(stopped: Path, 
             pass
     repair(storage, dry_run=False)
     assert hoodie.HoodieTable(str(stopped)).check() == ()
-    assert hoodie.open_table(str(stopped)).snapshot().to_arrow().num_rows > 0
+    assert hoodie.open_table(str(stopped)).snapshot(meta=True).to_arrow().num_rows > 0
 
 
 def test_a_metadata_table_that_hides_logs_is_removed_by_a_repair(tmp_path: Path) -> None:
@@ -127,13 +127,13 @@ def test_a_metadata_table_that_hides_logs_is_removed_by_a_repair(tmp_path: Path)
     (finding,) = hoodie.open_table(str(path)).check()
     assert (finding.fault, finding.where) == (Fault.UNLISTED, ".hoodie/metadata")
     assert "20261123122145940.log.1" in finding.problem
-    rows = hoodie.open_table(str(path)).snapshot().to_arrow()
+    rows = hoodie.open_table(str(path)).snapshot(meta=True).to_arrow()
     assert [remedy.mend for remedy in hoodie.open_table(str(path)).repair()] == [Mend.METADATA]
     assert not (path / ".hoodie" / "metadata").exists()
     assert b"metadata.partitions" not in (path / ".hoodie" / "hoodie.properties").read_bytes()
     table = hoodie.open_table(str(path))
     assert table.check() == ()
-    assert table.snapshot().to_arrow() == rows
+    assert table.snapshot(meta=True).to_arrow() == rows
     assert {row["id"]: row["ts"] for row in rows.to_pylist()} == {
         "k1": 20,
         "k2": 3,
@@ -154,7 +154,7 @@ def test_while_the_compaction_is_pending_no_repair_helps(tmp_path: Path) -> None
     (finding,) = (f for f in hoodie.open_table(str(path)).check(rows=False) if f.fault is Fault.UNLISTED)
     assert finding.remedy is None
     assert "run_compaction" in finding.advice
-    rows = hoodie.open_table(str(path)).snapshot().to_arrow().to_pylist()
+    rows = hoodie.open_table(str(path)).snapshot(meta=True).to_arrow().to_pylist()
     assert {row["id"]: row["ts"] for row in rows} == {"k1": 20, "k2": 3, "k3": 0, "k4": 3, "k6": 2, "k9": 20}
 
 

@@ -106,12 +106,12 @@ def test_a_near_bulk_insert_refuses_null_keys_before_it_begins(spark, table):
 
 
 def test_a_spread_bulk_insert_that_meets_a_null_key_leaves_no_data_behind(spark, table):
-    before, rows = data_files(table.path), hoodie.open_table(table.path).snapshot().to_arrow().to_pylist()
+    before, rows = data_files(table.path), hoodie.open_table(table.path).snapshot(meta=True).to_arrow().to_pylist()
     bad = frame(spark, [("c", "oslo", 2, "x"), (None, "oslo", 2, "x"), ("d", "bern", 2, "x")])
     with pytest.raises(InvalidInput, match=r"1 rows have no record key \(null or empty\)"):
         table.bulk_insert(bad, options=SPREAD)
     assert data_files(table.path) == before
-    assert hoodie.open_table(table.path).snapshot().to_arrow().to_pylist() == rows
+    assert hoodie.open_table(table.path).snapshot(meta=True).to_arrow().to_pylist() == rows
     assert not list(Path(table.path, ".hoodie/.temp").rglob("*.marker.*"))
 
 
@@ -170,13 +170,13 @@ def test_rows_read_from_the_table_can_be_written_back(spark, table, route):
     again = table.snapshot().withColumn("note", F.lit("again")).withColumn("ts", F.lit(5).cast("bigint"))
     result = table.upsert(again, options=route)
     assert (result.inserted, result.updated) == (0, 2)
-    rows = hoodie.open_table(table.path).snapshot().to_arrow()
+    rows = hoodie.open_table(table.path).snapshot(meta=True).to_arrow()
     assert rows.column_names == [*META, "id", "city", "ts", "note"]
     assert set(rows.column("note").to_pylist()) == {"again"}
     assert set(rows.column("_hoodie_commit_time").to_pylist()) == {result.instant}
     result = table.delete(table.snapshot().where("id = 'a'"), options=route)
     assert result.deleted == 1
-    assert hoodie.open_table(table.path).snapshot().to_arrow().column("id").to_pylist() == ["b"]
+    assert hoodie.open_table(table.path).snapshot(meta=True).to_arrow().column("id").to_pylist() == ["b"]
 
 
 @ROUTES
@@ -190,7 +190,7 @@ def test_a_nested_field_can_be_the_record_key(spark, tmp_path, route):
     assert (result.inserted, result.updated) == (0, 1)
     rows = {
         row["_hoodie_record_key"]: (row["a"], row["note"])
-        for row in hoodie.open_table(table.path).snapshot().to_arrow().to_pylist()
+        for row in hoodie.open_table(table.path).snapshot(meta=True).to_arrow().to_pylist()
     }
     assert rows == {"k1": ({"b": "k1", "c": 2}, "y"), "k2": ({"b": "k2", "c": 1}, "x")}
     with untouched(table, "1 rows have a record key that is null"):
@@ -241,7 +241,7 @@ def test_a_path_without_a_table_is_told_so(spark, tmp_path):
         with pytest.raises(TableNotFound, match="create_table"):
             hoodie.open_table(str(path), spark=spark)
         with pytest.raises(TableNotFound):
-            hoodie.open_table(path).snapshot().to_arrow()
+            hoodie.open_table(path).snapshot(meta=True).to_arrow()
     assert files(tmp_path) == {}
     assert not (tmp_path / "missing").exists()
 
@@ -383,7 +383,7 @@ def test_corrupt_table_properties_are_named_and_are_not_no_table(spark, table, c
         lambda: hoodie.open_table(table.path, spark=spark),
         lambda: table.upsert(frame(spark, ROWS)),
         table.snapshot,
-        lambda: hoodie.open_table(table.path).snapshot().to_arrow(),
+        lambda: hoodie.open_table(table.path).snapshot(meta=True).to_arrow(),
         lambda: hoodie.create_table(table.path, spark=spark, name="t", record_key="id"),
     ):
         with untouched(table, "hoodie.properties", error=CorruptFile):
@@ -398,7 +398,7 @@ def test_a_corrupt_commit_file_is_named(spark, table, change):
         lambda: table.upsert(frame(spark, ROWS)),
         lambda: table.delete(frame(spark, ROWS)),
         table.snapshot,
-        lambda: hoodie.open_table(table.path).snapshot().to_arrow(),
+        lambda: hoodie.open_table(table.path).snapshot(meta=True).to_arrow(),
         table.history,
     ):
         with untouched(table, commit.name, error=CorruptFile):
@@ -422,7 +422,7 @@ def test_a_corrupt_parquet_footer_is_named(spark, table, index, route):
         table.upsert(frame(spark, ROWS), options={"hoodie.index.type": index, **route})
     assert data_files(table.path) == before
     with pytest.raises(CorruptFile, match=broken.name):
-        hoodie.open_table(table.path).snapshot().to_arrow()
+        hoodie.open_table(table.path).snapshot(meta=True).to_arrow()
     with pytest.raises((PySparkException, Py4JJavaError), match=broken.name):  # Spark's own reader
         table.snapshot().collect()
     # The other partition is as good as before.
@@ -436,19 +436,19 @@ def test_a_corrupt_parquet_footer_is_named(spark, table, index, route):
 @ROUTES
 def test_an_empty_dataframe_is_a_commit_that_changes_nothing(spark, table, route):
     nothing = frame(spark, [])
-    rows = hoodie.open_table(table.path).snapshot().to_arrow().to_pylist()
+    rows = hoodie.open_table(table.path).snapshot(meta=True).to_arrow().to_pylist()
     operations = [table.upsert, table.insert, table.bulk_insert, table.delete, table.insert_overwrite]
     for operation in operations:
         result = operation(nothing, options=route)
         assert (result.inserted, result.updated, result.deleted, result.files) == (0, 0, 0, ())
         assert result.instant == table.history()[0][0].requested
-    assert hoodie.open_table(table.path).snapshot().to_arrow().to_pylist() == rows
+    assert hoodie.open_table(table.path).snapshot(meta=True).to_arrow().to_pylist() == rows
     assert table.snapshot().count() == 2
     assert len(table.history()) == 1 + len(operations)
     result = table.insert_overwrite_table(nothing, options=route)
     assert result.files == ()
     assert table.snapshot().count() == 0
-    assert hoodie.open_table(table.path).snapshot().to_arrow().num_rows == 0
+    assert hoodie.open_table(table.path).snapshot(meta=True).to_arrow().num_rows == 0
 
 
 @ROUTES
@@ -469,7 +469,7 @@ def test_nothing_can_be_written_to_an_empty_table(spark, tmp_path, route):
         # What comes first decides on the columns; keys alone do not.
         table.upsert(frame(spark, ROWS, COLUMNS.replace("bigint", "bigint not null")))
         assert sorted(table.snapshot().select("id").toArrow().column(0).to_pylist()) == ["a", "b"]
-        read = hoodie.open_table(table.path).snapshot().to_arrow()
+        read = hoodie.open_table(table.path).snapshot(meta=True).to_arrow()
         assert read.num_rows == 2
         if name == "delete":
             assert not read.schema.field("ts").nullable

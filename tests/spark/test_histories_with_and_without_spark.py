@@ -70,7 +70,7 @@ def compare(spark: SparkSession, path: Path, shape: Shape, table_type: str, step
         frame = local_frame(spark, step.table, to_spark(step.table.schema)) if step.table.num_columns else None
         assert take(alone, step, step.table, paths) == take(by_spark, step, frame, paths)
         spark_rows = by_spark.snapshot().toArrow()
-        rows = alone.snapshot().to_arrow()
+        rows = alone.snapshot(meta=True).to_arrow()
         assert rows.schema.names == spark_rows.schema.names
         assert text(rows) == text(spark_rows.cast(rows.schema))
         assert alone.schema == by_spark.schema

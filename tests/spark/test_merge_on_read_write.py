@@ -58,7 +58,7 @@ def snapshots(table: HoodieTable) -> list[dict[str, tuple[str, int, str]]]:
     """The rows by Spark, by Arrow, by hudi-rs."""
     return [
         as_dict(table.snapshot().collect()),
-        as_dict(open_table(table.path).snapshot().to_arrow().to_pylist()),
+        as_dict(open_table(table.path).snapshot(meta=True).to_arrow().to_pylist()),
         as_dict(read_hudi_rs(table.path).to_pylist()),
     ]
 
@@ -126,7 +126,7 @@ def test_late_rows_are_taken_as_the_payload_class_says(
     table.upsert(frame(spark, {"a": ("oslo", 5, "first"), "b": ("oslo", 5, "first")}))
     table.upsert(frame(spark, {"a": ("oslo", 9, "nine"), "b": ("oslo", 3, "late")}))
     table.upsert(frame(spark, {"a": ("oslo", 7, "seven")}))
-    for rows in (table.snapshot().collect(), open_table(table.path).snapshot().to_arrow().to_pylist()):
+    for rows in (table.snapshot().collect(), open_table(table.path).snapshot(meta=True).to_arrow().to_pylist()):
         assert {key: row[1:] for key, row in as_dict(rows).items()} == expected
 
 
@@ -151,7 +151,7 @@ def test_a_new_column_is_null_in_older_rows_of_base_files_and_logs(
     table.upsert(frame(spark, {"c": ("oslo", 3, "third")}).withColumn("km", F.lit(7.5)))
     for rows in (
         table.snapshot().collect(),
-        open_table(table.path).snapshot().to_arrow().to_pylist(),
+        open_table(table.path).snapshot(meta=True).to_arrow().to_pylist(),
         read_hudi_rs(table.path).to_pylist(),
     ):
         assert {row["id"]: row["km"] for row in rows} == {"a": None, "b": None, "c": 7.5}
@@ -243,6 +243,6 @@ def test_a_merger_of_the_users_own_decides_on_executors_and_in_reads(
         table.upsert(frame(spark, {"a": ("oslo", ts, note)}))
     expected = {"a": ("oslo", 4, "and now one that is longer"), "b": ("oslo", 1, "b")}
     assert as_dict(table.snapshot().collect()) == expected
-    assert as_dict(open_table(table.path, options=option).snapshot().to_arrow().to_pylist()) == expected
+    assert as_dict(open_table(table.path, options=option).snapshot(meta=True).to_arrow().to_pylist()) == expected
     with pytest.raises(InvalidOption, match="Code is loaded only when the caller names it"):
         open_table(table.path, spark=spark).upsert(frame(spark, {"a": ("oslo", 9, "")}))

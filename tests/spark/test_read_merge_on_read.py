@@ -50,10 +50,11 @@ NOT_IN_HUDI_RS = ["v3_mor_stock_ticks", "v6_mor_nested_types"]
 def test_a_snapshot_has_the_rows_that_hudi_reads(name: str, spark: SparkSession, fixture_table: Unpack) -> None:
     path = fixture_table(name)
     snapshot = open_table(str(path), spark=spark).snapshot()
-    expected = open_table(path).snapshot().to_arrow() if name in UNTOLD else expected_rows(name)
+    expected = open_table(path).snapshot(meta=True).to_arrow() if name in UNTOLD else expected_rows(name)
     assert_same_rows(snapshot.toArrow(), expected)
     assert (
-        snapshot.columns == open_table(path).snapshot(filters=[("_hoodie_record_key", "=", "")]).to_arrow().column_names
+        snapshot.columns
+        == open_table(path).snapshot(filters=[("_hoodie_record_key", "=", "")], meta=True).to_arrow().column_names
     )
     assert tuple(snapshot.columns[:5]) == META
 
@@ -70,7 +71,7 @@ def test_read_optimized_has_the_rows_of_the_base_files(name: str, spark: SparkSe
             if ".hoodie" not in log.parts:
                 log.unlink()
         left = {"hoodie.read.ignore.missing.files": "true"}  # commits name the logs
-        assert_same_rows(rows, open_table(path, options=left).snapshot().to_arrow())
+        assert_same_rows(rows, open_table(path, options=left).snapshot(meta=True).to_arrow())
         if name in NOT_IN_HUDI_RS:
             return
         expected = read_hudi_rs_optimized(path)
@@ -223,7 +224,7 @@ def test_the_past_is_that_of_read_arrow(name: str, spark: SparkSession, fixture_
     table = open_table(str(path), spark=spark)
     for instant in [instant.requested for instant in reversed(load_state(LocalStorage(path)).timeline.commits)]:
         frame = table.as_of(instant)
-        before = open_table(path).snapshot(as_of=instant).to_arrow()
+        before = open_table(path).snapshot(as_of=instant, meta=True).to_arrow()
         assert frame.columns == before.column_names
         assert_same_rows(frame.toArrow(), before)
 

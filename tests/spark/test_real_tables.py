@@ -32,10 +32,10 @@ def test_a_table_of_hudi_is_read_with_its_rows(name: str, spark: SparkSession, f
     expected = expected_rows(name)
     snapshot = open_table(str(path), spark=spark).snapshot()
     assert_same_rows(snapshot.toArrow(), expected)
-    assert_same_rows(open_table(path).snapshot().to_arrow(), expected)
+    assert_same_rows(open_table(path).snapshot(meta=True).to_arrow(), expected)
     columns = read_hudi_rs(path).column_names  # Hudi's own read puts partition columns last
     assert snapshot.columns == columns
-    assert open_table(path).snapshot().to_arrow().column_names == columns
+    assert open_table(path).snapshot(meta=True).to_arrow().column_names == columns
     has_meta = name != "cow_no_meta_fields"
     assert tuple(columns[:5]) == META if has_meta else not set(META) & set(columns)
 
@@ -46,7 +46,7 @@ def test_a_table_of_version_5_is_read_from_its_file(spark: SparkSession, fixture
     expected = pq.read_table(file)
     snapshot = open_table(str(path), spark=spark).snapshot()
     assert_same_rows(snapshot.toArrow(), expected)
-    assert_same_rows(open_table(path).snapshot().to_arrow(), expected)
+    assert_same_rows(open_table(path).snapshot(meta=True).to_arrow(), expected)
     assert snapshot.columns == [*META, "id", "name", "ts", "dt", "hh"]
     assert sorted(row["name"] for row in expected.to_pylist()) == ["a1", "a2"]
 
@@ -54,7 +54,7 @@ def test_a_table_of_version_5_is_read_from_its_file(spark: SparkSession, fixture
 def was_cleaned(path: Path, instant: str) -> bool:
     """Whether reads as of an instant are refused, which hudi-rs answers with the rows that are left."""
     try:
-        open_table(path).snapshot(as_of=instant).to_arrow()
+        open_table(path).snapshot(as_of=instant, meta=True).to_arrow()
     except InvalidInput as refused:
         return "cleaning removed" in str(refused)
     return False
@@ -72,7 +72,7 @@ def test_the_past_of_a_table_of_hudi_is_read_as_of_each_instant(
     for instant in instants:
         expected = read_hudi_rs(path, as_of=instant)
         # A read as of then has the columns of then; hudi-rs has those of today.
-        before = open_table(path).snapshot(as_of=instant).to_arrow()
+        before = open_table(path).snapshot(as_of=instant, meta=True).to_arrow()
         extra = [column for column in expected.column_names if column not in before.column_names]
         assert extra == (["extra"] if name == "cow_schema_evolution" and instant == instants[0] else [])
         assert_same_rows(before, expected, ignore=extra)
@@ -83,7 +83,7 @@ def test_the_past_of_a_table_of_hudi_is_read_as_of_each_instant(
 @pytest.mark.parametrize("name", OF_HUDI_015)
 def test_the_newest_instant_is_the_present(name: str, fixture_table: Unpack) -> None:
     newest = fixture_facts(name)["steps"][-1]["instant"]
-    assert_same_rows(open_table(fixture_table(name)).snapshot(as_of=newest).to_arrow(), expected_rows(name))
+    assert_same_rows(open_table(fixture_table(name)).snapshot(as_of=newest, meta=True).to_arrow(), expected_rows(name))
 
 
 def test_rows_of_replaced_file_groups_are_hidden_but_not_from_the_past(
@@ -110,7 +110,7 @@ def test_a_hidden_file_is_not_even_opened(spark: SparkSession, fixture_table: Un
         file.write_bytes(b"")
     assert hidden
     assert_same_rows(table.snapshot().toArrow(), expected_rows("cow_insert_overwrite"))
-    assert_same_rows(open_table(path).snapshot().to_arrow(), expected_rows("cow_insert_overwrite"))
+    assert_same_rows(open_table(path).snapshot(meta=True).to_arrow(), expected_rows("cow_insert_overwrite"))
 
 
 def test_columns_and_filters_reach_the_parquet_reader(spark: SparkSession, fixture_table: Unpack) -> None:

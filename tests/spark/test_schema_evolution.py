@@ -83,7 +83,7 @@ def holds(spark: SparkSession, table: HoodieTable, expected: pa.Table) -> None:
             wanted = nullable(StructType.fromJson(spark.createDataFrame(expected).schema.jsonValue()))
             assert StructType(read.schema.fields[len(META) :]) == wanted
             assert_same_rows(read.toArrow(), expected, ignore=META, sort_by=["id"])
-    read = hoodie.open_table(table.path).snapshot().to_arrow()
+    read = hoodie.open_table(table.path).snapshot(meta=True).to_arrow()
     assert [field.type for field in read.schema][len(META) :] == [field.type for field in expected.schema]
     assert_same_rows(read, expected, ignore=META, sort_by=["id"])
     assert_same_rows(read_hudi_rs(table.path), expected, ignore=META, sort_by=["id"])
@@ -239,7 +239,10 @@ def test_new_columns_take_nulls_though_the_batch_has_none(spark, tmp_path, route
     wanted = [("a", "oslo", 1, None, None), ("b", "oslo", 1, 5, {"x": 1})]
     assert_same_rows(table.snapshot().toArrow(), rows(wider.format(""), wanted), ignore=META, sort_by=["id"])
     assert_same_rows(
-        hoodie.open_table(table.path).snapshot().to_arrow(), rows(wider.format(""), wanted), ignore=META, sort_by=["id"]
+        hoodie.open_table(table.path).snapshot(meta=True).to_arrow(),
+        rows(wider.format(""), wanted),
+        ignore=META,
+        sort_by=["id"],
     )
     assert_same_rows(read_hudi_rs(table.path), rows(wider.format(""), wanted), ignore=META, sort_by=["id"])
 

@@ -40,7 +40,7 @@ def test_a_write_that_storage_refuses_says_what_to_do_and_can_be_done_again(
 ):
     table = made(spark, str(tmp_path / "t"))
     table.upsert(rows(spark, 0, 10, 1))
-    before = hoodie.open_table(table.path).snapshot().to_arrow()
+    before = hoodie.open_table(table.path).snapshot(meta=True).to_arrow()
     whole, table.storage = table.storage, RefusingStorage(table.storage, number, ".parquet")
     with pytest.raises(kind, match=advice) as raised:
         table.upsert(rows(spark, 5, 15, 2), options=route)
@@ -49,10 +49,10 @@ def test_a_write_that_storage_refuses_says_what_to_do_and_can_be_done_again(
     assert "[Errno " in str(cause)  # what the storage said: on executors within Spark's own error
     if not route:
         assert isinstance(cause, OSError)
-    assert hoodie.open_table(table.path).snapshot().to_arrow() == before
+    assert hoodie.open_table(table.path).snapshot(meta=True).to_arrow() == before
     table.storage = whole
     table.upsert(rows(spark, 5, 15, 2), options=route)
-    assert hoodie.open_table(table.path).snapshot().to_arrow().num_rows == 15
+    assert hoodie.open_table(table.path).snapshot(meta=True).to_arrow().num_rows == 15
 
 
 @ROUTES
@@ -61,9 +61,9 @@ def test_a_partition_whose_name_is_too_long_for_a_folder(spark, tmp_path, route)
     table.upsert(rows(spark, 0, 4, 1))
     with pytest.raises(NameTooLong, match="Shorten the partition value"):
         table.upsert(rows(spark, 4, 8, 1, "repeat('x', 300)"), options=route)
-    assert hoodie.open_table(table.path).snapshot().to_arrow().num_rows == 4
+    assert hoodie.open_table(table.path).snapshot(meta=True).to_arrow().num_rows == 4
     table.upsert(rows(spark, 4, 8, 1), options=route)
-    assert hoodie.open_table(table.path).snapshot().to_arrow().num_rows == 8
+    assert hoodie.open_table(table.path).snapshot(meta=True).to_arrow().num_rows == 8
 
 
 def test_reads_keys_and_services_say_what_to_do(spark, tmp_path, monkeypatch):
@@ -88,7 +88,7 @@ def test_reads_keys_and_services_say_what_to_do(spark, tmp_path, monkeypatch):
         lambda: hoodie.hudi.read(table.path, spark=spark),
         lambda: hoodie.hudi.write(rows(spark, 0, 4, 1), table.path),
         lambda: hoodie.hudi.HoodieReadClient(table.path, spark=spark),
-        lambda: hoodie.open_table(table.path).snapshot().to_arrow(),
+        lambda: hoodie.open_table(table.path).snapshot(meta=True).to_arrow(),
     ):
         with pytest.raises(AccessDenied, match="who owns the folder") as raised:
             act()
@@ -109,7 +109,7 @@ def test_a_global_index_does_not_lead_driver_threads_past_their_limit(request, s
     assert (deleted.route, deleted.deleted) == ("executors", 2)
     moved = rows(spark, 2, 4, 2, "'new'")  # of this batch's own partition there is nothing to rewrite
     assert table.upsert(moved).route == "executors"
-    assert sorted(row["id"] for row in hoodie.open_table(table.path).snapshot().to_arrow().to_pylist()) == [
+    assert sorted(row["id"] for row in hoodie.open_table(table.path).snapshot(meta=True).to_arrow().to_pylist()) == [
         f"k{n}" for n in range(2, 10)
     ]
     within = table.delete(rows(spark, 4, 5, 2).select("id"), options={"hoodie.spark.driver.max.rewrite.bytes": 2**30})
@@ -142,7 +142,7 @@ def test_a_first_batch_that_does_not_fit_makes_no_table(spark, tmp_path, route, 
     assert [file for file in path.rglob("*") if file.is_file()] == []
     other = {**NEW, **route, "hoodie.datasource.write.recordkey.field": "v"}  # nothing is settled yet
     assert hoodie.hudi.write(rows(spark, 0, 3, 1), str(path), other).inserted == 3
-    assert hoodie.open_table(str(path)).snapshot().to_arrow().num_rows == 3
+    assert hoodie.open_table(str(path)).snapshot(meta=True).to_arrow().num_rows == 3
 
 
 def test_deleting_partitions_of_no_table_makes_none(spark, tmp_path):

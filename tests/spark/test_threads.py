@@ -105,7 +105,7 @@ def test_threads_that_write_at_once_keep_their_output_and_their_rows(spark, tmp_
     assert sys.stdout is before
     found: dict[str, int] = {}
     for name in {"0" if shared else str(number) for number in range(count)}:
-        read = hoodie.open_table(str(tmp_path / name)).snapshot().to_arrow().to_pylist()
+        read = hoodie.open_table(str(tmp_path / name)).snapshot(meta=True).to_arrow().to_pylist()
         assert not found.keys() & {row["id"] for row in read}
         found |= {row["id"]: row["v"] for row in read}
     numbers = [100 * number + n for number in range(count) for n in range(10)]

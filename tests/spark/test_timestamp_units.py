@@ -43,11 +43,11 @@ def test_both_readers_agree_whatever_the_witnesses_say(commit: str, spark: Spark
     }
     storage = LocalStorage(tmp_path)
     make_table(storage, commit, said, [NUMBER, None, -1])
-    table, rows = open_table(str(tmp_path), spark=spark), open_table(tmp_path).snapshot().to_arrow()
+    table, rows = open_table(str(tmp_path), spark=spark), open_table(tmp_path).snapshot(meta=True).to_arrow()
     assert rows.num_rows == 3 * len(said)
     assert_equal(table.snapshot(), rows)
     assert_equal(table.snapshot(optimized=True), rows)
-    assert_equal(table.changes("earliest"), open_table(tmp_path).changes("earliest").to_arrow())
+    assert_equal(table.changes("earliest"), open_table(tmp_path).changes("earliest", meta=True).to_arrow())
     count = sum(value is not None and value < 0 for value in in_micros(rows, "at"))
     moment = "timestamp_ntz" if commit.startswith("local") else "timestamp"
     assert table.snapshot().where(F.col("at") < F.lit("1970-01-01 00:00:00").cast(moment)).count() == count
@@ -64,13 +64,13 @@ def test_both_readers_agree_whatever_the_witnesses_say(commit: str, spark: Spark
 )
 def test_tables_of_hudi_are_read_alike_at_every_instant(name: str, spark: SparkSession, tmp_path: Path) -> None:
     path = unpacked(name, tmp_path)
-    table, rows = open_table(str(path), spark=spark), open_table(path).snapshot().to_arrow()
+    table, rows = open_table(str(path), spark=spark), open_table(path).snapshot(meta=True).to_arrow()
     assert rows.num_rows == (6 if name.startswith("v9") else 20)
     assert_equal(table.snapshot(), rows)
-    assert_equal(table.changes("earliest"), open_table(path).changes("earliest").to_arrow())
+    assert_equal(table.changes("earliest"), open_table(path).changes("earliest", meta=True).to_arrow())
     for instant in load_state(LocalStorage(path)).timeline.commits[:2]:
         then = open_table(str(path), spark=spark).as_of(instant.requested)
-        assert_equal(then, open_table(path).snapshot(as_of=instant.requested).to_arrow())
+        assert_equal(then, open_table(path).snapshot(as_of=instant.requested, meta=True).to_arrow())
 
 
 def test_only_files_with_a_wrong_label_leave_sparks_own_reader(spark: SparkSession, tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_only_files_with_a_wrong_label_leave_sparks_own_reader(spark: SparkSessi
 
 def test_spark_writes_into_a_table_of_milliseconds_that_hudi_mislabelled(spark: SparkSession, tmp_path: Path) -> None:
     path = unpacked("trips_logical_types_json_cow_read_v6", tmp_path)
-    before = {row["_row_key"]: row for row in open_table(path).snapshot().to_arrow().to_pylist()}
+    before = {row["_row_key"]: row for row in open_table(path).snapshot(meta=True).to_arrow().to_pylist()}
     table = open_table(str(path), spark=spark, options={"hoodie.metadata.enable": "false"})
     batch = table.snapshot().where("partition_path = '2015/03/16'").limit(2)
     keys = [row["_row_key"] for row in batch.select("_row_key").collect()]
@@ -92,7 +92,7 @@ def test_spark_writes_into_a_table_of_milliseconds_that_hudi_mislabelled(spark: 
     changed = changed.withColumn("ts_millis", F.lit("2024-02-03 04:05:06.789123").cast("timestamp"))
     changed = changed.withColumn("local_ts_millis", F.lit("2024-02-03 04:05:06.789123").cast("timestamp_ntz"))
     table.upsert(changed)
-    after = {row["_row_key"]: row for row in open_table(path).snapshot().to_arrow().to_pylist()}
+    after = {row["_row_key"]: row for row in open_table(path).snapshot(meta=True).to_arrow().to_pylist()}
     assert after.keys() == before.keys()
     times = ["ts_millis", "ts_micros", "local_ts_millis", "local_ts_micros"]
     for key, row in after.items():
@@ -101,7 +101,7 @@ def test_spark_writes_into_a_table_of_milliseconds_that_hudi_mislabelled(spark: 
         else:
             assert [row[name] for name in times] == [before[key][name] for name in times]
     assert sum(row["rider"] == "changed" for row in after.values()) == 2
-    assert_equal(open_table(str(path), spark=spark).snapshot(), open_table(path).snapshot().to_arrow())
+    assert_equal(open_table(str(path), spark=spark).snapshot(), open_table(path).snapshot(meta=True).to_arrow())
     said = declared(LocalStorage(path))
     assert [said[name] for name in times] == [
         "timestamp-millis",
@@ -129,7 +129,7 @@ def test_keys_and_paths_of_times_are_the_numbers_that_the_table_has(spark: Spark
     table.insert(numbers)
     declare(LocalStorage(tmp_path), {"at": "timestamp-millis", "day": "timestamp-millis"})
     table.upsert(rows.withColumn("note", F.lit("second")))
-    found = open_table(tmp_path).snapshot().to_arrow().to_pylist()
+    found = open_table(tmp_path).snapshot(meta=True).to_arrow().to_pylist()
     assert [(row["_hoodie_record_key"], row["_hoodie_partition_path"], row["note"]) for row in found] == [
         ("1705489200123", "2024-01-17", "second")
     ]

@@ -194,10 +194,11 @@ def read(path: Path, view: str, after: str) -> pa.Table:
     """
     table = hoodie.open_table(str(path))
     if view == "snapshot":
-        return table.snapshot().to_arrow()
+        return table.snapshot(meta=True).to_arrow()
     if view == "read_optimized":
-        return table.snapshot(optimized=True).to_arrow()
-    return (table.changes(after) if view == "incremental" else table.as_of(after)).to_arrow()
+        return table.snapshot(optimized=True, meta=True).to_arrow()
+    rows = table.changes(after, meta=True) if view == "incremental" else table.as_of(after, meta=True)
+    return rows.to_arrow()
 
 
 # --- comparing ---

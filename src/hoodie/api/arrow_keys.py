@@ -23,7 +23,7 @@ from hoodie.lookup.point_read import LocatedKeys, held, locate_keys, read_rows, 
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.reading.filters.selection import check_columns
 from hoodie.reading.table_schema import read_schema
-from hoodie.schema.schema import without_meta_fields
+from hoodie.schema.schema import every_column, without_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.table.overrides import completed
 from hoodie.table.settings import Settings
@@ -45,10 +45,10 @@ class ArrowKeys:
     storage: Storage
     options: Options
 
-    def read(self, keys: Any, columns: Sequence[str] | None = None) -> KeyedRows[Rows]:
+    def read(self, keys: Any, columns: Sequence[str] | None = None, meta: bool = True) -> KeyedRows[Rows]:
         context, settings = self._context()
         schema = read_schema(context.state, FileSystemView(context.state.timeline))
-        wanted = schema.names if columns is None else list(columns)
+        wanted = every_column(schema, meta) if columns is None else list(columns)
         check_columns(wanted, schema)
         asked = keyed_rows(context, arrow_stream(keys))
         with thread_pool(settings) as pool:
@@ -120,7 +120,7 @@ def keygen_of(context: LookupContext, names: Sequence[str], has: Callable[[str],
     if keygen.makes_new_keys:
         raise SchemaMismatch(
             f"{state.config.name} has no record key: its rows are named by {RECORD_KEY} and {PARTITION_PATH}, as reads "
-            "have them"
+            "with meta=True have them"
         )
     unpartitioned = replace(keygen, partition_fields=())
     refuse_lacking(names, has, unpartitioned, (), state.config.name)
@@ -129,7 +129,7 @@ def keygen_of(context: LookupContext, names: Sequence[str], has: Callable[[str],
         raise SchemaMismatch(
             f"The keys do not fit table {state.config.name!r}: {'; '.join(lacking)}. The index "
             f"{context.index.name} finds a key within its partition only: add the column, or take {RECORD_KEY} and "
-            f"{PARTITION_PATH} as reads have them."
+            f"{PARTITION_PATH} as reads with meta=True have them."
         )
     return unpartitioned if lacking else keygen
 

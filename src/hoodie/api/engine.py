@@ -37,7 +37,7 @@ class KeyedRows(Generic[Frame]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """What a read asks for: see `plan_scan`; with `cdc`, `plan_change_data`."""
+    """What a read asks for: see `plan_scan`; with `cdc`, `plan_change_data`, whose columns are its own."""
 
     kind: ScanKind = ScanKind.SNAPSHOT
     columns: Sequence[str] | None = None
@@ -47,6 +47,7 @@ class Read:
     begin: Point | None = None
     end: Point | None = None
     cdc: bool = False
+    meta: bool = True
 
 
 class Reader(Protocol[FrameOut]):
@@ -75,7 +76,7 @@ class KeyQueries(Protocol[Frame]):
     """Asks a table about the keys of rows, as `HoodieReadClient` says: the columns that keys are made of, or the keys
     as reads have them."""
 
-    def read(self, keys: Any, columns: Sequence[str] | None = None) -> KeyedRows[Frame]: ...
+    def read(self, keys: Any, columns: Sequence[str] | None = None, meta: bool = True) -> KeyedRows[Frame]: ...
 
     def filter_exists(self, rows: Any) -> Frame: ...
 
@@ -96,6 +97,7 @@ class Engine(Generic[Frame]):
     spark_version of the session, "" without one: what a metastore is told of the table's columns for Spark goes by it
     validate      checks a commit before it is published; None: the engine evaluates no SQL
     route         who reads base files where a table lies, for `str` of a scan; None: this process, never Spark
+    meta          reads give the five meta columns unless they are told not to: jobs of Hudi's on Spark rely on them
     """
 
     check: Checker
@@ -108,3 +110,4 @@ class Engine(Generic[Frame]):
     spark_version: str = ""
     validate: Validate | None = None
     route: Callable[[Storage, Options], object] | None = None
+    meta: bool = False

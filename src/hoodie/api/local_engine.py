@@ -44,6 +44,7 @@ def read(state: TableState, read: Read, options: Options) -> Rows:
             as_of=read.as_of,
             begin=read.begin,
             end=read.end,
+            meta=read.meta,
             options=options,
         )
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from hoodie.api.spark_keys import SparkKeys
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput, MissingPackage
+from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.changes.data_plan import CHANGE_COLUMNS
 from hoodie.reading.filters.predicate import ANY, Test, Tests, tests_of
 from hoodie.reading.filters.selection import Filters, check_columns, read_filter, sure_tests
@@ -63,6 +65,7 @@ def spark_engine(session: SparkSession) -> Engine[DataFrame]:
         spark_version=session.version,
         validate=partial(validate, session),
         route=partial(route_to, session),
+        meta=True,
     )
 
 
@@ -87,8 +90,11 @@ def read(session: SparkSession, state: TableState, read: Read, options: Options)
     if read.filters is None:
         return _read(session, state, read, read.columns, options)
     rows = _filter(state, read)
-    found = _read(session, state, read, rows.read, options, rows.tests).where(rows.condition)
-    return found if read.columns is None else found.select(*map(quoted, read.columns))
+    whole = replace(read, meta=True)  # the condition may ask for meta columns
+    found = _read(session, state, whole, rows.read, options, rows.tests).where(rows.condition)
+    if read.columns is not None:
+        return found.select(*map(quoted, read.columns))
+    return found if read.meta else found.drop(*META_COLUMNS)
 
 
 def _read(
@@ -104,13 +110,15 @@ def _read(
         if read.cdc:
             rows = change_data(session, state, read.begin, read.end, options)
             return rows if columns is None else rows.select(*columns)
-        return incremental.changes(session, state, read.begin, read.end, columns, options)
+        found = incremental.changes(session, state, read.begin, read.end, columns, options)
+        return found if read.meta or columns is not None else found.drop(*META_COLUMNS)
     scan = plan_scan(
         state,
         read.kind,
         columns=columns,
         partitions=read.partitions,
         as_of=read.as_of,
+        meta=read.meta,
         options=options,
         for_spark=True,
         tests=tests,

@@ -24,6 +24,7 @@ from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.reading.filters.selection import check_columns
 from hoodie.reading.table_schema import read_schema
 from hoodie.schema.conform import conform
+from hoodie.schema.schema import every_column
 from hoodie.schema.types import stored_type
 from hoodie.spark.columns import quoted
 from hoodie.spark.keyed import KeyedFrame, has_keys, keys_of, user_schema
@@ -76,11 +77,11 @@ class SparkKeys:
             new = ~held(places, self.storage, reader, pool)
         return self._frame(places.batch.rows.filter(pa.array(new)), batch).select(*map(quoted, df.columns))
 
-    def read(self, keys: Any, columns: Sequence[str] | None = None) -> KeyedRows[DataFrame]:
+    def read(self, keys: Any, columns: Sequence[str] | None = None, meta: bool = True) -> KeyedRows[DataFrame]:
         """As `HoodieReadClient.read`. Of keys that were not brought to the driver the rows are not read yet."""
         context = self._lookup()
         schema = self._schema(context.state)
-        wanted = schema.names if columns is None else list(columns)
+        wanted = every_column(schema, meta) if columns is None else list(columns)
         check_columns(wanted, schema)
         near = self._near(self._keyed(self._frame_of(keys), context, []))
         if not isinstance(near, pa.Table):

@@ -13,13 +13,10 @@ from hoodie.api.arrow.shown import table_summary
 from hoodie.api.engine import Frame
 from hoodie.api.handle import Options, TableHandle
 from hoodie.display.render import as_html
-from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.filters.selection import Filters
 from hoodie.reading.scan_plan import plan_scan
-from hoodie.reading.table_schema import read_schema
 from hoodie.storage.faults import typed_calls
 from hoodie.table.state import load_state
-from hoodie.view.slices import FileSystemView
 
 if TYPE_CHECKING:
     import polars as pl
@@ -93,8 +90,7 @@ class TableFrames(TableHandle[Frame]):
     def _rows(
         self, columns: Sequence[str] | None, filters: Filters | None, meta: bool, options: Options | None
     ) -> Rows:
-        state = load_state(self.storage)
-        if columns is None and not meta:
-            names = read_schema(state, FileSystemView(state.timeline)).names
-            columns = [name for name in names if name not in META_COLUMNS]
-        return Rows.of_scan(plan_scan(state, columns=columns, filters=filters, options=self._options(options)))
+        scan = plan_scan(
+            load_state(self.storage), columns=columns, filters=filters, meta=meta, options=self._options(options)
+        )
+        return Rows.of_scan(scan)

@@ -47,9 +47,10 @@ class TableReads(TableHandle[Frame]):
         partitions: Collection[str] | None = None,
         as_of: Point | WriteResult | None = None,
         optimized: bool = False,
+        meta: bool | None = None,
         options: Options | None = None,
     ) -> Frame:
-        """The latest rows, the five `_hoodie_*` columns first: a DataFrame of the session, or `Rows` without one.
+        """The latest rows: a DataFrame of the session, the five `_hoodie_*` columns first, or without one `Rows`.
 
         columns     read these columns only, in this order. With Spark, where no file slice has logs, `select` on the
                     result does the same; slices with logs are merged by Python functions, into which Spark pushes no
@@ -61,9 +62,11 @@ class TableReads(TableHandle[Frame]):
         partitions  read these partition paths only, such as ["2024-01-31"]; other files are not even opened
         as_of       the rows as they were then, as in the method of that name
         optimized   only the newest base files, without what is in logs: on a Copy-on-Write table the same rows
+        meta        whether the five `_hoodie_*` columns come first where `columns` names none. None: with Spark, where
+                    jobs of Hudi's rely on them, and not without
         options     `hoodie.*` options of reads, over those of the table object
         """
-        read = _read(columns, filters, partitions, as_of, optimized)
+        read = self._read(columns, filters, partitions, as_of, optimized, meta)
         return self.engine.read(load_state(self.storage), read, self._options(options))
 
     def as_of(
@@ -73,16 +76,19 @@ class TableReads(TableHandle[Frame]):
         columns: Sequence[str] | None = None,
         filters: Filters | None = None,
         partitions: Collection[str] | None = None,
+        meta: bool | None = None,
         options: Options | None = None,
     ) -> Frame:
         """The rows as they were at an instant.
 
         instant  `yyyyMMddHHmmss[SSS]`; `yyyy-MM-dd[ HH:mm[:ss[.SSS]]]`, perhaps with `T`, and `Z` or an offset; a
                  datetime or a date; or the result of a write. What names no zone is local, as in Python
-        columns, filters, partitions, options  as in `snapshot`
+        columns, filters, partitions, meta, options  as in `snapshot`
         Raises   InvalidInput when it has another form, is before the first commit, or its files were cleaned
         """
-        return self.snapshot(columns=columns, filters=filters, partitions=partitions, as_of=instant, options=options)
+        return self.snapshot(
+            columns=columns, filters=filters, partitions=partitions, as_of=instant, meta=meta, options=options
+        )
 
     def scan(
         self,
@@ -92,13 +98,14 @@ class TableReads(TableHandle[Frame]):
         partitions: Collection[str] | None = None,
         as_of: Point | WriteResult | None = None,
         optimized: bool = False,
+        meta: bool | None = None,
         options: Options | None = None,
     ) -> Scan[Frame]:
         """A read that is planned and not run: which files hold the rows, and which are left out and why. Print it, ask
         its attributes, or take its `rows()`. Arguments and errors as of `snapshot`, which is `scan().rows()`.
         """
         checked, state = self._options(options), load_state(self.storage)
-        read = _read(columns, filters, partitions, as_of, optimized)
+        read = self._read(columns, filters, partitions, as_of, optimized, meta)
         plan = plan_scan(
             state,
             read.kind,
@@ -106,6 +113,7 @@ class TableReads(TableHandle[Frame]):
             partitions=partitions,
             filters=filters,
             as_of=read.as_of,
+            meta=read.meta,
             options=checked,
             for_spark=self.engine.route is not None,
         )
@@ -121,13 +129,15 @@ class TableReads(TableHandle[Frame]):
         columns: Sequence[str] | None = None,
         filters: Filters | None = None,
         cdc: bool = False,
+        meta: bool | None = None,
         options: Options | None = None,
     ) -> Frame:
         """The rows that changed in (begin, end], each once and as it was at the end; deleted ones are not among them.
 
         begin    an instant or a point in time as of `as_of`, which is not included; or "earliest"
         end      an instant, which is included, or a point in time; None: now
-        columns, filters  as in `snapshot`; with `cdc` over its four columns
+        columns, filters, meta  as in `snapshot`; `_hoodie_commit_time` says when a row changed. With `cdc` columns and
+                 filters are over its four columns, which are the same whatever `meta` says
         cdc      each change of each row instead, deletes included: `op` (i, u or d), `ts_ms` (the instant of the
                  commit), `before` and `after`, the row's columns as JSON text or, by `hoodie.read.cdc.images`, as
                  structs; null where there is no row. For tables with `hoodie.table.cdc.enabled`; of others only with
@@ -142,24 +152,37 @@ class TableReads(TableHandle[Frame]):
         Only the commits of the range and the file groups that they changed are looked at.
         """
         first, last = instant_of(begin), instant_of(end)
-        read = Read(kind=ScanKind.CHANGES, begin=first, end=last, columns=columns, filters=filters, cdc=cdc)
+        read = Read(
+            kind=ScanKind.CHANGES,
+            begin=first,
+            end=last,
+            columns=columns,
+            filters=filters,
+            cdc=cdc,
+            meta=self._meta(meta),
+        )
         return self.engine.read(load_state(self.storage), read, self._options(options))
 
     def get(
-        self, keys: Any, *, columns: Sequence[str] | None = None, options: Options | None = None
+        self,
+        keys: Any,
+        *,
+        columns: Sequence[str] | None = None,
+        meta: bool | None = None,
+        options: Options | None = None,
     ) -> KeyedRows[Frame]:
         """The rows of keys, as a snapshot has them, found by the table's index; keys that are not there are left out.
 
         keys     rows as `upsert` takes them: the key and partition columns, or `_hoodie_record_key` and
                  `_hoodie_partition_path`; other columns are ignored. A global index needs no partition. Or a list of
                  the values of a key of one column
-        columns  of the table, in the order wanted; None: all, the five meta columns first
+        columns, meta  as in `snapshot`
         returns  `rows`, and `stats`: files pruned and opened, row groups and rows read
         Raises   SchemaMismatch naming columns that are missing; InvalidInput on rows without a key, or an unknown
                  column; UnsupportedTable
         """
         rows = keys_of(keys, self.storage)
-        return self.engine.keys(self.storage, self._options(options)).read(rows, columns)
+        return self.engine.keys(self.storage, self._options(options)).read(rows, columns, self._meta(meta))
 
     def absent(self, keys: Any, *, options: Options | None = None) -> Frame:
         """The rows whose key the table does not hold: what an insert of the batch may add. Duplicates in it stay.
@@ -228,13 +251,23 @@ class TableReads(TableHandle[Frame]):
         _, view = complete_view(load_state(self.storage), partitions, snapshot_files(), self._options(options))
         return FileSlices(merged_slices(view).values())
 
+    def _read(
+        self,
+        columns: Sequence[str] | None,
+        filters: Filters | None,
+        partitions: Collection[str] | None,
+        as_of: Point | WriteResult | None,
+        optimized: bool,
+        meta: bool | None,
+    ) -> Read:
+        return Read(
+            kind=ScanKind.READ_OPTIMIZED if optimized else ScanKind.SNAPSHOT,
+            columns=columns,
+            filters=filters,
+            partitions=partitions,
+            as_of=instant_of(as_of),
+            meta=self._meta(meta),
+        )
 
-def _read(
-    columns: Sequence[str] | None,
-    filters: Filters | None,
-    partitions: Collection[str] | None,
-    as_of: Point | WriteResult | None,
-    optimized: bool,
-) -> Read:
-    kind = ScanKind.READ_OPTIMIZED if optimized else ScanKind.SNAPSHOT
-    return Read(kind=kind, columns=columns, filters=filters, partitions=partitions, as_of=instant_of(as_of))
+    def _meta(self, meta: bool | None) -> bool:
+        return self.engine.meta if meta is None else meta

@@ -274,7 +274,7 @@ def publish_seen(
     storage = transaction.state.storage
     published = {path for part in metadata.stats.values() for stat in part for path in stat.paths}
     with transaction.writers.lock_on(storage) as lock:
-        markers, now = together(storage, lambda: remove_leftovers(transaction, published), transaction.state.reload)
+        markers, now = together(storage, lambda: remove_leftovers(transaction, published), transaction.state.look_again)
         require_no_conflict(transaction.state, transaction.instant, metadata, now, alone=not lock.real)
         require_new(now, transaction.writers.batch)
         extra = with_batch(now, transaction.writers.batch, metadata.extra)
@@ -336,7 +336,8 @@ def _confirm_under(lock: Lock, transaction: Transaction, metadata: CommitMetadat
 
 
 def _look_again(transaction: Transaction, metadata: CommitMetadata, *, alone: bool) -> Timeline:
-    now = replace(transaction.state, timeline=load_timeline(transaction.state.storage, transaction.state.config))
+    state = transaction.state
+    now = replace(state, timeline=load_timeline(state.storage, state.config, before=state.timeline))
     require_no_conflict(transaction.state, transaction.instant, metadata, now, alone=alone, done=True)
     require_whole(now, transaction.instant)
     return now.timeline

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,11 +22,15 @@ from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.reading.changes.plan import CommitTimes
 from hoodie.reading.filters.partitions import slices_that_may_pass
 from hoodie.reading.filters.predicate import ANY, Tests, both
+from hoodie.reading.filters.selection import kept_rows
 from hoodie.reading.pruned import Pruned, PruneReason, by_reason, left_out
 from hoodie.reading.slices.reader import SliceReader
 from hoodie.schema.written import written_columns
 from hoodie.table.state import TableState
 from hoodie.view.slices import FileSystemView
+
+if TYPE_CHECKING:
+    from hoodie.reading.filters.condition import SqlCondition
 
 #: Slices that `str` of a scan names.
 _MOST_NAMED = 50
@@ -74,7 +79,7 @@ class ScanPlan:
     read: tuple[str, ...]
     slices: tuple[FileSlice, ...]
     asked: frozenset[str] | None = None
-    filter: pc.Expression | None = None
+    filter: pc.Expression | SqlCondition | None = None
     as_of: str | None = None
     times: CommitTimes | None = None
     reader: SliceReader | None = None
@@ -165,11 +170,17 @@ class ScanPlan:
 
     @property
     def rows_kept(self) -> pc.Expression | None:
-        """Which of the merged rows the scan gives, by the columns `read`; None: all."""
-        if self.times is None:
-            return self.filter
-        counting = self.times.expression()
-        return counting if self.filter is None else self.filter & counting
+        """Which of the merged rows count, by their commit time; None: all. The filter is asked besides."""
+        return None if self.times is None else self.times.expression()
+
+    @property
+    def keeps_all(self) -> bool:
+        """Whether the scan gives all of the merged rows."""
+        return self.times is None and self.filter is None
+
+    def kept(self, rows: pa.Table) -> pa.Table:
+        """Those of merged rows, in the columns `read`, that the scan gives."""
+        return kept_rows(kept_rows(rows, self.rows_kept), self.filter)
 
     @property
     def pruned(self) -> tuple[Pruned, ...]:

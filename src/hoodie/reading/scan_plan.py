@@ -27,6 +27,7 @@ from hoodie.reading.scan import ScanKind, ScanPlan
 from hoodie.reading.slices.column_types import mislabelled
 from hoodie.reading.slices.reader import slice_reader
 from hoodie.reading.table_schema import read_schema
+from hoodie.schema.schema import every_column
 from hoodie.table.state import TableState
 from hoodie.timeline.points import Point, query_instant
 from hoodie.view.missing import read_optimized_files, snapshot_files
@@ -42,6 +43,7 @@ def plan_scan(
     as_of: Point | None = None,
     begin: Point | None = None,
     end: Point | None = None,
+    meta: bool = True,
     options: Options | None = None,
     for_spark: bool = False,
     tests: Tests = ANY,
@@ -50,6 +52,7 @@ def plan_scan(
 
     kind        a snapshot with `as_of` is one as of that instant
     columns     names of top-level columns, in the order wanted; None: all, meta columns first where the table has them
+                and `meta` says so
     partitions  partition paths to look at, others are not listed; None: all. Not for changes
     filters     rows to keep; may name columns that are not among `columns`
     as_of       a point in time (`query_instant`), inclusive; None: now
@@ -66,9 +69,9 @@ def plan_scan(
     kind = _kind(kind, partitions, as_of, begin, end)
     if kind is ScanKind.CHANGES:
         assert begin is not None  # `_kind` saw to it
-        scan = _plan_changes(state, begin, end, columns, filters, options)
+        scan = _plan_changes(state, begin, end, columns, filters, meta, options)
     else:
-        scan = _plan_state(state, kind, columns, partitions, filters, as_of, options, tests)
+        scan = _plan_state(state, kind, columns, partitions, filters, as_of, meta, options, tests)
     if for_spark and scan.base_files:
         scan = replace(scan, mislabelled=mislabelled(scan.state, scan.base_files, scan.schema, scan.read))
     return replace(scan, options=options or Options())
@@ -81,6 +84,7 @@ def _plan_state(
     partitions: Collection[str] | None,
     filters: Filters | None,
     as_of: Point | None,
+    meta: bool,
     options: Options | None,
     tests: Tests,
 ) -> ScanPlan:
@@ -90,7 +94,7 @@ def _plan_state(
     found = listed_view(state, partitions, taken, options, moment)
     state, view = found.state, found.view
     schema = read_schema(state, view, moment)
-    wanted, read, rows = _selected(schema, columns, filters)
+    wanted, read, rows = _selected(schema, columns, filters, meta)
     tests = tests if rows is None else both(rows.tests, tests)
     statistics = None
     if found.metadata is not None:
@@ -123,11 +127,12 @@ def _plan_changes(
     end: Point | None,
     columns: Sequence[str] | None,
     filters: Filters | None,
+    meta: bool,
     options: Options | None,
 ) -> ScanPlan:
     """The rows that a range of commits wrote. Their commit times are read as well, to tell them from the others."""
     plan = plan_changes(state, begin, end, options)
-    wanted, read, rows = _selected(plan.schema, columns, filters)
+    wanted, read, rows = _selected(plan.schema, columns, filters, meta)
     return ScanPlan(
         ScanKind.CHANGES,
         plan.state,
@@ -178,10 +183,10 @@ def _paths(partitions: Collection[str]) -> tuple[str, ...]:
 
 
 def _selected(
-    schema: pa.Schema, columns: Sequence[str] | None, filters: Filters | None
+    schema: pa.Schema, columns: Sequence[str] | None, filters: Filters | None, meta: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...], RowFilter | None]:
     """The columns wanted, those that are read, and the filter. Raises InvalidInput."""
-    wanted = tuple(schema.names if columns is None else columns)
+    wanted = tuple(every_column(schema, meta) if columns is None else columns)
     rows = read_filter(filters, schema)
     read = tuple(dict.fromkeys([*wanted, *(rows.columns if rows else ())]))
     check_columns(read, schema)

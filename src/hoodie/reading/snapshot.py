@@ -12,7 +12,6 @@ from functools import partial
 from typing import TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hoodie.config.options import Options
 from hoodie.errors import UnsupportedTable
@@ -20,7 +19,7 @@ from hoodie.formats.parquet.columns import damage_of, open_parquet
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.reading.filters.predicate import ANY, Tests
 from hoodie.reading.filters.row_groups import row_groups
-from hoodie.reading.filters.selection import Filters, check_columns, read_filter
+from hoodie.reading.filters.selection import Filters, check_columns, kept_rows, read_filter
 from hoodie.reading.scan import ScanPlan
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.slices.column_types import base_columns
@@ -55,9 +54,7 @@ def read_scan(scan: ScanPlan) -> pa.Table:
             cannot be brought into the table's schema
     """
     merge = None if scan.reader is None else partial(merged_rows, scan.reader)
-    return _rows_of(
-        scan.state.storage, scan.slices, scan.schema, scan.columns, scan.read, scan.rows_kept, merge, scan.tests
-    )
+    return _rows_of(scan.state.storage, scan.slices, scan.schema, scan.columns, scan.read, scan.kept, merge, scan.tests)
 
 
 def read_slices_arrow(
@@ -81,7 +78,15 @@ def read_slices_arrow(
     rows = read_filter(filters, schema)
     read = list(dict.fromkeys([*wanted, *(rows.columns if rows else ())]))
     check_columns(read, schema)
-    return _rows_of(storage, list(slices), schema, wanted, read, rows.expression if rows else None, merge)
+    return _rows_of(
+        storage,
+        list(slices),
+        schema,
+        wanted,
+        read,
+        partial(kept_rows, expression=rows.expression if rows else None),
+        merge,
+    )
 
 
 def _rows_of(
@@ -90,7 +95,7 @@ def _rows_of(
     schema: pa.Schema,
     wanted: Sequence[str],
     read: Sequence[str],
-    keep: pc.Expression | None,
+    keep: Callable[[pa.Table], pa.Table],
     merge: MergeSlice | None,
     tests: Tests = ANY,
 ) -> pa.Table:
@@ -106,7 +111,7 @@ def _rows_of(
         else:
             assert slice_.base is not None  # a slice without logs has a base file
             rows = read_base_file(storage, slice_.base, schema, read, threads=len(slices) == 1, tests=tests)
-        return (rows if keep is None else rows.filter(keep)).select(list(wanted))
+        return keep(rows).select(list(wanted))
 
     parts = _each(rows_of, slices)
     empty = pa.schema([schema.field(name) for name in wanted]).empty_table()

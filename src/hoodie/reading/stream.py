@@ -26,10 +26,9 @@ def scan_batches(scan: ScanPlan) -> Iterator[pa.RecordBatch]:
     Files are opened one after the other. Raises as `read_scan`
     """
     target = pa.schema([scan.schema.field(name) for name in scan.columns])
-    keep = scan.rows_kept
     for slice_ in scan.slices:
         for rows in slice_batches(scan, slice_):
-            found = (rows if keep is None else rows.filter(keep)).select(list(scan.columns))
+            found = scan.kept(rows).select(list(scan.columns))
             if found.num_rows and not scan.columns:
                 yield pa.RecordBatch.from_struct_array(pa.array([{}] * found.num_rows, pa.struct([])))
             else:
@@ -54,13 +53,12 @@ def count_rows(scan: ScanPlan) -> int:
     """
     if not scan.slices:
         return 0
-    keep = scan.rows_kept
     needed = narrowed(scan, ())  # but for what the filter asks for no column counts
     counted = [RECORD_KEY] if RECORD_KEY in scan.schema.names else scan.schema.names[:1]  # logs are merged by keys
 
     def count(slice_: FileSlice) -> int:
-        if keep is not None:
-            return sum(rows.filter(keep).num_rows for rows in slice_batches(needed, slice_))
+        if not scan.keeps_all:
+            return sum(needed.kept(rows).num_rows for rows in slice_batches(needed, slice_))
         stored = 0 if slice_.base is None else _rows_of(scan.state.storage, slice_.base)
         if not slice_.logs:
             return stored

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import errno
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from operator import attrgetter
 from pathlib import Path
@@ -43,13 +43,22 @@ class LocalStorage(Storage):
         return self._root
 
     def list(self, folder: str = "") -> list[Entry]:
+        return self.list_some(folder, lambda name: True)[0]
+
+    def list_some(self, folder: str, sized: Callable[[str], bool]) -> tuple[builtins.list[Entry], builtins.list[str]]:
         try:
             scan = os.scandir(self._at(check_path(folder)))
         except FileNotFoundError:
-            return []
+            return [], []
         with scan:
-            entries = [entry for entry in map(_entry, scan) if entry is not None]
-        return sorted(entries, key=attrgetter("name"))
+            items, others = [], []
+            for item in scan:
+                if sized(item.name):
+                    items.append(item)
+                else:
+                    others.append(item.name)
+            entries = [entry for entry in map(_entry, items) if entry is not None]
+        return sorted(entries, key=attrgetter("name")), others
 
     def list_tree(self, folder: str = "", skip: Collection[str] = ()) -> dict[str, builtins.list[Entry]]:
         tree: dict[str, list[Entry]] = {}

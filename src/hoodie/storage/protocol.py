@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import builtins
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 from uuid import uuid4
 
 from hoodie.errors import InvalidInput
@@ -18,9 +17,8 @@ from hoodie.errors import InvalidInput
 _TEMPORARY = re.compile(r"\.(?:[0-9a-f]{16}-)?[0-9a-f]{32}\.tmp")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Entry:
-    """One name in a folder."""
+class Entry(NamedTuple):
+    """One name in a folder. A tuple: a writer makes thousands of them for each commit."""
 
     name: str  # last segment of the path
     size: int  # bytes; 0 for a folder
@@ -79,6 +77,15 @@ class Storage(Protocol):
         Temporary files of writers at work, or dead, may show: see `is_temporary`.
         Raises NotADirectoryError when a file has that path.
         """
+
+    def list_some(self, folder: str, sized: Callable[[str], bool]) -> tuple[builtins.list[Entry], builtins.list[str]]:
+        """As `list`, for those who need the size and time of some files only: their entries, and the other names.
+
+        sized  whether a name is of the first; names that are not are of files
+        """
+        entries = self.list(folder)
+        others = [entry.name for entry in entries if not entry.is_dir and not sized(entry.name)]
+        return [entry for entry in entries if entry.is_dir or sized(entry.name)], others
 
     def list_tree(self, folder: str = "", skip: Collection[str] = ()) -> dict[str, builtins.list[Entry]]:
         """All files below a folder, by the folder that holds them, in as few requests as the storage allows.

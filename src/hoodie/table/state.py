@@ -92,6 +92,11 @@ class TableState(Short):
         """The state now."""
         return load_state(self.storage)
 
+    def look_again(self) -> TableState:
+        """The state now, a moment after it was loaded. What the timeline said of instants that are not completed twice
+        is not asked for again, so that it costs what has changed."""
+        return load_state(self.storage, self.timeline)
+
     def commits(self) -> Iterator[CommitMetadata]:
         """What commits did, newest first; each is read when it is asked for.
 
@@ -190,18 +195,22 @@ class TableState(Short):
         return measure_record_size(self.recent_commits(), sizing)
 
 
-def load_state(storage: Storage) -> TableState:
-    """Raises TableNotFound; CorruptFile; UnsupportedTable when the table is of a kind that cannot be read."""
+def load_state(storage: Storage, before: Timeline | None = None) -> TableState:
+    """The table as it is now.
+
+    before  its timeline as it was loaded earlier in this call
+    Raises  TableNotFound; CorruptFile; UnsupportedTable when the table is of a kind that cannot be read
+    """
     # A table of version 8 or later has its timeline elsewhere: that one is listed then.
     properties, listed = together(storage, lambda: load_properties(storage), lambda: list_timeline(storage))
     config = from_properties(properties)
     if WAITING not in properties:
         require_readable(config)
-        timeline = load_timeline(storage, config, listed)
+        timeline = load_timeline(storage, config, listed, before)
         if listed is not None and _replaced_since(config, timeline):
-            timeline = load_timeline(storage, config)
+            timeline = load_timeline(storage, config, before=before)
         return TableState(storage, config, timeline)
-    timeline = load_timeline(storage, config)  # both tables have the same
+    timeline = load_timeline(storage, config, before=before)  # both tables have the same
     if (held := holding(properties, timeline)) is not None:
         config = from_properties(held)
     require_readable(config)

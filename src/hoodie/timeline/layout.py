@@ -96,10 +96,12 @@ def parse_name(name: str, layout: int, folder: str) -> Instant | None:
 
     Raises CorruptFile on any other name: what looks like an instant must not be ignored.
     """
-    if not name[:1].isdigit() or _HALF_WRITTEN.fullmatch(name):
+    if not name[:1].isdigit():
         return None
     instant = _parsed(name, layout)
     if instant is None:
+        if _HALF_WRITTEN.fullmatch(name):
+            return None
         raise CorruptFile(
             f"{folder}/{name}",
             "looks like an instant, but its kind is unknown",

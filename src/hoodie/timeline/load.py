@@ -11,7 +11,8 @@ import dataclasses
 import datetime as dt
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
+from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -19,12 +20,12 @@ from hoodie.config.table import TableConfig, TimelineZone
 from hoodie.errors import CorruptFile, ListingStale
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileGroupId
-from hoodie.model.instant import Action, Instant, State, format_time
+from hoodie.model.instant import Instant, State, format_time
 from hoodie.model.plans import CompactionOperation, CompactionPlan
 from hoodie.storage.protocol import Entry, Storage
 from hoodie.timeline.codec import commit_content
 from hoodie.timeline.just_completed import unlisted
-from hoodie.timeline.layout import comparable_action, parse_name
+from hoodie.timeline.layout import COMPLETES_AS, parse_name
 from hoodie.timeline.memory import Memory
 from hoodie.timeline.stopped_upgrade import UPGRADED_FOLDER, refuse_stopped_upgrade
 from hoodie.timeline.timeline import Timeline
@@ -47,45 +48,75 @@ def list_timeline(storage: Storage) -> list[Entry] | None:
     return storage.list(_FOLDER) if storage.remote else None
 
 
+_PENDING = (".requested", ".inflight")
+#: What plans are called that are carried out again under the same name after a rollback.
+_REPEATED = ("compaction.requested", "clustering.requested", "replacecommit.requested")
+
+
+def _sized(before: Timeline) -> Callable[[str], bool]:
+    """Whether the storage is asked for the size and time of a timeline's file: not of instants that are not completed,
+    whose sizes do not matter, nor of those that were completed before, and cannot be completed again."""
+    repeated = {name.partition(".")[0] for name in before.files if name.endswith(_REPEATED)}
+    same = {name for name in before.files if name.partition(".")[0] not in repeated} if repeated else before.files
+    return lambda name: name not in same and not name.endswith(_PENDING)
+
+
 #: The order of instants, without a call of theirs for each comparison.
 _ORDER = attrgetter("requested", "action", "state", "completed")
 
 
-def load_timeline(storage: Storage, config: TableConfig, listed: list[Entry] | None = None) -> Timeline:
+def load_timeline(
+    storage: Storage, config: TableConfig, listed: list[Entry] | None = None, before: Timeline | None = None
+) -> Timeline:
     """The active timeline, with one listing; no instant is opened. The history is not read: see `with_history`.
 
     listed  what `list_timeline` gave just now
+    before  of the same table, loaded earlier in this call: what it says of completed instants is not asked for again
     Raises UnsupportedTable on a stopped upgrade; CorruptFile on a name that looks like an instant of an unknown kind;
            ListingStale when an instant is missing that this process had completed before
     """
     folder, layout = config.timeline_folder, config.layout
-    highest: dict[tuple[str, Action], Instant] = {}
+    usable = before is not None and before.layout == layout == 1 and before.folder == folder and not before.archived
+    older = before if before is not None and usable else Timeline(layout=layout)
+    found = (listed, []) if listed is not None and folder == _FOLDER else storage.list_some(folder, _sized(older))
+    entries, others = _shown(storage, folder, *found)
+    sizes = {entry.name: entry for entry in entries if not entry.is_dir}
+    files = frozenset([*sizes, *others])
+    if older.files <= files:  # as a rule: then what is new is added to what is known
+        fresh: Iterable[str] = chain(files - older.files, sizes.keys() & older.files)
+        highest = {(i.requested, COMPLETES_AS.get(i.action, i.action)): i for i in older.instants}
+        stamps = dict(older.stamps)
+    else:
+        fresh, highest, stamps = files, {}, {}
     names: dict[Instant, str] = {}
-    stamps: dict[Instant, tuple[int, int]] = {}
-    entries = storage.list(folder) if listed is None or folder != _FOLDER else listed
-    if missing := unlisted(storage, folder, {entry.name for entry in entries}):
-        entries = storage.list(folder)  # made after all of them: what it lacks now, the storage lists late
+    for name in fresh:
+        if (instant := parse_name(name, layout, folder)) is None:
+            continue
+        state, key = instant.state, (instant.requested, COMPLETES_AS.get(instant.action, instant.action))
+        if state is State.COMPLETED:
+            if layout == 2 and not instant.completed:
+                instant = dataclasses.replace(instant, completed=modified(sizes[name], config.timezone))
+                names[instant] = name
+            stamps[instant] = sizes[name][1:3] if name in sizes else older.stamps[instant]
+        # A clean that two processes carried out may have been completed twice: the later one counts.
+        lower = highest.get(key)
+        if lower is None or (state, instant.completed) > (lower.state, lower.completed):
+            highest[key] = instant
+    folders = frozenset([entry.name for entry in entries if entry.is_dir])
+    if layout == 1 and UPGRADED_FOLDER in folders:
+        refuse_stopped_upgrade(storage)
+    instants = tuple(sorted(highest.values(), key=_ORDER))
+    return Timeline(instants, layout, folder, names, stamps=stamps, folders=folders, files=files)
+
+
+def _shown(storage: Storage, folder: str, entries: list[Entry], others: list[str]) -> tuple[list[Entry], list[str]]:
+    """The files of the timeline, those among them that this process has just completed. Raises ListingStale"""
+    if missing := unlisted(storage, folder, {*others, *(entry.name for entry in entries)}):
+        entries, others = storage.list(folder), []  # made after all of them: what it lacks now, the storage lists late
         late = set(missing).intersection(unlisted(storage, folder, {entry.name for entry in entries}))
         if late:
             raise ListingStale(min(late))
-    for entry in entries:
-        if entry.is_dir or (instant := parse_name(entry.name, layout, folder)) is None:
-            continue
-        if layout == 2 and instant.state is State.COMPLETED and not instant.completed:
-            instant = dataclasses.replace(instant, completed=modified(entry, config.timezone))
-            names[instant] = entry.name
-        key = (instant.requested, comparable_action(instant.action))
-        # A clean that two processes carried out may have been completed twice: the later one counts.
-        if key not in highest or (instant.state, instant.completed) > (highest[key].state, highest[key].completed):
-            highest[key] = instant
-        if instant.state is State.COMPLETED:
-            stamps[instant] = (entry.size, entry.mtime)
-    folders = frozenset(entry.name for entry in entries if entry.is_dir)
-    if layout == 1 and UPGRADED_FOLDER in folders:
-        refuse_stopped_upgrade(storage)
-    files = frozenset(entry.name for entry in entries if not entry.is_dir)
-    instants = tuple(sorted(highest.values(), key=_ORDER))
-    return Timeline(instants, layout, folder, names, stamps=stamps, folders=folders, files=files)
+    return entries, others
 
 
 def modified(entry: Entry, zone: TimelineZone) -> str:

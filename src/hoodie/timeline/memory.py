@@ -1,15 +1,15 @@
 """What this process has read of completed instants, which do not change.
 
-An instant's completed file is known by its path, size and modification time: a compaction that was rolled back is
-completed again under the same name. A storage in memory has no place of its own, and some storages keep no modification
-times: nothing of them is remembered.
+An instant's completed file is known by the table, the instant, its size and modification time: a compaction that was
+rolled back is completed again under the same name. A storage in memory has no place of its own, and some storages keep
+no modification times: nothing of them is remembered.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 from hoodie.model.instant import Instant
@@ -17,7 +17,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.timeline.timeline import Timeline
 
 T = TypeVar("T")
-_Key = tuple[str, str, int, int]
+_Key = tuple[str, Instant, int, int]
 
 
 #: Values that are added before those of instants that left the timeline are forgotten: that looks through all.
@@ -50,6 +50,15 @@ class Memory(Generic[T]):
                 self._known.move_to_end(key)
             return found
 
+    def get_all(self, storage: Storage, timeline: Timeline, instants: Iterable[Instant]) -> list[T | None]:
+        """What the files of some instants hold, as far as it is remembered."""
+        keys = [_key(storage, timeline, instant) for instant in instants]
+        with self._turn:
+            for key in keys:
+                if key is not None and key in self._known:
+                    self._known.move_to_end(key)
+            return [None if key is None else self._known.get(key) for key in keys]
+
     def put(self, storage: Storage, timeline: Timeline, instant: Instant, value: T) -> None:
         """Remember what the instant's file holds, as the timeline has listed it."""
         key = _key(storage, timeline, instant)
@@ -79,8 +88,8 @@ class Memory(Generic[T]):
             return len(self._known)
 
     def _prune(self, root: str, timeline: Timeline) -> None:
-        paths = {timeline.path(instant) for instant in timeline.stamps}
-        for key in [key for key in self._known if key[0] == root and key[1] not in paths]:
+        instants = timeline.stamps.keys()
+        for key in [key for key in self._known if key[0] == root and key[1] not in instants]:
             del self._known[key]
             self._bytes -= key[2]
 
@@ -95,4 +104,4 @@ def _key(storage: Storage, timeline: Timeline, instant: Instant) -> _Key | None:
     size, mtime = timeline.stamps.get(instant, (0, 0))
     if not mtime or storage.root.startswith("memory:"):
         return None
-    return storage.root, timeline.path(instant), size, mtime
+    return storage.root, instant, size, mtime

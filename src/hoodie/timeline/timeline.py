@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from hoodie.display.short import Short
 from hoodie.model.commit import CommitMetadata
@@ -66,6 +67,8 @@ class Timeline(Short):
     archived: Mapping[Instant, CommitMetadata] = field(default_factory=dict, compare=False, repr=False)
     folders: frozenset[str] = field(default=frozenset(), compare=False)
     files: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+    #: What was derived from these fields: a write asks for its commits some thirty times.
+    _known: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def path(self, instant: Instant) -> str:
         """The path of an instant's file, relative to the base path."""
@@ -73,13 +76,18 @@ class Timeline(Short):
 
     def completed(self, actions: Iterable[Action] = COMMITS) -> tuple[Instant, ...]:
         """Completed instants, oldest first; by default those that publish rows."""
-        chosen = frozenset(actions)
-        return tuple(i for i in self.instants if i.state is State.COMPLETED and i.action in chosen)
+        return self._chosen(frozenset(actions), True)
 
     def pending(self, actions: Iterable[Action] = WRITES) -> tuple[Instant, ...]:
         """Requested and inflight instants, oldest first; by default those that write data files."""
-        chosen = frozenset(actions)
-        return tuple(i for i in self.instants if i.state is not State.COMPLETED and i.action in chosen)
+        return self._chosen(frozenset(actions), False)
+
+    def _chosen(self, actions: frozenset[Action], completed: bool) -> tuple[Instant, ...]:
+        if (actions, completed) not in self._known:
+            chosen = (i for i in self.instants if i.action in actions and (i.state is State.COMPLETED) is completed)
+            self._known[actions, completed] = tuple(chosen)
+        found: tuple[Instant, ...] = self._known[actions, completed]
+        return found
 
     @property
     def commits(self) -> tuple[Instant, ...]:
@@ -137,6 +145,7 @@ class Timeline(Short):
         return replace(
             self,
             instants=tuple(i for i in self.instants if (i.requested, comparable_action(i.action)) in keys),
+            files=frozenset(),  # no listing shows it like this
         )
 
     def completions(self) -> dict[str, str]:
@@ -145,7 +154,14 @@ class Timeline(Short):
 
     def visible(self, as_of: str | None = None) -> Visible:
         """What counts for a reader at `as_of` (inclusive; a request time in both layouts); None: now."""
+        if as_of is not None:
+            return self._visible(as_of)
+        if Visible not in self._known:
+            self._known[Visible] = self._visible(None)
+        found: Visible = self._known[Visible]
+        return found
 
+    def _visible(self, as_of: str | None) -> Visible:
         def cut(times: Iterable[str]) -> frozenset[str]:
             return frozenset(time for time in times if as_of is None or time <= as_of)
 

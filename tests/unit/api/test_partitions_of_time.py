@@ -87,7 +87,7 @@ def test_times_that_are_null_are_found_wherever_their_folder_is(tmp_path: Path) 
 def test_a_column_that_is_no_time_is_refused_by_the_first_batch(tmp_path: Path) -> None:
     table = hoodie.create_table(tmp_path, name="t", record_key="id", partition_by="day(at)")
     for values in (pa.array([dt.date(2024, 1, 1)]), pa.array([1]), pa.array(["2024-01-01"])):
-        with pytest.raises(SchemaMismatch, match="partition column 'at' is .*: cast it to timestamp"):
+        with pytest.raises(SchemaMismatch, match=r"partition column 'at' is .*: cast it to timestamp"):
             table.upsert(pa.table({"id": [1], "at": values}))
     with pytest.raises(SchemaMismatch, match="partition column 'at' is missing"):
         table.upsert(pa.table({"id": [1], "ad": [START]}))
@@ -100,7 +100,7 @@ def test_a_column_that_is_no_time_is_refused_by_the_first_batch(tmp_path: Path) 
 
 def test_columns_that_no_table_can_have_are_refused_when_it_is_made(tmp_path: Path) -> None:
     for named in ({"record_key": "Kunden Nr"}, {"partition_by": "day(Straße)"}, {"ordering": "ts-1"}):
-        with pytest.raises(InvalidInput, match="needs another name.*; rename it, such as to"):
+        with pytest.raises(InvalidInput, match=r"needs another name.*; rename it, such as to"):
             hoodie.create_table(tmp_path / "t", **{"record_key": "id", **named})  # type: ignore[arg-type]
     assert not (tmp_path / "t").exists()
     table = hoodie.create_table(tmp_path / "t", record_key="id")

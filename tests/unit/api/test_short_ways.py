@@ -14,6 +14,7 @@ import hoodie
 from hoodie.api.arrow.rows import Rows
 from hoodie.api.table import HoodieTable
 from hoodie.errors import InvalidInput, SchemaMismatch
+from hoodie.model.meta import META_COLUMNS
 
 COLUMNS = ["id", "city", "fare"]
 
@@ -32,7 +33,7 @@ def test_a_table_gives_its_rows_as_frames_without_the_columns_of_hudi(table: Hoo
     assert table.to_arrow().sort_by("id") == rows((1, "oslo", 1.0), (2, "rome", 2.0))
     assert list(table.to_pandas(filters="fare > 1").columns) == COLUMNS
     assert table.to_polars(columns=["fare"])["fare"].sum() == 3.0
-    assert table.to_arrow(meta=True).schema.names[:5] == table.snapshot().schema.names[:5]
+    assert table.to_arrow(meta=True).schema.names == table.snapshot(meta=True).schema.names
     assert table.lazy().filter(pl.col("id") == 2).collect()["city"].to_list() == ["rome"]
     assert table.dataset().to_table(columns=["id"], filter=pc.field("fare") < 2).to_pydict() == {"id": [1]}
 
@@ -108,3 +109,36 @@ def test_values_of_all_types_are_shown(tmp_path: Path):
     html = table._repr_html_()
     assert "2024-01-31" in html
     assert "<td></td>" in html
+
+
+def test_every_read_has_the_columns_of_hudi_when_it_asks_for_them(table: HoodieTable[Rows]):
+    first = table.upsert(rows((1, "oslo", 1.0)))
+    table.upsert(rows((2, "rome", 2.0)))
+    reads = {
+        "snapshot": lambda **meta: table.snapshot(**meta),
+        "filtered": lambda **meta: table.snapshot(filters="fare > 1 and _hoodie_commit_time > '2'", **meta),
+        "scan": lambda **meta: table.scan(**meta).rows(),
+        "as_of": lambda **meta: table.as_of(first, **meta),
+        "changes": lambda **meta: table.changes(first, **meta),
+        "get": lambda **meta: table.get([1], **meta).rows,
+    }
+    for name, read in reads.items():
+        assert read().schema.names == COLUMNS, name
+        assert read().to_arrow().num_rows == read().count() > 0, name
+        assert read(meta=True).schema.names == [*META_COLUMNS, *COLUMNS], name
+        assert read(meta=True).to_arrow().select(COLUMNS) == read().to_arrow(), name
+    assert table.scan().schema.names == COLUMNS
+    assert table.snapshot(columns=["_hoodie_record_key"]).to_arrow().num_columns == 1
+    assert hoodie.hudi.read(table.path).schema.names == [*META_COLUMNS, *COLUMNS]
+    assert table.upsert(table.snapshot(meta=True)).updated == 2
+
+
+def test_change_data_tells_the_operation_whatever_is_asked(tmp_path: Path):
+    options = {"hoodie.table.cdc.enabled": True}
+    logged = hoodie.create_table(str(tmp_path / "logged"), name="logged", record_key="id", options=options)
+    logged.upsert(rows((1, "oslo", 1.0), (2, "rome", 2.0)))
+    logged.delete([1])
+    for meta in (None, False, True):
+        changes = logged.changes("earliest", cdc=True, meta=meta).to_arrow()
+        assert changes.schema.names == ["op", "ts_ms", "before", "after"]
+        assert sorted(changes["op"].to_pylist()) == ["d", "i", "i"]

@@ -17,7 +17,7 @@ from hoodie.api.table import create_table
 from hoodie.cli import exporting
 from hoodie.cli.rows import filters_of
 from hoodie.errors import InvalidInput
-from hoodie.reading.filters.selection import read_filter
+from hoodie.reading.filters.selection import kept_rows, read_filter
 from support.lake import Terminal, unpacked
 
 USER = ["id", "city", "ts", "note"]
@@ -32,7 +32,7 @@ def test_query_gives_the_rows_of_a_snapshot(lake: Path, hoodie: Terminal) -> Non
     found = hoodie.result("query", lake / "a")
     assert found == {"columns": USER, "rows": expected(lake / "a"), "more": False}
     meta = hoodie.result("query", lake / "a", "--meta")["columns"]
-    assert meta == open_table(lake / "a").snapshot().to_arrow().column_names
+    assert meta == open_table(lake / "a").snapshot(meta=True).to_arrow().column_names
     few = hoodie.result("query", lake / "a", "--limit", 2, "--columns", "note, id")
     assert few == {"columns": ["note", "id"], "rows": [row[3::-3] for row in expected(lake / "a")[:2]], "more": True}
     assert "the first 2 rows" in hoodie("query", lake / "a", "--limit", 2)[-1]
@@ -75,7 +75,7 @@ def test_a_filter_is_the_condition_that_python_takes(
     assert hoodie.result("query", lake / "a", *given)["rows"] == expected(lake / "a", filters=filters)
 
 
-@pytest.mark.parametrize("word", ["city = oslo and ts > 1", "city = New York", "city", "city = 'oslo' ts", "ts <=> 1"])
+@pytest.mark.parametrize("word", ["city = oslo and ts > 1", "city = New York", "city", "city = 'oslo' ts"])
 def test_a_text_with_more_behind_it_is_never_one_value(lake: Path, hoodie: Terminal, word: str) -> None:
     assert "Texts stand in quotes" in hoodie.both("query", lake / "a", "--filter", word, status=2)[1]
 
@@ -181,7 +181,7 @@ def test_a_value_has_the_type_of_its_column(kind: pa.DataType, text: str) -> Non
     both = read_filter(filters_of([f"x <= {text}", "x is not null or x is null"], schema), schema)
     assert both is not None
     rows = pa.table({"x": pa.array([value, None], kind)})
-    assert rows.filter(both.expression).num_rows == 1
+    assert kept_rows(rows, both.expression).num_rows == 1
 
 
 def test_values_of_every_type_have_a_form_in_json(tmp_path: Path, hoodie: Terminal) -> None:

@@ -17,7 +17,7 @@ from hoodie.metadata.read import read_records
 from hoodie.metadata.table import open_metadata
 from hoodie.reading import column_statistics
 from hoodie.reading.filters.predicate import Test
-from hoodie.reading.filters.selection import read_filter
+from hoodie.reading.filters.selection import kept_rows, read_filter
 from hoodie.reading.narrowed import narrowed
 from hoodie.reading.pruned import PruneReason
 from hoodie.reading.scan_plan import plan_scan
@@ -118,7 +118,7 @@ def test_slices_that_are_ruled_out_hold_no_row_that_passes(name: str, monkeypatc
             kept = column_statistics.slices_with_statistics(table, slices, rule.tests, rows.schema, merged=True)
             ids = {slice_.group.file_id for slice_ in slices} - {slice_.group.file_id for slice_ in kept}
             ruled_out += len(ids)
-            passing = rows.append_column("_group", groups).filter(rule.expression).column("_group")
+            passing = kept_rows(rows.append_column("_group", groups), rule.expression).column("_group")
             assert ids.isdisjoint(passing.to_pylist()), filters
             compared += 1
     assert compared > 20

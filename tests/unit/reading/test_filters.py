@@ -14,7 +14,7 @@ import pytest
 import hoodie
 from hoodie.errors import InvalidInput
 from hoodie.reading.filters.predicate import Bounds, may_pass
-from hoodie.reading.filters.selection import read_filter
+from hoodie.reading.filters.selection import kept_rows, read_filter
 from hoodie.reading.filters.sql import parse_condition
 
 FINEST = "-12345678901234567890.123456789012345678"
@@ -38,7 +38,7 @@ ROWS = pa.table(
 def kept(filters: Any) -> list[int]:
     found = read_filter(filters, ROWS.schema)
     assert found is not None
-    return list(ROWS.filter(found.expression).column("id").to_pylist())
+    return list(kept_rows(ROWS, found.expression).column("id").to_pylist())
 
 
 @pytest.mark.parametrize(
@@ -56,9 +56,7 @@ def test_a_negated_word_keeps_the_other_rows(condition: str, expected: list[int]
     assert kept(condition) == expected
 
 
-@pytest.mark.parametrize(
-    "condition", ["id between symmetric 3 and 1", "s like 'a!%' escape '!'", "s like any ('a', 'b')"]
-)
+@pytest.mark.parametrize("condition", ["id between symmetric 3 and 1", "s like any ('a', 'b')"])
 def test_what_a_condition_says_beyond_what_is_understood_is_refused(condition: str) -> None:
     with pytest.raises(InvalidInput, match="is not supported"):
         kept(condition)
@@ -88,22 +86,60 @@ def test_a_cast_of_a_literal_is_carried_out(condition: str, expected: list[int])
     [
         "i = cast('1.9' as int)",
         "i = cast('300' as tinyint)",
-        "i = cast(1.9 as int)",
         "s = cast('1' as int)",
-        "s = cast(1.50 as string)",
         "s = date '1970-01-01'",
         "i = date '1970-01-01'",
-        "day = timestamp '1970-01-01 12:00:00'",
-        "at = cast('1970-01-01 12:00:00' as date)",
-        "price = cast('1.005' as decimal(5, 2))",
-        "f = cast('0.1' as float)",
-        "cast(i as string) = '1'",
         "i = cast(l as int)",
     ],
 )
-def test_a_cast_that_is_not_carried_out_is_refused(condition: str) -> None:
-    with pytest.raises(InvalidInput, match="the condition"):
+def test_a_cast_that_has_no_value_is_refused(condition: str) -> None:
+    with pytest.raises(InvalidInput, match=r"cannot be (cast|compared)"):
         kept(condition)
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("i = cast(1.9 as int)", [1]),
+        ("cast(i as string) = '1'", [1]),
+        ("f = cast('0.1' as float)", [1]),
+        ("at = cast('1970-01-01 12:00:00' as date)", [0, 1]),
+        ("day = timestamp '1970-01-01 12:00:00'", []),
+        ("s like 'a!%' escape '!'", []),
+        ("upper(s) in ('AB', 'A') and i + 1 > 0", [1]),
+        ("coalesce(i, 7) = 7 or length(s) = 4", [2, 4]),
+        ("day > current_date - 7", [3]),
+        ("case when id = 3 then null else id > 1 end", [2, 4]),
+        ("s ilike 'A%' and target.id = 0", [0]),
+    ],
+)
+def test_a_filter_says_what_the_condition_of_a_delete_says(condition: str, expected: list[int]) -> None:
+    assert kept(condition) == expected
+
+
+def test_nan_is_the_greatest_number_as_in_the_condition_of_a_delete() -> None:
+    rows = pa.table({"x": pa.array([1.0, float("nan"), None], pa.float64()), "id": [0, 1, 2]})
+    for condition, expected in (
+        ("x > 1", [1]),
+        ("x = cast('NaN' as double)", [1]),
+        ("x < cast('NaN' as double)", [0]),
+        ("x <> 1", [1]),
+        ("x <= 1 or x is null", [0, 2]),
+        ("upper('a') = 'A' and x >= 1", [0, 1]),
+    ):
+        found = read_filter(condition, rows.schema)
+        assert found is not None
+        assert kept_rows(rows, found.expression)["id"].to_pylist() == expected, condition
+        assert may_pass(found.tests, {"x": Bounds(1.0, 1.0, 1, exact=False)}.get), condition
+        assert kept_rows(rows.to_batches()[0], found.expression)["id"].to_pylist() == expected, condition
+
+
+def test_comparisons_of_an_expression_leave_files_out() -> None:
+    found = read_filter("id = 7 and upper(s) = 'A'", ROWS.schema)
+    assert found is not None
+    assert set(found.columns) == {"id", "s"}
+    assert not may_pass(found.tests, {"id": Bounds(1, 6, 0)}.get)
+    assert may_pass(found.tests, {"id": Bounds(1, 7, 0)}.get)
 
 
 @pytest.mark.parametrize(
@@ -178,8 +214,8 @@ def test_numbers_of_tuples_are_compared_exactly(filters: Any, expected: list[int
 @pytest.mark.parametrize(
     ("filters", "problem"),
     [
-        ("day = 1", "compares day"),
-        ("at > 5", "compares at"),
+        ("day = 1", "date and int cannot be compared"),
+        ("at > 5", "timestamp and int cannot be compared"),
         ("i", "evaluate to bool"),
         ("day < at and s = i", "do not fit the columns"),
         ([("day", "=", 1)], "do not fit the columns"),

@@ -122,15 +122,15 @@ def test_a_footer_that_cannot_be_read_is_no_witness() -> None:
 def test_tables_that_hudi_mislabelled_have_the_times_that_hudi_expects(name: str, tmp_path: Path) -> None:
     path = unpacked(name, tmp_path)
     with pytest.warns(ContradictoryTimestamps, match="ts_millis is timestamp-millis in the commits"):
-        rows = open_table(path).snapshot().to_arrow()
+        rows = open_table(path).snapshot(meta=True).to_arrow()
     assert_hudis_times(rows, 20)
     first = load_state(LocalStorage(path)).timeline.commits[0].requested
     with pytest.warns(ContradictoryTimestamps):
-        then = open_table(path).snapshot(as_of=first).to_arrow()
+        then = open_table(path).snapshot(as_of=first, meta=True).to_arrow()
     assert_hudis_times(then, then.num_rows)
     assert then.num_rows
     with pytest.warns(ContradictoryTimestamps):
-        assert_hudis_times(open_table(path).changes("earliest").to_arrow(), 20)
+        assert_hudis_times(open_table(path).changes("earliest", meta=True).to_arrow(), 20)
 
 
 def assert_hudis_times(rows: pa.Table, count: int) -> None:
@@ -294,7 +294,7 @@ def test_the_plan_of_a_read_by_spark_names_mislabelled_files_and_that_of_others_
 def test_a_number_that_its_path_shows_as_a_time_is_read_as_stored(tmp_path: Path) -> None:
     """Hudi's SQL declared the column as text, and wrote one file so."""
     path = unpacked("v9_timebasedkeygen_epochmillis", tmp_path)
-    rows = open_table(path).snapshot().to_arrow()
+    rows = open_table(path).snapshot(meta=True).to_arrow()
     assert rows.schema.field("ts_millis").type == pa.int64()
     found = sorted(zip(rows.column("txn_id").to_pylist(), rows.column("ts_millis").to_pylist(), strict=True))
     assert found == [
@@ -304,8 +304,8 @@ def test_a_number_that_its_path_shows_as_a_time_is_read_as_stored(tmp_path: Path
     paths = set(rows.column("_hoodie_partition_path").to_pylist())
     assert paths == {f"2024/01/{hour}" for hour in ("15/09", "15/10", "16/01", "17/10", "17/11")}
     older = load_state(LocalStorage(path)).timeline.commits[1].requested
-    assert open_table(path).snapshot(as_of=older).to_arrow().schema.field("ts_millis").type == pa.int64()
-    assert open_table(path).changes("earliest").to_arrow().num_rows == 6
+    assert open_table(path).snapshot(as_of=older, meta=True).to_arrow().schema.field("ts_millis").type == pa.int64()
+    assert open_table(path).changes("earliest", meta=True).to_arrow().num_rows == 6
 
 
 def timed(kind: str) -> dict[str, str]:

@@ -16,12 +16,14 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pytest
 
+from hoodie.config.table import from_properties
 from hoodie.services import clean
+from hoodie.storage import local
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage
 from hoodie.testing.storage import CountingStorage
 from hoodie.testing.tables import ArrowTable
-from hoodie.timeline.load import COMMITS
+from hoodie.timeline.load import COMMITS, load_timeline
 from hoodie.view.published import PUBLISHED
 
 T = TypeVar("T")
@@ -314,3 +316,36 @@ def test_what_is_remembered_has_an_end(tmp_path, monkeypatch):
     list(state.commits())
     known = [instant for instant in state.timeline.commits if COMMITS.get(state.storage, state.timeline, instant)]
     assert known == list(state.timeline.commits[:3])  # read newest first: the oldest were read last
+
+
+def test_a_second_look_asks_for_what_has_changed_only(tmp_path, monkeypatch):
+    table = made(tmp_path, "MERGE_ON_READ")
+    state = ArrowTable(LocalStorage(tmp_path), table.options).state()
+    asked: list[str] = []
+    entry = local._entry
+    monkeypatch.setattr(local, "_entry", lambda item: (asked.append(item.name), entry(item))[1])
+    again = state.look_again()
+    assert not [name for name in asked if name.endswith("commit")]
+    assert again.timeline == state.timeline == state.reload().timeline
+    assert again.timeline.stamps == state.timeline.stamps
+    assert again.timeline.files == state.timeline.files
+    newest = state.timeline.commits[-1]
+    (tmp_path / state.timeline.path(newest)).unlink()
+    assert again.look_again().timeline == again.reload().timeline
+    assert newest not in again.look_again().timeline.stamps
+
+
+def test_an_instant_that_may_be_completed_twice_is_asked_for_again(tmp_path):
+    names = ("1.commit.requested", "1.inflight", "1.commit", "2.compaction.requested", "2.commit")
+    (tmp_path / ".hoodie").mkdir()
+    for name in names:
+        (tmp_path / ".hoodie" / name).write_text("{}")
+    config = from_properties({"hoodie.table.name": "t", "hoodie.table.type": "MERGE_ON_READ"})
+    before = load_timeline(LocalStorage(tmp_path), config)
+    for name in ("1.commit", "2.commit"):
+        (tmp_path / ".hoodie" / name).write_text('{"longer": 1}')
+    sizes = {
+        i.requested: size
+        for i, (size, _) in load_timeline(LocalStorage(tmp_path), config, before=before).stamps.items()
+    }
+    assert sizes == {"1": 2, "2": 13}

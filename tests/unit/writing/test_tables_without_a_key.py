@@ -43,12 +43,12 @@ def made(path: Path, table_type: str = "COPY_ON_WRITE", by: str = "", **options:
 
 
 def stored(table: Table, instants: list[str] | None = None) -> list[list[Any]]:
-    rows = table.snapshot().to_arrow()
+    rows = table.snapshot(meta=True).to_arrow()
     return as_stored(rows.to_pylist(), instants or sorted(set(rows["_hoodie_commit_time"].to_pylist())))
 
 
 def keys(table: Table) -> list[str]:
-    return sorted(table.snapshot().to_arrow()[RECORD_KEY].to_pylist())
+    return sorted(table.snapshot(meta=True).to_arrow()[RECORD_KEY].to_pylist())
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -63,14 +63,14 @@ def test_the_rows_are_those_of_hudi_after_each_step(tmp_path: Path, name: str) -
             continue
         write(tmp_path, CASES[name], step)
         table = hoodie.open_table(tmp_path)
-        instants = sorted({*instants, *table.snapshot().to_arrow()["_hoodie_commit_time"].to_pylist()})
+        instants = sorted({*instants, *table.snapshot(meta=True).to_arrow()["_hoodie_commit_time"].to_pylist()})
         assert stored(table, instants) == expected, step
 
 
 def write(path: Path, case: Case, step: Step) -> None:
     rows = pa.Table.from_pylist([dict(zip(COLUMNS, row, strict=True)) for row in step.rows])
     if step.stored:
-        rows = hoodie.open_table(path).snapshot(filters=step.stored).to_arrow()
+        rows = hoodie.open_table(path).snapshot(filters=step.stored, meta=True).to_arrow()
         if step.name:
             names = pa.array([step.name] * rows.num_rows)
             rows = rows.set_column(rows.schema.get_field_index("name"), "name", names)
@@ -93,23 +93,23 @@ def test_rows_are_kept_updated_and_deleted_by_their_keys(
     for write in (table.insert, table.upsert, table.bulk_insert):
         write(ROWS)
     assert len(set(keys(table))) == 12
-    rows = table.snapshot(filters="id = 1").to_arrow()
+    rows = table.snapshot(filters="id = 1", meta=True).to_arrow()
     update = rows.set_column(rows.schema.get_field_index("ts"), "ts", pa.array([7] * 6)).slice(0, 4)
     result = table.upsert(update)
     assert (result.inserted, result.updated) == (0, 4)
     assert table.delete(where="id = 3").deleted == 3
-    assert table.delete(table.snapshot(filters="id = 2").to_arrow()).deleted == 3
-    assert sorted(table.snapshot().to_arrow()["ts"].to_pylist()) == [1, 1, 7, 7, 7, 7]
+    assert table.delete(table.snapshot(filters="id = 2", meta=True).to_arrow()).deleted == 3
+    assert sorted(table.snapshot(meta=True).to_arrow()["ts"].to_pylist()) == [1, 1, 7, 7, 7, 7]
     if table_type == "MERGE_ON_READ":
         table.schedule_compaction()
         table.compact()
-        assert sorted(table.snapshot(optimized=True).to_arrow()["ts"].to_pylist()) == [1, 1, 7, 7, 7, 7]
+        assert sorted(table.snapshot(optimized=True, meta=True).to_arrow()["ts"].to_pylist()) == [1, 1, 7, 7, 7, 7]
 
 
 def test_an_upsert_inserts_the_rows_that_bring_no_key(tmp_path: Path) -> None:
     table = made(tmp_path)
     table.insert(ROWS)
-    rows = table.snapshot(filters="id = 2").to_arrow()
+    rows = table.snapshot(filters="id = 2", meta=True).to_arrow()
     new = pa.Table.from_pylist([{"id": 9, "name": "n", "ts": 9}], pa.schema([rows.field(n) for n in COLUMNS]))
     result = table.upsert(pa.concat_tables([rows, new], promote_options="default"))
     assert (result.inserted, result.updated) == (1, 1)
@@ -194,14 +194,14 @@ def test_no_table_without_a_key_is_made_for_an_index_that_needs_one(tmp_path: Pa
 def test_rows_keep_their_partition_unless_the_index_moves_them(tmp_path: Path, index: str) -> None:
     table = made(tmp_path, by="name", **{"hoodie.index.type": index})
     table.insert(ROWS)
-    rows = table.snapshot(filters="id = 2").to_arrow()
+    rows = table.snapshot(filters="id = 2", meta=True).to_arrow()
     moved = rows.set_column(rows.schema.get_field_index("name"), "name", pa.array(["z"]))
     if not index.startswith("GLOBAL"):
         with pytest.raises(InvalidInput, match="a row keeps its partition"):
             table.upsert(moved)
         return
     table.upsert(moved)
-    there = table.snapshot(filters="id = 2").to_arrow()
+    there = table.snapshot(filters="id = 2", meta=True).to_arrow()
     assert there.select([RECORD_KEY, PARTITION_PATH]).to_pylist() == [
         {RECORD_KEY: rows[RECORD_KEY][0].as_py(), PARTITION_PATH: "z"}
     ]
@@ -225,7 +225,7 @@ def test_hudi_rs_reads_the_rows(tmp_path: Path) -> None:
     table = made(tmp_path, by="name")
     table.insert(ROWS)
     table.delete(where="id = 3")
-    assert_same_rows(read_hudi_rs(tmp_path), table.snapshot().to_arrow())
+    assert_same_rows(read_hudi_rs(tmp_path), table.snapshot(meta=True).to_arrow())
 
 
 # --- the rule ---

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from itertools import groupby
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hoodie.merge.row_changes import AFTER, BEFORE, OP
 from hoodie.merge.rows import as_array
@@ -18,7 +17,7 @@ from hoodie.reading.changes.base import base_changes
 from hoodie.reading.changes.data_plan import ChangeData, ChangeReader
 from hoodie.reading.changes.json_text import json_text
 from hoodie.reading.changes.log import log_changes
-from hoodie.reading.filters.selection import Filters, check_columns, read_filter
+from hoodie.reading.filters.selection import Filters, RowFilter, check_columns, kept_rows, read_filter
 from hoodie.view.change_data import ChangeStep
 
 
@@ -37,13 +36,12 @@ class SelectedChanges:
     """Which columns and rows of change data are wanted."""
 
     schema: pa.Schema
-    keep: pc.Expression | None = None
+    keep: RowFilter | None = None
 
     def of(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The columns and rows wanted of batches that have all."""
         for batch in batches:
-            kept = batch if self.keep is None else batch.filter(self.keep)
-            yield kept.select(self.schema.names)
+            yield kept_rows(batch, self.keep.expression if self.keep else None).select(self.schema.names)
 
 
 def select_changes(
@@ -56,7 +54,7 @@ def select_changes(
     wanted = schema.names if columns is None else list(columns)
     rows = read_filter(filters, schema)
     check_columns([*wanted, *(rows.columns if rows else ())], schema)
-    return SelectedChanges(pa.schema([schema.field(name) for name in wanted]), rows.expression if rows else None)
+    return SelectedChanges(pa.schema([schema.field(name) for name in wanted]), rows)
 
 
 def group_changes(reader: ChangeReader, steps: Sequence[ChangeStep]) -> Iterator[pa.Table]:

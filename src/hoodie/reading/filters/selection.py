@@ -5,11 +5,11 @@ from __future__ import annotations
 import datetime as dt
 import difflib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from numbers import Integral
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +18,11 @@ import pyarrow.parquet as pq
 from hoodie.errors import InvalidInput
 from hoodie.reading.filters.exact_numbers import fitted, is_exact, members, number_beside
 from hoodie.reading.filters.predicate import ANY, Test, Tests, tests_of
+
+if TYPE_CHECKING:
+    from hoodie.reading.filters.condition import SqlCondition
+
+Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
 #: Which rows to keep. Text is a condition in SQL, "amount > 3 and city in ('oslo', 'rome')"; else as pyarrow.parquet
 #: takes them: an expression, or tuples (column, operator, value) in lists of and, or.
@@ -36,9 +41,18 @@ class RowFilter:
     tests       what is known of it column by column, to leave out what cannot pass
     """
 
-    expression: pc.Expression
+    expression: pc.Expression | SqlCondition
     columns: Sequence[str]
     tests: Tests = ANY
+
+
+def kept_rows(rows: Rows, expression: pc.Expression | SqlCondition | None) -> Rows:
+    """The rows that pass a filter's expression; None: all."""
+    if expression is None:
+        return rows
+    if isinstance(expression, pc.Expression):
+        return rows.filter(expression)
+    return rows.filter(expression.mask(rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])))
 
 
 def read_filter(filters: Filters | None, schema: pa.Schema) -> RowFilter | None:
@@ -49,9 +63,7 @@ def read_filter(filters: Filters | None, schema: pa.Schema) -> RowFilter | None:
     if filters is None:
         return None
     if isinstance(filters, str):
-        from hoodie.reading.filters.sql import parse_condition  # its parser is an extra
-
-        return _fitting(filters, RowFilter(*parse_condition(filters, schema)), schema)
+        return _fitting(filters, _of_text(filters, schema), schema)
     if isinstance(filters, pc.Expression):
         return _fitting(filters, RowFilter(filters, filter_columns(filters, schema, ())), schema)
     try:
@@ -63,8 +75,12 @@ def read_filter(filters: Filters | None, schema: pa.Schema) -> RowFilter | None:
     return _fitting(filters, RowFilter(expression, [test.column for clause in tests for test in clause], tests), schema)
 
 
-def filter_columns(expression: pc.Expression | None, schema: pa.Schema, wanted: Sequence[str]) -> list[str]:
+def filter_columns(
+    expression: pc.Expression | SqlCondition | None, schema: pa.Schema, wanted: Sequence[str]
+) -> list[str]:
     """The wanted columns, and those that an expression asks for: all where that is not to be told."""
+    if expression is not None and not isinstance(expression, pc.Expression):
+        return list(dict.fromkeys([*wanted, *expression.columns]))
     needed = list(dict.fromkeys(wanted))
     while expression is not None:
         try:
@@ -76,6 +92,37 @@ def filter_columns(expression: pc.Expression | None, schema: pa.Schema, wanted: 
                 return list(schema.names)
             needed.append(unknown[1])
     return needed
+
+
+def _of_text(text: str, schema: pa.Schema) -> RowFilter:
+    """Comparisons of columns with constants as Arrow has them; all else, and what asks for floats, whose NaN Arrow
+    compares otherwise, as expressions of SQL."""
+    from hoodie.reading.filters.condition import read_sql  # their parser is an extra
+    from hoodie.reading.filters.sql import parse_condition
+
+    try:
+        plain = RowFilter(*parse_condition(text, schema))
+    except InvalidInput:
+        sql = read_sql(text, schema)
+        return RowFilter(sql, sql.columns, sql.tests)
+    floats = {field.name for field in schema if pa.types.is_floating(field.type)}
+    if floats.isdisjoint(plain.columns):
+        return plain
+    try:
+        sql = read_sql(text, schema)
+    except InvalidInput:
+        return plain
+    # NaN is the greatest number, and in no statistics.
+    sure = tuple(tuple(test for test in clause if _without_nan(test, floats)) for clause in plain.tests)
+    return RowFilter(sql, sql.columns, sure)
+
+
+def _without_nan(test: Test, floats: Collection[str]) -> bool:
+    """Whether a test of values that are no NaN is one of all values."""
+    if test.column not in floats or test.op in ("null", "not null"):
+        return True
+    values = test.value if test.op == "in" else [test.value]
+    return test.op in ("<", "<=", "=", "==", "in") and all(value == value for value in values)
 
 
 def _exact(test: Test, schema: pa.Schema) -> Test:
@@ -104,7 +151,7 @@ def _exact(test: Test, schema: pa.Schema) -> Test:
 
 def _fitting(filters: Filters, found: RowFilter, schema: pa.Schema) -> RowFilter:
     """The filter, seen to be one of these columns' types. Columns that are not there are for the caller."""
-    if all(name in schema.names for name in found.columns):
+    if isinstance(found.expression, pc.Expression) and all(name in schema.names for name in found.columns):
         try:
             schema.empty_table().filter(found.expression)
         except pa.ArrowException as problem:

@@ -162,7 +162,7 @@ def check_against(
     if deleting and keygen.makes_new_keys and not has_keys:
         raise InvalidInput(
             f"{state.config.name} has no record key: rows to delete are named by {RECORD_KEY} and {PARTITION_PATH}, as "
-            "reads have them, or by a condition"
+            "reads with meta=True have them, or by a condition"
         )
     only_new = keygen.makes_new_keys and not deleting and not (has_keys and operation is WriteOperation.UPSERT)
     if not deleting:
