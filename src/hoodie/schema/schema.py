@@ -29,6 +29,8 @@ VECTOR = b"vector"  # files have the numbers of such a list as bytes
 ALSO_TEXT = b"hoodie.also.text"
 #: Field metadata: files may hold the values of this column in a type that Spark's own reader does not widen.
 GROWN = b"hoodie.grown"
+#: Field metadata: what the table's owner says of the column, Avro's `doc`.
+COMMENT = b"hoodie.comment"
 #: What to do about a column of type null.
 UNTYPED = ", as all of its values are null: cast it, or leave it out"
 
@@ -45,6 +47,14 @@ def with_meta_fields(schema: pa.Schema) -> pa.Schema:
 def without_meta_fields(schema: pa.Schema) -> pa.Schema:
     """The user's columns."""
     return pa.schema([field for field in schema if field.name not in META_COLUMNS])
+
+
+def with_comment(field: pa.Field, text: str) -> pa.Field:
+    """The field with a comment; "": with none."""
+    marks = {key: value for key, value in (field.metadata or {}).items() if key != COMMENT}
+    if text:
+        marks[COMMENT] = text.encode()
+    return field.with_metadata(marks) if marks else field.remove_metadata()
 
 
 def stored_form(schema: pa.Schema) -> pa.Schema:

@@ -8,8 +8,12 @@ from pyarrow import types as arrow
 from pyspark.sql import types as sql
 
 from hoodie.errors import SchemaMismatch
-from hoodie.schema.schema import UNTYPED
+from hoodie.schema.schema import COMMENT as ARROW_COMMENT
+from hoodie.schema.schema import UNTYPED, with_comment
 from hoodie.schema.types import TIMESTAMP, TIMESTAMP_NTZ, is_list, list_of, map_of, spark_name
+
+#: Key of a field's metadata.
+COMMENT = "comment"
 
 _TO_SPARK: dict[pa.DataType, sql.DataType] = {
     pa.bool_(): sql.BooleanType(),
@@ -49,7 +53,7 @@ def to_spark(schema: pa.Schema) -> sql.StructType:
     Raises  SchemaMismatch, one for all columns that Spark has no type for
     """
     bad: list[str] = []
-    fields = [sql.StructField(field.name, _spark_type(field.type, field.name, bad), field.nullable) for field in schema]
+    fields = [_spark_field(field, field.name, bad) for field in schema]
     if bad:
         raise SchemaMismatch(f"Spark has no type for these columns: {'; '.join(bad)}.")
     return sql.StructType(fields)
@@ -63,7 +67,7 @@ def to_arrow(schema: sql.StructType) -> pa.Schema:
             keys other than strings, user-defined types
     """
     bad: list[str] = []
-    fields = [_arrow_field(field.name, field.dataType, field.nullable, field.name, bad) for field in schema.fields]
+    fields = [_commented(field, field.name, bad) for field in schema.fields]
     if bad:
         raise SchemaMismatch(f"These columns cannot be stored: {'; '.join(bad)}.")
     return pa.schema(fields)
@@ -96,7 +100,9 @@ def nullable(schema: sql.StructType) -> sql.StructType:
     For `frame.to(nullable(frame.schema)).toArrow()`, and for frames that we return: Spark 4's `toArrow` fails on a null
     struct whose fields take no nulls.
     """
-    return sql.StructType([sql.StructField(each.name, nullable_type(each.dataType), True) for each in schema.fields])
+    return sql.StructType(
+        [sql.StructField(each.name, nullable_type(each.dataType), True, each.metadata) for each in schema.fields]
+    )
 
 
 def nullable_type(kind: sql.DataType) -> sql.DataType:
@@ -135,6 +141,12 @@ def _holds_lists(kind: pa.DataType) -> bool:
     return any(arrow.is_list(each) or arrow.is_map(each) or _holds_lists(each) for each in inner)
 
 
+def _spark_field(field: pa.Field, path: str, bad: list[str]) -> sql.StructField:
+    comment = (field.metadata or {}).get(ARROW_COMMENT)
+    said = {COMMENT: comment.decode()} if comment else None
+    return sql.StructField(field.name, _spark_type(field.type, path, bad), field.nullable, said)
+
+
 def _spark_type(kind: pa.DataType, path: str, bad: list[str]) -> sql.DataType:
     if kind in _TO_SPARK:
         return _TO_SPARK[kind]
@@ -150,10 +162,15 @@ def _spark_type(kind: pa.DataType, path: str, bad: list[str]) -> sql.DataType:
         key = _spark_type(kind.key_type, f"{path}.key", bad)
         return sql.MapType(key, _spark_type(kind.item_type, f"{path}.value", bad), kind.item_field.nullable)
     if arrow.is_struct(kind):
-        children = [(child, _spark_type(child.type, f"{path}.{child.name}", bad)) for child in kind]
-        return sql.StructType([sql.StructField(child.name, found, child.nullable) for child, found in children])
+        return sql.StructType([_spark_field(child, f"{path}.{child.name}", bad) for child in kind])
     bad.append(f"{path} is {spark_name(kind)}")
     return sql.NullType()  # never seen: the caller raises
+
+
+def _commented(field: sql.StructField, path: str, bad: list[str]) -> pa.Field:
+    comment = (field.metadata or {}).get(COMMENT)
+    arrow_field = _arrow_field(field.name, field.dataType, field.nullable, path, bad)
+    return with_comment(arrow_field, comment) if isinstance(comment, str) and comment else arrow_field
 
 
 def _arrow_field(name: str, kind: sql.DataType, nullable: bool, path: str, bad: list[str]) -> pa.Field:
@@ -168,9 +185,7 @@ def _arrow_type(kind: sql.DataType, path: str, bad: list[str]) -> pa.DataType:
     if isinstance(kind, sql.ArrayType):
         return list_of(_arrow_field("element", kind.elementType, kind.containsNull, f"{path}.element", bad))
     if isinstance(kind, sql.StructType):
-        return pa.struct(
-            [_arrow_field(each.name, each.dataType, each.nullable, f"{path}.{each.name}", bad) for each in kind.fields]
-        )
+        return pa.struct([_commented(each, f"{path}.{each.name}", bad) for each in kind.fields])
     if isinstance(kind, sql.MapType) and _TO_ARROW.get(type(kind.keyType)) == pa.string():
         return map_of(_arrow_field("value", kind.valueType, kind.valueContainsNull, f"{path}.value", bad))
     problem = ": the keys of a map must be strings" if isinstance(kind, sql.MapType) else ""

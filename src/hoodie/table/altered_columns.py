@@ -63,7 +63,17 @@ def with_columns_written(
 
 
 def _history(storage: Storage, timeline: Timeline, now: InternalSchema) -> tuple[InternalSchema, ...]:
-    """All versions, oldest first, of the newest file that no failed write left behind."""
+    """All versions, oldest first."""
+    path = history_path(storage, timeline, now.version)
+    return decode_history(storage.read(path), path)
+
+
+def history_path(storage: Storage, timeline: Timeline, version: int) -> str:
+    """The newest file with the versions of a table's columns that no failed write left behind.
+
+    version  of the columns now
+    Raises   CorruptFile when there is none
+    """
     try:
         names = [entry.name for entry in storage.list(SCHEMA_FOLDER)]
     except FileNotFoundError:
@@ -72,10 +82,9 @@ def _history(storage: Storage, timeline: Timeline, now: InternalSchema) -> tuple
     instants = [name.removesuffix(SCHEMA_COMMIT) for name in names if name.endswith(SCHEMA_COMMIT)]
     completed = [instant for instant in instants if visible.committed(instant)]
     if not completed:
-        problem = f"the table's columns were altered (version {now.version}), and no history of them is there"
+        problem = f"the table's columns were altered (version {version}), and no history of them is there"
         raise CorruptFile(SCHEMA_FOLDER, problem, None, "Restore the folder from a copy of the table.")
-    path = f"{SCHEMA_FOLDER}/{max(completed)}{SCHEMA_COMMIT}"
-    return decode_history(storage.read(path), path)
+    return f"{SCHEMA_FOLDER}/{max(completed)}{SCHEMA_COMMIT}"
 
 
 def _exceptions(storage: Storage, timeline: Timeline, versions: Sequence[InternalSchema]) -> dict[str, int]:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from hoodie.errors import CorruptFile, SchemaMismatch, UnsupportedTable
 from hoodie.model.meta import META_COLUMNS
-from hoodie.schema.schema import AVRO_DEFAULT, AVRO_LOGICAL, GROWN, LOCAL_MICROS, VECTOR
+from hoodie.schema.schema import AVRO_DEFAULT, AVRO_LOGICAL, COMMENT, GROWN, LOCAL_MICROS, VECTOR
 from hoodie.schema.types import (
     TIMESTAMP,
     TIMESTAMP_MILLIS,
@@ -115,6 +115,8 @@ def _record(fields: list[pa.Field], name: str, namespace: str, path: str) -> dic
         entry["type"] = _field_type(field, field.name, inner, f"{path}{field.name}")
         if field.name in META_COLUMNS and not path:
             entry["doc"] = ""
+        elif comment := (field.metadata or {}).get(COMMENT):
+            entry["doc"] = comment.decode()
         default = (field.metadata or {}).get(AVRO_DEFAULT)
         if default is not None:
             entry["default"] = json.loads(default)
@@ -278,6 +280,8 @@ class _Reader:
                 marks = {AVRO_LOGICAL: VECTOR}
             if entry.get(GROWN.decode()) is True:
                 marks = {**(marks or {}), GROWN: b"true"}
+            if isinstance(comment := entry.get("doc"), str) and comment:
+                marks = {**(marks or {}), COMMENT: comment.encode()}
             fields.append(pa.field(name, kind, nullable, metadata=marks))
         if len({field.name for field in fields}) < len(fields):
             raise self._corrupt(column, "an Avro record with two fields of one name")

@@ -1,0 +1,124 @@
+"""Columns altered by a commit of their own: what reads and writes make of files from before and after it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.api.table import HoodieTable
+from hoodie.commit.transaction import begin
+from hoodie.config.options import Options
+from hoodie.errors import HudiCannotRead, SchemaMismatch, UnsupportedTable, WriteConflict
+from hoodie.schema.by_id import Add, Change, Comment, Drop, Move, Position, Rename, Retype
+from hoodie.services.alter_columns import alter_columns
+from hoodie.table.state import load_state
+
+ROWS = pa.table(
+    {
+        "id": ["a", "b"],
+        "n": pa.array([1, 2], pa.int32()),
+        "name": ["x", "y"],
+        "s": [{"u": 1, "v": "p"}, {"u": 2, "v": "q"}],
+        "ts": [1, 1],
+    }
+)
+
+
+@pytest.fixture(params=["COPY_ON_WRITE", "MERGE_ON_READ"])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> HoodieTable:
+    made = hoodie.create_table(
+        tmp_path / "t", name="t", record_key="id", ordering="ts", table_type=request.param, spark=None
+    )
+    made.insert(ROWS)
+    return made
+
+
+def alter(table: HoodieTable, *changes: Change, on_read: bool = True) -> str | None:
+    return alter_columns(table.storage, changes, Options({}), on_read=on_read)
+
+
+def rows(table: HoodieTable) -> list[dict[str, object]]:
+    read = table.snapshot().to_arrow()
+    named = read.select([name for name in read.column_names if not name.startswith("_hoodie_")])
+    return sorted(named.to_pylist(), key=lambda row: str(row["id"]))
+
+
+def test_rows_of_before_and_after_are_one_table(table: HoodieTable) -> None:
+    alter(table, Rename(("n",), "count"), Retype(("count",), pa.string()))
+    alter(table, Drop(("name",)), Add(("s", "w"), pa.field("", pa.float64()), Position(after="u")))
+    alter(table, Add(("name",), pa.field("", pa.int64())), Move(("name",), Position(after="id")))
+    table.upsert(
+        pa.table({"id": ["b"], "name": [7], "count": ["many"], "s": [{"u": 3, "w": 0.5, "v": "r"}], "ts": [2]})
+    )
+    assert rows(table) == [
+        {"id": "a", "name": None, "count": "1", "s": {"u": 1, "w": None, "v": "p"}, "ts": 1},
+        {"id": "b", "name": 7, "count": "many", "s": {"u": 3, "w": 0.5, "v": "r"}, "ts": 2},
+    ]
+
+
+def test_versions_are_kept_newest_first_as_hudi_keeps_them(table: HoodieTable, tmp_path: Path) -> None:
+    instants = [alter(table, Rename((old,), new)) for old, new in (("n", "m"), ("m", "o"))]
+    folder = tmp_path / "t/.hoodie/.schema"
+    newest = json.loads((folder / f"{instants[1]}.schemacommit").read_text())["schemas"]
+    assert [version["version_id"] for version in newest] == [int(str(instants[1])), int(str(instants[0])), 0]
+    assert [[column["name"] for column in version["fields"]][6] for version in newest] == ["o", "m", "n"]
+    action = "commit" if table.storage.exists(f".hoodie/{instants[0]}.commit") else "deltacommit"
+    commit = json.loads((tmp_path / f"t/.hoodie/{instants[0]}.{action}").read_text())
+    assert commit["operationType"] == "ALTER_SCHEMA"
+    assert commit["partitionToWriteStats"] == {}
+    assert json.loads(commit["extraMetadata"]["latest_schema"]) == newest[1]
+
+
+def test_columns_at_the_end_wider_numbers_and_comments_go_without_ids(table: HoodieTable, tmp_path: Path) -> None:
+    changes = [Add(("more",), pa.field("", pa.string())), Retype(("n",), pa.int64()), Comment(("name",), "who")]
+    assert alter(table, *changes, on_read=False)
+    assert not (tmp_path / "t/.hoodie/.schema").exists()
+    row = {"id": ["b"], "n": [2**40], "name": ["z"], "s": [{"u": 2, "v": "q"}], "ts": [2], "more": ["m"]}
+    table.upsert(pa.table(row))
+    assert [(row["n"], row["name"], row["more"]) for row in rows(table)] == [(1, "x", None), (2**40, "z", "m")]
+
+
+def test_what_is_so_already_makes_no_commit(table: HoodieTable) -> None:
+    assert alter(table, Comment(("name",), "who"))
+    assert alter(table, Comment(("name",), "who")) is None
+
+
+def test_a_change_that_needs_ids_is_refused_where_readers_may_not_know_them(table: HoodieTable) -> None:
+    commits = len(table.history())
+    for change in (Rename(("n",), "m"), Drop(("n",)), Retype(("n",), pa.string()), Move(("n",), Position(after="ts"))):
+        with pytest.raises(UnsupportedTable, match=r"hoodie\.schema\.on\.read\.enable=true"):
+            alter(table, change, on_read=False)
+    with pytest.raises(SchemaMismatch, match="no column nothing"):
+        alter(table, Drop(("nothing",)))
+    assert len(table.history()) == commits
+    assert rows(table) == ROWS.to_pylist()
+
+
+def test_a_column_of_a_type_without_a_word_stays_where_others_change(tmp_path: Path) -> None:
+    table = hoodie.create_table(tmp_path / "t", name="t", record_key="id", spark=None)
+    with pytest.warns(HudiCannotRead):
+        table.insert(pa.table({"id": ["a"], "at": pa.array([5], pa.timestamp("us"))}))
+    before = rows(table)
+    assert alter(table, Comment(("id",), "key"), on_read=False)
+    assert rows(table) == before
+    with pytest.raises(SchemaMismatch, match="keeps no id for"):
+        alter(table, Rename(("at",), "when"))
+
+
+def test_columns_that_another_writer_changes_meanwhile_are_not_taken_back(
+    table: HoodieTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def begin_late(*arguments: Any, **named: Any) -> Any:
+        table.upsert(ROWS.append_column("more", pa.array([1, 2])))
+        return begin(*arguments, **named)
+
+    monkeypatch.setattr("hoodie.services.alter_columns.begin", begin_late)
+    with pytest.raises(WriteConflict):
+        alter(table, Rename(("n",), "m"))
+    assert {"n", "more"} <= rows(table)[0].keys()
+    assert not load_state(table.storage).timeline.pending()
