@@ -99,8 +99,11 @@ def _refuse_set_keys(clause: MergeClause, request: MergeRequest, shape: TableSha
     if clause.act is not Act.UPDATE or clause.values is None or not shape.columns:
         return
     equal = equated(request, shape) or {}
+    keys = {name.partition(".")[0] for name in shape.keys}
     for name, value in clause.values.items():
         column = column_of(name, shape.columns, request.target_name)
+        if column not in keys and column.lower() not in equal and isinstance(request.condition, str):
+            continue  # of the partition, perhaps: the rows of the join show whether it is another one (`MergedKeys`)
         refuse_set_key(column, value, equal, request.source_name, request.target_name, shape)
 
 
