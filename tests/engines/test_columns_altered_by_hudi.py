@@ -1,4 +1,4 @@
-"""Hudi 0.15 reads what the library writes into tables whose columns it altered, and goes on with them."""
+"""Hudi 0.15 reads tables whose columns it or the library altered, after writes by the library, and goes on."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.config.options import Options
+from hoodie.schema.by_id import Add, Comment, Drop, Move, Position, Rename, Retype
+from hoodie.services.alter_columns import alter_columns
 from support.altered_tables import comparable, unpack
 from support.hudi_engine import HudiEngine
 
@@ -40,3 +43,47 @@ def test_hudi_reads_and_writes_altered_columns_after_the_library(hudi: HudiEngin
     finally:
         hudi.sql("SET spark.sql.parquet.enableVectorizedReader=true")
         hudi.sql("SET hoodie.schema.on.read.enable=false")
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_hudi_reads_and_alters_columns_that_the_library_altered(hudi: HudiEngine, kind: str, tmp_path: Path) -> None:
+    if hudi.version != "0.15.0":
+        pytest.skip("the tables are of version 6")
+    path = tmp_path / "ours"
+    table = hoodie.create_table(path, name="ours", record_key="id", ordering="ts", table_type=kind, spark=None)
+    row = {"id": "k1", "a": 1, "b": "b1", "s": {"x": 1, "y": "y1"}, "ts": 1}
+    columns = pa.schema(
+        [
+            *(pa.field("id", pa.string()), pa.field("a", pa.int32()), pa.field("b", pa.string())),
+            pa.field("s", pa.struct([("x", pa.int32()), ("y", pa.string())])),
+            pa.field("ts", pa.int64()),
+        ]
+    )
+    table.insert(pa.Table.from_pylist([row, {**row, "id": "k2"}, {**row, "id": "k3"}], schema=columns))
+    changes = [
+        *(Rename(("b",), "bb"), Retype(("a",), pa.string()), Move(("a",), Position(after="s"))),
+        *(Drop(("s", "y")), Add(("s", "z"), pa.field("", pa.float64()), Position(first=True)), Comment(("bb",), "b")),
+        Add(("b",), pa.field("", pa.int64())),
+    ]
+    for change in changes:
+        alter_columns(table.storage, [change], Options({}), on_read=True)
+    after = {"id": "k2", "a": "many", "bb": "b2", "s": {"x": 2, "z": 0.5}, "ts": 2, "b": 7}
+    table.upsert(pa.Table.from_pylist([after], schema=_user_columns(table)))
+    hudi.sql("SET hoodie.schema.on.read.enable=true")
+    hudi.sql("SET spark.sql.parquet.enableVectorizedReader=false")
+    try:
+        ours = comparable(table.snapshot().to_arrow())
+        assert comparable(hudi.read(path, hoodie__schema__on__read__enable="true")) == ours
+        hudi.sql(f"CREATE TABLE ours_{kind} USING hudi LOCATION '{path}'")
+        hudi.sql(f"ALTER TABLE ours_{kind} RENAME COLUMN bb TO bbb")
+        hudi.sql(f"UPDATE ours_{kind} SET bbb = 'c', ts = 3 WHERE id = 'k3'")
+        theirs = comparable(hudi.read(path, hoodie__schema__on__read__enable="true"))
+        assert [row["bbb"] for row in theirs] == ["b1", "b2", "c"]
+        assert comparable(table.snapshot().to_arrow()) == theirs
+    finally:
+        hudi.sql("SET spark.sql.parquet.enableVectorizedReader=true")
+        hudi.sql("SET hoodie.schema.on.read.enable=false")
+
+
+def _user_columns(table: hoodie.HoodieTable) -> pa.Schema:
+    return pa.schema([field for field in table.snapshot().to_arrow().schema if not field.name.startswith("_hoodie_")])

@@ -229,10 +229,10 @@ CREATE TABLE taken (id INT) USING hudi TBLPROPERTIES (primaryKey='id', type='oth
 CREATE TABLE typed (id INT, b BOOLEAN, t TINYINT, sh SMALLINT, f FLOAT, d DECIMAL(10,2), dt DATE, tm TIMESTAMP, bi BINARY, a ARRAY<INT>, m MAP<STRING, INT>, s STRUCT<x: INT NOT NULL, y: ARRAY<STRING>>) USING hudi TBLPROPERTIES (primaryKey='id')
 INSERT INTO typed VALUES (1, true, 1, 2, 1.5, 2.25, DATE'2024-01-01', TIMESTAMP'2024-01-01 10:00:00', X'01', array(1), map('k', 1), named_struct('x', 1, 'y', array('z')))
 ? DESCRIBE typed
-CREATE TABLE notnull (id INT NOT NULL, v STRING) USING hudi TBLPROPERTIES (primaryKey='id')
-? DESCRIBE notnull
-INSERT INTO notnull VALUES (1, 'x')
-INSERT INTO notnull VALUES (CAST(null AS INT), 'x')
+CREATE TABLE no_nulls (id INT NOT NULL, v STRING) USING hudi TBLPROPERTIES (primaryKey='id')
+? DESCRIBE no_nulls
+INSERT INTO no_nulls VALUES (1, 'x')
+INSERT INTO no_nulls VALUES (CAST(null AS INT), 'x')
 DROP TABLE IF EXISTS nothing
 DROP TABLE nothing
 DROP TABLE typed PURGE

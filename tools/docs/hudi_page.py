@@ -260,7 +260,7 @@ _DIFFERENCES = (
         "files of before are read so without it",
     ),
     (
-        "`CREATE OR REPLACE TABLE`",
+        "SQL `CREATE OR REPLACE TABLE`",
         "is refused",
         "puts the new table in place of the old one by one commit",
         "dbt and notebooks say so",

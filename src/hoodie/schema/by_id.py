@@ -324,9 +324,8 @@ def _add(version: Node, change: Add, last: Collection[str]) -> None:
 
 
 def _word_or_none(kind: pa.DataType) -> str | None:
-    return (
-        None if pa.types.is_nested(kind) or (kind not in _WORDS and not pa.types.is_decimal(kind)) else _word(kind, "")
-    )
+    """Hudi's word for a type; None: it has none."""
+    return _word(kind, "") if kind in _WORDS or pa.types.is_decimal(kind) else None
 
 
 def _retyped(old: str | Node, kind: pa.DataType, path: Path) -> str | Node:

@@ -20,7 +20,7 @@ _PROVIDERS = ("hudi", "org.apache.hudi", "hoodie")
 _INPUTS = ("org.apache.hudi.", "com.uber.hoodie.")
 _IDENTIFIER = re.compile(r"\w+", re.ASCII)
 _READ = ("Provider", "Location", "InputFormat", "Storage Properties", "Table Properties")
-#: What statements tell of an entry as Spark does.
+#: What statements say of an entry as Spark does.
 _TOLD = ("Database", "Table", "Created Time", "Last Access", "Created By", "Type", "Provider", "Comment")
 #: What Spark itself puts into the properties of a table.
 _OF_SPARK = ("provider", "owner", "location", "option.", "transient_lastDdlTime", "spark.sql.")

@@ -44,7 +44,7 @@ def make_entry(
     parts: Sequence[str],
     path: str,
     schema: StructType,
-    options: Mapping[str, str],
+    facts: Mapping[str, str],
     properties: Mapping[str, str],
     comment: str = "",
     *,
@@ -56,14 +56,12 @@ def make_entry(
     parts       database and name
     path        absolute
     schema      its columns, the five of Hudi first
-    options     what the table is
+    facts       what the table is
     properties  what else a statement says of it
     managed     Spark removes the files with the entry; else it leaves them
     """
     columns = ",\n".join(_columns(schema, path))
-    said = ", ".join(
-        f"{sql_text(key)} {sql_text(value)}" for key, value in options.items() if not is_driver_option(key)
-    )
+    said = ", ".join(f"{sql_text(key)} {sql_text(value)}" for key, value in facts.items() if not is_driver_option(key))
     more = ", ".join(f"{sql_text(key)} = {sql_text(value)}" for key, value in properties.items())
     clauses = [
         f"CREATE TABLE {entry_name(parts)} (\n{columns}\n) USING hudi",

@@ -100,7 +100,9 @@ def nullable(schema: sql.StructType) -> sql.StructType:
     For `frame.to(nullable(frame.schema)).toArrow()`, and for frames that we return: Spark 4's `toArrow` fails on a null
     struct whose fields take no nulls.
     """
-    return sql.StructType([sql.StructField(each.name, nullable_type(each.dataType), True) for each in schema.fields])
+    return sql.StructType(
+        [sql.StructField(each.name, nullable_type(each.dataType), True, each.metadata) for each in schema.fields]
+    )
 
 
 def nullable_type(kind: sql.DataType) -> sql.DataType:

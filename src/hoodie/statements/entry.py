@@ -42,7 +42,7 @@ def enter(
     parts: Sequence[str],
     path: str,
     schema: StructType,
-    options: Mapping[str, str],
+    facts: Mapping[str, str],
     properties: Mapping[str, str] = MappingProxyType({}),
     comment: str = "",
     *,
@@ -50,7 +50,7 @@ def enter(
 ) -> None:
     """Put a table into the catalog: see `make_entry`. An entry of the table that is there already stays."""
     if catalog_table(session, parts) is None:
-        make_entry(session, parts, path, with_meta_columns(schema), options, properties, comment, managed=managed)
+        make_entry(session, parts, path, with_meta_columns(schema), facts, properties, comment, managed=managed)
 
 
 def leave(session: SparkSession, parts: Sequence[str], storage: Storage, *, managed: bool) -> None:

@@ -11,7 +11,6 @@ from hoodie.keygen.keygen import NULL_PARTITION, unescape_path
 from hoodie.statements.cutting import Name, Text
 from hoodie.statements.rows import nothing, opened, table_rows
 from hoodie.table.state import load_state
-from hoodie.view.load import discover_partitions
 
 
 def truncate(session: SparkSession, text: Text) -> DataFrame | None:
@@ -68,7 +67,7 @@ def _partition_paths(table: HoodieTable[DataFrame], text: Text, at: int, quiet: 
     quiet   a PARTITION that the table does not have is passed by
     Raises  StatementError
     """
-    specs = {path: _spec(table, path).items() for path in discover_partitions(table.storage)}
+    specs = {path: _spec(table, path).items() for path in _paths(table)}
     paths: dict[str, None] = {}
     for part in _specs(text, at):
         given = _given(part)

@@ -93,13 +93,24 @@ def open_named(session: SparkSession, name: Name, found: NamedTable, options: Op
 
     Raises as `open_table`; StatementError when the name's entry has none
     """
-    known = {key: value for key, value in found.options.items() if key not in options}
     try:
-        return open_table(found.path, spark=session, options=overridden(write_options(check_options(known)), options))
+        return open_table(found.path, spark=session, options=_with_entrys(name, found, options))
     except TableNotFound as missing:
         if not found.entry:
             raise
         raise without_table(name, found.path) from missing
+
+
+def _with_entrys(name: Name, found: NamedTable, options: Options) -> Options:
+    """The options, and those of the table's entry that they do not have. Raises InvalidOption as `check_options`"""
+    known = {key: value for key, value in found.options.items() if key not in options}
+    if not known:
+        return options
+    try:
+        return overridden(write_options(check_options(known)), options)
+    except InvalidOption as problem:
+        advice = f"(A property of the entry of {name}: ALTER TABLE … UNSET TBLPROPERTIES removes it.)"
+        raise InvalidOption(f"{problem} {advice}") from problem
 
 
 def without_table(name: Name, path: str) -> StatementError:
