@@ -106,9 +106,10 @@ def test_hudi_undoes_and_restores_what_the_library_wrote(hudi: HudiEngine, versi
     table = hoodie.open_table(str(path))
     saved = table.savepoint().instant
     rows = comparable(table.snapshot().to_arrow())
+    # Not k1: Hudi 1.0.2 fails on a key that comes back in a log after a delete without an ordering value.
     for ts in (30, 31):
-        _ours(path, _step("restored", "k1", ts), case.options)
+        _ours(path, _step("restored", "k4", ts), case.options)
     hudi.sql(f"CALL rollback_to_savepoint(path => '{path}', instant_time => '{saved}')")
     assert _same(hudi, path) == rows
-    _ours(path, _step("restored", "k1", 32), case.options)
+    _ours(path, _step("restored", "k4", 32), case.options)
     assert _same(hudi, path) != rows

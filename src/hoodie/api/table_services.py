@@ -19,6 +19,7 @@ from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.services.metadata_upkeep import archive_table
 from hoodie.services.savepoint import delete_savepoint
+from hoodie.services.upgrade import UpgradeResult, upgrade
 from hoodie.storage.faults import typed_calls
 from hoodie.sync.hive import SyncResult, sync_table
 from hoodie.table.state import load_state
@@ -69,6 +70,17 @@ class TableServices(TableHandle[Frame]):
         Raises   as `clean`
         """
         return archive_table(self.storage, self._options(options), dry_run=dry_run)
+
+    def upgrade(self, to: int, *, dry_run: bool = False, options: Options | None = None) -> UpgradeResult:
+        """Give the table a later version of the format: 8, which Hudi 1.0 and later read, or 9, for Hudi 1.1 and later.
+        Failed writes are rolled back and all logs compacted first; rows stay, and what reads as of earlier instants
+        give.
+
+        dry_run  only say what would be done; nothing is changed
+        Raises   InvalidOption on another version, or an earlier one; UnsupportedTable when the table could not be
+                 written afterwards; WriteConflict when another process writes meanwhile. It has its old version then
+        """
+        return upgrade(self.storage, self._options(options), to, dry_run=dry_run, run=self.engine.compaction)
 
     def sync(self, *, whole: bool = False, options: Options | None = None) -> SyncResult:
         """Register the table in a Hive metastore, or bring its entries there up to date.

@@ -1,16 +1,19 @@
-"""Commands that run services of tables: clean, archive."""
+"""Commands that run services of tables: clean, archive, upgrade."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hoodie.cli.arguments import DRY_RUN, YES, command
+import click
+
+from hoodie.cli.arguments import DRY_RUN, YES, command, option
 from hoodie.cli.calls import Call, Target
 
 if TYPE_CHECKING:
     from hoodie.services.archive import ArchiveResult
     from hoodie.services.clean import CleanResult
+    from hoodie.services.upgrade import UpgradeResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +123,63 @@ def archive(call: Call, dry_run: bool, yes: bool) -> int:
         yes=yes,
         goes=lambda done: len(done.instants),
         question="Archive {} instants?",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Upgraded:
+    """The version that a table had and has, or (dry run) would have.
+
+    steps     what was done, in order; none: it has the version already
+    settings  properties that changed; null: it went
+    text      for people
+    """
+
+    before: int
+    version: int
+    steps: tuple[str, ...]
+    settings: dict[str, str | None]
+    dry_run: bool
+    text: str
+
+    @classmethod
+    def of(cls, result: UpgradeResult) -> Upgraded:
+        settings = dict(result.settings or {})
+        return cls(result.before, result.version, result.steps, settings, result.dry_run, str(result))
+
+
+@command(
+    "upgrade",
+    option(
+        "--to",
+        type=click.Choice(["8", "9"]),
+        required=True,
+        example="--to 9",
+        help="The version: 8 is read by Hudi 1.0 and later, 9 by Hudi 1.1 and later.",
+    ),
+    DRY_RUN,
+    YES,
+    examples=["hoodie upgrade /data/trips --to 9 --dry-run", "hoodie upgrade /data/trips --to 9 --yes"],
+    hoodie=True,
+)
+def upgrade(call: Call, to: str, dry_run: bool, yes: bool) -> int:
+    """Give tables a later version of the format.
+
+    Failed writes are rolled back, and all logs compacted first. Rows stay, and what reads as of earlier instants give.
+    Engines of earlier releases can no longer read the table.
+    """
+    from hoodie.services.upgrade import upgrade as run
+
+    def do(target: Target, dry_run: bool) -> Upgraded:
+        return Upgraded.of(run(target.storage, target.options, int(to), dry_run=dry_run))
+
+    return call.change(
+        do,
+        lambda done: done.text.splitlines(),
+        dry_run=dry_run,
+        yes=yes,
+        goes=lambda done: int(bool(done.steps)),
+        question="Upgrade {} tables?",
     )
 
 

@@ -39,7 +39,7 @@ from hoodie.view.load import load_view
 from hoodie.view.missing import Missing, find_missing, writer_files
 from hoodie.view.parallel import in_threads
 from hoodie.view.published import all_published
-from hoodie.view.slices import FileSystemView, latest_base_files, latest_slices
+from hoodie.view.slices import FileSystemView, committed_slices, latest_base_files, latest_slices
 
 Slices = Mapping[str, Sequence[FileSlice]]
 
@@ -179,15 +179,18 @@ class TableState(Short):
         return TableFiles(slices, bases, compacted, view.unmarked)
 
     def _compacted(self, view: FileSystemView, bases: BaseFiles) -> dict[BaseFile, tuple[LogFile, ...]]:
-        made = self.timeline.visible()
+        made, latest = self.timeline.visible(), latest_slices(view)
         others = {i.requested for i in self.timeline.completed({Action.DELTA_COMMIT, Action.REPLACE_COMMIT})}
         found = {}
         for base in (base for part in bases.values() for base in part):
             # What an instant before the timeline was, nobody says.
             if base.instant not in others and made.committed(base.instant):
-                logs = tuple(log for log in view.groups[base.group].logs if log.base_instant == base.instant)
-                if logs:
-                    found[base] = logs
+                slice_ = latest.get(base.group)
+                if slice_ is None or slice_.base_instant != base.instant:  # a pending compaction has opened another
+                    slices = committed_slices(view, base.group)
+                    slice_ = next((one for one in slices if one.base_instant == base.instant), None)
+                if slice_ is not None and slice_.logs:
+                    found[base] = slice_.logs
         return found
 
     def record_size(self, sizing: FileSizing) -> int:

@@ -93,7 +93,7 @@ def copy_timeline(state: TableState, target: TableConfig) -> int:
 def completion_times(
     written: Mapping[tuple[str, Action], str], others: Iterable[str] = ()
 ) -> dict[tuple[str, Action], str]:
-    """When instants were completed, as far as it can be told: when their file was written, but before the next instant
+    """When instants were completed, as far as known: when their file was written, but before the next instant
     began. Logs belong to the slice that was newest when they were completed: a copied table would lose that.
 
     written  by instant; "" where it is not known

@@ -228,3 +228,14 @@ def test_index_show_names_the_index_and_why(lake: Path, hoodie: Terminal) -> Non
     assert hoodie.result("index", "show", lake / "a") == {"index": "SIMPLE", "is_global": False, "why": "the default"}
     named = hoodie.result("index", "show", lake / "a", "--option", "hoodie.index.type=GLOBAL_SIMPLE")
     assert (named["index"], named["is_global"]) == ("GLOBAL_SIMPLE", True)
+
+
+def test_upgrade_says_what_it_would_do_and_does_it(dirty: Path, hoodie: Terminal) -> None:
+    rows = hoodie.result("query", dirty)
+    would = hoodie.result("upgrade", dirty, "--to", "9", "--dry-run")
+    assert (would["before"], would["version"], would["dry_run"]) == (6, 9, True)
+    assert hoodie.result("info", dirty)["version"] == 6
+    done = hoodie.result("upgrade", dirty, "--to", "9", "--yes")
+    assert done["steps"] == would["steps"]
+    assert hoodie.result("query", dirty) == rows
+    assert hoodie("upgrade", dirty, "--to", "9", "--yes")[0] == "the table has version 9 already"

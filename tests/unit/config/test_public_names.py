@@ -115,6 +115,7 @@ ALONE = {
     "refresh_view": ("name",),
     "sql": ("text",),
     "update": ("where",),
+    "upgrade": ("to",),
 }
 #: The calls of those who bring the options of Hudi's jobs: here the options are part of the subject.
 BY_OPTIONS = ("HoodieReadClient", "HoodieWriteClient", "read", "write")
