@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 import hoodie
 from bench import normaliser
 from bench.workload import Workload
+from hoodie.spark.read import driver_changes
 
 PLAIN = "plain Spark"
 SLOTS = 2000
@@ -152,8 +153,9 @@ class Bench:
     def _snapshots(self, kind: str) -> Iterator[Case]:
         """Queries on a Merge-on-Read snapshot as people write them: no columns are named for the read.
 
-        snapshot       logs of the spread batch in every file group: by the positions that the logs have; then by what
-                       the session kept of the queries before, and beside it the table once it is compacted
+        snapshot       logs of the spread batch in every file group: read by executors, by the positions that the logs
+                       have; then by the driver, as the first query does; then what is kept of queries before, and
+                       beside it the table once it is compacted
         snapshot-keys  the same, where the logs have no positions, and keys are compared
         snapshot-few   logs on 5% of the file groups
         """
@@ -165,16 +167,25 @@ class Bench:
         if kind == "snapshot-keys":
             yield from self._asked("logs of spread", plain, {"by keys": self._after_spread_without_positions()}, False)
             return
-        yield from self._asked("logs of spread", plain, {"by positions": logged}, False)
+        yield from self._asked("logs of spread", plain, {"by positions, executors": logged}, False)
+        yield from self._asked("logs of spread", plain, {"first query": logged}, first=True)
         yield from self._asked("logs of spread", plain, {"what is kept": logged, "compacted": self._compacted()})
 
-    def _asked(self, told: str, plain: Path, tables: Mapping[str, Path], keep: bool = True) -> Iterator[Case]:
-        """All that is asked of some rows, of each table that has them; keep: a session keeps what it read of logs."""
+    def _asked(
+        self, told: str, plain: Path, tables: Mapping[str, Path], keep: bool = True, first: bool = False
+    ) -> Iterator[Case]:
+        """All that is asked of some rows, of each table that has them.
+
+        keep   a session keeps what it read of logs
+        first  of queries before nothing is kept
+        """
         options = {} if keep else {"hoodie.spark.read.cache.max.log.bytes": 0}
 
         def forget(_: Path) -> None:
             if not keep:  # Spark would find what is kept in the plan of a query that keeps nothing
                 self.spark.catalog.clearCache()
+            if first:
+                driver_changes.forget()
 
         @cache
         def held(path: Path) -> object:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -14,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from hoodie import create_table, open_table, register
-from hoodie.errors import FileGone, InvalidInput, InvalidOption
+from hoodie.errors import CorruptLogBlock, FileGone, InvalidInput, InvalidOption
 from hoodie.hudi import read as hoodie_read
 from hoodie.hudi import write
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice
@@ -23,7 +25,7 @@ from hoodie.reading.slices.reader import merged_batches, slice_reader
 from hoodie.reading.table_schema import table_schema
 from hoodie.schema.schema import with_meta_fields
 from hoodie.spark import sql, unregister
-from hoodie.spark.read import kept_changes
+from hoodie.spark.read import driver_changes, kept_changes
 from hoodie.spark.read.merged_slices import pack, slice_bytes
 from hoodie.spark.read.positioned_slices import changes_of
 from hoodie.spark.worker_errors import raise_worker_errors
@@ -42,6 +44,8 @@ TASK_FAILED = (PySparkException, Py4JJavaError)
 MERGE_ON_READ = [name for name in fixture_names() if "mor" in name]
 #: Without rows noted down; tests/interop/test_read_merge_on_read.py tells how those without Spark were checked.
 UNTOLD = ["v3_mor_stock_ticks", "v6_mor_nested_types", "v6_mor_payload_partial_update"]
+#: Executors read the logs, not threads of the driver.
+EXECUTORS = {"hoodie.spark.driver.max.batch.bytes": 0}
 #: hudi-rs does not read these at all.
 NOT_IN_HUDI_RS = ["v3_mor_stock_ticks", "v6_mor_nested_types"]
 
@@ -84,10 +88,11 @@ def test_read_optimized_has_the_rows_of_the_base_files(name: str, spark: SparkSe
 def test_rows_are_the_same_by_position_and_by_key(name: str, spark: SparkSession, fixture_table: Unpack) -> None:
     path = str(fixture_table(name))
     by_key = open_table(path, spark=spark, options={"hoodie.merge.use.record.positions": "false"}).snapshot()
-    by_position = open_table(path, spark=spark, options={"hoodie.spark.read.cache.max.log.bytes": 0}).snapshot()
-    assert by_position.schema == by_key.schema
-    assert_same_rows(by_position.toArrow(), by_key.toArrow())
-    assert by_position.count() == by_key.count()
+    for options in ({"hoodie.spark.read.cache.max.log.bytes": 0}, EXECUTORS, {}):
+        by_position = open_table(path, spark=spark, options=options).snapshot()
+        assert by_position.schema == by_key.schema
+        assert_same_rows(by_position.toArrow(), by_key.toArrow())
+        assert by_position.count() == by_key.count()
 
 
 def test_a_query_reaches_the_base_files_of_slices_with_logs(spark: SparkSession, fixture_table: Unpack) -> None:
@@ -103,9 +108,55 @@ def test_a_query_reaches_the_base_files_of_slices_with_logs(spark: SparkSession,
     assert sorted(row.id for row in frame.collect()) == sorted(kept)
 
 
+def test_logs_of_a_small_table_are_read_by_the_driver_for_one_scan_of_spark(
+    spark: SparkSession, fixture_table: Unpack
+) -> None:
+    path = fixture_table("mor_nonpartitioned")
+    frame = open_table(str(path), spark=spark).snapshot()
+    assert not in_python(frame)
+    assert plan_of(frame).count("FileScan") == 1
+    (log,) = path.glob(".*.log.1_*")
+    log.write_bytes(b"rubbish" + log.read_bytes()[7:])  # as long as before: it is not read again
+    assert_same_rows(frame.toArrow(), expected_rows("mor_nonpartitioned"))
+    assert open_table(str(path), spark=spark).snapshot(columns=["id"]).count() == frame.count()
+    driver_changes.forget()
+    with pytest.raises(CorruptLogBlock, match=rf"{log.name} at byte 0"):
+        open_table(str(path), spark=spark).snapshot()
+
+
+def test_files_of_logs_give_way_to_others_only_once_they_were_not_read_for_long(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "orders")
+    table = create_table(
+        path, spark=spark, name="orders", record_key="id", partition_by="day", ordering="ts", table_type="MERGE_ON_READ"
+    )
+    for version in (0, 1):
+        rows = [(id_, day, version) for day in "ab" for id_ in range(3)]
+        table.upsert(spark.createDataFrame(rows, "id int, day string, ts int"))
+    scratch = driver_changes._Scratch()
+    monkeypatch.setattr(driver_changes, "_scratch", scratch)
+    most = 5000
+    limit = {"hoodie.spark.read.cache.max.log.bytes": most}
+
+    def rows_of(day: str) -> DataFrame:
+        return table.snapshot(partitions=[day], options=limit).where("ts = 1")
+
+    first = rows_of("a")
+    (entry,) = scratch.entries
+    entry.logs = replace(entry.logs, size=most)
+    second = rows_of("b")
+    assert in_python(second)  # no room
+    assert (first.count(), second.count()) == (3, 3)
+    monkeypatch.setattr(driver_changes, "_SECONDS", 0.0)
+    assert not in_python(rows_of("b"))
+    assert scratch.folder is not None
+    assert len(scratch.entries) == len(os.listdir(scratch.folder.name)) == 1
+
+
 def test_a_session_keeps_what_it_read_of_logs(spark: SparkSession, fixture_table: Unpack) -> None:
     path = fixture_table("mor_nonpartitioned")
-    table = open_table(str(path), spark=spark)
+    table = open_table(str(path), spark=spark, options=EXECUTORS)
     frame = table.snapshot()
     rows = frame.toArrow()
     (log,) = path.glob(".*.log.1_*")
@@ -128,9 +179,12 @@ def test_a_task_tells_what_is_gone_after_all_its_rows(spark: SparkSession, fixtu
     assert all(told == sorted(told) for told in tasks.values())
 
 
+@pytest.mark.parametrize("route", ["driver", "executors"])
 def test_after_a_commit_only_the_logs_of_slices_that_it_wrote_to_are_read_again(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, route: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(driver_changes, "cores", lambda session: 8)  # a file for each slice
+    read_by = EXECUTORS if route == "executors" else {}
     path = str(tmp_path / "orders")
     options = {"hoodie.parquet.small.file.limit": 0}
     table = create_table(
@@ -150,7 +204,9 @@ def test_after_a_commit_only_the_logs_of_slices_that_it_wrote_to_are_read_again(
                 log.write_bytes(b"rubbish" + log.read_bytes()[7:])  # as long as before
 
     def rows() -> dict[tuple[str, int], int]:
-        return {(row.day, row.id): row.ts for row in open_table(path, spark=spark).snapshot().collect()}
+        return {
+            (row.day, row.id): row.ts for row in open_table(path, spark=spark, options=read_by).snapshot().collect()
+        }
 
     write("abcd", 0)
     write("abcd", 1)
@@ -159,17 +215,18 @@ def test_after_a_commit_only_the_logs_of_slices_that_it_wrote_to_are_read_again(
     for version, day in enumerate("dddddd", start=2):  # more commits than one query has frames
         write(day, version)
         assert rows() == model
-    assert open_table(path, spark=spark).snapshot().where("day = 'a'").count() == 5
+    assert open_table(path, spark=spark, options=read_by).snapshot().where("day = 'a'").count() == 5
     write("c", 8)
-    with pytest.raises(TASK_FAILED, match="at byte 0"):
+    with pytest.raises(CorruptLogBlock if route == "driver" else TASK_FAILED, match="at byte 0"):
         rows()
 
 
 def test_a_frame_that_a_lower_limit_has_no_room_for_leaves_the_cache(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "orders")
-    table = create_table(
+    create_table(
         path, spark=spark, name="orders", record_key="id", partition_by="day", ordering="ts", table_type="MERGE_ON_READ"
     )
+    table = open_table(path, spark=spark, options=EXECUTORS)
     for version in (0, 1):
         rows = [(id_, day, version) for day in "ab" for id_ in range(3)]
         table.upsert(spark.createDataFrame(rows, "id int, day string, ts int"))
@@ -192,7 +249,11 @@ def test_a_frame_whose_files_were_cleaned_before_it_ran_fails_alone(spark: Spark
         partition_by="day",
         ordering="ts",
         table_type="MERGE_ON_READ",
-        options={"hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.cleaner.fileversions.retained": 1},
+        options={
+            "hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS",
+            "hoodie.cleaner.fileversions.retained": 1,
+            **EXECUTORS,
+        },
     )
     for version in (0, 1):
         rows = [(id_, day, version) for day in "ab" for id_ in range(3)]
@@ -207,11 +268,11 @@ def test_a_frame_whose_files_were_cleaned_before_it_ran_fails_alone(spark: Spark
 
 
 def test_only_slices_with_logs_pass_python(spark: SparkSession, fixture_table: Unpack) -> None:
-    table = open_table(str(fixture_table("v6_mor_avro_8_inserts_1_update")), spark=spark)
+    table = open_table(str(fixture_table("v6_mor_avro_8_inserts_1_update")), spark=spark, options=EXECUTORS)
     assert in_python(table.snapshot())
     assert in_python(table.snapshot(partitions=["city=san_francisco"]))
     assert not in_python(table.snapshot(partitions=["city=chennai", "city=sao_paulo"]))
-    compacted = open_table(str(fixture_table("v9_mor_txns")), spark=spark)
+    compacted = open_table(str(fixture_table("v9_mor_txns")), spark=spark, options=EXECUTORS)
     assert not in_python(compacted.snapshot())
     rows = table.snapshot(partitions=["city=san_francisco", "city=chennai"]).toArrow()
     expected = expected_rows("v6_mor_avro_8_inserts_1_update")
@@ -276,7 +337,7 @@ def test_frames_of_logs_join_frames_of_files(spark: SparkSession, fixture_table:
 
 def test_options_of_reads_reach_the_tasks(spark: SparkSession, fixture_table: Unpack, tmp_path: Path) -> None:
     path = fixture_table("mor_deletes")
-    options = {"hoodie.memory.merge.max.size": 1}
+    options = {"hoodie.memory.merge.max.size": 1, **EXECUTORS}
     assert_same_rows(
         open_table(str(path), spark=spark, options=options).snapshot().toArrow(), expected_rows("mor_deletes")
     )
@@ -292,7 +353,7 @@ def test_an_unreadable_log_names_itself(spark: SparkSession, fixture_table: Unpa
     (log,) = path.glob(".*.log.1_*")
     log.write_bytes(b"rubbish" + log.read_bytes())
     with pytest.raises(TASK_FAILED, match=rf"{log.name} at byte 0"):
-        open_table(str(path), spark=spark).snapshot().toArrow()
+        open_table(str(path), spark=spark, options=EXECUTORS).snapshot().toArrow()
 
 
 def test_a_slice_reader_pickles(fixture_table: Unpack) -> None:

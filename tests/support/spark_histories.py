@@ -24,8 +24,9 @@ from support.history_model import BY_ORDERING, OVERWRITE, Counts, TableModel, pl
 from support.oracles import assert_same_rows, read_hudi_rs
 
 ROUTES: tuple[dict[str, str], ...] = ({}, {"hoodie.spark.driver.max.batch.bytes": "0"})
-#: By position without what the session keeps, and by key.
+#: By position on executors, with and without what the session keeps, and by key.
 OTHER_READS: tuple[dict[str, str], ...] = (
+    {"hoodie.spark.driver.max.batch.bytes": "0"},
     {"hoodie.spark.read.cache.max.log.bytes": "0"},
     {"hoodie.merge.use.record.positions": "false"},
 )

@@ -78,9 +78,9 @@ class PositionOptions:
     kept: int = option(
         "hoodie.spark.read.cache.max.log.bytes",
         1024 * MiB,
-        "Of so many bytes of log files the Spark session keeps what a snapshot read in its cache (memory and disk), "
-        "for further queries of the same files; the least recent ones give way. 0: nothing is kept, and each query "
-        "reads the logs.",
+        "Of so many bytes of log files the Spark session keeps what a snapshot read, in its cache (memory and disk) or "
+        "in Parquet files in a temporary folder, for further queries of the same files; the least recent ones give "
+        "way. 0: nothing is kept, and each query reads the logs, on executors.",
         expected="bytes, such as 1073741824",
         check=lambda size: size >= 0,
     )

@@ -38,6 +38,15 @@ def tested_by_row(column: Column, kind: DataType) -> Column:
     return column
 
 
+def tested_texts(schema: StructType) -> list[str] | None:
+    """The columns as `tested_by_row` has them, as texts, which take Python fewer calls to Spark; None: a struct holds
+    floating numbers, which no short text says."""
+    if any(holds_floating(field.dataType) and not is_floating(field.dataType) for field in schema):
+        return None
+    names = [(tick(field.name), is_floating(field.dataType)) for field in schema]
+    return [f"negative(negative({name})) as {name}" if floating else name for name, floating in names]
+
+
 def content_hash(frame: DataFrame) -> Column:
     """A hash of what a row holds, but for columns that Spark hashes none of."""
     hashed = [quoted(field.name) for field in frame.schema if not _has_no_hash(field.dataType)]

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from hoodie.spark.columns import holds_floating, quoted, tested_by_row
+from hoodie.spark.columns import holds_floating, quoted, tested_by_row, tested_texts
 
 _WILDCARDS = re.compile(r"[\\{}\[\]*?]")
 #: Spark's own name for the option that has it take paths as they are. Escaping does not do: a path that has both a
@@ -21,7 +21,14 @@ _conf_lock = threading.Lock()
 
 
 def read_parquet(
-    session: SparkSession, root: str, paths: Sequence[str], schema: StructType, *, hive_partitions: bool = False
+    session: SparkSession,
+    root: str,
+    paths: Sequence[str],
+    schema: StructType,
+    *,
+    hive_partitions: bool = False,
+    others: Sequence[str] = (),
+    floats_tested: bool = True,
 ) -> DataFrame:
     """The rows of some base files, columns by name; columns that a file lacks are null.
 
@@ -29,22 +36,31 @@ def read_parquet(
     paths            relative to the table; empty: no rows
     hive_partitions  let Spark take partition columns from `column=value` folders, so that it prunes by them. Only for
                      tables whose folder names say exactly what the column holds
+    others           files elsewhere, whole paths. Not with `hive_partitions`
+    floats_tested    false: the caller sees to `tested_by_row`
     """
-    if not paths:
+    if not paths and not others:
         return session.createDataFrame([], schema)
     reader = session.read.schema(schema)
-    full = [f"{root}/{path}" for path in paths]
+    full = [*(f"{root}/{path}" for path in paths), *others]
     if any(_WILDCARDS.search(path) for path in full):
         reader = reader.option(_EXPAND, "false")
     # Else Spark would infer partition columns from folder names, with types of its own, and drop the file's.
     reader = reader.option("basePath", root) if hive_partitions else reader.option("recursiveFileLookup", "true")
-    with _no_listing_job(session, len(paths)):
+    with _no_listing_job(session, len(full)):
         frame = reader.parquet(*full)
         frame.schema  # noqa: B018  over Spark Connect only this makes the server resolve the paths
-    floating = [field for field in schema if holds_floating(field.dataType)]
-    if not floating:
+    if not floats_tested or not any(holds_floating(field.dataType) for field in schema):
         return frame
-    return frame.withColumns({field.name: tested_by_row(quoted(field.name), field.dataType) for field in floating})
+    return tested_columns(frame, schema)
+
+
+def tested_columns(frame: DataFrame, schema: StructType) -> DataFrame:
+    """The columns of a schema, and no others, floating ones `tested_by_row`."""
+    if (texts := tested_texts(schema)) is not None:
+        return frame.selectExpr(*texts)
+    columns = ((field.name, tested_by_row(quoted(field.name), field.dataType)) for field in schema)
+    return frame.select(*(column.alias(name) for name, column in columns))
 
 
 @contextmanager

@@ -48,8 +48,7 @@ class _Kept:
         self, reader: SliceReader, slices: Iterable[FileSlice], columns: Iterable[str], zone: str, commits: Commits
     ) -> list[FileSlice]:
         """Those of some slices whose changes it has, as the reader would read them."""
-        same = self.reader.stored is None and reader.stored is None and _as_values(reader) == _as_values(self.reader)
-        if not same or not self.columns.issuperset(columns) or zone != self.zone:
+        if not reads_same(self.reader, reader) or not self.columns.issuperset(columns) or zone != self.zone:
             return []
         found = [slice_ for slice_ in slices if slice_ in self.slices]
         if not found or reader.committed == self.reader.committed:
@@ -121,7 +120,11 @@ def _size(slices: Iterable[FileSlice]) -> int:
     return sum(log.size for slice_ in slices for log in slice_.logs)
 
 
+def reads_same(one: SliceReader, other: SliceReader) -> bool:
+    """Whether two readers read the same of the same blocks; a storage is told by its root."""
+    return one.stored is None and other.stored is None and _as_values(one) == _as_values(other)
+
+
 def _as_values(reader: SliceReader) -> tuple[object, ...]:
-    """What makes two readers read the same of the same blocks; a storage is told by its root."""
     schema = reader.schema.serialize().to_pybytes()
     return reader.storage.root, schema, reader.rule, reader.options, reader.keygen

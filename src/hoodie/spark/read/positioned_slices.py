@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -23,16 +24,21 @@ from hoodie.reading.slices.reader import SliceReader
 from hoodie.reading.slices.slice_changes import SliceChanges
 from hoodie.schema.schema import AVRO_DEFAULT
 from hoodie.spark.columns import is_floating, quoted, tested_by_row
+from hoodie.spark.local_frame import local_frame
 from hoodie.spark.read.merged_slices import packed_tasks, slice_bytes, slice_rows
+from hoodie.spark.types import to_spark
 from hoodie.spark.worker_errors import as_text
 from hoodie.storage.faults import typed_errors
+
+Words = npt.NDArray[np.int64]
 
 # No column of a table has a dot in its name.
 _FILE = "hoodie.file"  # name of a base file
 _SIZE = "hoodie.size"  # its bytes, by which it is told where no two have as many: a number is looked up faster
 _GONE = "hoodie.gone"  # its rows that logs replace, a bit a row: 64 to a number, the first is the lowest
-_ROW = "hoodie.row"  # position of a row in its file
+_ROW = "_metadata.row_index"  # position of a row in its file, as Spark has it
 _SLICE = "hoodie.slice"  # which of the slices a change is of
+_KEY = "hoodie.key"  # size or name of a file
 _FAILED = -1  # in place of a size: the slice could not be read, and `_FILE` says why
 _BITS = [pa.field(_FILE, pa.string()), pa.field(_SIZE, pa.int64()), pa.field(_GONE, pa.list_(pa.int64()))]
 
@@ -103,22 +109,50 @@ def rows_that_stay(base: DataFrame, files: Sequence[BaseFile], changes: DataFram
 
     base     of the files, by Spark's own reader
     changes  of `changes_of` or `rows_gone`
+    """
+    sizes_differ = len({file.size for file in files}) == len(files)
+    gone = changes.where(f"`{_FILE}` is not null").selectExpr(f"`{_SIZE if sizes_differ else _FILE}`", f"`{_GONE}`")
+    return _without(base, gone.toDF(_KEY, _GONE), sizes_differ).selectExpr(*map(tick, columns))
+
+
+def rows_with_logs(
+    session: SparkSession,
+    frame: DataFrame,
+    replaced: Mapping[BaseFile, Positions],
+    rows: Mapping[str, int],
+) -> DataFrame:
+    """The rows of base files that no log replaces, and those of files that hold nothing else than rows of logs; with
+    columns of ours.
+
+    frame     of all these files, by Spark's own reader
+    replaced  rows of the base files, by their positions
+    rows      the other files by name, with their bytes
+    """
+    words = {(file.name, file.size): _words(positions) for file, positions in replaced.items()}
+    words |= {file: np.empty(0, np.int64) for file in rows.items()}
+    sizes_differ = len({size for _, size in words}) == len(words)
+    key = pa.field(_KEY, pa.int64() if sizes_differ else pa.string())
+    schema = pa.schema([key, pa.field(_GONE, pa.list_(pa.int64()))])
+    keys = [size if sizes_differ else name for name, size in words]
+    gone = pa.table([pa.array(keys, key.type), pa.array(list(words.values()), schema.field(1).type)], schema=schema)
+    return _without(frame, local_frame(session, gone, to_spark(schema)), sizes_differ)
+
+
+def _without(frame: DataFrame, gone: DataFrame, by_size: bool) -> DataFrame:
+    """The rows of files but for those that are gone.
+
+    gone  of each file by `_KEY`, its size or else its name
 
     Expressions are text: to make a column in Python takes several calls to Spark, and tables have many.
     """
-    sizes_differ = len({file.size for file in files}) == len(files)
-    key, told = (_SIZE, "file_size") if sizes_differ else (_FILE, "file_name")
-    names = [*map(tick, columns)]
-    placed = base.selectExpr(*names, f"_metadata.{told} as `{key}`", f"_metadata.row_index as `{_ROW}`")
-    gone = changes.where(f"`{_FILE}` is not null").selectExpr(f"`{key}` as `hoodie.key`", f"`{_GONE}`")
-    joined = placed.join(F.broadcast(gone), F.expr(f"`{key}` = `hoodie.key`"), "left")
-    return joined.where(_STAYS).selectExpr(*names)
+    told = "file_size" if by_size else "file_name"
+    return frame.join(F.broadcast(gone), F.expr(f"_metadata.{told} = `{_KEY}`"), "left").where(_STAYS)
 
 
 # A file that nothing is known of must not pass for one without changes.
 _WORDS = f"coalesce(`{_GONE}`, raise_error('what the logs change of a base file is not known'))"
-_WORD = f"coalesce(get({_WORDS}, cast(shiftright(`{_ROW}`, 6) as int)), 0L)"
-_STAYS = f"shiftright({_WORD}, cast(`{_ROW}` & 63 as int)) & 1 = 0"
+_WORD = f"coalesce(get({_WORDS}, cast(shiftright({_ROW}, 6) as int)), 0L)"
+_STAYS = f"shiftright({_WORD}, cast({_ROW} & 63 as int)) & 1 = 0"
 
 
 def _changes(
@@ -155,10 +189,15 @@ def _positions(reader: SliceReader, schema: pa.Schema, slice_: FileSlice) -> Ite
 
 def _bits(file: BaseFile, positions: Positions, schema: pa.Schema, number: int = 0) -> pa.Table:
     """One row: the positions of a file as bits."""
+    return _row(schema, {_FILE: file.name, _SIZE: file.size, _GONE: _words(positions), _SLICE: number})
+
+
+def _words(positions: Positions) -> Words:
+    """int64[...]: a bit for each row of a file up to the last of these, which are set."""
     marks = np.zeros((int(positions[-1]) // 64 + 1) * 64 if len(positions) else 0, np.uint8)
     marks[positions] = 1
-    words = np.packbits(marks, bitorder="little").view("<i8")
-    return _row(schema, {_FILE: file.name, _SIZE: file.size, _GONE: words, _SLICE: number})
+    words: Words = np.packbits(marks, bitorder="little").view("<i8")
+    return words
 
 
 def _row(schema: pa.Schema, values: Mapping[str, object]) -> pa.Table:

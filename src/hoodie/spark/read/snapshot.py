@@ -7,10 +7,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial, reduce
+from pathlib import Path
 
 import pyarrow as pa
 from pyarrow import types as arrow
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from hoodie.config.options import Options
 from hoodie.config.read import PositionOptions
@@ -23,10 +25,11 @@ from hoodie.reading.scan import ScanKind, ScanPlan
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.slices.reader import SliceReader
 from hoodie.spark.read.arrow_files import file_rows
-from hoodie.spark.read.base_files import read_parquet
+from hoodie.spark.read.base_files import read_parquet, tested_columns
+from hoodie.spark.read.driver_changes import SliceLogs, driver_changes
 from hoodie.spark.read.kept_changes import kept_changes
 from hoodie.spark.read.merged_slices import Keep, merged_rows
-from hoodie.spark.read.positioned_slices import changes_of, readable, rows_gone, rows_of, rows_that_stay
+from hoodie.spark.read.positioned_slices import changes_of, readable, rows_gone, rows_of, rows_that_stay, rows_with_logs
 from hoodie.spark.read.route import route_to
 from hoodie.spark.types import to_spark
 from hoodie.table.state import TableState
@@ -121,12 +124,43 @@ def _rows_by_position(
     names = list(columns) or scan.schema.names[:1]
     limit = 0 if scan.kind is ScanKind.CHANGES else scan.options.read(PositionOptions).kept
     commits = partial(newest_published, scan.state.storage, scan.state.timeline)
+    logs = driver_changes(session, scan, reader, slices, names, limit, commits)
+    if logs is not None:
+        yield from _rows_of_logs_here(session, scan, root, logs, names, columns)
+        return
     kept = kept_changes(session, reader, slices, names, limit, commits)
     changes = changes_of(session, reader, slices, names) if kept is None else kept
     yield rows_of(changes, columns)
     if files := [slice_.base for slice_ in slices if slice_.base is not None]:
         gone = rows_gone(session, reader, slices) if kept is None else kept
         yield rows_that_stay(_base_frame(session, scan, root, files), files, gone, columns)
+
+
+def _rows_of_logs_here(
+    session: SparkSession,
+    scan: ScanPlan,
+    root: str,
+    logs: Sequence[SliceLogs],
+    names: Sequence[str],
+    columns: Sequence[str],
+) -> Iterator[DataFrame]:
+    """The same, of logs that the driver has read: one scan, unless base files are read by their folders."""
+    target = pa.schema([scan.schema.field(name) for name in names])
+    schema = to_spark(target)
+    sizes = {str(part.rows): part.size for part in logs if part.rows is not None}
+    files = [f"file://{path}" for path in sizes]
+    replaced = {slice_.base: gone for part in logs for slice_, gone in part.slices.items() if slice_.base is not None}
+    hive = hive_folders(scan.state.config, scan.schema, {file.group.partition for file in replaced})
+    if hive or not replaced:
+        rows = read_parquet(session, root, (), schema, others=files)
+        yield rows if names == list(columns) else rows.selectExpr(*map(tick, columns))
+        files, sizes = [], {}
+    if replaced:
+        paths = [file.path for file in replaced]
+        schema = to_spark(scan.schema) if hive else schema
+        frame = read_parquet(session, root, paths, schema, hive_partitions=hive, others=files, floats_tested=False)
+        rows = rows_with_logs(session, frame, replaced, {Path(path).name: size for path, size in sizes.items()})
+        yield tested_columns(rows, to_spark(target) if columns else StructType())
 
 
 def _base_frame(session: SparkSession, scan: ScanPlan, root: str, files: Sequence[BaseFile]) -> DataFrame:
