@@ -18,7 +18,7 @@ from hoodie.config.datasource import ALL_GROUPS, ChangeLogOptions, DatasourceOpt
 from hoodie.config.hbase import HBaseOptions
 from hoodie.config.keygen import KeyOptions, TimeOptions
 from hoodie.config.locks import BatchOptions, ConcurrencyOptions, LockOptions
-from hoodie.config.metadata import MetadataOptions
+from hoodie.config.metadata import MetadataOptions, PartitionOptions
 from hoodie.config.options import Declared, GiB, KiB, MiB, as_text, declared
 from hoodie.config.read import (
     ChangeDataOptions,
@@ -87,7 +87,7 @@ SECTIONS = (
     Section(
         title="Metadata table",
         text="Of reads and of writes: see [the metadata table](metadata.md).",
-        groups=(MetadataOptions,),
+        groups=(MetadataOptions, PartitionOptions),
     ),
     Section(
         title="Rows left out, and checks before a commit",
