@@ -238,6 +238,11 @@ SECTIONS = (
 #: Options of the main tables' groups that few people need: they stand in a table of their own.
 SELDOM = frozenset(
     {
+        "hoodie.metadata.index.column.stats.file.group.count",
+        "hoodie.metadata.index.bloom.filter.file.group.count",
+        "hoodie.metadata.index.column.stats.column.list",
+        "hoodie.metadata.index.bloom.filter.enable",
+        "hoodie.bloom.index.use.metadata",
         "hoodie.database.name",
         "hoodie.write.complex.keygen.new.encoding",
         "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled",
