@@ -36,7 +36,14 @@ TABLE = {
     "hoodie.spark.driver.threads": "1",  # the same calls in the same order each time
     "hoodie.table.services.enabled": "false",  # they have cases of their own
 }
-METADATA = {"hoodie.metadata.enable": "true"}
+METADATA = {
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.index.column.stats.enable": "true",
+    "hoodie.metadata.index.bloom.filter.enable": "true",
+    # Names of files are drawn, and say which file group has their records: of several, another number each time.
+    "hoodie.metadata.index.column.stats.file.group.count": "1",
+    "hoodie.metadata.index.bloom.filter.file.group.count": "1",
+}
 MERGE_ON_READ = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
 
 #: What the write after the death brings.

@@ -137,11 +137,7 @@ JOBS = [
             "hoodie.metadata.index.bloom.filter.enable": "true",
             "hoodie.enable.data.skipping": "true",
         },
-        refused=(
-            "hoodie.clustering.async.enabled",
-            "hoodie.metadata.index.column.stats.enable",
-            "hoodie.metadata.index.bloom.filter.enable",
-        ),
+        refused=("hoodie.clustering.async.enabled",),
     ),
     Job(
         "a cleaner and archiver that are tuned",

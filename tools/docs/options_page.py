@@ -18,7 +18,7 @@ from hoodie.config.datasource import ALL_GROUPS, ChangeLogOptions, DatasourceOpt
 from hoodie.config.hbase import HBaseOptions
 from hoodie.config.keygen import KeyOptions, TimeOptions
 from hoodie.config.locks import BatchOptions, ConcurrencyOptions, LockOptions
-from hoodie.config.metadata import MetadataOptions
+from hoodie.config.metadata import MetadataOptions, PartitionOptions
 from hoodie.config.options import Declared, GiB, KiB, MiB, as_text, declared
 from hoodie.config.read import (
     ChangeDataOptions,
@@ -87,7 +87,7 @@ SECTIONS = (
     Section(
         title="Metadata table",
         text="Of reads and of writes: see [the metadata table](metadata.md).",
-        groups=(MetadataOptions,),
+        groups=(MetadataOptions, PartitionOptions),
     ),
     Section(
         title="Rows left out, and checks before a commit",
@@ -244,6 +244,11 @@ SECTIONS = (
 #: Options of the main tables' groups that few people need: they stand in a table of their own.
 SELDOM = frozenset(
     {
+        "hoodie.metadata.index.column.stats.file.group.count",
+        "hoodie.metadata.index.bloom.filter.file.group.count",
+        "hoodie.metadata.index.column.stats.column.list",
+        "hoodie.metadata.index.bloom.filter.enable",
+        "hoodie.bloom.index.use.metadata",
         "hoodie.database.name",
         "hoodie.write.complex.keygen.new.encoding",
         "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled",

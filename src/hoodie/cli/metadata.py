@@ -12,7 +12,7 @@ from hoodie.cli.arguments import DRY_RUN, YES, command, option
 from hoodie.cli.calls import Call, Target
 from hoodie.cli.output import Block, Grid
 from hoodie.cli.secrets import masked_properties
-from hoodie.config.metadata import IndexOptions
+from hoodie.config.metadata import PartitionOptions
 from hoodie.config.options import declared
 from hoodie.display.summary import bytes_text
 from hoodie.errors import TableNotFound
@@ -21,7 +21,7 @@ from hoodie.storage import storage_beside
 from hoodie.storage.protocol import Storage
 
 _PARTITIONS = ("files", "column_stats", "bloom_filters", "record_index")
-_INDEXES = tuple(member.name for member, _ in declared(IndexOptions))
+_INDEXES = tuple(member.name for member, _ in declared(PartitionOptions))
 _FOLDER = ".hoodie/metadata"
 
 

@@ -82,7 +82,7 @@ class MetadataOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IndexOptions:
+class PartitionOptions:
     """Which partitions a metadata table has beside its file lists: a field has its partition's name. One that is not
     given leaves the partition as it is."""
 
@@ -122,10 +122,10 @@ class RequestedPartitions:
 
 def requested_partitions(options: Options) -> RequestedPartitions:
     """What the options say, by those that are given. Raises InvalidOption"""
-    settings, indexes = options.read(MetadataOptions), options.read(IndexOptions)
+    settings, indexes = options.read(MetadataOptions), options.read(PartitionOptions)
     if not settings.enable:
         return RequestedPartitions(options=settings)
-    stated = [member.name for member, spec in declared(IndexOptions) if not options.keys().isdisjoint(spec.keys)]
+    stated = [member.name for member, spec in declared(PartitionOptions) if not options.keys().isdisjoint(spec.keys)]
     build = tuple(name for name in stated if getattr(indexes, name))
     remove = tuple(name for name in stated if not getattr(indexes, name))
     if options.read(WriteOptions).index is IndexType.RECORD_INDEX and RECORD_INDEX not in stated:
@@ -135,4 +135,4 @@ def requested_partitions(options: Options) -> RequestedPartitions:
     return RequestedPartitions(build, remove, settings)
 
 
-METADATA_GROUPS = (MetadataOptions, IndexOptions)
+METADATA_GROUPS = (MetadataOptions, PartitionOptions)

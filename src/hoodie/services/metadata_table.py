@@ -28,7 +28,7 @@ def create_metadata_table(
 ) -> bool:
     """Build the file lists of a table, and other partitions of its metadata table; False: it has them already.
 
-    options     `hoodie.write.lock.*` as the table's writers have them; `IndexOptions` name partitions, too
+    options     `hoodie.write.lock.*` as the table's writers have them; `PartitionOptions` name partitions, too
     partitions  names of more
     again       those are built anew where they are there
     Raises   UnsupportedTable on a table that is not written; WriteConflict while an instant of the table is pending;
