@@ -111,7 +111,7 @@ def test_before_the_first_commit_is_said_to_be_so(fixture_table):
         with pytest.warns(NoRowsYet, match=f"has no rows yet: its first commit is {first}"):
             rows = open_table(path).snapshot(as_of=point, meta=True).to_arrow()
         assert rows.num_rows == 0
-        assert rows.column_names == open_table(path).snapshot().schema.names
+        assert rows.column_names == open_table(path).snapshot(meta=True).schema.names
 
 
 @pytest.mark.parametrize("name", MERGE_ON_READ)
