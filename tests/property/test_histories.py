@@ -114,7 +114,9 @@ def test_a_metadata_table_follows_histories(table_type: str, data: st.DataObject
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RecordIndexIgnored)  # of a table that has a key twice
         warnings.simplefilter("ignore", MetadataTableDropped)
-        run(shape, table_type, OVERWRITE, index, data, histories(shape, least=3), listed, check_listed)
+        operations = operations_with({"hoodie.index.type": "SIMPLE", **index})
+        steps = histories(shape, least=3, operations=operations)
+        run(shape, table_type, OVERWRITE, index, data, steps, listed, check_listed)
 
 
 def check_listed(history: History) -> None:
