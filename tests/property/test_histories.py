@@ -50,14 +50,20 @@ MOVING = replace(
 )
 
 
-#: The record index is kept by writes that ask it, or that have another look keys up.
-RECORD_INDEXES: tuple[dict[str, str], ...] = (
-    {"hoodie.index.type": "RECORD_INDEX", "hoodie.record.index.update.partition.path": "true"},
-    {"hoodie.index.type": "RECORD_INDEX"},
-    {"hoodie.index.type": "BLOOM", "hoodie.metadata.record.index.enable": "true"},
-)
 NAMES = {OVERWRITE: "overwrite", BY_ORDERING: "by_ordering"}
 TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
+#: The record index is kept by writes that ask it, or that have another look keys up.
+#: The model places keys by base files, where a record index has forgotten those that a log deletes: see
+#: test_index_histories for RECORD_INDEX on Merge-on-Read.
+_BESIDE = {"hoodie.index.type": "BLOOM", "hoodie.metadata.record.index.enable": "true"}
+RECORD_INDEXES: Mapping[str, tuple[dict[str, str], ...]] = {
+    TYPES[0]: (
+        {"hoodie.index.type": "RECORD_INDEX", "hoodie.record.index.update.partition.path": "true"},
+        {"hoodie.index.type": "RECORD_INDEX"},
+        _BESIDE,
+    ),
+    TYPES[1]: (_BESIDE,),
+}
 TABLE_TYPES = pytest.mark.parametrize("table_type", TYPES)
 #: An example is a whole history: half as many as of others.
 HALF = settings(max_examples=settings.default.max_examples // 2)  # type: ignore[union-attr]
@@ -139,11 +145,13 @@ def test_a_metadata_table_follows_histories(table_type: str, data: st.DataObject
         "hoodie.metadata.compact.max.delta.commits": data.draw(st.sampled_from([1, 2, 4]), label="compacted after"),
         "hoodie.table.services.enabled": "true",
     }
-    index = data.draw(st.sampled_from([{}, *RECORD_INDEXES]), label="index")
+    index = data.draw(st.sampled_from([{}, *RECORD_INDEXES[table_type]]), label="index")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RecordIndexIgnored)  # of a table that has a key twice
         warnings.simplefilter("ignore", MetadataTableDropped)
-        run(shape, table_type, OVERWRITE, index, data, histories(shape, least=3), listed, check_listed)
+        operations = operations_with({"hoodie.index.type": "SIMPLE", **index})
+        steps = histories(shape, least=3, operations=operations)
+        run(shape, table_type, OVERWRITE, index, data, steps, listed, check_listed)
 
 
 def check_listed(history: History) -> None:

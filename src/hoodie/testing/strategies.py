@@ -296,7 +296,7 @@ def indexes() -> st.SearchStrategy[dict[str, str]]:
 
 def operations_with(index: Mapping[str, str]) -> Sequence[WriteOperation]:
     """The operations of a history, by the index of its table. With a global one none brings a key in twice."""
-    return ONE_PLACE if index["hoodie.index.type"].startswith("GLOBAL_") else OPERATIONS
+    return ONE_PLACE if index["hoodie.index.type"].startswith(("GLOBAL_", "RECORD_")) else OPERATIONS
 
 
 @st.composite

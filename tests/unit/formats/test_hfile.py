@@ -14,7 +14,16 @@ import pytest
 
 from hoodie.errors import CorruptFile, InvalidInput, UnsupportedTable
 from hoodie.formats.hfile import blocks
-from hoodie.formats.hfile.blocks import DATA, FILE_INFO, INNER_INDEX, LEAF_INDEX, ROOT_INDEX, Codec, encode_block
+from hoodie.formats.hfile.blocks import (
+    DATA,
+    FILE_INFO,
+    HEADER_SIZE,
+    INNER_INDEX,
+    LEAF_INDEX,
+    ROOT_INDEX,
+    Codec,
+    encode_block,
+)
 from hoodie.formats.hfile.cells import (
     KEY_TAIL,
     Cells,
@@ -302,3 +311,13 @@ def test_cells_of_blocks_are_put_together() -> None:
     file = opened(written([(b"%03d" % number, b"v" * number) for number in range(50)], block_size=100))
     joined = Cells.joined(list(file.cells()))
     assert list(zip(joined.rows, joined.values(), strict=True)) == content(file)
+
+
+def test_a_damaged_block_is_noticed_when_a_few_rows_are_looked_up() -> None:
+    data = written([(b"%04d" % number, b"value %d" % number) for number in range(500)], block_size=2000)
+    file = opened(data)
+    entry, row = file.index[1], list(file.cells())[1].rows[0]
+    for at in range(entry.offset + HEADER_SIZE + 10, entry.offset + entry.size - 4, 7):
+        damaged = data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1 :]
+        with pytest.raises(CorruptFile):
+            list(opened(damaged).rows([row]))

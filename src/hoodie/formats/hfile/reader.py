@@ -83,7 +83,7 @@ class HFile:
                 if firsts[at] != row:
                     break
                 at -= 1  # a row with several cells may begin in the block before
-        for number, payload in self._payloads(sorted(wanted)):
+        for number, payload in self._payloads(sorted(wanted), by_gzip=True):
             entry, names = self.index[number], wanted[number]
             if len(names) <= _FEW:
                 cells = find_cells(payload, names, entry.offset, self.path)
@@ -133,7 +133,7 @@ class HFile:
             raise CorruptFile(self.path, f"a block that begins before its index entry {entry.row!r}", entry.offset)
         return cells
 
-    def _payloads(self, numbers: Collection[int]) -> Iterator[tuple[int, memoryview]]:
+    def _payloads(self, numbers: Collection[int], *, by_gzip: bool = False) -> Iterator[tuple[int, memoryview]]:
         """The content of some data blocks, in order."""
         run: list[int] = []
         size = 0
@@ -142,14 +142,14 @@ class HFile:
             before = self.index[run[-1]] if run else None
             beside = before is not None and before.offset + before.size == entry.offset
             if run and (not beside or size + entry.size > _TOGETHER):
-                yield from self._run(run)
+                yield from self._run(run, by_gzip)
                 run, size = [], 0
             run.append(number)
             size += entry.size
         if run:
-            yield from self._run(run)
+            yield from self._run(run, by_gzip)
 
-    def _run(self, numbers: list[int]) -> Iterator[tuple[int, memoryview]]:
+    def _run(self, numbers: list[int], by_gzip: bool) -> Iterator[tuple[int, memoryview]]:
         """The content of data blocks that lie side by side."""
         last = self.index[numbers[-1]]
         start = self.index[numbers[0]].offset
@@ -157,7 +157,7 @@ class HFile:
         for number in numbers:
             entry = self.index[number]
             piece = data[entry.offset - start : entry.offset - start + entry.size]
-            head, payload = decode_block(piece, DATA, self.trailer.codec, entry.offset, self.path)
+            head, payload = decode_block(piece, DATA, self.trailer.codec, entry.offset, self.path, by_gzip=by_gzip)
             if head.size != entry.size:
                 raise CorruptFile(
                     self.path, f"a block of {head.size} bytes, where the index says {entry.size}", entry.offset
