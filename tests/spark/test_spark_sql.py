@@ -270,13 +270,6 @@ def test_a_view_that_stays_follows_its_tables(spark: SparkSession, lake: Path, t
     spark.sql(f"DROP VIEW {trips}_seen")
 
 
-def test_a_table_is_not_made_like_one_of_ours(spark: SparkSession, trips: str) -> None:
-    """Spark would make an entry that leads to the same table."""
-    with pytest.raises(StatementError, match="LIKE a table of Hudi"):
-        spark.sql(f"CREATE TABLE {trips}_like LIKE {trips}")
-    assert not spark.catalog.tableExists(f"{trips}_like")
-
-
 def test_a_statement_that_fails_leaves_no_entry(
     spark: SparkSession, lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

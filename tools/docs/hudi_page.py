@@ -253,6 +253,43 @@ _DIFFERENCES = (
         "Spark reads the rows by itself, as fast as Parquet",
     ),
     (
+        "`ALTER TABLE … ALTER COLUMN … TYPE` from int to bigint or double, float to double, without "
+        "`hoodie.schema.on.read.enable`",
+        "is refused",
+        "is done ([columns](sql.md#columns))",
+        "files of before are read so without it",
+    ),
+    (
+        "SQL `CREATE OR REPLACE TABLE`",
+        "is refused",
+        "puts the new table in place of the old one by one commit",
+        "dbt and notebooks say so",
+    ),
+    (
+        "`TIMESTAMP AS OF` an expression, `VERSION AS OF` an instant",
+        "is refused, but for literals; `VERSION` always",
+        "reads the table as of then",
+        "Spark's grammar has both",
+    ),
+    (
+        "`ALTER TABLE … DROP PARTITION` with some of the partition columns; `… ADD PARTITION`",
+        "is refused",
+        "drops all partitions that have the values; adding has nothing to do",
+        "jobs of Hive say so",
+    ),
+    (
+        "`DESCRIBE t column`, `SHOW CREATE TABLE`",
+        "leaves the column's comment out; names Hudi's own five columns, too",
+        "has the comment; can be run again as it is",
+        "that is what they are for",
+    ),
+    (
+        "`CREATE INDEX`, `DROP INDEX`, `SHOW INDEXES`, `REFRESH INDEX`",
+        "keeps a note of the index, which no query uses",
+        "is refused",
+        "an index that does nothing misleads",
+    ),
+    (
         "SQL `MERGE … ON` the key alone, a source without the partition column",
         "has no effect",
         "updates the row",
@@ -319,7 +356,8 @@ _DIFFERENCES = (
     (
         "columns altered with `hoodie.schema.on.read.enable`",
         "are read by their ids with that option, else by name: renamed ones are null",
-        "are read by their ids always; a write that adds or changes columns of such a table is refused",
+        "are read by their ids always; a write that adds or changes columns of such a table is refused, `ALTER TABLE` "
+        "does so ([columns](sql.md#columns))",
         "nulls without a word are lost values. A pending compaction that is older than a RENAME keeps the values here",
     ),
     (

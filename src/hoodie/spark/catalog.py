@@ -7,8 +7,8 @@ Spark hands no path to Python for an entry of the provider hudi, and most of its
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
@@ -19,7 +19,11 @@ SESSION_CATALOG = "spark_catalog"
 _PROVIDERS = ("hudi", "org.apache.hudi", "hoodie")
 _INPUTS = ("org.apache.hudi.", "com.uber.hoodie.")
 _IDENTIFIER = re.compile(r"\w+", re.ASCII)
-_READ = ("Provider", "Location", "InputFormat", "Storage Properties")
+_READ = ("Provider", "Location", "InputFormat", "Storage Properties", "Table Properties")
+#: What statements say of an entry as Spark does.
+_TOLD = ("Database", "Table", "Created Time", "Last Access", "Created By", "Type", "Provider", "Comment")
+#: What Spark itself puts into the properties of a table.
+_OF_SPARK = ("provider", "owner", "location", "option.", "transient_lastDdlTime", "spark.sql.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,8 @@ class CatalogTable:
     input_format    Hive's class; "" where Spark does not say
     read_optimized  the entry is for queries of the newest base files alone
     temporary       it is a view of the session
+    properties      that somebody gave it
+    details         what Spark says of it besides: its database, when it was created
     """
 
     name: str
@@ -39,6 +45,8 @@ class CatalogTable:
     input_format: str = ""
     read_optimized: bool = False
     temporary: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict)
+    details: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def kind(self) -> str:
@@ -81,21 +89,35 @@ def catalog_table(session: SparkSession, parts: Sequence[str]) -> CatalogTable |
 def parsed(information: str, name: str) -> CatalogTable:
     """The entry from the text that Spark has of it, a line `Key: value` for each of its parts."""
     said: dict[str, str] = {}
+    details: dict[str, str] = {}
     for line in information.partition("\nSchema: ")[0].splitlines():
         key, colon, value = line.partition(": ")
+        if colon and key in _TOLD:
+            details.setdefault(key, value)
         if not colon or key not in _READ:
             continue
         if key in said:
             raise UnsupportedTable(f"catalog entry {name} says its {key} twice: open the table by its path")
         said[key] = value
-    properties = dict(item.partition("=")[::2] for item in said.get("Storage Properties", "").strip("[]").split(", "))
+    options = _pairs(said.get("Storage Properties", ""))
+    properties = {
+        key: value for key, value in _pairs(said.get("Table Properties", "")).items() if not key.startswith(_OF_SPARK)
+    }
     return CatalogTable(
         name,
         said.get("Provider", "").lower(),
         said.get("Location", ""),
         said.get("InputFormat", ""),
-        properties.get("hoodie.query.as.ro.table", "").lower() == "true",
+        options.get("hoodie.query.as.ro.table", "").lower() == "true",
+        properties=properties,
+        details=details,
     )
+
+
+def _pairs(text: str) -> dict[str, str]:
+    """The properties in a text such as `[type=cow, note=a, b]`, whose commas Spark does not escape."""
+    parts = re.split(r", (?=[^\s=,]+=)", text.removeprefix("[").removesuffix("]"))
+    return dict(part.partition("=")[::2] for part in parts if part)
 
 
 def checked(entry: CatalogTable) -> CatalogTable:

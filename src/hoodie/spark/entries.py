@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from pyspark.sql import SparkSession
-from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from hoodie.config.driver_options import is_driver_option
 from hoodie.expressions.text import tick
@@ -44,24 +44,31 @@ def make_entry(
     parts: Sequence[str],
     path: str,
     schema: StructType,
+    facts: Mapping[str, str],
     properties: Mapping[str, str],
+    comment: str = "",
     *,
     managed: bool,
 ) -> None:
     """Put a table into the session's catalog. Partition columns are columns like others there: else Spark would let
     none be added behind them.
 
-    parts    database and name
-    path     absolute
-    schema   its columns, the five of Hudi first
-    managed  Spark removes the files with the entry; else it leaves them
+    parts       database and name
+    path        absolute
+    schema      its columns, the five of Hudi first
+    facts       what the table is
+    properties  what else a statement says of it
+    managed     Spark removes the files with the entry; else it leaves them
     """
     columns = ",\n".join(_columns(schema, path))
-    said = ", ".join(f"{_text(key)} {_text(value)}" for key, value in properties.items() if not is_driver_option(key))
+    said = ", ".join(f"{sql_text(key)} {sql_text(value)}" for key, value in facts.items() if not is_driver_option(key))
+    more = ", ".join(f"{sql_text(key)} = {sql_text(value)}" for key, value in properties.items())
     clauses = [
         f"CREATE TABLE {entry_name(parts)} (\n{columns}\n) USING hudi",
         f"OPTIONS ({said})" if said else "",
-        "" if managed else f"LOCATION {_text(path)}",
+        f"COMMENT {sql_text(comment)}" if comment else "",
+        f"TBLPROPERTIES ({more})" if more else "",
+        "" if managed else f"LOCATION {sql_text(path)}",
     ]
     prepare(session)
     spark_sql(session, "\n".join(filter(None, clauses)))
@@ -74,31 +81,57 @@ def drop_entry(session: SparkSession, parts: Sequence[str]) -> None:
     spark_sql(session, f"DROP TABLE IF EXISTS {entry_name(parts)}")
 
 
-def add_to_entry(session: SparkSession, parts: Sequence[str], fields: Sequence[StructField]) -> None:
-    """Say in an entry that its table has more columns."""
-    columns = ", ".join(f"{tick(field.name)} {_type(field.dataType)}" for field in fields)
-    spark_sql(session, f"ALTER TABLE {entry_name(parts)} ADD COLUMNS ({columns})")
+def replace_columns(session: SparkSession, parts: Sequence[str], path: str, schema: StructType) -> None:
+    """Have an entry say which columns its table has now.
+
+    path    of the table, absolute
+    schema  its columns, the five of Hudi first
+    """
+    columns = ", ".join(_columns(schema, path))
+    spark_sql(session, f"ALTER TABLE {entry_name(parts)} REPLACE COLUMNS ({columns})")
+
+
+def set_properties(session: SparkSession, parts: Sequence[str], properties: Mapping[str, str]) -> None:
+    said = ", ".join(f"{sql_text(key)} = {sql_text(value)}" for key, value in properties.items())
+    spark_sql(session, f"ALTER TABLE {entry_name(parts)} SET TBLPROPERTIES ({said})")
+
+
+def unset_properties(session: SparkSession, parts: Sequence[str], names: Sequence[str]) -> None:
+    said = ", ".join(map(sql_text, names))
+    spark_sql(session, f"ALTER TABLE {entry_name(parts)} UNSET TBLPROPERTIES IF EXISTS ({said})")
+
+
+def rename_entry(session: SparkSession, parts: Sequence[str], new: Sequence[str]) -> None:
+    """Give an entry another name in its database; the folder of a managed table gets it, too."""
+    prepare(session)
+    spark_sql(session, f"ALTER TABLE {entry_name(parts)} RENAME TO {'.'.join(map(tick, new))}")
+    forget_foreign(session)
+
+
+def comment_on_entry(session: SparkSession, parts: Sequence[str], comment: str) -> None:
+    spark_sql(session, f"COMMENT ON TABLE {entry_name(parts)} IS {sql_text(comment)}")
 
 
 def _columns(schema: StructType, path: str) -> list[str]:
     comments = [field.metadata.get(_COMMENT, "") for field in schema.fields]
     comments[0] = f"{_PLACE}{path}"
     return [
-        f"{tick(field.name)} {_type(field.dataType)}{f' COMMENT {_text(comment)}' if comment else ''}"
+        f"{tick(field.name)} {sql_type(field.dataType)}{f' COMMENT {sql_text(comment)}' if comment else ''}"
         for field, comment in zip(schema.fields, comments, strict=True)
     ]
 
 
-def _type(kind: DataType) -> str:
+def sql_type(kind: DataType) -> str:
     """A type as SQL has it, with the names of structs in backticks."""
     if isinstance(kind, StructType):
-        return f"STRUCT<{', '.join(f'{tick(field.name)}: {_type(field.dataType)}' for field in kind.fields)}>"
+        return f"STRUCT<{', '.join(f'{tick(field.name)}: {sql_type(field.dataType)}' for field in kind.fields)}>"
     if isinstance(kind, ArrayType):
-        return f"ARRAY<{_type(kind.elementType)}>"
+        return f"ARRAY<{sql_type(kind.elementType)}>"
     if isinstance(kind, MapType):
-        return f"MAP<{_type(kind.keyType)}, {_type(kind.valueType)}>"
-    return kind.simpleString()
+        return f"MAP<{sql_type(kind.keyType)}, {sql_type(kind.valueType)}>"
+    return kind.simpleString().upper()
 
 
-def _text(text: str) -> str:
+def sql_text(text: str) -> str:
+    """A text as SQL has it, in quotes."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

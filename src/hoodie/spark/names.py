@@ -8,8 +8,8 @@ database is one of the session's current database, in the registry as well, wher
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from pyspark.sql import SparkSession
@@ -25,6 +25,13 @@ PREFIX = "spark.hoodie.catalog."
 #: What stands before a path in backticks: hudi.`/data/trips`.
 PROVIDERS = ("hudi", "hoodie")
 _DEFAULT = "default"
+#: Properties of entries that say what the table is: it says so itself.
+_WRITE = "hoodie.datasource.write."
+_OF_TABLE = (
+    *("hoodie.table.", "hoodie.database.", "hoodie.query.", f"{_WRITE}recordkey.", f"{_WRITE}partitionpath."),
+    *(f"{_WRITE}precombine.", f"{_WRITE}keygenerator.", f"{_WRITE}hive_style_partitioning", f"{_WRITE}table."),
+    *(f"{_WRITE}payload.", "hoodie.compaction.payload.", "hoodie.record.merge.", "hoodie.write.record.merge."),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +39,14 @@ class NamedTable:
     """A table that a name stands for.
 
     read_optimized  the name is one of queries of the newest base files alone
-    entry           the name is an entry of the session's catalog, which a sync made
+    entry           the name is an entry of the session's catalog
+    options         `hoodie.*` that the entry's properties say, for statements on the table
     """
 
     path: str
     read_optimized: bool = False
     entry: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 def register_table(session: SparkSession, name: str, location: str | os.PathLike[str]) -> None:
@@ -139,12 +148,20 @@ def named_table(session: SparkSession, parts: Sequence[str]) -> NamedTable | Non
     if registered is not None:
         return NamedTable(registered)
     if entry is not None:
-        return NamedTable(checked(entry).path, entry.read_optimized, entry=True) if entry.ours else None
+        if not entry.ours:
+            return None
+        options = {key: value for key, value in entry.properties.items() if _is_for_statements(key)}
+        return NamedTable(checked(entry).path, entry.read_optimized, entry=True, options=options)
     try:
         path = managed_path(session, parts)
     except StatementError:  # no such database: the name is nobody's
         return None
     return NamedTable(path) if storage_for(path).exists(PROPERTIES_FILE) else None
+
+
+def _is_for_statements(key: str) -> bool:
+    """Whether a property of an entry is an option of statements, and not a setting that the table itself has."""
+    return key.startswith("hoodie.") and not key.startswith(_OF_TABLE)
 
 
 def located(session: SparkSession, given: str) -> str:

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
-import sqlglot
-from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
-from sqlglot import exp
 
 from hoodie.api.table import HoodieTable, create_table, open_table
+from hoodie.api.write_client import write
 from hoodie.config.compaction import RECORDED
 from hoodie.config.datasource import DEFAULT_PAYLOAD, check_options, overridden, sql_insert
+from hoodie.config.driver_options import is_driver_option
 from hoodie.config.table import PROPERTIES_FILE, PROPERTIES_FOLDER
 from hoodie.errors import StatementError, TableMismatch
-from hoodie.expressions.text import DIALECT
+from hoodie.expressions.text import tick
 from hoodie.formats.avro.schema import to_avro
 from hoodie.model.meta import META_COLUMNS
-from hoodie.schema.schema import stored_form
+from hoodie.schema.schema import stored_form, without_meta_fields
 from hoodie.spark.catalog import catalog_table
-from hoodie.spark.entries import absolute
+from hoodie.spark.entries import absolute, comment_on_entry, set_properties, unset_properties
 from hoodie.spark.names import (
     PROVIDERS,
     managed_path,
@@ -33,10 +32,11 @@ from hoodie.spark.names import (
     registered_path,
     require_database,
 )
-from hoodie.spark.own_sql import forget_foreign, spark_sql, takes_sql
-from hoodie.spark.types import to_arrow
+from hoodie.spark.own_sql import forget_foreign, spark_sql, spark_table, takes_sql
+from hoodie.spark.types import nullable, to_arrow, to_spark
+from hoodie.statements.create_text import Create, like_what, provider_of, read_create
 from hoodie.statements.cutting import Name, Text, check_grammar
-from hoodie.statements.entry import enter, leave, refuse_debris
+from hoodie.statements.entry import enter, follow_columns, leave, refuse_debris
 from hoodie.statements.rows import nothing, settings_of, with_tables
 from hoodie.storage import storage_for
 from hoodie.storage.protocol import Storage
@@ -44,53 +44,27 @@ from hoodie.table.properties import update_properties
 from hoodie.table.state import declared_schema, load_state
 
 _TYPES = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
+_MODES = ("hoodie.record.merge.mode", "hoodie.write.record.merge.mode")
+#: Hudi's properties, by small letters, as options of a write.
 _NAMES = {
+    "recordmergemode": _MODES[0],
     "primarykey": "hoodie.datasource.write.recordkey.field",
     "precombinefield": "hoodie.datasource.write.precombine.field",
     "payloadclass": "hoodie.datasource.write.payload.class",
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Create:
-    name: Name
-    columns: Text | None  # as DDL
-    partitions: tuple[str, ...]
-    location: str
-    options: Mapping[str, str]
-    query: str
-
-
-def makes_ours(text: Text) -> bool:
-    """Whether a statement makes a table of ours."""
-    return text.word(0) == "CREATE" and "TABLE" in text.words(5) and _provider(text) in PROVIDERS
-
-
-def like_what(text: Text) -> tuple[str, ...]:
-    """The name behind `CREATE TABLE name LIKE`; (): the statement is another one."""
-    if text.word(0) != "CREATE" or text.word(1) != "TABLE":
-        return ()
-    at = text.find("LIKE")
-    return text.name(at + 1)[0] if 0 < at < len(text.tokens) - 1 and at < 12 else ()
-
-
-def _provider(text: Text) -> str:
-    at = text.find("USING")
-    return text.name(at + 1)[0][-1].lower() if at >= 0 and at + 1 < len(text.tokens) else ""
-
-
 def create(session: SparkSession, text: Text) -> DataFrame | None:
-    ours = _provider(text) in PROVIDERS
-    if (parts := like_what(text)) and named_table(session, parts) is not None:
-        raise text.unreadable(
-            "CREATE TABLE … LIKE a table of Hudi is not supported: CREATE TABLE … USING hudi AS SELECT * FROM it WHERE "
-            "false, with its TBLPROPERTIES"
-        )
-    at, quiet = 2, text.words(5)[2:] == ("IF", "NOT", "EXISTS")
+    """Carry a CREATE TABLE out; None: it is Spark's."""
+    replaces = text.words(3)[1:] == ("OR", "REPLACE")
+    at = 4 if replaces else 2
+    quiet = text.words(at + 3)[at:] == ("IF", "NOT", "EXISTS")
     at += 3 * quiet
-    if not ours:
-        return _refuse_taken(session, text, at, quiet)
-    check_grammar(text)
+    source = like_what(text)
+    if not _is_for_us(session, text, source):
+        return None if replaces else _refuse_taken(session, text, at, quiet)
+    if not source:
+        check_grammar(text)
     parts, at = text.name(at)
     name = Name(parts, parts[-1])
     parts = qualified(session, parts)
@@ -102,12 +76,122 @@ def create(session: SparkSession, text: Text) -> DataFrame | None:
         return nothing(session)
     if entry is not None and not entry.ours:
         raise StatementError(f"[TABLE_OR_VIEW_ALREADY_EXISTS] {name} is {entry.kind} already")
-    if there is not None and there.entry:
+    if there is not None and there.entry and not replaces:
         raise StatementError(f"table {name} is an entry of the session's catalog already, of the table at {there.path}")
     if len(parts) == 2:
         require_database(session, parts[0])
-    _create_table(session, _read_create(text, name, at), parts, quiet)
+    wanted = _like(session, text, name, source) if source else read_create(text, name, at)
+    if replaces and there is not None:
+        _replace_table(session, wanted, parts, there.path)
+    else:
+        _create_table(session, wanted, parts, quiet)
     return nothing(session)
+
+
+def _is_for_us(session: SparkSession, text: Text, source: tuple[str, ...]) -> bool:
+    """Whether the table that a statement makes is one of ours. Raises StatementError on a table of another format that
+    is to be like one of ours"""
+    provider = provider_of(text)
+    if not source or provider in PROVIDERS:
+        return provider in PROVIDERS
+    if named_table(session, source) is None:
+        return False
+    if provider:
+        raise text.unreadable(
+            f"a table of the format {provider} LIKE one of Hudi: CREATE TABLE … USING {provider} AS SELECT * FROM it "
+            "WHERE false"
+        )
+    return True
+
+
+def _like(session: SparkSession, text: Text, name: Name, source: tuple[str, ...]) -> Create:
+    """What `CREATE TABLE name LIKE source` asks for: the columns of the source, and of a table of ours its partitions,
+    key, ordering and type as well, below what the statement says."""
+    at = text.find("LIKE")
+    _, behind = text.name(at + 1)
+    rest = text.part(text.tokens[behind].start, text.end) if behind < len(text.tokens) else ""
+    using = "" if provider_of(text) else "USING hudi"
+    clauses = Text.of(f"CREATE TABLE {name} {using} {rest}")
+    check_grammar(clauses)
+    wanted = read_create(clauses, name, len(clauses.tokens))
+    table = named_table(session, source)
+    if table is None:
+        return replace(wanted, schema=nullable(spark_table(session, ".".join(map(tick, source))).schema))
+    state = load_state(storage_for(table.path))
+    declared, config = declared_schema(state), state.config
+    facts = {
+        "primaryKey": ",".join(config.record_key),
+        "preCombineField": ",".join(config.ordering),
+        "type": next(word for word, kind in _TYPES.items() if kind == config.type.value),
+    }
+    said = {key.lower() for key in wanted.options}
+    options = {key: value for key, value in facts.items() if value and key.lower() not in said}
+    partitions = tuple(column.partition(":")[0] for column in config.partition_by)
+    schema = None if declared is None else to_spark(without_meta_fields(declared))
+    return replace(wanted, schema=schema, partitions=partitions, options={**options, **wanted.options})
+
+
+def _replace_table(session: SparkSession, wanted: Create, parts: Sequence[str], path: str) -> None:
+    """Put another table in place of the one that is there, with the rows of the statement, by one commit."""
+    rows = _rows(session, wanted)
+    schema = wanted.schema if wanted.schema is not None else None if rows is None else rows.schema
+    if schema is None:
+        raise StatementError(f"CREATE OR REPLACE TABLE {wanted.name} names no columns, and has no query")
+    options = dict(wanted.options)
+    place = options.pop("path", "") or wanted.location
+    if place and storage_for(place).root != storage_for(path).root:
+        raise StatementError(f"table {wanted.name} is at {path}, and a table in its place stays there, not at {place}")
+    given, keys, kind = _settings(wanted, options)
+    _refuse_missing(wanted, schema, keys)
+    if rows is None:
+        rows = session.createDataFrame([], nullable(_in_order(schema, wanted.partitions)))
+    named = {
+        "hoodie.table.name": wanted.name.parts[-1],
+        "hoodie.datasource.write.recordkey.field": keys,
+        "hoodie.datasource.write.partitionpath.field": ",".join(wanted.partitions),
+        "hoodie.datasource.write.table.type": _TYPES[kind],
+        "hoodie.datasource.write.operation": "bulk_insert",
+    }
+    settings = overridden(_of_statements(settings_of(session)), given)
+    write(rows, path, {**settings, **{key: value for key, value in named.items() if value}}, mode="overwrite")
+    table = named_table(session, parts)
+    if table is not None and table.entry:
+        follow_columns(session, parts)
+        entry = catalog_table(session, parts)
+        if entry is not None and entry.properties:
+            unset_properties(session, parts, list(entry.properties))
+        if more := _more(wanted.options):
+            set_properties(session, parts, more)
+        comment_on_entry(session, parts, wanted.comment)
+    forget_foreign(session)
+
+
+def _settings(wanted: Create, options: Mapping[str, str]) -> tuple[dict[str, str], str, str]:
+    """The options of a statement as those of a write, the columns of the key, and the type. Raises StatementError"""
+    said = dict(options)
+    kind = said.pop("type", "cow").lower()
+    if kind not in _TYPES:
+        raise StatementError(f"type {kind!r} of table {wanted.name}: expected cow or mor")
+    known = {key: value for key, value in said.items() if key.lower() in _NAMES or key.startswith("hoodie.")}
+    given = dict(check_options({_NAMES.get(key.lower(), key): value for key, value in known.items()}))
+    keys = given.pop(_NAMES["primarykey"], "") or given.pop("hoodie.table.recordkey.fields", "")
+    given.setdefault("hoodie.datasource.write.hive_style_partitioning", "true")  # as Hudi's SQL makes tables
+    if not any(key in given for key in _MODES):
+        given = dict(overridden({_NAMES["payloadclass"]: DEFAULT_PAYLOAD}, given))  # likewise
+    return given, keys, kind
+
+
+def _more(options: Mapping[str, str]) -> dict[str, str]:
+    """What a statement says of a table beside what the table itself keeps."""
+    kept = {*_NAMES, "type", "path"}
+    return {key: value for key, value in options.items() if key.lower() not in kept and not is_driver_option(key)}
+
+
+def _rows(session: SparkSession, wanted: Create) -> DataFrame | None:
+    if not wanted.query:
+        return None
+    rows = with_tables(session, wanted.query) or spark_sql(session, wanted.query)
+    return rows.drop(*META_COLUMNS)
 
 
 def _refuse_taken(session: SparkSession, text: Text, at: int, quiet: bool) -> DataFrame | None:
@@ -126,38 +210,7 @@ def _refuse_taken(session: SparkSession, text: Text, at: int, quiet: bool) -> Da
     )
 
 
-def _read_create(text: Text, name: Name, at: int) -> _Create:
-    columns = text.inside(at)[0] if text.word(at) == "(" else None
-    tree = sqlglot.parse_one(str(text), read=DIALECT)
-    options: dict[str, str] = {}
-    location, partitions = "", tuple[str, ...]()
-    for item in tree.find_all(exp.Property):
-        if isinstance(item, exp.LocationProperty):
-            location = item.this.name
-        elif isinstance(item, exp.PartitionedByProperty):
-            partitions = tuple(part.name for part in item.this.expressions)
-        elif type(item) is exp.Property:
-            value = item.args["value"]
-            options[_key(item)] = str(value.this).lower() if isinstance(value, exp.Boolean) else value.name
-    return _Create(name, columns, partitions, location, options, _query(text))
-
-
-def _key(item: exp.Property) -> str:
-    """The key of an option: 'a.b', or a.b without quotes."""
-    if isinstance(item.this, str):
-        return item.this
-    return item.this.sql(dialect=DIALECT).replace("`", "") if isinstance(item.this, exp.Dot) else item.this.name
-
-
-def _query(text: Text) -> str:
-    """The query behind the other clauses, with or without an AS before it; "" for none."""
-    at = text.find("AS", "SELECT", "WITH", "FROM", "VALUES", start=text.find("USING"))
-    if at < 0:
-        return ""
-    return str(text.after(at) if text.word(at) == "AS" else text.part(text.tokens[at].start, text.end))
-
-
-def _create_table(session: SparkSession, wanted: _Create, parts: Sequence[str], quiet: bool) -> None:
+def _create_table(session: SparkSession, wanted: Create, parts: Sequence[str], quiet: bool) -> None:
     """parts  the table's name with its database"""
     options = dict(wanted.options)
     path = options.pop("path", "") or wanted.location
@@ -170,11 +223,7 @@ def _create_table(session: SparkSession, wanted: _Create, parts: Sequence[str], 
         raise StatementError(
             f"[TABLE_OR_VIEW_ALREADY_EXISTS] {wanted.name} is a table of Hudi already, at {registered}"
         )
-    kind = options.pop("type", "cow").lower()
-    if kind not in _TYPES:
-        raise StatementError(f"type {kind!r} of table {wanted.name}: expected cow or mor")
-    given = dict(check_options({_NAMES.get(key.lower(), key): value for key, value in options.items()}))
-    keys = given.pop(_NAMES["primarykey"], "") or given.pop("hoodie.table.recordkey.fields", "")
+    given, keys, kind = _settings(wanted, options)
     with_location = bool(wanted.location or "path" in wanted.options)
     storage = storage_for(path)
     there = storage.exists(PROPERTIES_FILE)
@@ -188,23 +237,18 @@ def _create_table(session: SparkSession, wanted: _Create, parts: Sequence[str], 
             kind = next(word for word, name in _TYPES.items() if name == config.type.value)
         if config.ordering:
             given.setdefault(_NAMES["precombinefield"], ",".join(config.ordering))
-    rows = None
-    if wanted.query:
-        rows = with_tables(session, wanted.query) or spark_sql(session, wanted.query)
-        rows = rows.drop(*META_COLUMNS)
-    schema = fields_of(wanted.columns) if wanted.columns else None if rows is None else rows.schema
+    rows = _rows(session, wanted)
+    schema = wanted.schema if wanted.schema is not None else None if rows is None else rows.schema
     if schema is not None and (described or not there):
         _refuse_missing(wanted, schema, keys)
     if there and not with_location:
         raise StatementError(f"table {wanted.name} is there already, at {path}")
     record_key = [key.strip() for key in keys.split(",") if key.strip()]
     if there:
-        named = schema.names if schema is not None and wanted.columns else []
+        named = [] if wanted.schema is None else wanted.schema.names
         _refuse_other(open_table(path, spark=session), wanted, record_key, named, _TYPES[kind])
         if rows is not None and not quiet:
             raise StatementError(f"there is a table at {path} already: INSERT INTO it, or DROP TABLE … PURGE first")
-    given.setdefault("hoodie.datasource.write.hive_style_partitioning", "true")  # as Hudi's SQL makes tables
-    given = dict(overridden({_NAMES["payloadclass"]: DEFAULT_PAYLOAD}, given))  # likewise
     avro = ""
     if schema is not None and not there:
         columns = stored_form(_partitions_last(to_arrow(schema), wanted.partitions))
@@ -215,7 +259,8 @@ def _create_table(session: SparkSession, wanted: _Create, parts: Sequence[str], 
         with ExitStack() as undo:
             if with_entry:
                 columns_of_entry = _in_order(schema or StructType(), wanted.partitions)
-                enter(session, parts, path, columns_of_entry, properties, managed=managed)
+                more = _more(wanted.options)
+                enter(session, parts, path, columns_of_entry, properties, more, wanted.comment, managed=managed)
                 undo.callback(leave, session, parts, storage, managed=managed)
             table = create_table(
                 path,
@@ -235,7 +280,8 @@ def _create_table(session: SparkSession, wanted: _Create, parts: Sequence[str], 
             undo.pop_all()
     elif with_entry:
         columns_of_entry = open_table(path, spark=session).snapshot().schema
-        enter(session, parts, path, columns_of_entry, properties, managed=False)
+        more = _more(wanted.options)
+        enter(session, parts, path, columns_of_entry, properties, more, wanted.comment, managed=False)
     if with_location and not with_entry:
         register_table(session, ".".join(parts), path)
     forget_foreign(session)
@@ -265,7 +311,7 @@ def _take_back(storage: Storage) -> None:
 
 
 def _refuse_other(
-    table: HoodieTable[DataFrame], wanted: _Create, keys: Sequence[str], columns: Sequence[str], kind: str
+    table: HoodieTable[DataFrame], wanted: Create, keys: Sequence[str], columns: Sequence[str], kind: str
 ) -> None:
     """Raises TableMismatch when the table that is there is not the one that the statement describes."""
     state = load_state(table.storage)
@@ -288,20 +334,7 @@ def _refuse_other(
         )
 
 
-def fields_of(columns: Text) -> StructType:
-    """Columns as DDL has them. Raises StatementError on others"""
-    try:
-        found = StructType.fromDDL(str(columns))
-    except ParseException as problem:
-        raise columns.unreadable(
-            f"expected columns as name TYPE [NOT NULL] [COMMENT 'text'], without DEFAULT, GENERATED or constraints: "
-            f"{str(problem).strip().splitlines()[0]}"
-        ) from problem
-    assert isinstance(found, StructType)  # several columns are no single type
-    return found
-
-
-def _refuse_missing(wanted: _Create, schema: StructType, keys: str) -> None:
+def _refuse_missing(wanted: Create, schema: StructType, keys: str) -> None:
     named = [*(key.strip() for key in keys.split(",") if key.strip()), *wanted.partitions]
     if missing := [name for name in named if name not in schema.names]:
         raise StatementError(f"table {wanted.name}: columns {', '.join(missing)} are named and not there")
@@ -310,6 +343,3 @@ def _refuse_missing(wanted: _Create, schema: StructType, keys: str) -> None:
 def _partitions_last(schema: pa.Schema, partitions: tuple[str, ...]) -> pa.Schema:
     """Spark has the partition columns behind all others, whatever the order in which they are declared."""
     return pa.schema([*(f for f in schema if f.name not in partitions), *(schema.field(name) for name in partitions)])
-
-
-# --- the others ---

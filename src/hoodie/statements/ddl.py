@@ -1,15 +1,12 @@
-"""ALTER, DROP and TRUNCATE TABLE, and SHOW PARTITIONS, of tables of ours; CREATE TABLE is beside."""
+"""Statements that define, alter, show and drop tables of ours."""
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
-from hoodie.api.table import HoodieTable, open_table
-from hoodie.config.table import CDC, CDC_MODE, PROPERTIES_FILE, PROPERTIES_FOLDER
+from hoodie.api.table import open_table
+from hoodie.config.table import PROPERTIES_FILE, PROPERTIES_FOLDER
 from hoodie.errors import StatementError
-from hoodie.keygen.keygen import NULL_PARTITION, unescape_path
-from hoodie.model.meta import META_COLUMNS
 from hoodie.spark.entries import drop_entry
 from hoodie.spark.names import (
     PROVIDERS,
@@ -20,30 +17,38 @@ from hoodie.spark.names import (
     registered_path,
     unregister_table,
 )
-from hoodie.spark.types import nullable
-from hoodie.statements.create import create, fields_of, makes_ours
+from hoodie.statements.alter import (
+    alter_table_columns,
+    alters_columns,
+    comment_on_table,
+    rename_table,
+    set_table_properties,
+    unset_table_properties,
+)
+from hoodie.statements.create import create
+from hoodie.statements.create_text import makes_ours
 from hoodie.statements.cutting import Name, Text
-from hoodie.statements.entry import widen_entry
-from hoodie.statements.rows import nothing, opened, table_rows
+from hoodie.statements.describe import show_columns, show_create, show_properties
+from hoodie.statements.mentioned import seen
+from hoodie.statements.partitions import alter_partitions, show_partitions, truncate
+from hoodie.statements.rows import nothing, opened
 from hoodie.storage import storage_for
 from hoodie.storage.protocol import Storage
-from hoodie.table.change_logging import log_change_data
-from hoodie.table.settings import Settings
-from hoodie.table.state import load_state
-from hoodie.view.load import discover_partitions
 
 
 def ddl(session: SparkSession, text: Text) -> DataFrame | None:
     """Carry the statement out, if it is about a table of ours; None: it is Spark's."""
     if text.word(0) == "SHOW":  # to sqlglot all that follows is one token
-        rest = Text.of(str(text.after(0)))
-        return _show_partitions(session, rest) if rest.word(0) == "PARTITIONS" else None
+        return _show(session, Text.of(str(text.after(0))))
+    if is_about_index(text):
+        return _index(session, text)
     match text.words(2):
         case ("CREATE", "TABLE"):
             return create(session, text)
-        case ("CREATE", "OR") if "USING" in text.words(12) and text.words(4)[3] == "TABLE":
-            if makes_ours(text):
-                raise text.unreadable("CREATE OR REPLACE TABLE is not supported: DROP TABLE first", 1)
+        case ("CREATE", "OR") if text.words(4)[2:] == ("REPLACE", "TABLE") and makes_ours(text):
+            return create(session, text)
+        case ("COMMENT", "ON") if text.word(2) == "TABLE":
+            return comment_on_table(session, text)
         case ("DROP", "TABLE"):
             return _drop(session, text)
         case ("DROP", "DATABASE" | "SCHEMA"):
@@ -51,7 +56,22 @@ def ddl(session: SparkSession, text: Text) -> DataFrame | None:
         case ("ALTER", "TABLE"):
             return _alter(session, text)
         case ("TRUNCATE", "TABLE"):
-            return _truncate(session, text)
+            return truncate(session, text)
+    return None
+
+
+def _show(session: SparkSession, rest: Text) -> DataFrame | None:
+    match (rest.word(0), rest.word(1)):
+        case ("PARTITIONS", _):
+            return show_partitions(session, rest)
+        case ("TBLPROPERTIES", _):
+            return show_properties(session, rest)
+        case ("COLUMNS", _):
+            return show_columns(session, rest)
+        case ("CREATE", "TABLE"):
+            return show_create(session, rest)
+        case ("INDEXES", _):
+            return _index(session, rest)
     return None
 
 
@@ -121,124 +141,46 @@ def _alter(session: SparkSession, text: Text) -> DataFrame | None:
     table = opened(session, name)
     if table is None:
         return None
-    if text.word(at) == "ADD" and text.word(at + 1) in ("COLUMN", "COLUMNS"):
-        return _add_columns(session, table, name, text, at + 2)
-    quiet = text.word(at) == "DROP" and text.words(at + 3)[at + 1 :] == ("IF", "EXISTS")
-    if text.word(at) == "DROP" and text.word(at + 1 + 2 * quiet) == "PARTITION":
-        if paths := _partition_paths(table, text, at + 1 + 2 * quiet, quiet):
-            table.delete_partitions(paths)
-        return nothing(session)
-    if text.words(at + 2)[at:] == ("SET", "TBLPROPERTIES"):
-        return _set_properties(session, table, text, at + 2)
-    raise text.unreadable("of ALTER TABLE there are ADD COLUMNS, DROP PARTITION and SET TBLPROPERTIES", at)
+    if alters_columns(text, at):
+        return alter_table_columns(session, table, name, text, at)
+    if (done := alter_partitions(session, table, text, at)) is not None:
+        return done
+    match (text.word(at), text.word(at + 1)):
+        case ("RENAME", "TO"):
+            return rename_table(session, name, text, at)
+        case ("SET", "TBLPROPERTIES"):
+            return set_table_properties(session, table, name, text, at + 2)
+        case ("UNSET", "TBLPROPERTIES"):
+            return unset_table_properties(session, name, text, at + 2)
+    raise text.unreadable(
+        "ALTER TABLE takes RENAME TO, ADD, ALTER, RENAME and DROP COLUMN, ADD and DROP PARTITION, SET and UNSET "
+        "TBLPROPERTIES",
+        at,
+    )
 
 
-def _set_properties(session: SparkSession, table: HoodieTable[DataFrame], text: Text, at: int) -> DataFrame:
-    given: dict[str, str] = {}
-    for item in text.inside(at)[0].split():
-        equals = item.find("=")
-        name = "".join(token.text for token in item.tokens[:equals])
-        if equals < 1 or len(item.tokens) != equals + 2:
-            raise item.unreadable("expected 'property' = 'value'")
-        if name not in (CDC, CDC_MODE):
-            raise item.unreadable(f"of a table that is there, {CDC} can be set, and with it {CDC_MODE}")
-        given[name] = item.tokens[equals + 1].text.upper()
-    if given.get(CDC) != "TRUE":
-        raise text.unreadable(f"expected {CDC} = true: change data can be turned on, not off", at)
-    log_change_data(table.storage, Settings.read(table.options).writers, given.get(CDC_MODE, ""))
-    return nothing(session)
-
-
-def _add_columns(session: SparkSession, table: HoodieTable[DataFrame], name: Name, text: Text, at: int) -> DataFrame:
-    added = text.inside(at)[0] if text.word(at) == "(" else text.part(text.tokens[at].start, text.end)
-    for item in added.split():
-        if item.find("AFTER", "FIRST") >= 0:
-            raise item.unreadable("columns are added behind the others: FIRST and AFTER are not supported")
-    present = table.snapshot().schema
-    new = fields_of(added)
-    lower = {name.lower() for name in present.names}
-    if again := [name for name in new.names if name.lower() in lower]:
-        raise added.unreadable(f"the table has columns {', '.join(again)} already")
-    columns = [field for field in present.fields if field.name not in META_COLUMNS]
-    table.upsert(session.createDataFrame([], nullable(StructType([*columns, *new.fields]))))
-    widen_entry(session, name.parts, new.fields)
-    return nothing(session)
-
-
-def _truncate(session: SparkSession, text: Text) -> DataFrame | None:
-    parts, at = text.name(2)
-    table = opened(session, Name(parts, parts[-1]))
-    if table is None:
+def _index(session: SparkSession, text: Text) -> DataFrame | None:
+    """Statements on indexes are refused: no query of ours would use one."""
+    at = text.find("ON", "FROM", "IN")
+    if at < 0 or at + 1 >= len(text.tokens):
         return None
-    if text.word(at) == "PARTITION":
-        table.delete_partitions(_partition_paths(table, text, at))
-    elif paths := _paths(table):
-        table.delete_partitions(paths)
-    return nothing(session)
-
-
-def _paths(table: HoodieTable[DataFrame]) -> list[str]:
-    """The partition paths that hold files."""
-    return sorted({slice_.group.partition for slice_ in table.file_slices()})
-
-
-def _partition_paths(table: HoodieTable[DataFrame], text: Text, at: int, quiet: bool = False) -> list[str]:
-    """The path of `PARTITION (dt = '2024-01-31')`, whose values are literals; none when `quiet` and there is none.
-
-    at      the place of PARTITION
-    Raises  StatementError
-    """
-    if text.word(at + 1) != "(":
-        raise text.unreadable("expected PARTITION (column = value)", at)
-    spec, _ = text.inside(at + 1)
-    given = _given(spec)
-    if found := [path for path in discover_partitions(table.storage) if _spec(table, path) == given]:
-        return found
-    if quiet:
-        return []
-    raise spec.unreadable(f"the table has no such partition; SHOW PARTITIONS lists those of {table.path}")
-
-
-def _given(spec: Text) -> dict[str, str]:
-    """What `dt = '2024-01-31', city = 'oslo'` says: column in lower case -> text of the value."""
-    given = {}
-    for item in spec.split():
-        parts, behind = item.name()
-        value = _literal(item, behind + 1) if item.word(behind) == "=" else None
-        if value is None:
-            raise item.unreadable("expected partition column = value")
-        given[parts[-1].lower()] = value
-    return given
-
-
-def _literal(item: Text, at: int) -> str | None:
-    """The text of a literal that ends an item: '2024-01-31', DATE '2024-01-31', 7, -7 or NULL, which has the partition
-    of the empty text; None: it is none."""
-    before, last = item.word(at), item.tokens[-1]
-    is_value = item.word(-1) != ""  # not quoted
-    if len(item.tokens) == at + 1:
-        return NULL_PARTITION if before == "NULL" or not last.text else last.text
-    if len(item.tokens) != at + 2:
+    parts, _ = text.name(at + 1)
+    if seen(session, parts) is None:
         return None
-    if before == "-" and is_value:
-        return f"-{last.text}"
-    return last.text if before in ("DATE", "TIMESTAMP") and not is_value else None
+    raise text.unreadable(
+        f"{Name(parts, parts[-1])} has no indexes that SQL makes: filters use the statistics of columns in "
+        "the files, and hoodie.index.type says how a write finds its keys",
+    )
 
 
-def _spec(table: HoodieTable[DataFrame], path: str) -> dict[str, str]:
-    config = load_state(table.storage).config
-    values = [part.partition("=")[2] if config.hive_style else part for part in path.split("/")]
-    if config.url_encode:
-        values = [unescape_path(value) for value in values]
-    return dict(zip((name.partition(":")[0].lower() for name in config.partition_by), values, strict=False))
+def is_about_index(text: Text) -> bool:
+    """Whether a statement makes, drops, shows or refreshes an index."""
+    return text.word(0) in ("CREATE", "DROP", "REFRESH") and text.word(1) == "INDEX"
 
 
-def _show_partitions(session: SparkSession, text: Text) -> DataFrame | None:
-    parts, at = text.name(1)
-    table = opened(session, Name(parts, parts[-1]))
-    if table is None:
-        return None
-    wanted = _given(text.inside(at + 1)[0]).items() if text.words(at + 2)[at:] == ("PARTITION", "(") else {}.items()
-    specs = [_spec(table, path) for path in _paths(table) if path]
-    rows = [("/".join(f"{name}={value}" for name, value in spec.items()),) for spec in specs if wanted <= spec.items()]
-    return table_rows(session, rows, "partition string")
+def repair(session: SparkSession, text: Text) -> DataFrame | None:
+    """MSCK REPAIR TABLE and ANALYZE TABLE: partitions and statistics of a table of ours are in its own files, so that
+    there is nothing to do. None: the table is Spark's."""
+    text = Text.of(str(text.after(0)))
+    parts, _ = text.name(1 + (text.word(0) == "REPAIR"))
+    return None if opened(session, Name(parts, parts[-1])) is None else nothing(session)

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from types import MappingProxyType
 
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructType
 
 from hoodie.api.table import open_table
 from hoodie.config.table import PROPERTIES_FILE
 from hoodie.errors import StatementError
 from hoodie.model.meta import META_COLUMNS
 from hoodie.spark.catalog import CatalogTable, catalog_table
-from hoodie.spark.entries import add_to_entry, drop_entry, entry_name, make_entry, noted_path
+from hoodie.spark.entries import drop_entry, entry_name, make_entry, noted_path, replace_columns
 from hoodie.spark.names import named_table, qualified, require_database
 from hoodie.spark.own_sql import spark_table
+from hoodie.spark.types import to_spark
 from hoodie.statements.cutting import Name, Text
 from hoodie.statements.mentioned import mentioned
 from hoodie.statements.rows import without_table
 from hoodie.storage import storage_for
 from hoodie.storage.protocol import Storage
-from hoodie.table.state import load_state
+from hoodie.table.state import declared_schema, load_state
 
 
 def with_meta_columns(schema: StructType) -> StructType:
@@ -40,13 +42,15 @@ def enter(
     parts: Sequence[str],
     path: str,
     schema: StructType,
-    properties: Mapping[str, str],
+    facts: Mapping[str, str],
+    properties: Mapping[str, str] = MappingProxyType({}),
+    comment: str = "",
     *,
     managed: bool,
 ) -> None:
     """Put a table into the catalog: see `make_entry`. An entry of the table that is there already stays."""
     if catalog_table(session, parts) is None:
-        make_entry(session, parts, path, with_meta_columns(schema), properties, managed=managed)
+        make_entry(session, parts, path, with_meta_columns(schema), facts, properties, comment, managed=managed)
 
 
 def leave(session: SparkSession, parts: Sequence[str], storage: Storage, *, managed: bool) -> None:
@@ -100,14 +104,23 @@ def settings_of_table(storage: Storage) -> dict[str, str]:
     return {key: value for key, value in settings.items() if value}
 
 
-def widen_entry(session: SparkSession, parts: Sequence[str], fields: Sequence[StructField]) -> None:
-    """Have the entry of a table, if it has one, say that the table has more columns. A sync does so for its own."""
+def follow_columns(session: SparkSession, parts: Sequence[str]) -> None:
+    """Have the entry of a table, if it has one, say which columns the table has now. A sync does so for its own."""
     table = named_table(session, parts)
-    if table is not None and table.entry and _is_noted(session, parts):
-        add_to_entry(session, qualified(session, parts), fields)
+    if table is None or not table.entry or not is_noted(session, parts):
+        return
+    declared = declared_schema(load_state(storage_for(table.path)))
+    if declared is not None:
+        columns = with_meta_columns(to_spark(declared))
+        replace_columns(session, qualified(session, parts), plain_path(table.path), columns)
 
 
-def _is_noted(session: SparkSession, parts: Sequence[str]) -> bool:
+def plain_path(path: str) -> str:
+    """A path of this machine without the scheme that Spark's catalog has before it."""
+    return path.removeprefix("file://").removeprefix("file:") if path.startswith("file:") else path
+
+
+def is_noted(session: SparkSession, parts: Sequence[str]) -> bool:
     """Whether the entry was made by `make_entry`, so that Spark by itself can read its table."""
     return noted_path(spark_table(session, entry_name(qualified(session, parts))).schema) is not None
 
@@ -131,7 +144,7 @@ def require_entries(session: SparkSession, statement: Text, query: Text) -> None
                 "hoodie.register(spark), CREATE TABLE name USING hudi LOCATION '…' gives a table its entry; "
                 "CREATE TEMPORARY VIEW takes any table"
             )
-        if not _is_noted(session, parts):
+        if not is_noted(session, parts):
             raise statement.unreadable(
                 f"the entry of {name} was not made by CREATE TABLE of this library, so that Spark by itself cannot "
                 "read it for a view that stays. CREATE TEMPORARY VIEW takes it"

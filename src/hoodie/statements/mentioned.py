@@ -14,12 +14,12 @@ from hoodie.errors import StatementError
 from hoodie.spark.names import NamedTable, named_table
 from hoodie.spark.own_sql import note_foreign, seen_as_foreign
 from hoodie.statements.cutting import Text
-from hoodie.statements.table_changes import FUNCTION
+from hoodie.statements.functions import FUNCTIONS, PREFIX
 
 #: A table's name follows these.
 _BEFORE_TABLE = frozenset(
     {"FROM", "JOIN", "INTO", "OVERWRITE", "TABLE", "UPDATE", "USING", "DESCRIBE", "DESC", "COLUMNS", "IN", "PARTITIONS"}
-    | {"TBLPROPERTIES", "VIEW", "EXTENDED", "FORMATTED"}
+    | {"TBLPROPERTIES", "VIEW", "EXTENDED", "FORMATTED", "REFRESH"}
 )
 #: These may stand between such a word and the name.
 _SKIPPED = frozenset({"IF", "NOT", "EXISTS", "TABLE", "ONLY", "LATERAL", "EXTENDED", "FORMATTED"})
@@ -58,7 +58,8 @@ def may_be_ours(session: SparkSession, text: Text) -> bool:
 
     Raises as `named_table`
     """
-    if FUNCTION in text.whole.lower():
+    lower = text.whole.lower()
+    if PREFIX in lower and any(function in lower for function in FUNCTIONS):
         return True
     return any(seen(session, parts) is not None for parts in dict.fromkeys(mentioned(text)))
 

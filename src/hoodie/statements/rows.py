@@ -14,7 +14,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from hoodie.api.table import HoodieTable, open_table
-from hoodie.config.datasource import check_options, write_options
+from hoodie.config.datasource import check_options, overridden, write_options
 from hoodie.config.hudi_options import Purpose
 from hoodie.config.options import Options
 from hoodie.errors import InvalidOption, StatementError, TableNotFound
@@ -23,8 +23,9 @@ from hoodie.spark.names import PREFIX, NamedTable
 from hoodie.spark.own_sql import spark_sql
 from hoodie.statements.cached import snapshot_of
 from hoodie.statements.cutting import Name, Text
+from hoodie.statements.functions import function_calls, function_rows
 from hoodie.statements.mentioned import seen
-from hoodie.statements.table_changes import changes_calls, changes_frame
+from hoodie.statements.moments import moment_behind
 from hoodie.writing.result import WriteResult
 
 COUNTS = (
@@ -88,13 +89,28 @@ def opened(session: SparkSession, name: Name) -> HoodieTable[DataFrame] | None:
 
 
 def open_named(session: SparkSession, name: Name, found: NamedTable, options: Options) -> HoodieTable[DataFrame]:
-    """The table that a name stands for. Raises as `open_table`; StatementError when the name's entry has none"""
+    """The table that a name stands for. What its entry says as `hoodie.*` lies below the options.
+
+    Raises as `open_table`; StatementError when the name's entry has none
+    """
     try:
-        return open_table(found.path, spark=session, options=options)
+        return open_table(found.path, spark=session, options=_with_entrys(name, found, options))
     except TableNotFound as missing:
         if not found.entry:
             raise
         raise without_table(name, found.path) from missing
+
+
+def _with_entrys(name: Name, found: NamedTable, options: Options) -> Options:
+    """The options, and those of the table's entry that they do not have. Raises InvalidOption as `check_options`"""
+    known = {key: value for key, value in found.options.items() if key not in options}
+    if not known:
+        return options
+    try:
+        return overridden(write_options(check_options(known)), options)
+    except InvalidOption as problem:
+        advice = f"(A property of the entry of {name}: ALTER TABLE … UNSET TBLPROPERTIES removes it.)"
+        raise InvalidOption(f"{problem} {advice}") from problem
 
 
 def without_table(name: Name, path: str) -> StatementError:
@@ -160,9 +176,9 @@ def _bound(
     has_ours = False
     spans: list[tuple[int, int, str]] = []
     whole = Text.of(text)
-    for call in changes_calls(whole):
+    for call in function_calls(whole):
         key = f"hoodie_{len(frames)}"
-        frames[key], has_ours = changes_frame(session, call), True
+        frames[key], has_ours = function_rows(session, call), True
         spans.append((call.start, call.stop, f"{{{key}}}"))
     for table in tree.find_all(exp.Table):
         if not isinstance(table.this, exp.Identifier) or id(table) in targets:
@@ -180,7 +196,7 @@ def _bound(
         if found is None:
             continue
         has_ours = True
-        moment, end = _moment(whole, end)
+        moment, end = moment_behind(session, whole, end)
         opened_table = open_named(session, Name(parts, parts[-1]), found, settings_of(session, Purpose.READ))
         if found.read_optimized:
             frames[key] = opened_table.snapshot(optimized=True, as_of=moment)
@@ -241,22 +257,6 @@ def _behind_sample(whole: Text, end: int) -> int:
         if rest.words(2) == (word, "("):
             end = rest.tokens[rest.inside(1)[1]].end + 1
     return end
-
-
-def _moment(whole: Text, end: int) -> tuple[str | None, int]:
-    """The time of `TIMESTAMP AS OF '…'` behind a name, and the place behind it."""
-    rest = whole.part(end, whole.end)
-    at = 1 if rest.word(0) == "FOR" else 0
-    word = rest.word(at)
-    known = ("TIMESTAMP", "SYSTEM_TIME", "VERSION", "SYSTEM_VERSION")
-    if rest.words(at + 3)[at + 1 :] != ("AS", "OF") or word not in known:
-        return None, end
-    if at + 3 >= len(rest.tokens):
-        raise rest.unreadable("expected a time", at)
-    literal = rest.tokens[at + 3]
-    if not literal.text[:1].isdigit():
-        raise rest.unreadable("expected an instant or a time as text, such as '2024-01-31 12:00:00'", at + 3)
-    return literal.text, literal.end + 1
 
 
 def _escaped(text: str) -> str:

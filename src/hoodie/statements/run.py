@@ -14,9 +14,10 @@ from hoodie.expressions.text import parsed, tick
 from hoodie.spark.names import PROVIDERS
 from hoodie.spark.own_sql import forget_foreign, spark_sql
 from hoodie.statements.call import call, is_another_catalogs
-from hoodie.statements.create import like_what, makes_ours
+from hoodie.statements.create_text import like_what, makes_ours
 from hoodie.statements.cutting import Text, check_grammar, single
-from hoodie.statements.ddl import ddl
+from hoodie.statements.ddl import ddl, is_about_index, repair
+from hoodie.statements.describe import describe
 from hoodie.statements.dml import run_dml
 from hoodie.statements.dml_text import Dml, dml
 from hoodie.statements.entry import require_entries
@@ -27,8 +28,9 @@ from hoodie.statements.session import COMMANDS, command, explain, rest_of
 from hoodie.storage.faults import typed_errors
 
 _DML = ("MERGE", "UPDATE", "DELETE", "INSERT", "WITH")
-_DDL = ("CREATE", "DROP", "ALTER", "TRUNCATE", "SHOW")
+_DDL = ("CREATE", "DROP", "ALTER", "TRUNCATE", "SHOW", "COMMENT")
 _OURS = (*_DML, *_DDL, "CALL")
+_UPKEEP = ("MSCK REPAIR", "ANALYZE")
 #: What Spark carries out, and may read tables of ours.
 _READS = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "(", "INSERT", "CREATE", "MERGE", "UPDATE", "DELETE"})
 
@@ -102,10 +104,12 @@ def _concerns(session: SparkSession, statement: Text) -> bool:
         return True
     if statement.words(2) in (("DROP", "DATABASE"), ("DROP", "SCHEMA"), ("CLEAR", "CACHE")):
         return True
-    if word in ("SHOW", "EXPLAIN"):
+    if word in ("SHOW", "EXPLAIN", *_UPKEEP):
         statement = rest_of(statement)
         if (word, statement.word(0)) == ("SHOW", "TABLES"):
             return True
+    if is_about_index(statement) and (at := statement.find("ON")) > 0:
+        statement = Text.of(f"TABLE {statement.after(at)}")
     try:
         return may_be_ours(session, statement)
     except UnsupportedTable:
@@ -126,6 +130,12 @@ def _run(
         return None if is_another_catalogs(statement) else call(session, statement)
     if word == "EXPLAIN":
         return explain(session, statement, named)
+    if word in ("DESCRIBE", "DESC"):
+        return describe(session, statement)
+    if word in _UPKEEP:
+        return repair(session, statement)
+    if is_about_index(statement):
+        return ddl(session, statement)
     if word in COMMANDS and (done := command(session, statement, named)) is not None:
         return done
     if word in _DDL:

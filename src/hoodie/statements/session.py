@@ -51,8 +51,11 @@ def command(session: SparkSession, text: Text, named: Mapping[str, DataFrame]) -
             return None
         case "CACHE":
             return _cache(session, text, named)
-        case "UNCACHE" | "REFRESH" if text.word(1) == "TABLE":
-            at = 2 + 2 * (text.words(4)[2:] == ("IF", "EXISTS"))
+        case "UNCACHE" | "REFRESH":
+            at = 1 + (text.word(1) == "TABLE")
+            at += 2 * (text.words(at + 2)[at:] == ("IF", "EXISTS"))
+            if at >= len(text.tokens):
+                return None
             parts, _ = text.name(at)
             table = opened(session, Name(parts, parts[-1]))
             if table is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hoodie.errors import UnsupportedTable
@@ -28,7 +30,9 @@ INPUT = "org.apache.hudi.hadoop.HoodieParquetInputFormat"
 
 def test_a_synced_entry_has_a_path_and_a_way_to_be_read() -> None:
     entry = parsed(SYNCED, "city.trips_ro")
-    assert entry == CatalogTable("city.trips_ro", "hudi", "file:/data/my trips", INPUT, read_optimized=True)
+    assert replace(entry, properties={}, details={}) == CatalogTable(
+        "city.trips_ro", "hudi", "file:/data/my trips", INPUT, read_optimized=True
+    )
     assert checked(entry) is entry
     assert not parsed(SYNCED.replace("table=true", "table=false"), "city.trips").read_optimized
     assert not parsed(SYNCED.replace(", hoodie.query.as.ro.table=true", ""), "city.trips").read_optimized
@@ -56,3 +60,10 @@ def test_a_table_of_another_format_is_not_ours(provider: str) -> None:
     text = SYNCED.replace("Provider: hudi", f"Provider: {provider}").replace(INPUT, "org.apache.hadoop.Other")
     assert not parsed(text, "city.orders").ours
     assert not parsed("Type: VIEW\nSchema: root\n", "city.seen").ours
+
+
+def test_properties_are_those_that_somebody_gave_the_entry() -> None:
+    said = "[a=b, c=d=e, hoodie.x=1, 2, option.type=mor, owner=me, provider=hudi, spark.sql.y=z]"
+    entry = parsed(SYNCED.replace("[last_commit_time_sync=20261122103406929]", said), "city.trips")
+    assert entry.properties == {"a": "b", "c": "d=e", "hoodie.x": "1, 2"}
+    assert entry.details["Type"] == "EXTERNAL"

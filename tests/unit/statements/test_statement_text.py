@@ -8,7 +8,8 @@ from hoodie.conditional.clauses import Act, When
 from hoodie.errors import StatementError
 from hoodie.statements.cutting import Name, single
 from hoodie.statements.dml_text import Delete, Insert, Merge, Update, dml
-from hoodie.statements.table_changes import changes_calls
+from hoodie.statements.functions import function_calls
+from hoodie.statements.moments import moment_expression
 
 
 def read(text):
@@ -57,12 +58,33 @@ def test_calls_for_a_tables_changes_are_found_where_they_stand():
         "SELECT `hudi_table_changes` FROM hudi_table_changes('db.t', 'cdc', 'earliest') c, "
         "HUDI_TABLE_CHANGES('/a b', 'latest_state', 20240101000000000, '2024-02-01')"
     )
-    first, second = changes_calls(single(text))
-    assert (first.table, first.cdc, first.begin, first.end) == ("db.t", True, "earliest", None)
+    first, second = function_calls(single(text))
+    assert (first.table, first.arguments) == ("db.t", ["cdc", "earliest"])
     assert text[first.start : first.stop] == "hudi_table_changes('db.t', 'cdc', 'earliest')"
-    assert (second.table, second.cdc, second.begin, second.end) == ("/a b", False, "20240101000000000", "2024-02-01")
+    assert (second.table, second.arguments) == ("/a b", ["latest_state", "20240101000000000", "2024-02-01"])
     assert text[second.start : second.stop].startswith("HUDI_TABLE_CHANGES(")
     assert second.stop == len(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expression"),
+    [
+        ("t TIMESTAMP AS OF '2024-01-31' AS x", "'2024-01-31'"),
+        ("t TIMESTAMP AS OF current_timestamp() - INTERVAL 1 DAY x", "current_timestamp() - INTERVAL 1 DAY"),
+        ("t VERSION AS OF 20240101 WHERE a", "20240101"),
+        ("t FOR SYSTEM_TIME AS OF TIMESTAMP '2024-01-31' JOIN u", "TIMESTAMP '2024-01-31'"),
+        ("t TIMESTAMP AS OF date_sub(current_date(), 1) + INTERVAL '3' HOUR, u", None),
+        ("t TIMESTAMP AS OF now() - INTERVAL '1 day' x", "now() - INTERVAL '1 day'"),
+        ("t TIMESTAMP AS OF (SELECT max(a) FROM u) x", "(SELECT max(a) FROM u)"),
+        ("t TIMESTAMP AS OF current_date x", "current_date"),
+        ("t x", ""),
+    ],
+)
+def test_the_expression_of_a_time_ends_before_what_follows_it(text, expression):
+    whole = single(text)
+    moment = moment_expression(whole, 1)
+    expected = "date_sub(current_date(), 1) + INTERVAL '3' HOUR" if expression is None else expression
+    assert ("" if moment is None else str(moment)) == expected
 
 
 @pytest.mark.parametrize(
@@ -71,7 +93,7 @@ def test_calls_for_a_tables_changes_are_found_where_they_stand():
 )
 def test_a_call_for_changes_that_cannot_be_read_is_refused_with_its_place(arguments):
     with pytest.raises(StatementError, match="line 1, column"):
-        list(changes_calls(single(f"SELECT * FROM hudi_table_changes({arguments})")))
+        list(function_calls(single(f"SELECT * FROM hudi_table_changes({arguments})")))
 
 
 def test_a_merge_is_cut_at_its_clauses():

@@ -1,0 +1,24 @@
+"""Columns and types as statements have them."""
+
+from __future__ import annotations
+
+from pyspark.errors import ParseException
+from pyspark.sql.types import StructType
+
+from hoodie.statements.cutting import Text
+
+
+def fields_of(columns: Text, *, before: str = "") -> StructType:
+    """Columns as DDL has them. Raises StatementError on others
+
+    before  text to put before them, such as the name of a column whose type they are
+    """
+    try:
+        fields = StructType.fromDDL(f"{before}{columns}")
+    except ParseException as problem:
+        raise columns.unreadable(
+            f"expected columns as name TYPE [NOT NULL] [COMMENT 'text'], without DEFAULT, GENERATED or constraints: "
+            f"{str(problem).strip().splitlines()[0]}"
+        ) from problem
+    assert isinstance(fields, StructType)  # several columns are no single type
+    return fields

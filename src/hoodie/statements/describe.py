@@ -1,0 +1,208 @@
+"""DESCRIBE, SHOW CREATE TABLE, SHOW TBLPROPERTIES and SHOW COLUMNS of tables of ours: what the table itself says, and
+its entry in Spark's catalog, if it has one.
+
+Source: tests/vectors/sql_statements.json, the answers of the real Hudi.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from hoodie.api.table import HoodieTable
+from hoodie.config.table import TableConfig
+from hoodie.expressions.text import tick
+from hoodie.model.meta import META_COLUMNS
+from hoodie.schema.schema import without_meta_fields
+from hoodie.spark.catalog import SESSION_CATALOG, CatalogTable, catalog_table
+from hoodie.spark.entries import sql_text, sql_type
+from hoodie.spark.names import NamedTable, qualified
+from hoodie.spark.types import COMMENT, to_spark
+from hoodie.statements.cutting import Name, Text
+from hoodie.statements.mentioned import seen
+from hoodie.statements.rows import open_named, settings_of, table_rows, with_tables
+from hoodie.table.state import declared_schema, load_state
+
+_COLUMNS = "col_name string, data_type string, comment string"
+_TYPES = {"COPY_ON_WRITE": "cow", "MERGE_ON_READ": "mor"}
+#: What Spark says of a column that nobody has computed statistics of.
+_STATISTICS = ("min", "max", "num_nulls", "distinct_count", "avg_col_len", "max_col_len", "histogram")
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A table, as the statements of this module tell it.
+
+    columns  the user's
+    entry    in Spark's catalog; None: it has none
+    """
+
+    name: Name
+    table: HoodieTable[DataFrame]
+    config: TableConfig
+    columns: StructType
+    entry: CatalogTable | None
+
+    @property
+    def partitions(self) -> list[str]:
+        return [name.partition(":")[0] for name in self.config.partition_by]
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Hudi's of the table, and those that somebody gave its entry."""
+        own = {
+            "primaryKey": ",".join(self.config.record_key),
+            "preCombineField": ",".join(self.config.ordering),
+            "type": _TYPES[self.config.type.value],
+        }
+        given = {} if self.entry is None else self.entry.properties
+        return dict(sorted({**given, **{key: value for key, value in own.items() if value}}.items()))
+
+
+def described(session: SparkSession, name: Name) -> Described | None:
+    """The table that a statement names; None: it is Spark's, or nobody's. Raises as `open_named`"""
+    place = seen(session, name.parts)
+    return None if place is None else _described(session, name, place)
+
+
+def _described(session: SparkSession, name: Name, place: NamedTable) -> Described:
+    table = open_named(session, name, place, settings_of(session))
+    state = load_state(table.storage)
+    declared = declared_schema(state)
+    columns = StructType() if declared is None else to_spark(without_meta_fields(declared))
+    entry = catalog_table(session, qualified(session, name.parts)) if place.entry else None
+    return Described(name, table, state.config, columns, entry)
+
+
+def describe(session: SparkSession, text: Text) -> DataFrame | None:
+    """DESCRIBE of a table, a column or a query; None: it is Spark's."""
+    text = Text.of(str(text.after(0)))
+    at = int(text.word(0) == "TABLE")
+    extended = text.word(at) in ("EXTENDED", "FORMATTED")
+    at += extended
+    if text.word(0) == "QUERY" or text.word(0) in ("SELECT", "WITH", "FROM", "VALUES"):
+        query = text.after(0) if text.word(0) == "QUERY" else text
+        return with_tables(session, str(query), before="DESCRIBE QUERY ")
+    if text.word(0) in ("DATABASE", "SCHEMA", "NAMESPACE", "FUNCTION", "CATALOG") and len(text.tokens) > 1:
+        return None
+    parts, behind = text.name(at)
+    found = described(session, Name(parts, parts[-1]))
+    if found is None:
+        return None
+    if text.word(behind) == "PARTITION":
+        raise text.unreadable(
+            "partitions of a table of Hudi have no entry of their own: SHOW PARTITIONS lists them", behind
+        )
+    if text.words(behind + 2)[behind:] == ("AS", "JSON"):
+        raise text.unreadable("DESCRIBE … AS JSON is not supported: leave AS JSON out", behind)
+    if behind < len(text.tokens):
+        return _column(session, found, text, behind, extended=extended)
+    rows = [*_columns(found), *(_details(found) if extended else ())]
+    return table_rows(session, rows, _COLUMNS)
+
+
+def _column(session: SparkSession, found: Described, text: Text, at: int, *, extended: bool) -> DataFrame:
+    parts, _ = text.name(at)
+    name = parts[-1]
+    fields = [field for field in found.columns.fields if field.name.lower() == name.lower()]
+    if name in META_COLUMNS:
+        rows = [("col_name", name), ("data_type", "string"), ("comment", "NULL")]
+    elif len(parts) > 1 or not fields:
+        names = ", ".join(found.columns.names)
+        raise text.unreadable(f"{found.name} has no column {'.'.join(parts)}: there are {names}", at)
+    else:
+        comment = fields[0].metadata.get(COMMENT, "NULL")
+        rows = [("col_name", fields[0].name), ("data_type", fields[0].dataType.simpleString()), ("comment", comment)]
+    if extended:
+        rows += [(what, "NULL") for what in _STATISTICS]
+    return table_rows(session, rows, "info_name string, info_value string")
+
+
+def _columns(found: Described) -> Iterator[tuple[str, str, str | None]]:
+    for name in META_COLUMNS:
+        yield name, "string", None
+    for field in found.columns.fields:
+        yield field.name, field.dataType.simpleString(), field.metadata.get(COMMENT)
+    if not found.partitions:
+        return
+    yield "# Partition Information", "", ""
+    yield "# col_name", "data_type", "comment"
+    for name in found.partitions:
+        own = found.columns[name] if name in found.columns.names else None
+        kind = "string" if own is None else own.dataType.simpleString()
+        yield name, kind, None if own is None else own.metadata.get(COMMENT)
+
+
+def _details(found: Described) -> Iterator[tuple[str, str, str]]:
+    yield "", "", ""
+    yield "# Detailed Table Information", "", ""
+    said: Mapping[str, str] = {"Table": str(found.name), "Type": "EXTERNAL", "Provider": "hudi"}
+    if found.entry is not None:
+        said = {"Catalog": SESSION_CATALOG, **found.entry.details}
+    properties = ", ".join(f"{key}={value}" for key, value in found.properties.items())
+    for key, value in {**said, "Table Properties": f"[{properties}]", "Location": _location(found)}.items():
+        yield key, value, ""
+
+
+def _location(found: Described) -> str:
+    return found.table.path if found.entry is None else found.entry.path
+
+
+def show_create(session: SparkSession, text: Text) -> DataFrame | None:
+    """SHOW CREATE TABLE: a statement that makes such a table by `spark.sql`. Hudi's own five columns stay out of it."""
+    parts, _ = text.name(2)
+    found = described(session, Name(parts, parts[-1]))
+    if found is None:
+        return None
+    name = ".".join((SESSION_CATALOG, *map(_plain, qualified(session, parts)))) if found.entry else str(found.name)
+    columns = ",\n".join(
+        f"  {_plain(field.name)} {sql_type(field.dataType)}{'' if field.nullable else ' NOT NULL'}"
+        + (f" COMMENT {sql_text(comment)}" if (comment := field.metadata.get(COMMENT)) else "")
+        for field in found.columns.fields
+    )
+    properties = ",\n".join(f"  {sql_text(key)} = {sql_text(value)}" for key, value in found.properties.items())
+    comment = found.entry.details.get("Comment", "") if found.entry else ""
+    managed = found.entry is not None and found.entry.details.get("Type") == "MANAGED"
+    clauses = [
+        f"CREATE TABLE {name} (\n{columns})" if columns else f"CREATE TABLE {name}",
+        "USING hudi",
+        f"PARTITIONED BY ({', '.join(map(_plain, found.partitions))})" if found.partitions else "",
+        f"COMMENT {sql_text(comment)}" if comment else "",
+        "" if managed else f"LOCATION {sql_text(_location(found))}",
+        f"TBLPROPERTIES (\n{properties})",
+    ]
+    return table_rows(session, [("\n".join(filter(None, clauses)) + "\n",)], "createtab_stmt string")
+
+
+def _plain(name: str) -> str:
+    return name if name.isidentifier() else tick(name)
+
+
+def show_properties(session: SparkSession, text: Text) -> DataFrame | None:
+    """SHOW TBLPROPERTIES t [('key')]"""
+    parts, at = text.name(1)
+    found = described(session, Name(parts, parts[-1]))
+    if found is None:
+        return None
+    rows = list(found.properties.items())
+    if text.word(at) == "(":
+        key = "".join(token.text for token in text.inside(at)[0].tokens)
+        missing = f"Table {found.name} does not have property: {key}"
+        rows = [(key, found.properties.get(key, missing))]
+    return table_rows(session, rows, "key string, value string")
+
+
+def show_columns(session: SparkSession, text: Text) -> DataFrame | None:
+    """SHOW COLUMNS IN t [IN database]"""
+    if text.word(1) not in ("IN", "FROM"):
+        return None
+    parts, at = text.name(2)
+    if text.word(at) in ("IN", "FROM") and len(parts) == 1:
+        parts = (*text.name(at + 1)[0], *parts)
+    found = described(session, Name(parts, parts[-1]))
+    if found is None:
+        return None
+    return table_rows(session, [(name,) for name in (*META_COLUMNS, *found.columns.names)], "col_name string")

@@ -1,0 +1,174 @@
+"""Hudi's table functions in a query: `hudi_query`, `hudi_table_changes`, `hudi_query_timeline`, `hudi_filesystem_view`.
+
+Source: docs/format/cdc.md 6; of the last two Hudi 1.1, whose columns they have (tests/vectors/sql_statements.json).
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from sqlglot.tokenizer_core import TokenType
+
+from hoodie.api.table import HoodieTable, open_table
+from hoodie.config.read import IncrementalFormat
+from hoodie.errors import StatementError
+from hoodie.model.commit import CommitMetadata
+from hoodie.model.instant import Instant
+from hoodie.spark.names import named_table
+from hoodie.statements.cutting import Text
+
+#: The words that a statement has which calls one.
+PREFIX = "hudi_"
+_TIMELINE = (
+    "Timestamp string, Action string, State string, Completion_Time string, File_Name string, "
+    "Total_Bytes_Written long, Total_Files_Updated long, Total_Partitions_Written long, Total_Records_Written long, "
+    "Total_Updated_Records_Written long, Total_Write_Errors long"
+)
+_SLICES = (
+    "File_ID string, Partition_Path string, Base_Instant_Time string, Base_File_Path string, Base_File_Size long, "
+    "Log_File_Count long, Log_File_Size long"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """form   of a call, for errors
+    least  arguments behind the table
+    words  that the first of them may be; (): any
+    """
+
+    form: str
+    least: int
+    most: int
+    words: tuple[str, ...]
+    rows: Callable[[SparkSession, HoodieTable[DataFrame], list[str]], DataFrame]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """A call of a function, and where it stands in the statement.
+
+    table      a name, or the path of a table
+    arguments  behind the table
+    """
+
+    start: int
+    stop: int
+    name: str
+    table: str
+    arguments: list[str]
+
+
+def function_calls(text: Text) -> Iterator[FunctionCall]:
+    """The calls in a query. Raises StatementError, with the position, on arguments that are no such literals"""
+    for at in range(len(text.tokens) - 1):
+        name = text.word(at).lower()
+        if name not in FUNCTIONS or text.word(at + 1) != "(":
+            continue
+        inner, closes = text.inside(at + 1)
+        function = FUNCTIONS[name]
+        given = [_literal(item, function.form) for item in inner.split()]
+        if not function.least <= len(given) - 1 <= function.most:
+            raise text.unreadable(f"expected {function.form}", at)
+        table, *arguments = given
+        if arguments and function.words and arguments[0].lower() not in function.words:
+            raise text.unreadable(f"expected {function.form}, not {arguments[0]!r}", at)
+        start, stop = text.tokens[at].start, text.tokens[closes].end + 1
+        yield FunctionCall(start, stop, name, table, arguments)
+
+
+def _literal(item: Text, form: str) -> str:
+    if len(item.tokens) != 1 or item.tokens[0].token_type not in (
+        TokenType.STRING,
+        TokenType.NUMBER,
+        TokenType.TRUE,
+        TokenType.FALSE,
+    ):
+        raise item.unreadable(f"expected {form}")
+    return item.tokens[0].text
+
+
+def function_rows(session: SparkSession, call: FunctionCall) -> DataFrame:
+    """The rows of a call. Raises StatementError when no table of ours has the name; as `HoodieTable.changes`"""
+    parts = ("hudi", call.table) if "/" in call.table else tuple(call.table.replace("`", "").split("."))
+    table = named_table(session, parts)
+    if table is None:
+        raise StatementError(f"{call.name}: no table of Hudi has the name {call.table!r}")
+    return FUNCTIONS[call.name].rows(session, open_table(table.path, spark=session), call.arguments)
+
+
+def _changes(session: SparkSession, table: HoodieTable[DataFrame], arguments: list[str]) -> DataFrame:
+    form, begin, *end = arguments
+    return table.changes(begin, end[0] if end else None, cdc=form == IncrementalFormat.CDC)
+
+
+def _query(session: SparkSession, table: HoodieTable[DataFrame], arguments: list[str]) -> DataFrame:
+    return table.snapshot(optimized=arguments[0] == "read_optimized")
+
+
+def _timeline(session: SparkSession, table: HoodieTable[DataFrame], arguments: list[str]) -> DataFrame:
+    archived = [word.lower() for word in arguments] == ["true"]
+    rows = [_instant(instant, commit) for instant, commit in table.history(archived=archived)]
+    return session.createDataFrame(sorted(rows), _TIMELINE)
+
+
+def _instant(instant: Instant, commit: CommitMetadata) -> tuple[object, ...]:
+    stats = [stat for part in commit.stats.values() for stat in part]
+    return (
+        instant.requested,
+        instant.action.value,
+        instant.state.name,
+        instant.completed or None,
+        f"{'_'.join(filter(None, (instant.requested, instant.completed)))}.{instant.action.value}",
+        sum(stat.total_write_bytes for stat in stats),
+        sum(stat.prev_commit not in ("", "null") for stat in stats),
+        len(commit.stats),
+        sum(stat.num_writes for stat in stats),
+        sum(stat.num_updates for stat in stats),
+        sum(stat.write_errors for stat in stats),
+    )
+
+
+def _slices(session: SparkSession, table: HoodieTable[DataFrame], arguments: list[str]) -> DataFrame:
+    pattern = arguments[0] if arguments else "*"
+    rows = [
+        (
+            part.group.file_id,
+            part.group.partition,
+            part.base_instant,
+            None if part.base is None else f"{table.path.rstrip('/')}/{part.base.path}",
+            0 if part.base is None else part.base.size,
+            len(part.logs),
+            sum(log.size for log in part.logs),
+        )
+        for part in table.file_slices()
+        if fnmatch.fnmatchcase(part.group.partition, pattern)
+    ]
+    return session.createDataFrame(rows, _SLICES)
+
+
+FUNCTIONS: Mapping[str, Function] = {
+    "hudi_query": Function(
+        "hudi_query('table or path', 'snapshot' or 'read_optimized')", 1, 1, ("snapshot", "read_optimized"), _query
+    ),
+    "hudi_table_changes": Function(
+        "hudi_table_changes('table or path', 'cdc' or 'latest_state', begin[, end])",
+        2,
+        3,
+        tuple(IncrementalFormat),
+        _changes,
+    ),
+    "hudi_query_timeline": Function(
+        "hudi_query_timeline('table or path'[, 'true' to have archived commits, too])",
+        0,
+        1,
+        ("true", "false"),
+        _timeline,
+    ),
+    "hudi_filesystem_view": Function(
+        "hudi_filesystem_view('table or path'[, 'pattern of partition paths'])", 0, 1, (), _slices
+    ),
+}

@@ -1,0 +1,132 @@
+"""Partitions of tables of ours: ADD, DROP, TRUNCATE and SHOW."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+
+from hoodie.api.table import HoodieTable
+from hoodie.keygen.keygen import NULL_PARTITION, unescape_path
+from hoodie.statements.cutting import Name, Text
+from hoodie.statements.rows import nothing, opened, table_rows
+from hoodie.table.state import load_state
+
+
+def truncate(session: SparkSession, text: Text) -> DataFrame | None:
+    parts, at = text.name(2)
+    table = opened(session, Name(parts, parts[-1]))
+    if table is None:
+        return None
+    if text.word(at) == "PARTITION":
+        table.delete_partitions(_partition_paths(table, text, at))
+    elif paths := _paths(table):
+        table.delete_partitions(paths)
+    return nothing(session)
+
+
+def _paths(table: HoodieTable[DataFrame]) -> list[str]:
+    """The partition paths that hold files."""
+    return sorted({slice_.group.partition for slice_ in table.file_slices()})
+
+
+def alter_partitions(session: SparkSession, table: HoodieTable[DataFrame], text: Text, at: int) -> DataFrame | None:
+    """ADD and DROP PARTITION, and RECOVER PARTITIONS; None: it is another ALTER TABLE.
+
+    A partition is there as long as it has rows: nothing is to be added or recovered.
+    """
+    word = text.word(at)
+    if text.words(at + 2)[at:] == ("RECOVER", "PARTITIONS"):
+        return nothing(session)
+    quiet = text.word(at + 1) == "IF"
+    start = at + 1 + quiet * (2 + (word == "ADD"))
+    if word not in ("ADD", "DROP") or text.word(start) != "PARTITION":
+        return None
+    if word == "ADD":
+        for spec in _specs(text, start):
+            _require_columns(table, spec, _given(spec), whole=True)
+    elif paths := _partition_paths(table, text, start, quiet):
+        table.delete_partitions(paths)
+    return nothing(session)
+
+
+def _specs(text: Text, at: int) -> Iterator[Text]:
+    """What stands in the brackets of `PARTITION (…), PARTITION (…)`, and without commas between them."""
+    while text.word(at) == "PARTITION":
+        if text.word(at + 1) != "(":
+            raise text.unreadable("expected PARTITION (column = value)", at)
+        spec, closes = text.inside(at + 1)
+        yield spec
+        at = closes + 1 + (text.word(closes + 1) == ",")
+
+
+def _partition_paths(table: HoodieTable[DataFrame], text: Text, at: int, quiet: bool = False) -> list[str]:
+    """The paths of `PARTITION (dt = '2024-01-31')`, whose values are literals: all partitions that have them.
+
+    at      the place of PARTITION
+    quiet   a PARTITION that the table does not have is passed by
+    Raises  StatementError
+    """
+    specs = {path: _spec(table, path).items() for path in _paths(table)}
+    paths: dict[str, None] = {}
+    for part in _specs(text, at):
+        given = _given(part)
+        _require_columns(table, part, given, whole=False)
+        chosen = [path for path, spec in specs.items() if given.items() <= spec]
+        if not chosen and not quiet:
+            raise part.unreadable(f"the table has no such partition; SHOW PARTITIONS lists those of {table.path}")
+        paths |= dict.fromkeys(chosen)
+    return list(paths)
+
+
+def _require_columns(table: HoodieTable[DataFrame], spec: Text, given: Mapping[str, str], *, whole: bool) -> None:
+    """Raises StatementError where a PARTITION clause names other columns than those of the partitions, or not all."""
+    columns = [name.partition(":")[0].lower() for name in load_state(table.storage).config.partition_by]
+    others, missing = given.keys() - set(columns), set(columns) - given.keys()
+    if others or (whole and missing) or not given:
+        raise spec.unreadable(f"the table is partitioned by {', '.join(columns) or 'nothing'}")
+
+
+def _given(spec: Text) -> dict[str, str]:
+    """What `dt = '2024-01-31', city = 'oslo'` says: column in lower case -> text of the value."""
+    given = {}
+    for item in spec.split():
+        parts, behind = item.name()
+        value = _literal(item, behind + 1) if item.word(behind) == "=" else None
+        if value is None:
+            raise item.unreadable("expected partition column = value")
+        given[parts[-1].lower()] = value
+    return given
+
+
+def _literal(item: Text, at: int) -> str | None:
+    """The text of a literal that ends an item: '2024-01-31', DATE '2024-01-31', 7, -7 or NULL, which has the partition
+    of the empty text; None: it is none."""
+    before, last = item.word(at), item.tokens[-1]
+    is_value = item.word(-1) != ""  # not quoted
+    if len(item.tokens) == at + 1:
+        return NULL_PARTITION if before == "NULL" or not last.text else last.text
+    if len(item.tokens) != at + 2:
+        return None
+    if before == "-" and is_value:
+        return f"-{last.text}"
+    return last.text if before in ("DATE", "TIMESTAMP") and not is_value else None
+
+
+def _spec(table: HoodieTable[DataFrame], path: str) -> dict[str, str]:
+    config = load_state(table.storage).config
+    values = [part.partition("=")[2] if config.hive_style else part for part in path.split("/")]
+    if config.url_encode:
+        values = [unescape_path(value) for value in values]
+    return dict(zip((name.partition(":")[0].lower() for name in config.partition_by), values, strict=False))
+
+
+def show_partitions(session: SparkSession, text: Text) -> DataFrame | None:
+    parts, at = text.name(1)
+    table = opened(session, Name(parts, parts[-1]))
+    if table is None:
+        return None
+    wanted = _given(text.inside(at + 1)[0]).items() if text.words(at + 2)[at:] == ("PARTITION", "(") else {}.items()
+    specs = [_spec(table, path) for path in _paths(table) if path]
+    rows = [("/".join(f"{name}={value}" for name, value in spec.items()),) for spec in specs if wanted <= spec.items()]
+    return table_rows(session, rows, "partition string")
