@@ -1,0 +1,151 @@
+"""Statements of Hudi's SQL pages by `spark.sql`, one session, beside what the real Hudi answered.
+
+The answers are in tests/vectors/sql_statements.json; tests/engines/record_sql.py made them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import EllipsisType
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+import hoodie
+from engines.hudi_session import plain
+from hoodie.errors import HoodieError, InvalidOption, StatementError
+from support.sql_statements import DIFFERS, comparable, filled, recorded, statements
+
+
+@pytest.fixture(scope="module")
+def root(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of the session, whose default database is one of its own."""
+    folder = tmp_path_factory.mktemp("statements")
+    hoodie.register(spark)
+    spark.sql(f"CREATE DATABASE of_statements LOCATION '{folder / 'warehouse'}'")
+    spark.sql("USE of_statements")
+    yield folder
+    for name in ("hoodie.schema.on.read.enable", "hoodie.spark.sql.merge.into.partial.updates"):
+        spark.conf.unset(name)
+    spark.sql("USE default")
+    spark.sql("DROP DATABASE of_statements CASCADE")
+    hoodie.spark.unregister(spark)
+
+
+def test_statements_answer_as_the_real_hudi_does(spark: SparkSession, root: Path) -> None:
+    real = {text: iter(answers) for text, answers in recorded().items()}
+    problems, passed = [], set[str]()
+    for text, asks in statements():
+        theirs, ours = next(real[text]), _answer(spark, filled(text, root), asks=asks)
+        alike = _alike(text, ours, theirs)
+        if text in DIFFERS and not alike:
+            passed.add(text)
+            if not _as_said(ours, DIFFERS[text].here):
+                problems.append(f"{text}\n    here  {ours}\n    not   {DIFFERS[text].here}")
+        elif not alike:
+            problems.append(f"{text}\n    here  {ours}\n    Hudi  {theirs}")
+    assert not problems, "\n".join(problems)
+    assert passed == DIFFERS.keys()  # what differs no longer is no difference
+
+
+def _answer(spark: SparkSession, text: str, *, asks: bool) -> list[dict[str, Any]] | None:
+    """The rows, where they are asked for; None: the statement is refused."""
+    try:
+        rows = spark.sql(text.replace(" IN default", " IN of_statements")).collect()
+    except (HoodieError, PySparkException):
+        return None
+    if not asks:
+        return []
+    kept = [plain(row) for row in rows if not row.asDict().get("isTemporary")]
+    of_default: list[dict[str, Any]] = json.loads(json.dumps(kept).replace("of_statements", "default"))
+    return of_default
+
+
+def _alike(text: str, ours: list[dict[str, Any]] | None, theirs: list[dict[str, Any]] | None) -> bool:
+    if ours is None or theirs is None:
+        return ours is theirs
+    return comparable(text, ours) == comparable(text, theirs)
+
+
+def _as_said(ours: list[dict[str, Any]] | None, here: list[tuple[Any, ...]] | EllipsisType | None) -> bool:
+    if ours is None or here is None or isinstance(here, EllipsisType):
+        return ours is here or (ours is not None and here is ...)
+    return [tuple(row.values()) for row in ours] == here
+
+
+def _rows(spark: SparkSession, text: str) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in spark.sql(text).collect()]
+
+
+def test_a_table_is_put_in_place_of_another(spark: SparkSession, root: Path) -> None:
+    spark.sql(
+        "CREATE TABLE swapped (id INT, v STRING) USING hudi COMMENT 'first' "
+        "TBLPROPERTIES (primaryKey='id', type='mor', note='x')"
+    )
+    spark.sql("INSERT INTO swapped VALUES (1, 'a')")
+    spark.sql(
+        "CREATE OR REPLACE TABLE swapped (k STRING COMMENT 'key', n INT) USING hudi TBLPROPERTIES (primaryKey='k')"
+    )
+    assert _rows(spark, "SELECT * FROM swapped") == []
+    assert _rows(spark, "SHOW TBLPROPERTIES swapped") == [("primaryKey", "k"), ("type", "cow")]
+    assert _rows(spark, "DESCRIBE swapped")[5:] == [("k", "string", "key"), ("n", "int", None)]
+    spark.sql("CREATE OR REPLACE TABLE swapped USING hudi TBLPROPERTIES (primaryKey='m') AS SELECT 5 AS m")
+    assert _rows(spark, "SELECT m FROM swapped") == [(5,)]
+    spark.sql("CREATE OR REPLACE TABLE new_one USING hudi TBLPROPERTIES (primaryKey='m') AS SELECT 6 AS m")
+    assert _rows(spark, "SELECT m FROM new_one") == [(6,)]
+    with pytest.raises(StatementError, match="stays there"):
+        spark.sql(f"CREATE OR REPLACE TABLE swapped (a INT) USING hudi LOCATION '{root / 'elsewhere'}'")
+    spark.sql("CREATE TABLE of_parquet (id INT COMMENT 'c', v STRING) USING parquet")
+    with pytest.raises(StatementError, match="parquet already"):
+        spark.sql("CREATE OR REPLACE TABLE of_parquet (a INT) USING hudi")
+    spark.sql("CREATE TABLE like_parquet LIKE of_parquet USING hudi TBLPROPERTIES (primaryKey='id')")
+    assert _rows(spark, "DESCRIBE like_parquet")[5:] == [("id", "int", "c"), ("v", "string", None)]
+    with pytest.raises(StatementError, match="LIKE one of Hudi"):
+        spark.sql("CREATE TABLE like_ours LIKE swapped USING parquet")
+
+
+def test_what_is_said_of_an_entry_is_an_option_of_its_statements(spark: SparkSession, root: Path) -> None:
+    spark.sql(
+        "CREATE TABLE said (id INT, ts BIGINT) USING hudi TBLPROPERTIES (primaryKey='id', preCombineField='ts', "
+        "'hoodie.spark.sql.insert.into.operation'='insert')"
+    )
+    spark.sql("INSERT INTO said VALUES (1, 1)")
+    spark.sql("INSERT INTO said VALUES (1, 2)")
+    assert _rows(spark, "SELECT ts FROM said ORDER BY ts") == [(1,), (2,)]
+    spark.sql("ALTER TABLE said SET TBLPROPERTIES ('hoodie.spark.sql.insert.into.operation'='upsert')")
+    spark.sql("INSERT INTO said VALUES (1, 3)")
+    assert _rows(spark, "SELECT ts FROM said ORDER BY ts") == [(3,), (3,)]
+    for wrong in ("primaryKey", "hoodie.table.name"):
+        with pytest.raises(StatementError, match="stays so"):
+            spark.sql(f"ALTER TABLE said SET TBLPROPERTIES ('{wrong}'='x')")
+    with pytest.raises(InvalidOption):
+        spark.sql("ALTER TABLE said SET TBLPROPERTIES ('hoodie.cleaner.commits.retaimed'='5')")
+    spark.sql("ALTER TABLE said UNSET TBLPROPERTIES ('hoodie.spark.sql.insert.into.operation')")
+    spark.sql("COMMENT ON TABLE said IS 'as it is'")
+    assert "COMMENT 'as it is'" in _rows(spark, "SHOW CREATE TABLE said")[0][0]
+
+
+def test_what_show_create_table_says_makes_the_table(spark: SparkSession, root: Path) -> None:
+    spark.sql(
+        "CREATE TABLE shown (id INT COMMENT 'no. 1', ab STRUCT<x: INT, y: ARRAY<STRING>>, p STRING) USING hudi "
+        f"PARTITIONED BY (p) COMMENT 'c' LOCATION '{root / 'shown'}' "
+        "TBLPROPERTIES (primaryKey='id', type='mor', n='1')"
+    )
+    text = _rows(spark, "SHOW CREATE TABLE shown")[0][0]
+    spark.sql("DROP TABLE shown PURGE")
+    spark.sql(text)
+    assert _rows(spark, "SHOW CREATE TABLE shown")[0][0] == text
+
+
+def test_functions_tell_of_commits_and_of_files(spark: SparkSession, root: Path) -> None:
+    spark.sql("CREATE TABLE told (id INT, p STRING) USING hudi PARTITIONED BY (p) TBLPROPERTIES (primaryKey='id')")
+    spark.sql("INSERT INTO told VALUES (1, 'a'), (2, 'b')")
+    columns = "Action, State, Total_Partitions_Written, Total_Records_Written, Total_Files_Updated"
+    assert _rows(spark, f"SELECT {columns} FROM hudi_query_timeline('told')") == [("commit", "COMPLETED", 2, 2, 0)]
+    slices = "SELECT Partition_Path, Log_File_Count, Base_File_Size > 0 FROM hudi_filesystem_view"
+    assert _rows(spark, f"{slices}('told') ORDER BY 1") == [("p=a", 0, True), ("p=b", 0, True)]
+    assert _rows(spark, f"{slices}('{root / 'warehouse/told'}', 'p=b*')") == [("p=b", 0, True)]
