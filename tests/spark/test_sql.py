@@ -536,7 +536,7 @@ def test_bad_statements_say_where_and_change_nothing(spark, orders):
         (StatementError, f"ALTER TABLE {orders} ALTER COLUMN price SET NOT NULL"),
         (StatementError, f"ALTER TABLE {orders} REPLACE COLUMNS (id INT)"),
         (StatementError, f"ALTER TABLE {orders} SET TBLPROPERTIES (note = 'x')"),
-        (StatementError, f"ALTER TABLE {orders} RENAME TO other"),
+        (StatementError, f"ALTER TABLE {orders} RENAME TO {orders}"),
         (StatementError, f"ALTER TABLE {orders} DROP PARTITION (city = 'paris')"),
         (StatementError, "CALL show_commitz(table => 'x')"),
         (StatementError, f"CALL show_commits(table => '{orders}', lim => 1)"),
