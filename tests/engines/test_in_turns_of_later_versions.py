@@ -113,3 +113,20 @@ def test_hudi_undoes_and_restores_what_the_library_wrote(hudi: HudiEngine, versi
     assert _same(hudi, path) == rows
     _ours(path, _step("restored", "k4", 32), case.options)
     assert _same(hudi, path) != rows
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_hudi_goes_on_with_a_table_that_the_library_upgraded(
+    hudi: HudiEngine, kind: str, version: str, tmp_path: Path
+) -> None:
+    case, path = CASES[f"{kind}_plain"], tmp_path / "upgraded"
+    write(case, path)
+    table = hoodie.open_table(str(path))
+    rows = comparable(table.snapshot().to_arrow())
+    table.upgrade(int(version))
+    assert _same(hudi, path) == rows
+    options = {**case.options, "hoodie.datasource.write.operation": "upsert"}
+    hudi.write(path, _step("upgraded", "k4", 20).sql(), options)
+    assert sum('"ts": 20' in row for row in _same(hudi, path)) == 2
+    _ours(path, _step("upgraded", "k4", 21), {**case.options, "hoodie.write.table.version": version})
+    assert sum('"ts": 21' in row for row in _same(hudi, path)) == 2

@@ -16,7 +16,9 @@ import pytest
 from hoodie.config.table_version import VERSIONS
 from hoodie.errors import InstantNotFound, WriteConflict
 from hoodie.formats.timeline.commit_avro import encode_avro_commit
+from hoodie.formats.timeline.commit_json import decode_commit, encode_commit
 from hoodie.formats.timeline.services import decode_avro_commit
+from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.instant import Action, Instant, State, format_time
 from hoodie.testing.storage import Crash, CrashAfter, MemoryStorage
 from hoodie.timeline.history import MERGED_FILES, HistoryEntry, add_to_history
@@ -196,3 +198,11 @@ def test_the_plan_of_a_clean_is_kept_and_that_of_a_commit_is_not() -> None:
         {(State.REQUESTED, Action.REPLACE_COMMIT): b"request", (State.INFLIGHT, Action.REPLACE_COMMIT): b"profile"},
     )
     assert (clean.plan, commit.plan, overwrite.plan) == (b"plan", None, b"profile")
+
+
+def test_tasks_tell_the_driver_which_base_file_theirs_replaces() -> None:
+    stat = WriteStat(file_id="f", path="p/new.parquet", partition="p", prev_base_file="old.parquet")
+    told = CommitMetadata(operation=Operation.UPSERT, stats={"p": (stat,)})
+    ((again,),) = decode_commit(encode_commit(told, whole=True), "report").stats.values()
+    assert again.prev_base_file == "old.parquet"
+    assert b"prevBaseFile" not in encode_commit(told)

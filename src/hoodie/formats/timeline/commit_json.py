@@ -86,9 +86,16 @@ def read_document(top: Mapping[str, Any], path: str) -> CommitMetadata:
     )
 
 
-def encode_commit(metadata: CommitMetadata) -> bytes:
-    """The content of a completed commit, delta commit or replace commit."""
+def encode_commit(metadata: CommitMetadata, *, whole: bool = False) -> bytes:
+    """The content of a completed commit, delta commit or replace commit.
+
+    whole  with what commits of version 6 do not say: what tasks tell the driver
+    """
     top = _document(metadata)
+    if whole:
+        for partition, stats in metadata.stats.items():
+            for document, stat in zip(top["partitionToWriteStats"][partition], stats, strict=True):
+                document["prevBaseFile"] = stat.prev_base_file or None
     if metadata.replaced or metadata.operation in REPLACING:
         top["partitionToReplaceFileIds"] = {partition: list(ids) for partition, ids in metadata.replaced.items()}
     return _bytes(top)

@@ -169,7 +169,7 @@ def report(number: int, rows: int, done: TaskResult) -> pa.RecordBatch:
     for stat in done.stats:
         by_partition.setdefault(stat.partition or "", []).append(stat)
     report = CommitMetadata(operation=Operation.UNKNOWN, stats={p: tuple(part) for p, part in by_partition.items()})
-    text = encode_commit(report).decode()
+    text = encode_commit(report, whole=True).decode()
     later = None if done.later is None else _as_stream(done.later)
     return pa.record_batch(
         [pa.array([number]), pa.array([rows]), pa.array([text]), pa.array([later], pa.binary())], names=STATS.names
