@@ -239,7 +239,6 @@ JOBS = [
             "hoodie.write.set.null.for.missing.columns": "true",
             "hoodie.schema.on.read.enable": "true",
         },
-        refused=("hoodie.schema.on.read.enable",),
     ),
     Job(
         "inserts without duplicates",
