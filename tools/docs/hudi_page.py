@@ -16,6 +16,19 @@ _PAGE = """\
 
 <!-- Generated: python -m tools.docs.hudi_page > docs/coming-from-hudi.md -->
 
+The ten lines that matter:
+
+1. `pip install "hoodie[java]"`, then `hoodie.register(spark)` in the job. Nothing else of its text changes.
+2. Take Hudi's jar, `spark.jars.packages`, the Kryo registrator, the extension and `HoodieCatalog` out of the session.
+3. `format("hudi")`, `saveAsTable`, `spark.table`, `spark.sql` with MERGE, UPDATE, DELETE and CALL: all answered here.
+4. Tables stay where they are and stay Hudi's; other engines read on, other Hudi writers write on.
+5. Options keep their names. One that asks for what would not happen is an error which says what to do, before a write.
+6. `hoodie.compat.unsupported=warn` goes on without those, but never without one that decides about rows.
+7. There is no clustering and no bootstrap; compaction, cleaning, archiving, rollback, savepoints and Hive sync are run.
+8. Several writers need a lock provider, as with Hudi: the same option, with the classes of Hudi or our own.
+9. What never passes Python (Thrift Server, `spark-sql`, Scala) keeps Hudi's jar, or reads by another engine.
+10. A job of Hudi 1.x upgrades tables on its first write: [two options](#before-a-job-of-hudi-1x-is-let-in) keep them.
+
 A job keeps its text once it has said `hoodie.register(spark)`: `spark.read.format("hudi")`, `df.write.format("hudi")`,
 `saveAsTable`, `spark.table` and `spark.sql` are answered by Hoodie ([calls](spark-calls.md), [SQL](sql.md#sparksql));
 no jar, no `spark.jars.packages`, no serializer or extension to configure. What Python is not asked about, such as a

@@ -24,6 +24,7 @@ from hoodie.sources.stream_calls import QUERY, STREAM_READER, STREAM_WRITER
 from hoodie.sources.table_calls import WRITER_BY_NAME, WRITER_V2
 from hoodie.sources.views import register_source
 from hoodie.spark.hudi_settings import settle
+from hoodie.spark.local_workers import take_own_python
 from hoodie.spark.own_sql import give_sql_back, take_sql
 
 #: What becomes of a method: (the method) -> what takes its place.
@@ -55,9 +56,11 @@ def register(session: SparkSession, *, shadow: bool = False, sql: bool = True) -
             Spark's catalog
     Raises  InvalidInput when this PySpark's classes are not as expected; nothing is changed then
 
+    Workers of a `local` master run this Python, unless PYSPARK_PYTHON names another.
     Without a jar HoodieCatalog is no longer the session's catalog, and HudiSettings warns of settings that need one.
     `unregister` takes the names back. Registering again changes nothing.
     """
+    take_own_python(session)
     taken = [name for name in NAMES if not register_source(session, name)]
     caught = set(NAMES) if shadow else set(NAMES) - set(taken)
     if taken and not shadow:

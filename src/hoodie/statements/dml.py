@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import singledispatch
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
 from hoodie.api.table import HoodieTable
-from hoodie.conditional.clauses import MergeClause, MergeRequest
+from hoodie.conditional.clauses import Act, MergeClause, MergeRequest
 from hoodie.conditional.names import column_of
 from hoodie.config.datasource import sql_insert
 from hoodie.config.write import WriteOperation
@@ -27,6 +28,7 @@ from hoodie.spark.types import to_arrow
 from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.statements.dml_text import Delete, Dml, Insert, Merge, Update
 from hoodie.statements.rows import views_of, with_tables
+from hoodie.statements.source_names import of_source
 from hoodie.table.state import in_units_of, load_state, table_keygen
 from hoodie.writing.result import WriteResult
 
@@ -64,15 +66,28 @@ def _merge(statement: Merge, session: SparkSession, table: HoodieTable[DataFrame
     if source is None:
         source = spark_sql(session, text)
     texts: list[str | None] = [statement.condition]
-    for clause in statement.clauses:
+    named_clauses = [_with_source_names(clause, source.columns, statement.source_name) for clause in statement.clauses]
+    for clause in named_clauses:
         values: Sequence[str] = [] if clause.values is None else list(clause.values.values())
         texts += [clause.condition if isinstance(clause.condition, str) else None, *values]
     with views_of(session, *texts) as bound:
         left = iter(bound)
         condition = next(left)
-        clauses = [_rebound(clause, left) for clause in statement.clauses]
+        clauses = [_rebound(clause, left) for clause in named_clauses]
         request = MergeRequest(source, condition, tuple(clauses), statement.table.alias, statement.source_name)
         return merge_run.merge(session, table.storage, request, table.options)
+
+
+def _with_source_names(clause: MergeClause, columns: Sequence[str], source: str) -> MergeClause:
+    """The clause, its names those of the source where it inserts."""
+    if clause.act is not Act.INSERT:
+        return clause
+
+    def named(value: Any) -> Any:
+        return of_source(value, columns, source) if isinstance(value, str) else value
+
+    values = None if clause.values is None else {name: named(value) for name, value in clause.values.items()}
+    return replace(clause, condition=named(clause.condition), values=values)
 
 
 def _rebound(clause: MergeClause, texts: Iterator[str | None]) -> MergeClause:
