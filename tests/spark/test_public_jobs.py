@@ -6,6 +6,7 @@ A script of `jobs/` takes `spark`, `base` (a path) and `name` (of a table), and 
 from __future__ import annotations
 
 import runpy
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ BY_DAY = ("quick_start_0_5", "quick_start_0_9", "quick_start_1_1", "glue_upsert"
 
 
 @pytest.fixture(scope="module")
-def registered(spark: SparkSession):
+def registered(spark: SparkSession) -> Iterator[SparkSession]:
     hoodie.register(spark)
     yield spark
     hoodie.spark.unregister(spark)

@@ -1,0 +1,1 @@
+select * from {{ ref('trips_merged') }} where fare <= 0
