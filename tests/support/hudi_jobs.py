@@ -211,12 +211,16 @@ JOBS = [
     Job(
         "release 1.x tables",
         {**_BASE, "hoodie.write.table.version": "8", "hoodie.metadata.record.index.enable": "true"},
-        refused=("hoodie.write.table.version", "hoodie.metadata.record.index.enable"),
+        refused=("hoodie.write.table.version",),
     ),
     Job(
         "a record index",
         {**_BASE, "hoodie.index.type": "RECORD_INDEX", "hoodie.metadata.record.index.enable": "true"},
-        refused=("hoodie.index.type", "hoodie.metadata.record.index.enable"),
+    ),
+    Job(
+        "an index that is unknown here",
+        {**_BASE, "hoodie.index.type": "INMEMORY"},
+        refused=("hoodie.index.type",),
         about_rows=True,
     ),
     Job(

@@ -18,6 +18,7 @@ from hoodie.config.datasource import ALL_GROUPS, ChangeLogOptions, DatasourceOpt
 from hoodie.config.hbase import HBaseOptions
 from hoodie.config.keygen import KeyOptions, TimeOptions
 from hoodie.config.locks import BatchOptions, ConcurrencyOptions, LockOptions
+from hoodie.config.metadata import IndexOptions as MetadataIndexes
 from hoodie.config.metadata import MetadataOptions
 from hoodie.config.options import Declared, GiB, KiB, MiB, as_text, declared
 from hoodie.config.read import (
@@ -87,7 +88,7 @@ SECTIONS = (
     Section(
         title="Metadata table",
         text="Of reads and of writes: see [the metadata table](metadata.md).",
-        groups=(MetadataOptions,),
+        groups=(MetadataOptions, MetadataIndexes),
     ),
     Section(
         title="Rows left out, and checks before a commit",
@@ -246,6 +247,11 @@ SELDOM = frozenset(
         "hoodie.copyonwrite.insert.split.size",
         "hoodie.record.size.estimation.threshold",
         "hoodie.metadata.compact.max.delta.commits",
+        "hoodie.metadata.record.index.enable",
+        "hoodie.metadata.record.index.min.filegroup.count",
+        "hoodie.metadata.record.index.max.filegroup.count",
+        "hoodie.metadata.record.index.growth.factor",
+        "hoodie.metadata.record.index.max.filegroup.size",
         "hoodie.merge.small.file.group.candidates.limit",
         "hoodie.logfile.to.parquet.compression.ratio",
         "hoodie.bloom.index.filter.type",
