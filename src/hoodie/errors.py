@@ -49,6 +49,7 @@ __all__ = [
     "NoRowsYet",
     "OptionIgnored",
     "PlanInUse",
+    "RecordIndexIgnored",
     "SchemaMismatch",
     "ServiceFailed",
     "SettingsMissing",

@@ -207,12 +207,15 @@ JOBS = [
     Job(
         "release 1.x tables",
         {**_BASE, "hoodie.write.table.version": "8", "hoodie.metadata.record.index.enable": "true"},
-        refused=("hoodie.metadata.record.index.enable",),
     ),
     Job(
         "a record index",
         {**_BASE, "hoodie.index.type": "RECORD_INDEX", "hoodie.metadata.record.index.enable": "true"},
-        refused=("hoodie.index.type", "hoodie.metadata.record.index.enable"),
+    ),
+    Job(
+        "an index that is unknown here",
+        {**_BASE, "hoodie.index.type": "INMEMORY"},
+        refused=("hoodie.index.type",),
         about_rows=True,
     ),
     Job(

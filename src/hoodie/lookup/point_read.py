@@ -87,7 +87,7 @@ def locate_keys(context: LookupContext, rows: pa.Table, pool: ThreadPoolExecutor
     """
     try:
         return _locate_keys(context, rows, pool)
-    except CorruptIndex as problem:
+    except (CorruptIndex, KeyElsewhere) as problem:
         if context.instead is None:
             raise
         if not isinstance(problem, KeyElsewhere):

@@ -27,11 +27,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState
 
 
-class RecordIndexDamaged(CorruptIndex):
-    """What a look-up met in the record index: its keys have to be looked up in base files."""
-
-
-class KeyElsewhere(CorruptIndex):
+class KeyElsewhere(Exception):
     """A key has its entry in another partition than the one that is asked about. Hudi's writers have one entry for a
     key that two partitions hold: only the base files know."""
 
@@ -91,12 +87,12 @@ def _tag(locator: RecordLocator, is_global: bool, keys: pa.Array, partitions: pa
     """Where the keys are.
 
     is_global  the partitions of the batch do not matter; else Raises KeyElsewhere where one is not that of its key
-    Raises     RecordIndexDamaged
+    Raises     CorruptIndex where the record index is damaged: the keys have to be looked up in base files
     """
     try:
         paths, file_ids = locator.locate(keys)
     except (CorruptFile, UnsupportedTable, FileNotFoundError) as damage:
-        raise RecordIndexDamaged(str(damage)) from damage
+        raise CorruptIndex(f"the record index cannot be read: {damage}") from damage
     if not is_global and pc.any(pc.not_equal(paths, partitions)).as_py():
         raise KeyElsewhere("a key is in another partition than the one that is asked about")
     count = len(keys)

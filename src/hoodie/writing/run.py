@@ -10,9 +10,9 @@ from hoodie.commit.batch_ids import BatchKnown, require_new
 from hoodie.commit.transaction import Transaction, abandon
 from hoodie.config.console import ConsoleOptions
 from hoodie.display.progress import progress
-from hoodie.errors import WriteConflict
+from hoodie.errors import CorruptIndex, WriteConflict
 from hoodie.index.pruning import IndexStats
-from hoodie.lookup.record_index import RecordIndexDamaged, by_files, ignore_record_index
+from hoodie.lookup.record_index import by_files, ignore_record_index, uses_record_index
 from hoodie.table.overrides import completed
 from hoodie.table.state import TableState
 from hoodie.writing.batch.duplicates import refuse_dropping
@@ -155,7 +155,9 @@ def write_batch(write: Write, batch: HeldBatch, phases: Phases) -> tuple[Write, 
     with phases.time("locate"):
         try:
             located = batch.locate(write, prepared_files(write, batch.partitions))
-        except RecordIndexDamaged as damage:
+        except CorruptIndex as damage:
+            if not uses_record_index(write.index):
+                raise
             ignore_record_index(write.storage, damage)
             write = replace(write, index=by_files(write.index))
             located = batch.locate(write, prepared_files(write, batch.partitions))

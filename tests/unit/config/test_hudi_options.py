@@ -68,7 +68,7 @@ def test_with_warn_a_job_goes_on_without_what_would_not_happen(job: Job) -> None
 @pytest.mark.parametrize(
     ("key", "value", "purpose"),
     [
-        ("hoodie.index.type", "RECORD_INDEX", Purpose.WRITE),  # global: a key is once in the table
+        ("hoodie.index.type", "INMEMORY", Purpose.WRITE),  # global: a key is once in the table
         ("hoodie.payload.delete.marker", "D", Purpose.WRITE),
         ("hoodie.errortable.enable", "true", Purpose.WRITE),
         ("hoodie.partition.ttl.inline", "true", Purpose.WRITE),
