@@ -47,7 +47,7 @@ def test_every_option_has_an_example_that_parses(
     (tmp_path / "hoodie.properties").write_text("hoodie.clean.hours.retained=48\n")
     command = COMMANDS[words]
     out, _ = hoodie.both(*words.split(), "--help")
-    needed = {"completion": "bash", "export": "table --to out"}.get(words, "" if words == "version" else "table")
+    needed = {"completion": "bash", "export": "table --to out", "upgrade": "table --to 9"}.get(words, "" if words == "version" else "table")
     for option in command.params:
         if isinstance(option, click.Option):
             assert isinstance(option, Option), f"{option.name} is made by `hoodie.cli.arguments.option`"
@@ -85,6 +85,7 @@ def test_documents_follow_the_schema(lake: Path, tmp_path: Path, hoodie: Termina
         ("export", path, "--to", tmp_path / "out"),
         ("clean", path, "--yes"),
         ("archive", path, "--dry-run"),
+        ("upgrade", lake / "b", "--to", "9", "--dry-run"),
         ("compaction plan", path),
         ("compaction validate", path, planned),
         ("compaction repair", path, planned),
