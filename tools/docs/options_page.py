@@ -249,7 +249,7 @@ SELDOM = frozenset(
         "hoodie.metadata.index.column.stats.column.list",
         "hoodie.metadata.index.bloom.filter.enable",
         "hoodie.bloom.index.use.metadata",
-        "hoodie.record.index.update.partition.path",
+        "hoodie.metadata.index.column.stats.enable",
         "hoodie.database.name",
         "hoodie.write.complex.keygen.new.encoding",
         "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled",
