@@ -47,7 +47,9 @@ def test_every_option_has_an_example_that_parses(
     (tmp_path / "hoodie.properties").write_text("hoodie.clean.hours.retained=48\n")
     command = COMMANDS[words]
     out, _ = hoodie.both(*words.split(), "--help")
-    needed = {"completion": "bash", "export": "table --to out", "upgrade": "table --to 9"}.get(words, "" if words == "version" else "table")
+    needed = {"completion": "bash", "export": "table --to out", "upgrade": "table --to 9"}.get(
+        words, "" if words == "version" else "table"
+    )
     for option in command.params:
         if isinstance(option, click.Option):
             assert isinstance(option, Option), f"{option.name} is made by `hoodie.cli.arguments.option`"
