@@ -111,7 +111,7 @@ SECTIONS = (
     ),
     Section(
         title="Version of the format",
-        text="Which engines read a table: see [versions](writing.md#operations-on-the-table-itself).",
+        text="Which engines read a table: see [versions](writing.md#beside-other-writers).",
         groups=(VersionOptions,),
         main=False,
     ),
