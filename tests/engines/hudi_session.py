@@ -3,8 +3,8 @@ line on the file given.
 
     python hudi_session.py JAR FOLDER ANSWERS
 
-A request is {"read": path, "options": {}}, {"write": path, "rows": SQL, "options": {}, "mode": ""} or {"sql": text}; an
-answer is {"rows": [...]} or {"error": text}.
+A request is {"read": path, "options": {}, "where": condition}, {"write": path, "rows": SQL, "options": {}, "mode": ""}
+or {"sql": text}; an answer is {"rows": [...]} or {"error": text}.
 """
 
 import base64
@@ -70,6 +70,8 @@ def plain(value):
 def answer(spark, request):
     if "read" in request:
         frame = spark.read.format("hudi").options(**request.get("options", {})).load(request["read"])
+        if request.get("where"):
+            frame = frame.filter(request["where"])
     elif "write" in request:
         frame = spark.sql(request["rows"]).write.format("hudi").options(**request["options"])
         frame.mode(request["mode"]).save(request["write"])

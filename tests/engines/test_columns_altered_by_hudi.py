@@ -21,7 +21,7 @@ def test_hudi_reads_and_writes_altered_columns_after_the_library(hudi: HudiEngin
         pytest.skip("the tables are of Hudi 0.15")
     path = Path(unpack(name, tmp_path))
     table = hoodie.open_table(str(path))
-    rows = table.snapshot().to_arrow()
+    rows = table.snapshot(meta=True).to_arrow()
     typed = rows.select([column for column in rows.column_names if not column.startswith("_hoodie_")])
     first = {**typed.filter(pa.compute.equal(typed["id"], "k1")).to_pylist()[0], "ts": 20}
     table.upsert(pa.Table.from_pylist([first, {**first, "id": "k9"}], schema=typed.schema))
@@ -33,13 +33,13 @@ def test_hudi_reads_and_writes_altered_columns_after_the_library(hudi: HudiEngin
     hudi.sql("SET hoodie.schema.on.read.enable=true")
     hudi.sql("SET spark.sql.parquet.enableVectorizedReader=false")  # it fails without code generation
     try:
-        ours = comparable(table.snapshot().to_arrow())
+        ours = comparable(table.snapshot(meta=True).to_arrow())
         assert comparable(hudi.read(path, hoodie__schema__on__read__enable="true")) == ours
         hudi.sql(f"CREATE TABLE altered_{name} USING hudi LOCATION '{path}'")
         hudi.sql(f"UPDATE altered_{name} SET ts = 30 WHERE id = 'k2'")
         theirs = comparable(hudi.read(path, hoodie__schema__on__read__enable="true"))
         assert [row["ts"] for row in theirs if row["id"] == "k2"] == [30]
-        assert comparable(table.snapshot().to_arrow()) == theirs
+        assert comparable(table.snapshot(meta=True).to_arrow()) == theirs
     finally:
         hudi.sql("SET spark.sql.parquet.enableVectorizedReader=true")
         hudi.sql("SET hoodie.schema.on.read.enable=false")
@@ -72,18 +72,18 @@ def test_hudi_reads_and_alters_columns_that_the_library_altered(hudi: HudiEngine
     hudi.sql("SET hoodie.schema.on.read.enable=true")
     hudi.sql("SET spark.sql.parquet.enableVectorizedReader=false")
     try:
-        ours = comparable(table.snapshot().to_arrow())
+        ours = comparable(table.snapshot(meta=True).to_arrow())
         assert comparable(hudi.read(path, hoodie__schema__on__read__enable="true")) == ours
         hudi.sql(f"CREATE TABLE ours_{kind} USING hudi LOCATION '{path}'")
         hudi.sql(f"ALTER TABLE ours_{kind} RENAME COLUMN bb TO bbb")
         hudi.sql(f"UPDATE ours_{kind} SET bbb = 'c', ts = 3 WHERE id = 'k3'")
         theirs = comparable(hudi.read(path, hoodie__schema__on__read__enable="true"))
         assert [row["bbb"] for row in theirs] == ["b1", "b2", "c"]
-        assert comparable(table.snapshot().to_arrow()) == theirs
+        assert comparable(table.snapshot(meta=True).to_arrow()) == theirs
     finally:
         hudi.sql("SET spark.sql.parquet.enableVectorizedReader=true")
         hudi.sql("SET hoodie.schema.on.read.enable=false")
 
 
 def _user_columns(table: hoodie.HoodieTable) -> pa.Schema:
-    return pa.schema([field for field in table.snapshot().to_arrow().schema if not field.name.startswith("_hoodie_")])
+    return pa.schema([field for field in table.snapshot(meta=True).to_arrow().schema if not field.name.startswith("_hoodie_")])

@@ -51,7 +51,7 @@ def _write(hudi: HudiEngine, path: Path, ts: int, options: Mapping[str, str]) ->
 def _snapshots(hudi: HudiEngine, path: Path) -> tuple[list[str], list[str]]:
     """By Hudi, with its metadata table; by the library."""
     theirs = comparable(hudi.read(path, hoodie__metadata__enable="true"))
-    return theirs, comparable(hoodie.open_table(str(path)).snapshot().to_arrow())
+    return theirs, comparable(hoodie.open_table(str(path)).snapshot(meta=True).to_arrow())
 
 
 def test_an_upgrade_with_a_pending_compaction_hides_rows_from_hudi_until_the_table_is_mended(

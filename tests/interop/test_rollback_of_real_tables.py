@@ -61,7 +61,7 @@ def test_a_real_table_is_restored_to_a_savepoint_of_its_second_commit(name: str,
     assert_same_rows(read_hudi_rs(folder), expected)
 
 
-@pytest.mark.parametrize("name", ["v8_cow_simplekeygen"])
+@pytest.mark.parametrize("name", ["v3_mor_stock_ticks"])
 def test_a_table_that_is_not_written_is_not_rolled_back_either(name: str, fixture_table: Callable[[str], Path]):
     storage = LocalStorage(fixture_table(name))
     newest = load_state(storage).timeline.newest_commit

@@ -74,26 +74,26 @@ def own_columns(rows: pa.Table) -> pa.Table:
 def test_rows_that_are_written_deleted_and_compacted_are_as_they_were(name: str, tmp_path: Path) -> None:
     path = unpack(name, tmp_path)
     table = hoodie.open_table(path, options=options_of(name))
-    before = table.snapshot().to_arrow()
+    before = table.snapshot(meta=True).to_arrow()
     rows = own_columns(before)
 
     instant = table.upsert(rows.slice(0, 2)).instant
-    assert plain(table.snapshot().to_arrow()) == plain(before)
-    times = table.snapshot().to_arrow().column("_hoodie_commit_time").to_pylist()
+    assert plain(table.snapshot(meta=True).to_arrow()) == plain(before)
+    times = table.snapshot(meta=True).to_arrow().column("_hoodie_commit_time").to_pylist()
     assert times.count(instant) == min(2, rows.num_rows)
     if rows.num_rows > 2:
         assert table.delete(rows.slice(2, 1)).deleted == 1
         rest = pa.concat_tables([before.slice(0, 2), before.slice(3)])
-        assert plain(table.snapshot().to_arrow()) == plain(rest)
+        assert plain(table.snapshot(meta=True).to_arrow()) == plain(rest)
         table.upsert(rows.slice(2, 1))
-        assert plain(table.snapshot().to_arrow()) == plain(before)
+        assert plain(table.snapshot(meta=True).to_arrow()) == plain(before)
     if state_of(path).config.merge_on_read:
         table.schedule_compaction()
         while table.compact() is not None:
             pass
-        assert plain(table.snapshot().to_arrow()) == plain(before)
+        assert plain(table.snapshot(meta=True).to_arrow()) == plain(before)
     table.rollback()
-    assert plain(table.snapshot().to_arrow()) == plain(before) or rows.num_rows > 2  # the row that was deleted
+    assert plain(table.snapshot(meta=True).to_arrow()) == plain(before) or rows.num_rows > 2  # the row that was deleted
     check_files(path)
 
 
@@ -141,7 +141,7 @@ def digest(path: Path) -> dict[str, str]:
 def test_a_table_that_cannot_be_written_is_refused_and_stays_as_it_is(name: str, tmp_path: Path) -> None:
     path = unpack(name, tmp_path)
     table = hoodie.open_table(path)
-    rows = own_columns(table.snapshot().to_arrow()).slice(0, 1)
+    rows = own_columns(table.snapshot(meta=True).to_arrow()).slice(0, 1)
     before = digest(path)
     with pytest.raises((UnsupportedTable, WriteConflict), match=REFUSED[name]):
         table.upsert(rows)
@@ -156,7 +156,7 @@ def test_a_table_that_cannot_be_written_is_refused_and_stays_as_it_is(name: str,
 def test_a_write_removes_the_metadata_table_with_both_of_its_properties_and_says_so(tmp_path: Path) -> None:
     path = unpack("v9_mor_part", tmp_path)
     table = hoodie.open_table(path)
-    rows = own_columns(table.snapshot().to_arrow()).slice(0, 1)
+    rows = own_columns(table.snapshot(meta=True).to_arrow()).slice(0, 1)
     assert (path / ".hoodie" / "metadata").exists()
     with pytest.warns(MetadataTableDropped, match="not kept in a table of this version"):
         table.upsert(rows)
@@ -172,7 +172,7 @@ def test_reads_and_dry_runs_keep_the_metadata_table(tmp_path: Path) -> None:
     table = hoodie.open_table(path)
     table.clean(dry_run=True)
     table.rollback(dry_run=True)
-    table.snapshot().to_arrow()
+    table.snapshot(meta=True).to_arrow()
     assert digest(path) == before
 
 
@@ -181,10 +181,10 @@ def test_a_failed_write_of_hudi_is_rolled_back_by_deleting_its_logs(tmp_path: Pa
     state = state_of(path)
     failed = state.timeline.pending({Action.DELTA_COMMIT})
     table = hoodie.open_table(path)
-    rows = table.snapshot().to_arrow()
+    rows = table.snapshot(meta=True).to_arrow()
     table.upsert(own_columns(rows).slice(0, 1))
     now = state_of(path)
-    assert plain(table.snapshot().to_arrow()) == plain(rows)
+    assert plain(table.snapshot(meta=True).to_arrow()) == plain(rows)
     for instant in failed:
         assert now.timeline.find(instant.requested, instant.action) is None
         assert not list(path.rglob(f"*_{instant.requested}.*"))

@@ -360,10 +360,9 @@ def test_a_table_that_only_others_can_write_is_refused_with_the_reason(spark, ta
         table.delete_partitions(["oslo"])
 
 
-@pytest.mark.parametrize("name", ["v8_cow_simplekeygen", "v9_cow_txns", "v5_cow_nonpartitioned"])
-def test_tables_of_other_versions_are_not_written(spark, fixture_table, name):
-    table = hoodie.open_table(str(fixture_table(name)), spark=spark)
-    with untouched(table, f"version {name[1]}", "only 6 is written", error=UnsupportedTable):
+def test_tables_of_earlier_versions_are_not_written(spark, fixture_table):
+    table = hoodie.open_table(str(fixture_table("v5_cow_nonpartitioned")), spark=spark)
+    with untouched(table, "version 5", "can be read", error=UnsupportedTable):
         table.upsert(frame(spark, ROWS))
 
 

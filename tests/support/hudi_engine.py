@@ -98,11 +98,13 @@ class HudiEngine:
     def write(self, path: Path, rows: str, options: Mapping[str, str], mode: str = "append") -> None:
         self._ask({"write": str(path), "rows": rows, "options": {**QUICK, **options}, "mode": mode})
 
-    def read(self, path: Path, **options: str) -> list[dict[str, Any]]:
-        """The rows of a read with options `hoodie.*`, whose dots may be written as underscores twice."""
-        return self._ask(
-            {"read": str(path), "options": {key.replace("__", "."): text for key, text in options.items()}}
-        )
+    def read(self, path: Path, where: str = "", **options: str) -> list[dict[str, Any]]:
+        """The rows of a read with options `hoodie.*`, whose dots may be written as underscores twice.
+
+        where  a condition of SQL that they pass; "": all
+        """
+        named = {key.replace("__", "."): text for key, text in options.items()}
+        return self._ask({"read": str(path), "options": named, "where": where})
 
     def snapshot(self, path: Path) -> list[dict[str, Any]]:
         return self.read(path)

@@ -67,7 +67,7 @@ def sync(case: Case, path: Path, metastore: str, **options: str) -> Synced:
     table = hoodie.open_table(str(path))
     named = {"metastore.uris": metastore, "database": DATABASE, "table": case.name, **options}
     table.sync(options={f"hoodie.datasource.hive_sync.{key}": value for key, value in named.items()})
-    snapshot, optimized = table.snapshot().to_arrow(), table.snapshot(optimized=True).to_arrow()
+    snapshot, optimized = table.snapshot(meta=True).to_arrow(), table.snapshot(optimized=True, meta=True).to_arrow()
     return Synced(case, path, _by_path(case, snapshot), _by_path(case, optimized))
 
 

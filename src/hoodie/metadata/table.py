@@ -6,7 +6,7 @@ Pure rules, except `open_metadata`. Source: docs/format/metadata-table.md 1.1, 5
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from hoodie.config.table import TableConfig
@@ -63,7 +63,7 @@ class MetadataTable:
         completed = {instant.requested for instant in self._completed()}
         first = self.timeline.instants[0].requested if self.timeline.instants else ""
         valid = {instant.requested for instant in self.data.instants if instant.state is State.COMPLETED}
-        valid = {time for time in valid if time in completed or time < first}
+        valid = {time for time in valid if time in completed or time < first} | self._archived(completed)
         own = {*own_instants(self.timeline), *(i.requested for r in self._restores() for i in self._of_restore(r))}
         return Committed(completed=frozenset(valid | own), latest=self.newest)
 
@@ -109,6 +109,13 @@ class MetadataTable:
                 f"its own newest is {self.newest}"
             )
         return ""
+
+    def _archived(self, completed: Collection[str]) -> set[str]:
+        """Instants that the data table has archived, and this one not: up to a compaction all are completed or taken
+        back. A file group of which nothing stays gets no base file by it, and keeps their blocks."""
+        compaction = max((i.requested for i in self.timeline.completed({Action.COMMIT})), default="")
+        first = min((i.requested for i in self.data.instants), default="")
+        return {time for time in completed if time < min(first, compaction)}
 
     def _restores(self) -> list[Instant]:
         """Those of the data table that have instants of other times here."""
