@@ -65,7 +65,11 @@ def _assert_listed(path: Path, listed: bool) -> None:
 _INDEXES = {
     "column_stats": {"hoodie.metadata.index.column.stats.enable": "true"},
     "bloom_filters": {"hoodie.metadata.index.bloom.filter.enable": "true"},
-    "record_index": {"hoodie.metadata.record.index.enable": "true", "hoodie.index.type": "RECORD_INDEX"},
+    "record_index": {
+        "hoodie.metadata.record.index.enable": "true",
+        "hoodie.index.type": "RECORD_INDEX",
+        "hoodie.record.index.update.partition.path": "true",
+    },
 }
 
 

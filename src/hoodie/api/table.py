@@ -160,7 +160,9 @@ def create_table(
         path, spark=spark, storage=storage, storage_options=storage_options, options=write_options(checked)
     )
     keys, partitions = _listed(record_key), partition_columns(_listed(partition_by))
-    refuse_names([*keys, *(column.name.partition(":")[0] for column in partitions), *([ordering] if ordering else [])])
+    columns = [*keys, *(column.name for column in partitions), ordering or ""]
+    # Also as Hudi's options have them: by commas, a partition column with its kind behind a colon.
+    refuse_names(part.partition(":")[0].strip() for text in columns for part in text.split(",") if part.strip())
     named = {
         "hoodie.table.name": name,
         "hoodie.datasource.write.recordkey.field": as_text(keys),

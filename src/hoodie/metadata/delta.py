@@ -202,16 +202,16 @@ def _roll_back(table: MetadataTable, rollback: Instant, plan: RollbackPlan) -> N
 
 def is_compacted(table: MetadataTable, instant: str) -> bool:
     """Whether what a delta commit wrote is part of a base file by now."""
-    return any(commit.requested > instant for commit in table.timeline.completed({Action.COMMIT}))
+    return instant < table.compacted
 
 
 def orphans(table: MetadataTable) -> list[str]:
     """Delta commits of actions that the table's timeline does not have: their writer died, and the action was given up.
 
-    Older ones than all there are belong to archived actions.
+    Older ones than all there are belong to archived actions, and so do those before a compaction.
     """
     times = {instant.requested for instant in table.data.instants}
-    first = min(times, default="")
+    first = max(min(times, default=""), table.compacted[:17])
     return [
         instant.requested
         for instant in table.timeline.instants

@@ -65,7 +65,8 @@ class MetadataTable:
         valid = {instant.requested for instant in self.data.instants if instant.state is State.COMPLETED}
         valid = {time for time in valid if time in completed or time < first} | self._archived(completed)
         own = {*own_instants(self.timeline), *(i.requested for r in self._restores() for i in self._of_restore(r))}
-        return Committed(completed=frozenset(valid | own), latest=self.newest)
+        archived = min(first, self.compacted)  # up to here both have archived, or may have
+        return Committed(completed=frozenset(valid | own), latest=self.newest, first_active=archived)
 
     def unknown(self, instants: Iterable[str]) -> str:
         """The first of some instants of log blocks that no longer is what it was: completed here, and on the data
@@ -110,12 +111,16 @@ class MetadataTable:
             )
         return ""
 
+    @property
+    def compacted(self) -> str:
+        """The newest compaction: what the data table did before it is completed, or was taken back. "": none"""
+        return max((instant.requested for instant in self.timeline.completed({Action.COMMIT})), default="")
+
     def _archived(self, completed: Collection[str]) -> set[str]:
-        """Instants that the data table has archived, and this one not: up to a compaction all are completed or taken
-        back. A file group of which nothing stays gets no base file by it, and keeps their blocks."""
-        compaction = max((i.requested for i in self.timeline.completed({Action.COMMIT})), default="")
-        first = min((i.requested for i in self.data.instants), default="")
-        return {time for time in completed if time < min(first, compaction)}
+        """Instants that the data table has archived, cleans before commits. A file group of which nothing stays gets no
+        base file by a compaction, and keeps their blocks."""
+        shown = {instant.requested for instant in self.data.instants}
+        return {time for time in completed if time < self.compacted and time not in shown}
 
     def _restores(self) -> list[Instant]:
         """Those of the data table that have instants of other times here."""

@@ -98,6 +98,7 @@ def test_a_compaction_that_died_in_another_writer_is_finished() -> None:
     made.storage.delete(f"{METADATA}.hoodie/{time}.commit")
     (base,) = [name for name in file_names(made) if name.endswith(f"_{time}.hfile")]
     made.storage.write(f"{METADATA}files/{base}", made.storage.read(f"{METADATA}files/{base}")[:100])
+    made = ArrowTable(made.storage, {**made.options, **INDEXES})
     made.upsert(some)
     assert_kept(made, "record_index")
     keep_up(made.storage, Options(made.options))
@@ -120,6 +121,21 @@ def test_a_table_is_archived_no_further_than_its_metadata_table_was_compacted() 
     assert_kept(made)
 
 
+def test_an_instant_that_hudi_archived_before_older_ones_counts_still() -> None:
+    """It archives cleans apart from commits, each up to the newest compaction of the metadata table."""
+    made = ArrowTable.create(MemoryStorage(), TABLE)
+    for ts in range(6):
+        made.upsert(rows(("a", "oslo"), ts=ts))
+    keep_up(made.storage, Options({**made.options, "hoodie.metadata.compact.max.delta.commits": "3"}))
+    archived = made.state().timeline.commits[2].requested
+    for name in (f"{archived}.commit", f"{archived}.commit.requested", f"{archived}.inflight"):
+        made.storage.delete(f".hoodie/{name}")
+    assert metadata_of(made).unknown([archived]) == ""
+    made.upsert(rows(("b", "rome"), ts=9))
+    assert times(made, Action.ROLLBACK) == []
+    assert_kept(made)
+
+
 def test_archiving_by_call_compacts_the_metadata_table_first() -> None:
     """Of a table whose services do not run by themselves."""
     made = ArrowTable.create(MemoryStorage(), {**TABLE, "hoodie.metadata.compact.max.delta.commits": "3"})
@@ -132,10 +148,10 @@ def test_archiving_by_call_compacts_the_metadata_table_first() -> None:
     assert_kept(made)
 
 
-def test_upkeep_leaves_tables_of_other_versions_alone() -> None:
-    storage = MemoryStorage(files_of("hudi-tables/v8_mor_avro_8_inserts_3_updates_1_delete"))
+def test_upkeep_leaves_tables_of_earlier_versions_alone() -> None:
+    storage = MemoryStorage(files_of("hudi-tables/v5_cow_nonpartitioned"))
     before = storage.copy().snapshot()
-    with pytest.raises(UnsupportedTable, match="only 6 is written"):
+    with pytest.raises(UnsupportedTable, match="version 5 can be read"):
         archive_table(storage, Options({"hoodie.metadata.compact.max.delta.commits": "1"}))
     assert storage.snapshot() == before
 
@@ -157,6 +173,7 @@ def test_a_metadata_table_that_hudi_compacted_goes_on() -> None:
     made = ArrowTable(MemoryStorage(table_files("mdt_cow")), {"hoodie.table.services.enabled": "false"})
     before = made.snapshot()
     some = before.drop_columns([name for name in before.column_names if name.startswith("_hoodie_")]).slice(0, 1)
+    made = ArrowTable(made.storage, {**made.options, **INDEXES})
     made.upsert(some)
     keep_up(made.storage, Options({**made.options, "hoodie.metadata.compact.max.delta.commits": "2"}))
     assert times(made, Action.COMMIT)[-1] == f"{made.state().timeline.newest_commit}001"

@@ -315,7 +315,7 @@ def test_a_record_index_is_built_anew_by_one_command() -> None:
     made = table(**BY)
     (base, *_) = [log.path for slice_ in index_slices(made) for log in slice_.logs]
     made.storage.delete(f".hoodie/metadata/{base}")
-    assert create_metadata_table(made.storage, made.options, ("record_index",))
+    assert create_metadata_table(made.storage, made.options, ("record_index",), again=True)
     assert_kept(made)
 
 

@@ -104,6 +104,7 @@ class WithJar:
 
     def __init__(self) -> None:
         self.dataSource = self
+        self.conf = {"spark.master": "spark://elsewhere:7077"}
         self.registered: list[str] = []
 
     def register(self, source: Any) -> None:
