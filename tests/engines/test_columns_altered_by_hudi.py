@@ -86,4 +86,6 @@ def test_hudi_reads_and_alters_columns_that_the_library_altered(hudi: HudiEngine
 
 
 def _user_columns(table: hoodie.HoodieTable) -> pa.Schema:
-    return pa.schema([field for field in table.snapshot(meta=True).to_arrow().schema if not field.name.startswith("_hoodie_")])
+    return pa.schema(
+        [field for field in table.snapshot(meta=True).to_arrow().schema if not field.name.startswith("_hoodie_")]
+    )

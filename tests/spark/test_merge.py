@@ -311,7 +311,7 @@ def test_what_cannot_be_meant_is_refused(spark, tmp_path):
         lambda: table.merge(source).execute(),
         lambda: table.merge(source, source_name="target").when_matched_delete().execute(),
         lambda: table.merge(source).when_matched_delete().when_matched_update_all().execute(),
-        lambda: table.merge(source, "target.id = source.id").when_matched_update({"city": "source.city"}).execute(),
+        lambda: table.merge(elsewhere, "target.id = source.id").when_matched_update({"city": "source.city"}).execute(),
         lambda: table.merge(elsewhere, "target.id = source.id").when_matched_update_all().execute(),
         lambda: table.merge(source.drop("ts")).when_matched_update_all().execute(),
         lambda: table.merge(source).when_matched_update({"price": 1, "target.price": 2}).execute(),

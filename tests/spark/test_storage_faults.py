@@ -76,6 +76,7 @@ def test_reads_keys_and_services_say_what_to_do(spark, tmp_path, monkeypatch):
         raise PermissionError(errno.EACCES, "Permission denied", "somewhere")
 
     monkeypatch.setattr(LocalStorage, "list", refuse)
+    monkeypatch.setattr(LocalStorage, "list_some", refuse)
     for act in (
         table.snapshot,
         lambda: table.changes("earliest"),

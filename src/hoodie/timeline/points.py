@@ -48,7 +48,7 @@ def query_instant(point: Point, zone: TimelineZone = TimelineZone.UTC) -> str:
     if is_instant(point):
         return point if len(point) == 17 else f"{point}999"
     if isinstance(point, str) and _BEGINNING.fullmatch(point):
-        return point.ljust(17, "0")
+        return f"{max(0, int(point.ljust(17, '0')) - 1):017}"  # ranges begin after what is given
     parts = _ISO.fullmatch(point) if isinstance(point, str) else None
     if parts is None:
         raise InvalidInput(f"{point!r} is not a point in time: {_EXPECTED}")

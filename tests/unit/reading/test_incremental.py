@@ -28,6 +28,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from hoodie.timeline.points import query_instant
 from hoodie.timeline.transition import create_requested
 from hoodie.view.incremental import touched
 
@@ -408,6 +409,7 @@ def test_a_beginning_of_a_time_is_before_all_instants_that_begin_so() -> None:
     first = table.upsert(batch(("a", "oslo", 1, "a1"))).instant
     for begin in ("0000", "2001", "20010203", first[:4], first[:10], first[:16]):
         assert notes(table.changes(begin)) == {"a": "a1"}
+    assert query_instant("2026112510030016") < "20261125100300160"  # also before the first of them
     for end in (first[:4], first[:8]):
         assert notes(table.changes("2001", end)) == {}
 
