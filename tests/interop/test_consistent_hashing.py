@@ -40,7 +40,7 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import table_keygen
 from hoodie.testing.storage import CountingStorage, MemoryStorage
 from hoodie.testing.tables import ArrowTable, keyed
-from hoodie.timeline.layout import parse_name
+from hoodie.timeline.layout import LAYOUT_1, parse_name
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import create_requested
 from hoodie.writing import write as write_module
@@ -374,7 +374,7 @@ def test_rows_are_not_written_to_buckets_that_a_pending_clustering_resizes(table
     (group, *_) = [slice_.group for slice_ in table.slices() if slice_.group.partition == "p1"]
     clustering = ClusteringPlan(groups=(ClusteringGroup(slices=(ClusteringSlice(group=group, base_file=""),)),))
     plan = encode_replace_plan(ReplacePlan(operation="CLUSTER", clustering=clustering), table.storage.root)
-    create_requested(table.storage, LATER, Action.REPLACE_COMMIT, plan)
+    create_requested(table.storage, LATER, Action.REPLACE_COMMIT, plan, layout=LAYOUT_1)
     refused(table, UnsupportedTable, f"the pending clustering {LATER} resizes buckets")
     table.upsert(rows_of("new", part="p2"))
 

@@ -21,6 +21,7 @@ from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import join
 from hoodie.table.state import load_state
 from hoodie.testing.tables import ArrowTable
+from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.transition import create_requested, instant_path, to_inflight
 from support.oracles import assert_same_rows, expected_rows, read_hudi_rs
 
@@ -87,17 +88,17 @@ def test_a_delta_commit_that_hudi_left_inflight_is_rolled_back(fixture_table: Ca
 def rolled_back(storage: LocalStorage) -> tuple[Instant, Instant]:
     """The rollback that Hudi did, and its target, put back on the timeline as pending."""
     (done,) = load_state(storage).timeline.completed({Action.ROLLBACK})
-    plan = rollback_plan(storage, done)
-    target = create_requested(storage, plan.instant.time, Action(plan.instant.action))
-    return done, to_inflight(storage, target)
+    plan = rollback_plan(storage, done, layout=LAYOUT_1)
+    target = create_requested(storage, plan.instant.time, Action(plan.instant.action), layout=LAYOUT_1)
+    return done, to_inflight(storage, target, layout=LAYOUT_1)
 
 
 @pytest.mark.parametrize("name", ["mor_rolled_back", "v6_mor_parquet_log_rollback"])
 def test_a_listing_finds_what_hudis_plan_named(name: str, fixture_table: Callable[[str], Path]):
     storage = LocalStorage(fixture_table(name))
     done, target = rolled_back(storage)
-    theirs = rollback_plan(storage, done)
-    ours = plan_rollback(storage, target, listing=True)
+    theirs = rollback_plan(storage, done, layout=LAYOUT_1)
+    ours = plan_rollback(storage, target, listing=True, layout=LAYOUT_1)
     assert ours.instant == theirs.instant
     logs = [request for request in theirs.requests if request.log_blocks]
     assert sorted(map(repr, ours.requests)) == sorted(map(repr, logs))  # the base files that it deleted are gone
@@ -106,7 +107,7 @@ def test_a_listing_finds_what_hudis_plan_named(name: str, fixture_table: Callabl
 def test_hudis_rollback_done_again_leaves_the_same_files(fixture_table: Callable[[str], Path]):
     storage = LocalStorage(fixture_table("v6_mor_parquet_log_rollback"))
     done, target = rolled_back(storage)
-    theirs = decode_rollback_metadata(storage.read(instant_path(done)), "theirs")
+    theirs = decode_rollback_metadata(storage.read(instant_path(done, layout=LAYOUT_1)), "theirs")
     blocks = {}
     for partition, part in theirs.partitions.items():
         for name in part.command_logs:
@@ -116,9 +117,9 @@ def test_hudis_rollback_done_again_leaves_the_same_files(fixture_table: Callable
             if ".log.3_" in entry.name:
                 storage.delete(join(partition, entry.name))
     for state in State:
-        storage.delete(instant_path(Instant(done.requested, Action.ROLLBACK, state)))
-    ours = roll_back(storage, target, done.requested, listing=True)
-    outcome = decode_rollback_metadata(storage.read(instant_path(ours)), "ours")
+        storage.delete(instant_path(Instant(done.requested, Action.ROLLBACK, state), layout=LAYOUT_1))
+    ours = roll_back(storage, target, done.requested, listing=True, layout=LAYOUT_1)
+    outcome = decode_rollback_metadata(storage.read(instant_path(ours, layout=LAYOUT_1)), "ours")
     assert (outcome.commits, outcome.instants) == (theirs.commits, theirs.instants)
     for partition, part in theirs.partitions.items():
         assert outcome.partitions[partition].command_logs == part.command_logs

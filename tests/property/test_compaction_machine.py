@@ -31,6 +31,7 @@ from hoodie.services.compaction.schedule import pending_compactions, schedule_co
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.strategies import Fault, Row, Shape, Step
 from hoodie.testing.tables import REFUSED, ArrowTable
+from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.load import read_commit
 from hoodie.view.load import data_files, list_partitions
 from support.history_model import (
@@ -255,7 +256,7 @@ class Compactions(RuleBasedStateMachine):
             job = begin(self.storage, self.options, self.picked(pick))
             assert job is not None
             run_on_driver(job, threads=1)
-            roll_back(self.storage, job.instant, next_time(self.storage))
+            roll_back(self.storage, job.instant, next_time(self.storage), layout=LAYOUT_1)
 
     @precondition(lambda self: self.plans)
     @rule(pick=st.integers(0, 3))

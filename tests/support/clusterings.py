@@ -9,6 +9,7 @@ from hoodie.model.instant import Action
 from hoodie.model.plans import ClusteringGroup, ClusteringPlan, ClusteringSlice, ReplacePlan
 from hoodie.storage.protocol import Storage
 from hoodie.testing.tables import ArrowTable
+from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.transition import create_requested, to_inflight
 
 PLAN = "20990101000000000"
@@ -25,7 +26,9 @@ def plan_clustering(
         if slice_.group.partition in partitions
     )
     plan = ReplacePlan(operation="CLUSTER", clustering=ClusteringPlan(groups=(ClusteringGroup(slices=slices),)))
-    planned = create_requested(storage, instant, Action.REPLACE_COMMIT, encode_replace_plan(plan, storage.root))
+    planned = create_requested(
+        storage, instant, Action.REPLACE_COMMIT, encode_replace_plan(plan, storage.root), layout=LAYOUT_1
+    )
     if inflight:
-        to_inflight(storage, planned)
+        to_inflight(storage, planned, layout=LAYOUT_1)
         storage.write(f"oslo/f-0_1-1-1_{instant}.parquet", b"half")

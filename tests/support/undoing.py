@@ -22,6 +22,7 @@ from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.transition import complete, create_requested, to_inflight
 from support.oracles import read_hudi_rs
 from support.trips import TRIPS
@@ -92,13 +93,14 @@ def cleaned(storage: MemoryStorage, paths: set[str], *, done: bool) -> None:
     """A cleaning that removed, or is to remove, files, by the policy that counts versions."""
     time, names = "20980101000000000", {split(path)[0]: (split(path)[1],) for path in sorted(paths)}
     plan = encode_clean_plan(CleanPlan(policy="KEEP_LATEST_FILE_VERSIONS", files=names), storage.root)
-    begun = create_requested(storage, time, Action.CLEAN, plan)
+    begun = create_requested(storage, time, Action.CLEAN, plan, layout=LAYOUT_1)
     if done:
         parts = {p: CleanedPartition(policy="", planned=found, deleted=found) for p, found in names.items()}
         complete(
             storage,
-            to_inflight(storage, begun, plan),
+            to_inflight(storage, begun, plan, layout=LAYOUT_1),
             encode_clean_metadata(CleanMetadata(start=time, partitions=parts)),
+            layout=LAYOUT_1,
         )
         for path in paths:
             storage.delete(path)

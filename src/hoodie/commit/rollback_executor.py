@@ -33,7 +33,7 @@ from hoodie.model.plans import RollbackMetadata, RollbackPlan, RollbackRequest, 
 from hoodie.storage.protocol import Storage, join, remove_with_temporaries, rewrite, split
 from hoodie.table.state import load_state
 from hoodie.timeline.codec import commit_content, inflight_content
-from hoodie.timeline.layout import LAYOUT_1, TimelineLayout
+from hoodie.timeline.layout import TimelineLayout
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import (
     back_to_requested,
@@ -81,7 +81,7 @@ def roll_back(
     *,
     listing: bool = False,
     withdraw: bool = False,
-    layout: TimelineLayout = LAYOUT_1,
+    layout: TimelineLayout,
 ) -> Instant:
     """Roll back a pending write.
 
@@ -92,11 +92,13 @@ def roll_back(
     Raises    WriteConflict when its writer has published it meanwhile: it stays
     """
     plan = plan_rollback(storage, failed, listing=listing, layout=layout)
-    requested = create_requested(storage, instant, Action.ROLLBACK, encode_rollback_plan(plan, storage.root), layout)
+    requested = create_requested(
+        storage, instant, Action.ROLLBACK, encode_rollback_plan(plan, storage.root), layout=layout
+    )
     return execute(storage, requested, plan, withdraw=withdraw, layout=layout)
 
 
-def resume(storage: Storage, rollback: Instant, layout: TimelineLayout = LAYOUT_1) -> Instant | None:
+def resume(storage: Storage, rollback: Instant, layout: TimelineLayout) -> Instant | None:
     """Resume a rollback that another process began.
 
     returns  the completed rollback; None: it was withdrawn, as its target is published and none of its files is removed
@@ -120,7 +122,7 @@ def resume(storage: Storage, rollback: Instant, layout: TimelineLayout = LAYOUT_
         ) from error
 
 
-def rollback_plan(storage: Storage, rollback: Instant, layout: TimelineLayout = LAYOUT_1) -> RollbackPlan:
+def rollback_plan(storage: Storage, rollback: Instant, layout: TimelineLayout) -> RollbackPlan:
     """The plan of a rollback. Raises CorruptFile."""
     path = instant_path(Instant(rollback.requested, Action.ROLLBACK, State.REQUESTED), layout)
     return decode_rollback_plan(storage.read(path), path)
@@ -132,7 +134,7 @@ def execute(
     plan: RollbackPlan,
     *,
     withdraw: bool = False,
-    layout: TimelineLayout = LAYOUT_1,
+    layout: TimelineLayout,
 ) -> Instant:
     """Carry out a rollback's plan; every step is idempotent. `withdraw` as of `roll_back`.
 
@@ -164,7 +166,7 @@ def execute(
 
 
 def undo(
-    storage: Storage, by: str, plan: RollbackPlan, *, keeps_plan: bool, layout: TimelineLayout = LAYOUT_1
+    storage: Storage, by: str, plan: RollbackPlan, *, keeps_plan: bool, layout: TimelineLayout
 ) -> dict[str, RolledBackPartition]:
     """Remove what an unpublished instant left: its files, its blocks, itself, its markers.
 
@@ -211,7 +213,7 @@ def unpublish(
     action: Action,
     *,
     keep_stats: bool = False,
-    layout: TimelineLayout = LAYOUT_1,
+    layout: TimelineLayout,
 ) -> Instant:
     """Make a completed instant pending again: readers see the table as it was before. Idempotent.
 
@@ -228,10 +230,10 @@ def unpublish(
     if published.action is Action.REPLACE_COMMIT:
         # A completed clustering is undone, not to run again: an empty request is not a clustering's.
         rewrite(storage, instant_path(Instant(published.requested, action, State.REQUESTED), layout), b"")
-    return uncomplete(storage, published, action, layout)
+    return uncomplete(storage, published, action, layout=layout)
 
 
-def instant_of(storage: Storage, pending: Instant, layout: TimelineLayout = LAYOUT_1) -> Instant | None:
+def instant_of(storage: Storage, pending: Instant, layout: TimelineLayout) -> Instant | None:
     """The state in which an instant is on the timeline."""
     if done := completed_instants(storage, pending, layout):
         return done[-1]
@@ -239,7 +241,7 @@ def instant_of(storage: Storage, pending: Instant, layout: TimelineLayout = LAYO
     return next((state for state in states if storage.exists(instant_path(state, layout))), None)
 
 
-def is_clustering(storage: Storage, pending: Instant, layout: TimelineLayout = LAYOUT_1) -> bool:
+def is_clustering(storage: Storage, pending: Instant, layout: TimelineLayout) -> bool:
     """Whether a pending instant is a clustering that can run. One whose plan cannot be read never can."""
     path = instant_path(Instant(pending.requested, pending.action, State.REQUESTED), layout)
     if pending.action not in (Action.REPLACE_COMMIT, Action.CLUSTERING) or not storage.exists(path):

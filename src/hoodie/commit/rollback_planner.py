@@ -18,7 +18,7 @@ from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import InstantRef, RollbackPlan, RollbackRequest
 from hoodie.storage.protocol import Storage, join, split
 from hoodie.timeline.codec import commit_content
-from hoodie.timeline.layout import LAYOUT_1, TimelineLayout
+from hoodie.timeline.layout import TimelineLayout
 from hoodie.timeline.transition import instant_path
 from hoodie.view.load import discover_partitions
 
@@ -48,7 +48,7 @@ def plan_rollback(
     *,
     listing: bool = False,
     whole: bool = False,
-    layout: TimelineLayout = LAYOUT_1,
+    layout: TimelineLayout,
 ) -> RollbackPlan:
     """The files and blocks of a pending instant: what its markers name, or what a listing of the partitions finds.
 
@@ -76,7 +76,7 @@ def plan_published(
     *,
     partitions: Collection[str] = (),
     whole: bool = False,
-    layout: TimelineLayout = LAYOUT_1,
+    layout: TimelineLayout,
 ) -> RollbackPlan:
     """The files and blocks of a completed instant: found by listing, since its markers are removed.
 

@@ -30,6 +30,7 @@ from hoodie.storage.protocol import Storage, join
 from hoodie.storage.subfolder import SubfolderStorage
 from hoodie.table.partition_metadata import ensure_partition
 from hoodie.table.properties import create_properties, update_properties
+from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.load import load_timeline
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import complete, create_requested, to_inflight
@@ -160,8 +161,8 @@ def _write_first(building: Building, kind: PartitionKind) -> None:
     storage = SubfolderStorage(building.storage, FOLDER)
     storage.delete_tree(folder)  # what a writer left that died
     ensure_partition(storage, folder, instant)
-    requested = create_requested(storage, instant, Action.DELTA_COMMIT)
-    begun = to_inflight(storage, requested, just_requested=True)
+    requested = create_requested(storage, instant, Action.DELTA_COMMIT, layout=LAYOUT_1)
+    begun = to_inflight(storage, requested, just_requested=True, layout=LAYOUT_1)
     stats: list[WriteStat] = []
     for number, records in enumerate(kind.first(building)):
         file_id = kind.file_id(number)
@@ -186,7 +187,7 @@ def _write_first(building: Building, kind: PartitionKind) -> None:
         )
     by_partition = {folder: tuple(stats)} if stats else {}
     done = CommitMetadata(operation=Operation.BULK_INSERT, stats=by_partition, extra={"schema": SCHEMA})
-    complete(storage, begun, encode_commit(done))
+    complete(storage, begun, encode_commit(done), layout=LAYOUT_1)
 
 
 def _empty_log(instant: str) -> bytes:

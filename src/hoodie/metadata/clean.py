@@ -17,6 +17,7 @@ from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import CleanedPartition, CleanMetadata, CleanPlan
 from hoodie.plan.clean import earliest_retained, files_to_delete
 from hoodie.storage.protocol import join
+from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.transition import complete, create_requested, instant_path, remove_pending, to_inflight
 
 _SUFFIX = "002"
@@ -52,15 +53,17 @@ def clean(table: MetadataTable, options: CleanOptions) -> tuple[str, ...]:
         last_completed=table.newest,
         files=files,
     )
-    requested = create_requested(table.storage, time, Action.CLEAN, encode_clean_plan(plan, table.storage.root))
+    requested = create_requested(
+        table.storage, time, Action.CLEAN, encode_clean_plan(plan, table.storage.root), layout=LAYOUT_1
+    )
     return _carry_out(table, requested, plan)
 
 
 def _finish(table: MetadataTable, instant: Instant) -> tuple[str, ...]:
-    path = instant_path(Instant(instant.requested, Action.CLEAN, State.REQUESTED))
+    path = instant_path(Instant(instant.requested, Action.CLEAN, State.REQUESTED), layout=LAYOUT_1)
     data = table.storage.read(path)
     if not data:  # its writer died before it had a plan
-        remove_pending(table.storage, instant)
+        remove_pending(table.storage, instant, layout=LAYOUT_1)
         return ()
     return _carry_out(table, instant, decode_clean_plan(data, path))
 
@@ -68,7 +71,7 @@ def _finish(table: MetadataTable, instant: Instant) -> tuple[str, ...]:
 def _carry_out(table: MetadataTable, instant: Instant, plan: CleanPlan) -> tuple[str, ...]:
     storage = table.storage
     if instant.state is State.REQUESTED:
-        instant = to_inflight(storage, instant, encode_clean_plan(plan, storage.root))
+        instant = to_inflight(storage, instant, encode_clean_plan(plan, storage.root), layout=LAYOUT_1)
     paths = tuple(join(partition, name) for partition, names in plan.files.items() for name in names)
     for path in paths:
         with suppress(FileNotFoundError):
@@ -82,5 +85,5 @@ def _carry_out(table: MetadataTable, instant: Instant, plan: CleanPlan) -> tuple
             for partition, names in plan.files.items()
         },
     )
-    complete(storage, instant, encode_clean_metadata(metadata))
+    complete(storage, instant, encode_clean_metadata(metadata), layout=LAYOUT_1)
     return paths

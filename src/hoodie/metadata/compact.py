@@ -25,6 +25,7 @@ from hoodie.model.plans import CompactionPlan
 from hoodie.plan.compaction import operation_of
 from hoodie.plan.compaction_strategies import log_bytes
 from hoodie.storage.protocol import join
+from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.load import read_compaction_plan
 from hoodie.timeline.transition import complete, create_requested, to_inflight
 from hoodie.view.slices import slice_before
@@ -56,7 +57,7 @@ def compact(table: MetadataTable, delta_commits: int, *, alone: bool = False) ->
     slices = [slice_ for kind in kinds_of(table.ready) for slice_ in partition_slices(table, kind.partition)]
     slices = [slice_ for slice_ in slices if slice_.logs]
     plan = CompactionPlan(operations=tuple(operation_of(slice_, _USUAL_SIZE) for slice_ in slices))
-    planned = create_requested(table.storage, time, Action.COMPACTION, encode_compaction_plan(plan))
+    planned = create_requested(table.storage, time, Action.COMPACTION, encode_compaction_plan(plan), layout=LAYOUT_1)
     return _run(table.reload(), planned)
 
 
@@ -85,7 +86,7 @@ def _run(table: MetadataTable, planned: Instant) -> str:
     storage, started = table.storage, time.monotonic()
     plan = read_compaction_plan(storage, table.timeline, planned)
     views = {str(kind.partition): whole_view(table, kind.partition) for kind in kinds_of(table.ready)}
-    begun = to_inflight(storage, planned) if planned.state is State.REQUESTED else planned
+    begun = to_inflight(storage, planned, layout=LAYOUT_1) if planned.state is State.REQUESTED else planned
     stats: dict[str, tuple[WriteStat, ...]] = {}
     for operation in plan.operations:
         folder = operation.group.partition
@@ -98,7 +99,7 @@ def _run(table: MetadataTable, planned: Instant) -> str:
         written = _write(table, slice_, planned.requested, started)
         stats[folder] = (*stats.get(folder, ()), *([written] if written else ()))
     done = CommitMetadata(operation=Operation.COMPACT, stats=stats, extra={"schema": SCHEMA}, compacted=True)
-    complete(storage, begun, encode_commit(done))
+    complete(storage, begun, encode_commit(done), layout=LAYOUT_1)
     return planned.requested
 
 

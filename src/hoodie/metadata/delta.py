@@ -30,6 +30,7 @@ from hoodie.model.files import FileGroupId, FileSlice, log_file_name, log_token
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import InstantRef, RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
 from hoodie.storage.protocol import Storage, join
+from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.transition import complete, create_requested, instant_path, remove_pending, to_inflight, uncomplete
 
 #: The suffix of the instant that takes back a delta commit, to the time of the action that asks for it.
@@ -54,8 +55,8 @@ def append(table: MetadataTable, instant: str, records: Mapping[MetadataPartitio
     ]
     updates = {slice_.group: (slice_.base_instant, _count(part)) for _, slice_, part in shares}
     profile = inflight_profile(Operation.UPSERT_PREPPED, {group.partition: 0 for group in updates}, updates)
-    requested = create_requested(storage, instant, Action.DELTA_COMMIT)
-    begun = to_inflight(storage, requested, encode_inflight(profile), just_requested=True)
+    requested = create_requested(storage, instant, Action.DELTA_COMMIT, layout=LAYOUT_1)
+    begun = to_inflight(storage, requested, encode_inflight(profile), just_requested=True, layout=LAYOUT_1)
     stats: dict[str, tuple[WriteStat, ...]] = {}
     for kind, slice_, part in shares:
         content = b"".join(encode_block(block) for block in _blocks(kind, instant, part))
@@ -63,7 +64,7 @@ def append(table: MetadataTable, instant: str, records: Mapping[MetadataPartitio
         stat = _stat(kind, slice_, name, version, part, len(content), time.monotonic() - started)
         stats[slice_.group.partition] = (*stats.get(slice_.group.partition, ()), stat)
     done = CommitMetadata(operation=Operation.UPSERT_PREPPED, stats=stats, extra={"schema": SCHEMA})
-    complete(storage, begun, encode_commit(done))
+    complete(storage, begun, encode_commit(done), layout=LAYOUT_1)
 
 
 def _by_group(records: pa.Table, slices: Sequence[FileSlice]) -> Iterator[tuple[FileSlice, pa.Table]]:
@@ -145,7 +146,9 @@ def take_back(table: MetadataTable, target: str, by: str) -> None:
         return
     plan = RollbackPlan(instant=InstantRef(target, Action.DELTA_COMMIT), requests=tuple(_requests(table, target)))
     content = encode_rollback_plan(plan, table.storage.root)
-    _roll_back(table, create_requested(table.storage, _free(table, by), Action.ROLLBACK, content), plan)
+    _roll_back(
+        table, create_requested(table.storage, _free(table, by), Action.ROLLBACK, content, layout=LAYOUT_1), plan
+    )
 
 
 def finish_pending(table: MetadataTable) -> MetadataTable:
@@ -156,11 +159,11 @@ def finish_pending(table: MetadataTable) -> MetadataTable:
     """
     begun = [i for i in table.timeline.pending({Action.DELTA_COMMIT}) if is_own(i.requested)]
     for instant in begun:
-        remove_pending(table.storage, instant)
+        remove_pending(table.storage, instant, layout=LAYOUT_1)
     table = table.reload() if begun else table
     pending = table.timeline.pending({Action.ROLLBACK})
     for rollback in pending:
-        path = instant_path(Instant(rollback.requested, Action.ROLLBACK, State.REQUESTED))
+        path = instant_path(Instant(rollback.requested, Action.ROLLBACK, State.REQUESTED), layout=LAYOUT_1)
         plan = decode_rollback_plan(table.storage.read(path), path)
         if plan.instant.action == Action.DELTA_COMMIT:
             requests = tuple(_requests(table, plan.instant.time))
@@ -173,7 +176,7 @@ def _roll_back(table: MetadataTable, rollback: Instant, plan: RollbackPlan) -> N
     """Carry a rollback out, whatever an earlier run has done."""
     storage, started, target = table.storage, time.monotonic(), plan.instant.time
     if rollback.state is State.REQUESTED:
-        rollback = to_inflight(storage, rollback)
+        rollback = to_inflight(storage, rollback, layout=LAYOUT_1)
     command = encode_block(rollback_block(rollback.requested, target))
     slices = {slice_.group: slice_ for slice_ in _all_slices(table)}
     done: dict[str, RolledBackPartition] = {}
@@ -188,8 +191,8 @@ def _roll_back(table: MetadataTable, rollback: Instant, plan: RollbackPlan) -> N
     committed = table.timeline.find(target, Action.DELTA_COMMIT)
     if committed is not None:
         if committed.state is State.COMPLETED:
-            committed = uncomplete(storage, committed)
-        remove_pending(storage, committed)
+            committed = uncomplete(storage, committed, layout=LAYOUT_1)
+        remove_pending(storage, committed, layout=LAYOUT_1)
     metadata = RollbackMetadata(
         start=rollback.requested,
         millis=int((time.monotonic() - started) * 1000),
@@ -197,7 +200,7 @@ def _roll_back(table: MetadataTable, rollback: Instant, plan: RollbackPlan) -> N
         partitions=done,
         instants=(plan.instant,),
     )
-    complete(storage, rollback, encode_rollback_metadata(metadata, storage.root))
+    complete(storage, rollback, encode_rollback_metadata(metadata, storage.root), layout=LAYOUT_1)
 
 
 def is_compacted(table: MetadataTable, instant: str) -> bool:

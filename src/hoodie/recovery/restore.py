@@ -140,7 +140,7 @@ def _restore(state: TableState, instant: str, lock: Lock, clock: Clock) -> Resto
         if not plan.instants:
             return RestoreResult(instant, "", plan)
         time_of_it = new_time(state.timeline, state.config.timezone, clock)
-        pending = create_requested(storage, time_of_it, Action.RESTORE, encode_restore_plan(plan), state.layout)
+        pending = create_requested(storage, time_of_it, Action.RESTORE, encode_restore_plan(plan), layout=state.layout)
     else:
         plan = _read_plan(state, pending)
         # A rollback of another writer may have begun before the restore, and died.

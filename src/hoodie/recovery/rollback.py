@@ -199,7 +199,7 @@ def _roll_back_commit(state: TableState, target: Instant, listing: bool, clock: 
         return _result(state, plan, None)
     time = new_time(state.timeline, state.config.timezone, clock)
     content = encode_rollback_plan(plan, storage.root)
-    requested = create_requested(storage, time, Action.ROLLBACK, content, state.layout)
+    requested = create_requested(storage, time, Action.ROLLBACK, content, layout=state.layout)
     try:
         # Writers that begin from now on see the rollback. Those that began before are visible now.
         _check(state.reload(), target, pending.action, metadata)

@@ -20,7 +20,7 @@ from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import HoodieError, SchemaMismatch, UnsupportedTable, WriteConflict
 from hoodie.formats.avro.schema import to_avro
-from hoodie.formats.timeline.commit_json import encode_inflight, inflight_profile
+from hoodie.formats.timeline.commit_json import inflight_profile
 from hoodie.formats.timeline.internal_schema import LATEST_SCHEMA, SCHEMA_COMMIT, SCHEMA_FOLDER
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.schema.by_id import Change, Node, changed, columns_of, first_version, needs_ids
@@ -30,6 +30,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.altered_columns import history_path
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, columns_by_id, declared_schema
+from hoodie.timeline.codec import inflight_content
 from hoodie.timeline.transition import to_inflight
 from hoodie.writing.operations import kind_of
 from hoodie.writing.write import writable_state
@@ -59,9 +60,11 @@ def alter_columns(storage: Storage, changes: Sequence[Change], options: Options,
     action = kind_of(state.config.type, inserts_to_logs=False).action
     transaction = begin(state, WriteOperation.UPSERT, action, writers=settings.writers)
     try:
-        content = encode_inflight(inflight_profile(Operation.ALTER_SCHEMA, {}, {}))
-        transaction = replace(transaction, instant=to_inflight(storage, transaction.instant, content))
         now = transaction.state
+        content = inflight_content(inflight_profile(Operation.ALTER_SCHEMA, {}, {}), now.layout)
+        transaction = replace(
+            transaction, instant=to_inflight(storage, transaction.instant, content, layout=now.layout)
+        )
         if not columns.equals(declared_schema(now), check_metadata=True) or columns_by_id(now) != columns_by_id(state):
             raise WriteConflict(f"{state.config.name}: another writer changed the columns just now; alter them again")
         extra = {"schema": to_avro(with_meta_fields(after) if version else after, state.config.name)}

@@ -150,7 +150,7 @@ def clean(
             return result
         lock.check()
         content = encode_clean_plan(plan, storage.root)
-        requested = create_requested(storage, time, Action.CLEAN, content, state.layout)
+        requested = create_requested(storage, time, Action.CLEAN, content, layout=state.layout)
     _log.info("%s: clean %s begins: %d files", state.config.name, time, sum(map(len, plan.files.values())))
     done = execute(storage, requested, plan, options, state, just_requested=True)
     gone = {partition: part.deleted for partition, part in done.partitions.items() if part.deleted}

@@ -15,16 +15,16 @@ from hoodie.storage.protocol import Storage
 from hoodie.storage.together import together
 from hoodie.timeline.clock import Clock, time_after, utc_now
 from hoodie.timeline.just_completed import just_completed
-from hoodie.timeline.layout import COMPLETES_AS, LAYOUT_1, TimelineLayout, comparable_action
+from hoodie.timeline.layout import COMPLETES_AS, TimelineLayout, comparable_action
 
 
-def instant_path(instant: Instant, layout: TimelineLayout = LAYOUT_1) -> str:
+def instant_path(instant: Instant, layout: TimelineLayout) -> str:
     """The path of an instant's file, relative to the base path. That of a completed one is `completed_path`'s."""
     return layout.path(instant)
 
 
 def create_requested(
-    storage: Storage, time: str, action: Action, content: bytes = b"", layout: TimelineLayout = LAYOUT_1
+    storage: Storage, time: str, action: Action, content: bytes = b"", *, layout: TimelineLayout
 ) -> Instant:
     """Announce an instant.
 
@@ -44,7 +44,7 @@ def to_inflight(
     content: bytes = b"",
     *,
     just_requested: bool = False,
-    layout: TimelineLayout = LAYOUT_1,
+    layout: TimelineLayout,
 ) -> Instant:
     """Begin the work of a requested instant; a savepoint begins without being requested.
 
@@ -83,7 +83,7 @@ def complete(
     content: bytes,
     *,
     just_listed: bool = False,
-    layout: TimelineLayout = LAYOUT_1,
+    layout: TimelineLayout,
     clock: Clock = utc_now,
 ) -> Instant:
     """Publish an inflight instant: with this one create readers see it. A compaction completes as a commit.
@@ -128,7 +128,7 @@ def _completes(other: Instant, instant: Instant) -> bool:
     )
 
 
-def completed_instants(storage: Storage, instant: Instant, layout: TimelineLayout = LAYOUT_1) -> list[Instant]:
+def completed_instants(storage: Storage, instant: Instant, layout: TimelineLayout) -> list[Instant]:
     """The completed states of an instant that the timeline has, whatever the state of the one given: none or one, or
     more of a clean that two processes carried out at once."""
     if not layout.stamps_completion:
@@ -138,21 +138,19 @@ def completed_instants(storage: Storage, instant: Instant, layout: TimelineLayou
     return sorted(other for other in parsed if other is not None and _completes(other, instant))
 
 
-def is_pending(storage: Storage, instant: Instant, layout: TimelineLayout = LAYOUT_1) -> bool:
+def is_pending(storage: Storage, instant: Instant, layout: TimelineLayout) -> bool:
     """Whether an inflight instant is neither completed nor rolled back (nor archived)."""
     begun = dataclasses.replace(instant, state=State.INFLIGHT)
     return not completed_instants(storage, instant, layout) and storage.exists(layout.path(begun))
 
 
-def back_to_requested(storage: Storage, instant: Instant, layout: TimelineLayout = LAYOUT_1) -> Instant:
+def back_to_requested(storage: Storage, instant: Instant, layout: TimelineLayout) -> Instant:
     """Remove the inflight file of a compaction or clustering, to run it again; its plan stays. Idempotent."""
     storage.discard(layout.path(dataclasses.replace(instant, state=State.INFLIGHT, completed="")))
     return dataclasses.replace(instant, state=State.REQUESTED, completed="")
 
 
-def uncomplete(
-    storage: Storage, instant: Instant, action: Action | None = None, layout: TimelineLayout = LAYOUT_1
-) -> Instant:
+def uncomplete(storage: Storage, instant: Instant, action: Action | None = None, *, layout: TimelineLayout) -> Instant:
     """Remove the completed file of an instant, the first step of rolling it back. Idempotent.
 
     action  what it was before completion, such as COMPACTION for a commit; None: the same
@@ -169,7 +167,7 @@ def uncomplete(
     return pending
 
 
-def discard_completed(storage: Storage, instant: Instant, layout: TimelineLayout = LAYOUT_1) -> None:
+def discard_completed(storage: Storage, instant: Instant, layout: TimelineLayout) -> None:
     """Remove the completed file of an instant. Idempotent."""
     if layout.stamps_completion:
         for done in completed_instants(storage, instant, layout):
@@ -179,7 +177,7 @@ def discard_completed(storage: Storage, instant: Instant, layout: TimelineLayout
         storage.discard(layout.path(done))
 
 
-def remove_pending(storage: Storage, instant: Instant, layout: TimelineLayout = LAYOUT_1) -> None:
+def remove_pending(storage: Storage, instant: Instant, layout: TimelineLayout) -> None:
     """Remove a pending instant, the last step of rolling it back. Idempotent."""
     # Inflight first: a crash in between leaves a requested instant, which the next rollback resumes.
     for state in (State.INFLIGHT, State.REQUESTED):

@@ -20,6 +20,7 @@ from hoodie.storage.protocol import Storage, split
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from hoodie.timeline.layout import LAYOUT_1
 from support import undoing
 from support.own_indexes import EXACT
 from support.trips import TRIPS
@@ -265,7 +266,7 @@ def test_log_files_of_a_group_that_the_failed_write_made_are_deleted():
 def test_two_rollbacks_of_one_write_at_once_do_not_take_each_others_files():
     storage, dead = dead_write()
     other = storage.copy()
-    roll_back(other, dead, "20990101000000000")
+    roll_back(other, dead, "20990101000000000", layout=LAYOUT_1)
     for path, data in logs(other).items():
         if path not in logs(storage):
             storage.write(path, data)  # what the other one wrote so far

@@ -28,6 +28,7 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Dying, MemoryStorage
 from hoodie.timeline.clock import new_time
+from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.transition import create_requested
 from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
@@ -194,7 +195,10 @@ def test_several_dead_writes_are_rolled_back_one_by_one():
         checked = check(state, WriteOperation.UPSERT, batch(rows).schema.remove(5).remove(4), settings)
         # As two writers at once would leave it: neither cleaned up after the other.
         requested = create_requested(
-            storage, new_time(state.timeline, state.config.timezone, lambda: dt.datetime.now(dt.UTC)), Action.COMMIT
+            storage,
+            new_time(state.timeline, state.config.timezone, lambda: dt.datetime.now(dt.UTC)),
+            Action.COMMIT,
+            layout=LAYOUT_1,
         )
         job = with_transaction(checked, Transaction(state, requested, WriteOperation.UPSERT))
         write_batch(job, MemoryBatch(batch(rows)), Phases())

@@ -27,6 +27,7 @@ from hoodie.storage.local import LocalStorage
 from hoodie.table.properties import PROPERTIES
 from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.load import read_compaction_plan
 
 OPTIONS = {
@@ -143,7 +144,7 @@ def test_a_rollback_plan_does_not_delete_outside_the_table(tmp_path):
     table.storage.create_new(path, services.encode_rollback_plan(plan, table.storage.root))
     (rollback,) = (i for i in table.state().timeline.instants if i.requested.startswith("9999"))
     with pytest.raises(CorruptFile, match="no path inside the table"):
-        resume(table.storage, rollback)
+        resume(table.storage, rollback, layout=LAYOUT_1)
     with pytest.raises(CorruptFile, match="no path inside the table"):
         table.upsert(rows("c"))
     assert victim.read_bytes() == b"precious"

@@ -28,6 +28,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.points import query_instant
 from hoodie.timeline.transition import create_requested
 from hoodie.view.incremental import touched
@@ -351,7 +352,7 @@ def test_a_pending_compaction_is_no_hollow_commit() -> None:
 def test_a_pending_write_that_is_the_newest_is_no_hollow_commit() -> None:
     table = made(COPY_ON_WRITE)
     first = table.upsert(batch(("a", "oslo", 1, "a1"))).instant
-    create_requested(table.storage, "99990101000000000", Action.COMMIT)
+    create_requested(table.storage, "99990101000000000", Action.COMMIT, layout=LAYOUT_1)
     assert notes(table.changes("earliest")) == {"a": "a1"}
     with pytest.raises(InstantNotFound, match="is a commit that is pending"):
         table.changes(first, "99990101000000000")

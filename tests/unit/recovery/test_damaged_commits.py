@@ -18,6 +18,7 @@ from hoodie.services.archive import archive
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Dying
+from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.transition import instant_path
 from support.undoing import (
     COW,
@@ -60,7 +61,7 @@ LAST: dict[str, tuple[dict[str, str], Act]] = {
 
 def cut_short(storage: Storage, instant: Instant, part: float) -> None:
     """Leave a part of the file of an instant; 1: all but its last byte."""
-    path = instant_path(instant)
+    path = instant_path(instant, layout=LAYOUT_1)
     data = storage.read(path)
     storage.write(path, data[: min(int(len(data) * part), len(data) - 1)])
 

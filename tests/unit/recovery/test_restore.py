@@ -28,6 +28,7 @@ from hoodie.storage.protocol import Storage, join, split
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.transition import create_requested, instant_path, to_inflight
 from support import undoing
 from support.undoing import (
@@ -145,13 +146,13 @@ def test_the_plan_and_the_outcome_are_on_the_timeline_as_hudi_has_them(history):
     storage, saved = history[0].copy(), history[1]
     result = restore(storage, Options(), saved)
     done = Instant(result.instant, Action.RESTORE, State.COMPLETED)
-    requested = storage.read(instant_path(Instant(result.instant, Action.RESTORE, State.REQUESTED)))
+    requested = storage.read(instant_path(Instant(result.instant, Action.RESTORE, State.REQUESTED), layout=LAYOUT_1))
     assert decode_restore_plan(requested, "plan") == result.plan
-    assert decode_restore_metadata(storage.read(instant_path(done)), "outcome") == result.metadata
-    assert storage.size(instant_path(Instant(result.instant, Action.RESTORE, State.INFLIGHT))) == 0
+    assert decode_restore_metadata(storage.read(instant_path(done, layout=LAYOUT_1)), "outcome") == result.metadata
+    assert storage.size(instant_path(Instant(result.instant, Action.RESTORE, State.INFLIGHT), layout=LAYOUT_1)) == 0
     (plan,) = fastavro.reader(io.BytesIO(requested))
     assert (plan["version"], plan["savepointToRestoreTimestamp"]) == (2, saved)
-    (outcome,) = fastavro.reader(io.BytesIO(storage.read(instant_path(done))))
+    (outcome,) = fastavro.reader(io.BytesIO(storage.read(instant_path(done, layout=LAYOUT_1))))
     assert outcome["instantsToRollback"] == [each.time for each in result.plan.instants]
     for instant in outcome["instantsToRollback"]:
         (rolled_back,) = outcome["hoodieRestoreMetadata"][instant]
@@ -218,7 +219,9 @@ def test_a_restore_that_goes_on_knows_where_a_commit_without_profile_wrote():
     saved = make_savepoint(storage, Options()).instant
     upsert(storage, THIRD)
     last = newest(storage)
-    storage.write(instant_path(Instant(last.requested, last.action, State.INFLIGHT)), b"")  # as some writers leave it
+    storage.write(
+        instant_path(Instant(last.requested, last.action, State.INFLIGHT), layout=LAYOUT_1), b""
+    )  # as some writers leave it
     tried = 0
     for died in dying(Dying.BEFORE, storage, lambda inner: restore(inner, Options(), saved)):
         if load_state(died).timeline.find(last.requested, last.action) == Instant(
@@ -339,7 +342,9 @@ def test_an_older_write_that_is_pending_is_refused_and_an_older_compaction_stays
     upsert(storage, LATER)
     expected = {**THEN, **THIRD}
     pending = storage.copy()
-    create_requested(pending, planned[:-3] + "999" if planned[-3:] != "999" else planned, Action.DELTA_COMMIT)
+    create_requested(
+        pending, planned[:-3] + "999" if planned[-3:] != "999" else planned, Action.DELTA_COMMIT, layout=LAYOUT_1
+    )
     if load_state(pending).timeline.pending({Action.DELTA_COMMIT})[0].requested < saved:
         refused(pending, WriteConflict, "is older than the savepoint", saved)
     restore(storage, Options(), saved)
@@ -390,7 +395,7 @@ def test_a_writer_that_comes_in_during_a_restore_leaves_it_to_be_called_again():
 
         def delete(self, path: str) -> bool:
             if path.endswith(".commit.requested") and not self.exists(".hoodie/20990101000000000.commit.requested"):
-                create_requested(self, "20990101000000000", Action.COMMIT)
+                create_requested(self, "20990101000000000", Action.COMMIT, layout=LAYOUT_1)
             return super().delete(path)
 
     racing = Writing(died.snapshot())
@@ -405,7 +410,7 @@ def test_a_rollback_that_died_before_the_restore_is_finished_first():
     saved = make_savepoint(storage, Options()).instant
     fail(storage)
     (pending,) = load_state(storage).timeline.pending(COMMITS)
-    left = dying(Dying.BEFORE, storage, lambda inner: roll_back(inner, pending, "20990101000000000"))
+    left = dying(Dying.BEFORE, storage, lambda inner: roll_back(inner, pending, "20990101000000000", layout=LAYOUT_1))
     for died in left[1:-1]:
         restore(died, Options(), saved)
         assert read(died) == THEN
@@ -417,7 +422,7 @@ def test_a_compaction_that_was_running_goes_with_its_files_and_logs():
     saved = make_savepoint(storage, Options()).instant
     planned = schedule_compaction(storage, Options(NOW))
     assert planned is not None
-    begun = to_inflight(storage, Instant(planned, Action.COMPACTION, State.REQUESTED))
+    begun = to_inflight(storage, Instant(planned, Action.COMPACTION, State.REQUESTED), layout=LAYOUT_1)
     group = opened(storage).slices()[0].group
     half = join(group.partition, f"{group.file_id}_1-1-1_{planned}.parquet")
     create_marker(storage, begun.requested, half, MarkerKind.MERGE)

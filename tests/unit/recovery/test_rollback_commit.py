@@ -36,6 +36,7 @@ from hoodie.storage.protocol import Storage, join, split
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.transition import create_requested, instant_path, to_inflight
 from support import undoing
 from support.undoing import (
@@ -227,7 +228,7 @@ def test_an_instant_that_is_not_there_is_refused():
 
 def test_a_commit_is_refused_while_a_write_is_pending():
     storage = table()
-    create_requested(storage, "20990101000000000", Action.COMMIT)
+    create_requested(storage, "20990101000000000", Action.COMMIT, layout=LAYOUT_1)
     refused(storage, InvalidInput, "20990101000000000 is pending and may build on it")
 
 
@@ -263,7 +264,7 @@ def clustering(storage: Storage) -> bytes:
 
 
 def cluster(storage: Storage, time: str) -> Instant:
-    return create_requested(storage, time, Action.REPLACE_COMMIT, clustering(storage))
+    return create_requested(storage, time, Action.REPLACE_COMMIT, clustering(storage), layout=LAYOUT_1)
 
 
 def test_a_commit_is_refused_while_a_pending_clustering_builds_on_it():
@@ -274,7 +275,7 @@ def test_a_commit_is_refused_while_a_pending_clustering_builds_on_it():
 
 def test_a_pending_clustering_keeps_its_plan_and_loses_its_files():
     storage = table()
-    begun = to_inflight(storage, cluster(storage, "20990101000000000"))
+    begun = to_inflight(storage, cluster(storage, "20990101000000000"), layout=LAYOUT_1)
     storage.write("oslo/f-0_1-1-1_20990101000000000.parquet", b"half")
     result = rollback(storage, Options(SEARCH), begun.requested)
     assert result.deletes == ("oslo/f-0_1-1-1_20990101000000000.parquet",)
@@ -333,7 +334,7 @@ def test_the_last_commit_of_an_archived_timeline_is_refused(monkeypatch: pytest.
 
 def test_a_table_is_not_touched_while_a_restore_is_pending():
     storage = table()
-    create_requested(storage, "20990101000000000", Action.RESTORE, b"")
+    create_requested(storage, "20990101000000000", Action.RESTORE, b"", layout=LAYOUT_1)
     refused(storage, WriteConflict, "is being restored")
     with pytest.raises(WriteConflict, match="is being restored"):
         upsert(storage, LATER)
@@ -345,7 +346,7 @@ def test_what_comes_while_the_rollback_is_planned_stops_it():
     savepoint = next(path for path in saved.snapshot() if path.endswith(".savepoint"))
     for act in (
         lambda storage: storage.create_new(savepoint, saved.read(savepoint)),
-        lambda storage: create_requested(storage, "20990101000000000", Action.COMMIT),
+        lambda storage: create_requested(storage, "20990101000000000", Action.COMMIT, layout=LAYOUT_1),
         lambda storage: cluster(storage, "20990101000000000"),
     ):
         storage = saved.copy()
@@ -408,7 +409,7 @@ def unknown_markers(storage: MemoryStorage, dead: Instant) -> None:
 
 def no_profile(storage: MemoryStorage, dead: Instant) -> None:
     lose_markers(storage, dead)
-    storage.write(instant_path(dead), b"")
+    storage.write(instant_path(dead, layout=LAYOUT_1), b"")
 
 
 @pytest.mark.parametrize("options", [COW, MOR], ids=["cow", "mor"])
@@ -436,7 +437,7 @@ def test_without_markers_by_option_all_partitions_are_searched():
     expected = of_dead(storage, dead)
     stray = f"oslo/stray-0_0-0-0_{dead.requested}.parquet"
     storage.write(stray, b"of a task whose marker got lost")
-    storage.write(instant_path(dead), b"{ no profile")
+    storage.write(instant_path(dead, layout=LAYOUT_1), b"{ no profile")
     result = rollback(storage, Options(SEARCH), dead.requested)
     assert (set(result.deletes), set(result.undoes)) == (expected[0] | {stray}, expected[1])
     assert read(storage) == {**FIRST, **SECOND}
@@ -468,21 +469,23 @@ def test_a_write_that_is_published_while_it_is_rolled_back_stays():
         died = storage.copy()
 
         def publish(inner: Storage) -> None:
-            inner.create_new(instant_path(Instant(dead.requested, dead.action, State.COMPLETED)), WHOLE)
+            inner.create_new(
+                instant_path(Instant(dead.requested, dead.action, State.COMPLETED), layout=LAYOUT_1), WHOLE
+            )
 
         with pytest.raises(WriteConflict, match="published it meanwhile"):
             rollback(Meanwhile(died, moment, publish), Options(), dead.requested)
         assert dead.requested in {each.requested for each in load_state(died).timeline.commits}
         assert with_it.items() <= died.snapshot().items()
         assert not pending_rollbacks(load_state(died).timeline)
-        assert died.exists(instant_path(dead))
+        assert died.exists(instant_path(dead, layout=LAYOUT_1))
 
 
 def test_the_inflight_file_goes_before_any_data_so_that_a_sleeping_writer_cannot_publish():
     storage, dead = dead_write(COW)
     for died in dying(Dying.BEFORE, storage, lambda storage: rollback(storage, Options(), dead.requested)):
         if of_dead(storage, dead)[0] - data_files(died):
-            assert not died.exists(instant_path(dead))
+            assert not died.exists(instant_path(dead, layout=LAYOUT_1))
 
 
 def test_a_pending_compaction_is_back_to_its_plan_and_later_logs_stay():

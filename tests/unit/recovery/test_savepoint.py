@@ -24,6 +24,7 @@ from hoodie.storage.protocol import Storage, split
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.transition import complete, create_requested, instant_path, to_inflight
 from support.oracles import assert_same_rows, read_hudi_rs
 from support.undoing import (
@@ -94,7 +95,7 @@ def test_a_savepoint_of_a_real_table_says_what_hudis_said(fixture_table: Callabl
     state = load_state(storage)
     (saved,) = state.timeline.completed({Action.SAVEPOINT})
     (theirs,) = read_savepoints(state)
-    schema, record = avro(storage.read(instant_path(saved)))
+    schema, record = avro(storage.read(instant_path(saved, layout=LAYOUT_1)))
     delete_savepoint(storage, Options(), saved.requested)
     with pytest.raises(InvalidPlan, match="keeps nothing older than"):
         make_savepoint(storage, Options(), saved.requested)
@@ -103,7 +104,7 @@ def test_a_savepoint_of_a_real_table_says_what_hudis_said(fixture_table: Callabl
             storage.delete(f".hoodie/{path.name}")
     ours = make_savepoint(storage, Options(), saved.requested, user=theirs.user, millis=lambda: theirs.at)
     assert ours == theirs
-    own_schema, own_record = avro(storage.read(instant_path(saved)))
+    own_schema, own_record = avro(storage.read(instant_path(saved, layout=LAYOUT_1)))
     assert own_record == record
     assert [field["name"] for field in own_schema["fields"]] == [field["name"] for field in schema["fields"]]
     assert storage.size(f".hoodie/{saved.requested}.savepoint.inflight") == 0
@@ -145,7 +146,7 @@ def refused(storage: MemoryStorage, kind: type[HoodieError], match: str, instant
 
 def test_only_a_completed_commit_can_be_a_savepoint():
     storage = table()
-    create_requested(storage, "20990101000000000", Action.COMMIT)
+    create_requested(storage, "20990101000000000", Action.COMMIT, layout=LAYOUT_1)
     refused(storage, InstantNotFound, "is not completed", "20990101000000000")
     refused(storage, InstantNotFound, "not a commit of the active timeline", "20200101000000000")
     empty = MemoryStorage()
@@ -170,13 +171,15 @@ def cleaned(
         names[split(path)[0]] = (*names.get(split(path)[0], ()), split(path)[1])
     kept = (earliest, "commit", "COMPLETED") if earliest else None
     plan = encode_clean_plan(CleanPlan(policy="", earliest=kept, files=names), storage.root)
-    begun = create_requested(storage, time, Action.CLEAN, plan)
+    begun = create_requested(storage, time, Action.CLEAN, plan, layout=LAYOUT_1)
     if done:
         parts = {
             partition: CleanedPartition(policy="", planned=found, deleted=found) for partition, found in names.items()
         }
         done_ = CleanMetadata(start=time, earliest=earliest, partitions=parts)
-        complete(storage, to_inflight(storage, begun, plan), encode_clean_metadata(done_))
+        complete(
+            storage, to_inflight(storage, begun, plan, layout=LAYOUT_1), encode_clean_metadata(done_), layout=LAYOUT_1
+        )
         for path in paths:
             storage.delete(path)
 
@@ -225,7 +228,7 @@ def test_a_cleaning_that_was_planned_before_the_savepoint_was_there_is_seen():
 def test_no_savepoint_is_made_or_deleted_during_a_restore():
     storage = table()
     make_savepoint(storage, Options())
-    create_requested(storage, "20990101000000000", Action.RESTORE)
+    create_requested(storage, "20990101000000000", Action.RESTORE, layout=LAYOUT_1)
     refused(storage, WriteConflict, "is being restored", newest(storage).requested)
     with pytest.raises(WriteConflict, match="is being restored"):
         delete_savepoint(storage, Options(), newest(storage).requested)
@@ -261,6 +264,6 @@ def test_a_deletion_that_died_anywhere_can_be_done_again(how: Dying):
 def test_a_savepoint_that_only_began_keeps_nothing_and_can_be_deleted():
     storage = table()
     instant = newest(storage).requested
-    to_inflight(storage, Instant(instant, Action.SAVEPOINT, State.INFLIGHT))
+    to_inflight(storage, Instant(instant, Action.SAVEPOINT, State.INFLIGHT), layout=LAYOUT_1)
     assert savepointed_files(load_state(storage)) == frozenset()
     assert make_savepoint(storage, Options()).instant == instant

@@ -61,6 +61,31 @@ def test_rows_of_before_and_after_are_one_table(table: HoodieTable) -> None:
     ]
 
 
+@pytest.mark.parametrize("version", [8, 9])
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_columns_of_tables_of_later_versions_are_altered(kind: str, version: int, tmp_path: Path) -> None:
+    table = hoodie.create_table(
+        tmp_path / "t",
+        name="t",
+        record_key="id",
+        ordering="ts",
+        table_type=kind,
+        spark=None,
+        options={"hoodie.write.table.version": version},
+    )
+    table.insert(ROWS)
+    alter(table, Rename(("n",), "count"))
+    alter(table, Drop(("s",)), Add(("more",), pa.field("", pa.int64()), Position(after="id")))
+    table.upsert(pa.table({"id": ["b"], "more": [7], "count": pa.array([3], pa.int32()), "name": ["z"], "ts": [2]}))
+    assert rows(table) == [
+        {"id": "a", "more": None, "count": 1, "name": "x", "ts": 1},
+        {"id": "b", "more": 7, "count": 3, "name": "z", "ts": 2},
+    ]
+    timeline = load_state(table.storage).timeline
+    assert [instant.action for instant in timeline.instants if instant not in timeline.commits] == []
+    assert list((tmp_path / "t/.hoodie").glob("2*")) == []  # all of them are in its folder `timeline`
+
+
 def test_versions_are_kept_newest_first_as_hudi_keeps_them(table: HoodieTable, tmp_path: Path) -> None:
     instants = [alter(table, Rename((old,), new)) for old, new in (("n", "m"), ("m", "o"))]
     folder = tmp_path / "t/.hoodie/.schema"

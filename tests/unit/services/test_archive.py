@@ -34,6 +34,7 @@ from hoodie.table.state import declared_schema, load_state
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable, FailsAt
 from hoodie.timeline.archive import archive_files, archived_commits, archived_entries, read_archive_file
+from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import create_requested
 from support.trips import TRIPS, WRITES, rows
@@ -348,7 +349,7 @@ def test_nothing_is_archived_while_a_restore_is_pending() -> None:
     storage = MemoryStorage()
     table = made(storage, OFF)
     updated(table, 5)
-    create_requested(storage, "9" * 17, Action.RESTORE)
+    create_requested(storage, "9" * 17, Action.RESTORE, layout=LAYOUT_1)
     with pytest.raises(WriteConflict, match="restore"):
         table.archive(options=SHORT)
 

@@ -29,6 +29,7 @@ from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable, FailsAt
 from hoodie.timeline.clock import utc_now
+from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import create_requested, to_inflight
 from hoodie.view.load import build_view, load_view
@@ -404,7 +405,7 @@ def test_no_clean_while_a_restore_is_pending() -> None:
     storage = MemoryStorage()
     table = made(storage, {RETAINED: "1", **OFF})
     updated(table, 3)
-    create_requested(storage, "9" * 17, Action.RESTORE, b"")
+    create_requested(storage, "9" * 17, Action.RESTORE, b"", layout=LAYOUT_1)
     before = storage.snapshot()
     for dry_run in (False, True):
         with pytest.raises(WriteConflict, match="restore"):
@@ -501,7 +502,7 @@ def test_a_pending_clean_is_finished_after_the_next_commit() -> None:
 def test_a_clean_by_a_dead_writer_without_a_plan_is_removed() -> None:
     storage = cleanable()
     at = next_time(storage)
-    to_inflight(storage, create_requested(storage, at, Action.CLEAN))
+    to_inflight(storage, create_requested(storage, at, Action.CLEAN, layout=LAYOUT_1), layout=LAYOUT_1)
     result = clean(storage, Options({RETAINED: "1"}))
     assert result.finished == (at,)
     assert len(result.paths) == 4
@@ -552,7 +553,7 @@ def test_a_partition_that_was_written_to_since_the_plan_stays() -> None:
 def test_a_partition_stays_while_somebody_writes() -> None:
     storage = cleanable()
     pending = planned(storage)
-    create_requested(storage, next_time(storage), Action.COMMIT)
+    create_requested(storage, next_time(storage), Action.COMMIT, layout=LAYOUT_1)
     counting = CountingStorage(storage)
     done = resume(counting, pending, Options())
     assert counting.count("delete", "rome") == 1, "the data file alone"
@@ -565,7 +566,7 @@ def test_a_writer_who_begins_while_its_partition_goes_gets_it_back() -> None:
     class Begins(CountingStorage):
         def delete(self, path: str) -> bool:
             if path.endswith(".hoodie_partition_metadata"):  # the writer saw it there right before
-                create_requested(self.inner, next_time(self.inner), Action.COMMIT)
+                create_requested(self.inner, next_time(self.inner), Action.COMMIT, layout=LAYOUT_1)
             return super().delete(path)
 
     storage = cleanable()
@@ -592,7 +593,7 @@ def test_a_plan_to_delete_anything_but_data_files_is_refused() -> None:
         storage.write("notes.txt", b"mine")
         at = next_time(storage)
         plan = CleanPlan(policy="KEEP_LATEST_COMMITS", files={partition: (name,)})
-        create_requested(storage, at, Action.CLEAN, encode_clean_plan(plan, storage.root))
+        create_requested(storage, at, Action.CLEAN, encode_clean_plan(plan, storage.root), layout=LAYOUT_1)
         before = storage.snapshot()
         with pytest.raises(CorruptFile, match="not a data file"):
             clean(storage, Options())

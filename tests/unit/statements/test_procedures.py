@@ -168,6 +168,15 @@ def test_a_plan_of_a_clean_that_cannot_be_read_goes(trips: Path) -> None:
     assert (trips / ".hoodie" / "20261125091114549.clean.requested").exists()
 
 
+def test_a_plan_of_a_clean_of_a_later_version_that_cannot_be_read_goes(tmp_path: Path) -> None:
+    table = hoodie.create_table(tmp_path / "t", record_key="id", options={"hoodie.write.table.version": 9})
+    table.upsert(pa.table({"id": ["a"]}))
+    pending = tmp_path / "t/.hoodie/timeline/20991125091200000.clean.requested"
+    pending.write_bytes(b"no Avro")
+    assert answer("repair_corrupted_clean_files('trips')", tmp_path / "t") == [{"result": True}]
+    assert not pending.exists()
+
+
 def test_properties_are_put_in_place_whole_or_not_at_all(trips: Path, tmp_path: Path) -> None:
     file = trips / ".hoodie" / "hoodie.properties"
     before = file.read_text()

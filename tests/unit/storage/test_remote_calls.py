@@ -19,6 +19,7 @@ from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.transition import create_requested, instant_path, to_inflight
 
 OPTIONS = {
@@ -76,20 +77,20 @@ def test_a_write_on_a_remote_storage_leaves_the_same_kinds_of_files():
 def test_a_write_that_was_rolled_back_before_its_plan_was_written_leaves_no_inflight_file():
     inner = MemoryStorage()
     for storage in (inner, Remote(inner)):
-        requested = create_requested(storage, "20240101000000000", Action.COMMIT)
-        storage.delete(instant_path(requested))  # what a rollback by another process does
+        requested = create_requested(storage, "20240101000000000", Action.COMMIT, layout=LAYOUT_1)
+        storage.delete(instant_path(requested, layout=LAYOUT_1))  # what a rollback by another process does
         with pytest.raises(InstantNotFound, match="was rolled back"):
-            to_inflight(storage, requested, b"{}")
+            to_inflight(storage, requested, b"{}", layout=LAYOUT_1)
         assert inner.snapshot() == {}
 
 
 def test_of_two_writers_at_one_instant_one_begins_on_a_remote_storage_too():
     storage = Remote(MemoryStorage())
-    requested = create_requested(storage, "20240101000000000", Action.COMMIT)
-    begun = to_inflight(storage, requested)
+    requested = create_requested(storage, "20240101000000000", Action.COMMIT, layout=LAYOUT_1)
+    begun = to_inflight(storage, requested, layout=LAYOUT_1)
     with pytest.raises(WriteConflict):
-        to_inflight(storage, requested)
-    assert storage.exists(instant_path(begun))
+        to_inflight(storage, requested, layout=LAYOUT_1)
+    assert storage.exists(instant_path(begun, layout=LAYOUT_1))
     assert begun.state is State.INFLIGHT
 
 

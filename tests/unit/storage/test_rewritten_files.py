@@ -14,6 +14,7 @@ from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.protocol import Storage, hadoop_checksum, rewrite
 from hoodie.table.properties import BACKUP, PROPERTIES, recover, rewrite_checksum, update_properties
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
+from hoodie.timeline.layout import LAYOUT_1
 from support.undoing import COW, LATER, MOR, NOW, batch, newest, opened, table
 
 
@@ -41,7 +42,7 @@ def recovered(storage: Storage) -> None:
 
 
 def overwrite_made_pending(storage: Storage) -> None:
-    unpublish(storage, newest(storage), Action.REPLACE_COMMIT, keep_stats=True)
+    unpublish(storage, newest(storage), Action.REPLACE_COMMIT, keep_stats=True, layout=LAYOUT_1)
 
 
 def plan_repaired(storage: Storage) -> None:

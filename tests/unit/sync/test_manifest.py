@@ -24,6 +24,7 @@ from hoodie.sync.manifest import CSV_NAMES, CSV_URIS, STATE_FILE, symlink_path, 
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Crash, CrashAfter, MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.transition import create_requested, to_inflight
 from support.instants import next_time
 from support.trips import TRIPS, WRITES, rows
@@ -133,8 +134,8 @@ def test_a_commit_that_is_not_finished_is_in_no_manifest() -> None:
     table = made(MemoryStorage())
     table.upsert(rows("a"))
     before = refreshed(table)
-    requested = create_requested(table.storage, next_time(table.storage), Action.COMMIT, b"")
-    to_inflight(table.storage, requested, b"")
+    requested = create_requested(table.storage, next_time(table.storage), Action.COMMIT, b"", layout=LAYOUT_1)
+    to_inflight(table.storage, requested, b"", layout=LAYOUT_1)
     group = table.slices()[0].group
     table.storage.write(f"oslo/{group.file_id}_0-0-0_{requested.requested}.parquet", b"half")
     assert refreshed(table) == before

@@ -97,14 +97,14 @@ def test_a_completed_instant_is_taken_back_by_its_request_time() -> None:
     begun = _begun(storage, "20250101000000000", Action.COMPACTION)
     done = complete(storage, begun, b"x", layout=LAYOUT)
     assert completed_instants(storage, begun, LAYOUT) == [done]
-    pending = uncomplete(storage, done, Action.COMPACTION, LAYOUT)
+    pending = uncomplete(storage, done, Action.COMPACTION, layout=LAYOUT)
     assert completed_instants(storage, pending, LAYOUT) == []
     assert is_pending(storage, pending, LAYOUT)
 
 
 def test_a_pending_clustering_is_called_so() -> None:
     storage = MemoryStorage()
-    create_requested(storage, "20250101000000000", Action.CLUSTERING, b"plan", LAYOUT)
+    create_requested(storage, "20250101000000000", Action.CLUSTERING, b"plan", layout=LAYOUT)
     assert _names(storage) == ["20250101000000000.clustering.requested"]
 
 

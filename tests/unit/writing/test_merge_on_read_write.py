@@ -27,6 +27,7 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import table_keygen
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable, keyed
+from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.transition import create_requested
 from hoodie.writing.batch.held import TaskResults
 from hoodie.writing.batch.memory import MemoryBatch
@@ -385,7 +386,7 @@ def schedule_compaction(table: ArrowTable) -> str:
         if slice_.logs
     )
     plan = encode_compaction_plan(CompactionPlan(operations=operations))
-    create_requested(state.storage, instant, Action.COMPACTION, plan)
+    create_requested(state.storage, instant, Action.COMPACTION, plan, layout=LAYOUT_1)
     return instant
 
 

@@ -35,6 +35,7 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Crash, MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.transition import create_requested, instant_path, remove_pending, to_inflight
 from hoodie.writing.batch.memory import MemoryBatch
 from hoodie.writing.finish import abandoned_on_error, finish
@@ -154,9 +155,9 @@ class Listed(WrappedStorage):
 def test_a_write_beside_an_overwrite_that_is_rolled_back_gives_way_and_is_done_again():
     there = table(LOCKED)
     there.upsert(rows("a"))
-    overwrite = create_requested(there.storage, "20990101000000000", Action.REPLACE_COMMIT)
+    overwrite = create_requested(there.storage, "20990101000000000", Action.REPLACE_COMMIT, layout=LAYOUT_1)
     storage = Listed(there.storage)
-    storage.act = lambda: remove_pending(there.storage, overwrite)
+    storage.act = lambda: remove_pending(there.storage, overwrite, layout=LAYOUT_1)
     with pytest.raises(WriteConflict, match="another write was rolled back since this one began"):
         ArrowTable(storage, {**there.options, POLICY: "NEVER", RETRIES: "0"}).upsert(rows("a", note="late"))
     assert notes(there.storage) == {"a": "old"}
@@ -330,7 +331,7 @@ def test_a_write_to_a_slice_that_a_compaction_is_planned_for_meanwhile_gives_way
 def test_nothing_begins_while_a_restore_is_pending():
     there = table()
     there.upsert(rows("a"))
-    create_requested(there.storage, "20990101000000000", Action.RESTORE, b"")
+    create_requested(there.storage, "20990101000000000", Action.RESTORE, b"", layout=LAYOUT_1)
     with pytest.raises(WriteConflict, match="restore"):
         there.upsert(rows("a", note="new"))
 
@@ -657,7 +658,7 @@ def test_a_rollback_that_another_writer_withdraws_at_this_moment_is_no_error(mon
     def withdraw() -> None:
         timeline = load_state(there.storage).timeline
         for pending in (*timeline.pending(), *timeline.pending({Action.ROLLBACK})):
-            remove_pending(there.storage, pending)
+            remove_pending(there.storage, pending, layout=LAYOUT_1)
 
     ArrowTable(GoneAtFirstSight(there.storage, withdraw), there.options).upsert(rows("b"))
     assert notes(there.storage) == {"a": "old", "b": "old"}
@@ -678,8 +679,8 @@ def test_a_rollback_whose_plan_is_gone_is_a_conflict_that_says_what_to_do(monkey
 
     def lose() -> None:
         (left,) = load_state(there.storage).timeline.pending({Action.ROLLBACK})
-        to_inflight(there.storage, left)
-        there.storage.delete(instant_path(left))
+        to_inflight(there.storage, left, layout=LAYOUT_1)
+        there.storage.delete(instant_path(left, layout=LAYOUT_1))
 
     with pytest.raises(WriteConflict, match=r"Try again.*hoodie check") as raised:
         ArrowTable(GoneAtFirstSight(there.storage, lose), there.options).upsert(rows("b"))

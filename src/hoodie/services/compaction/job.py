@@ -90,7 +90,7 @@ def begin(storage: Storage, options: Options, instant: str | None = None) -> Com
     schema = with_meta_fields(plan_files.schema)
     reader = slice_reader(state, schema, options=options)
     _require_all_logs(reader, plan_files)
-    requested = take_back(storage, pending, plan_files.leftovers, state.layout)
+    requested = take_back(storage, pending, plan_files.leftovers, layout=state.layout)
     begun = to_inflight(storage, requested, layout=state.layout)
     spec = WriteSpec(
         storage=storage,

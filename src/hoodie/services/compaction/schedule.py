@@ -33,7 +33,7 @@ from hoodie.storage.protocol import Storage, remove_with_temporaries, split
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, columns_by_id, load_state
 from hoodie.timeline.clock import Clock, new_time, utc_now
-from hoodie.timeline.layout import LAYOUT_1, TimelineLayout
+from hoodie.timeline.layout import TimelineLayout
 from hoodie.timeline.load import read_compaction_plan, read_replace_plan
 from hoodie.timeline.transition import back_to_requested, completed_instants, create_requested
 from hoodie.view.load import load_view
@@ -74,7 +74,7 @@ def schedule_compaction(
             return None
         lock.check()
         content = encode_compaction_plan(plan)
-        requested = create_requested(storage, time, Action.COMPACTION, content, state.layout).requested
+        requested = create_requested(storage, time, Action.COMPACTION, content, layout=state.layout).requested
         _log.info("%s: compaction %s planned: %d file slices", state.config.name, requested, len(plan.operations))
         return requested
 
@@ -224,7 +224,7 @@ def _partitions(plan: CompactionPlan) -> set[str]:
 
 
 def take_back(
-    storage: Storage, instant: Instant, leftovers: Iterable[BaseFile] = (), layout: TimelineLayout = LAYOUT_1
+    storage: Storage, instant: Instant, leftovers: Iterable[BaseFile] = (), *, layout: TimelineLayout
 ) -> Instant:
     """Undo what a run did so far. Idempotent.
 

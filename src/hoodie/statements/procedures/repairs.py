@@ -57,13 +57,13 @@ def corrupted_clean_files(called: Called) -> Rows:
     """Remove plans of pending cleans that cannot be read; the next clean plans anew."""
     storage = called.state.storage
     with lock_for(called.options, storage):
-        timeline = load_state(storage).timeline
-        for instant in timeline.pending({Action.CLEAN}):
-            path = timeline.path(replace(instant, state=State.REQUESTED))
+        state = load_state(storage)
+        for instant in state.timeline.pending({Action.CLEAN}):
+            path = state.layout.path(replace(instant, state=State.REQUESTED))
             try:
                 decode_clean_plan(storage.read(path), path)
             except (CorruptFile, FileNotFoundError):
-                remove_pending(storage, instant)
+                remove_pending(storage, instant, state.layout)
     return [(True,)]
 
 

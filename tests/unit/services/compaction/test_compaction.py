@@ -50,6 +50,7 @@ from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import REFUSED, ArrowTable, FailsAt
 from hoodie.timeline.clock import new_time, utc_now
+from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.load import read_commit, read_compaction_plan
 from hoodie.timeline.transition import create_requested, to_inflight
 from hoodie.view.load import load_view
@@ -182,7 +183,9 @@ def test_a_slice_in_a_pending_log_compaction_is_left_to_it(storage: MemoryStorag
         if group.partition == "oslo"
     )
     plan = encode_compaction_plan(CompactionPlan(operations=operations))
-    create_requested(storage, new_time(state.timeline, state.config.timezone, utc_now), Action.LOG_COMPACTION, plan)
+    create_requested(
+        storage, new_time(state.timeline, state.config.timezone, utc_now), Action.LOG_COMPACTION, plan, layout=LAYOUT_1
+    )
     instant = schedule(storage)
     state = load_state(storage)
     plan_ = read_compaction_plan(storage, state.timeline, Instant(instant, Action.COMPACTION, State.REQUESTED))
@@ -190,7 +193,7 @@ def test_a_slice_in_a_pending_log_compaction_is_left_to_it(storage: MemoryStorag
 
 
 def test_no_compaction_is_planned_while_a_write_is_pending(storage: MemoryStorage) -> None:
-    pending = create_requested(storage, next_time(storage), Action.DELTA_COMMIT)
+    pending = create_requested(storage, next_time(storage), Action.DELTA_COMMIT, layout=LAYOUT_1)
     with pytest.raises(WriteConflict, match=f"deltacommit {pending.requested} is pending"):
         schedule_compaction(storage, Options(NOW))
     assert load_state(storage).timeline.pending_compactions == ()
@@ -382,8 +385,8 @@ def log_only(storage: MemoryStorage, *logs: bytes) -> str:
     """A file group of logs in oslo, written as a delta commit; its instant."""
     state = load_state(storage)
     instant = new_time(state.timeline, state.config.timezone, utc_now)
-    requested = create_requested(storage, instant, Action.DELTA_COMMIT)
-    to_inflight(storage, requested)
+    requested = create_requested(storage, instant, Action.DELTA_COMMIT, layout=LAYOUT_1)
+    to_inflight(storage, requested, layout=LAYOUT_1)
     for version, data in enumerate(logs, 1):
         storage.create_new(f"oslo/.new-0_{instant}.log.{version}_0-0-{version}", data)
     storage.create_new(f".hoodie/{instant}.deltacommit", storage.read(state.timeline.path(state.timeline.commits[-1])))
@@ -625,12 +628,12 @@ def test_a_rollback_of_a_compaction_as_hudi_makes_it_keeps_the_plan(storage: Mem
     job = begin(storage, Options(), instant)
     assert job is not None
     run_on_driver(job)
-    rollback = roll_back(storage, job.instant, next_time(storage))
+    rollback = roll_back(storage, job.instant, next_time(storage), layout=LAYOUT_1)
     assert pending_states(storage, instant) == ["compaction.requested"]
     assert bases_of(storage, instant) == set()
     assert notes(storage) == AFTER_LATER
     storage.delete(f".hoodie/{rollback.requested}.rollback")
-    resume(storage, replace(rollback, state=State.INFLIGHT))
+    resume(storage, replace(rollback, state=State.INFLIGHT), layout=LAYOUT_1)
     assert pending_states(storage, instant) == ["compaction.requested"]
 
 
@@ -658,7 +661,7 @@ def test_an_instant_that_is_no_pending_compaction_is_an_error(storage: MemorySto
 def test_a_plan_of_an_unknown_version_is_an_error(storage: MemoryStorage) -> None:
     record = {"operations": [], "extraMetadata": {}, "version": 3, "strategy": None, "preserveHoodieMetadata": False}
     at = next_time(storage)
-    create_requested(storage, at, Action.COMPACTION, write_one(schemas.COMPACTION_PLAN, record))
+    create_requested(storage, at, Action.COMPACTION, write_one(schemas.COMPACTION_PLAN, record), layout=LAYOUT_1)
     for call in (lambda: compact(storage, Options(), at), lambda: validate_compaction(storage, at)):
         with pytest.raises(UnsupportedTable, match="version 3; versions 1 and 2 are known"):
             call()
@@ -736,7 +739,7 @@ def test_a_plan_that_logs_were_written_for_must_be_run(storage: MemoryStorage) -
 
 def test_a_plan_is_not_withdrawn_while_a_write_is_pending(storage: MemoryStorage) -> None:
     instant = schedule(storage)
-    create_requested(storage, next_time(storage), Action.DELTA_COMMIT)
+    create_requested(storage, next_time(storage), Action.DELTA_COMMIT, layout=LAYOUT_1)
     with pytest.raises(WriteConflict, match="is pending"):
         unschedule_compaction(storage, Options(), instant)
     assert pending_states(storage, instant) == ["compaction.requested"]

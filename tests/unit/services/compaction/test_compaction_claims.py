@@ -24,6 +24,7 @@ from hoodie.storage.local import LocalStorage
 from hoodie.table.state import load_state
 from hoodie.testing.storage import DelayingStorage, MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.transition import create_requested
 from support.compacting import NOW, OPTIONS, SECOND, batch, fill, notes, opened, schedule
 from support.instants import next_time
@@ -196,7 +197,7 @@ def test_planning_and_publishing_wait_for_the_tables_lock(storage: MemoryStorage
 
 
 def test_of_several_writers_one_at_work_does_not_keep_a_compaction_from_being_planned(storage: MemoryStorage) -> None:
-    create_requested(storage, next_time(storage), Action.DELTA_COMMIT)
+    create_requested(storage, next_time(storage), Action.DELTA_COMMIT, layout=LAYOUT_1)
     with pytest.raises(WriteConflict, match="is pending"):
         schedule_compaction(storage, Options(NOW))
     several = {**NOW, **IN_PROCESS, "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}

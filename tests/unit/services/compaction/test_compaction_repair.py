@@ -16,6 +16,7 @@ from hoodie.services.compaction.schedule import pending_compactions, validate_co
 from hoodie.storage.protocol import split
 from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
+from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.transition import create_requested
 from support.compacting import AFTER_LATER, AFTER_SECOND, LATER, batch, fill, notes, opened, schedule
 from support.instants import next_time
@@ -114,7 +115,7 @@ def test_what_cannot_be_repaired_is_told(storage: MemoryStorage) -> None:
     instant = schedule(storage)
     with pytest.raises(InstantNotFound, match="not on the timeline"):
         repair_compaction(storage, Options(), "20200101000000000")
-    create_requested(storage, next_time(storage), Action.DELTA_COMMIT)
+    create_requested(storage, next_time(storage), Action.DELTA_COMMIT, layout=LAYOUT_1)
     with pytest.raises(WriteConflict, match=f"before compaction {instant} is repaired"):
         repair_compaction(storage, Options(), instant)
 
@@ -122,7 +123,7 @@ def test_what_cannot_be_repaired_is_told(storage: MemoryStorage) -> None:
 def test_a_plan_of_an_unknown_version_is_neither_repaired_nor_withdrawn(storage: MemoryStorage) -> None:
     record = {"operations": [], "extraMetadata": {}, "version": 3, "strategy": None, "preserveHoodieMetadata": False}
     at = next_time(storage)
-    create_requested(storage, at, Action.COMPACTION, write_one(schemas.COMPACTION_PLAN, record))
+    create_requested(storage, at, Action.COMPACTION, write_one(schemas.COMPACTION_PLAN, record), layout=LAYOUT_1)
     before = storage.snapshot()
     for call in (repair_compaction, unschedule_compaction):
         with pytest.raises(UnsupportedTable, match="version 3; versions 1 and 2 are known"):
