@@ -479,14 +479,19 @@ class RecordIndexIgnored(HoodieWarning):
     `warnings.simplefilter("error", RecordIndexIgnored)` makes calls fail on it.
     """
 
-    def __init__(self, path: str, problem: str) -> None:
-        super().__init__(path, problem)
-        self.path, self.problem = path, problem
+    def __init__(
+        self,
+        path: str,
+        problem: str,
+        advice: str = "`hoodie metadata create --with record_index --again` builds it anew.",
+    ) -> None:
+        super().__init__(path, problem, advice)
+        self.path, self.problem, self.advice = path, problem, advice
 
     def __str__(self) -> str:
         return (
             f"{self.path}: the record index is not used: {self.problem.rstrip('.')}. Keys are looked up in the base "
-            "files of the whole table instead. `hoodie metadata create --with record_index --again` builds it anew."
+            f"files of the whole table instead. {self.advice}"
         )
 
 
@@ -496,15 +501,18 @@ class MetadataTableDropped(HoodieWarning):
     `warnings.simplefilter("error", MetadataTableDropped)` makes writes fail after it.
     """
 
-    def __init__(self, path: str, what: str, problem: str) -> None:
-        super().__init__(path, what, problem)
-        self.path, self.what, self.problem = path, what, problem
+    def __init__(
+        self,
+        path: str,
+        what: str,
+        problem: str,
+        advice: str = "`hoodie metadata create` builds it again (`--with` names partitions beside the file lists).",
+    ) -> None:
+        super().__init__(path, what, problem, advice)
+        self.path, self.what, self.problem, self.advice = path, what, problem, advice
 
     def __str__(self) -> str:
-        return (
-            f"{self.path}: {self.what} was removed: {self.problem.rstrip('.')}. "
-            "`hoodie metadata create` builds it again (`--with` names partitions beside the file lists)."
-        )
+        return f"{self.path}: {self.what} was removed: {self.problem.rstrip('.')}. {self.advice}"
 
 
 class MetafileMissing(HoodieWarning):

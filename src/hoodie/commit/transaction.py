@@ -6,6 +6,7 @@ How concurrent writers are handled: docs/design/concurrency.md.
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,7 @@ from hoodie.errors import (
     ListingStale,
     LockLost,
     LockTimeout,
+    OptionIgnored,
     UnsupportedTable,
     WriteConflict,
 )
@@ -109,7 +111,7 @@ def begin(
             state = state.reload()
         refuse_during_restore(state.timeline)
         state = clean_up(state, clock, writers)
-        if (writers.metadata.build or writers.metadata.remove) and state.layout.version.keeps_metadata:
+        if writers.metadata.build or writers.metadata.remove:
             state = _with_metadata_table(state, writers.metadata, read_keys)
         time = new_time(state.timeline, state.config.timezone, clock)
         content = b""
@@ -129,8 +131,16 @@ def begin(
 
 def _with_metadata_table(state: TableState, requested: RequestedPartitions, read_keys: ReadKeys | None) -> TableState:
     """Build the partitions of the metadata table that the table lacks, and remove those that are not to be; the state
-    afterwards. Where other writers are at work the next write builds them."""
+    afterwards. Where other writers are at work the next write builds them.
+
+    Warns OptionIgnored on a table of a version whose metadata table is not kept
+    """
     if state.config.replaced_at == NOT_YET:
+        return state
+    if not state.layout.version.keeps_metadata:
+        if requested.build:
+            problem = f"the metadata table of a table of version {state.config.version} is not kept here"
+            warnings.warn(OptionIgnored(f"{state.config.name}: {problem}. The write goes on without"), stacklevel=3)
         return state
     if unwanted := [name for name in requested.remove if name in state.config.metadata_partitions]:
         drop_partitions(state.storage, state.config, unwanted)

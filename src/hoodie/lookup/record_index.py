@@ -40,11 +40,16 @@ def with_record_index(index: Index, state: TableState) -> Index:
     if index.name != IndexType.RECORD_INDEX:
         return index
     locator = open_locator(state.storage, state.config, state.timeline)
-    if isinstance(locator, str):
-        if state.timeline.commits:  # else there are no keys yet
-            ignore_record_index(state.storage, locator)
-        return by_files(index)
-    return replace(index, look_up=ByKey(partial(_tagger, locator)))
+    if not isinstance(locator, str):
+        return replace(index, look_up=ByKey(partial(_tagger, locator)))
+    if not state.layout.version.keeps_metadata:
+        advice = "Name another index, such as hoodie.index.type=GLOBAL_SIMPLE."
+        path = f"{state.storage.root.rstrip('/')}/{FOLDER}"
+        problem = f"none is kept in a table of version {state.config.version}"
+        warnings.warn(RecordIndexIgnored(path, problem, advice), stacklevel=2)
+    elif state.timeline.commits:  # else there are no keys yet
+        ignore_record_index(state.storage, locator)
+    return by_files(index)
 
 
 def for_reads(index: Index, state: TableState) -> Index:

@@ -12,6 +12,8 @@ from dataclasses import replace
 
 from hoodie.config.metadata import MetadataOptions
 from hoodie.config.table import TableConfig
+from hoodie.config.table_version import VERSIONS
+from hoodie.errors import UnsupportedTable
 from hoodie.formats.log.blocks import BlockKind, BlockMap, HeaderKey, LogBlock, encode_block
 from hoodie.formats.log.delete_block import DELETES, encode_deletes
 from hoodie.formats.timeline.commit_json import encode_commit
@@ -90,8 +92,14 @@ def build(
     partitions  names; those that are not kept are passed by
     read_keys   as of `Building`
     returns     False when another writer began meanwhile, whose files may not be among those that were listed
-    Raises      as `load_view`; CorruptFile, UnsupportedTable where a partition cannot be built of the table's files
+    Raises      as `load_view`; CorruptFile, UnsupportedTable where a partition cannot be built of the table's files, or
+                the table's version has none that is kept
     """
+    if not VERSIONS[config.version].keeps_metadata:
+        raise UnsupportedTable(
+            f"{config.name}: the metadata table of a table of version {config.version} is not built here. Hudi's next "
+            "write builds it by default"
+        )
     names = {str(MetadataPartition.FILES), *partitions}
     config = _sound(storage, config, timeline, names)
     new = missing(config, names)

@@ -18,9 +18,6 @@ from hoodie.table.properties import update_properties
 PARTITIONS = "hoodie.table.metadata.partitions"
 INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 
-#: Why writes remove that of tables of versions 8 and 9: one that says nothing of a write hides its rows from Hudi.
-NOT_KEPT = "it is not kept in a table of this version; Hudi's next write builds it again by default"
-
 
 def has_metadata_table(config: TableConfig) -> bool:
     """Whether there is a metadata table, or one that was begun."""
@@ -50,6 +47,17 @@ def drop_with_warning(storage: Storage, problem: str) -> None:
     """Remove a metadata table that cannot be kept right. Warns MetadataTableDropped"""
     drop(storage)
     tell_of_drop(storage, "the metadata table", problem)
+
+
+def drop_not_kept(storage: Storage) -> None:
+    """Remove that of a table of version 8 or 9: one that says nothing of a write hides its rows from Hudi.
+
+    Warns MetadataTableDropped
+    """
+    drop(storage)
+    problem, advice = "it is not kept in a table of this version", "Hudi's next write builds it again by default."
+    path = f"{storage.root.rstrip('/')}/{FOLDER}"
+    warnings.warn(MetadataTableDropped(path, "the metadata table", problem, advice), stacklevel=2)
 
 
 def tell_of_drop(storage: Storage, what: str, problem: str) -> None:

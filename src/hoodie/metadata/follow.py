@@ -14,7 +14,7 @@ import pyarrow as pa
 from hoodie.config.table import TableConfig
 from hoodie.errors import CorruptFile, UnsupportedTable
 from hoodie.metadata.delta import append, finish_pending, is_compacted, orphans, take_back
-from hoodie.metadata.drop import NOT_KEPT, drop_partitions, drop_with_warning, tell_of_drop
+from hoodie.metadata.drop import drop_not_kept, drop_partitions, drop_with_warning, tell_of_drop
 from hoodie.metadata.keys import MetadataPartition, partition_id
 from hoodie.metadata.partitions.kind import Change
 from hoodie.metadata.partitions.kinds import kinds_of
@@ -102,7 +102,7 @@ def _kept(storage: Storage, config: TableConfig, timeline: Timeline) -> Metadata
     if not named:
         return None
     if not layout_of(config).version.keeps_metadata:
-        drop_with_warning(storage, NOT_KEPT)
+        drop_not_kept(storage)
         return None
     if MetadataPartition.FILES not in config.metadata_partitions:
         drop_with_warning(storage, "its file lists were never finished")

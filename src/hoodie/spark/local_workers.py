@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+import pyspark
 from pyspark.sql import SparkSession
 
 
@@ -14,9 +15,8 @@ def take_own_python(session: SparkSession) -> None:
 
     Functions that Spark was given before keep theirs. A session of Spark Connect has no workers of ours.
     """
-    from pyspark import SparkContext
-
-    context = getattr(SparkContext, "_active_spark_context", None)
+    # No public call says which Python workers run. A client of Spark Connect alone has no such class.
+    context = getattr(getattr(pyspark, "SparkContext", None), "_active_spark_context", None)
     if context is None or not (session.conf.get("spark.master", "") or "").startswith("local"):
         return
     settings = ("spark.pyspark.python", "spark.pyspark.driver.python")

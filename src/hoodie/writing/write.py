@@ -27,7 +27,7 @@ from hoodie.lookup.record_index import with_record_index
 from hoodie.merge.keep import keeping
 from hoodie.merge.payloads import KNOWN_PAYLOADS, by_ordering, greater_or_equal, table_rule
 from hoodie.merge.rules import MergeRule
-from hoodie.metadata.drop import NOT_KEPT, drop, drop_with_warning, has_metadata_table
+from hoodie.metadata.drop import drop, drop_not_kept, has_metadata_table
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action
 from hoodie.model.meta import RECORD_KEY
@@ -215,7 +215,7 @@ def writable_state(storage: Storage, settings: Settings, *, places_keys: bool = 
     if has_metadata_table(state.config) and not state.layout.version.keeps_metadata:
         if places_keys:
             choose_index(state, settings)
-        drop_with_warning(storage, NOT_KEPT)
+        drop_not_kept(storage)
         state = state.reload()
     return state
 

@@ -11,7 +11,14 @@ import pytest
 
 from hoodie.config.metadata import COLUMN_LIST, MetadataOptions
 from hoodie.config.options import Options
-from hoodie.errors import CorruptFile, MetadataTableDropped, MetadataTableIgnored
+from hoodie.errors import (
+    CorruptFile,
+    MetadataTableDropped,
+    MetadataTableIgnored,
+    OptionIgnored,
+    RecordIndexIgnored,
+    UnsupportedTable,
+)
 from hoodie.metadata.changes import of_listing
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.listing import listed_folders
@@ -198,3 +205,23 @@ def test_what_partitions_say_differently_from_the_files_is_told() -> None:
     assert missing.endswith("in bloom_filters is missing")
     swapped = filters.set_column(3, "filter", filters.column("filter").take(pa.array([1, 0])))
     assert all(line.endswith("is not that of its footer") for line in BLOOM_FILTERS.differences(building, swapped))
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_none_is_built_of_a_table_of_a_later_version(version: int) -> None:
+    """Hudi 1.x has another form of it, and would take this one for its own."""
+    made = ArrowTable.create(MemoryStorage(), {**BARE, "hoodie.write.table.version": str(version)})
+    made.upsert(rows(("a", "oslo")))
+    with pytest.raises(UnsupportedTable, match=f"version {version} is not built here"):
+        create_metadata_table(made.storage, Options({}))
+    made = ArrowTable(made.storage, {**made.options, "hoodie.metadata.enable": "true"})
+    with pytest.warns(OptionIgnored, match=f"version {version} is not kept here"):
+        made.upsert(rows(("b", "oslo")))
+    assert not [path for path in made.storage.list_tree(".hoodie") if "metadata" in path]
+
+
+def test_a_record_index_of_a_later_version_is_no_index_of_this_library() -> None:
+    options = {**BARE, "hoodie.write.table.version": "9", "hoodie.index.type": "RECORD_INDEX"}
+    made = ArrowTable.create(MemoryStorage(), options)
+    with pytest.warns(RecordIndexIgnored, match="version 9.*hoodie.index.type=GLOBAL_SIMPLE"):
+        made.upsert(rows(("a", "oslo")))

@@ -13,7 +13,7 @@ import pytest
 
 import hoodie
 from hoodie.config.options import Options
-from hoodie.errors import HoodieError, InstantNotFound, StatementError
+from hoodie.errors import HoodieError, InstantNotFound, InvalidOption, StatementError
 from hoodie.statements.call import called_rows, parsed, unknown
 from hoodie.statements.cutting import Text
 from hoodie.statements.procedures.listed import PROCEDURES
@@ -209,14 +209,22 @@ def test_savepoints_go_by_the_newest_without_an_instant(trips: Path) -> None:
         answer("rollback_to_savepoint('trips')", trips)
 
 
-def test_a_version_is_not_changed(trips: Path) -> None:
+def test_a_table_gets_a_later_version_and_no_earlier_one(trips: Path) -> None:
     for word in ("SIX", "6"):
-        assert answer(f"upgrade_table('trips', '{word}')", trips) == [{"result": True}]
-    for call in ("upgrade_table('trips', 'EIGHT')", "downgrade_table('trips', '5')"):
-        with pytest.raises(StatementError, match="has version 6"):
+        for name in ("upgrade_table", "downgrade_table"):
+            assert answer(f"{name}('trips', '{word}')", trips) == [{"result": True}]
+    before = hoodie.open_table(str(trips)).snapshot().to_arrow().sort_by("id").to_pylist()
+    assert answer("upgrade_table('trips', 'EIGHT')", trips) == [{"result": True}]
+    table = hoodie.open_table(str(trips))
+    assert table.snapshot().to_arrow().sort_by("id").to_pylist() == before
+    assert "hoodie.table.version=8" in (trips / ".hoodie/hoodie.properties").read_text()
+    for call in ("upgrade_table('trips', 'SIX')", "downgrade_table('trips', '6')", "downgrade_table('trips', 'NINE')"):
+        with pytest.raises(StatementError, match="has version 8"):
             answer(call, trips)
     with pytest.raises(StatementError, match="expected a number"):
         answer("upgrade_table('trips', 'next')", trips)
+    with pytest.raises(InvalidOption, match="version 10: expected one of"):
+        answer("upgrade_table('trips', '10')", trips)
 
 
 def test_services_run_with_hudis_arguments(tmp_path: Path) -> None:

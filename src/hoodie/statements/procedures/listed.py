@@ -190,9 +190,11 @@ PROCEDURES: Mapping[str, Procedure] = {
         repairs.overwrite_props,
         destructive=True,
     ),
-    "upgrade_table": procedure("table string, to_version! string", "result boolean", repairs.version, destructive=True),
+    "upgrade_table": procedure(
+        "table string, to_version! string", "result boolean", repairs.upgrade_version, destructive=True
+    ),
     "downgrade_table": procedure(
-        "table string, to_version! string", "result boolean", repairs.version, destructive=True
+        "table string, to_version! string", "result boolean", repairs.downgrade_version, destructive=True
     ),
     # --- rows elsewhere
     "copy_to_table": procedure(

@@ -14,6 +14,7 @@ from hoodie.locks.choose import lock_for
 from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.model.instant import Action, State
 from hoodie.model.meta import META_COLUMNS
+from hoodie.services.upgrade import upgrade
 from hoodie.statements.procedures.procedure import Called, Rows
 from hoodie.storage import storage_beside
 from hoodie.table.partition_metadata import METAFILE, ensure_partition
@@ -102,18 +103,35 @@ def deduplicate(called: Called) -> Rows:
     return [(f"Deduplicated files placed in: {partition}.",)]
 
 
-def version(called: Called) -> Rows:
-    """True where the table has the version already; no other one is written. Raises StatementError"""
+def upgrade_version(called: Called) -> Rows:
+    """Give the table a later version of the format. Raises StatementError on an earlier one, and as `upgrade`"""
+    number, present = _version(called), called.state.config.version
+    if number < present:
+        raise called.problem(f"the table has version {present}: CALL downgrade_table is for an earlier one")
+    if number > present:
+        upgrade(called.state.storage, called.options, number)
+    return [(True,)]
+
+
+def downgrade_version(called: Called) -> Rows:
+    """True where the table has the version already. Raises StatementError on an earlier one: none is given"""
+    number, present = _version(called), called.state.config.version
+    if number > present:
+        raise called.problem(f"the table has version {present}: CALL upgrade_table is for a later one")
+    if number < present:
+        raise called.problem(
+            f"the table has version {present}, and this library gives none an earlier one: a Hudi release that writes "
+            "the table has the procedure"
+        )
+    return [(True,)]
+
+
+def _version(called: Called) -> int:
     word = str(called.arguments["to_version"]).upper()
     number = _VERSIONS.index(word) if word in _VERSIONS else int(word) if word.isdigit() else -1
     if number < 0:
         raise called.problem(f"to_version => {word!r}: expected a number, or a word such as SIX")
-    if number != called.state.config.version:
-        raise called.problem(
-            f"the table has version {called.state.config.version}, and this library does not change it: "
-            "a Hudi release that writes the other version has the procedure"
-        )
-    return [(True,)]
+    return number
 
 
 _VERSIONS = ("ZERO", "ONE", "TWO", "THREE", "FOUR", "FIVE", "SIX", "SEVEN", "EIGHT", "NINE")
