@@ -27,7 +27,7 @@ from hoodie.index.choose import make_index
 from hoodie.index.contract import ByKey
 from hoodie.index.pruning import IndexStats
 from hoodie.lookup.batch import locate, locate_by_key, order_by_partition
-from hoodie.lookup.index_choice import there
+from hoodie.lookup.index_choice import index_context
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.spark.session import local_session
 from hoodie.storage.local import LocalStorage
@@ -91,7 +91,7 @@ def tag(table: Table, kind: IndexType, batch: pa.Table) -> IndexStats:
     ordered = order_by_partition(batch)
     files = table.state.files()
     if isinstance(index.look_up, ByKey):
-        return locate_by_key(ordered, index.look_up.tagger(there(table.state, ordered.partitions, files))).stats
+        return locate_by_key(ordered, index.look_up.tagger(index_context(table.state, ordered.partitions, files))).stats
     with ThreadPoolExecutor() as pool:
         return locate(table.state.storage, ordered, files.bases, index, BloomOptions(), pool).stats
 

@@ -12,7 +12,7 @@ from click.shell_completion import get_completion_class
 from hoodie.cli.arguments import command
 from hoodie.cli.calls import Call
 from hoodie.config.table import NEWEST_VERSION
-from hoodie.config.table_version import WRITTEN
+from hoodie.model.table_version import WRITTEN
 
 _PACKAGES = ("pyarrow", "pandas", "pyspark", "fsspec", "s3fs")
 

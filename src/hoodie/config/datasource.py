@@ -32,10 +32,10 @@ from hoodie.config.rollback import ROLLBACK_GROUPS
 from hoodie.config.services import SERVICE_GROUPS
 from hoodie.config.sync import SYNC_GROUPS, without_other_sync
 from hoodie.config.table import CDC, CDC_MODE, LoggedImages, TableConfig, TableType
-from hoodie.config.table_version import DEFAULT_VERSION, VERSIONS, WRITTEN
 from hoodie.config.validators import VALIDATOR_GROUPS
 from hoodie.config.write import WRITE_GROUPS, DuplicatePolicy, WriteOperation, WriteOptions
 from hoodie.errors import InvalidOption
+from hoodie.model.table_version import DEFAULT_VERSION, VERSIONS, WRITTEN
 
 _OPERATION = "hoodie.datasource.write.operation"
 _INSERT_MODE = "hoodie.sql.insert.mode"

@@ -12,8 +12,8 @@ from enum import StrEnum
 
 from hoodie.config.java_names import payload_name
 from hoodie.config.options import option, read_options
-from hoodie.config.table_version import VERSIONS, WRITTEN
 from hoodie.errors import CorruptFile, InvalidOption, UnsupportedTable
+from hoodie.model.table_version import VERSIONS, WRITTEN
 
 NEWEST_VERSION = 9
 

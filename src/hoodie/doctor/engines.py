@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 
-from hoodie.config.table_version import VERSIONS
 from hoodie.doctor.findings import Contents, Fault, Finding, Scene, Severity
 from hoodie.errors import CorruptFile, InvalidInput
 from hoodie.formats.parquet.columns import open_parquet
 from hoodie.model.files import BaseFile, LogFile
+from hoodie.model.table_version import VERSIONS
 from hoodie.table.properties import PROPERTIES
 from hoodie.timeline.layout import file_name
 

@@ -14,13 +14,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
-from hoodie.config.table_version import VERSIONS
 from hoodie.doctor.findings import Fault, Finding, Mend, Remedy, Scene, Severity
 from hoodie.errors import HoodieError
 from hoodie.metadata.keys import FOLDER, MetadataPartition
 from hoodie.metadata.validate import validate
 from hoodie.model.files import LogFile
 from hoodie.model.instant import Action
+from hoodie.model.table_version import VERSIONS
 from hoodie.reading.row_keys import read_keys
 from hoodie.storage.protocol import join
 from hoodie.view.load import folders_of_tree

@@ -13,9 +13,9 @@ from enum import StrEnum
 from hoodie.config.java_names import key_generator_name
 from hoodie.config.keygen import KeyOptions, TimeOptions, TimestampType
 from hoodie.config.options import declared, read_options
-from hoodie.config.table_version import VERSIONS
 from hoodie.errors import InvalidOption, SchemaMismatch
 from hoodie.keygen.timebased import TimestampSettings, output_zone, timestamp_settings
+from hoodie.model.table_version import VERSIONS
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"  # the path of a value that is null or empty
 NULL_KEY_PART = "__null__"

@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from hoodie.config.metadata import MetadataOptions
 from hoodie.config.table import TableConfig
-from hoodie.config.table_version import VERSIONS
 from hoodie.errors import UnsupportedTable
 from hoodie.formats.log.blocks import BlockKind, BlockMap, HeaderKey, LogBlock, encode_block
 from hoodie.formats.log.delete_block import DELETES, encode_deletes
@@ -28,6 +27,7 @@ from hoodie.metadata.table import open_metadata
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.files import BaseFile, log_file_name
 from hoodie.model.instant import Action, State
+from hoodie.model.table_version import VERSIONS
 from hoodie.storage.protocol import Storage, join
 from hoodie.storage.subfolder import SubfolderStorage
 from hoodie.table.partition_metadata import ensure_partition

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hoodie.config.table_version import VERSIONS
 from hoodie.metadata.statistics import column_statistics
 from hoodie.metadata.table import MetadataTable
 from hoodie.metadata.trusted import believed
 from hoodie.model.files import FileSlice
+from hoodie.model.table_version import VERSIONS
 from hoodie.reading.filters.predicate import ANY, Bounds, Test, Tests, may_pass
 
 #: Of a file and a column.

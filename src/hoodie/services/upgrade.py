@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from hoodie.commit.transaction import clean_up
 from hoodie.config.options import Options
 from hoodie.config.table import PROPERTIES_FOLDER, TableConfig, from_properties, require_writable
-from hoodie.config.table_version import VERSIONS, WRITTEN, TableVersion
 from hoodie.display.displayed import Displayed
 from hoodie.display.summary import Summary, summary
 from hoodie.errors import InvalidOption, UnsupportedTable, WriteConflict
@@ -24,6 +23,7 @@ from hoodie.locks import lock_for
 from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.metadata.drop import drop, has_metadata_table
 from hoodie.model.instant import Action, State
+from hoodie.model.table_version import VERSIONS, WRITTEN, TableVersion
 from hoodie.services.clean import resume
 from hoodie.services.compaction.job import RunTasks
 from hoodie.services.compaction.run import compact

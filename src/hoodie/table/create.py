@@ -13,7 +13,6 @@ from hoodie.config.keeping import kept_options
 from hoodie.config.options import declared, read_options
 from hoodie.config.read import MergerOptions
 from hoodie.config.table import CDC, CDC_MODE, PROPERTIES_FILE, TableConfig, TableType, from_properties
-from hoodie.config.table_version import VERSIONS, TableVersion
 from hoodie.errors import InvalidOption, NoRecordKey, TableMismatch
 from hoodie.keygen.keygen import FieldKind, Kind, key_generator
 from hoodie.keygen.time_units import UNIT
@@ -21,6 +20,7 @@ from hoodie.keygen.timebased import output_zone
 from hoodie.merge.merger import MERGER, load_merger, names_event_time, python_mergers, strategy_id
 from hoodie.merge.payloads import DEFAULT as EVENT_TIME_PAYLOAD
 from hoodie.merge.payloads import rule_for
+from hoodie.model.table_version import VERSIONS, TableVersion
 from hoodie.storage.protocol import Storage
 from hoodie.table.other_tables import other_table
 from hoodie.table.properties import create_properties

@@ -14,13 +14,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from hoodie.config.table import PROPERTIES_FOLDER, TableConfig
-from hoodie.config.table_version import VERSIONS
 from hoodie.errors import CorruptFile
 from hoodie.formats.avro.container import write_one
 from hoodie.formats.timeline import schemas
 from hoodie.formats.timeline.archive_log import commit_of
 from hoodie.formats.timeline.plans import decode_replace_plan
 from hoodie.model.instant import COMMITS, Action, Instant, State, format_time, parse_time
+from hoodie.model.table_version import VERSIONS
 from hoodie.storage.protocol import Storage, join
 from hoodie.table.state import TableState
 from hoodie.timeline.archive import ArchivedEntry, archived_entries

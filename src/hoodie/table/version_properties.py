@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hoodie.config.java_names import payload_name
-from hoodie.config.table_version import TableVersion
 from hoodie.errors import InvalidOption
 from hoodie.keygen.keygen import FieldKind, key_generator, stored_key_generator
+from hoodie.model.table_version import TableVersion
 
 MODE, STRATEGY = "hoodie.record.merge.mode", "hoodie.record.merge.strategy.id"
 PAYLOAD, LEGACY_PAYLOAD = "hoodie.compaction.payload.class", "hoodie.table.legacy.payload.class"

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from hoodie.config.table import PROPERTIES_FOLDER, TableConfig, TimelineZone
-from hoodie.config.table_version import VERSIONS, TableVersion
 from hoodie.errors import CorruptFile
 from hoodie.model.instant import Action, Instant, State
+from hoodie.model.table_version import VERSIONS, TableVersion
 
 _NAMES = {
     1: re.compile(r"(?P<time>\d+)(?P<action>\.\w+)(?P<state>\.\D+)?", re.ASCII),

@@ -10,9 +10,9 @@ import pytest
 
 from hoodie.config.datasource import check_options
 from hoodie.config.table import from_properties, require_writable
-from hoodie.config.table_version import VERSIONS, WRITTEN
 from hoodie.errors import InvalidOption, TableMismatch, UnsupportedTable
 from hoodie.merge.payloads import KNOWN_PAYLOADS
+from hoodie.model.table_version import VERSIONS, WRITTEN
 from hoodie.table.create import create, table_properties
 from hoodie.table.overrides import completed
 from hoodie.table.state import load_state

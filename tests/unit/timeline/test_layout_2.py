@@ -13,13 +13,13 @@ import fastavro
 import pyarrow.parquet as pq
 import pytest
 
-from hoodie.config.table_version import VERSIONS
 from hoodie.errors import InstantNotFound, WriteConflict
 from hoodie.formats.timeline.commit_avro import encode_avro_commit
 from hoodie.formats.timeline.commit_json import decode_commit, encode_commit
 from hoodie.formats.timeline.services import decode_avro_commit
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.instant import Action, Instant, State, format_time
+from hoodie.model.table_version import VERSIONS
 from hoodie.testing.storage import Crash, CrashAfter, MemoryStorage
 from hoodie.timeline.history import MERGED_FILES, HistoryEntry, add_to_history
 from hoodie.timeline.layout import TimelineLayout
