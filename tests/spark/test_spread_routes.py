@@ -140,8 +140,15 @@ def test_no_row_is_lost_where_the_table_has_keys_twice(spark, tmp_path, route, t
     assert sorted(map(tuple, found)) == [(f"k{number}", 2) for number in (0, 1, 2, 3, 4, 5, 6, 8)]
 
 
-@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-@pytest.mark.parametrize("index", ["BLOOM", "GLOBAL_SIMPLE"])
+@pytest.mark.parametrize(
+    ("kind", "index"),
+    [
+        ("COPY_ON_WRITE", "GLOBAL_SIMPLE"),
+        nightly("COPY_ON_WRITE", "BLOOM"),
+        nightly("MERGE_ON_READ", "BLOOM"),
+        nightly("MERGE_ON_READ", "GLOBAL_SIMPLE"),
+    ],
+)
 def test_two_keys_that_read_alike_are_refused_on_executors(spark, tmp_path, kind, index):
     options = {**SPREAD, "hoodie.index.type": index}
     far = hoodie.create_table(

@@ -383,6 +383,14 @@ def abandon(transaction: Transaction, clock: Clock = utc_now) -> bool:
     return True
 
 
+def give_up(transaction: Transaction, problem: BaseException) -> None:
+    """Roll back a write that failed with the problem, which is told where that fails, too."""
+    try:
+        abandon(transaction)
+    except (HoodieError, OSError) as second:
+        problem.add_note(f"Rolling instant {transaction.time} back failed; the next write will. ({second})")
+
+
 def _checked(stats: Sequence[WriteStat], instant: str) -> dict[str, list[WriteStat]]:
     by_partition: dict[str, list[WriteStat]] = {}
     seen: set[FileGroupId] = set()

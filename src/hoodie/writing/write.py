@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from hoodie.commit.clustering_check import keep_clear
-from hoodie.commit.transaction import Transaction, abandon, begin, to_work
+from hoodie.commit.transaction import Transaction, begin, give_up, to_work
 from hoodie.config.metadata import MetadataOptions
 from hoodie.config.table import require_writable
 from hoodie.config.write import DropOptions, MissingColumnOptions, MissingColumns, WriteOperation
@@ -397,15 +397,8 @@ def bring_up_to_date(index: Index, before: TableState, transaction: Transaction,
     try:
         catch_up(before, transaction.state, index, settings.given)
     except HoodieError as problem:
-        _give_up(transaction, problem)
+        give_up(transaction, problem)
         raise
-
-
-def _give_up(transaction: Transaction, problem: HoodieError) -> None:
-    try:
-        abandon(transaction)
-    except (HoodieError, OSError) as second:
-        problem.add_note(f"Rolling instant {transaction.time} back failed; the next write will. ({second})")
 
 
 def _require_checked(write: Write, transaction: Transaction) -> None:
@@ -419,7 +412,7 @@ def _require_checked(write: Write, transaction: Transaction) -> None:
     if write.declared == declared_schema(now) and write.by_id == columns_by_id(now):
         return
     problem = WriteConflict("the table's columns were changed just now by another writer; write the batch again")
-    _give_up(transaction, problem)
+    give_up(transaction, problem)
     raise problem
 
 
