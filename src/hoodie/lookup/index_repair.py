@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
@@ -20,6 +19,7 @@ from hoodie.index.hbase_missed import Missed
 from hoodie.model.files import FileSlice
 from hoodie.reading.row_keys import KeyReader
 from hoodie.storage.protocol import Storage
+from hoodie.storage.together import in_threads
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.view.load import load_view
@@ -96,9 +96,7 @@ def repair_near(job: RepairJob, threads: int = 0) -> list[int]:
 
     threads  0: one a core
     """
-    count = min(threads or os.cpu_count() or 1, max(1, len(job.tasks)))
-    with ThreadPoolExecutor(count, thread_name_prefix="hoodie-index") as pool:
-        return list(pool.map(partial(repair_slice, job.repair), job.tasks))
+    return in_threads(partial(repair_slice, job.repair), job.tasks, threads or os.cpu_count() or 1)
 
 
 def repair_slice(repair: Repair, task: RepairTask) -> int:

@@ -25,10 +25,10 @@ from hoodie.metadata.table import MetadataTable
 from hoodie.model.files import BaseFile, FileSlice, LogFile, parse_data_file
 from hoodie.model.instant import Action
 from hoodie.storage.protocol import Storage
+from hoodie.storage.together import in_threads
 from hoodie.timeline.load import read_compaction_plan, with_history
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.load import build_view
-from hoodie.view.parallel import in_threads
 from hoodie.view.slices import FileSystemView, latest_slices, merged_slices
 
 #: A file up to this many bytes comes whole, with one request.

@@ -6,7 +6,6 @@ Source: docs/format/log-files.md 7 and 8.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,6 +18,7 @@ from hoodie.merge.log_scan import Committed, Scanned, blocks_to_merge, blocks_to
 from hoodie.model.files import LogFile
 from hoodie.model.instant import Action
 from hoodie.storage.protocol import Storage
+from hoodie.storage.together import in_threads
 from hoodie.timeline.timeline import Timeline
 
 #: A log up to this many bytes is read whole at once, unless the slice has very many of them.
@@ -110,10 +110,7 @@ def block_content(storage: Storage, block: PlacedBlock) -> bytes | memoryview:
 
 def _opened(storage: Storage, logs: Sequence[LogFile]) -> list[tuple[list[PlacedBlock], DamagedLog | None]]:
     whole = len(logs) <= _WHOLE_LOGS
-    if len(logs) < 2:
-        return [_blocks_of(storage, log, whole) for log in logs]
-    with ThreadPoolExecutor(min(_THREADS, len(logs)), thread_name_prefix="hoodie-logs") as pool:
-        return list(pool.map(lambda log: _blocks_of(storage, log, whole), logs))
+    return in_threads(lambda log: _blocks_of(storage, log, whole), logs, _THREADS)
 
 
 def _blocks_of(storage: Storage, log: LogFile, whole: bool) -> tuple[list[PlacedBlock], DamagedLog | None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from functools import partial
 from itertools import pairwise
@@ -33,6 +32,7 @@ from hoodie.spark.read.base_files import read_parquet
 from hoodie.spark.read.route import route_to
 from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.storage.protocol import Storage
+from hoodie.storage.together import in_threads
 
 FILE_ID = "_hoodie_file_id"
 COST = "_hoodie_index_cost"
@@ -168,11 +168,9 @@ def _by_filter(
 
 
 def _key_ranges(storage: Storage, files: Files) -> dict[str, tuple[pa.Array, pa.Array]]:
-    with ThreadPoolExecutor(_FOOTER_THREADS) as pool:
-        calls = {
-            partition: [pool.submit(_range_of, storage, file) for file in part] for partition, part in files.items()
-        }
-        found = {partition: [call.result() for call in part] for partition, part in calls.items()}
+    listed = [file for part in files.values() for file in part]
+    ranges = iter(in_threads(partial(_range_of, storage), listed, _FOOTER_THREADS))
+    found = {partition: [next(ranges) for _ in part] for partition, part in files.items()}
     return {
         partition: (pa.array([low for low, _ in part], pa.string()), pa.array([high for _, high in part], pa.string()))
         for partition, part in found.items()
