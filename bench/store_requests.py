@@ -22,7 +22,7 @@ from hoodie.storage.protocol import Storage, join
 from hoodie.table.state import load_state
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.load import COMMITS
-from hoodie.view.parallel import in_threads
+from hoodie.storage.together import in_threads
 from hoodie.view.published import PUBLISHED
 
 KINDS = ("LIST", "GET", "HEAD", "PUT", "POST", "DELETE")
