@@ -24,8 +24,8 @@ from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation, WriteOptions, missing_options
 from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, TableMismatch, TableNotFound, WriteConflict
 from hoodie.lookup.index_choice import choose_index
+from hoodie.lookup.index_follow import index_follows
 from hoodie.lookup.index_notify import notify_of_rollbacks, notify_rolled_back
-from hoodie.lookup.index_sync import index_follows
 from hoodie.plan.conflict import vanished
 from hoodie.reading.row_keys import read_keys
 from hoodie.recovery.rollback import rollback
@@ -96,7 +96,7 @@ class HoodieWriteClient:
         writers = self.settings.writers
         begun = begin(state, word, action_of(word, self._kind(state)), writers=writers, read_keys=read_keys)
         notify_rolled_back(index, state.timeline, begun.state.timeline)
-        bring_up_to_date(index, state, begun, self.settings)
+        bring_up_to_date(index, state, begun)
         self._forget_ended(begun.state)
         self._begun[begun.time] = begun
         return begun.time

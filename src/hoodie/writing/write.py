@@ -17,12 +17,11 @@ from hoodie.config.table import require_writable
 from hoodie.config.write import DropOptions, MissingColumnOptions, MissingColumns, WriteOperation
 from hoodie.errors import HoodieError, HudiCannotRead, InvalidOption, UnsupportedTable, WriteConflict
 from hoodie.formats.avro.schema import to_avro
-from hoodie.index.contract import ByKey, Index
+from hoodie.index.contract import ByKey, Index, IndexContext
 from hoodie.keygen.keygen import KeyGenerator
 from hoodie.lookup.context import LookupContext
 from hoodie.lookup.index_choice import choose_index, refuse_unknown
 from hoodie.lookup.index_notify import notify_rolled_back
-from hoodie.lookup.index_sync import catch_up
 from hoodie.lookup.record_index import with_record_index
 from hoodie.merge.keep import keeping
 from hoodie.merge.payloads import KNOWN_PAYLOADS, by_ordering, greater_or_equal, table_rule
@@ -384,18 +383,21 @@ def start(write: Write) -> Write:
     action = action_of(write.operation, write.kind)
     transaction = begin(write.state, write.operation, action, writers=write.settings.writers, read_keys=read_keys)
     notify_rolled_back(write.index, write.state.timeline, transaction.state.timeline)
-    bring_up_to_date(write.index, write.state, transaction, write.settings)
+    bring_up_to_date(write.index, write.state, transaction)
     _require_checked(write, transaction)
     config = transaction.state.config
     _log.info("%s: %s begins at %s (%s)", config.name, write.operation, transaction.time, config.type)
     return with_transaction(write, transaction)
 
 
-def bring_up_to_date(index: Index, before: TableState, transaction: Transaction, settings: Settings) -> None:
-    """Let an index outside the table catch up with it before any key is looked up. Raises as `catch_up`: the write is
-    given up then."""
+def bring_up_to_date(index: Index, before: TableState, transaction: Transaction) -> None:
+    """Let an index outside the table catch up with it before any key is looked up. Raises as `Index.catch_up`: the
+    write is given up then."""
+    if index.catch_up is None:
+        return
+    now = transaction.state
     try:
-        catch_up(before, transaction.state, index, settings.given)
+        index.catch_up(before.timeline, IndexContext(now.storage, now.config, now.timeline))
     except HoodieError as problem:
         give_up(transaction, problem)
         raise
