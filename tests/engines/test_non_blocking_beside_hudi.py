@@ -34,7 +34,8 @@ HUDI = {
 
 def _sql(*values: tuple[str, int, str]) -> str:
     every = ", ".join(f"('{key}', 'oslo', CAST({ts} AS BIGINT), '{note}')" for key, ts, note in values)
-    return f"SELECT * FROM VALUES {every} AS t (id, city, ts, note)"
+    columns = "nullif(id, '') id, nullif(city, '') city, nullif(ts, -1L) ts, nullif(note, '') note"  # as ours: nullable
+    return f"SELECT {columns} FROM VALUES {every} AS t (id, city, ts, note)"
 
 
 def _notes(hudi: HudiEngine, there: ArrowTable, path: Path) -> dict[str, str]:
