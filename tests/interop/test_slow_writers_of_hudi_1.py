@@ -6,11 +6,18 @@ that Hudi read from it then.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 import hoodie
+from hoodie.config.options import Options
+from hoodie.reading.changes.data import change_data_batches
+from hoodie.reading.changes.data_plan import plan_change_data
+from hoodie.storage.local import LocalStorage
+from hoodie.table.state import load_state
+from hoodie.testing.tables import ArrowTable
 from support.hudi_1_tables import unpack
 
 BEFORE, SLOW, QUICK, AFTER = "20261125034204180", "20261125034207356", "20261125034211328", "20261125034222434"
@@ -59,3 +66,28 @@ def test_time_travel_goes_by_when_writes_began(path: str, instant: str, expected
 )
 def test_ranges_go_by_when_writes_were_completed(path: str, begin: str, end: str, expected: dict[str, str]):
     assert read(hoodie.open_table(path).changes(begin, end, meta=True)) == expected
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "expected"),
+    [
+        (BEFORE, SLOW, {"k1": SLOW, "k2": SLOW}),
+        (SLOW, QUICK, {"k1": QUICK, "k5": QUICK}),
+        ("000", SLOW, {"k1": SLOW, "k2": SLOW, "k3": BEFORE, "k4": BEFORE, "k5": BEFORE}),
+    ],
+)
+def test_ranges_go_by_when_writes_began_where_an_option_says_so(
+    path: str, begin: str, end: str, expected: dict[str, str]
+):
+    options = {"hoodie.datasource.read.incr.table.version": "6"}
+    found = ArrowTable(LocalStorage(path)).changes(begin, end, options).to_pylist()
+    assert {row["id"]: row["_hoodie_commit_time"] for row in found} == expected
+
+
+def test_change_data_of_a_range_by_beginning_is_what_became_of_the_rows(path: str):
+    """The slow write's change of k1 met that of the quick one, which stayed: it changed k2 alone."""
+    options = Options({"hoodie.datasource.read.incr.table.version": "6", "hoodie.read.cdc.infer": "true"})
+    for begin, end, keys in ((BEFORE, SLOW, ["k2"]), (SLOW, QUICK, ["k1", "k5"]), (BEFORE, QUICK, ["k1", "k2", "k5"])):
+        plan = plan_change_data(load_state(LocalStorage(path)), begin, end, options)
+        changes = [change for batch in change_data_batches(plan) for change in batch.to_pylist()]
+        assert sorted(json.loads(change["after"])["id"] for change in changes) == keys
