@@ -143,7 +143,7 @@ class HoodieWriteClient:
         metadata = replace(result.metadata, extra={**(extra_metadata or {}), **result.metadata.extra})
         try:
             with failures_heard(self.storage, result.metadata.operation), _advised(instant):
-                metadata = publish(transaction, metadata, result.keys)
+                metadata = publish(transaction, metadata, result.keys, unseeing=result.unseeing)
         except BatchKnown as known:
             if abandon(transaction):
                 notify_of_rollbacks(choose_index(state, self.settings).index, [instant])
@@ -152,7 +152,7 @@ class HoodieWriteClient:
         self._begun.pop(instant, None)
         if result.later:
             finalize_index(choose_index(state, self.settings).index, instant, result.later)
-        done = replace(result, metadata=metadata, later=(), keys=None)
+        done = replace(result, metadata=metadata, later=(), keys=None, unseeing=False)
         notify_committed(done)
         self.engine.after_commit(self.storage, self.options, instant, None)
         return done

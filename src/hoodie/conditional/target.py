@@ -50,7 +50,7 @@ def with_retries(storage: Storage, options: Options, attempt: Callable[[Target],
             target = _target(storage, settings)
             return attempt(target)
         except InstantNotFound as rolled_back:
-            if settings.writers.concurrency.optimistic:
+            if settings.writers.concurrency.several:
                 raise
             raise WriteConflict(with_remedy(rolled_back)) from rolled_back
         except WriteConflict:

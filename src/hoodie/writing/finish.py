@@ -68,7 +68,9 @@ def finish(
         keys = key_changes(_written(write, outcome, replaced))
         if commit:
             lingering = outcome.route != DRIVER
-            metadata, after = publish_seen(write.begun, metadata, lingering=lingering, keys=keys)
+            metadata, after = publish_seen(
+                write.begun, metadata, lingering=lingering, keys=keys, unseeing=write.unseeing
+            )
             finalize_index(write.index, write.begun.time, outcome.later)
     later = () if commit else outcome.later
     result = WriteResult(
@@ -80,6 +82,7 @@ def finish(
         later,
         after,
         keys=None if commit else keys,
+        unseeing=write.unseeing and not commit,
         table=write.state.config.name,
         path=redacted(write.state.storage.root),
         difference=write.difference,

@@ -43,6 +43,7 @@ from hoodie.view.published import read_ahead
 from hoodie.writing.batch.duplicates import DROP
 from hoodie.writing.batch.precombine import KEY
 from hoodie.writing.index_updates import WriteRecorder
+from hoodie.writing.non_blocking import APPENDING, blocking, require_logs
 from hoodie.writing.operations import (
     REPLACING,
     Combine,
@@ -72,6 +73,7 @@ class Write(LookupContext):
     columns      of the batch; None: it has none of the user's (a delete by keys)
     keygen       makes the keys of its rows; None: they are not made of columns
     only_new     each row gets a key of its own, as the table has no key columns and the rows bring no keys
+    made_of_rows its rows were made of those that the table had
     transaction  None: not begun
     """
 
@@ -86,6 +88,7 @@ class Write(LookupContext):
     by_id: Mapping[str, str] = field(default_factory=dict)
     keygen: KeyGenerator | None = None
     only_new: bool = False
+    made_of_rows: bool = False
     transaction: Transaction | None = None
 
     @property
@@ -111,7 +114,7 @@ class Write(LookupContext):
     @property
     def keeps_statuses(self) -> bool:
         """Whether rows take along what is known of their keys."""
-        counts = self.index.sees_logs and self.operation_rules.kinds.insert is TaskKind.APPEND
+        counts = self.index.sees_logs and not self.names_new and self.operation_rules.kinds.insert is TaskKind.APPEND
         asked = self.index.is_global or self.index.record_writes is not None or counts
         return self.operation_rules.locate and asked
 
@@ -119,6 +122,13 @@ class Write(LookupContext):
     def locates_staged(self) -> bool:
         """Whether the keys of staged rows are looked up a base file at a time; else each row has to be tagged."""
         return self.operation_rules.locate and self.by_file and not self.keeps_statuses
+
+    @property
+    def unseeing(self) -> bool:
+        """Whether its rows are the same whatever other writers add to the table meanwhile."""
+        rules = self.operation_rules
+        reads = rules.new_keys or rules.late_rows is not LateRows.AS_READ or bool(self.rule.keeps)
+        return self.operation in APPENDING and not reads and not self.made_of_rows
 
     @property
     def keeps_positions(self) -> bool:
@@ -250,8 +260,9 @@ def check(
     """
     if operation is not WriteOperation.BULK_INSERT and operation not in REPLACING:
         read_ahead(state.storage, state.timeline)  # all are read then: to see which published files are missing
-    chosen = choose_index(state, settings)
+    chosen = choose_index(state, settings if operation in APPENDING else blocking(settings))
     index = chosen.index
+    require_logs(state, index, settings)
     if operation in REPLACING and not index.replaceable:
         raise UnsupportedTable(
             f"{state.config.name}: {operation} replaces file groups, and the index {index.name} of this table would "
@@ -315,7 +326,7 @@ def as_merge(write: Write) -> Write:
         needs_ordering=needs_ordering,
         late_rows=late_rows,
     )
-    return replace(write, rule=rule, operation_rules=rules)
+    return replace(write, rule=rule, operation_rules=rules, made_of_rows=True)
 
 
 def as_update(write: Write) -> Write:
@@ -323,7 +334,8 @@ def as_update(write: Write) -> Write:
     win against rows in logs, too."""
     takes_last = by_ordering(write.rule) is not write.rule
     late_rows = LateRows.WIN if takes_last else LateRows.AS_READ
-    return replace(write, operation_rules=replace(write.operation_rules, combine=Combine.UNIQUE, late_rows=late_rows))
+    rules = replace(write.operation_rules, combine=Combine.UNIQUE, late_rows=late_rows)
+    return replace(write, operation_rules=rules, made_of_rows=True)
 
 
 def _require_columns_kept(state: TableState, before: pa.Schema | None, after: pa.Schema) -> None:

@@ -81,11 +81,11 @@ def find_blocks(
 ) -> tuple[tuple[PlacedBlock, ...], ScanReport]:
     """The blocks that count, oldest first, found by reading headers; change logs are left out.
 
+    logs    in the order in which they are merged, as a slice has them
     Raises  CorruptLogBlock, UnsupportedTable, naming file and offset: bytes that are no block of this format version;
             FileNotFoundError when a log was cleaned away meanwhile
     """
-    ordered = sorted((log for log in logs if not log.cdc), key=lambda log: log.order)
-    opened = _opened(storage, ordered)
+    opened = _opened(storage, [log for log in logs if not log.cdc])
     blocks = [_checked(block) for found, _ in opened for block in found]
     compacted = any(block.header.compacted for block in blocks)
     scanned: Scanned[PlacedBlock]
