@@ -209,17 +209,6 @@ def require_writable(config: TableConfig, payloads: Collection[str]) -> None:
         )
     if config.cdc:
         _ = config.logged_images  # a word that says nothing is refused
-    if config.cdc and VERSIONS[config.version].layout == 2:
-        raise UnsupportedTable(
-            f"{config.name}: a table of version {config.version} whose writers log change data ({CDC}=true): such logs "
-            "are written for tables of version 6 only. Write it with Hudi; reads and `changes` work. Nothing was "
-            "written."
-        )
-    if len(config.ordering) > 1 and config.merge_on_read:
-        raise UnsupportedTable(
-            f"{config.name}: a table with logs and several ordering columns ({', '.join(config.ordering)}) can be "
-            "read, and is not written. Write it with Hudi. Nothing was written."
-        )
     if not config.meta_fields:
         raise UnsupportedTable(
             f"{config.name}: hoodie.populate.meta.fields=false: rows are stored without their keys, so that no key can "

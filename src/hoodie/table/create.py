@@ -26,7 +26,7 @@ from hoodie.table.other_tables import other_table
 from hoodie.table.properties import create_properties
 from hoodie.table.recorded_index import recorded_index
 from hoodie.table.state import TableState, load_state
-from hoodie.table.version_properties import as_version_6, of_version
+from hoodie.table.version_properties import PRECOMBINE, as_version_6, of_version
 from hoodie.timeline.load import load_timeline
 
 _CLASS_OF = {
@@ -92,7 +92,14 @@ def table_properties(
     by_ordering = (by_default and chosen.ordering and not merger) or names_event_time(_mergers(options))
     if by_ordering and _PAYLOAD not in named_settings(options):
         payload = EVENT_TIME_PAYLOAD
-    rule_for(payload, (chosen.ordering,) if chosen.ordering else ())
+    ordering = tuple(name.strip() for name in chosen.ordering.split(",") if name.strip())
+    if len(ordering) > 1 and not version.orders_by_several:
+        able = next(number for number, other in VERSIONS.items() if other.orders_by_several)
+        raise InvalidOption(
+            f"{PRECOMBINE}={chosen.ordering!r}: a table of version {version.number} has one ordering column. Name one, "
+            f"or set hoodie.write.table.version={able}"
+        )
+    rule_for(payload, ordering)
     partitions = [field.name for field in keygen.partition_fields]
     properties = {
         "hoodie.table.name": chosen.name,
@@ -116,8 +123,8 @@ def table_properties(
     }
     if change_logs.enabled:
         properties[CDC_MODE] = change_logs.images.value
-    if chosen.ordering:
-        properties["hoodie.table.precombine.field"] = chosen.ordering
+    if ordering:
+        properties[PRECOMBINE] = ",".join(ordering)
     if chosen.type == TableType.MERGE_ON_READ:
         properties[_STRATEGY] = _DEFAULT_STRATEGY
     if merger:
