@@ -26,18 +26,10 @@ from hoodie.table.other_tables import other_table
 from hoodie.table.properties import create_properties
 from hoodie.table.recorded_index import recorded_index
 from hoodie.table.state import TableState, load_state
-from hoodie.table.version_properties import PRECOMBINE, as_version_6, of_version
+from hoodie.table.version_properties import KEY_GENERATOR_CLASSES, PRECOMBINE, as_version_6, of_version
 from hoodie.timeline.load import load_timeline
 
-_CLASS_OF = {
-    Kind.SIMPLE: "SimpleKeyGenerator",
-    Kind.COMPLEX: "ComplexKeyGenerator",
-    Kind.NON_PARTITION: "NonpartitionedKeyGenerator",
-    Kind.TIMESTAMP: "TimestampBasedKeyGenerator",
-    Kind.CUSTOM: "CustomKeyGenerator",
-    Kind.GLOBAL_DELETE: "GlobalDeleteKeyGenerator",
-}
-_KIND_OF = {name: kind.value for kind, name in _CLASS_OF.items()}
+_KIND_OF = {name.rpartition(".")[2]: kind.value for kind, name in KEY_GENERATOR_CLASSES.items()}
 _STRATEGY = "hoodie.compaction.record.merger.strategy"
 #: What Hudi writes beside any payload class.
 _DEFAULT_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
@@ -111,7 +103,7 @@ def table_properties(
         "hoodie.table.base.file.format": "PARQUET",
         _KEY: ",".join(keygen.record_keys),
         "hoodie.table.partition.fields": ",".join(partitions),
-        "hoodie.table.keygenerator.class": f"org.apache.hudi.keygen.{_CLASS_OF[keygen.kind]}",
+        "hoodie.table.keygenerator.class": KEY_GENERATOR_CLASSES[keygen.kind],
         "hoodie.datasource.write.hive_style_partitioning": str(keygen.hive_style).lower(),
         "hoodie.datasource.write.partitionpath.urlencode": str(keygen.url_encode).lower(),
         "hoodie.datasource.write.drop.partition.columns": "false",
