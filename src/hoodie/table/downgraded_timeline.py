@@ -10,12 +10,11 @@ again from the start. Source: docs/format/table-versions-8-9.md 12.5.
 from __future__ import annotations
 
 import dataclasses
-import datetime as dt
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from hoodie.config.table import PROPERTIES_FOLDER, TableConfig, TimelineZone, from_properties
+from hoodie.config.table import PROPERTIES_FOLDER, TableConfig, from_properties
 from hoodie.errors import CorruptFile
 from hoodie.formats.avro.container import read_one
 from hoodie.formats.log.blocks import (
@@ -33,12 +32,13 @@ from hoodie.formats.timeline.plans import decode_compaction_plan, encode_compact
 from hoodie.formats.timeline.services import decode_savepoint, encode_savepoint
 from hoodie.model.commit import CommitMetadata, WriteStat
 from hoodie.model.files import FileSlice, LogFile, log_file_name, parse_data_file
-from hoodie.model.instant import COMMITS, Action, Instant, State, parse_time
+from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.storage.modified import set_modified
 from hoodie.storage.protocol import Storage, join, split
 from hoodie.table.state import TableState
 from hoodie.table.upgraded_timeline import files_of_layout_1
 from hoodie.timeline.archive import archive_files, archive_name
+from hoodie.timeline.clock import moment_of
 from hoodie.timeline.codec import commit_content, completed_content, inflight_content
 from hoodie.timeline.history import history_rows
 from hoodie.timeline.layout import LAYOUT_1, comparable_action, parse_name
@@ -139,7 +139,8 @@ def copy_down(state: TableState, target: TableConfig, names: LogNames, batch: in
         made = join(PROPERTIES_FOLDER, split(LAYOUT_1.path(_of_version_6(instant)))[1])
         storage.create_new(made, data)
         if instant.completed:
-            set_modified(storage, made, _millis(instant.completed, state.config.timezone))
+            moment = moment_of(instant.completed, state.config.timezone)
+            set_modified(storage, made, int(moment.timestamp() * 1000))
     rows = history_rows(storage, state.config.history_folder, _ARCHIVED)
     for number, part in enumerate(rows, 1):
         entries = [entry for row in part for entry in _archived(row, state.config.history_folder, names)]
@@ -293,11 +294,6 @@ def _entry(time: str, action: Action, state: State, completed: str, content: Map
         "stateTransitionTime": completed,
         **content,
     }
-
-
-def _millis(instant: str, zone: TimelineZone) -> int:
-    moment = parse_time(instant)
-    return int((moment.replace(tzinfo=dt.UTC) if zone is TimelineZone.UTC else moment.astimezone()).timestamp() * 1000)
 
 
 # --- logs ---
