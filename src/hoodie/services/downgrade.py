@@ -12,7 +12,7 @@ import logging
 
 from hoodie.config.options import Options
 from hoodie.config.services import ArchiveOptions
-from hoodie.config.table import DOWNGRADED_FROM, PROPERTIES_FOLDER, TableConfig, from_properties, require_writable
+from hoodie.config.table import DOWNGRADED_FROM, TableConfig, from_properties, require_writable
 from hoodie.errors import InvalidOption, UnsupportedTable
 from hoodie.locks import lock_for
 from hoodie.merge.payloads import KNOWN_PAYLOADS
@@ -21,15 +21,14 @@ from hoodie.model.table_version import VERSIONS, WRITTEN, TableVersion
 from hoodie.services.compaction.job import RunTasks
 from hoodie.services.upgrade import UpgradeResult, change_of, make_ready, refuse_pending, require_ready, steps_before
 from hoodie.storage.faults import typed_errors
-from hoodie.storage.protocol import Storage, join
-from hoodie.table.downgraded_timeline import LogNames, abandon, copy_down, finish, log_names
+from hoodie.storage.protocol import Storage
+from hoodie.table.downgraded_timeline import LogNames, abandon, copy_down, finish_downgrade, log_names
 from hoodie.table.properties import recover, update_properties
 from hoodie.table.replacement import settle
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.table.version_properties import downgraded
 from hoodie.timeline.load import history_version, read_commit
-from hoodie.timeline.stopped_upgrade import UPGRADED_FOLDER
 from hoodie.view.load import load_view
 
 _log = logging.getLogger("hoodie.services")
@@ -91,8 +90,7 @@ def downgrade(
             copy_down(state, config, names, options.read(ArchiveOptions).batch)
             lock.check()
             update_properties(storage, {**change, DOWNGRADED_FROM: str(before.number)})
-            finish(storage, state.layout.folder)
-            update_properties(storage, {DOWNGRADED_FROM: None})
+            finish_downgrade(storage, config)
     _log.info("%s: downgraded from version %d to %d", state.config.name, before.number, to)
     return UpgradeResult(before.number, to, steps, change)
 
@@ -108,9 +106,8 @@ def _finish(storage: Storage, options: Options, to: int, before: int, dry_run: b
     if not dry_run:
         with lock_for(options, storage) as lock:
             recover(storage)
-            finish(storage, join(PROPERTIES_FOLDER, config.properties.get("hoodie.timeline.path") or UPGRADED_FOLDER))
             lock.check()
-            update_properties(storage, {DOWNGRADED_FROM: None})
+            finish_downgrade(storage, config)
     return UpgradeResult(before, to, steps, {DOWNGRADED_FROM: None}, dry_run=dry_run)
 
 

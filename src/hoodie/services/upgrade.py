@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hoodie.commit.transaction import clean_up
 from hoodie.config.options import Options
@@ -30,14 +30,14 @@ from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, join
-from hoodie.table.properties import recover, update_properties
+from hoodie.table.properties import load_properties, recover, update_properties
 from hoodie.table.replacement import settle
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, key_samples, load_state, table_keygen
 from hoodie.table.upgraded_timeline import copy_timeline, files_of_layout_1
 from hoodie.table.version_properties import upgraded
 from hoodie.timeline.archive import archive_files
-from hoodie.timeline.stopped_upgrade import COPIED
+from hoodie.timeline.stopped_upgrade import COPIED, instants_moved, move_back
 from hoodie.view.load import load_view
 from hoodie.view.slices import latest_slices
 
@@ -95,6 +95,15 @@ def upgrade(
              meanwhile: call it again. The table has its old version then
     """
     settings = Settings.read(options)
+    if moved := _moved_by_hudi(storage):
+        step = f"move {len(moved)} instant files back, which an upgrade by Hudi that stopped half-way has moved"
+        if dry_run:
+            version = f"change hoodie.properties to version {to}"
+            return UpgradeResult(6, to, (step, "what an upgrade needs then", version), dry_run=True)
+        with lock_for(options, storage):
+            move_back(storage)
+        done = upgrade(storage, options, to, run=run)
+        return replace(done, steps=(step, *done.steps))
     state = load_state(storage)
     require_writable(state.config, KNOWN_PAYLOADS)
     before, target = state.layout.version, _target(state, to)
@@ -125,6 +134,11 @@ def upgrade(
         _sweep(load_state(storage), state.config.history_folder)
     _log.info("%s: upgraded from version %d to %d", state.config.name, before.number, to)
     return UpgradeResult(before.number, to, steps, change)
+
+
+def _moved_by_hudi(storage: Storage) -> list[str]:
+    """The instants of a table of version 6 that Hudi's upgrade has moved before it stopped."""
+    return instants_moved(storage) if from_properties(load_properties(storage)).layout == 1 else []
 
 
 def _target(state: TableState, to: int) -> TableVersion:

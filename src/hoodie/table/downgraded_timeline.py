@@ -14,7 +14,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from hoodie.config.table import PROPERTIES_FOLDER, TableConfig, from_properties
+from hoodie.config.table import DOWNGRADED_FROM, PROPERTIES_FOLDER, TableConfig, from_properties
 from hoodie.errors import CorruptFile
 from hoodie.formats.avro.container import read_one
 from hoodie.formats.log.blocks import (
@@ -35,6 +35,7 @@ from hoodie.model.files import FileSlice, LogFile, log_file_name, parse_data_fil
 from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.storage.modified import set_modified
 from hoodie.storage.protocol import Storage, join, split
+from hoodie.table.properties import update_properties
 from hoodie.table.state import TableState
 from hoodie.table.upgraded_timeline import files_of_layout_1
 from hoodie.timeline.archive import archive_files, archive_name
@@ -42,7 +43,7 @@ from hoodie.timeline.clock import moment_of
 from hoodie.timeline.codec import commit_content, completed_content, inflight_content
 from hoodie.timeline.history import history_rows
 from hoodie.timeline.layout import LAYOUT_1, comparable_action, parse_name
-from hoodie.timeline.stopped_upgrade import COPIED
+from hoodie.timeline.stopped_upgrade import COPIED, UPGRADED_FOLDER
 from hoodie.view.parallel import in_threads
 from hoodie.view.slices import FileSystemView, committed_slices
 
@@ -181,6 +182,12 @@ def finish(storage: Storage, folder: str) -> None:
         elif entry.name not in (COPIED, _LOGS):
             storage.discard(join(folder, entry.name))
     storage.delete_tree(folder)  # the mark that its instants are copies, last of all
+
+
+def finish_downgrade(storage: Storage, config: TableConfig) -> None:
+    """Do what a downgrade still has to do once the settings name version 6; the caller holds the table's lock."""
+    finish(storage, join(PROPERTIES_FOLDER, config.properties.get("hoodie.timeline.path") or UPGRADED_FOLDER))
+    update_properties(storage, {DOWNGRADED_FROM: None})
 
 
 # --- instants ---

@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from hoodie.config.options import Options
+from hoodie.doctor.examine import examine
+from hoodie.doctor.findings import Fault, Mend, Severity
+from hoodie.doctor.repair import repair
 from hoodie.errors import InvalidOption, UnsupportedTable
 from hoodie.formats.log.blocks import HeaderKey, read_blocks
 from hoodie.model.files import LogFile, parse_data_file
@@ -185,6 +188,13 @@ def test_a_table_whose_downgrade_stopped_is_not_written_before_it_is_finished() 
             act()
     with pytest.raises(UnsupportedTable, match="stopped half-way"):
         downgrade(storage, made.options, 8)
+    (remedy,) = [finding.remedy for finding in examine(storage) if finding.fault is Fault.DOWNGRADE]
+    assert remedy is not None
+    assert remedy.mend is Mend.FINISH
+    repaired = ArrowTable(storage.copy(), made.options)
+    assert repair(repaired.storage, dry_run=False)
+    assert [finding for finding in examine(repaired.storage) if finding.severity > Severity.NOTE] == []
+    assert rows_of_now(repaired) == rows
     assert downgrade(storage, made.options, 6, dry_run=True).steps
     storage.clock = an_hour_later
     downgrade(storage, made.options, 6)
