@@ -130,3 +130,42 @@ def test_hudi_goes_on_with_a_table_that_the_library_upgraded(
     assert sum('"ts": 20' in row for row in _same(hudi, path)) == 2
     _ours(path, _step("upgraded", "k4", 21), {**case.options, "hoodie.write.table.version": version})
     assert sum('"ts": 21' in row for row in _same(hudi, path)) == 2
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_hudi_goes_on_with_a_table_that_the_library_downgraded(hudi: HudiEngine, kind: str, tmp_path: Path) -> None:
+    """Hudi 0.15, too, which reads version 6 only; a later Hudi upgrades the table again at its write."""
+    case, path = _of_version(CASES[f"{kind}_plain"], "9"), tmp_path / "downgraded"
+    write(case, path)
+    table = hoodie.open_table(str(path))
+    rows = comparable(table.snapshot(meta=True).to_arrow())
+    table.downgrade(6)
+    assert _same(hudi, path) == rows
+    writes = [c.requested for c in load_state(LocalStorage(path)).timeline.commits][: len(case.steps)]
+    for time in writes:
+        assert comparable(table.as_of(time, meta=True).to_arrow()) == comparable(hudi.as_of(path, time)), time
+    assert comparable(table.changes(writes[0], meta=True).to_arrow()) == comparable(hudi.changes(path, writes[0]))
+    options = {**CASES[f"{kind}_plain"].options, "hoodie.datasource.write.operation": "upsert"}
+    hudi.write(path, _step("downgraded", "k4", 20).sql(), options)
+    assert sum('"ts": 20' in row for row in _same(hudi, path)) == 2
+    _ours(path, _step("downgraded", "k4", 21), CASES[f"{kind}_plain"].options)
+    assert sum('"ts": 21' in row for row in _same(hudi, path)) == 2
+    assert load_state(LocalStorage(path)).config.version == (6 if hudi.version < "1" else _newest(hudi))
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_a_table_of_hudi_is_downgraded_and_hudi_goes_on(
+    hudi: HudiEngine, kind: str, version: str, tmp_path: Path
+) -> None:
+    case, path = _of_version(CASES[f"{kind}_plain"], version), tmp_path / "theirs"
+    hudi.make(case, path)
+    rows = comparable(hudi.read(path))
+    hoodie.open_table(str(path)).downgrade(6)
+    assert _same(hudi, path) == rows
+    options = {**CASES[f"{kind}_plain"].options, "hoodie.datasource.write.operation": "upsert"}
+    hudi.write(path, _step("theirs", "k4", 20).sql(), options)
+    assert sum('"ts": 20' in row for row in _same(hudi, path)) == 2
+
+
+def _newest(hudi: HudiEngine) -> int:
+    return 8 if hudi.version.startswith("1.0") else 9

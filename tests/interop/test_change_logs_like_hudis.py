@@ -46,9 +46,18 @@ def _named(avro: str, table: str) -> str:
     return json.dumps({**json.loads(avro), "name": f"{table}_record", "namespace": f"hoodie.{table}"})
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-@pytest.mark.parametrize("logged", LoggedImages)
-def test_the_same_writes_have_the_same_change_data(logged: LoggedImages, table_type: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("logged", "table_type", "version"),
+    [
+        *((logged, kind, 6) for logged in LoggedImages for kind in ("COPY_ON_WRITE", "MERGE_ON_READ")),
+        (LoggedImages.DATA_BEFORE, "COPY_ON_WRITE", 8),
+        (LoggedImages.OP_KEY_ONLY, "MERGE_ON_READ", 8),
+        (LoggedImages.DATA_BEFORE_AFTER, "MERGE_ON_READ", 9),
+    ],
+)
+def test_the_same_writes_have_the_same_change_data(
+    logged: LoggedImages, table_type: str, version: int, tmp_path: Path
+) -> None:
     name = "cdc_cow_data_before"
     facts = json.loads((FOLDER / f"{name}.json").read_text())
     theirs = ranges(name, unpack(name, tmp_path))[0].changes
@@ -64,6 +73,7 @@ def test_the_same_writes_have_the_same_change_data(logged: LoggedImages, table_t
             "hoodie.table.cdc.supplemental.logging.mode": logged.lower(),
             "hoodie.compact.inline": "true",
             "hoodie.compact.inline.max.delta.commits": "3",
+            "hoodie.write.table.version": str(version),
         },
     )
     times = {}

@@ -107,6 +107,21 @@ def test_a_repair_takes_a_stopped_upgrade_back(stopped: Path) -> None:
     table.upsert(table.snapshot())
 
 
+def test_an_upgrade_finishes_one_of_hudi_that_stopped(stopped: Path) -> None:
+    before = {path: path.read_bytes() for path in stopped.rglob("*") if path.is_file()}
+    table = hoodie.HoodieTable(str(stopped))
+    planned = table.upgrade(9, dry_run=True)
+    assert {path: path.read_bytes() for path in stopped.rglob("*") if path.is_file()} == before
+    assert planned.steps[0].startswith("move ")
+    done = table.upgrade(9)
+    assert done.steps[0] == planned.steps[0]
+    rows = table.snapshot(columns=["id", "ts"]).to_arrow()
+    expected = {"k1": 13, "k2": 1, "k3": 1, "k4": 1, "k5": 1}
+    assert dict(zip(rows["id"].to_pylist(), rows["ts"].to_pylist(), strict=True)) == expected
+    assert load_state(LocalStorage(stopped)).config.version == 9
+    assert table.check() == ()
+
+
 @pytest.mark.parametrize("dying", Dying)
 def test_a_repair_that_dies_anywhere_is_finished_by_the_next_one(stopped: Path, dying: Dying) -> None:
     storage = LocalStorage(str(stopped))

@@ -28,12 +28,8 @@ REFUSED = {
     "hudi12_cow_blob": "BLOB",
     "hudi12_cow_vector": "VECTOR",
     "hudi12_mor_blob": "BLOB",
-    "v8_cow_cdc": "log change data",
     "v8_cow_virtual_keys": "populate.meta.fields",
     "v8_mor_clustering_pending": "the pending clustering",
-    "v9_cow_cdc": "log change data",
-    "v9_mor_cdc": "log change data",
-    "v9_mor_multi_ordering": "several ordering columns",
 }
 #: Bucket indexes whose number Hudi does not record.
 BUCKETS = {"v8_mor_bucket": "2", "v9_mor_bucket": "2", "v9_mor_nbcc": "1"}
@@ -43,9 +39,12 @@ BY_DAY = {
     "v8_cow_part",
     "v8_mor_compaction_pending",
     "v8_mor_part",
+    "v9_cow_cdc",
     "v9_cow_overwrite",
     "v9_mor_bucket",
+    "v9_mor_cdc",
     "v9_mor_merge_into_partial",
+    "v9_mor_multi_ordering",
     "v9_mor_payload_partial",
     "v9_mor_upgraded",
 }

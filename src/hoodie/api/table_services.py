@@ -17,6 +17,7 @@ from hoodie.services.archive import ArchiveResult
 from hoodie.services.clean import CleanResult, clean
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
+from hoodie.services.downgrade import downgrade
 from hoodie.services.metadata_upkeep import archive_table
 from hoodie.services.savepoint import delete_savepoint
 from hoodie.services.upgrade import UpgradeResult, upgrade
@@ -81,6 +82,18 @@ class TableServices(TableHandle[Frame]):
                  written afterwards; WriteConflict when another process writes meanwhile. It has its old version then
         """
         return upgrade(self.storage, self._options(options), to, dry_run=dry_run, run=self.engine.compaction)
+
+    def downgrade(self, to: int, *, dry_run: bool = False, options: Options | None = None) -> UpgradeResult:
+        """Give the table an earlier version of the format: 6, which Hudi 0.14 and later read and most engines, or 8,
+        for Hudi 1.0 and later. Failed writes are rolled back and all logs compacted first; rows stay, and what reads as
+        of earlier instants give.
+
+        dry_run  only say what would be done; nothing is changed
+        Raises   InvalidOption on another version, or a later one; UnsupportedTable when something would be lost, such
+                 as the order by several columns, and says what to do; WriteConflict when another process writes
+                 meanwhile. It has its old version then
+        """
+        return downgrade(self.storage, self._options(options), to, dry_run=dry_run, run=self.engine.compaction)
 
     def sync(self, *, whole: bool = False, options: Options | None = None) -> SyncResult:
         """Register the table in a Hive metastore, or bring its entries there up to date.

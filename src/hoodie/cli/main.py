@@ -37,6 +37,7 @@ COMMANDS = {
     "clean": "hoodie.cli.services:clean",
     "archive": "hoodie.cli.services:archive",
     "upgrade": "hoodie.cli.services:upgrade",
+    "downgrade": "hoodie.cli.services:downgrade",
     "compaction": "hoodie.cli.compactor:compaction",
     "savepoint": "hoodie.cli.recover:savepoint",
     "rollback": "hoodie.cli.recover:rollback",

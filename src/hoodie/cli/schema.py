@@ -46,6 +46,7 @@ RESULTS: Mapping[str, type] = {
     "clean": services.Cleaned,
     "archive": services.Archived,
     "upgrade": services.Upgraded,
+    "downgrade": services.Upgraded,
     "compaction run": compactor_run.Runs,
     "compaction schedule": compactor.Scheduled,
     "compaction plan": compactor.Plans,

@@ -1,7 +1,8 @@
-"""Commands that run services of tables: clean, archive, upgrade."""
+"""Commands that run services of tables: clean, archive, upgrade, downgrade."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -170,8 +171,39 @@ def upgrade(call: Call, to: str, dry_run: bool, yes: bool) -> int:
     """
     from hoodie.services.upgrade import upgrade as run
 
+    return _change_version(call, int(to), run, "Upgrade {} tables?", dry_run=dry_run, yes=yes)
+
+
+@command(
+    "downgrade",
+    option(
+        "--to",
+        type=click.Choice(["6", "8"]),
+        required=True,
+        example="--to 6",
+        help="The version: 6 is read by Hudi 0.14 and later and by most engines, 8 by Hudi 1.0 and later.",
+    ),
+    DRY_RUN,
+    YES,
+    examples=["hoodie downgrade /data/trips --to 6 --dry-run", "hoodie downgrade /data/trips --to 6 --yes"],
+    hoodie=True,
+)
+def downgrade(call: Call, to: str, dry_run: bool, yes: bool) -> int:
+    """Give tables an earlier version of the format.
+
+    Failed writes are rolled back, and all logs compacted first. Rows stay, and what reads as of earlier instants give.
+    A table that would lose something is refused: with several ordering columns, or rows of some columns in logs.
+    """
+    from hoodie.services.downgrade import downgrade as run
+
+    return _change_version(call, int(to), run, "Downgrade {} tables?", dry_run=dry_run, yes=yes)
+
+
+def _change_version(
+    call: Call, to: int, run: Callable[..., UpgradeResult], question: str, *, dry_run: bool, yes: bool
+) -> int:
     def do(target: Target, dry_run: bool) -> Upgraded:
-        return Upgraded.of(run(target.storage, target.options, int(to), dry_run=dry_run))
+        return Upgraded.of(run(target.storage, target.options, to, dry_run=dry_run))
 
     return call.change(
         do,
@@ -179,7 +211,7 @@ def upgrade(call: Call, to: str, dry_run: bool, yes: bool) -> int:
         dry_run=dry_run,
         yes=yes,
         goes=lambda done: int(bool(done.steps)),
-        question="Upgrade {} tables?",
+        question=question,
     )
 
 

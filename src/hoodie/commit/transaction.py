@@ -50,7 +50,7 @@ from hoodie.table.concurrency import Writers
 from hoodie.table.properties import recover, update_properties
 from hoodie.table.replacement import NOT_YET
 from hoodie.table.state import TableState
-from hoodie.timeline.clock import Clock, new_time, utc_now
+from hoodie.timeline.clock import Clock, moment_of, new_time, utc_now
 from hoodie.timeline.codec import completed_content, inflight_content
 from hoodie.timeline.load import load_timeline, read_replace_plan, remember_commit
 from hoodie.timeline.timeline import Timeline
@@ -311,6 +311,8 @@ def publish_seen(
         # `require_no_conflict` looked
         done = complete(storage, transaction.instant, content, just_listed=True, layout=layout)
         timeline = _confirm(transaction, metadata, lock, beside)
+        if done.completed:
+            lock.outlast(moment_of(done.completed, layout.zone), utc_now)
     after = None if timeline is None else replace(now, timeline=timeline)
     if timeline is not None:
         remember_commit(storage, timeline, done, content)

@@ -60,9 +60,7 @@ class TableOptions:
     ordering: str = option(
         "hoodie.datasource.write.precombine.field",
         "",
-        "Column that orders the versions of a row.",
-        expected="one column: tables with several ordering columns are not written here",
-        check=lambda value: "," not in value,
+        "Column that orders the versions of a row; in a table of version 9 several, separated by commas.",
         aliases=("hoodie.table.precombine.field", "hoodie.table.ordering.fields", "hoodie.payload.ordering.field"),
     )
     payload: str = option(

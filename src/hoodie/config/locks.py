@@ -192,6 +192,15 @@ class LockOptions:
         expected="seconds, such as 30",
         check=_positive,
     )
+    clock_skew: int = option(
+        "hoodie.time.generator.max_expected_clock_skew_ms",
+        200,
+        "Milliseconds by which the clocks of writers differ at most. On tables of versions 8 and 9 a commit keeps the "
+        "lock until the clocks of all are past its completion: the next one has a later time then, and readers of "
+        "changes miss none. Not with InProcessLockProvider, whose writers have one clock.",
+        expected=_MILLIS,
+        check=_not_negative,
+    )
 
     @property
     def chosen(self) -> LockProvider | None:

@@ -23,6 +23,8 @@ PROPERTIES_FILE = f"{PROPERTIES_FOLDER}/hoodie.properties"
 NAME = "hoodie.table.name"
 BOOTSTRAP = "hoodie.bootstrap.base.path"
 REPLACED = "hoodie.table.replaced.at"
+#: The version that a table had, while a downgrade of it is not finished. Not a property of Hudi.
+DOWNGRADED_FROM = "hoodie.table.downgraded.from"
 CDC = "hoodie.table.cdc.enabled"
 CDC_MODE = "hoodie.table.cdc.supplemental.logging.mode"
 
@@ -207,19 +209,13 @@ def require_writable(config: TableConfig, payloads: Collection[str]) -> None:
             f"{config.name}: table version {config.version} can be read, but only {', '.join(map(str, WRITTEN))} are "
             "written. Hudi 0.14 and 0.15 upgrade a table at their next write."
         )
+    if before := config.properties.get(DOWNGRADED_FROM):
+        raise UnsupportedTable(
+            f"{config.name}: its downgrade from version {before} stopped before its logs had the names of version "
+            f"{config.version}. `hoodie downgrade PATH --to {config.version}` finishes it; the newest rows can be read"
+        )
     if config.cdc:
         _ = config.logged_images  # a word that says nothing is refused
-    if config.cdc and VERSIONS[config.version].layout == 2:
-        raise UnsupportedTable(
-            f"{config.name}: a table of version {config.version} whose writers log change data ({CDC}=true): such logs "
-            "are written for tables of version 6 only. Write it with Hudi; reads and `changes` work. Nothing was "
-            "written."
-        )
-    if len(config.ordering) > 1 and config.merge_on_read:
-        raise UnsupportedTable(
-            f"{config.name}: a table with logs and several ordering columns ({', '.join(config.ordering)}) can be "
-            "read, and is not written. Write it with Hudi. Nothing was written."
-        )
     if not config.meta_fields:
         raise UnsupportedTable(
             f"{config.name}: hoodie.populate.meta.fields=false: rows are stored without their keys, so that no key can "

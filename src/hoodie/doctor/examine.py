@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 
 from hoodie.config.options import Options
-from hoodie.config.table import from_properties, require_readable
+from hoodie.config.table import DOWNGRADED_FROM, from_properties, require_readable
 from hoodie.doctor.columns import examine_columns
 from hoodie.doctor.engines import check_engine, examine_for
 from hoodie.doctor.files import examine_files
@@ -93,6 +93,12 @@ def examine(
         return Findings(
             [*findings, Finding(Severity.ERROR, Fault.UPGRADE, remedy.target, stopped(len(moved)), advice, remedy)]
         )
+    if before := config.properties.get(DOWNGRADED_FROM):
+        problem = f"a downgrade from version {before} stopped before its logs had the names of version {config.version}"
+        remedy = Remedy(Mend.FINISH, f".hoodie/{UPGRADED_FOLDER}")
+        advice = "Run --repair, or the downgrade again; then examine again"
+        finding = Finding(Severity.ERROR, Fault.DOWNGRADE, remedy.target, problem, advice, remedy)
+        return Findings([*findings, finding])
     # Files are listed before the timeline: a commit published meanwhile has its instant, but not yet its files.
     aside = storage.list_tree(".hoodie", skip=("metadata",))
     tree = storage.list_tree("", skip=(".hoodie",))

@@ -17,6 +17,7 @@ from hoodie.metadata.drop import drop
 from hoodie.model.instant import Action, State
 from hoodie.storage.protocol import Storage, rewrite
 from hoodie.table.concurrency import Writers
+from hoodie.table.downgraded_timeline import finish_downgrade
 from hoodie.table.partition_metadata import ensure_partition
 from hoodie.table.properties import recover, rewrite_checksum
 from hoodie.table.state import load_state
@@ -29,6 +30,7 @@ _ORDER = (
     Mend.RECOVER,
     Mend.CHECKSUM,
     Mend.MOVE_BACK,
+    Mend.FINISH,
     Mend.METADATA,
     Mend.METAFILE,
     Mend.ARCHIVE,
@@ -39,7 +41,7 @@ _ORDER = (
 )
 
 #: What has to be right before the table can be looked at.
-_FIRST = (Mend.RECOVER, Mend.CHECKSUM, Mend.MOVE_BACK)
+_FIRST = (Mend.RECOVER, Mend.CHECKSUM, Mend.MOVE_BACK, Mend.FINISH)
 
 
 def plan_repair(findings: Iterable[Finding], *, checksum: bool = False) -> Remedies:
@@ -119,6 +121,10 @@ def _move_back(storage: Storage, target: str, clock: Clock) -> None:
     move_back(storage)
 
 
+def _finish(storage: Storage, target: str, clock: Clock) -> None:
+    finish_downgrade(storage, load_state(storage).config)
+
+
 def _metadata(storage: Storage, target: str, clock: Clock) -> None:
     drop(storage)
 
@@ -158,6 +164,7 @@ _MEND = {
     Mend.METADATA: _metadata,
     Mend.METAFILE: _metafile,
     Mend.MOVE_BACK: _move_back,
+    Mend.FINISH: _finish,
     Mend.ARCHIVE: _archive,
     Mend.RESUME: _resume,
     Mend.ROLL_BACK: _roll_back,

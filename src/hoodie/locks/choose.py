@@ -40,7 +40,8 @@ def lock_by(options: LockOptions, concurrency: ConcurrencyOptions, storage: Stor
     what = f"{f'lock {name}' if name else 'lock'} of table {redacted(storage.root)}"
     if provider is None:
         return Lock(what, always, options, real=False)
-    return Lock(what, _attempt(provider, options, storage, name, what), options)
+    skew = 0 if provider is LockProvider.IN_PROCESS else options.clock_skew
+    return Lock(what, _attempt(provider, options, storage, name, what), options, skew=skew / 1000)
 
 
 def _attempt(provider: LockProvider, options: LockOptions, storage: Storage, name: str, what: str) -> Attempt:

@@ -5,6 +5,7 @@ A provider is a function that tries once; waiting, retries and errors are the sa
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
 import random
 import time
@@ -63,6 +64,7 @@ class Lock:
     attempt  of the provider
     options  how long to wait
     real     False: the lock of a table without a provider, which every caller holds at all times
+    skew     seconds by which the clocks of its holders differ at most
 
     `with lock:` waits as the options say, and raises LockTimeout.
     """
@@ -71,6 +73,7 @@ class Lock:
     attempt: Attempt
     options: LockOptions = field(default_factory=LockOptions)
     real: bool = True
+    skew: float = 0.0
     sleep: Callable[[float], None] = time.sleep
     monotonic: Callable[[], float] = time.monotonic
     _grant: Grant | None = None
@@ -126,6 +129,16 @@ class Lock:
         except LockLost as lost:
             _log.info("the %s is lost: %s", self.what, lost)
             raise
+
+    def outlast(self, moment: dt.datetime, clock: Callable[[], dt.datetime]) -> None:
+        """Wait, holding the lock, until the clocks of all that may hold it are past a moment: the next holder's times
+        are later than that. A moment that is further ahead than clocks differ is not waited for.
+
+        clock  tells the time, in UTC
+        """
+        ahead = (moment - clock()).total_seconds() + self.skew
+        if self.real and self.skew and ahead > 0:
+            self.sleep(min(ahead, 2 * self.skew))
 
     def release(self) -> None:
         """Release the lock; does nothing when it is not held."""

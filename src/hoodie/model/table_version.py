@@ -21,6 +21,7 @@ class TableVersion:
     clean_has_plan   an inflight clean holds its plan; else it is empty
     drops_old_payloads  payload classes of old releases stand as a merge mode with settings; ordering columns have
                      a name of their own
+    orders_by_several   rows may be ordered by several columns
     prefixes_single_key  a single key field of the COMPLEX key generator is written `field:value`
     splits_buckets   the bucket index CONSISTENT_HASHING is written
     keeps_metadata   this library keeps the metadata table of such a table; else a write removes it first
@@ -33,6 +34,7 @@ class TableVersion:
     logs_of_writes: bool = False
     clean_has_plan: bool = True
     drops_old_payloads: bool = False
+    orders_by_several: bool = False
     prefixes_single_key: bool = False
     splits_buckets: bool = False
     keeps_metadata: bool = False
@@ -59,6 +61,7 @@ VERSIONS = {
             logs_of_writes=True,
             clean_has_plan=False,
             drops_old_payloads=True,
+            orders_by_several=True,
             prefixes_single_key=True,
             engines="Hudi 1.1 and later, hudi-rs",
         ),

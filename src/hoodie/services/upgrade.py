@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hoodie.commit.transaction import clean_up
 from hoodie.config.options import Options
@@ -30,14 +30,14 @@ from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, join
-from hoodie.table.properties import recover, update_properties
+from hoodie.table.properties import load_properties, recover, update_properties
 from hoodie.table.replacement import settle
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, key_samples, load_state, table_keygen
 from hoodie.table.upgraded_timeline import copy_timeline, files_of_layout_1
 from hoodie.table.version_properties import upgraded
 from hoodie.timeline.archive import archive_files
-from hoodie.timeline.stopped_upgrade import COPIED
+from hoodie.timeline.stopped_upgrade import COPIED, instants_moved, move_back
 from hoodie.view.load import load_view
 from hoodie.view.slices import latest_slices
 
@@ -53,7 +53,7 @@ _ALL = {
 
 @dataclass(frozen=True, slots=True, repr=False)
 class UpgradeResult(Displayed):
-    """What an upgrade did, or would do.
+    """What an upgrade or a downgrade did, or would do.
 
     before, version  of the format
     steps      in their order, for people; none: the table has the version already
@@ -70,8 +70,9 @@ class UpgradeResult(Displayed):
     def __str__(self) -> str:
         if not self.steps:
             return f"the table has version {self.version} already"
-        verb = "would be upgraded" if self.dry_run else "upgraded"
-        readers = f"read by {VERSIONS[self.version].engines}"
+        word = "upgraded" if self.before < self.version else "downgraded"
+        verb = f"would be {word}" if self.dry_run else word
+        readers = f"read by {VERSIONS[self.version].engines}; before by {VERSIONS[self.before].engines}"
         return "\n".join(
             [f"{verb} from version {self.before} to {self.version}, {readers}", *(f"  {step}" for step in self.steps)]
         )
@@ -94,6 +95,15 @@ def upgrade(
              meanwhile: call it again. The table has its old version then
     """
     settings = Settings.read(options)
+    if moved := _moved_by_hudi(storage):
+        step = f"move {len(moved)} instant files back, which an upgrade by Hudi that stopped half-way has moved"
+        if dry_run:
+            version = f"change hoodie.properties to version {to}"
+            return UpgradeResult(6, to, (step, "what an upgrade needs then", version), dry_run=True)
+        with lock_for(options, storage):
+            move_back(storage)
+        done = upgrade(storage, options, to, run=run)
+        return replace(done, steps=(step, *done.steps))
     state = load_state(storage)
     require_writable(state.config, KNOWN_PAYLOADS)
     before, target = state.layout.version, _target(state, to)
@@ -108,13 +118,13 @@ def upgrade(
     if settle(storage, state.config):
         state = state.reload()
     if before.layout != target.layout:
-        _make_ready(state, options, settings, run)
+        make_ready(state, options, settings, run)
     with lock_for(options, storage) as lock:
         recover(storage)
         state = state.reload()
         config, change = _config_after(state, target)
         if before.layout != target.layout:
-            _require_ready(state)
+            require_ready(state)
         if has_metadata_table(state.config):
             drop(storage)
         if before.layout != target.layout:
@@ -126,24 +136,26 @@ def upgrade(
     return UpgradeResult(before.number, to, steps, change)
 
 
+def _moved_by_hudi(storage: Storage) -> list[str]:
+    """The instants of a table of version 6 that Hudi's upgrade has moved before it stopped."""
+    return instants_moved(storage) if from_properties(load_properties(storage)).layout == 1 else []
+
+
 def _target(state: TableState, to: int) -> TableVersion:
     if to not in WRITTEN:
         raise InvalidOption(f"version {to}: expected one of {', '.join(map(str, WRITTEN))}")
     if to < state.config.version:
         raise InvalidOption(
-            f"{state.config.name} has version {state.config.version}, and {to} is an earlier one: tables are not "
-            "downgraded here. Hudi does it (CALL downgrade_table)"
+            f"{state.config.name} has version {state.config.version}, and {to} is an earlier one: downgrade it "
+            f"(hoodie downgrade PATH --to {to})"
         )
     return VERSIONS[to]
 
 
 def _config_after(state: TableState, target: TableVersion) -> tuple[TableConfig, dict[str, str | None]]:
     """The settings afterwards, and how they differ. Raises UnsupportedTable when such a table is not written here."""
-    old = state.config.properties
-    new = upgraded(old, target)
-    change: dict[str, str | None] = {key: value for key, value in new.items() if old.get(key) != value}
-    change |= dict.fromkeys(key for key in old if key not in new)
-    config = from_properties(new)
+    config = from_properties(upgraded(state.config.properties, target))
+    change = change_of(state.config, config)
     require_writable(config, KNOWN_PAYLOADS)
     if keeps_metadata(state.storage, state.timeline) and not target.splits_buckets:
         raise UnsupportedTable(
@@ -157,34 +169,56 @@ def _config_after(state: TableState, target: TableVersion) -> tuple[TableConfig,
             f"{config.name}: its keys are values of {keygen.record_keys[0]}, and writers of version {target.number} "
             "put the column's name before them: they would not find its rows. Upgrade it to 8"
         )
+    refuse_pending(state, "upgrade")
+    return config, change
+
+
+def change_of(before: TableConfig, after: TableConfig) -> dict[str, str | None]:
+    """The properties that differ, as they are afterwards. None: it goes."""
+    old, new = before.properties, after.properties
+    change: dict[str, str | None] = {key: value for key, value in new.items() if old.get(key) != value}
+    return change | dict.fromkeys(key for key in old if key not in new)
+
+
+def refuse_pending(state: TableState, word: str) -> None:
+    """Raise UnsupportedTable while work is pending that another engine has planned, and that is not carried out here.
+
+    word  what cannot be done before
+    """
     pending = state.timeline.pending({Action.CLUSTERING, Action.LOG_COMPACTION, Action.RESTORE, Action.INDEXING})
     clusterings = [i for i in state.timeline.pending_replaces if i.state is State.REQUESTED]
     if others := [*pending, *clusterings]:
         raise UnsupportedTable(
-            f"{config.name}: the {others[0].action} {others[0].requested} is pending. Run it, or roll it back, with "
-            "the engine that planned it; then upgrade"
+            f"{state.config.name}: the {others[0].action} {others[0].requested} is pending. Run it, or roll it back, "
+            f"with the engine that planned it; then {word}"
         )
-    return config, change
 
 
 def _steps(state: TableState, target: TableVersion) -> tuple[str, ...]:
-    steps = []
+    steps: list[str] = []
     timeline = state.timeline
     if state.layout.version.layout != target.layout:
-        if failed := timeline.pending({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT}):
-            steps.append(f"roll back failed writes: {', '.join(i.requested for i in failed)}")
-        if cleans := timeline.pending({Action.CLEAN}):
-            steps.append(f"finish {len(cleans)} interrupted cleans")
-        if planned := timeline.pending_compactions:
-            steps.append(f"run planned compactions: {', '.join(i.requested for i in planned)}")
-        if logs := _groups_with_logs(state):
-            steps.append(f"compact {logs} file groups with logs")
+        steps += steps_before(state)
         archived = len(archive_files(state.storage, state.config))
         steps.append(f"copy {len(timeline.instants)} instants and {archived} archive files into the new timeline")
     if has_metadata_table(state.config):
         steps.append("remove the metadata table, which Hudi builds again")
     steps.append(f"change hoodie.properties to version {target.number}")
     return tuple(steps)
+
+
+def steps_before(state: TableState) -> list[str]:
+    """What has to be done before instants get another form, for people."""
+    steps, timeline = [], state.timeline
+    if failed := timeline.pending({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT}):
+        steps.append(f"roll back failed writes: {', '.join(i.requested for i in failed)}")
+    if cleans := timeline.pending({Action.CLEAN}):
+        steps.append(f"finish {len(cleans)} interrupted cleans")
+    if planned := timeline.pending_compactions:
+        steps.append(f"run planned compactions: {', '.join(i.requested for i in planned)}")
+    if logs := _groups_with_logs(state):
+        steps.append(f"compact {logs} file groups with logs")
+    return steps
 
 
 def _groups_with_logs(state: TableState) -> int:
@@ -194,7 +228,7 @@ def _groups_with_logs(state: TableState) -> int:
     return sum(bool(slice_.logs) for slice_ in latest_slices(view).values())
 
 
-def _make_ready(state: TableState, options: Options, settings: Settings, run: RunTasks | None) -> None:
+def make_ready(state: TableState, options: Options, settings: Settings, run: RunTasks | None) -> None:
     """Nothing is pending afterwards, and no row is in a log."""
     storage = state.storage
     with settings.writers.lock_on(storage):
@@ -210,17 +244,18 @@ def _make_ready(state: TableState, options: Options, settings: Settings, run: Ru
         compact(storage, every, instant_of_all, run)
 
 
-def _require_ready(state: TableState) -> None:
+def require_ready(state: TableState, word: str = "Upgrade") -> None:
+    """Raise WriteConflict while something is pending, or rows are in logs of newest slices."""
     pending = [i for i in state.timeline.instants if i.state is not State.COMPLETED]
     if pending:
         raise WriteConflict(
-            f"the {pending[0].action} {pending[0].requested} is pending: another process is at work, or died. Upgrade "
+            f"the {pending[0].action} {pending[0].requested} is pending: another process is at work, or died. {word} "
             "again once it has ended; the table has its old version"
         )
     if logs := _groups_with_logs(state):
         raise WriteConflict(
             f"{logs} file groups have rows in logs that are not compacted: another process has written meanwhile, or "
-            "their files are missing. Upgrade again; the table has its old version"
+            f"their files are missing. {word} again; the table has its old version"
         )
 
 

@@ -26,18 +26,10 @@ from hoodie.table.other_tables import other_table
 from hoodie.table.properties import create_properties
 from hoodie.table.recorded_index import recorded_index
 from hoodie.table.state import TableState, load_state
-from hoodie.table.version_properties import as_version_6, of_version
+from hoodie.table.version_properties import KEY_GENERATOR_CLASSES, PRECOMBINE, as_version_6, of_version
 from hoodie.timeline.load import load_timeline
 
-_CLASS_OF = {
-    Kind.SIMPLE: "SimpleKeyGenerator",
-    Kind.COMPLEX: "ComplexKeyGenerator",
-    Kind.NON_PARTITION: "NonpartitionedKeyGenerator",
-    Kind.TIMESTAMP: "TimestampBasedKeyGenerator",
-    Kind.CUSTOM: "CustomKeyGenerator",
-    Kind.GLOBAL_DELETE: "GlobalDeleteKeyGenerator",
-}
-_KIND_OF = {name: kind.value for kind, name in _CLASS_OF.items()}
+_KIND_OF = {name.rpartition(".")[2]: kind.value for kind, name in KEY_GENERATOR_CLASSES.items()}
 _STRATEGY = "hoodie.compaction.record.merger.strategy"
 #: What Hudi writes beside any payload class.
 _DEFAULT_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
@@ -92,7 +84,14 @@ def table_properties(
     by_ordering = (by_default and chosen.ordering and not merger) or names_event_time(_mergers(options))
     if by_ordering and _PAYLOAD not in named_settings(options):
         payload = EVENT_TIME_PAYLOAD
-    rule_for(payload, (chosen.ordering,) if chosen.ordering else ())
+    ordering = tuple(name.strip() for name in chosen.ordering.split(",") if name.strip())
+    if len(ordering) > 1 and not version.orders_by_several:
+        able = next(number for number, other in VERSIONS.items() if other.orders_by_several)
+        raise InvalidOption(
+            f"{PRECOMBINE}={chosen.ordering!r}: a table of version {version.number} has one ordering column. Name one, "
+            f"or set hoodie.write.table.version={able}"
+        )
+    rule_for(payload, ordering)
     partitions = [field.name for field in keygen.partition_fields]
     properties = {
         "hoodie.table.name": chosen.name,
@@ -104,7 +103,7 @@ def table_properties(
         "hoodie.table.base.file.format": "PARQUET",
         _KEY: ",".join(keygen.record_keys),
         "hoodie.table.partition.fields": ",".join(partitions),
-        "hoodie.table.keygenerator.class": f"org.apache.hudi.keygen.{_CLASS_OF[keygen.kind]}",
+        "hoodie.table.keygenerator.class": KEY_GENERATOR_CLASSES[keygen.kind],
         "hoodie.datasource.write.hive_style_partitioning": str(keygen.hive_style).lower(),
         "hoodie.datasource.write.partitionpath.urlencode": str(keygen.url_encode).lower(),
         "hoodie.datasource.write.drop.partition.columns": "false",
@@ -116,8 +115,8 @@ def table_properties(
     }
     if change_logs.enabled:
         properties[CDC_MODE] = change_logs.images.value
-    if chosen.ordering:
-        properties["hoodie.table.precombine.field"] = chosen.ordering
+    if ordering:
+        properties[PRECOMBINE] = ",".join(ordering)
     if chosen.type == TableType.MERGE_ON_READ:
         properties[_STRATEGY] = _DEFAULT_STRATEGY
     if merger:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hoodie.config.java_names import payload_name
-from hoodie.errors import InvalidOption
-from hoodie.keygen.keygen import FieldKind, key_generator, stored_key_generator
+from hoodie.errors import InvalidOption, UnsupportedTable
+from hoodie.keygen.keygen import FieldKind, Kind, key_generator, stored_key_generator
 from hoodie.model.table_version import TableVersion
 
 MODE, STRATEGY = "hoodie.record.merge.mode", "hoodie.record.merge.strategy.id"
@@ -20,6 +20,20 @@ PARTIAL_MODE, MERGE_PROPERTY = "hoodie.table.partial.update.mode", "hoodie.recor
 _OLD_STRATEGY = "hoodie.compaction.record.merger.strategy"
 _PARTITIONS = "hoodie.table.partition.fields"
 _SINGLE_KEY = "hoodie.write.complex.keygen.new.encoding"
+#: Where tables of version 6 have the partition columns of the CUSTOM key generator with their kinds.
+_TYPED_PARTITIONS = "hoodie.datasource.write.partitionpath.field"
+#: The Java classes of key generators; versions 8 and 9 have the word.
+KEY_GENERATOR_CLASSES = {
+    kind: f"org.apache.hudi.keygen.{name}KeyGenerator"
+    for kind, name in {
+        Kind.SIMPLE: "Simple",
+        Kind.COMPLEX: "Complex",
+        Kind.NON_PARTITION: "Nonpartitioned",
+        Kind.TIMESTAMP: "TimestampBased",
+        Kind.CUSTOM: "Custom",
+        Kind.GLOBAL_DELETE: "GlobalDelete",
+    }.items()
+}
 
 _EVENT_TIME, _COMMIT_TIME, _CUSTOM = "EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING", "CUSTOM"
 STRATEGIES = {
@@ -171,3 +185,79 @@ def upgraded(properties: Mapping[str, str], version: TableVersion) -> dict[str, 
         if version.prefixes_single_key:
             made.pop(_SINGLE_KEY, None)
     return {**made, "hoodie.table.initial.version": initial}
+
+
+#: What only versions 8 and 9 have, beside the settings that say which row wins.
+_LATER_ONLY = ("hoodie.table.format", "hoodie.table.index.defs.path", "hoodie.table.multiple.base.file.formats.enable")
+
+
+def downgraded(properties: Mapping[str, str], version: TableVersion) -> dict[str, str]:
+    """The properties of a table of version 8 or 9 that gets an earlier one: it merges rows as before.
+
+    Raises UnsupportedTable where the earlier version has no words for what the settings say
+    """
+    name, mode = properties.get("hoodie.table.name", ""), properties.get(MODE, "")
+    payload, strategy = _payload_before(properties, version), properties.get(STRATEGY, "")
+    dropped = (MODE, STRATEGY, PAYLOAD, LEGACY_PAYLOAD, PRECOMBINE, ORDERING, PARTIAL_MODE, _OLD_STRATEGY)
+    made = {
+        key: value
+        for key, value in properties.items()
+        if key not in dropped and not key.startswith(MERGE_PROPERTY) and key != _LATER_ONLY[0]
+    }
+    made["hoodie.table.version"] = str(version.number)
+    made["hoodie.timeline.layout.version"] = str(version.layout)
+    ordering = [part.strip() for part in (properties.get(ORDERING) or properties.get(PRECOMBINE) or "").split(",")]
+    if payload == f"{_MODEL}debezium.MySqlDebeziumAvroPayload":
+        ordering = ["_event_seq"]  # of which the two columns of version 9 are the parts
+    if len(ordering) > 1 and not version.orders_by_several:
+        raise UnsupportedTable(
+            f"{name}: rows are ordered by {', '.join(ordering)}, and a table of version {version.number} has one "
+            "ordering column. Keep its version, or set hoodie.table.ordering.fields to one of them first"
+        )
+    if ordering[0]:
+        made[PRECOMBINE] = ordering[0]
+    keygen = stored_key_generator(properties)
+    single = keygen.kind is Kind.COMPLEX and len(keygen.record_keys) == 1
+    if single and keygen.prefix_single_key and not version.prefixes_single_key:
+        made[_SINGLE_KEY] = "false"
+    own = strategy if strategy not in _MODE_OF_STRATEGY else ""
+    if version.layout == 2:
+        by_payload = bool(payload) and payload not in PAYLOAD_OF_MODE.values()
+        return made | merge_properties(
+            version,
+            mode="" if by_payload or own else mode,
+            payload=payload if by_payload and not own else "",
+            strategy=own,
+            ordering=ordering[0],
+        )
+    made = {key: value for key, value in made.items() if key not in _LATER_ONLY}
+    made[PAYLOAD] = payload or _DEFAULT
+    made[_OLD_STRATEGY] = own or STRATEGIES[_EVENT_TIME]  # beside any payload class
+    if KEYGEN_CLASS not in made:
+        made[KEYGEN_CLASS] = KEY_GENERATOR_CLASSES[keygen.kind]
+    if _PARTITIONS in made and ":" in made[_PARTITIONS]:
+        made[_TYPED_PARTITIONS] = made[_PARTITIONS]
+        made[_PARTITIONS] = ",".join(field.partition(":")[0] for field in made[_PARTITIONS].split(","))
+    return made
+
+
+def _payload_before(properties: Mapping[str, str], version: TableVersion) -> str:
+    """The payload class by which an earlier version merges as the settings say; "" when none is named and none needed.
+
+    Raises UnsupportedTable when no class says it
+    """
+    mode, named = properties.get(MODE, ""), properties.get(PAYLOAD) or properties.get(LEGACY_PAYLOAD) or ""
+    named = payload_name(named) if named else ""
+    said = {key: value for key, value in properties.items() if key.startswith((MERGE_PROPERTY, PARTIAL_MODE))}
+    if said:
+        for payload, (of_payload, more) in _OLD_PAYLOADS.items():
+            if of_payload == mode and {key: value for key, value in more.items() if key != ORDERING} == said:
+                return payload
+        raise UnsupportedTable(
+            f"{properties.get('hoodie.table.name', '')}: {', '.join(sorted(said))}: a table of version "
+            f"{version.number} merges by a payload class, and none merges so. Keep its version"
+        )
+    if mode == _CUSTOM:
+        return named
+    agrees = _MODE_OF_PAYLOAD.get(named) == mode or _OLD_PAYLOADS.get(named, ("",))[0] == mode
+    return named if agrees and named else PAYLOAD_OF_MODE.get(mode, "")

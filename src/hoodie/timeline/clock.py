@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Callable
 
 from hoodie.config.table import TimelineZone
-from hoodie.model.instant import next_time
+from hoodie.model.instant import next_time, parse_time
 from hoodie.timeline.timeline import Timeline
 
 Clock = Callable[[], dt.datetime]
@@ -14,6 +14,12 @@ Clock = Callable[[], dt.datetime]
 
 def utc_now() -> dt.datetime:
     return dt.datetime.now(dt.UTC)
+
+
+def moment_of(instant: str, zone: TimelineZone) -> dt.datetime:
+    """The moment of an instant time of a table in a zone, in UTC."""
+    moment = parse_time(instant)
+    return moment.replace(tzinfo=dt.UTC) if zone is TimelineZone.UTC else moment.astimezone(dt.UTC)
 
 
 def new_time(timeline: Timeline, zone: TimelineZone, clock: Clock) -> str:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -98,6 +99,14 @@ def add_to_history(storage: Storage, folder: str, entries: Collection[HistoryEnt
     merges = _merge_layers(storage, folder)
     _clean(storage, folder, _KEPT_MANIFESTS + merges)
     return join(folder, name)
+
+
+def history_rows(storage: Storage, folder: str, batch: int) -> Iterator[list[dict[str, Any]]]:
+    """The instants of the history as they are stored, at most so many at once, older files first. Raises CorruptFile"""
+    for name in sorted(history_files(storage, folder)):
+        table = _read(storage, join(folder, name), _COLUMNS.names)
+        for rows in table.to_batches(max_chunksize=batch):
+            yield rows.to_pylist()
 
 
 def _instants_in(storage: Storage, folder: str, names: Collection[str], times: Collection[str]) -> set[tuple[str, str]]:

@@ -42,7 +42,7 @@ def refuse_stopped_upgrade(storage: Storage) -> None:
 def stopped(count: int) -> str:
     return (
         f"{_NEW} holds {count} instant files, while hoodie.properties says version 6: an upgrade by Hudi 1.x stopped "
-        "half-way, and no reader sees these commits. `hoodie check --repair` moves them back"
+        "half-way, and no reader sees these commits. `hoodie check --repair` moves them back, `hoodie upgrade` finishes"
     )
 
 

@@ -143,8 +143,9 @@ def _as_completed_by(timeline: Timeline, end: str, completions: Mapping[str, str
         if not publishes or completions.get(instant.requested, instant.requested) <= end:
             return instant
         # On a table with logs, a commit is a compaction: the slice that it opened is joined to the one before. Other
-        # later actions do not affect a reader of the earlier files.
-        action = Action.COMPACTION if compacts and instant.action is Action.COMMIT else Action.COMMIT
+        # later actions do not affect a reader of the earlier files, nor does a compaction that was planned later.
+        opens = compacts and instant.action is Action.COMMIT and instant.requested <= end
+        action = Action.COMPACTION if opens else Action.COMMIT
         return Instant(instant.requested, action, State.INFLIGHT)
 
     instants = tuple(sorted(map(then, timeline.instants)))

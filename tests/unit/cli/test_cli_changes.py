@@ -239,3 +239,13 @@ def test_upgrade_says_what_it_would_do_and_does_it(dirty: Path, hoodie: Terminal
     assert done["steps"] == would["steps"]
     assert hoodie.result("query", dirty) == rows
     assert hoodie("upgrade", dirty, "--to", "9", "--yes")[0] == "the table has version 9 already"
+
+
+def test_downgrade_says_what_it_would_do_and_does_it(dirty: Path, hoodie: Terminal) -> None:
+    hoodie.result("upgrade", dirty, "--to", "9", "--yes")
+    would = hoodie.result("downgrade", dirty, "--to", "6", "--dry-run")
+    assert (would["before"], would["version"], would["dry_run"]) == (9, 6, True)
+    assert would["settings"]["hoodie.table.version"] == "6"
+    done = hoodie.result("downgrade", dirty, "--to", "6", "--yes")
+    assert done["steps"] == would["steps"]
+    assert hoodie("downgrade", dirty, "--to", "6", "--yes")[0] == "the table has version 6 already"

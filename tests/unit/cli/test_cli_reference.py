@@ -47,9 +47,12 @@ def test_every_option_has_an_example_that_parses(
     (tmp_path / "hoodie.properties").write_text("hoodie.clean.hours.retained=48\n")
     command = COMMANDS[words]
     out, _ = hoodie.both(*words.split(), "--help")
-    needed = {"completion": "bash", "export": "table --to out", "upgrade": "table --to 9"}.get(
-        words, "" if words == "version" else "table"
-    )
+    needed = {
+        "completion": "bash",
+        "export": "table --to out",
+        "upgrade": "table --to 9",
+        "downgrade": "table --to 6",
+    }.get(words, "" if words == "version" else "table")
     for option in command.params:
         if isinstance(option, click.Option):
             assert isinstance(option, Option), f"{option.name} is made by `hoodie.cli.arguments.option`"
@@ -88,6 +91,7 @@ def test_documents_follow_the_schema(lake: Path, tmp_path: Path, hoodie: Termina
         ("clean", path, "--yes"),
         ("archive", path, "--dry-run"),
         ("upgrade", lake / "b", "--to", "9", "--dry-run"),
+        ("downgrade", lake / "b", "--to", "6", "--dry-run"),
         ("compaction plan", path),
         ("compaction validate", path, planned),
         ("compaction repair", path, planned),

@@ -116,6 +116,7 @@ ALONE = {
     "sql": ("text",),
     "update": ("where",),
     "upgrade": ("to",),
+    "downgrade": ("to",),
 }
 #: The calls of those who bring the options of Hudi's jobs: here the options are part of the subject.
 BY_OPTIONS = ("HoodieReadClient", "HoodieWriteClient", "read", "write")

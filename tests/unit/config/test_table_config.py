@@ -132,7 +132,7 @@ def test_a_plain_table_of_version_six_is_written():
     ("more", "word"),
     [
         ({"table_version": "5"}, "0.15"),
-        ({"table_version": "8", "timeline_layout_version": "2", "table_cdc_enabled": "true"}, "change data"),
+        ({"table_downgraded_from": "9"}, "its downgrade from version 9 stopped"),
         (
             {"table_cdc_enabled": "true", "table_cdc_supplemental_logging_mode": "ALL"},
             "hoodie.table.cdc.supplemental.logging.mode='ALL': expected one of OP_KEY_ONLY, DATA_BEFORE",

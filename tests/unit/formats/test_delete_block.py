@@ -71,16 +71,27 @@ def test_an_ordering_value_keeps_its_java_class_and_a_null_is_no_ordering(
     assert without_ordering(deletes).to_pylist() == [False, True, False]
 
 
+def test_values_of_several_fields_are_one_array_and_a_null_in_one_of_them_is_no_ordering() -> None:
+    times, words = pa.array([7, 8, None]), pa.array(["x", None, "z"])
+    deletes = deletes_of(KEYS, PARTITIONS, times, words)
+    content = encode_deletes(deletes)
+    # "a" in "p": an array of LongWrapper 7 and StringWrapper "x"; then IntWrapper 0 for the two others.
+    assert content.hex()[16:].startswith("06" + "020261" + "020270" + "18" + "02" + "04" + "060e" + "0e0278" + "00")
+    assert decode_deletes(content) == deletes
+    assert deletes["ordering_class"].to_pylist() == [OrderingClass.ARRAY, OrderingClass.INT, OrderingClass.INT]
+    assert without_ordering(deletes).to_pylist() == [False, True, True]
+
+
 def test_the_class_can_be_chosen() -> None:
     moment = pa.array([dt.datetime(1970, 1, 1, 0, 0, 1, tzinfo=dt.UTC)] * 3, pa.timestamp("ms", "UTC"))
-    deletes = deletes_of(KEYS, PARTITIONS, moment, OrderingClass.TIMESTAMP_MICROS)
+    deletes = deletes_of(KEYS, PARTITIONS, moment, ordering_class=OrderingClass.TIMESTAMP_MICROS)
     assert held(deletes) == [(OrderingClass.TIMESTAMP_MICROS, 1_000_000)] * 3
     assert decode_deletes(encode_deletes(deletes)) == deletes
 
 
 def test_values_that_their_class_does_not_have_are_refused() -> None:
     with pytest.raises(SchemaMismatch, match="INT"):
-        deletes_of(KEYS, PARTITIONS, pa.array([2**40] * 3), OrderingClass.INT)
+        deletes_of(KEYS, PARTITIONS, pa.array([2**40] * 3), ordering_class=OrderingClass.INT)
     with pytest.raises(SchemaMismatch, match="cannot order"):
         usual_class(pa.list_(pa.int32()))
     good = deletes_of(KEYS, PARTITIONS)

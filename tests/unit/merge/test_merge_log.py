@@ -62,7 +62,7 @@ def merge(*blocks: Any, rule: MergeRule = OVERWRITE, kind: pa.DataType | None = 
 def deletes(*entries: tuple[str, Any], kind: pa.DataType | None = None, cls: OrderingClass | None = None) -> pa.Table:
     keys, values = zip(*entries, strict=True)
     ordering = None if all(v is None for v in values) else pa.array(values, kind or pa.int64())
-    return deletes_of(pa.array(keys), pa.array(["p"] * len(keys)), ordering, cls)
+    return deletes_of(pa.array(keys), pa.array(["p"] * len(keys)), ordering, ordering_class=cls)
 
 
 @pytest.mark.parametrize("rule", [OVERWRITE, PARTIAL], ids=["picks rows", "makes rows"])

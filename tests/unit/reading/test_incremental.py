@@ -338,6 +338,16 @@ def test_by_transition_time_an_earlier_end_does_not_see_what_a_later_compaction_
     assert notes(table.changes(second, third, options=by_transition)) == {"a": "a3"}
 
 
+def test_an_end_before_two_compactions_of_a_file_group_sees_neither() -> None:
+    table = made(MERGE_ON_READ, **{"hoodie.write.table.version": "9"})
+    times = [table.upsert(batch(("a", "oslo", 0, "a0"))).instant]
+    for number in (1, 2):
+        times.append(table.upsert(batch(("a", "oslo", number, f"a{number}"))).instant)
+        compacted(table)
+    assert notes(table.changes("earliest", times[0])) == {"a": "a0"}
+    assert notes(table.changes(times[0], times[1])) == {"a": "a1"}
+
+
 def test_a_pending_compaction_is_no_hollow_commit() -> None:
     table = made(MERGE_ON_READ)
     first = table.upsert(batch(("a", "oslo", 1, "a1"), ("b", "oslo", 1, "b1"))).instant

@@ -142,14 +142,12 @@ def test_only_what_is_known_whole_is_written(number: int) -> None:
         require_writable(config, KNOWN_PAYLOADS)
 
 
-@pytest.mark.parametrize(
-    ("more", "says"),
-    [
-        ({"hoodie.table.cdc.enabled": "true"}, "log change data"),
-        ({"hoodie.table.ordering.fields": "ts,qty", "hoodie.table.type": "MERGE_ON_READ"}, "several ordering columns"),
-    ],
-)
-def test_what_later_versions_have_and_writes_do_not_is_refused(more: dict[str, str], says: str) -> None:
-    properties = {"hoodie.table.name": "t", "hoodie.table.version": "9", "hoodie.timeline.layout.version": "2"}
-    with pytest.raises(UnsupportedTable, match=says):
-        require_writable(from_properties({**properties, **more}), KNOWN_PAYLOADS)
+def test_version_9_has_several_ordering_columns_and_the_others_say_so() -> None:
+    several = {**TABLE, "hoodie.datasource.write.precombine.field": "ts, qty"}
+    made = table_properties(check_options({**several, "hoodie.write.table.version": "9"}))
+    assert from_properties(made).ordering == ("ts", "qty")
+    assert made["hoodie.record.merge.mode"] == "EVENT_TIME_ORDERING"
+    require_writable(from_properties({**made, "hoodie.table.type": "MERGE_ON_READ"}), KNOWN_PAYLOADS)
+    for number in (6, 8):
+        with pytest.raises(InvalidOption, match=f"version {number} has one ordering column.*version=9"):
+            table_properties(check_options({**several, "hoodie.write.table.version": number}))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from enum import IntEnum
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -146,30 +147,58 @@ def encode_deletes(deletes: pa.Table) -> bytes:
 def deletes_of(
     record_key: pa.Array,
     partition: pa.Array,
-    ordering: pa.Array | None = None,
+    *ordering: pa.Array | None,
     ordering_class: OrderingClass | None = None,
 ) -> pa.Table:
     """Keys to delete, as a table of schema DELETES.
 
-    ordering        None: key-only deletes, which win over every earlier row: they carry the integer 0, as does a null
-    ordering_class  the Java class of the ordering values in the table's other rows; None: the usual one of their type
+    ordering        values of each ordering field. None, or no field: key-only deletes, which win over every earlier
+                    row: they carry the integer 0, as do rows with a null in one of the fields
+    ordering_class  the Java class of the values of a single field in the table's other rows; None: the usual one of
+                    their type
     Raises          SchemaMismatch if the values do not fit the class
     """
     rows = len(record_key)
     columns = dict.fromkeys(_VALUES)
     classes = np.full(rows, int(OrderingClass.INT), np.int8)
     columns["ordering_integer"] = pa.array(np.zeros(rows, np.int64))
-    if ordering is not None and not pa.types.is_null(ordering.type):
-        chosen = usual_class(ordering.type) if ordering_class is None else ordering_class
-        given = ordering.is_valid()
+    fields = [values for values in ordering if values is not None and not pa.types.is_null(values.type)]
+    if fields and len(fields) == len(ordering):
+        given = reduce(pc.and_, (values.is_valid() for values in fields))
+        chosen, values = _single(fields[0], ordering_class) if len(fields) == 1 else _several(fields, given)
         classes[given.to_numpy(zero_copy_only=False)] = chosen
         name = ORDERING_COLUMN[chosen]
-        values = _stored(ordering, chosen).cast(DELETES.field(name).type)
         columns["ordering_integer"] = pc.if_else(given, None, columns["ordering_integer"])
         columns[name] = values if name != "ordering_integer" else pc.coalesce(values, columns[name])
     arrays = [record_key, partition, pa.array(classes)]
     arrays += [pa.nulls(rows, DELETES.field(name).type) if columns[name] is None else columns[name] for name in _VALUES]
     return pa.table(arrays, names=DELETES.names).cast(DELETES)
+
+
+def _single(values: pa.Array, ordering_class: OrderingClass | None) -> tuple[OrderingClass, pa.Array]:
+    chosen = usual_class(values.type) if ordering_class is None else ordering_class
+    return chosen, _stored(values, chosen).cast(DELETES.field(ORDERING_COLUMN[chosen]).type)
+
+
+def _several(fields: Sequence[pa.Array], given: pa.Array) -> tuple[OrderingClass, pa.Array]:
+    """The values of several fields as one list a row; null where a field has none."""
+    parts = [_as_structs(values.filter(given)) for values in fields]
+    rows, number = len(parts[0]), len(parts)
+    # Row by row: the first field's, the second's, and so on.
+    turns = np.arange(rows * number).reshape(number, rows).T.ravel()
+    elements = pa.concat_arrays(parts).take(pa.array(turns))
+    valid = given.to_numpy(zero_copy_only=False)
+    ends = np.concatenate([[0], np.cumsum(valid) * number])
+    offsets = pa.array(ends.astype(np.int32), mask=np.append(~valid, False))
+    return OrderingClass.ARRAY, pa.ListArray.from_arrays(offsets, elements, type=_ARRAY)
+
+
+def _as_structs(values: pa.Array) -> pa.StructArray:
+    chosen, stored = _single(values, None)
+    columns = {ORDERING_COLUMN[chosen]: stored}
+    arrays = [pa.array(np.full(len(values), int(chosen), np.int8))]
+    arrays += [columns.get(field.name, pa.nulls(len(values), field.type)) for field in list(ORDERING_VALUE)[1:]]
+    return pa.StructArray.from_arrays(arrays, fields=list(ORDERING_VALUE))
 
 
 def usual_class(kind: pa.DataType) -> OrderingClass:

@@ -32,7 +32,7 @@ from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, remove_with_temporaries, split
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, columns_by_id, load_state
-from hoodie.timeline.clock import Clock, new_time, utc_now
+from hoodie.timeline.clock import Clock, moment_of, new_time, utc_now
 from hoodie.timeline.layout import TimelineLayout
 from hoodie.timeline.load import read_compaction_plan, read_replace_plan
 from hoodie.timeline.transition import back_to_requested, completed_instants, create_requested
@@ -75,6 +75,8 @@ def schedule_compaction(
         lock.check()
         content = encode_compaction_plan(plan)
         requested = create_requested(storage, time, Action.COMPACTION, content, layout=state.layout).requested
+        if state.layout.stamps_completion:  # logs that are completed from now on are not of the slices in the plan
+            lock.outlast(moment_of(requested, state.layout.zone), clock)
         _log.info("%s: compaction %s planned: %d file slices", state.config.name, requested, len(plan.operations))
         return requested
 

@@ -14,6 +14,7 @@ from hoodie.locks.choose import lock_for
 from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.model.instant import Action, State
 from hoodie.model.meta import META_COLUMNS
+from hoodie.services.downgrade import downgrade
 from hoodie.services.upgrade import upgrade
 from hoodie.statements.procedures.procedure import Called, Rows
 from hoodie.storage import storage_beside
@@ -114,15 +115,11 @@ def upgrade_version(called: Called) -> Rows:
 
 
 def downgrade_version(called: Called) -> Rows:
-    """True where the table has the version already. Raises StatementError on an earlier one: none is given"""
+    """Give the table an earlier version of the format. Raises StatementError on a later one, and as `downgrade`"""
     number, present = _version(called), called.state.config.version
     if number > present:
         raise called.problem(f"the table has version {present}: CALL upgrade_table is for a later one")
-    if number < present:
-        raise called.problem(
-            f"the table has version {present}, and this library gives none an earlier one: a Hudi release that writes "
-            "the table has the procedure"
-        )
+    downgrade(called.state.storage, called.options, number)
     return [(True,)]
 
 

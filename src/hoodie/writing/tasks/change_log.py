@@ -35,6 +35,7 @@ class ChangeLogWriter:
     def __init__(self, spec: WriteSpec, group: FileGroupId, token: str) -> None:
         """token  of the base file"""
         self._spec = spec
+        self._marker = MarkerKind.CREATE if spec.layout.version.logs_of_writes else MarkerKind.APPEND
         name = change_log_name(group.file_id, spec.instant, 1, token)
         self._file = LogFile(group, spec.instant, 1, token, 0, name, cdc=True)
         self._image = image_type(spec.schema)
@@ -54,7 +55,7 @@ class ChangeLogWriter:
         if error is not None:
             self._stack.__exit__(kind, error, trace)
             if self._sink is not None and isinstance(error, InstantNotFound):  # the base file's writer found it
-                self._spec.storage.delete(marker_path(self._spec.instant, self._file.path, MarkerKind.APPEND))
+                self._spec.storage.delete(marker_path(self._spec.instant, self._file.path, self._marker))
             return
         with self._stack:  # if this fails, the output is told, and takes the file away
             if not self._unneeded:
@@ -65,7 +66,7 @@ class ChangeLogWriter:
             self._spec.storage.delete(self._file.path)
             self._written = 0
             return
-        take_back_if_over(self._spec, self._file.path, MarkerKind.APPEND)
+        take_back_if_over(self._spec, self._file.path, self._marker)
 
     def merged(self, stored: pa.Table, merged: Merged) -> None:
         """What a merge did to a batch of stored rows."""
@@ -102,7 +103,7 @@ class ChangeLogWriter:
             return
         assert self._spec.cdc is not None  # nothing is added else
         if self._sink is None:
-            self._sink = self._stack.enter_context(open_marked(self._spec, self._file.path, MarkerKind.APPEND))
+            self._sink = self._stack.enter_context(open_marked(self._spec, self._file.path, self._marker))
         changes = pa.concat_tables(self._waiting)
         data = encode_block(cdc_block(self._spec.instant, self._schema, self._columns(changes, self._spec.cdc)))
         self._sink.write(data)

@@ -111,12 +111,14 @@ def _named(rows: pa.Table, file_id: str) -> pa.Table:
 
 def _deleted(rule: MergeRule, incoming: Incoming, deletes: Mask, partition: str) -> pa.Table:
     keys = incoming.keys.filter(pa.array(deletes))
-    ordering = ordering_column(incoming.rows, rule.ordering[0]) if len(rule.ordering) == 1 else None
-    if ordering is not None:
-        ordering = as_array(ordering).filter(pa.array(deletes))
-        if incoming.deleted is not None:  # these win over all that was written before
-            ordering = pc.if_else(pa.array(incoming.deleted[deletes]), pa.scalar(None, ordering.type), ordering)
-    return deletes_of(keys, pa.repeat(partition, len(keys)), ordering)
+    columns = [ordering_column(incoming.rows, name) for name in rule.ordering]
+    ordering = [as_array(column).filter(pa.array(deletes)) for column in columns if column is not None]
+    if len(ordering) < len(columns):
+        ordering = []  # of fields that the rows do not have there is nothing to compare
+    if ordering and incoming.deleted is not None:  # these win over all that was written before
+        wins = pa.array(incoming.deleted[deletes])
+        ordering = [pc.if_else(wins, pa.scalar(None, values.type), values) for values in ordering]
+    return deletes_of(keys, pa.repeat(partition, len(keys)), *ordering)
 
 
 def _inserted(task: WriteTask, rows: int) -> int:
@@ -162,14 +164,17 @@ class LogWriter:
         present = task.slice
         self._spec, self._task = spec, task
         self._token = log_token(spec.instant, token)
-        self._own = spec.layout.version.logs_of_writes  # then its logs are told of by themselves, without the slice's
-        if self._own:
-            present = None
+        self._own = spec.layout.version.logs_of_writes
         self._marker = MarkerKind.CREATE if self._own else MarkerKind.APPEND  # a rollback deletes them, or adds to them
-        self._base_instant = present.base_instant if present else spec.instant
-        self._base_name = present.base.name if present and present.base else ""
-        self._logs = [log.name for log in present.logs] if present else []
-        self._version = max((log.version for log in present.logs), default=0) if present else 0
+        named = None if self._own else present
+        self._base_instant = named.base_instant if named else spec.instant  # in the names
+        self._version = max((log.version for log in named.logs), default=0) if named else 0
+        # Logs that are named after their writes are told of by themselves, without the slice's, but for change data:
+        # its readers look for the slice before a commit in the statistics.
+        told = present if spec.cdc is not None else named
+        self._previous = told.base_instant if told else spec.instant
+        self._base_name = told.base.name if told and told.base else ""
+        self._logs = [log.name for log in told.logs] if told else []
         self._stack = ExitStack()
         self._open = False
         self._written: list[tuple[LogFile, int, int]] = []  # file, rows, deletes
@@ -215,7 +220,7 @@ class LogWriter:
                     file_id=file.group.file_id,
                     path=file.path,
                     partition=file.group.partition,
-                    prev_commit=self._base_instant,
+                    prev_commit=self._previous,
                     num_writes=rows,
                     num_deletes=deletes,
                     num_updates=rows - new,
@@ -226,7 +231,7 @@ class LogWriter:
                     log_offset=0,
                     base_file=self._base_name,
                     log_files=(file.name,)
-                    if self._own
+                    if self._own and self._spec.cdc is None
                     else (*self._logs, *(log.name for log, _, _ in self._written[: number + 1])),
                 )
             )
