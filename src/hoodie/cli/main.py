@@ -36,6 +36,7 @@ COMMANDS = {
     "export": "hoodie.cli.read:export",
     "clean": "hoodie.cli.services:clean",
     "archive": "hoodie.cli.services:archive",
+    "expire": "hoodie.cli.services:expire",
     "upgrade": "hoodie.cli.services:upgrade",
     "compaction": "hoodie.cli.compactor:compaction",
     "savepoint": "hoodie.cli.recover:savepoint",
