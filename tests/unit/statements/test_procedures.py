@@ -257,7 +257,7 @@ def test_run_ttl_deletes_the_partitions_that_expired(tmp_path: Path) -> None:
     with pytest.raises(InvalidOption, match=r"days\.retain is not set"):
         answer("run_ttl(table => 'trips')", tmp_path)
     selected = "options => 'hoodie.partition.ttl.strategy.partition.selected=rome'"
-    assert answer(f"run_ttl('trips', 30, {selected})", tmp_path) == []
+    assert answer(f"run_ttl('trips', 'KEEP_BY_TIME', 30, {selected})", tmp_path) == []
     assert answer("run_ttl(table => 'trips', retain_days => 30)", tmp_path) == [{"deleted_partitions": "oslo"}]
 
 

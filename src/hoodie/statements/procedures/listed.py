@@ -241,7 +241,7 @@ PROCEDURES: Mapping[str, Procedure] = {
         metadata_table.show_column_stats,
     ),
     "run_ttl": procedure(
-        "table string, retain_days int, options string",
+        "table string, ttl_policy string, retain_days int, options string",
         "deleted_partitions string",
         services.run_ttl,
         destructive=True,

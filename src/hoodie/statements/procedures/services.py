@@ -51,7 +51,11 @@ def _clean_metadata(called: Called, instant: str) -> CleanMetadata:
 
 def run_ttl(called: Called) -> Rows:
     """The partitions that were deleted because they had expired, by the options of the session and of the call."""
-    settings = called.settings({"retain_days": "hoodie.partition.ttl.strategy.days.retain"})
+    names = {
+        "ttl_policy": "hoodie.partition.ttl.management.strategy.type",
+        "retain_days": "hoodie.partition.ttl.strategy.days.retain",
+    }
+    settings = called.settings(names)
     return [(path,) for path in called.table.expire_partitions(options=settings).partitions]
 
 
