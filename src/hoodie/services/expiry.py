@@ -26,12 +26,12 @@ from hoodie.plan.expiry import expired, expires_before, newest_in_names
 from hoodie.services.clean import service_state
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, join
+from hoodie.storage.together import in_threads
 from hoodie.table.partition_metadata import METAFILE
 from hoodie.table.state import TableState
 from hoodie.timeline.clock import Clock, time_after, utc_now
 from hoodie.timeline.load import read_commit
 from hoodie.view.load import load_view
-from hoodie.view.parallel import in_threads
 from hoodie.view.slices import latest_slices
 from hoodie.writing.finish import AfterCommit, delete_partitions
 

@@ -314,11 +314,17 @@ def _refuse_for_new_keys(state: TableState, settings: Settings, index: Index, *,
         )
 
 
-def as_merge(write: Write) -> Write:
+def as_merge(write: Write, keeps: Collection[str] = ()) -> Write:
     """The write as one whose rows a MERGE made: two for one key are an error, and one with a lesser ordering value than
-    the stored row's leaves that as it is, though the table's rule is to take what comes last."""
-    rule = by_ordering(write.rule)
-    late_rows = LateRows.AS_READ if rule is write.rule else LateRows.LOSE
+    the stored row's leaves that as it is, though the table's rule is to take what comes last.
+
+    keeps  columns in which stored values stay, be they among those of the rows
+    """
+    plain = write.rule
+    if plain.keeps:  # by the rule as it is without these
+        plain = table_rule(write.state.config.properties, write.avro_schema, write.settings.mergers)
+    rule = by_ordering(plain)
+    late_rows = LateRows.AS_READ if rule is plain else LateRows.LOSE
     needs_ordering = not write.operation_rules.delete and rule.combine_with is greater_or_equal
     rules = replace(
         write.operation_rules,
@@ -326,7 +332,8 @@ def as_merge(write: Write) -> Write:
         needs_ordering=needs_ordering,
         late_rows=late_rows,
     )
-    return replace(write, rule=rule, operation_rules=rules, made_of_rows=True)
+    kept = write.rule.keeps or tuple(name for name in write.schema.names if name in keeps)
+    return replace(write, rule=keeping(rule, kept), operation_rules=rules, made_of_rows=True)
 
 
 def as_update(write: Write) -> Write:
