@@ -25,4 +25,5 @@ def test_the_notebook_shows_what_it_has_stored(tmp_path: Path, monkeypatch: pyte
 def test_the_notebook_has_no_spark() -> None:
     notebook = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
     code = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    assert len(code) > 15 and not any("spark" in source.lower() for source in code)
+    assert len(code) > 15
+    assert not any("spark" in source.lower() for source in code)
