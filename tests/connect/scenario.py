@@ -104,6 +104,9 @@ def statements(spark: SparkSession, folder: Path) -> None:
     spark.sql("CREATE VIEW viewed AS SELECT id FROM by_sql")
     spark.sql("DELETE FROM by_sql WHERE id = 'k0'")
     assert (spark.table("copied").count(), spark.sql("SELECT * FROM viewed").count()) == (5, 4)
+    spark.read.format("hudi").load(str(folder / "by_sql")).createOrReplaceTempView("shown")
+    assert spark.sql("UPDATE shown SET v = 70 WHERE id = 'k1'").first()["num_updated_rows"] == 1
+    assert spark.sql("SELECT v FROM shown WHERE id = 'k1'").first()["v"] == 70
     options = {"hoodie.datasource.write.recordkey.field": "id"}
     rows(spark, 0, 2, 1).write.format("hudi").options(**options, path=str(folder / "saved")).saveAsTable("saved")
     other = spark.newSession()

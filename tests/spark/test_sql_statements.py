@@ -119,6 +119,8 @@ def test_what_is_said_of_an_entry_is_an_option_of_its_statements(spark: SparkSes
     spark.sql("ALTER TABLE said SET TBLPROPERTIES ('hoodie.spark.sql.insert.into.operation'='upsert')")
     spark.sql("INSERT INTO said VALUES (1, 3)")
     assert _rows(spark, "SELECT ts FROM said ORDER BY ts") == [(3,), (3,)]
+    spark.sql("ALTER TABLE said SET TBLPROPERTIES ('hoodie.partition.ttl.strategy.days.retain'='30')")
+    assert _rows(spark, "CALL run_ttl(table => 'said')") == []  # without days it is refused
     for wrong in ("primaryKey", "hoodie.table.name"):
         with pytest.raises(StatementError, match="stays so"):
             spark.sql(f"ALTER TABLE said SET TBLPROPERTIES ('{wrong}'='x')")

@@ -47,9 +47,9 @@ the last argument: `hoodie rollback /data/trips 20260131120000000`.
 
 130 is the status after Ctrl-C.
 
-**What cannot be undone** (`clean`, `archive`, `rollback`, `restore`, `savepoint delete`) is shown first, and asked
-about. `--yes` does it without a question, `--dry-run` only shows it. Without a terminal and without either the command
-is refused with status 2. `doctor --repair` shows what it would do unless `--yes` is given.
+**What cannot be undone** (`clean`, `archive`, `expire`, `rollback`, `restore`, `savepoint delete`) is shown first, and
+asked about. `--yes` does it without a question, `--dry-run` only shows it. Without a terminal and without either the
+command is refused with status 2. `doctor --repair` shows what it would do unless `--yes` is given.
 
 **Errors** are one line that says what to do; `--debug` adds the traceback.
 

@@ -97,7 +97,7 @@ def inline_compaction(options: Options, table: Mapping[str, str] | None = None) 
             f"{_INLINE} and {_SCHEDULE} are both true: the first plans and runs "
             "compactions in the writer, the second plans them for others to run. Set one of them"
         )
-    stream = options.read(BatchOptions).batch >= 0
+    stream = _is_stream(options)
     if stream and chosen.no_streams:
         return CompactionAfterCommit(run=False)
     if chosen.schedule:
@@ -107,6 +107,16 @@ def inline_compaction(options: Options, table: Mapping[str, str] | None = None) 
     if _INLINE in said:
         return CompactionAfterCommit(chosen.run, asked=chosen.run)
     return CompactionAfterCommit(not (chosen.beside and _ASYNC in said))
+
+
+def left_to_others(options: Options) -> bool:
+    """Whether a batch writer says that another process compacts."""
+    said = {_INLINE, _SCHEDULE} & options.keys()
+    return not said and _ASYNC in options and options.read(InlineCompaction).beside and not _is_stream(options)
+
+
+def _is_stream(options: Options) -> bool:
+    return options.read(BatchOptions).batch >= 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,13 +28,12 @@ def expires_before(now: str, days: int) -> str:
 def newest_in_names(slices: Iterable[FileSlice]) -> dict[str, str]:
     """The newest instant in the names of the files of each partition, by partition path.
 
-    slices  the latest of each file group. Names of logs have their own delta commit in layout 2 only
+    slices  what a reader merges of each file group. Names of logs have their own delta commit in layout 2 only
     """
     times: dict[str, str] = {}
     for slice_ in slices:
-        bases = () if slice_.base is None else (slice_.base.instant,)
-        own = max(slice_.base_instant, *bases, *(log.base_instant for log in slice_.logs))
-        times[slice_.group.partition] = max(own, times.get(slice_.group.partition, ""))
+        own = [slice_.base_instant, *(log.base_instant for log in slice_.logs)]
+        times[slice_.group.partition] = max(*own, times.get(slice_.group.partition, ""))
     return times
 
 

@@ -32,7 +32,7 @@ from hoodie.table.state import TableState
 from hoodie.timeline.clock import Clock, time_after, utc_now
 from hoodie.timeline.load import read_commit
 from hoodie.view.load import load_view
-from hoodie.view.slices import latest_slices
+from hoodie.view.slices import merged_slices
 from hoodie.writing.finish import AfterCommit, delete_partitions
 
 _log = logging.getLogger("hoodie.services")
@@ -129,7 +129,7 @@ def expired_partitions(
     before      the instant time before which the last write is too old
     partitions  where to look; None: the whole table
     """
-    slices = latest_slices(load_view(state.storage, state.timeline, state.config, partitions)).values()
+    slices = merged_slices(load_view(state.storage, state.timeline, state.config, partitions)).values()
     times = newest_in_names(slices)
     if how.counted_from is Expiry.KEEP_BY_CREATION_TIME:
         return expired(_creation_times(state.storage, times), before, how.most)

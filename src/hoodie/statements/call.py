@@ -15,11 +15,12 @@ from sqlglot.errors import SqlglotError
 
 from hoodie.errors import StatementError
 from hoodie.expressions.text import DIALECT
+from hoodie.spark.names import NamedTable
 from hoodie.statements.cutting import Text
 from hoodie.statements.procedures.listed import PROCEDURES
-from hoodie.statements.procedures.named import path_of
+from hoodie.statements.procedures.named import table_named
 from hoodie.statements.procedures.procedure import Called, Parameter, Procedure
-from hoodie.statements.rows import settings_of, table_rows
+from hoodie.statements.rows import settings_of, table_rows, with_entrys
 
 
 def call(session: SparkSession, text: Text) -> DataFrame:
@@ -27,8 +28,11 @@ def call(session: SparkSession, text: Text) -> DataFrame:
     name, procedure, arguments = parsed(text)
     if name == _HELP:
         return table_rows(session, [(line,) for line in _help(arguments)], procedure.columns)
-    path = _path(session, name, arguments) if procedure.of_table else ""
-    rows = called_rows(procedure, Called(session, name, path, arguments, settings_of(session)))
+    path, options = "", settings_of(session)
+    if procedure.of_table:
+        table = _table(session, name, arguments)
+        path, options = table.path, with_entrys(str(arguments.get("table")), table, options)
+    rows = called_rows(procedure, Called(session, name, path, arguments, options))
     return table_rows(session, rows, procedure.columns)
 
 
@@ -142,11 +146,11 @@ def _value(name: str, key: str, value: exp.Expr, kind: type) -> Any:
     raise StatementError(f"{name}: {key} = {value.sql(dialect=DIALECT)}: expected a literal, {kind.__name__}")
 
 
-def _path(session: SparkSession, name: str, arguments: Mapping[str, Any]) -> str:
-    """Where the table is. Raises StatementError without one, or on a name that no table has"""
+def _table(session: SparkSession, name: str, arguments: Mapping[str, Any]) -> NamedTable:
+    """The table. Raises StatementError without one, or on a name that no table has"""
     table = arguments.get("table")
     if not table and arguments.get("path"):
-        return str(arguments["path"])
+        return NamedTable(str(arguments["path"]))
     if not table:
         raise StatementError(f"{name} needs a table: table => 'name', or path => '/path/of/the/table'")
-    return path_of(session, table)
+    return table_named(session, table)

@@ -104,14 +104,14 @@ def open_named(session: SparkSession, name: Name, found: NamedTable, options: Op
     Raises as `open_table`; StatementError when the name's entry has none
     """
     try:
-        return open_table(found.path, spark=session, options=_with_entrys(name, found, options))
+        return open_table(found.path, spark=session, options=with_entrys(name, found, options))
     except TableNotFound as missing:
         if not found.entry:
             raise
         raise without_table(name, found.path) from missing
 
 
-def _with_entrys(name: Name, found: NamedTable, options: Options) -> Options:
+def with_entrys(name: Name | str, found: NamedTable, options: Options) -> Options:
     """The options, and those of the table's entry that they do not have. Raises InvalidOption as `check_options`"""
     known = {key: value for key, value in found.options.items() if key not in options}
     if not known:

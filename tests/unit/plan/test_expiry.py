@@ -32,3 +32,4 @@ def test_the_names_of_bases_and_of_logs_named_after_their_commit_tell_of_writes(
         FileSlice(other, "20240102000000000", None, (LogFile(other, "20240105000000000", 1, "", 1, ".f2.log.1"),)),
     ]
     assert newest_in_names(slices) == {"a": "20240105000000000"}
+    assert newest_in_names(slices[:1]) == newest_in_names([FileSlice(one, "20240101000000000", None)])

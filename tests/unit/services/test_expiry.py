@@ -13,6 +13,8 @@ from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidOption, ServiceFailed, WriteConflict
 from hoodie.model.commit import Operation
 from hoodie.model.instant import Action
+from hoodie.services.compaction.run import compact
+from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.services.expiry import expire_partitions
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
@@ -99,6 +101,22 @@ def test_an_update_in_a_log_keeps_a_partition() -> None:
     assert load_state(storage).timeline.first_commit >= later[0]
     assert expire(storage) == ()
     assert cities(storage) == {"oslo", "rome"}
+
+
+def test_a_plan_to_compact_keeps_no_partition_and_brings_none_back() -> None:
+    storage = MemoryStorage()
+    table = made(storage, **MOR)
+    old = [table.upsert(rows("a", "b", city="oslo", ts=ts)).instant for ts in (1, 2)]
+    table.upsert(rows("c", city="rome"))
+    storage = aged(storage, old, 40)
+    planned = schedule_compaction(storage, Options({"hoodie.compact.inline.max.delta.commits": "1"}))
+    assert planned is not None
+    assert expire(storage) == ("oslo",)
+    assert cities(storage) == {"rome"}
+    compact(storage, Options(), planned)
+    assert cities(storage) == {"rome"}
+    ArrowTable(storage, {**WRITES, **QUIET}).upsert(rows("a", city="oslo", ts=3))
+    assert sorted(ArrowTable(storage).snapshot().column("id").to_pylist()) == ["a", "c"]
 
 
 def test_creation_times_are_those_of_the_metafiles() -> None:

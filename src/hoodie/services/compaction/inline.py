@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import logging
+import warnings
+from dataclasses import replace
 
-from hoodie.config.compaction import CompactionOptions, Trigger, inline_compaction, with_recorded
+from hoodie.config.compaction import (
+    CompactionOptions,
+    Trigger,
+    inline_compaction,
+    left_to_others,
+    with_recorded,
+)
 from hoodie.config.options import Options
 from hoodie.config.services import ServiceOptions
-from hoodie.errors import PlanInUse, WriteConflict
+from hoodie.errors import OptionIgnored, PlanInUse, WriteConflict
 from hoodie.model.instant import Action
 from hoodie.plan.compaction import is_due
 from hoodie.services.compaction.job import RunTasks
@@ -16,6 +24,9 @@ from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.clock import Clock, new_time, utc_now
+
+#: Tables that were warned of.
+_warned: set[str] = set()
 
 _log = logging.getLogger("hoodie.services")
 
@@ -35,7 +46,11 @@ def compact_inline(
     Raises   as `schedule_compaction` and `compact`; a plan that fails stays, for the next commit or for anybody else
     """
     how = inline_compaction(options)
-    if not options.read(ServiceOptions).enabled or not (how.run or how.schedule):  # the options say so themselves
+    if not options.read(ServiceOptions).enabled:
+        return False
+    if not (how.run or how.schedule):  # the options say so themselves
+        if left_to_others(options):
+            _warn_if_nobody_does(state or load_state(storage), options, clock)
         return False
     state = state or load_state(storage)
     if not state.config.merge_on_read:
@@ -65,6 +80,23 @@ def compact_inline(
         compact(storage, options, instant, run)
         compacted = True
     return compacted
+
+
+def _warn_if_nobody_does(state: TableState, options: Options, clock: Clock) -> None:
+    """Warn, once in a process, of a table whose compactions are left to another process, and long due."""
+    if not state.config.merge_on_read or state.storage.root in _warned or state.timeline.pending_compactions:
+        return
+    how = with_recorded(options, state.config.properties).read(CompactionOptions)
+    twice = replace(how, delta_commits=2 * how.delta_commits, delta_seconds=2 * how.delta_seconds)
+    if not is_due(state.timeline, new_time(state.timeline, state.config.timezone, clock), twice):
+        return
+    _warned.add(state.storage.root)
+    problem = (
+        f"{state.config.name}: hoodie.datasource.compaction.async.enable=true leaves compaction to another process, "
+        "and none has compacted the logs for twice as long as one is due after. `hoodie compaction run` does it; "
+        "without the option the writer does it by itself"
+    )
+    warnings.warn(OptionIgnored(problem), stacklevel=2)
 
 
 def _is_due(state: TableState, options: Options, clock: Clock) -> bool:

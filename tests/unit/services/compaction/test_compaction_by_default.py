@@ -15,10 +15,10 @@ import hoodie
 from hoodie.config.compaction import CompactionAfterCommit, inline_compaction
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
-from hoodie.errors import InvalidOption, ServiceFailed
+from hoodie.errors import InvalidOption, OptionIgnored, ServiceFailed
 from hoodie.model.instant import Action
 from hoodie.services.compaction.claim import claimed
-from hoodie.services.compaction.inline import compact_inline
+from hoodie.services.compaction.inline import _warned, compact_inline
 from hoodie.storage.protocol import Storage
 from hoodie.sync import after_commit
 from hoodie.table.settings import Settings
@@ -35,6 +35,11 @@ BATCH = {
     "hoodie.datasource.write.streaming.checkpoint.identifier": "job",
     "hoodie.datasource.write.streaming.batch.id": "0",
 }
+
+
+@pytest.fixture(autouse=True)
+def nothing_warned_of() -> None:
+    _warned.clear()
 
 
 def update(number: int) -> Any:
@@ -229,3 +234,17 @@ def test_the_manifests_are_written_again_after_a_compaction_alone(monkeypatch: p
     ArrowTable.create(storage, OPTIONS)
     upserts(storage, 5)
     assert len(written) == 6
+
+
+def test_compactions_that_no_other_process_does_are_warned_of_once() -> None:
+    options = {ASYNC: "true", "hoodie.compact.inline.max.delta.commits": "2"}
+    storage = MemoryStorage()
+    fill(storage)  # three delta commits
+    table = opened(storage, {})
+    table.upsert(update(4), {**options, INLINE: "false"})
+    assert _warned == set()
+    with pytest.warns(OptionIgnored, match="leaves compaction to another process"):
+        table.upsert(update(5), options)
+    assert _warned == {storage.root}
+    table.upsert(update(6), options)
+    assert not compactions(storage)
