@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie.config.table import from_properties
+from hoodie.hbase.client import Rate
+from hoodie.hbase.index import make
 from hoodie.index.contract import IndexContext, Placed
-from hoodie.index.hbase import make
-from hoodie.index.hbase_client import Rate
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, Instant, State
 from hoodie.testing.storage import MemoryStorage

@@ -19,10 +19,10 @@ from hoodie.reading.scan_plan import plan_scan
 from hoodie.services.clean import CLEANS
 from hoodie.storage import FsspecStorage, LocalStorage
 from hoodie.storage.protocol import Storage, join
+from hoodie.storage.together import in_threads
 from hoodie.table.state import load_state
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.load import COMMITS
-from hoodie.view.parallel import in_threads
 from hoodie.view.published import PUBLISHED
 
 KINDS = ("LIST", "GET", "HEAD", "PUT", "POST", "DELETE")

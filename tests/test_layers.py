@@ -32,7 +32,7 @@ FLOORS = (
     {"lookup", "doctor"},
     {"writing"},
     {"conditional"},
-    {"recovery"},
+    {"recovery", "hbase"},
     {"services"},
     {"facts", "sync"},
     {"report"},
@@ -56,6 +56,16 @@ def test_a_package_imports_only_what_stands_below_it() -> None:
     assert not found, "\n".join(found)
 
 
+def test_nothing_imports_the_package_of_an_index_outside_the_table() -> None:
+    found = [
+        f"{module} imports {name}"
+        for module, tree in _library()
+        for _, name in _imports(module, tree)
+        if name.startswith("hoodie.hbase") and not module.startswith(("hoodie.hbase", "hoodie.testing.hbase"))
+    ]
+    assert not found, "\n".join(found)
+
+
 def test_no_modules_import_each_other_in_a_circle() -> None:
     modules = {f"hoodie.{name}": tree for name, tree in _below(SOURCE / "hoodie")}
     assert not circles(modules), _drawn(circles(modules))
@@ -74,7 +84,7 @@ def test_the_package_root_and_the_public_names_of_spark_only_re_export() -> None
 
 def test_below_the_doors_options_are_typed() -> None:
     """`api`, `cli`, the doors of Spark and of Arrow reads turn text into `Options`; an index gets the text, too."""
-    text = ("api", "statements", "sources", "cli", "config", "index", "storage", "testing")
+    text = ("api", "statements", "sources", "cli", "config", "index", "hbase", "storage", "testing")
     doors = {"hoodie.reading.snapshot", "hoodie.reading.changes.incremental"}
     properties = {"hoodie.table.create", "hoodie.table.overrides", "hoodie.table.recorded_index"}
     found = [

@@ -28,12 +28,17 @@ S = TypeVar("S", bound=Startable)
 _QUICK_CASES = ("cow_plain", "mor_plain")
 _QUICK_FILES = ("test_hudi_reads_ours", "test_ours_reads_hudi", "test_trino", "test_hive")
 _ALL = "hudi trino presto hive hbase hdfs kafka s3"
+#: Each runs files of the ordinary suite in a process of its own, whose tests have limits themselves. In seconds.
+_WHOLE_FILES = ("test_hdfs", "test_hbase", "test_s3")
+_OF_FILES = 3600
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.engines)
+            if item.path.stem in _WHOLE_FILES:
+                item.add_marker(pytest.mark.timeout(_OF_FILES))
             if item.path.stem in _QUICK_FILES and any(f"{name}]" in item.name for name in _QUICK_CASES):
                 item.add_marker(pytest.mark.quick)
 

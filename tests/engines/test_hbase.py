@@ -7,9 +7,9 @@ from support.reruns import rerun
 
 _TESTS = (
     "tests/unit/testing/test_hbase_server.py",
-    "tests/unit/index/test_hbase_index.py",
-    "tests/unit/lookup/test_hbase_table.py",
-    "tests/unit/lookup/test_hbase_recovery.py",
+    "tests/unit/hbase/test_hbase_index.py",
+    "tests/unit/hbase/test_hbase_table.py",
+    "tests/unit/hbase/test_hbase_recovery.py",
 )
 
 

@@ -69,6 +69,12 @@ LOCKED = {
     "hoodie.write.lock.client.num_retries": "0",
 }
 PATIENT = LOCKED | {"hoodie.write.lock.wait_time_ms": "1000000"}
+NON_BLOCKING = LOCKED | {
+    "hoodie.write.concurrency.mode": "NON_BLOCKING_CONCURRENCY_CONTROL",
+    "hoodie.write.table.version": "9",
+    "hoodie.index.type": "BUCKET",
+    "hoodie.bucket.index.num.buckets": "1",
+}
 TYPES = ["COPY_ON_WRITE", "MERGE_ON_READ"]
 
 Rows = dict[str, tuple[str, str]]  # id -> (city, note)
@@ -176,7 +182,7 @@ class Writer:
             yield "begun"
             self.job, self.outcome = write_batch(self.job, MemoryBatch(rows), Phases())
             yield "written"
-            publish(self.job.begun, self.metadata())
+            publish(self.job.begun, self.metadata(), unseeing=self.job.unseeing)
         self.acknowledged = True
 
     def metadata(self) -> CommitMetadata:
@@ -259,6 +265,25 @@ def test_two_writes_in_every_order_of_their_phases(world, kind, second, options,
         if one_by_one or (options is LOCKED and second is ELSEWHERE):
             assert acknowledged == 2, [writer.told for writer in writers]
         require_serial(world, writers, options)
+
+
+@pytest.mark.parametrize("skew", [0, nightly(-3600), nightly(3600)])
+def test_two_writes_that_do_not_wait_for_one_another_are_both_acknowledged(world, skew):
+    table(world, TYPES[1], NON_BLOCKING)
+    before = world.storage.copy()
+    for order in [*ORDERS[::4], ORDERS[-1]]:
+        world.storage = before.copy()
+        World.__post_init__(world)
+        writers = [
+            Writer(world, world.storage, FIRST, NON_BLOCKING),
+            Writer(world, world.storage, SECOND, NON_BLOCKING, clock=skew),
+        ]
+        running = [writer.phases() for writer in writers]
+        for number in order:
+            world.sleep(0.01)
+            next(running[number], None)
+        assert all(writer.acknowledged for writer in writers)
+        require_serial(world, writers, NON_BLOCKING)
 
 
 @pytest.mark.parametrize("options", [ALONE, LOCKED], ids=["alone", "locked"])

@@ -10,14 +10,20 @@ import os
 import random
 import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
 from hoodie.doctor.examine import Severity, examine
+from hoodie.errors import PlanInUse
+from hoodie.services.compaction.run import compact
+from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage import LocalStorage
 from hoodie.storage.protocol import Storage
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from support import non_blocking
 from support.nightly import by_day
 from support.writers import ALONE, BY_STORAGE, IN_PROCESS, TABLE, Shaken, Worker, check_rows, rows_of, run_at_once
 
@@ -55,3 +61,37 @@ def test_threads_that_write_at_once(tmp_path, tables: str, locks: dict[str, str]
         ArrowTable(storage, options).upsert(rows_of(["after"], 1))
         if locks or tables == "own":
             assert [str(f) for f in examine(storage) if f.severity is Severity.ERROR] == []
+
+
+@pytest.mark.parametrize("seed", by_day(SEEDS, lambda seed: seed == 0 or "HOODIE_THREAD_SEEDS" in os.environ))
+def test_threads_that_add_to_the_logs_of_the_same_file_groups(tmp_path, seed: int):
+    """All of them write all keys, with growing ordering values, beside compactions: none is refused, and the greatest
+    values stay."""
+    storage = LocalStorage(tmp_path)
+    non_blocking.table(storage=storage)
+    options = {**non_blocking.TABLE, "hoodie.write.num.retries.on.conflict.failures": "0"}
+    keys = [f"key-{number}" for number in range(6)]
+
+    def write(number: int) -> None:
+        chance = random.Random(f"{seed} {number}")
+        there = ArrowTable(Shaken(storage, seed * 100 + number), options)
+        for turn in range(1, 9):
+            if chance.random() < 0.2:
+                due = non_blocking.due(there)
+                with suppress(PlanInUse):
+                    schedule_compaction(there.storage, due)
+                    compact(there.storage, due)
+            there.upsert(rows_of(chance.sample(keys, 4), turn * THREADS + number))
+        there.upsert(rows_of(keys, 1_000 + number))
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        for done in [pool.submit(write, number) for number in range(THREADS)]:
+            done.result(timeout=500)
+    check = ArrowTable(storage, options)
+    greatest = [(key, 1_000 + THREADS - 1) for key in keys]
+    assert sorted(zip(*check.snapshot().select(["id", "ts"]).to_pydict().values(), strict=True)) == greatest
+    schedule_compaction(storage, non_blocking.due(check))
+    compact(storage, non_blocking.due(check))
+    assert sorted(zip(*check.snapshot().select(["id", "ts"]).to_pydict().values(), strict=True)) == greatest
+    assert check.state().timeline.pending() == ()
+    assert [str(found) for found in examine(storage) if found.severity is Severity.ERROR] == []

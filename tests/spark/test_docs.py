@@ -1,19 +1,13 @@
 """The documentation is true: its Python runs, its answers are the ones shown, its links lead somewhere.
 
-Blocks of one page run in order and share their names; `spark` is there. A comment behind a statement says what it does:
-`# -> (3, 0)` is the value of an expression, `# raises InvalidOption: did you mean` an error and a part of its message.
-A value may stand alone on the next line.
+What runs is said in `support.pages`; `spark` is there. Tabs without Spark run without Java, in tests/unit/docs.
 """
 
 from __future__ import annotations
 
-import ast
 import logging
 import re
-import tokenize
 from collections.abc import Iterator
-from dataclasses import dataclass
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -21,72 +15,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from support.nightly import by_day
+from support.pages import ALONE, ROOT, Block, blocks, run_block
 
-ROOT = Path(__file__).parents[2]
 #: Slow pages, of which each call has tests of its own beside: their blocks run in the nightly suite.
 TESTED_ELSEWHERE = ("spark-calls.md", "streaming.md", "sql.md", "coming-from-hudi.md", "merging.md")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 EVERY_PAGE = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
-NOT_RUN = re.compile(r"<!-- not run: \S.* -->")
 LINK = re.compile(r"(?<!!)\[[^]]+\]\(([^)\s]+)\)")
-FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
-
-
-@dataclass(frozen=True)
-class Block:
-    """Python of a page. Lines count from 1; `line` is that of the first one."""
-
-    source: str
-    line: int
-
-
-def blocks(text: str) -> Iterator[Block]:
-    """The Python of a page that is to be run."""
-    lines = text.splitlines()
-    said = ""  # the last line before the block that is not blank
-    at = 0
-    while at < len(lines):
-        if lines[at].strip() == "```python":
-            end = lines.index("```", at)
-            if not NOT_RUN.fullmatch(said.strip()):
-                yield Block("\n".join(lines[at + 1 : end]) + "\n", at + 2)
-            at = end
-        said = lines[at] or said
-        at += 1
-
-
-def run_block(block: Block, names: dict[str, Any], page: str) -> None:
-    """Run the block's statements one after the other, and hold them to their comments."""
-    comments = {
-        token.start[0]: token.string.removeprefix("#").strip()
-        for token in tokenize.generate_tokens(StringIO(block.source).readline)
-        if token.type == tokenize.COMMENT
-    }
-    lines = block.source.splitlines()
-    for statement in ast.parse(block.source).body:
-        where = f"{page}:{block.line + statement.lineno - 1}"
-        end = statement.end_lineno or 0
-        below = comments.get(end + 1, "") if lines[end : end + 1] and lines[end].startswith("# -> ") else ""
-        comment = comments.get(end, "") or below
-        ast.increment_lineno(statement, block.line - 1)
-        if comment.startswith("raises "):
-            name, _, part = comment.removeprefix("raises ").partition(": ")
-            with pytest.raises(Exception, match=re.escape(part) or None) as raised:
-                _run(statement, names, page)
-            assert type(raised.value).__name__ == name, f"{where}: {raised.value!r}"
-        elif comment.startswith("-> "):
-            shown = repr(_run(statement, names, page))
-            assert shown == comment.removeprefix("-> "), f"{where}: the page shows another answer"
-        else:
-            _run(statement, names, page)
-
-
-def _run(statement: ast.stmt, names: dict[str, Any], page: str) -> object:
-    if isinstance(statement, ast.Expr):
-        return eval(compile(ast.Expression(statement.value), page, "eval"), names)
-    exec(compile(ast.Module([statement], []), page, "exec"), names)
-    return None
+FENCE = re.compile(r"^( *)```.*?^\1```", re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture
@@ -111,7 +48,8 @@ def test_the_python_of_a_page_runs_and_answers_as_shown(
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"spark": spark}
     for block in blocks(page.read_text(encoding="utf-8")):
-        run_block(block, names, str(page.relative_to(ROOT)))
+        if block.tab != ALONE:
+            run_block(block, names, str(page.relative_to(ROOT)))
 
 
 @pytest.mark.parametrize("page", EVERY_PAGE, ids=lambda page: str(page.relative_to(ROOT)))
@@ -136,6 +74,15 @@ def anchors(text: str) -> set[str]:
 def test_a_block_is_skipped_only_with_a_reason() -> None:
     page = "```python\na\n```\n<!-- not run: needs a bucket -->\n\n```python\nb\n```\ntext\n```python\nc\n```\n"
     assert list(blocks(page)) == [Block("a\n", 2), Block("c\n", 11)]
+
+
+def test_blocks_in_tabs_run_too() -> None:
+    fences = '=== "{}"\n\n    ```python\n    if a:\n        {}\n    ```\n\n'
+    page = fences.format(ALONE, "b") + fences.format("Spark", "c") + "text\n\n```python\nd\n```\n"
+    alone, with_spark, after = blocks(page)
+    assert alone == Block("if a:\n    b\n", 4, ALONE)
+    assert with_spark == Block("if a:\n    c\n", 11, "Spark")
+    assert after == Block("d\n", 18)
 
 
 @pytest.mark.parametrize(

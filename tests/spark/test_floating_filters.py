@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import hoodie
+from support.nightly import nightly
 
 _VALUES = {
     "nan": (math.nan, 0.05),
@@ -72,8 +73,15 @@ def as_others_write(table: Path) -> None:
         pq.write_table(rows.replace_schema_metadata(footer), file, store_schema=False)
 
 
-@pytest.mark.parametrize("files", ["ours", "others"])
-@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize(
+    ("kind", "files"),
+    [
+        ("COPY_ON_WRITE", "others"),
+        ("MERGE_ON_READ", "ours"),
+        nightly("COPY_ON_WRITE", "ours"),
+        nightly("MERGE_ON_READ", "others"),
+    ],
+)
 def test_filters_keep_nan_and_both_zeros(
     spark: SparkSession, tmp_path: Path, kind: str, files: str, expected: dict[str, list[str]]
 ) -> None:

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 import hoodie
 from hoodie.writing.batch import stage
 from support import spark_tables
+from support.nightly import nightly
 
 SPREAD = {"hoodie.spark.driver.max.batch.bytes": "0", "hoodie.bucket.index.num.buckets": "2"}
 VERSIONS, KEYS = 12, 8
@@ -17,7 +18,13 @@ VERSIONS, KEYS = 12, 8
 
 @pytest.mark.parametrize(
     ("index", "route"),
-    [("SIMPLE", "staged"), ("BLOOM", "shuffled"), ("GLOBAL_SIMPLE", ""), ("GLOBAL_BLOOM", ""), ("BUCKET", "")],
+    [
+        nightly("SIMPLE", "staged"),
+        ("BLOOM", "shuffled"),
+        ("GLOBAL_SIMPLE", ""),
+        nightly("GLOBAL_BLOOM", ""),
+        nightly("BUCKET", ""),
+    ],
 )
 def test_the_row_that_came_last_wins_on_executors(
     spark: SparkSession, tmp_path: Path, index: str, route: str, monkeypatch: pytest.MonkeyPatch

@@ -14,6 +14,7 @@ from hoodie.errors import WriteConflict
 from hoodie.storage import LocalStorage
 from support import spark_tables
 from support.clusterings import PLAN, WITHDRAW, plan_clustering
+from support.nightly import nightly
 
 SPREAD = {"hoodie.spark.driver.max.batch.bytes": "0"}
 FIRST = [("a", "oslo", 1, 1.0), ("b", "rome", 1, 2.0)]
@@ -42,9 +43,9 @@ def stored(path: Path | str) -> Rows:
     ("table_type", "index"),
     [
         ("COPY_ON_WRITE", "BLOOM"),
-        ("MERGE_ON_READ", "SIMPLE"),
-        ("COPY_ON_WRITE", "GLOBAL_SIMPLE"),
-        ("MERGE_ON_READ", "BUCKET"),
+        nightly("MERGE_ON_READ", "SIMPLE"),
+        nightly("COPY_ON_WRITE", "GLOBAL_SIMPLE"),
+        nightly("MERGE_ON_READ", "BUCKET"),
     ],
 )
 def test_executors_keep_out_of_file_groups_under_a_pending_clustering(

@@ -203,6 +203,43 @@ def test_a_temporary_view_goes_before_a_table_of_its_name(spark: SparkSession, t
     assert ids(spark.sql(f"SELECT id FROM {trips}")) == ids(spark.table(trips)) == [1, 2, 3]
 
 
+def test_a_temporary_view_of_a_table_takes_changes_for_it(spark: SparkSession, lake: Path, trips: str) -> None:
+    """Hudi refuses them, or fails on its own columns."""
+    path = str(lake / trips)
+    spark.read.format("hudi").load(path).createOrReplaceTempView("v_frame")
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW v_query AS SELECT * FROM {trips}")
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW v_using USING hudi OPTIONS (path '{path}')")
+    for ts, view in enumerate(("v_frame", "v_query", "v_using"), 2):
+        merged = spark.sql(
+            f"MERGE INTO {view} t USING (SELECT {ts + 8} AS id, '{view}' AS v, {ts}L AS ts, 'bern' AS city UNION ALL "
+            f"SELECT 1, '{view}', {ts}L, 'oslo') s ON t.id = s.id WHEN MATCHED THEN UPDATE SET * "
+            "WHEN NOT MATCHED THEN INSERT *"
+        ).first()
+        assert (merged["num_updated_rows"], merged["num_inserted_rows"]) == (1, 1)
+        assert spark.sql(f"SELECT v FROM {view} WHERE id = 1").first()["v"] == view
+        assert spark.sql(f"UPDATE {view} SET v = upper(v) WHERE id = 1").first()["num_updated_rows"] == 1
+        assert spark.sql(f"SELECT v FROM {trips} WHERE id = 1").first()["v"] == view.upper()
+        assert spark.sql(f"DELETE FROM {view} WHERE id = {ts + 8}").first()["num_deleted_rows"] == 1
+        assert ids(spark.sql(f"SELECT * FROM {view}")) == [1, 2, 3]
+    spark.sql("INSERT INTO v_query VALUES (7, 'g', 1, 'bern')")
+    assert ids(spark.sql(f"SELECT * FROM {trips}")) == ids(spark.sql("SELECT * FROM v_query")) == [1, 2, 3, 7]
+
+
+def test_a_view_of_some_rows_takes_no_changes(spark: SparkSession, lake: Path, trips: str) -> None:
+    rows = spark.read.format("hudi").load(str(lake / trips))
+    rows.createOrReplaceTempView("some_trips")
+    rows.where("id > 1").createOrReplaceTempView("some_trips")
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW some_more AS SELECT * FROM {trips} WHERE id > 1")
+    then = spark.read.format("hudi").option("as.of.instant", "2999-01-01").load(str(lake / trips))
+    then.createOrReplaceTempView("trips_then")
+    spark.read.format("hudi").load(str(lake / trips / "city=oslo")).createOrReplaceTempView("trips_of_oslo")
+    for view in ("some_trips", "some_more", "trips_then", "trips_of_oslo"):
+        with pytest.raises((AnalysisException, UnsupportedOperationException)):
+            spark.sql(f"UPDATE {view} SET id = 9")
+        spark.catalog.dropTempView(view)
+    assert spark.sql(f"SELECT * FROM {trips}").count() == 3
+
+
 def test_threads_and_new_sessions_have_the_tables(spark: SparkSession, trips: str) -> None:
     other = spark.newSession()
     other.sql("USE lake_of_sql")

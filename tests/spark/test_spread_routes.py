@@ -16,6 +16,9 @@ from hoodie.formats.log.content import data_rows
 from hoodie.formats.log.delete_block import decode_deletes
 from hoodie.formats.log.positions import decode_positions
 from hoodie.model.meta import RECORD_KEY
+from hoodie.plan import exchange
+from hoodie.spark.lookup import locate
+from hoodie.spark.write import staging
 from hoodie.writing.batch import stage
 from support.nightly import by_day, nightly
 from support.oracles import assert_same_rows, read_hudi_rs
@@ -63,6 +66,38 @@ def test_both_spread_ways_give_the_table_that_driver_threads_give(spark, tmp_pat
     assert_same_rows(far.snapshot().toArrow(), expected, ignore=written)
     assert_same_rows(read_hudi_rs(tmp_path / "far"), expected, ignore=written)
     assert len({slice_.group for slice_ in far.file_slices()}) > 6
+
+
+@pytest.mark.parametrize("joined", [False, True], ids=["filters", "join"])
+def test_tasks_that_share_partitions_and_files_read_in_parts_give_the_table_of_driver_threads(
+    spark, tmp_path, monkeypatch, joined
+):
+    """What a write of terabytes does, at the size of a test."""
+    monkeypatch.setattr(stage, "LARGEST_PARTITION", 0)
+    monkeypatch.setattr(staging, "READ_BYTES", 1)
+    monkeypatch.setattr(staging, "_PIECES_OF_TASK", 0)
+    for name, value in {"_ALONE": 2, "_SHARED_BYTES": 3000, "_PAIRS_OF_TASK": 100}.items():
+        monkeypatch.setattr(exchange, name, value)
+    monkeypatch.setattr(locate, "_FOOTERS_OF_DRIVER", 0)
+    monkeypatch.setattr(locate, "_FOOTERS_OF_TASK", 2)
+    if joined:
+        monkeypatch.setattr(exchange, "_FEW_PAIRS", -1)
+        monkeypatch.setattr(exchange, "_MOST_PAIRS", 0)
+    near, far = table(spark, tmp_path / "driver"), table(spark, tmp_path / "far", **SPREAD)
+    options = {
+        "hoodie.index.type": "BLOOM",
+        "hoodie.parquet.small.file.limit": 0,
+        "hoodie.copyonwrite.insert.auto.split": "false",
+        "hoodie.copyonwrite.insert.split.size": 40,
+    }
+    for one in (near, far):
+        one.upsert(rows(spark, 0, 300, 1), options=options)
+        result = one.upsert(rows(spark, 250, 400, 2).union(rows(spark, 380, 400, 3)), options=options)
+        assert (result.inserted, result.updated, result.index.hits) == (100, 50, 50)
+    assert result.route == "executors"
+    assert (result.index.pruned_by_filter == 0) is joined
+    written = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name"]
+    assert_same_rows(far.snapshot().toArrow(), near.snapshot().toArrow(), ignore=written)
 
 
 def test_nothing_stays_staged_after_a_write_or_a_refusal(spark, tmp_path, route):
@@ -140,8 +175,15 @@ def test_no_row_is_lost_where_the_table_has_keys_twice(spark, tmp_path, route, t
     assert sorted(map(tuple, found)) == [(f"k{number}", 2) for number in (0, 1, 2, 3, 4, 5, 6, 8)]
 
 
-@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-@pytest.mark.parametrize("index", ["BLOOM", "GLOBAL_SIMPLE"])
+@pytest.mark.parametrize(
+    ("kind", "index"),
+    [
+        ("COPY_ON_WRITE", "GLOBAL_SIMPLE"),
+        nightly("COPY_ON_WRITE", "BLOOM"),
+        nightly("MERGE_ON_READ", "BLOOM"),
+        nightly("MERGE_ON_READ", "GLOBAL_SIMPLE"),
+    ],
+)
 def test_two_keys_that_read_alike_are_refused_on_executors(spark, tmp_path, kind, index):
     options = {**SPREAD, "hoodie.index.type": index}
     far = hoodie.create_table(

@@ -149,3 +149,21 @@ def test_functions_tell_of_commits_and_of_files(spark: SparkSession, root: Path)
     slices = "SELECT Partition_Path, Log_File_Count, Base_File_Size > 0 FROM hudi_filesystem_view"
     assert _rows(spark, f"{slices}('told') ORDER BY 1") == [("p=a", 0, True), ("p=b", 0, True)]
     assert _rows(spark, f"{slices}('{root / 'warehouse/told'}', 'p=b*')") == [("p=b", 0, True)]
+    spark.sql("CALL create_metadata_table(table => 'told')")
+    columns = "type, key, map_keys(filesystemMetadata), ColumnStatsMetadata.columnName"
+    lists = _rows(spark, f"SELECT {columns} FROM hudi_metadata('told') WHERE type = 1")
+    assert lists == [(1, "__all_partitions__", ["p=a", "p=b"], None)]
+
+
+def test_describe_tells_of_one_partition(spark: SparkSession, root: Path) -> None:
+    """The real one refuses it; these are the lines that Spark has for a partition of its own tables."""
+    spark.sql("CREATE TABLE one (id INT, p STRING) USING hudi PARTITIONED BY (p) TBLPROPERTIES (primaryKey='id')")
+    spark.sql("INSERT INTO one VALUES (1, 'a'), (2, 'b')")
+    assert _rows(spark, "DESCRIBE one PARTITION (p='a')") == _rows(spark, "DESCRIBE one")
+    said = {row[0]: row[1] for row in _rows(spark, "DESCRIBE FORMATTED one PARTITION (p = 'b')")}
+    assert (said["Table"], said["Partition Values"]) == ("one", "[p=b]")
+    assert said["Location"].endswith("warehouse/one/p=b")
+    assert said["Partition Statistics"].endswith("bytes, 1 file groups")
+    for wrong, problem in (("p='c'", "has no such partition"), ("id=1", "is partitioned by p")):
+        with pytest.raises(StatementError, match=problem):
+            spark.sql(f"DESC EXTENDED one PARTITION ({wrong})")

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 import hoodie
 from hoodie.errors import ValidationFailed
+from support.nightly import nightly
 
 NAMES = "hoodie.precommit.validators"
 COUNT = "select count(*) from <TABLE_NAME>"
@@ -20,7 +21,7 @@ SINGLE = {
 }
 
 
-@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("kind", [nightly("COPY_ON_WRITE"), "MERGE_ON_READ"])
 def test_a_commit_that_does_not_pass_a_query_is_rolled_back(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     table = hoodie.create_table(
         tmp_path / "t", spark=spark, name="t", record_key="id", ordering="ts", table_type=kind,

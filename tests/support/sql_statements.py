@@ -102,6 +102,7 @@ DIFFERS: dict[str, Difference] = {
     "DESCRIBE trips name": Difference(
         "the comment is there", [("col_name", "name"), ("data_type", "string"), ("comment", "who")]
     ),
+    "DESCRIBE trips PARTITION (city='oslo')": Difference("partitions are described without a metastore"),
     "DESCRIBE trips_ext": Difference("comments are kept with the table"),
     "CREATE OR REPLACE TABLE ctas USING hudi TBLPROPERTIES (primaryKey='id') AS SELECT id, name FROM trips": Difference(
         _REPLACES

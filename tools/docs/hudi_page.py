@@ -291,6 +291,24 @@ _DIFFERENCES = (
         "jobs of Hive say so",
     ),
     (
+        "`DESCRIBE t PARTITION (…)`",
+        "is refused: the partition is not in the metastore",
+        "gives the columns, and with `EXTENDED` the folder and bytes of the partition",
+        "Spark describes partitions of its own tables so",
+    ),
+    (
+        "`MERGE`, `UPDATE` and `DELETE` of a temporary view that shows all of a table",
+        "are refused",
+        "change the table ([names](sql.md#names))",
+        "notebooks make such views of what they read",
+    ),
+    (
+        "partition TTL, Merge-on-Read: rows that were updated in logs",
+        "do not keep a partition: only base files count",
+        "keep it, as every write does ([partitions that expire](services.md#partitions-that-expire))",
+        "rows that were just written are not deleted",
+    ),
+    (
         "`DESCRIBE t column`, `SHOW CREATE TABLE`",
         "leaves the column's comment out; names Hudi's own five columns, too",
         "has the comment; can be run again as it is",

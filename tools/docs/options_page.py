@@ -32,7 +32,7 @@ from hoodie.config.read import (
     StreamOptions,
 )
 from hoodie.config.rollback import RollbackOptions
-from hoodie.config.services import ArchiveOptions, CleanOptions, ServiceOptions
+from hoodie.config.services import ArchiveOptions, CleanOptions, ExpiryOptions, ServiceOptions
 from hoodie.config.sync import HiveSyncOptions, ManifestOptions, MetaSyncOptions
 from hoodie.config.validators import ValidatorOptions
 from hoodie.config.write import (
@@ -166,6 +166,13 @@ SECTIONS = (
         text="What runs automatically after a commit, and by `table.clean()` and `table.archive()`. More: "
         "[services](services.md).",
         groups=(ServiceOptions, CleanOptions, ArchiveOptions),
+        main=False,
+    ),
+    Section(
+        title="Partitions that expire",
+        text="Hudi's partition TTL: what runs after a commit, and by `table.expire_partitions()`. More: "
+        "[services](services.md#partitions-that-expire).",
+        groups=(ExpiryOptions,),
         main=False,
     ),
     Section(

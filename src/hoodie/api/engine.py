@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
-from hoodie.lookup.index_repair import RepairJob
+from hoodie.lookup.index_follow import RepairJob
 from hoodie.lookup.point_read import ReadStats
 from hoodie.reading.filters.selection import Filters
 from hoodie.reading.scan import ScanKind

@@ -1,4 +1,4 @@
-"""What keeps a table in shape: compaction, cleaning, archiving, going back, examining."""
+"""What keeps a table in shape: compaction, cleaning, archiving, expiry, going back, examining."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from hoodie.services.clean import CleanResult, clean
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.services.downgrade import downgrade
+from hoodie.services.expiry import ExpiryResult, expire_partitions
 from hoodie.services.metadata_upkeep import archive_table
 from hoodie.services.savepoint import delete_savepoint
 from hoodie.services.upgrade import UpgradeResult, upgrade
@@ -71,6 +72,18 @@ class TableServices(TableHandle[Frame]):
         Raises   as `clean`
         """
         return archive_table(self.storage, self._options(options), dry_run=dry_run)
+
+    def expire_partitions(self, *, dry_run: bool = False, options: Options | None = None) -> ExpiryResult:
+        """Delete the partitions that have expired: all rows of those that nobody has written to for so many days. Hudi
+        calls it partition TTL. With `hoodie.partition.ttl.inline=true` that is done after each commit.
+
+        dry_run  only say which would be deleted; nothing is changed
+        options  `hoodie.partition.ttl.strategy.*`, over those of the table object; `days.retain` has no default
+        Raises   InvalidOption without days; UnsupportedTable; WriteConflict when other writers write to the partitions
+                 meanwhile: nothing is deleted then
+        """
+        after = None if dry_run else self.engine.after_commit
+        return expire_partitions(self.storage, self._options(options), dry_run=dry_run, after_commit=after)
 
     def upgrade(self, to: int, *, dry_run: bool = False, options: Options | None = None) -> UpgradeResult:
         """Give the table a later version of the format: 8, which Hudi 1.0 and later read, or 9, for Hudi 1.1 and later.

@@ -24,8 +24,8 @@ from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation, WriteOptions, missing_options
 from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, TableMismatch, TableNotFound, WriteConflict
 from hoodie.lookup.index_choice import choose_index
+from hoodie.lookup.index_follow import index_follows
 from hoodie.lookup.index_notify import notify_of_rollbacks, notify_rolled_back
-from hoodie.lookup.index_sync import index_follows
 from hoodie.plan.conflict import vanished
 from hoodie.reading.row_keys import read_keys
 from hoodie.recovery.rollback import rollback
@@ -96,7 +96,7 @@ class HoodieWriteClient:
         writers = self.settings.writers
         begun = begin(state, word, action_of(word, self._kind(state)), writers=writers, read_keys=read_keys)
         notify_rolled_back(index, state.timeline, begun.state.timeline)
-        bring_up_to_date(index, state, begun, self.settings)
+        bring_up_to_date(index, state, begun)
         self._forget_ended(begun.state)
         self._begun[begun.time] = begun
         return begun.time
@@ -143,7 +143,7 @@ class HoodieWriteClient:
         metadata = replace(result.metadata, extra={**(extra_metadata or {}), **result.metadata.extra})
         try:
             with failures_heard(self.storage, result.metadata.operation), _advised(instant):
-                metadata = publish(transaction, metadata, result.keys)
+                metadata = publish(transaction, metadata, result.keys, unseeing=result.unseeing)
         except BatchKnown as known:
             if abandon(transaction):
                 notify_of_rollbacks(choose_index(state, self.settings).index, [instant])
@@ -152,7 +152,7 @@ class HoodieWriteClient:
         self._begun.pop(instant, None)
         if result.later:
             finalize_index(choose_index(state, self.settings).index, instant, result.later)
-        done = replace(result, metadata=metadata, later=(), keys=None)
+        done = replace(result, metadata=metadata, later=(), keys=None, unseeing=False)
         notify_committed(done)
         self.engine.after_commit(self.storage, self.options, instant, None)
         return done

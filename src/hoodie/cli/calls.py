@@ -8,7 +8,6 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,6 +22,7 @@ from hoodie.config.options import Options
 from hoodie.errors import HoodieError, InvalidInput, InvalidOption
 from hoodie.storage import Storage, storage_for
 from hoodie.storage.faults import typed_errors
+from hoodie.storage.together import in_threads
 
 R = TypeVar("R")
 
@@ -185,10 +185,7 @@ class Call:
             return Outcome(target.path, Status.FOUND if found(result) else Status.FINE, result, None, tuple(said))
 
         with warnings.catch_warnings(), output.collecting_warnings():
-            if len(targets) == 1 or self.jobs == 1:
-                return [outcome(target) for target in targets]
-            with ThreadPoolExecutor(min(self.jobs, len(targets)), thread_name_prefix="hoodie-cli") as pool:
-                return list(pool.map(outcome, targets))
+            return in_threads(outcome, targets, self.jobs)
 
     def report(self, outcomes: Sequence[Outcome[R]], text: Callable[[R], Sequence[Block]]) -> int:
         """Print outcomes, with a summary of several. Returns the exit status."""

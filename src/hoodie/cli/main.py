@@ -36,6 +36,7 @@ COMMANDS = {
     "export": "hoodie.cli.read:export",
     "clean": "hoodie.cli.services:clean",
     "archive": "hoodie.cli.services:archive",
+    "expire": "hoodie.cli.services:expire",
     "upgrade": "hoodie.cli.services:upgrade",
     "downgrade": "hoodie.cli.services:downgrade",
     "compaction": "hoodie.cli.compactor:compaction",

@@ -45,6 +45,7 @@ RESULTS: Mapping[str, type] = {
     "export": exporting.Exported,
     "clean": services.Cleaned,
     "archive": services.Archived,
+    "expire": services.Expired,
     "upgrade": services.Upgraded,
     "downgrade": services.Upgraded,
     "compaction run": compactor_run.Runs,

@@ -1,4 +1,4 @@
-"""Commands that run services of tables: clean, archive, upgrade, downgrade."""
+"""Commands that run services of tables: clean, archive, expire, upgrade, downgrade."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from hoodie.cli.calls import Call, Target
 if TYPE_CHECKING:
     from hoodie.services.archive import ArchiveResult
     from hoodie.services.clean import CleanResult
+    from hoodie.services.expiry import ExpiryResult
     from hoodie.services.upgrade import UpgradeResult
 
 
@@ -124,6 +125,59 @@ def archive(call: Call, dry_run: bool, yes: bool) -> int:
         yes=yes,
         goes=lambda done: len(done.instants),
         question="Archive {} instants?",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """Which partitions were deleted because they had expired, or (dry run) would be.
+
+    instant     of the commit that deleted them; "" for none
+    partitions  partition paths, the oldest first
+    before      the instant time before which the last write of a partition is too old
+    text        for people
+    """
+
+    instant: str
+    partitions: tuple[str, ...]
+    before: str
+    dry_run: bool
+    text: str
+
+    @classmethod
+    def of(cls, result: ExpiryResult) -> Expired:
+        return cls(result.instant, result.partitions, result.before, result.dry_run, str(result))
+
+
+@command(
+    "expire",
+    DRY_RUN,
+    YES,
+    examples=[
+        "hoodie expire /data/trips --dry-run --option hoodie.partition.ttl.strategy.days.retain=90",
+        "hoodie expire '/data/lake/*' --yes --option hoodie.partition.ttl.strategy.days.retain=90",
+    ],
+    hoodie=True,
+)
+def expire(call: Call, dry_run: bool, yes: bool) -> int:
+    """Delete partitions that nobody has written to for long.
+
+    For how many days they are kept is said by hoodie.partition.ttl.strategy.days.retain. Hudi calls it partition TTL.
+    """
+    from hoodie.services.expiry import expire_partitions
+    from hoodie.sync.after_commit import after_commit
+
+    def do(target: Target, dry_run: bool) -> Expired:
+        done = expire_partitions(target.storage, target.options, dry_run=dry_run, after_commit=after_commit)
+        return Expired.of(done)
+
+    return call.change(
+        do,
+        lambda done: done.text.splitlines(),
+        dry_run=dry_run,
+        yes=yes,
+        goes=lambda done: len(done.partitions),
+        question="Delete {} partitions?",
     )
 
 

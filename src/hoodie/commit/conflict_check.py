@@ -19,6 +19,7 @@ from hoodie.model.instant import Action, Instant, State
 from hoodie.plan.conflict import (
     SERVICES,
     Other,
+    appended_groups,
     conflicts,
     groups_of_commit,
     other_of_clustering,
@@ -35,7 +36,14 @@ from hoodie.timeline.load import read_commit, read_compaction_plan, read_replace
 
 
 def require_no_conflict(
-    before: TableState, instant: Instant, metadata: CommitMetadata, now: TableState, *, alone: bool, done: bool = False
+    before: TableState,
+    instant: Instant,
+    metadata: CommitMetadata,
+    now: TableState,
+    *,
+    alone: bool,
+    done: bool = False,
+    beside: bool = False,
 ) -> None:
     """Check that a write may be published, or was rightly published, given what other writers did.
 
@@ -44,6 +52,7 @@ def require_no_conflict(
     now      the table at this moment
     alone    it was to be the only writer: any other write is a conflict
     done     it is published, and this is the second look
+    beside   other writers may have added to the logs to which it adds
     Raises   WriteConflict naming instants and file groups; InstantNotFound when it was rolled back
     """
     if not done:
@@ -65,7 +74,10 @@ def require_no_conflict(
     others = [other for later in since(before.timeline, now.timeline, instant) if (other := _look_up(now, later))]
     if done:  # other writes may be based on this write by now
         others = unaware(instant, metadata, others)
-    against = conflicts(before.timeline, groups_of_commit(metadata), others, alone)
+    appended = appended_groups(metadata) if beside else frozenset()
+    own = now.timeline.find(instant.requested, instant.action) if done else None
+    completed = own.completed if own is not None else ""
+    against = conflicts(before.timeline, groups_of_commit(metadata), others, alone, appended, completed)
     if against:
         raise WriteConflict(
             f"instant {instant.requested} contradicts {'; '.join(map(str, against))}. Nothing is published; write the "

@@ -274,18 +274,27 @@ def describe(
     )
 
 
-def publish(transaction: Transaction, metadata: CommitMetadata, keys: KeyChanges | None = None) -> CommitMetadata:
+def publish(
+    transaction: Transaction, metadata: CommitMetadata, keys: KeyChanges | None = None, *, unseeing: bool = False
+) -> CommitMetadata:
     """What the commit says, once `publish_seen` has made the write visible. Raises as it does."""
-    return publish_seen(transaction, metadata, keys=keys)[0]
+    return publish_seen(transaction, metadata, keys=keys, unseeing=unseeing)[0]
 
 
 def publish_seen(
-    transaction: Transaction, metadata: CommitMetadata, *, lingering: bool = True, keys: KeyChanges | None = None
+    transaction: Transaction,
+    metadata: CommitMetadata,
+    *,
+    lingering: bool = True,
+    keys: KeyChanges | None = None,
+    unseeing: bool = False,
 ) -> tuple[CommitMetadata, TableState | None]:
     """Make the write visible: one exclusive create, after the leftovers of lost task attempts are gone.
 
     lingering  task attempts that were given up may still be at work, as on executors
     keys       which keys it changes, for the record index; None: that is not known
+    unseeing   its rows were made without a look at those of the table: what others add to the same logs meanwhile
+               does not matter to it, where its writer asks for no more (NON_BLOCKING_CONCURRENCY_CONTROL)
     returns  what the commit says: the metadata, and which batches the table has; and the table with it, where it was
              looked at once more after that
     Raises   WriteConflict naming the instants and file groups of other writers that stand against it, or when it is
@@ -294,10 +303,13 @@ def publish_seen(
     """
     storage = transaction.state.storage
     published = {path for part in metadata.stats.values() for stat in part for path in stat.paths}
+    beside = (
+        unseeing and transaction.writers.concurrency.non_blocking and transaction.state.layout.version.logs_of_writes
+    )
     with transaction.writers.lock_on(storage) as lock:
         markers, now = together(storage, lambda: remove_leftovers(transaction, published), transaction.state.look_again)
         _require_version(transaction.state, now)
-        require_no_conflict(transaction.state, transaction.instant, metadata, now, alone=not lock.real)
+        require_no_conflict(transaction.state, transaction.instant, metadata, now, alone=not lock.real, beside=beside)
         require_new(now, transaction.writers.batch)
         extra = with_batch(now, transaction.writers.batch, metadata.extra)
         metadata = replace(metadata, extra={**extra, SEEN: made_on(transaction.state.timeline)})
@@ -310,7 +322,7 @@ def publish_seen(
         content = completed_content(metadata, transaction.instant.action, layout)
         # `require_no_conflict` looked
         done = complete(storage, transaction.instant, content, just_listed=True, layout=layout)
-        timeline = _confirm(transaction, metadata, lock)
+        timeline = _confirm(transaction, metadata, lock, beside)
         if done.completed:
             lock.outlast(moment_of(done.completed, layout.zone), utc_now)
     after = None if timeline is None else replace(now, timeline=timeline)
@@ -325,7 +337,7 @@ def publish_seen(
     return metadata, after
 
 
-def _confirm(transaction: Transaction, metadata: CommitMetadata, lock: Lock) -> Timeline | None:
+def _confirm(transaction: Transaction, metadata: CommitMetadata, lock: Lock, beside: bool) -> Timeline | None:
     """See that nobody came between the last look and the publication: this writer may have slept there.
 
     returns  the timeline as it is now; None where the lock says that nobody came
@@ -333,7 +345,7 @@ def _confirm(transaction: Transaction, metadata: CommitMetadata, lock: Lock) -> 
     """
     try:
         if lock.real:
-            return _confirm_under(lock, transaction, metadata)
+            return _confirm_under(lock, transaction, metadata, beside)
         # Of two writers that publish at once the second sees the first, or both see each other.
         return _look_again(transaction, metadata, alone=True)
     except HoodieError as error:
@@ -346,7 +358,7 @@ def _confirm(transaction: Transaction, metadata: CommitMetadata, lock: Lock) -> 
         raise
 
 
-def _confirm_under(lock: Lock, transaction: Transaction, metadata: CommitMetadata) -> Timeline | None:
+def _confirm_under(lock: Lock, transaction: Transaction, metadata: CommitMetadata, beside: bool) -> Timeline | None:
     try:
         lock.check()
         return None
@@ -356,13 +368,13 @@ def _confirm_under(lock: Lock, transaction: Transaction, metadata: CommitMetadat
         if not again.acquire(transaction.writers.lock.wait / 1000):
             raise
         with again.keeping():
-            return _look_again(transaction, metadata, alone=False)
+            return _look_again(transaction, metadata, alone=False, beside=beside)
 
 
-def _look_again(transaction: Transaction, metadata: CommitMetadata, *, alone: bool) -> Timeline:
+def _look_again(transaction: Transaction, metadata: CommitMetadata, *, alone: bool, beside: bool = False) -> Timeline:
     state = transaction.state
     now = replace(state, timeline=load_timeline(state.storage, state.config, before=state.timeline))
-    require_no_conflict(transaction.state, transaction.instant, metadata, now, alone=alone, done=True)
+    require_no_conflict(transaction.state, transaction.instant, metadata, now, alone=alone, done=True, beside=beside)
     require_whole(now, transaction.instant)
     return now.timeline
 
@@ -408,6 +420,14 @@ def _withdraw(transaction: Transaction) -> None:
     for state in (State.INFLIGHT, State.REQUESTED):
         storage.discard(layout.path(replace(transaction.instant, state=state)))
     delete_markers(storage, transaction.time)
+
+
+def give_up(transaction: Transaction, problem: BaseException) -> None:
+    """Roll back a write that failed with the problem, which is told where that fails, too."""
+    try:
+        abandon(transaction)
+    except (HoodieError, OSError) as second:
+        problem.add_note(f"Rolling instant {transaction.time} back failed; the next write will. ({second})")
 
 
 def _checked(stats: Sequence[WriteStat], instant: str) -> dict[str, list[WriteStat]]:

@@ -2,7 +2,8 @@
 read at all.
 
 So it goes where the condition says that the key columns are equal, the key tells which row these mean (`key_texts`),
-and the clauses ask for the source's columns only.
+and the clauses ask for the source's columns only. Columns that updates do not set keep the stored row's value, which
+tasks have at hand where they write.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ class ByKeyPlan:
     decides   the clauses say of each source row what it is for; else each updates or is inserted, as by an upsert
     whole     the values are the source's columns of these names, in any case
     deletes   all that source rows do is delete; the values are those of the key columns
+    keeps     columns that updates do not set: the values that a row has in them stay. Without an insert they are not
+              among `values`
     """
 
     values: Mapping[str, Any]
@@ -44,6 +47,7 @@ class ByKeyPlan:
     decides: bool = False
     whole: bool = False
     deletes: bool = False
+    keeps: tuple[str, ...] = ()
 
 
 def plan_by_key(request: MergeRequest, shape: TableShape, same: bool) -> ByKeyPlan | None:
@@ -73,21 +77,35 @@ def plan_by_key(request: MergeRequest, shape: TableShape, same: bool) -> ByKeyPl
     deletes = _is_plain_delete(request)
     if image is None or not (upserts or deletes or shape.exact):
         return None
-    if upserts:
-        return ByKeyPlan(image, ())
+    values, keeps = image
+    if keeps and not _can_keep(request, shape, keeps):
+        return None
+    if upserts and not keeps:
+        return ByKeyPlan(values, ())
     if shape.shared is None:
         return None
-    return ByKeyPlan(image, tuple(identity), decides=True, deletes=deletes)
+    return ByKeyPlan(values, tuple(identity), decides=True, deletes=deletes, keeps=keeps)
+
+
+def _can_keep(request: MergeRequest, shape: TableShape, keeps: Sequence[str]) -> bool:
+    """Whether stored values stay in columns as in a row of the join: not where the rule decides by one, and an inserted
+    row has a value there that it decides by."""
+    if shape.is_global or shape.deciding is None or not shape.deciding.isdisjoint(keeps):
+        return False
+    inserts = any(clause.act is Act.INSERT for clause in request.clauses)
+    return not inserts or shape.ordering.isdisjoint(keeps)
 
 
 def _one_image(
     request: MergeRequest, shape: TableShape, columns: Sequence[str], identity: Sequence[str], equal: Mapping[str, str]
-) -> Mapping[str, Any] | None:
-    """What a source row becomes in the table, whichever clause is about it; None: that is not known of it alone."""
+) -> tuple[Mapping[str, Any], tuple[str, ...]] | None:
+    """What a source row becomes in the table, whichever clause is about it, and the columns that keep a stored row's
+    values; None: that is not known of it alone."""
     known = {name.lower() for name in shape.columns}
     if not all(c.condition is None or _of_source(c.condition, request, known) for c in request.clauses):
         return None
-    image: dict[str, Any] | None = None
+    updated: dict[str, Any] | None = None
+    inserted: dict[str, Any] | None = None
     for clause in request.clauses:
         if clause.act is Act.DELETE:
             continue
@@ -97,22 +115,35 @@ def _one_image(
         else:
             for name in shape.identity:
                 values.setdefault(name, f"{tick(request.source_name)}.{tick(equal[name.lower()])}")
-            if values.keys() != set(columns):
-                return None  # columns of the table's row would stay
         if not all(_of_source(value, request, known) for value in values.values()):
             return None
         if not all(same_expression(values[name], f"{request.source_name}.{equal[name.lower()]}") for name in identity):
             return None
-        if image is not None and not all(same_expression(image[name], values[name]) for name in columns):
+        before = inserted if clause.act is Act.INSERT else updated
+        if before is not None and not _same(before, values):
             return None
-        image = values
-    if image is None:  # nothing but deletes: the key columns are all that is needed
+        if clause.act is Act.INSERT:
+            inserted = values
+        else:
+            updated = values
+    if updated is None and inserted is None:  # nothing but deletes: the key columns are all that is needed
         named = {name.lower(): name for name in request.columns}
         source = tick(request.source_name)
-        image = {
+        return {
             name: f"{source}.{tick(named.get(equal[name.lower()], equal[name.lower()]))}" for name in shape.identity
-        }
-    return image
+        }, ()
+    if updated is None or inserted is None:
+        values = updated or inserted or {}
+    elif _same({name: inserted[name] for name in updated}, updated):
+        values = inserted
+    else:
+        return None
+    keeps = () if updated is None else tuple(name for name in columns if name not in updated)
+    return {name: values[name] for name in columns if name in values}, keeps
+
+
+def _same(some: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
+    return some.keys() == others.keys() and all(same_expression(some[name], others[name]) for name in some)
 
 
 def _of_source(value: object, request: MergeRequest, columns: set[str]) -> bool:

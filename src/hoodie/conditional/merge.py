@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from hoodie.conditional.keys import IN_DOUBT, OLD_KEY, OLD_PATH, CertainKeys, Me
 from hoodie.conditional.names import check_names
 from hoodie.conditional.rows import Call, MadeRows, assigned_terms, column_values, condition_term, keyed_schema
 from hoodie.conditional.shape import TableShape, check_request, equated, schema_of
-from hoodie.conditional.target import Target, with_retries
+from hoodie.conditional.target import Target, keeping, with_retries
 from hoodie.config.options import Options
 from hoodie.expressions.casts import kernel_of
 from hoodie.expressions.scope import Scope
@@ -28,6 +29,7 @@ from hoodie.keygen.generated_keys import NewKeys, for_task
 from hoodie.merge.row_action import ROW_ACTION, RowAction
 from hoodie.writing.batch.arrow import require_columns
 from hoodie.writing.result import WriteResult
+from hoodie.writing.write import as_merge
 
 _NO_EFFECT = -2
 
@@ -50,7 +52,10 @@ def _merge(call: Call, target: Target, request: MergeRequest) -> WriteResult:
         plan = plan_by_key(request, shape, _same_where_equal(request, shape))
         made = None if plan is None else _rows_by_key(call, target, request, plan)
     if made is not None:
-        return call.write(target, *made)
+        assert plan is not None
+        if plan.keeps:
+            target = replace(target, write=keeping(target.write))
+        return call.write(target, *made, adapt=partial(as_merge, keeps=plan.keeps))
     with target.phases.time("check"):
         joined = joined_rows(call, target, request)
         rows, columns = _rows_by_join(target, request, joined)
@@ -135,7 +140,7 @@ def _actions(request: MergeRequest, plan: ByKeyPlan, shape: TableShape, scope: S
     # What is inserted takes the place of a row of its key, should there be one: the condition is not about that row.
     alone = ~pairs & (fresh == acts.index(Act.INSERT))
     actions[~pairs] = _NO_EFFECT
-    actions[alone] = int(RowAction.WRITE)
+    actions[alone] = IN_DOUBT if plan.keeps else int(RowAction.WRITE)  # none of its values stays
     actions[pairs & doubts] = IN_DOUBT
     return actions
 

@@ -107,6 +107,9 @@ def assigned_terms(values: Mapping[str, Any], columns: pa.Schema | None, scope: 
     """Column -> value, in the table's types. Raises SchemaMismatch, one for all columns that do not fit"""
     terms, problems = dict[str, Term](), list[str]()
     for name, value in values.items():
+        if value is None and columns is not None:  # a column that an insert does not name
+            terms[name] = constant(None, columns.field(name).type)
+            continue
         term = value_term(value, scope)
         fitting = term if columns is None else assigned(term, columns.field(name))
         if isinstance(fitting, str):

@@ -15,6 +15,8 @@ from hoodie.errors import InvalidInput
 from hoodie.expressions.text import equal_columns, same_expression
 from hoodie.index.contract import ByFile
 from hoodie.keygen.keygen import FieldKind, KeyGenerator
+from hoodie.merge.rules import MergeRule
+from hoodie.model.meta import IS_DELETED
 from hoodie.writing.write import Write
 
 
@@ -30,6 +32,9 @@ class TableShape:
     exact       a hit of the index is a row of the table for certain: a Copy-on-Write table whose files are asked
     one_text    values of `identity` that are equal have one key and path
     shared      values of `identity` whose key or path others have, too; None: any may be one
+    ordering    columns that are compared to tell which of two rows is the later one
+    deciding    other columns by which the rule tells what becomes of a row; None: stored values cannot stay in a row of
+                the source, as the rule makes one row of two, or none
     """
 
     types: Mapping[str, pa.DataType]
@@ -40,6 +45,8 @@ class TableShape:
     exact: bool
     one_text: bool = True
     shared: Mapping[str, SharedTexts] | None = field(default_factory=dict)
+    ordering: frozenset[str] = frozenset()
+    deciding: frozenset[str] | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -69,8 +76,16 @@ def shape_of(write: Write, keygen: KeyGenerator, columns: pa.Schema) -> TableSha
         is_global,
         by_file and write.state.config.type is TableType.COPY_ON_WRITE,
         shared=shared_texts(keygen, types, is_global=is_global),
+        ordering=frozenset(name.partition(".")[0] for name in write.rule.ordering),
+        deciding=_deciding(write.rule),
     )
     return replace(shape, one_text=equal_values_share_a_text(types, shape.identity))
+
+
+def _deciding(rule: MergeRule) -> frozenset[str] | None:
+    if rule.merger is not None or rule.deletes.always or not rule.takes_whole_rows:
+        return None
+    return frozenset(name.partition(".")[0] for name in (rule.sequence, *rule.deletes.columns, IS_DELETED) if name)
 
 
 def check_request(request: MergeRequest, shape: TableShape) -> None:

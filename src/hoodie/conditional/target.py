@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from hoodie.conditional.shape import TableShape, shape_of
+from hoodie.config.datasource import overridden
 from hoodie.config.options import Options
-from hoodie.config.write import WriteOperation
+from hoodie.config.write import WriteOperation, missing_options
 from hoodie.errors import FileGone, InstantNotFound, UnsupportedTable, WriteConflict
 from hoodie.keygen.keygen import KeyGenerator
 from hoodie.model.meta import META_COLUMNS
@@ -50,7 +51,7 @@ def with_retries(storage: Storage, options: Options, attempt: Callable[[Target],
             target = _target(storage, settings)
             return attempt(target)
         except InstantNotFound as rolled_back:
-            if settings.writers.concurrency.optimistic:
+            if settings.writers.concurrency.several:
                 raise
             raise WriteConflict(with_remedy(rolled_back)) from rolled_back
         except WriteConflict:
@@ -88,3 +89,8 @@ def _target(storage: Storage, settings: Settings) -> Target:
             declared = found if len(found) else None
         shape = shape_of(write, keygen, pa.schema([]) if declared is None else declared)
     return Target(write, keygen, declared, shape, phases)
+
+
+def keeping(write: Write) -> Write:
+    """The write as one whose rows may lack columns: the values that stored rows have there stay."""
+    return replace(write, settings=Settings.read(overridden(write.settings.given, missing_options("keep"))))

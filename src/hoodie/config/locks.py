@@ -27,6 +27,7 @@ class ConcurrencyMode(StrEnum):
 
     SINGLE_WRITER = "SINGLE_WRITER"
     OPTIMISTIC_CONCURRENCY_CONTROL = "OPTIMISTIC_CONCURRENCY_CONTROL"
+    NON_BLOCKING_CONCURRENCY_CONTROL = "NON_BLOCKING_CONCURRENCY_CONTROL"
 
 
 class FailedWrites(StrEnum):
@@ -90,7 +91,7 @@ class LockOptions:
         "",
         "The lock between writers, by full or short name of Hudi's class: " + ", ".join(LockProvider) + ". Without one "
         "it is ZookeeperBasedLockProvider if hoodie.write.lock.zookeeper.url is set, else with "
-        "OPTIMISTIC_CONCURRENCY_CONTROL StorageBasedLockProvider, and with SINGLE_WRITER none.",
+        "SINGLE_WRITER none, and with the other modes StorageBasedLockProvider.",
         expected=f"one of {', '.join(LockProvider)}",
         check=_is_provider,
     )
@@ -217,7 +218,8 @@ class ConcurrencyOptions:
         "hoodie.write.concurrency.mode",
         ConcurrencyMode.SINGLE_WRITER,
         "SINGLE_WRITER: one at a time. OPTIMISTIC_CONCURRENCY_CONTROL: several, with a lock; of two that change the "
-        "same file groups one fails.",
+        "same file groups one fails. NON_BLOCKING_CONCURRENCY_CONTROL: several, with a lock, that add to the logs of "
+        "one file group without a conflict: Merge-on-Read tables of version 8 or 9 with the index BUCKET.",
     )
     conflict_retries: int = option(
         "hoodie.write.num.retries.on.conflict.failures",
@@ -229,7 +231,7 @@ class ConcurrencyOptions:
         "hoodie.cleaner.policy.failed.writes",
         FailedWrites.EAGER,
         "Which pending writes a writer rolls back: EAGER all, before its own, which suits a single writer; LAZY those "
-        "whose heartbeat expired; NEVER none. With OPTIMISTIC_CONCURRENCY_CONTROL, EAGER means LAZY.",
+        "whose heartbeat expired; NEVER none. With a mode for several writers, EAGER means LAZY.",
         aliases=("hoodie.clean.failed.writes.policy",),
     )
     heartbeat_interval: int = option(
@@ -247,13 +249,18 @@ class ConcurrencyOptions:
     )
 
     @property
-    def optimistic(self) -> bool:
-        return self.mode is ConcurrencyMode.OPTIMISTIC_CONCURRENCY_CONTROL
+    def several(self) -> bool:
+        """Whether other writers may be at work."""
+        return self.mode is not ConcurrencyMode.SINGLE_WRITER
+
+    @property
+    def non_blocking(self) -> bool:
+        return self.mode is ConcurrencyMode.NON_BLOCKING_CONCURRENCY_CONTROL
 
     @property
     def policy(self) -> FailedWrites:
         """The effective policy: EAGER is for a single writer."""
-        if self.optimistic and self.failed_writes is FailedWrites.EAGER:
+        if self.several and self.failed_writes is FailedWrites.EAGER:
             return FailedWrites.LAZY
         return self.failed_writes
 
@@ -266,7 +273,7 @@ class ConcurrencyOptions:
 def provider_for(lock: LockOptions, concurrency: ConcurrencyOptions) -> LockProvider | None:
     """The lock provider of a writer; None: it has no lock. Several writers that name none take one that every storage
     has which can be written."""
-    return lock.chosen or (LockProvider.STORAGE if concurrency.optimistic else None)
+    return lock.chosen or (LockProvider.STORAGE if concurrency.several else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -114,6 +114,14 @@ class MergerOptions:
     )
 
 
+#: Versions of tables, as Hudi's options name them -> whether positions of reads are when commits were completed.
+_POSITIONS = {"6": False, "8": True, "9": True, "SIX": False, "EIGHT": True, "NINE": True}
+
+
+def _is_version(value: str) -> bool:
+    return not value or value.strip().upper() in _POSITIONS
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncrementalOptions:
     """How changes since an instant are read."""
@@ -136,6 +144,20 @@ class IncrementalOptions:
         "",
         "Of the changes only those in files whose path fits the pattern: `day=2024-01-*/*`. `*` is any characters.",
     )
+    version: str = option(
+        "hoodie.datasource.read.incr.table.version",
+        "",
+        "The table version whose order of commits begin and end are about: 6: when they began; 8 or 9: when they were "
+        "completed. By default the table's own.",
+        expected="6, 8 or 9",
+        check=_is_version,
+    )
+
+    def by_completion(self, layout: int) -> bool:
+        """Whether begin and end are about when commits were completed. layout: of the table's timeline"""
+        if self.holes is HolePolicy.USE_TRANSITION_TIME:
+            return True
+        return _POSITIONS[self.version.strip().upper()] if self.version else layout == 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,6 +235,13 @@ class StreamOptions:
         "`readStream`: commits that a micro-batch takes at most; 0: all since the last. Not an option of Hudi.",
         expected="a number of commits, such as 10",
         check=lambda count: count >= 0,
+    )
+    version: str = option(
+        "hoodie.datasource.read.streaming.table.version",
+        "",
+        "`readStream`: as `hoodie.datasource.read.incr.table.version`, whose value it takes by default.",
+        expected="6, 8 or 9",
+        check=_is_version,
     )
 
 

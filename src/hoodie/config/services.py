@@ -1,4 +1,4 @@
-"""The options of the services that run after a commit: cleaning and archiving."""
+"""The options of the services that run after a commit: expiry of partitions, cleaning and archiving."""
 
 from __future__ import annotations
 
@@ -28,6 +28,68 @@ class ServiceOptions:
     enabled: bool = option(
         "hoodie.table.services.enabled", True, "false: no table service runs automatically after a commit."
     )
+
+
+class Expiry(StrEnum):
+    """What the age of a partition is counted from."""
+
+    KEEP_BY_TIME = "KEEP_BY_TIME"
+    KEEP_BY_CREATION_TIME = "KEEP_BY_CREATION_TIME"
+
+
+#: Hudi's classes, by their names without a package.
+_EXPIRY_CLASSES = {
+    "KeepByTimeStrategy": Expiry.KEEP_BY_TIME,
+    "KeepByCreationTimeStrategy": Expiry.KEEP_BY_CREATION_TIME,
+}
+
+
+def _expiry_class(name: str) -> str:
+    return name.strip().rpartition(".")[2]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpiryOptions:
+    """Which partitions expire: all rows of a partition that nobody has written to for so long are deleted."""
+
+    inline: bool = option("hoodie.partition.ttl.inline", False, "Delete expired partitions after each commit.")
+    days: int = option(
+        "hoodie.partition.ttl.strategy.days.retain",
+        -1,
+        "Days that a partition is kept. It has no default: without it no partition expires.",
+        expected="days, such as 30",
+        check=lambda value: value == -1 or value > 0,
+    )
+    strategy: Expiry = option(
+        "hoodie.partition.ttl.management.strategy.type",
+        Expiry.KEEP_BY_TIME,
+        "What the days are counted from. KEEP_BY_TIME: the last write to the partition; KEEP_BY_CREATION_TIME: the "
+        "commit that made it.",
+    )
+    strategy_class: str = option(
+        "hoodie.partition.ttl.strategy.class",
+        "",
+        "The strategy by the name of Hudi's class, KeepByTimeStrategy or KeepByCreationTimeStrategy; it goes before "
+        "`hoodie.partition.ttl.management.strategy.type`.",
+        expected=f"a class of Hudi: {' or '.join(_EXPIRY_CLASSES)}",
+        check=lambda name: not name or _expiry_class(name) in _EXPIRY_CLASSES,
+    )
+    selected: tuple[str, ...] = option(
+        "hoodie.partition.ttl.strategy.partition.selected",
+        (),
+        "Partition paths, separated by commas: no others expire.",
+    )
+    most: int = option(
+        "hoodie.partition.ttl.strategy.max.delete.partitions",
+        1000,
+        "Partitions that one commit deletes at most, those of the longest age first.",
+        check=_positive,
+    )
+
+    @property
+    def counted_from(self) -> Expiry:
+        """The strategy, by its class if that is given."""
+        return _EXPIRY_CLASSES.get(_expiry_class(self.strategy_class), self.strategy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,4 +191,4 @@ class ArchiveOptions:
             )
 
 
-SERVICE_GROUPS = (ServiceOptions, CleanOptions, ArchiveOptions)
+SERVICE_GROUPS = (ServiceOptions, ExpiryOptions, CleanOptions, ArchiveOptions)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from hoodie.doctor.findings import Fault, Finding, Severity
@@ -12,6 +11,7 @@ from hoodie.errors import CorruptFile
 from hoodie.formats.parquet.columns import damage_of, open_parquet
 from hoodie.model.files import BaseFile
 from hoodie.storage.protocol import Storage
+from hoodie.storage.together import in_threads
 
 #: Rows that are in memory at a time, of each file.
 _BATCH_ROWS = 65_536
@@ -19,10 +19,9 @@ _BATCH_ROWS = 65_536
 
 def examine_columns(storage: Storage, files: Iterable[BaseFile]) -> Iterator[Finding]:
     """Findings about base files of which a page cannot be read, or is not what its checksum says."""
-    with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="hoodie-doctor") as pool:
-        for finding in pool.map(partial(_read_all, storage), files):
-            if finding is not None:
-                yield finding
+    for finding in in_threads(partial(_read_all, storage), files, os.cpu_count() or 1, "hoodie-doctor"):
+        if finding is not None:
+            yield finding
 
 
 def _read_all(storage: Storage, file: BaseFile) -> Finding | None:

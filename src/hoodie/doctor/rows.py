@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,6 +32,7 @@ from hoodie.reading.slices.base_file_reader import footer_of
 from hoodie.reading.slices.reader import SliceReader, base_batches, merged_batches, slice_reader
 from hoodie.reading.table_schema import table_schema
 from hoodie.schema.schema import with_meta_fields
+from hoodie.storage.together import in_threads
 from hoodie.table.state import TableState
 from hoodie.view.slices import FileSystemView, merged_slices
 
@@ -92,13 +93,11 @@ def examine_rows(
     by_partition: dict[str, list[FileSlice]] = {}
     for slice_ in slices:
         by_partition.setdefault("" if whole_table else slice_.group.partition, []).append(slice_)
-    with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="hoodie-doctor") as pool:
-        for partition, part in by_partition.items():
-            calls = [pool.submit(_examine_slice, examined, slice_) for slice_ in part]
-            results = [call.result() for call in calls]
-            for findings, _ in results:
-                yield from findings
-            yield from _duplicates(partition, [keys for _, keys in results if keys is not None])
+    for partition, part in by_partition.items():
+        results = in_threads(partial(_examine_slice, examined), part, os.cpu_count() or 1, "hoodie-doctor")
+        for findings, _ in results:
+            yield from findings
+        yield from _duplicates(partition, [keys for _, keys in results if keys is not None])
 
 
 def _examine_slice(examined: Examination, slice_: FileSlice) -> tuple[list[Finding], _Keys | None]:

@@ -8,8 +8,9 @@ Source: docs/format/indexing-and-write-path.md 4.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from uuid import UUID, uuid4
@@ -19,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.config.locks import ConcurrencyOptions
 from hoodie.config.options import read_options
 from hoodie.config.table import TableConfig
 from hoodie.config.write import IndexOptions
@@ -30,7 +32,9 @@ from hoodie.index.stored_keys import keys_in
 from hoodie.keygen.keygen import key_generator
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId, FileSlice
+from hoodie.model.instant import Action
 from hoodie.storage.protocol import join
+from hoodie.timeline.load import read_commit
 
 NAME = "BUCKET"
 BUCKETS = "hoodie.bucket.index.num.buckets"
@@ -64,8 +68,10 @@ def make(options: Mapping[str, str], config: TableConfig) -> Index:
     if BUCKETS in recorded and chosen.buckets != int(recorded[BUCKETS]):
         raise TableMismatch(f"{BUCKETS}={chosen.buckets}: {config.name} has {recorded[BUCKETS]} buckets for good")
     fields = hash_fields(options, config)
-    look_up = ByKey(partial(_tagger, fields, chosen.buckets), names_new=True, every_write=True)
-    return Index(name=NAME, look_up=look_up, check=partial(_check, fields, chosen.buckets))
+    # Writers that do not wait for one another make the same new file groups, and only logs in them.
+    shared = read_options(ConcurrencyOptions, options).non_blocking
+    look_up = ByKey(partial(_tagger, fields, chosen.buckets, shared), names_new=True, every_write=True)
+    return Index(name=NAME, look_up=look_up, sees_logs=shared, check=partial(_check, fields, chosen.buckets))
 
 
 def hash_fields(options: Mapping[str, str], config: TableConfig) -> tuple[str, ...]:
@@ -203,11 +209,38 @@ def file_id_of(bucket: int, seed: str) -> str:
     return f"{bucket:08d}{str(made)[8:]}-0"
 
 
-def _tagger(fields: Sequence[str], count: int, context: IndexContext) -> TagKeys:
+def shared_file_id(bucket: int, replaced: Collection[str]) -> str:
+    """The file id that every writer gives a new bucket that others may make at the same time, as in Hudi.
+
+    replaced  ids of file groups that were replaced: what is written to one of these is not read. Hudi takes them
+    """
+    ids = (f"{bucket:08d}-0000-0000-0000-{number:012d}-0" for number in itertools.count())
+    return next(file_id for file_id in ids if file_id not in replaced)
+
+
+def _tagger(fields: Sequence[str], count: int, shared: bool, context: IndexContext) -> TagKeys:
     groups = {
         partition: _by_bucket(partition, context.slices.get(partition, ()), count) for partition in context.partitions
     }
-    return partial(_tag, tuple(fields), count, groups, uuid4().hex)
+    new_id = partial(_shared_id, _replaced(context)) if shared else partial(_own_id, uuid4().hex)
+    return partial(_tag, tuple(fields), count, groups, new_id)
+
+
+def _own_id(seed: str, partition: str, bucket: int) -> str:
+    return file_id_of(bucket, f"{seed}/{partition}/{bucket}")
+
+
+def _shared_id(replaced: Mapping[str, Collection[str]], partition: str, bucket: int) -> str:
+    return shared_file_id(bucket, replaced.get(partition, ()))
+
+
+def _replaced(context: IndexContext) -> dict[str, set[str]]:
+    """The ids of replaced file groups, by partition path."""
+    replaced: dict[str, set[str]] = {}
+    for instant in context.timeline.completed({Action.REPLACE_COMMIT}):
+        for partition, ids in read_commit(context.storage, context.timeline, instant).replaced.items():
+            replaced.setdefault(partition, set()).update(ids)
+    return replaced
 
 
 def _by_bucket(partition: str, slices: Iterable[FileSlice], count: int) -> dict[int, str]:
@@ -244,7 +277,7 @@ def _tag(
     fields: Sequence[str],
     count: int,
     groups: Mapping[str, Mapping[int, str]],
-    seed: str,
+    new_id: Callable[[str, int], str],
     keys: pa.Array,
     partitions: pa.Array,
 ) -> Tags:
@@ -257,7 +290,7 @@ def _tag(
         path, bucket = paths[place // count], place % count
         known = groups.get(path, {}).get(bucket)
         exists[number] = known is not None
-        ids.append(known or file_id_of(bucket, f"{seed}/{path}/{bucket}"))
+        ids.append(known or new_id(path, bucket))
     file_ids = pa.array(ids, pa.string()).take(pa.array(which.reshape(-1)))
     hits = int(np.count_nonzero(exists[which]))
     return Tags(partitions, file_ids, IndexStats(candidates=len(keys), checked=len(keys), hits=hits))

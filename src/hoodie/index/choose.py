@@ -1,8 +1,10 @@
-"""The available indexes, by name."""
+"""The available indexes, by name: those of the table's own files, and those that a package of its own keeps outside."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
 
 from hoodie.config.options import read_options
 from hoodie.config.table import TableConfig
@@ -14,7 +16,8 @@ from hoodie.index.contract import ByFile, Index, MakeIndex
 
 def make_index(kind: IndexType, options: Mapping[str, str], config: TableConfig) -> Index:
     """The index of a type, by the options of a write. Raises InvalidOption, TableMismatch."""
-    return _MAKERS[kind](options, config)
+    make = _MAKERS.get(kind)
+    return make(options, config) if make else package(kind).make(options, config)
 
 
 def _bloom(options: Mapping[str, str], config: TableConfig) -> Index:
@@ -55,23 +58,27 @@ def _bucket(options: Mapping[str, str], config: TableConfig) -> Index:
     return bucket.make(options, config)
 
 
-def _hbase(options: Mapping[str, str], config: TableConfig) -> Index:
-    try:
-        from hoodie.index import hbase
-    except ImportError as problem:
-        raise InvalidOption(f"hoodie.index.type=HBASE needs its client: pip install 'hoodie[hbase]' ({problem})") from (
-            problem
-        )
-    made: Index = hbase.make(options, config)
-    return made
-
-
 _MAKERS: Mapping[IndexType, MakeIndex] = {
     IndexType.BLOOM: _bloom,
     IndexType.SIMPLE: _simple,
     IndexType.GLOBAL_BLOOM: _global_bloom,
     IndexType.GLOBAL_SIMPLE: _global_simple,
     IndexType.BUCKET: _bucket,
-    IndexType.HBASE: _hbase,
     IndexType.RECORD_INDEX: _record_index,
 }
+#: Indexes that keep their entries outside the table: each is a package, `hoodie.NAME`.
+OUTSIDE = tuple(kind for kind in IndexType if kind is not IndexType.AUTO and kind not in _MAKERS)
+
+
+def package(kind: IndexType) -> Any:
+    """The package of an index outside the table. It has `make`, as `MakeIndex`, and `follow`: see
+    `hoodie.lookup.index_follow`.
+
+    Raises InvalidOption when the package, or what it needs, is not installed
+    """
+    name = kind.lower()
+    try:
+        return import_module(f"hoodie.{name}")
+    except ImportError as problem:
+        needed = f"pip install 'hoodie[{name}]' ({problem})"
+        raise InvalidOption(f"hoodie.index.type={kind} needs its client: {needed}") from problem

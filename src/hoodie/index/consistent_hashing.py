@@ -15,12 +15,10 @@ import hashlib
 import json
 import re
 import struct
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -38,6 +36,7 @@ from hoodie.index.xxhash32 import xxh32
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, State
 from hoodie.storage.protocol import Storage, join
+from hoodie.storage.together import in_threads
 from hoodie.timeline.load import read_commit, read_replace_plan
 from hoodie.timeline.timeline import Timeline
 
@@ -50,11 +49,6 @@ _LARGEST = 0x7FFFFFFF  # hash values are masked to it; it is the value of a ring
 _NAME = re.compile(r"(\d+)\.hashing_meta", re.ASCII)
 _MARKER = ".commit"
 _NORMAL = "NORMAL"
-#: Calls to storage under way at once.
-_THREADS = 16
-
-A = TypeVar("A")
-B = TypeVar("B")
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +249,7 @@ def _prepare(buckets: int | None, context: IndexContext) -> None:
                     "now. Write the rows to another table, or to this one once its cleaning and archiving have "
                     "removed that file group and that instant."
                 )
-    _at_once(partial(_begin, context.storage), [ring for ring, is_new in rings if is_new])
+    in_threads(partial(_begin, context.storage), [ring for ring, is_new in rings if is_new])
 
 
 def _begin(storage: Storage, ring: Ring) -> None:
@@ -300,20 +294,12 @@ def _buckets(given: int | None, context: IndexContext) -> int:
 
 def _rings(buckets: int | None, context: IndexContext) -> list[tuple[Ring, bool]]:
     """The ring of each partition of the batch; and whether it is new: the partition's first one."""
-    rings = _at_once(partial(_ring, context), context.partitions)
+    rings = in_threads(partial(_ring, context), context.partitions)
     begins = _buckets(buckets, context) if None in rings else 0
     return [
         (first_ring(partition, begins), True) if ring is None else (ring, False)
         for partition, ring in zip(context.partitions, rings, strict=True)
     ]
-
-
-def _at_once(call: Callable[[A], B], items: Sequence[A]) -> list[B]:
-    """Concurrent calls to storage."""
-    if len(items) < 2:
-        return [call(item) for item in items]
-    with ThreadPoolExecutor(min(_THREADS, len(items))) as pool:
-        return list(pool.map(call, items))
 
 
 def _ring(context: IndexContext, partition: str) -> Ring | None:

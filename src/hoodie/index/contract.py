@@ -22,6 +22,11 @@ its kernels run in driver threads and in tasks on executors, without Spark's API
                         removing deleted keys: done earlier, a failed commit would lose them). An error becomes a
                         warning: the commit stands.
    or `rolled_back(i)`  on the driver, after instant i was rolled back and its files are removed.
+
+Beside writes, of an index that keeps something outside the table:
+`catch_up(before, context)`  at the begin of a write, once dead ones are rolled back: put what it lacks since. `before`
+                        is the timeline as the write saw it first. An error fails the write.
+`rebuild(storage, mend)` make it anew from the table. `mend`: of keys in several file groups keep one row each.
 """
 
 from __future__ import annotations
@@ -32,11 +37,14 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from hoodie.config.table import TableConfig
+from hoodie.display.short import Short
 from hoodie.index.pruning import IndexStats
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.storage.protocol import Storage
 from hoodie.timeline.timeline import Timeline
+
+_SHOWN = 10  # keys that the text of a rebuild names
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +135,37 @@ class ByKey:
     every_write: bool = False
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class Rebuilt(Short):
+    """The result of a rebuild: entries put, entries removed that no row of the table has, file groups read, wall time.
+
+    doubled  record keys of which the table has rows in several file groups -> these file groups
+    mended   whether the rows of these keys but one each were deleted
+    """
+
+    entries: int
+    removed: int
+    groups: int
+    seconds: float
+    doubled: Mapping[str, tuple[FileGroupId, ...]]
+    mended: bool = False
+
+    def __str__(self) -> str:
+        text = (
+            f"{self.entries} entries of {self.groups} file groups written, {self.removed} removed that no row has "
+            f"({self.seconds:.1f} s)"
+        )
+        if not self.doubled:
+            return text
+        shown = [
+            f"  {key!r} in {', '.join(f'{group.file_id} of {group.partition!r}' for group in groups)}"
+            for key, groups in list(self.doubled.items())[:_SHOWN]
+        ]
+        more = [f"  and {len(self.doubled) - _SHOWN} more"] if len(self.doubled) > _SHOWN else []
+        what = "; of each the newest row was kept" if self.mended else ": --mend keeps the newest row of each"
+        return "\n".join([text, f"{len(self.doubled)} keys in more than one file group{what}", *shown, *more])
+
+
 def _no_check(context: IndexContext) -> None:
     """An index that works with any table."""
 
@@ -142,7 +181,8 @@ class Index:
                  inserted where it says (True), or updated where it is stored (False)
     replaceable  whether whole file groups may be replaced (overwrites, deletes of partitions); False: their ids are
                  used again, and readers would leave out what is written to a replaced one
-    prepare, record_writes, announce, finalize, rolled_back  see the module's docstring; None: the index keeps no state
+    prepare, record_writes, announce, finalize, rolled_back, catch_up, rebuild  see the module's docstring; None: the
+                 index keeps no state
     """
 
     name: str
@@ -157,8 +197,10 @@ class Index:
     announce: Callable[[str, Sequence[WriteStat], Sequence[pa.Table]], Mapping[str, str]] | None = None
     finalize: Callable[[str, pa.Table], None] | None = None  # (instant, all rows that `record_writes` returned)
     rolled_back: Callable[[str], None] | None = None
+    catch_up: Callable[[Timeline, IndexContext], None] | None = None
+    rebuild: Callable[[Storage, bool], Rebuilt] | None = None
 
 
 #: Options of a write and the table's settings -> the index. Raises InvalidOption on a bad option, before anything else.
-#: `hoodie.index.hbase.make` is one, `package.module:attribute` of a user's own names another.
+#: `hoodie.index.bucket.make` is one, `package.module:attribute` of a user's own names another.
 MakeIndex = Callable[[Mapping[str, str], TableConfig], Index]

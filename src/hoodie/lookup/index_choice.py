@@ -15,7 +15,7 @@ from hoodie.config.write import BucketEngine, IndexOptions, IndexType, WriteOpti
 from hoodie.errors import CorruptIndex, InvalidOption, TableMismatch, UnsupportedTable
 from hoodie.index import own
 from hoodie.index.bucket import BUCKETS, ENGINE, HASH_FIELDS, buckets_by_keys
-from hoodie.index.choose import bucket_engine, make_index
+from hoodie.index.choose import OUTSIDE, bucket_engine, make_index
 from hoodie.index.consistent_hashing import METADATA, keeps_metadata
 from hoodie.index.contract import ByFile, ByKey, Index, IndexContext
 from hoodie.model.commit import WriteStat
@@ -27,7 +27,8 @@ from hoodie.table.state import TableFiles, TableState
 #: File ids of a bucket index begin with the bucket's number, of fewer than 100,000. One in 40,000 UUIDs does, too.
 _BUCKET = re.compile(r"000\d{5}-")
 _HUDI_CLASS = "org.apache.hudi."
-_HUDI_HBASE = _HUDI_CLASS + "index.hbase."
+#: Its classes of indexes outside the table. Jobs that name one get the same rows.
+_HUDI_OUTSIDE = re.compile(r"org\.apache\.hudi\.index\.(\w+)\.\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,11 +175,11 @@ class Named:
 def named_index(state: TableState, options: Options) -> Named:
     """The index that the options name, else the one that the table was created for.
 
-    Raises InvalidOption on a Java class, but for Hudi's HBase index: jobs that name it get the same rows
+    Raises InvalidOption on a Java class, but for one of Hudi's of an index outside the table
     """
     path = options.read(IndexOptions).own
-    if path.startswith(_HUDI_HBASE):
-        return Named(IndexType.HBASE, "hoodie.index.class names it")
+    if (outside := _HUDI_OUTSIDE.fullmatch(path)) and outside[1].upper() in OUTSIDE:
+        return Named(outside[1].upper(), "hoodie.index.class names it")
     if path.startswith(_HUDI_CLASS):
         raise InvalidOption(f"hoodie.index.class={path}: Java classes are not run here; name the index by its type")
     if path:

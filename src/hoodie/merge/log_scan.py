@@ -54,7 +54,7 @@ class Scanned(Generic[B]):
 def blocks_to_merge(blocks: Iterable[B], committed: Committed) -> Scanned[B]:
     """The blocks that count.
 
-    blocks  of the slice's log files in their order (LogFile.order, change logs left out), each file's in its order;
+    blocks  of the slice's log files in their order (change logs left out), each file's in its order;
             none is asked for after the one that stops the scan
     Raises  UnsupportedTable on a command that is no rollback, or a change-data block
     Source  Hudi 0.15's merged log scanner; pinned by tests/vectors/log_scan.json

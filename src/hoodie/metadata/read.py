@@ -6,13 +6,13 @@ Source: docs/format/metadata-table.md 1.2, 5.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.errors import CorruptFile, CorruptLogBlock
+from hoodie.errors import CorruptFile, CorruptLogBlock, UnsupportedTable
 from hoodie.formats.hfile.cells import Cells
 from hoodie.formats.hfile.reader import HFile, open_hfile
 from hoodie.formats.log.blocks import BlockHead, BlockKind, BlockMap, RangedRead, read_block_headers
@@ -25,10 +25,10 @@ from hoodie.metadata.table import MetadataTable
 from hoodie.model.files import BaseFile, FileSlice, LogFile, parse_data_file
 from hoodie.model.instant import Action
 from hoodie.storage.protocol import Storage
+from hoodie.storage.together import in_threads
 from hoodie.timeline.load import read_compaction_plan, with_history
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.load import build_view
-from hoodie.view.parallel import in_threads
 from hoodie.view.slices import FileSystemView, latest_slices, merged_slices
 
 #: A file up to this many bytes comes whole, with one request.
@@ -84,6 +84,21 @@ class _Block:
         return self.read(self.head.content_offset + offset, length)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stored:
+    """What a base file or a log block holds of what is wanted.
+
+    schema   the Avro schema of the records in cells; "": it is a block of deletes
+    deleted  the tombstones of such a block
+    """
+
+    path: str
+    schema: str = ""
+    cells: Iterable[Cells] = ()
+    deleted: pa.Table | None = None
+    is_base: bool = False
+
+
 def read_records(
     table: MetadataTable,
     partition: MetadataPartition,
@@ -97,15 +112,9 @@ def read_records(
             table's timeline has lost; UnsupportedTable; FileNotFoundError when cleaning took a file away meanwhile
     """
     slices = partition_slices(table, partition) if slices is None else slices
-    parts: list[tuple[FileSlice, Wanted]] = [(slice_, wanted) for slice_ in slices]
     if wanted.keys is not None:
-        keys = sorted(wanted.keys)
-        groups = file_groups_of(pa.array(keys, pa.string()), len(slices)).tolist()
-        by_group: dict[int, set[str]] = {}
-        for key, group in zip(keys, groups, strict=True):
-            by_group.setdefault(group, set()).add(key)
-        parts = [(slices[group], Wanted(frozenset(some))) for group, some in sorted(by_group.items())]
-    tables = in_threads(lambda part: slice_records(table, partition, *part), parts)
+        return _records_of_keys(table, partition, wanted.keys, slices)
+    tables = in_threads(partial(slice_records, table, partition, wanted=wanted), slices)
     return pa.concat_tables([SCHEMAS[partition].empty_table(), *tables])
 
 
@@ -133,7 +142,8 @@ def instant_records(table: MetadataTable, partition: MetadataPartition, instant:
         for block in _heads(table.storage, log)
         if block.kind is not BlockKind.COMMAND and block.header.instant == instant
     ]
-    return pa.concat_tables([SCHEMAS[partition].empty_table(), *(_block_records(b, partition, ALL) for b in blocks)])
+    records = (_decoded(partition, _in_block(block, partition, ALL)) for block in blocks)
+    return pa.concat_tables([SCHEMAS[partition].empty_table(), *records])
 
 
 def log_instants(storage: Storage, log: LogFile) -> set[str]:
@@ -183,13 +193,68 @@ def slice_records(
     table: MetadataTable, partition: MetadataPartition, slice_: FileSlice, wanted: Wanted = ALL
 ) -> pa.Table:
     """Those of one file slice. Raises as `read_records`"""
-    base = SCHEMAS[partition].empty_table()
+    stored = _stored(table, partition, slice_, wanted)
+    return _merged(stored, in_threads(partial(_decoded, partition), stored), partition)
+
+
+def _records_of_keys(
+    table: MetadataTable, partition: MetadataPartition, keys: Iterable[str], slices: Sequence[FileSlice]
+) -> pa.Table:
+    """Those of some keys. What few are in each file is decoded at once: that costs more by calls than by records."""
+    ordered = sorted(keys)
+    groups = file_groups_of(pa.array(ordered, pa.string()), len(slices)).tolist()
+    by_group: dict[int, set[str]] = {}
+    for key, group in zip(ordered, groups, strict=True):
+        by_group.setdefault(group, set()).add(key)
+
+    def found(group: int) -> list[_Stored]:
+        stored = _stored(table, partition, slices[group], Wanted(frozenset(by_group[group])))
+        return [replace(part, cells=tuple(part.cells)) for part in stored]
+
+    parts = [part for of_slice in in_threads(found, sorted(by_group)) for part in of_slice]
+    if partition is MetadataPartition.FILES:  # whose cells hold many records each
+        return _merged(parts, [_decoded(partition, part) for part in parts], partition)
+    counts = [sum(map(len, part.cells)) for part in parts]
+    together: dict[str, list[int]] = {}
+    for number, part in enumerate(parts):
+        if part.schema:
+            together.setdefault(part.schema, []).append(number)
+    tables = [part.deleted for part in parts]
+    for schema, numbers in together.items():
+        cells = [cells for number in numbers for cells in parts[number].cells]
+        try:
+            records = decode_records(cells, partition, schema, parts[numbers[0]].path)
+        except (CorruptFile, UnsupportedTable):
+            for number in numbers:  # one of them says which file it is
+                _decoded(partition, parts[number])
+            raise
+        for number in numbers:
+            tables[number], records = records.slice(0, counts[number]), records.slice(counts[number])
+    return _merged(parts, tables, partition)
+
+
+def _merged(parts: Sequence[_Stored], tables: Sequence[pa.Table], partition: MetadataPartition) -> pa.Table:
+    """What parts of slices come to: no key is in two slices. tables: the records of each part"""
+    base = [table for part, table in zip(parts, tables, strict=True) if part.is_base]
+    logs = [table for part, table in zip(parts, tables, strict=True) if not part.is_base]
+    return merged(pa.concat_tables([SCHEMAS[partition].empty_table(), *base]), logs, partition)
+
+
+def _stored(table: MetadataTable, partition: MetadataPartition, slice_: FileSlice, wanted: Wanted) -> list[_Stored]:
+    """What a slice holds, in the order in which it counts. Cells are read as they are taken."""
+    parts: list[_Stored] = []
     if slice_.base is not None:
         path, size = slice_.base.path, slice_.base.size
         file = open_hfile(_ranges(table.storage, path, size), size, path)
-        base = decode_records(wanted.cells(file), partition, _schema(file), path)
-    logs = in_threads(lambda block: _block_records(block, partition, wanted), _blocks(table, slice_.logs))
-    return merged(base, logs, partition)
+        parts.append(_Stored(path, _schema(file), wanted.cells(file), is_base=True))
+    blocks = _blocks(table, slice_.logs)
+    return parts + in_threads(lambda block: _in_block(block, partition, wanted), blocks)
+
+
+def _decoded(partition: MetadataPartition, part: _Stored) -> pa.Table:
+    if not part.schema:
+        return part.deleted
+    return decode_records(part.cells, partition, part.schema, part.path)
 
 
 def _blocks(table: MetadataTable, logs: Iterable[LogFile]) -> list[_Block]:
@@ -214,7 +279,7 @@ def _heads(storage: Storage, log: LogFile) -> list[_Block]:
     return [_Block(log.path, head, read) for head in read_block_headers(read, log.size, log.path)]
 
 
-def _block_records(block: _Block, partition: MetadataPartition, wanted: Wanted) -> pa.Table:
+def _in_block(block: _Block, partition: MetadataPartition, wanted: Wanted) -> _Stored:
     if block.kind is BlockKind.DELETE:
         keys = decode_deletes(block.content(), block.path, block.head.offset).column("record_key")
         found = keys.combine_chunks() if keys.num_chunks else pa.array([], pa.string())
@@ -222,11 +287,11 @@ def _block_records(block: _Block, partition: MetadataPartition, wanted: Wanted) 
             found = found.filter(pc.is_in(found, pa.array(sorted(wanted.keys), pa.string())))
         if len(found) and partition is not MetadataPartition.RECORD_INDEX:
             raise CorruptLogBlock(block.path, f"deletes keys of the partition {partition}", block.head.offset)
-        return tombstones(found) if len(found) else SCHEMAS[partition].empty_table()
+        return _Stored(block.path, deleted=tombstones(found) if len(found) else SCHEMAS[partition].empty_table())
     if block.kind is not BlockKind.HFILE_DATA:
         raise CorruptLogBlock(block.path, f"a {block.kind.name} block in the metadata table", block.head.offset)
     file = open_hfile(block.within, block.head.content_length, block.path)
-    return decode_records(wanted.cells(file), partition, block.header.schema or _schema(file), block.path)
+    return _Stored(block.path, block.header.schema or _schema(file), wanted.cells(file))
 
 
 def _schema(file: HFile) -> str:

@@ -160,7 +160,7 @@ def _find(operation: CompactionOperation, instant: str, files: GroupFiles) -> Fo
     bases = {base.name: base for base in files.bases}
     logs = {log.name: log for log in (*files.logs, *files.changes)}
     names = ([operation.base_file] if operation.base_file else []) + list(operation.log_files)
-    planned = tuple(logs[name] for name in operation.log_files if name in logs)
+    planned = tuple(sorted((logs[name] for name in operation.log_files if name in logs), key=lambda log: log.order))
     planned_names = set(operation.log_files)
     return Found(
         FileSlice(operation.group, operation.base_instant, bases.get(operation.base_file), planned),

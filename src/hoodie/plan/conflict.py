@@ -42,6 +42,7 @@ class Other:
     operation  None: not known yet
     seen       of a completed commit: newest instants that were completed when it looked at the table (`SEEN`)
     files      of a plan: names of the files that it takes in
+    appended   of a completed commit: the file groups to whose logs it added, and did nothing else
     """
 
     instant: Instant
@@ -49,6 +50,7 @@ class Other:
     groups: frozenset[FileGroupId]
     seen: frozenset[str] = frozenset()
     files: frozenset[str] = frozenset()
+    appended: frozenset[FileGroupId] = frozenset()
 
     def __str__(self) -> str:
         word = self.operation or self.instant.action
@@ -89,13 +91,23 @@ def since(before: Timeline, now: Timeline, own: Instant) -> tuple[Instant, ...]:
     return tuple(sorted(completed + planned))
 
 
-def conflicts(before: Timeline, own: Collection[FileGroupId], others: Iterable[Other], alone: bool) -> list[Conflict]:
+def conflicts(
+    before: Timeline,
+    own: Collection[FileGroupId],
+    others: Iterable[Other],
+    alone: bool,
+    appended: Collection[FileGroupId] = frozenset(),
+    completed: str = "",
+) -> list[Conflict]:
     """The conflicts of a write that is to be published.
 
-    own     file groups that it changes, and those that it takes away
-    others  of the instants of `since`
-    alone   it was to be the only writer, without a lock: any other write is a conflict. Table services are compared
-            by their file groups
+    own       file groups that it changes, and those that it takes away
+    others    of the instants of `since`
+    alone     it was to be the only writer, without a lock: any other write is a conflict. Table services are compared
+              by their file groups
+    appended  those to whose logs it adds rows that it made without a look at the table's, in a log file that is named
+              after itself: others may do so as well, and a compaction leaves the file to the next slice
+    completed when it was published, if it is: a compaction that was planned later should have the file in its plan
     """
     planned = {instant.requested for instant in before.pending_compactions}
     mine = set(map(_place, own))
@@ -104,11 +116,20 @@ def conflicts(before: Timeline, own: Collection[FileGroupId], others: Iterable[O
         # The write knew of this compaction: it added to the slice that the compaction had opened.
         if other.instant.requested in planned and other.operation in (Operation.COMPACT, None):
             continue
-        both = tuple(sorted(group for group in other.groups if _place(group) in mine))
+        free = _beside(other, completed).intersection(appended)
+        both = tuple(sorted(group for group in other.groups - free if _place(group) in mine))
         unwanted = alone and other.instant.state is State.COMPLETED and other.operation not in SERVICES
         if both or unwanted:
             against.append(Conflict(other, both))
     return against
+
+
+def _beside(other: Other, completed: str) -> frozenset[FileGroupId]:
+    """The file groups of another instant to whose logs a write may add whatever that does, if it is published at that
+    time, or now."""
+    if other.operation is not Operation.COMPACT:
+        return other.appended
+    return other.groups if not completed or other.instant.requested < completed else frozenset()
 
 
 def _place(group: FileGroupId) -> FileGroupId:
@@ -152,12 +173,25 @@ def groups_of_commit(metadata: CommitMetadata) -> frozenset[FileGroupId]:
     return frozenset(written | replaced)
 
 
+def appended_groups(metadata: CommitMetadata) -> frozenset[FileGroupId]:
+    """The file groups to whose logs a commit added, and of which it wrote no base file and took none away."""
+    rebuilt = {
+        FileGroupId(partition, stat.file_id)
+        for partition, part in metadata.stats.items()
+        for stat in part
+        if stat.log_version is None
+    }
+    replaced = {FileGroupId(partition, file_id) for partition, ids in metadata.replaced.items() for file_id in ids}
+    return groups_of_commit(metadata) - rebuilt - replaced
+
+
 def other_of_commit(instant: Instant, metadata: CommitMetadata) -> Other:
     """What a completed commit, or an inflight one of an overwrite, says."""
     compaction = metadata.compacted and metadata.operation is not Operation.LOG_COMPACT
     operation = Operation.COMPACT if compaction else metadata.operation
     seen = frozenset(filter(None, metadata.extra.get(SEEN, "").split(",")))
-    return Other(instant, operation, groups_of_commit(metadata), seen)
+    appended = frozenset() if metadata.operation is Operation.LOG_COMPACT else appended_groups(metadata)
+    return Other(instant, operation, groups_of_commit(metadata), seen, appended=appended)
 
 
 def other_of_compaction(instant: Instant, plan: CompactionPlan) -> Other:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeAlias
 
@@ -26,6 +25,7 @@ from hoodie.reading.slices.column_types import base_columns
 from hoodie.reading.slices.reader import SliceReader, merged_batches
 from hoodie.schema.conform import conform
 from hoodie.storage.protocol import Storage
+from hoodie.storage.together import in_threads
 from hoodie.table.state import TableState
 from hoodie.timeline.points import Point
 
@@ -113,7 +113,7 @@ def _rows_of(
             rows = read_base_file(storage, slice_.base, schema, read, threads=len(slices) == 1, tests=tests)
         return keep(rows).select(list(wanted))
 
-    parts = _each(rows_of, slices)
+    parts = in_threads(rows_of, slices, (os.cpu_count() or 1) + 2)
     empty = pa.schema([schema.field(name) for name in wanted]).empty_table()
     if not wanted:  # pyarrow forgets the number of rows of a table without columns
         return pa.table({"_": pa.nulls(sum(map(len, parts)))}).select([])
@@ -154,10 +154,3 @@ def read_base_file(
             else:
                 rows = parquet.read_row_groups(groups, names, use_threads=threads)
     return conform(types.applied(rows), target, drop_extra=True)
-
-
-def _each(rows_of: Callable[[FileSlice], pa.Table], slices: Sequence[FileSlice]) -> list[pa.Table]:
-    if len(slices) < 2:
-        return [rows_of(slice_) for slice_ in slices]
-    with ThreadPoolExecutor(min(len(slices), (os.cpu_count() or 1) + 2), thread_name_prefix="hoodie") as pool:
-        return list(pool.map(rows_of, slices))

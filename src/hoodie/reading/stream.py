@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
@@ -15,6 +14,7 @@ from hoodie.reading.scan import ScanPlan
 from hoodie.reading.slices.reader import base_batches, merged_batches
 from hoodie.reading.slices.slice_changes import SliceChanges
 from hoodie.storage.protocol import Storage
+from hoodie.storage.together import in_threads
 
 #: Threads that count rows.
 _THREADS = 16
@@ -67,8 +67,7 @@ def count_rows(scan: ScanPlan) -> int:
         rows = sum(part.num_rows for part in changes.rows())
         return int(stored + rows - len(changes.replaced))
 
-    with ThreadPoolExecutor(min(len(scan.slices), _THREADS), thread_name_prefix="hoodie") as pool:
-        return sum(pool.map(count, scan.slices))
+    return sum(in_threads(count, scan.slices, _THREADS))
 
 
 def _rows_of(storage: Storage, base: BaseFile) -> int:

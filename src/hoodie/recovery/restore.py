@@ -28,8 +28,7 @@ from hoodie.formats.timeline.services import (
     encode_restore_plan,
 )
 from hoodie.locks import Lock, lock_for
-from hoodie.lookup.index_repair import RunRepair
-from hoodie.lookup.index_sync import index_follows
+from hoodie.lookup.index_follow import RunRepair, index_follows
 from hoodie.metadata.build import build, why_not
 from hoodie.metadata.drop import drop, has_metadata_table
 from hoodie.model.files import LogFile

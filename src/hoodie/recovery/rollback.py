@@ -32,8 +32,7 @@ from hoodie.display.summary import Column, Kind, Summary, count_text, summary
 from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
 from hoodie.formats.timeline.services import decode_rollback_metadata, encode_rollback_plan
 from hoodie.locks import lock_for
-from hoodie.lookup.index_repair import RunRepair
-from hoodie.lookup.index_sync import index_follows
+from hoodie.lookup.index_follow import RunRepair, index_follows
 from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileGroupId

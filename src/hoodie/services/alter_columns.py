@@ -15,10 +15,10 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from hoodie.commit.transaction import Transaction, abandon, begin, publish
+from hoodie.commit.transaction import Transaction, begin, give_up, publish
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
-from hoodie.errors import HoodieError, SchemaMismatch, UnsupportedTable, WriteConflict
+from hoodie.errors import SchemaMismatch, UnsupportedTable, WriteConflict
 from hoodie.formats.avro.schema import to_avro
 from hoodie.formats.timeline.commit_json import inflight_profile
 from hoodie.formats.timeline.internal_schema import LATEST_SCHEMA, SCHEMA_COMMIT, SCHEMA_FOLDER
@@ -74,10 +74,7 @@ def alter_columns(storage: Storage, changes: Sequence[Change], options: Options,
             _keep(transaction, numbered, latest)
         publish(transaction, CommitMetadata(operation=Operation.ALTER_SCHEMA, extra=extra))
     except BaseException as problem:
-        try:
-            abandon(transaction)
-        except (HoodieError, OSError) as second:
-            problem.add_note(f"Rolling instant {transaction.time} back failed; the next write will. ({second})")
+        give_up(transaction, problem)
         raise
     _log.info("%s: columns altered at %s", state.config.name, transaction.time)
     return transaction.time

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -50,6 +49,7 @@ from hoodie.plan.clean import (
 from hoodie.recovery.savepoint import savepointed_files
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, is_temporary, join, split
+from hoodie.storage.together import in_threads
 from hoodie.table.partition_metadata import ensure_partition
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
@@ -350,11 +350,7 @@ def _delete(storage: Storage, plan: CleanPlan, saved: frozenset[str], *, listed:
         storage.discard(path)
         return True
 
-    if len(paths) > 1:
-        with ThreadPoolExecutor(min(_THREADS, len(paths)), thread_name_prefix="hoodie-clean") as pool:
-            was_there = list(pool.map(remove, paths))
-    else:
-        was_there = [remove(path) for path in paths]
+    was_there = in_threads(remove, paths, _THREADS)
     deleted = {path for path, existed in zip(paths, was_there, strict=True) if existed}
     return {
         partition: CleanedPartition(

@@ -21,6 +21,7 @@ from hoodie.errors import InvalidInput, InvalidOption
 from hoodie.sources.change_stream import stream_schema
 from hoodie.sources.stream_sink import StreamSink
 from hoodie.spark.names import registered_path
+from hoodie.spark.table_views import of_table
 from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.storage.faults import typed_errors
 
@@ -35,7 +36,9 @@ def load(session: SparkSession, path: object, options: Mapping[str, Any]) -> Dat
     where = _named_path(session, path, options)
     given = job_options(options)
     with raise_worker_errors():
-        return read(where, given, spark=session)
+        rows = read(where, given, spark=session)
+    query = check_options(given, Purpose.READ).read(QueryOptions)
+    return of_table(rows, where) if query.query is QueryType.SNAPSHOT and not query.as_of else rows
 
 
 def save(frame: DataFrame, path: object, mode: str, partition_by: Sequence[str], options: Mapping[str, Any]) -> None:

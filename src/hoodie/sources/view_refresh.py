@@ -22,10 +22,13 @@ from hoodie.errors import InvalidInput, TableNotFound
 from hoodie.expressions.text import tick
 from hoodie.model.instant import Instant
 from hoodie.spark.own_sql import spark_sql, spark_table
+from hoodie.spark.table_views import TableView, note_view
 from hoodie.storage import storage_for
 from hoodie.table.state import load_state
 
 _KEY = "hoodie.view"
+#: Options that say which rows a view has.
+_ROWS = ("hoodie.datasource.query.", "hoodie.datasource.read.", "as.of.instant")
 _MADE = re.compile(
     r"(?:\s|--[^\n]*\n|/\*[\s\S]*?\*/)*CREATE\s+(?:OR\s+REPLACE\s+)?TEMP(?:ORARY)?\s+VIEW\s+(?:IF\s+NOT\s+EXISTS\s+)?(?P<name>\w+|`(?:[^`]|``)+`)\s*"
     r"(?:\((?:[^()]|\([^()]*\))*\)\s*)?\bUSING\b",
@@ -127,6 +130,8 @@ def _remember(session: SparkSession, name: str) -> None:
     path = source["options"]["path"]
     with suppress(TableNotFound):  # a relative path: Spark's planner has a folder of its own
         _views(session)[name.lower()] = _View(frame, path, _commits(path))
+        whole = all(key == "path" or not key.startswith(_ROWS) for key in source["options"])
+        note_view(session, name, TableView(frame, path, live=True) if whole else None)
 
 
 def refresh_named(session: SparkSession, text: str, but: str = "") -> None:

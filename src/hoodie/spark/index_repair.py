@@ -1,14 +1,16 @@
-"""Putting entries of an HBase index again by Spark, after a rollback or restore: one task for each file slice."""
+"""Putting entries of an index outside the table again by Spark, after a rollback or restore: a task a file slice."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
-from hoodie.lookup.index_repair import Repair, RepairJob, RepairTask, repair_near, repair_slice
+from hoodie.lookup.index_follow import RepairJob, repair_near
 from hoodie.spark.tasks import check_workers, collect, run_per_item
 from hoodie.spark.worker_errors import mark_worker_errors
 
@@ -20,12 +22,11 @@ def put_again(session: SparkSession, job: RepairJob) -> Sequence[int]:
     if job.on_driver or not job.tasks:
         return repair_near(job)
     check_workers(session)
-    work = [(job.repair, task) for task in job.tasks]
-    put: list[int] = collect(run_per_item(session, work, _run, _PUT)).column("put").to_pylist()
+    put: list[int] = collect(run_per_item(session, job.tasks, partial(_run, job.put), _PUT)).column("put").to_pylist()
     return put
 
 
-def _run(work: tuple[Repair, RepairTask]) -> Iterator[pa.RecordBatch]:
+def _run(call: Callable[[Any], int], task: Any) -> Iterator[pa.RecordBatch]:
     with mark_worker_errors():
-        put = repair_slice(*work)
+        put = call(task)
     yield pa.record_batch({"put": pa.array([put], pa.int64())})

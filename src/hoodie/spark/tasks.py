@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import heapq
 import os
+import pickle
 import re
-from collections.abc import Callable, Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Generic, TypeVar
 from weakref import WeakSet
 
 import pyarrow as pa
-from pyspark import StorageLevel
+from pyspark import StorageLevel, cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -24,6 +27,35 @@ T = TypeVar("T")
 _FALLBACK_CORES = 8
 _LEAST_TASKS = 4
 _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
+
+
+@dataclass(frozen=True, slots=True)
+class Packed(Generic[T]):
+    """Many values that go along with the code of tasks, in compressed bundles. A task unpacks those that it asks for: a
+    million values as they are would take each Python worker a gigabyte.
+
+    size  values in a bundle
+    """
+
+    bundles: tuple[bytes, ...]
+    size: int
+
+    @classmethod
+    def of(cls, values: Sequence[T], size: int = 64) -> Packed[T]:
+        """Values, each to be asked for by its position."""
+        bundles = (tuple(values[first : first + size]) for first in range(0, len(values), size))
+        dumps: Callable[[object], bytes] = cloudpickle.dumps
+        return cls(tuple(zlib.compress(dumps(bundle), 1) for bundle in bundles), size)
+
+    def each(self, numbers: Iterable[int]) -> Iterator[T]:
+        """The values of some positions, in that order. Neighbours are unpacked once."""
+        opened: int = -1
+        bundle: tuple[T, ...] = ()
+        for number in numbers:
+            at, place = divmod(number, self.size)
+            if at != opened:
+                opened, bundle = at, pickle.loads(zlib.decompress(self.bundles[at]))
+            yield bundle[place]
 
 
 def balance(items: Sequence[T], size: Callable[[T], int], count: int) -> list[list[T]]:
@@ -52,15 +84,16 @@ def run_per_item(
 ) -> DataFrame:
     """A Spark task for each item, with what the call makes of it."""
     count = max(1, len(items))
-    return session.range(0, len(items), 1, count).mapInArrow(partial(_call_each, list(items), call), schema)
+    packed = Packed.of(items, 1)
+    return session.range(0, len(items), 1, count).mapInArrow(partial(_call_each, packed, call), schema)
 
 
 def _call_each(
-    items: Sequence[T], call: Callable[[T], Iterator[pa.RecordBatch]], batches: Iterator[pa.RecordBatch]
+    items: Packed[T], call: Callable[[T], Iterator[pa.RecordBatch]], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        for number in batch.column(0).to_pylist():
-            yield from call(items[number])
+        for item in items.each(batch.column(0).to_pylist()):
+            yield from call(item)
 
 
 def cores(session: SparkSession) -> int:

@@ -23,6 +23,7 @@ from hoodie.spark.names import NamedTable, qualified
 from hoodie.spark.types import COMMENT, to_spark
 from hoodie.statements.cutting import Name, Text
 from hoodie.statements.mentioned import seen
+from hoodie.statements.partitions import named_partition
 from hoodie.statements.rows import open_named, settings_of, table_rows, with_tables
 from hoodie.table.state import declared_schema, load_state
 
@@ -93,9 +94,9 @@ def describe(session: SparkSession, text: Text) -> DataFrame | None:
     if found is None:
         return None
     if text.word(behind) == "PARTITION":
-        raise text.unreadable(
-            "partitions of a table of Hudi have no entry of their own: SHOW PARTITIONS lists them", behind
-        )
+        partition = named_partition(found.table, text, behind)
+        rows = [*_columns(found), *(_partition(found, *partition) if extended else ())]
+        return table_rows(session, rows, _COLUMNS)
     if text.words(behind + 2)[behind:] == ("AS", "JSON"):
         raise text.unreadable("DESCRIBE … AS JSON is not supported: leave AS JSON out", behind)
     if behind < len(text.tokens):
@@ -145,6 +146,21 @@ def _details(found: Described) -> Iterator[tuple[str, str, str]]:
     properties = ", ".join(f"{key}={value}" for key, value in found.properties.items())
     for key, value in {**said, "Table Properties": f"[{properties}]", "Location": _location(found)}.items():
         yield key, value, ""
+
+
+def _partition(found: Described, path: str, values: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    """What Spark says of a partition of its own tables, as far as one without an entry has it."""
+    yield "", "", ""
+    yield "# Detailed Partition Information", "", ""
+    details = {} if found.entry is None else found.entry.details
+    if "Database" in details:
+        yield "Database", details["Database"], ""
+    yield "Table", details.get("Table", str(found.name)), ""
+    yield "Partition Values", f"[{', '.join(f'{name}={value}' for name, value in values.items())}]", ""
+    yield "Location", f"{_location(found).rstrip('/')}/{path}", ""
+    slices = found.table.file_slices(partitions=[path])
+    size = sum(file.size for one in slices for file in ((one.base,) if one.base else ()) + one.logs)
+    yield "Partition Statistics", f"{size} bytes, {len(slices)} file groups", ""
 
 
 def _location(found: Described) -> str:

@@ -1,6 +1,7 @@
-"""Hudi's table functions in a query: `hudi_query`, `hudi_table_changes`, `hudi_query_timeline`, `hudi_filesystem_view`.
+"""Hudi's table functions in a query: `hudi_query`, `hudi_table_changes`, `hudi_query_timeline`, `hudi_filesystem_view`
+and `hudi_metadata`.
 
-Source: docs/format/cdc.md 6; of the last two Hudi 1.1, whose columns they have (tests/vectors/sql_statements.json).
+Source: docs/format/cdc.md 6; of the last three Hudi 1.1, whose columns they have (tests/vectors/sql_statements.json).
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from hoodie.model.commit import CommitMetadata
 from hoodie.model.instant import Instant
 from hoodie.spark.names import named_table
 from hoodie.statements.cutting import Text
+from hoodie.statements.metadata_records import metadata_records
+from hoodie.table.state import load_state
 
 #: The words that a statement has which calls one.
 PREFIX = "hudi_"
@@ -150,7 +153,12 @@ def _slices(session: SparkSession, table: HoodieTable[DataFrame], arguments: lis
     return session.createDataFrame(rows, _SLICES)
 
 
+def _metadata(session: SparkSession, table: HoodieTable[DataFrame], arguments: list[str]) -> DataFrame:
+    return session.createDataFrame(metadata_records(load_state(table.storage)))
+
+
 FUNCTIONS: Mapping[str, Function] = {
+    "hudi_metadata": Function("hudi_metadata('table or path')", 0, 0, (), _metadata),
     "hudi_query": Function(
         "hudi_query('table or path', 'snapshot' or 'read_optimized')", 1, 1, ("snapshot", "read_optimized"), _query
     ),

@@ -79,6 +79,24 @@ def _partition_paths(table: HoodieTable[DataFrame], text: Text, at: int, quiet: 
     return list(paths)
 
 
+def named_partition(table: HoodieTable[DataFrame], text: Text, at: int) -> tuple[str, dict[str, str]]:
+    """The path of the one partition that `PARTITION (…)` names, and the values of its columns. Raises StatementError
+
+    at  the place of PARTITION
+    """
+    if text.word(at + 1) != "(":
+        raise text.unreadable("expected PARTITION (column = value)", at)
+    part, closes = text.inside(at + 1)
+    if closes + 1 < len(text.tokens):
+        raise text.unreadable("unexpected text behind PARTITION (…)", closes + 1)
+    given = _given(part)
+    _require_columns(table, part, given, whole=True)
+    for path in _paths(table):
+        if given == _spec(table, path):
+            return path, given
+    raise part.unreadable(f"the table has no such partition; SHOW PARTITIONS lists those of {table.path}")
+
+
 def _require_columns(table: HoodieTable[DataFrame], spec: Text, given: Mapping[str, str], *, whole: bool) -> None:
     """Raises StatementError where a PARTITION clause names other columns than those of the partitions, or not all."""
     columns = [name.partition(":")[0].lower() for name in load_state(table.storage).config.partition_by]

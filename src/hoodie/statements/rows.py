@@ -21,6 +21,7 @@ from hoodie.errors import InvalidOption, StatementError, TableNotFound
 from hoodie.expressions.text import DIALECT, tick
 from hoodie.spark.names import PREFIX, NamedTable
 from hoodie.spark.own_sql import spark_sql
+from hoodie.spark.table_views import TableView, view_named
 from hoodie.statements.cached import snapshot_of
 from hoodie.statements.cutting import Name, Text
 from hoodie.statements.functions import function_calls, function_rows
@@ -86,6 +87,15 @@ def opened(session: SparkSession, name: Name) -> HoodieTable[DataFrame] | None:
             f"{name} is an entry for queries of the newest base files alone: the statement takes the table's other name"
         )
     return open_named(session, name, found, settings_of(session))
+
+
+def opened_view(session: SparkSession, name: Name) -> tuple[TableView, HoodieTable[DataFrame]] | None:
+    """The temporary view that a statement names, and the table of which it shows all rows; None: it shows no table.
+
+    Raises TableNotFound when the table is gone
+    """
+    view = view_named(session, name.parts)
+    return None if view is None else (view, open_table(view.path, spark=session, options=settings_of(session)))
 
 
 def open_named(session: SparkSession, name: Name, found: NamedTable, options: Options) -> HoodieTable[DataFrame]:

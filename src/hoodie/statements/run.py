@@ -9,21 +9,23 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
+from hoodie.api.table import HoodieTable
 from hoodie.errors import StatementError, UnsupportedTable
 from hoodie.expressions.text import parsed, tick
 from hoodie.spark.names import PROVIDERS
 from hoodie.spark.own_sql import forget_foreign, spark_sql
+from hoodie.spark.table_views import TableView, note_view, view_named
 from hoodie.statements.call import call, is_another_catalogs
 from hoodie.statements.create_text import like_what, makes_ours
 from hoodie.statements.cutting import Text, check_grammar, single
 from hoodie.statements.ddl import ddl, is_about_index, repair
 from hoodie.statements.describe import describe
 from hoodie.statements.dml import run_dml
-from hoodie.statements.dml_text import Dml, dml
+from hoodie.statements.dml_text import Dml, Insert, dml
 from hoodie.statements.entry import require_entries
 from hoodie.statements.mentioned import may_be_ours, mentioned, seen
 from hoodie.statements.parameters import Arguments, with_frames, with_literals
-from hoodie.statements.rows import counts_frame, opened, with_tables
+from hoodie.statements.rows import counts_frame, opened, opened_view, with_tables
 from hoodie.statements.session import COMMANDS, command, explain, rest_of
 from hoodie.storage.faults import typed_errors
 
@@ -110,6 +112,8 @@ def _concerns(session: SparkSession, statement: Text) -> bool:
             return True
     if is_about_index(statement) and (at := statement.find("ON")) > 0:
         statement = Text.of(f"TABLE {statement.after(at)}")
+    if word in _DML and any(view_named(session, parts) for parts in mentioned(statement)):
+        return True
     try:
         return may_be_ours(session, statement)
     except UnsupportedTable:
@@ -153,7 +157,23 @@ def _run(
         if table is not None:
             check_grammar(statement)
             return counts_frame(session, run_dml(session, table, found))
+        if (shown := opened_view(session, found.table)) is not None and not (
+            shown[0].live and isinstance(found, Insert)
+        ):
+            check_grammar(statement)
+            return _change_view(session, found, *shown)
     return _read_by_spark(session, statement, named)
+
+
+def _change_view(session: SparkSession, change: Dml, view: TableView, table: HoodieTable[DataFrame]) -> DataFrame:
+    """Change the table that a temporary view shows; the view shows what the statement left."""
+    result = run_dml(session, table, change)
+    if not view.live:
+        name = change.table.parts[0]
+        rows = table.snapshot()
+        rows.createOrReplaceTempView(tick(name))
+        note_view(session, name, TableView(rows, view.path))
+    return counts_frame(session, result)
 
 
 def _change(session: SparkSession, statement: Text) -> Dml | None:
@@ -215,4 +235,16 @@ def _view(session: SparkSession, statement: Text, named: Mapping[str, DataFrame]
     shared = "Global" if "GLOBAL" in words else ""
     make = f"createOrReplace{shared}TempView" if "REPLACE" in words else f"create{shared}TempView"
     getattr(rows, make)(tick(name))
+    if not shared:
+        path = _whole_table(session, statement.after(at)) if statement.word(behind) != "(" else None
+        note_view(session, name, None if path is None else TableView(rows, path))
     return rows.limit(0).select()
+
+
+def _whole_table(session: SparkSession, query: Text) -> str | None:
+    """The path of the table that `SELECT * FROM table` reads whole; None: it is another query."""
+    if query.words(3) != ("SELECT", "*", "FROM"):
+        return None
+    parts, behind = query.name(3)
+    table = seen(session, parts) if behind == len(query.tokens) else None
+    return None if table is None or table.read_optimized else table.path

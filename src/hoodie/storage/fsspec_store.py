@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 import datetime as dt
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from typing import Any
 
@@ -28,6 +27,7 @@ from hoodie.storage.protocol import (
     split,
 )
 from hoodie.storage.retry import as_os_error, retrying
+from hoodie.storage.together import in_threads
 
 _REQUESTS_AT_ONCE = 32
 _NO_LISTINGS_CACHE = {"use_listings_cache": False}
@@ -97,11 +97,11 @@ class FsspecStorage(UriStorage):
             tree[folder] = files
         branches = {entry.name for entry in top if entry.is_dir and entry.name not in skip}
         if self._driver.folders or len(branches) <= _REQUESTS_AT_ONCE:
-            return _at_once(self._find, [join(folder, name) for name in sorted(branches)])
+            return in_threads(self._find, [join(folder, name) for name in sorted(branches)])
         # As many listings as are made at once, each of the branches that begin alike, not one a branch.
         others = [entry.name if not entry.is_dir else f"{entry.name}/" for entry in top if entry.name not in branches]
         beginnings = common_beginnings(sorted(branches), others, _REQUESTS_AT_ONCE)
-        return _at_once(lambda beginning: self._find(folder, beginning), beginnings)
+        return in_threads(lambda beginning: self._find(folder, beginning), beginnings)
 
     def read(self, path: str) -> bytes:
         full = self._file(path)
@@ -180,7 +180,7 @@ class FsspecStorage(UriStorage):
 
     def delete_listed(self, folder: str, paths: Collection[str]) -> None:
         # File by file: bulk deletion takes names with '*', '?' or '[' for patterns, and that of s3fs hides errors.
-        list(_at_once(self.discard, paths))
+        in_threads(self.discard, paths)
         self._driver.remove_folders(self._file(folder))
 
     def _at(self, path: str) -> str:
@@ -283,14 +283,6 @@ def _mtime(info: Mapping[str, Any]) -> int:
             case int() | float() as number:
                 return int(number) if key == "modification_time" else int(number * 1000)
     return 0
-
-
-def _at_once(call: Any, paths: Iterable[str]) -> Iterable[Any]:
-    paths = list(paths)
-    if len(paths) < 2:
-        return map(call, paths)
-    with ThreadPoolExecutor(min(_REQUESTS_AT_ONCE, len(paths))) as pool:
-        return list(pool.map(call, paths))
 
 
 def _without_values(text: str, options: Mapping[str, Any]) -> str:

@@ -10,7 +10,6 @@ import builtins
 import io
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -20,6 +19,7 @@ from hoodie.storage.hdfs_faults import hdfs_faults, is_broken
 from hoodie.storage.kept import KeptOutput
 from hoodie.storage.protocol import Entry, InputFile, OutputFile, check_path, check_range, join, temporary_beside
 from hoodie.storage.retry import retrying
+from hoodie.storage.together import in_threads
 
 T = TypeVar("T")
 
@@ -71,14 +71,13 @@ class HdfsStorage(UriStorage):
     def list_tree(self, folder: str = "", skip: Collection[str] = ()) -> dict[str, builtins.list[Entry]]:
         tree: dict[str, list[Entry]] = {}
         level = [folder]
-        with ThreadPoolExecutor(_LISTINGS_AT_ONCE) as pool:
-            while level:  # a request for each folder, as HDFS has no other way
-                below = []
-                for path, entries in zip(level, pool.map(self.list, level), strict=True):
-                    below += [join(path, entry.name) for entry in entries if entry.is_dir and entry.name not in skip]
-                    if files := [entry for entry in entries if not entry.is_dir]:
-                        tree[path] = files
-                level = below
+        while level:  # a request for each folder, as HDFS has no other way
+            below = []
+            for path, entries in zip(level, in_threads(self.list, level, _LISTINGS_AT_ONCE), strict=True):
+                below += [join(path, entry.name) for entry in entries if entry.is_dir and entry.name not in skip]
+                if files := [entry for entry in entries if not entry.is_dir]:
+                    tree[path] = files
+            level = below
         return dict(sorted(tree.items()))
 
     def read(self, path: str) -> bytes:

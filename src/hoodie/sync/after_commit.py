@@ -1,4 +1,5 @@
-"""What follows a commit: manifests, cleaning, archiving, compaction, the metastore. The commit stands if they fail."""
+"""What follows a commit: expiry, manifests, cleaning, archiving, compaction, the metastore. The commit stands if they
+fail."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from hoodie.errors import ServiceFailed
 from hoodie.services.after_commit import after_commit as clean_and_archive
 from hoodie.services.compaction.inline import compact_inline
 from hoodie.services.compaction.job import RunTasks
+from hoodie.services.expiry import expire_inline
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.sync.hive import sync_table
@@ -36,6 +38,8 @@ def after_commit(
     spark_version   as for `sync_table`
     A service that fails leaves what it can go on with, and a `ServiceFailed` warning: the write itself has succeeded.
     """
+    if _guarded("deleting expired partitions", instant, partial(expire_inline, storage, options)) is not False:
+        state = None  # the table is another one now, or may be
     # Before cleaning, which may delete what the last manifests name.
     _manifests(storage, options, instant, state=state)
     serviced = clean_and_archive(storage, options, instant, state)

@@ -15,11 +15,11 @@ from hoodie.errors import InvalidInput
 from hoodie.locks import lock_for
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, join, rewrite, split
+from hoodie.storage.together import in_threads
 from hoodie.sync.manifest_state import ManifestState, decode_state, new_commits
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.load import read_commit
 from hoodie.view.load import load_view
-from hoodie.view.parallel import in_threads
 from hoodie.view.slices import latest_base_files
 
 SYMLINK_FOLDER = ".hoodie/symlink-manifest"

@@ -28,7 +28,7 @@ from hoodie.plan.write import measure_record_size
 from hoodie.schema.schema import ALSO_TEXT, without_meta_fields
 from hoodie.schema.types import TIMESTAMP_MILLIS, TIMESTAMP_NTZ_MILLIS
 from hoodie.storage.protocol import Storage
-from hoodie.storage.together import together
+from hoodie.storage.together import in_threads, together
 from hoodie.table.altered_columns import with_columns_written
 from hoodie.table.properties import load_properties
 from hoodie.table.replacement import NOT_YET, WAITING, holding
@@ -37,7 +37,6 @@ from hoodie.timeline.load import list_timeline, load_timeline, read_commit
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.load import load_view
 from hoodie.view.missing import Missing, find_missing, writer_files
-from hoodie.view.parallel import in_threads
 from hoodie.view.published import all_published
 from hoodie.view.slices import FileSystemView, committed_slices, latest_base_files, latest_slices
 

@@ -29,7 +29,7 @@ from Hbase_thrift import IOError as HBaseIOError
 from thriftpy2.thrift import TApplicationException, TProcessor
 from thriftpy2.transport import TTransportException
 
-from hoodie.index.hbase_mark import MARK
+from hoodie.hbase.mark import MARK
 from hoodie.testing.hbase_gateway import Gateway, UnexpectedError
 from hoodie.testing.hbase_serving import MAX_FRAME, serve
 from hoodie.testing.hbase_store import HBaseStore

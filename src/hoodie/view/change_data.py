@@ -27,6 +27,7 @@ class ChangeStep:
     base    the base file that the commit wrote
     logs    the log files that it wrote
     cdc     the change logs that it wrote beside the base file
+    opened  the pending compaction of the group: logs that are completed after it began are merged last; "": none
     With none of the three, the commit took the file group away.
     """
 
@@ -36,6 +37,7 @@ class ChangeStep:
     base: BaseFile | None = None
     logs: tuple[LogFile, ...] = ()
     cdc: tuple[LogFile, ...] = ()
+    opened: str = ""
 
     @property
     def takes_away(self) -> bool:
@@ -136,6 +138,7 @@ def _written(
         base,
         tuple(logs[name] for name in written if name in logs),
         tuple(changes[name] for name in told if name in changes),
+        view.compacting.get(group, ""),
     )
     needed = told + [stat.base_file for stat in stats if stat.base_file]
     if not (told and logged.after):

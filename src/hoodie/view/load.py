@@ -17,9 +17,9 @@ from hoodie.model.files import BaseFile, FileGroupId, LogFile, parse_data_file
 from hoodie.model.instant import Action, Instant
 from hoodie.model.plans import CompactionPlan, ReplacePlan
 from hoodie.storage.protocol import Entry, Storage, check_path
+from hoodie.storage.together import in_threads
 from hoodie.timeline.load import read_commit, read_compaction_plan, read_replace_plan, with_history
 from hoodie.timeline.timeline import Timeline
-from hoodie.view.parallel import in_threads
 from hoodie.view.published import all_published
 from hoodie.view.slices import FileSystemView, group_files
 

@@ -15,9 +15,9 @@ from hoodie.formats.timeline.services import decode_clean_metadata, decode_clean
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile, parse_data_file
 from hoodie.model.instant import Action, Instant, State
 from hoodie.storage.protocol import Storage, join
+from hoodie.storage.together import in_threads
 from hoodie.timeline.load import with_history
 from hoodie.timeline.timeline import Timeline
-from hoodie.view.parallel import in_threads
 from hoodie.view.published import Published
 from hoodie.view.slices import FileSystemView, GroupFiles, group_files, latest_base_files, merged_slices
 

@@ -15,10 +15,10 @@ from hoodie.errors import CommitNotChecked, CorruptFile
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.instant import Instant
 from hoodie.storage.protocol import Storage
+from hoodie.storage.together import in_threads
 from hoodie.timeline.load import COMMITS, read_commit
 from hoodie.timeline.memory import Memory
 from hoodie.timeline.timeline import Timeline
-from hoodie.view.parallel import in_threads
 
 #: The most commits not yet cached that one read opens, newest first: number of files, and their bytes together. The
 #: newest one is read whatever its size.

@@ -107,7 +107,8 @@ def latest_slices(view: FileSystemView) -> dict[FileGroupId, FileSlice]:
 def merged_slices(view: FileSystemView, as_of: str | None = None) -> dict[FileGroupId, FileSlice]:
     """What a snapshot reader merges, per file group, from instants up to `as_of` (inclusive; None: now).
 
-    The newest slice; one that a pending compaction opened is joined to the slice before it.
+    The newest slice; one that a pending compaction opened is joined to the slice before it. Its logs come last then,
+    as they will once the compaction is done: in layout 2 those of a slow writer may have the earlier instants.
     """
     newest = {}
     for group, slices in _each(view, as_of):

@@ -6,12 +6,13 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 from hoodie.commit.batch_ids import require_new
 from hoodie.commit.transaction import abandon, describe, publish_seen
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
-from hoodie.errors import HoodieError, InvalidInput
+from hoodie.errors import HoodieError, InvalidInput, WriteConflict
 from hoodie.lookup.index_notify import notify_of_rollbacks
 from hoodie.model.files import FileGroupId
 from hoodie.storage.faults import typed_errors
@@ -33,6 +34,9 @@ _log = logging.getLogger("hoodie.write")
 
 #: What a writer does for its table after a commit: (storage, options, instant, the table as it is then).
 AfterCommit = Callable[[Storage, Options, str, TableState | None], object]
+
+#: Which partitions of a table are to be deleted, judged by what it holds.
+Choose = Callable[[TableState], Sequence[str]]
 
 
 def finish(
@@ -68,7 +72,9 @@ def finish(
         keys = key_changes(_written(write, outcome, replaced))
         if commit:
             lingering = outcome.route != DRIVER
-            metadata, after = publish_seen(write.begun, metadata, lingering=lingering, keys=keys)
+            metadata, after = publish_seen(
+                write.begun, metadata, lingering=lingering, keys=keys, unseeing=write.unseeing
+            )
             finalize_index(write.index, write.begun.time, outcome.later)
     later = () if commit else outcome.later
     result = WriteResult(
@@ -80,6 +86,7 @@ def finish(
         later,
         after,
         keys=None if commit else keys,
+        unseeing=write.unseeing and not commit,
         table=write.state.config.name,
         path=redacted(write.state.storage.root),
         difference=write.difference,
@@ -155,11 +162,14 @@ def delete_partitions(
     options: Options,
     after_commit: AfterCommit | None = None,
     validate: Validate | None = None,
+    choose: Choose | None = None,
 ) -> WriteResult:
-    """Take all file groups of partitions away. Raises InvalidInput naming partitions that the table does not have.
+    """Take all file groups of partitions away.
 
     after_commit  runs the services; None: there are none
     validate      of the engine
+    choose        which of them are to go, asked again of the table as it is once the delete has begun; None: all
+    Raises        InvalidInput naming partitions that the table does not have; WriteConflict when none is to go then
     """
     if not partitions:
         raise InvalidInput("no partition is named: delete_partitions takes partition paths, such as ['2024-01-31']")
@@ -167,7 +177,8 @@ def delete_partitions(
         raise InvalidInput(f"expected a list of partition paths, not the text {partitions!r}")
     settings = Settings.read(options)
     phases, validate = Phases(), validator(options, validate)
-    result = with_retries(settings, lambda: _delete_partitions(storage, partitions, settings, phases, validate))
+    attempt = partial(_delete_partitions, storage, partitions, settings, phases, validate, choose)
+    result = with_retries(settings, attempt)
     if after_commit is not None:
         with phases.time("services"):
             after_commit(storage, options, result.instant, result.after)
@@ -175,7 +186,12 @@ def delete_partitions(
 
 
 def _delete_partitions(
-    storage: Storage, partitions: Sequence[str], settings: Settings, phases: Phases, validate: Validate | None
+    storage: Storage,
+    partitions: Sequence[str],
+    settings: Settings,
+    phases: Phases,
+    validate: Validate | None,
+    choose: Choose | None,
 ) -> WriteResult:
     with phases.time("check"):
         state = completed(writable_state(storage, settings), settings.given)
@@ -185,6 +201,8 @@ def _delete_partitions(
     with phases.time("begin"):
         write = start(write)
     with abandoned_on_error(write):
+        if choose is not None and not (partitions := choose(write.state)):
+            raise WriteConflict("other writers have just written to the partitions; nothing was deleted")
         there = _require_partitions(write.state, partitions)
         write = write.with_plan(None)
         nothing = TaskResults.nothing(frozenset(partitions))

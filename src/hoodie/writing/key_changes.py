@@ -8,7 +8,6 @@ a delete in a log comes to is certain where it wins against every version, else 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -35,6 +34,7 @@ from hoodie.reading.row_keys import KeyReader
 from hoodie.reading.slices.reader import slice_reader
 from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.protocol import Storage
+from hoodie.storage.together import in_threads
 from hoodie.table.state import TableState
 from hoodie.view.load import load_view
 from hoodie.view.slices import FileSystemView, merged_slices
@@ -119,8 +119,7 @@ def _changes(written: WrittenFiles, exact: bool) -> list[_Changed]:
         if isinstance(locator, str):
             raise CorruptFile(written.state.storage.root, locator)
         calls += [partial(_of_logs, written, locator, part) for part in logged]
-    with ThreadPoolExecutor(max(1, written.threads), thread_name_prefix="hoodie-keys") as pool:
-        return [call.result() for call in [pool.submit(each) for each in calls]]
+    return in_threads(lambda call: call(), calls, written.threads)
 
 
 def _groups(written: WrittenFiles) -> tuple[FileSystemView, list[_Group]]:

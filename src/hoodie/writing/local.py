@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -18,6 +17,7 @@ from hoodie.display.progress import Advance
 from hoodie.plan.write import WriteTask
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage
+from hoodie.storage.together import in_threads
 from hoodie.table.state import TableFiles, TableState
 from hoodie.writing.batch.arrow import check_rows, ordering_needed, sound_rows
 from hoodie.writing.batch.held import DRIVER, HeldBatch, TaskReports
@@ -50,9 +50,6 @@ from hoodie.writing.result import Phases
 from hoodie.writing.run import IncomingBatch
 from hoodie.writing.write import Write
 
-T = TypeVar("T")
-R = TypeVar("R")
-
 _FOLDER = "batch"
 
 
@@ -70,7 +67,7 @@ class SpilledPlan:
     def run(self, write: Write, advance: Advance) -> TaskReports:
         work = staged_tasks(self.stage, self.planned.plan, self.hits, write.operation_rules.delete)
         run_task = partial(_run_task, self.stage, task_runner(write, write.spec()), advance)
-        return TaskReports.of(_on_threads(run_task, work, _threads(write, work)))
+        return TaskReports.of(in_threads(run_task, work, _threads(write, work)))
 
     def release(self) -> None:
         pass
@@ -93,7 +90,7 @@ class SpilledBatch:
         rules, stage, hits = write.operation_rules, self.staged, StagedHits()
         if write.locates_staged:
             calls = lookup_calls(stage, files.bases)
-            costs = _on_threads(staged_lookup(write, stage), calls, write.settings.engine.threads)
+            costs = in_threads(staged_lookup(write, stage), calls, write.settings.engine.threads)
             hits = staged_hits(stage, calls, enumerate(costs))
         if rules.locate and (not write.locates_staged or lies_deleted(write.state, files, stage, hits)):
             stage, hits, files = tag_staged(write, stage, files)
@@ -200,12 +197,6 @@ def _threads(write: Write, work: Sequence[tuple[WriteTask, StagedTask]]) -> int:
     row_bytes = max((sum(p.bytes for p in s.pieces) / sum(p.rows for p in s.pieces) for _, s in work), default=0.0)
     largest = max((task.inserts + task.updates for task, _ in work), default=0) * row_bytes
     return max(1, min(most, int(2 * engine.driver_batch / largest))) if largest else most
-
-
-def _on_threads(run: Callable[[T], R], work: Sequence[T], threads: int) -> list[R]:
-    """What a function makes of each item. The first failure is raised once those that had begun have ended."""
-    with ThreadPoolExecutor(threads, thread_name_prefix="hoodie") as pool:
-        return list(pool.map(run, work))
 
 
 def _bulk_batches(write: Write, stage: Stage) -> Iterator[pa.RecordBatch]:

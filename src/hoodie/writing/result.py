@@ -35,6 +35,7 @@ class WriteResult(Displayed):
     difference: ColumnDifference = NO_DIFFERENCE  # of the batch's columns from those that the table had
     alone: bool = field(default=False, repr=False)  # this process did it all, and nobody asks who of two did
     keys: KeyChanges | None = field(default=None, repr=False)  # not published: for the record index
+    unseeing: bool = field(default=False, repr=False)  # not published: its rows were made without a look at the table's
 
     @property
     def stats(self) -> tuple[WriteStat, ...]:

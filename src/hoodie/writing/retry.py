@@ -35,14 +35,14 @@ def with_retries(settings: Settings, attempt: Callable[[], WriteResult]) -> Writ
         except BatchKnown as known:
             return earlier_result(known)
         except InstantNotFound as gone:
-            if how.optimistic:
+            if how.several:
                 raise
             raise WriteConflict(with_remedy(gone)) from gone
         except WriteConflict as conflict:
             if not left:
                 if how.conflict_retries:
                     conflict.add_note(f"{how.conflict_retries + 1} attempts were made.")
-                if not how.optimistic and WITHOUT_LOCK not in str(conflict):
+                if not how.several and WITHOUT_LOCK not in str(conflict):
                     conflict.add_note(WITHOUT_LOCK)
                 raise
             _log.info("conflict with another writer, the write starts again; %d attempts are left: %s", left, conflict)

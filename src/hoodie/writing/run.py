@@ -124,6 +124,7 @@ def _attempts(
         if made_of is not None:
             with abandoned_on_error(write):
                 _require_same_table(made_of, write.state)
+            write = replace(write, made_of_rows=True)
         return _run(batch, write, held, commit)
 
     return attempt

@@ -11,18 +11,17 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from hoodie.commit.clustering_check import keep_clear
-from hoodie.commit.transaction import Transaction, abandon, begin, to_work
+from hoodie.commit.transaction import Transaction, begin, give_up, to_work
 from hoodie.config.metadata import MetadataOptions
 from hoodie.config.table import require_writable
 from hoodie.config.write import DropOptions, MissingColumnOptions, MissingColumns, WriteOperation
 from hoodie.errors import HoodieError, HudiCannotRead, InvalidOption, UnsupportedTable, WriteConflict
 from hoodie.formats.avro.schema import to_avro
-from hoodie.index.contract import ByKey, Index
+from hoodie.index.contract import ByKey, Index, IndexContext
 from hoodie.keygen.keygen import KeyGenerator
 from hoodie.lookup.context import LookupContext
 from hoodie.lookup.index_choice import choose_index, refuse_unknown
 from hoodie.lookup.index_notify import notify_rolled_back
-from hoodie.lookup.index_sync import catch_up
 from hoodie.lookup.record_index import with_record_index
 from hoodie.merge.keep import keeping
 from hoodie.merge.payloads import KNOWN_PAYLOADS, by_ordering, greater_or_equal, table_rule
@@ -44,6 +43,7 @@ from hoodie.view.published import read_ahead
 from hoodie.writing.batch.duplicates import DROP
 from hoodie.writing.batch.precombine import KEY
 from hoodie.writing.index_updates import WriteRecorder
+from hoodie.writing.non_blocking import APPENDING, blocking, require_logs
 from hoodie.writing.operations import (
     REPLACING,
     Combine,
@@ -73,6 +73,7 @@ class Write(LookupContext):
     columns      of the batch; None: it has none of the user's (a delete by keys)
     keygen       makes the keys of its rows; None: they are not made of columns
     only_new     each row gets a key of its own, as the table has no key columns and the rows bring no keys
+    made_of_rows its rows were made of those that the table had
     transaction  None: not begun
     """
 
@@ -87,6 +88,7 @@ class Write(LookupContext):
     by_id: Mapping[str, str] = field(default_factory=dict)
     keygen: KeyGenerator | None = None
     only_new: bool = False
+    made_of_rows: bool = False
     transaction: Transaction | None = None
 
     @property
@@ -112,7 +114,7 @@ class Write(LookupContext):
     @property
     def keeps_statuses(self) -> bool:
         """Whether rows take along what is known of their keys."""
-        counts = self.index.sees_logs and self.operation_rules.kinds.insert is TaskKind.APPEND
+        counts = self.index.sees_logs and not self.names_new and self.operation_rules.kinds.insert is TaskKind.APPEND
         asked = self.index.is_global or self.index.record_writes is not None or counts
         return self.operation_rules.locate and asked
 
@@ -120,6 +122,13 @@ class Write(LookupContext):
     def locates_staged(self) -> bool:
         """Whether the keys of staged rows are looked up a base file at a time; else each row has to be tagged."""
         return self.operation_rules.locate and self.by_file and not self.keeps_statuses
+
+    @property
+    def unseeing(self) -> bool:
+        """Whether its rows are the same whatever other writers add to the table meanwhile."""
+        rules = self.operation_rules
+        reads = rules.new_keys or rules.late_rows is not LateRows.AS_READ or bool(self.rule.keeps)
+        return self.operation in APPENDING and not reads and not self.made_of_rows
 
     @property
     def keeps_positions(self) -> bool:
@@ -251,8 +260,9 @@ def check(
     """
     if operation is not WriteOperation.BULK_INSERT and operation not in REPLACING:
         read_ahead(state.storage, state.timeline)  # all are read then: to see which published files are missing
-    chosen = choose_index(state, settings)
+    chosen = choose_index(state, settings if operation in APPENDING else blocking(settings))
     index = chosen.index
+    require_logs(state, index, settings)
     if operation in REPLACING and not index.replaceable:
         raise UnsupportedTable(
             f"{state.config.name}: {operation} replaces file groups, and the index {index.name} of this table would "
@@ -304,11 +314,17 @@ def _refuse_for_new_keys(state: TableState, settings: Settings, index: Index, *,
         )
 
 
-def as_merge(write: Write) -> Write:
+def as_merge(write: Write, keeps: Collection[str] = ()) -> Write:
     """The write as one whose rows a MERGE made: two for one key are an error, and one with a lesser ordering value than
-    the stored row's leaves that as it is, though the table's rule is to take what comes last."""
-    rule = by_ordering(write.rule)
-    late_rows = LateRows.AS_READ if rule is write.rule else LateRows.LOSE
+    the stored row's leaves that as it is, though the table's rule is to take what comes last.
+
+    keeps  columns in which stored values stay, be they among those of the rows
+    """
+    plain = write.rule
+    if plain.keeps:  # by the rule as it is without these
+        plain = table_rule(write.state.config.properties, write.avro_schema, write.settings.mergers)
+    rule = by_ordering(plain)
+    late_rows = LateRows.AS_READ if rule is plain else LateRows.LOSE
     needs_ordering = not write.operation_rules.delete and rule.combine_with is greater_or_equal
     rules = replace(
         write.operation_rules,
@@ -316,7 +332,8 @@ def as_merge(write: Write) -> Write:
         needs_ordering=needs_ordering,
         late_rows=late_rows,
     )
-    return replace(write, rule=rule, operation_rules=rules)
+    kept = write.rule.keeps or tuple(name for name in write.schema.names if name in keeps)
+    return replace(write, rule=keeping(rule, kept), operation_rules=rules, made_of_rows=True)
 
 
 def as_update(write: Write) -> Write:
@@ -324,7 +341,8 @@ def as_update(write: Write) -> Write:
     win against rows in logs, too."""
     takes_last = by_ordering(write.rule) is not write.rule
     late_rows = LateRows.WIN if takes_last else LateRows.AS_READ
-    return replace(write, operation_rules=replace(write.operation_rules, combine=Combine.UNIQUE, late_rows=late_rows))
+    rules = replace(write.operation_rules, combine=Combine.UNIQUE, late_rows=late_rows)
+    return replace(write, operation_rules=rules, made_of_rows=True)
 
 
 def _require_columns_kept(state: TableState, before: pa.Schema | None, after: pa.Schema) -> None:
@@ -384,28 +402,24 @@ def start(write: Write) -> Write:
     action = action_of(write.operation, write.kind)
     transaction = begin(write.state, write.operation, action, writers=write.settings.writers, read_keys=read_keys)
     notify_rolled_back(write.index, write.state.timeline, transaction.state.timeline)
-    bring_up_to_date(write.index, write.state, transaction, write.settings)
+    bring_up_to_date(write.index, write.state, transaction)
     _require_checked(write, transaction)
     config = transaction.state.config
     _log.info("%s: %s begins at %s (%s)", config.name, write.operation, transaction.time, config.type)
     return with_transaction(write, transaction)
 
 
-def bring_up_to_date(index: Index, before: TableState, transaction: Transaction, settings: Settings) -> None:
-    """Let an index outside the table catch up with it before any key is looked up. Raises as `catch_up`: the write is
-    given up then."""
+def bring_up_to_date(index: Index, before: TableState, transaction: Transaction) -> None:
+    """Let an index outside the table catch up with it before any key is looked up. Raises as `Index.catch_up`: the
+    write is given up then."""
+    if index.catch_up is None:
+        return
+    now = transaction.state
     try:
-        catch_up(before, transaction.state, index, settings.given)
+        index.catch_up(before.timeline, IndexContext(now.storage, now.config, now.timeline))
     except HoodieError as problem:
-        _give_up(transaction, problem)
+        give_up(transaction, problem)
         raise
-
-
-def _give_up(transaction: Transaction, problem: HoodieError) -> None:
-    try:
-        abandon(transaction)
-    except (HoodieError, OSError) as second:
-        problem.add_note(f"Rolling instant {transaction.time} back failed; the next write will. ({second})")
 
 
 def _require_checked(write: Write, transaction: Transaction) -> None:
@@ -419,7 +433,7 @@ def _require_checked(write: Write, transaction: Transaction) -> None:
     if write.declared == declared_schema(now) and write.by_id == columns_by_id(now):
         return
     problem = WriteConflict("the table's columns were changed just now by another writer; write the batch again")
-    _give_up(transaction, problem)
+    give_up(transaction, problem)
     raise problem
 
 

@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 
 from hoodie.storage.local import LocalStorage
+from hoodie.testing.storage import MemoryStorage
+from hoodie.testing.tables import ArrowTable
 from support.compacting import AFTER_SECOND, notes, opened, schedule
+from support.instants import aged
 from support.lake import Terminal, files_of
+from support.trips import TRIPS, rows
 
 KEEP_ONE = ["--option", "hoodie.cleaner.commits.retained=1"]
 
@@ -39,6 +43,7 @@ def at_terminal(monkeypatch: pytest.MonkeyPatch, answer: str) -> None:
 IRREVERSIBLE = [
     ["clean"],
     ["archive"],
+    ["expire", "--option", "hoodie.partition.ttl.strategy.days.retain=1"],
     ["rollback"],
     ["restore", "--savepoint", "20260101000000000"],
     ["savepoint", "delete", "--savepoint", "20260101000000000"],
@@ -101,6 +106,22 @@ def test_archive_moves_old_instants(dirty: Path, hoodie: Terminal) -> None:
     left = hoodie.result("history", dirty)["instants"]
     every = hoodie.result("history", dirty, "--archived")["instants"]
     assert len(every) - len(left) == len(done["instants"])
+
+
+def test_expire_deletes_partitions_that_nobody_wrote_to_for_long(tmp_path: Path, hoodie: Terminal) -> None:
+    storage = MemoryStorage()
+    table = ArrowTable.create(storage, TRIPS)
+    old = table.upsert(rows("a", city="oslo")).instant
+    table.upsert(rows("b", city="rome"))
+    for path, data in aged(storage, [old], 40).snapshot().items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(data)
+    days = ["--option", "hoodie.partition.ttl.strategy.days.retain=30"]
+    assert hoodie.result("expire", tmp_path, "--dry-run", *days)["partitions"] == ["oslo"]
+    done = hoodie.result("expire", tmp_path, "--yes", *days)
+    assert done["partitions"] == ["oslo"]
+    assert hoodie.result("history", tmp_path)["instants"][0]["instant"] == done["instant"]
+    assert hoodie("expire", tmp_path, "--yes", *days)[0].startswith("no partition was last written before")
 
 
 @pytest.mark.parametrize("mistyped", ["2026-01-31", "20260131120000000.commit", "2026O131120000000"])

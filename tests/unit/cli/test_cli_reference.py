@@ -90,6 +90,7 @@ def test_documents_follow_the_schema(lake: Path, tmp_path: Path, hoodie: Termina
         ("export", path, "--to", tmp_path / "out"),
         ("clean", path, "--yes"),
         ("archive", path, "--dry-run"),
+        ("expire", path, "--dry-run", "--option", "hoodie.partition.ttl.strategy.days.retain=30"),
         ("upgrade", lake / "b", "--to", "9", "--dry-run"),
         ("downgrade", lake / "b", "--to", "6", "--dry-run"),
         ("compaction plan", path),

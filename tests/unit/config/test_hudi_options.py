@@ -71,7 +71,6 @@ def test_with_warn_a_job_goes_on_without_what_would_not_happen(job: Job) -> None
         ("hoodie.index.type", "INMEMORY", Purpose.WRITE),  # global: a key is once in the table
         ("hoodie.payload.delete.marker", "D", Purpose.WRITE),
         ("hoodie.errortable.enable", "true", Purpose.WRITE),
-        ("hoodie.partition.ttl.inline", "true", Purpose.WRITE),
         ("hoodie.write.record.merge.strategy.id", "00000000-0000-0000-0000-000000000000", Purpose.WRITE),
         ("hoodie.datasource.overwrite.mode", "dynamic", Purpose.WRITE),
         ("hoodie.datasource.read.incr.filters", "fare > 1", Purpose.READ),

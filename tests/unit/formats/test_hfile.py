@@ -24,16 +24,9 @@ from hoodie.formats.hfile.blocks import (
     Codec,
     encode_block,
 )
-from hoodie.formats.hfile.cells import (
-    KEY_TAIL,
-    Cells,
-    cell_key,
-    encode_cells,
-    encode_index_entry,
-    row_of_key,
-    separator,
-)
+from hoodie.formats.hfile.cells import KEY_TAIL, Cells, cell_key, encode_cells
 from hoodie.formats.hfile.checksums import crc32c_chunks
+from hoodie.formats.hfile.index import decode_root_index, encode_index_entry, separator
 from hoodie.formats.hfile.numbers import decode_vlong, encode_vlong
 from hoodie.formats.hfile.reader import HFile, open_hfile
 from hoodie.formats.hfile.trailer import Trailer, encode_file_info, encode_trailer
@@ -136,7 +129,28 @@ def test_cells_are_those_of_the_vectors(case: Mapping[str, str]) -> None:
 def test_separators_of_blocks_are_those_of_the_vectors(case: Mapping[str, str]) -> None:
     key = separator(case["last_row_of_previous_block"].encode(), case["first_row_of_block"].encode())
     assert key.hex() == case["index_key_hex"]
-    assert row_of_key(key, "f") == case["index_row"].encode()
+    index = decode_root_index(memoryview(encode_index_entry(7, 40, key)), 1, "f", exact=True)
+    assert (index[0].offset, index[0].size, index[0].row) == (7, 40, case["index_row"].encode())
+
+
+@pytest.mark.parametrize("length", [0, 1, 60, 115, 116, 240, 244, 300, 40_000])
+@pytest.mark.parametrize("tail", [KEY_TAIL, b""], ids=["of HBase", "of Hudi's own writer"])
+def test_an_index_is_read_whatever_the_length_of_its_rows(length: int, tail: bytes) -> None:
+    rows = [f"{number:04}".encode() + b"x" * length for number in range(50)]
+    keys = [len(row).to_bytes(2, "big") + row + tail for row in rows]
+    payload = b"".join(encode_index_entry(100 * number, 40, key) for number, key in enumerate(keys))
+    index = decode_root_index(memoryview(payload), len(rows), "f", exact=True)
+    assert [(entry.offset, entry.size, entry.row) for entry in index] == [
+        (100 * number, 40, row) for number, row in enumerate(rows)
+    ]
+    assert [index.last(row) for row in (b"", rows[0], rows[7] + b"a", b"9")] == [-1, 0, 7, 49]
+    with pytest.raises(CorruptFile, match="entries take"):
+        decode_root_index(memoryview(payload + b"rest"), len(rows), "f", exact=True)
+    with pytest.raises(CorruptFile, match=r"should have 51 entries|ends amid"):
+        decode_root_index(memoryview(payload), len(rows) + 1, "f", exact=True)
+    swapped = b"".join(encode_index_entry(0, 40, key) for key in reversed(keys))
+    with pytest.raises(CorruptFile, match="comes after"):
+        decode_root_index(memoryview(swapped), len(rows), "f", exact=True)
 
 
 @pytest.mark.parametrize("case", CELLS["vlong"], ids=lambda case: str(case["n"]))
@@ -321,3 +335,25 @@ def test_a_damaged_block_is_noticed_when_a_few_rows_are_looked_up() -> None:
         damaged = data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1 :]
         with pytest.raises(CorruptFile):
             list(opened(damaged).rows([row]))
+
+
+def test_the_end_of_a_file_is_remembered_by_its_bytes() -> None:
+    """Another file of the same name, size and index is not taken for the one that was read before."""
+    rows = [f"k{number:05}" for number in range(3000)]
+    files = [
+        encode_hfile(
+            pa.array(rows, pa.string()),
+            pa.array([f"{letter}{number:09}".encode() for number in range(3000)], pa.binary()),
+            {"schema": letter.encode()},
+            codec=Codec.NONE,
+            block_size=1024,
+        )
+        for letter in "ab"
+    ]
+    assert len(files[0]) == len(files[1])
+    for _ in range(2):
+        for letter, data in zip("ab", files, strict=True):
+            file = opened(data)
+            assert file.info["schema"] == letter.encode()
+            (cells,) = file.rows([b"k01234"])
+            assert cells.values() == [f"{letter}000001234".encode()]

@@ -8,6 +8,7 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, Instant, State
 from hoodie.plan.conflict import (
     Other,
+    appended_groups,
     conflicts,
     groups_of_commit,
     made_on,
@@ -133,6 +134,39 @@ def test_groups_of_plans_are_those_they_name():
     )
     assert other_of_clustering(at(6), plan).groups == {G, H}
     assert other_of_clustering(at(6), plans.ReplacePlan()).groups == frozenset()
+
+
+def test_writes_that_only_add_to_the_logs_of_a_file_group_do_not_contradict_each_other():
+    appends = Other(at(6), Operation.UPSERT, frozenset({F, G}), appended=frozenset({G}))
+    assert conflicts(BEFORE, {G}, [appends], alone=False, appended={G}) == []
+    for own, groups in ((set(), (G,)), ({G}, (F,))):  # one that reads rows of G; one with another group, F
+        found = conflicts(BEFORE, {F, G} if own else {G}, [appends], alone=False, appended=own)
+        assert [conflict.groups for conflict in found] == [groups]
+    rebuilds = Other(at(6), Operation.INSERT_OVERWRITE, frozenset({G}))
+    assert [found.groups for found in conflicts(BEFORE, {G}, [rebuilds], alone=False, appended={G})] == [(G,)]
+
+
+def test_two_file_groups_of_one_bucket_contradict_each_other_though_both_are_logs():
+    mine, theirs = (FileGroupId("oslo", f"00000007-{rest}") for rest in ("0000-0", "bbbb-0"))
+    other = Other(at(6), Operation.UPSERT, frozenset({theirs}), appended=frozenset({theirs}))
+    assert [found.groups for found in conflicts(BEFORE, {mine}, [other], False, {mine})] == [(theirs,)]
+
+
+def test_a_compaction_leaves_logs_alone_that_are_completed_after_it_was_planned():
+    planned = Other(at(6, Action.COMPACTION, ASKED), Operation.COMPACT, frozenset({G}))
+    for completed in ("", at(7).requested):  # now, or already
+        assert conflicts(BEFORE, {G}, [planned], False, {G}, completed) == []
+    (found,) = conflicts(BEFORE, {G}, [planned], False, {G}, at(5).requested)  # it should have had them in its plan
+    assert found.groups == (G,)
+
+
+def test_what_a_commit_added_to_is_what_it_neither_rebuilt_nor_took_away():
+    stats = tuple(
+        WriteStat(file_id=name, path=f"oslo/{name}", partition="oslo", log_version=version)
+        for name, version in (("f", 1), ("g", None), ("h", 1), ("g", 1))
+    )
+    commit = CommitMetadata(operation=Operation.UPSERT, stats={"oslo": stats}, replaced={"oslo": ("h",)})
+    assert appended_groups(commit) == {F}
 
 
 def test_a_long_list_of_file_groups_is_cut():

@@ -18,6 +18,10 @@ from hoodie.statements.call import called_rows, parsed, unknown
 from hoodie.statements.cutting import Text
 from hoodie.statements.procedures.listed import PROCEDURES
 from hoodie.statements.procedures.procedure import Called, Procedure
+from hoodie.testing.storage import MemoryStorage
+from hoodie.testing.tables import ArrowTable
+from support.instants import aged
+from support.trips import TRIPS, rows
 
 TESTS = Path(__file__).parents[2]
 RECORDED = json.loads((TESTS / "vectors" / "procedures.json").read_text())
@@ -245,13 +249,27 @@ def test_services_run_with_hudis_arguments(tmp_path: Path) -> None:
         answer("run_clean(table => 'trips', options => 'fast')", path)
 
 
+def test_run_ttl_deletes_the_partitions_that_expired(tmp_path: Path) -> None:
+    storage = MemoryStorage()
+    table = ArrowTable.create(storage, TRIPS)
+    old = table.upsert(rows("a", city="oslo")).instant
+    table.upsert(rows("b", city="rome"))
+    for path, data in aged(storage, [old], 40).snapshot().items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(data)
+    with pytest.raises(InvalidOption, match=r"days\.retain is not set"):
+        answer("run_ttl(table => 'trips')", tmp_path)
+    selected = "options => 'hoodie.partition.ttl.strategy.partition.selected=rome'"
+    assert answer(f"run_ttl('trips', 'KEEP_BY_TIME', 30, {selected})", tmp_path) == []
+    assert answer("run_ttl(table => 'trips', retain_days => 30)", tmp_path) == [{"deleted_partitions": "oslo"}]
+
+
 @pytest.mark.parametrize(
     ("call", "reason"),
     [
         ("run_clustering(table => 'trips', op => 'schedule')", "plans and runs no clustering"),
         ("run_bootstrap('t', 'COPY_ON_WRITE', '/a', '/b', 'id')", "no table on top of Parquet files"),
         ("show_bootstrap_mapping('trips')", "no bootstrap index"),
-        ("run_ttl('trips')", "no partition.ttl"),
         ("repair_migrate_partition_meta('trips', false)", "nothing to migrate"),
     ],
 )

@@ -48,6 +48,9 @@ class Checksum(IntEnum):
     CRC32C = 2
 
 
+_CHECKSUMS = {int(kind): kind for kind in Checksum}  # the enum itself is slower, and a look-up reads many headers
+
+
 @dataclass(frozen=True, slots=True)
 class Head:
     """A block's header. `size` is of the whole block, checksums included."""
@@ -66,13 +69,13 @@ def decode_head(data: bytes | memoryview, offset: int, path: str) -> Head:
         raise CorruptFile(path, f"{len(data)} bytes where a block's header of {HEADER_SIZE} should be", offset)
     magic, after, uncompressed, _, kind, chunk, stored = _HEADER.unpack_from(data)
     size = HEADER_SIZE + after
-    if kind not in tuple(Checksum):
+    if (checksum := _CHECKSUMS.get(kind)) is None:
         raise CorruptFile(path, f"a block with checksums of type {kind}", offset)
     if not HEADER_SIZE <= stored <= size or uncompressed < 0 or chunk < 1:
         raise CorruptFile(path, f"a block of {size} bytes that says it stores {stored}", offset)
     if size != stored + 4 * -(-stored // chunk):
         raise CorruptFile(path, f"a block of {size} bytes with room for other checksums than of {stored} bytes", offset)
-    return Head(magic, size, uncompressed, Checksum(kind), chunk, stored)
+    return Head(magic, size, uncompressed, checksum, chunk, stored)
 
 
 def decode_block(

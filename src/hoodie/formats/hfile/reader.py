@@ -5,7 +5,6 @@ Source: docs/format/metadata-table.md 2; pinned by tests/vectors/tiny_hfiles.jso
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
@@ -14,25 +13,21 @@ import numpy as np
 from hoodie.errors import CorruptFile
 from hoodie.formats.hfile.blocks import (
     DATA,
-    FILE_INFO,
-    HEADER_SIZE,
     INNER_INDEX,
     LEAF_INDEX,
     META,
-    ROOT_INDEX,
     decode_block,
     decode_head,
 )
-from hoodie.formats.hfile.cells import (
-    Cells,
+from hoodie.formats.hfile.cells import Cells, decode_cells, find_cells
+from hoodie.formats.hfile.index import (
+    BlockIndex,
     IndexEntry,
-    decode_cells,
     decode_inner_index,
-    decode_root_index,
-    find_cells,
-    index_end,
+    joined,
 )
-from hoodie.formats.hfile.trailer import TRAILER_SIZE, Trailer, decode_file_info, decode_trailer
+from hoodie.formats.hfile.load_on_open import load_on_open, require_inside
+from hoodie.formats.hfile.trailer import TRAILER_SIZE, Trailer, decode_trailer
 
 #: Reads `length` bytes at `offset`; fewer only at the end of the file.
 RangedRead = Callable[[int, int], bytes | memoryview]
@@ -56,7 +51,7 @@ class HFile:
     size: int
     trailer: Trailer
     info: dict[str, bytes]
-    index: tuple[IndexEntry, ...]
+    index: BlockIndex
     metas: dict[str, IndexEntry]
     read: RangedRead
 
@@ -74,21 +69,20 @@ class HFile:
 
     def rows(self, rows: Collection[bytes]) -> Iterator[Cells]:
         """The cells of some rows; only the blocks are read that may hold them. Raises CorruptFile"""
-        firsts = [entry.row for entry in self.index]
         wanted: dict[int, list[bytes]] = {}
         for row in sorted(frozenset(rows)):
-            at = bisect_right(firsts, row) - 1
+            at = self.index.last(row)
             while at >= 0:
                 wanted.setdefault(at, []).append(row)
-                if firsts[at] != row:
+                if self.index.row(at) != row:
                     break
                 at -= 1  # a row with several cells may begin in the block before
         for number, payload in self._payloads(sorted(wanted), by_gzip=True):
-            entry, names = self.index[number], wanted[number]
+            names = wanted[number]
             if len(names) <= _FEW:
-                cells = find_cells(payload, names, entry.offset, self.path)
+                cells = find_cells(payload, names, int(self.index.offsets[number]), self.path)
             else:
-                cells, chosen = self._cells(entry, payload), frozenset(names)
+                cells, chosen = self._cells(self.index[number], payload), frozenset(names)
                 cells = cells.take(np.array([at for at, row in enumerate(cells.rows) if row in chosen], np.int64))
             if len(cells):
                 yield cells
@@ -96,16 +90,15 @@ class HFile:
     def prefixed(self, prefix: bytes) -> Iterator[Cells]:
         """The cells whose rows begin with some bytes; blocks that cannot hold them are not read. Raises
         CorruptFile"""
-        firsts = [entry.row for entry in self.index]
-        begin = bisect_right(firsts, prefix) - 1
-        while begin > 0 and firsts[begin] == prefix:
+        begin = self.index.last(prefix)
+        while begin > 0 and self.index.row(begin) == prefix:
             begin -= 1
-        begin = max(begin, 0)
-        blocks = [
-            at
-            for at in range(begin, len(firsts))
-            if at == begin or firsts[at] <= prefix or firsts[at].startswith(prefix)
-        ]
+        begin, blocks = max(begin, 0), []
+        for at in range(begin, len(self.index)):
+            row = self.index.row(at)
+            if at > begin and row > prefix and not row.startswith(prefix):
+                break
+            blocks.append(at)
         for cells in self._blocks(blocks):
             places = np.array([place for place, row in enumerate(cells.rows) if row.startswith(prefix)], np.int64)
             if len(places):
@@ -134,34 +127,28 @@ class HFile:
         return cells
 
     def _payloads(self, numbers: Collection[int], *, by_gzip: bool = False) -> Iterator[tuple[int, memoryview]]:
-        """The content of some data blocks, in order."""
-        run: list[int] = []
-        size = 0
-        for number in numbers:
-            entry = self.index[number]
-            before = self.index[run[-1]] if run else None
-            beside = before is not None and before.offset + before.size == entry.offset
-            if run and (not beside or size + entry.size > _TOGETHER):
-                yield from self._run(run, by_gzip)
-                run, size = [], 0
-            run.append(number)
-            size += entry.size
-        if run:
-            yield from self._run(run, by_gzip)
+        """The content of some data blocks, in order. Those that lie side by side are read at once."""
+        chosen = np.fromiter(numbers, np.int64, len(numbers))
+        offsets, sizes = self.index.offsets[chosen], self.index.sizes[chosen]
+        ends = offsets + sizes
+        blocks = list(zip(chosen.tolist(), offsets.tolist(), sizes.tolist(), strict=True))
+        begin = 0
+        for end in [*(np.flatnonzero(ends[:-1] != offsets[1:]) + 1).tolist(), len(blocks)]:
+            while begin < end:
+                stop = begin + max(1, int(np.searchsorted(ends[begin:end], offsets[begin] + _TOGETHER, side="right")))
+                yield from self._run(blocks[begin:stop], by_gzip)
+                begin = stop
 
-    def _run(self, numbers: list[int], by_gzip: bool) -> Iterator[tuple[int, memoryview]]:
-        """The content of data blocks that lie side by side."""
-        last = self.index[numbers[-1]]
-        start = self.index[numbers[0]].offset
-        data = memoryview(self.read(start, last.offset + last.size - start))
-        for number in numbers:
-            entry = self.index[number]
-            piece = data[entry.offset - start : entry.offset - start + entry.size]
-            head, payload = decode_block(piece, DATA, self.trailer.codec, entry.offset, self.path, by_gzip=by_gzip)
-            if head.size != entry.size:
-                raise CorruptFile(
-                    self.path, f"a block of {head.size} bytes, where the index says {entry.size}", entry.offset
-                )
+    def _run(self, blocks: list[tuple[int, int, int]], by_gzip: bool) -> Iterator[tuple[int, memoryview]]:
+        """The content of data blocks that lie side by side. blocks: number, offset and size of each"""
+        _, start, _ = blocks[0]
+        _, last, size = blocks[-1]
+        data = memoryview(self.read(start, last + size - start))
+        for number, offset, size in blocks:
+            piece = data[offset - start : offset - start + size]
+            head, payload = decode_block(piece, DATA, self.trailer.codec, offset, self.path, by_gzip=by_gzip)
+            if head.size != size:
+                raise CorruptFile(self.path, f"a block of {head.size} bytes, where the index says {size}", offset)
             yield number, payload
 
 
@@ -174,65 +161,45 @@ def open_hfile(read: RangedRead, size: int, path: str) -> HFile:
     """
     if size < TRAILER_SIZE:
         raise CorruptFile(path, f"{size} bytes are no HFile: its trailer alone has {TRAILER_SIZE}")
-    tail = min(size, _TAIL)
+    start = size - min(size, _TAIL)
     exact = _exactly(read, size, path)
-    data = exact(size - tail, tail)
-    trailer = decode_trailer(data[tail - TRAILER_SIZE :], size, path)
-    if trailer.load_on_open < size - tail:
-        data = exact(trailer.load_on_open, size - trailer.load_on_open)
-        tail = len(data)
-    view, start = memoryview(data), size - tail
+    data = memoryview(exact(start, size - start))
+    trailer = decode_trailer(data[-TRAILER_SIZE:], size, path)
+    if trailer.load_on_open < start:
+        start = trailer.load_on_open
+        data = memoryview(exact(start, size - start))
+    view = data
 
     def within(offset: int, length: int) -> bytes | memoryview:
         if offset >= start and offset + length <= size:
             return view[offset - start : offset - start + length]
         return exact(offset, length)
 
-    at, codec = trailer.load_on_open, trailer.codec
-    end = size - TRAILER_SIZE
-    head, root = decode_block(within(at, end - at), ROOT_INDEX, codec, at, path)
-    entries = decode_root_index(root, trailer.index_entries, path)
-    used = index_end(root, trailer.index_entries, path)
-    if trailer.levels == 1 and used != len(root):
-        raise CorruptFile(path, f"an index of {len(root)} bytes, of which its entries take {used}", at)
-    at += head.size
-    head, metas = decode_block(within(at, end - at), ROOT_INDEX, codec, at, path)
-    meta_entries = decode_root_index(metas, trailer.meta_entries, path, names=True)
-    if index_end(metas, trailer.meta_entries, path) != len(metas):
-        raise CorruptFile(path, f"an index of meta blocks of {len(metas)} bytes with more than its entries", at)
-    _, payload = decode_block(
-        within(trailer.file_info, end - trailer.file_info), FILE_INFO, codec, trailer.file_info, path
-    )
-    info = decode_file_info(payload, path)
-    if int.from_bytes(info.get("MAX_MEMSTORE_TS_KEY", b""), "big") > 0:
-        raise CorruptFile(path, "an HFile with cells of transactions")
-    if trailer.levels > 1:
-        entries = list(_descended(exact, entries, trailer, path))
-    for entry in (*entries, *meta_entries):
-        if entry.size < HEADER_SIZE or not 0 <= entry.offset <= trailer.load_on_open - entry.size:
-            raise CorruptFile(path, f"an index entry of {entry.size} bytes at {entry.offset}, outside of the blocks")
-    if (not entries) != (trailer.cells == 0):
-        raise CorruptFile(path, f"{trailer.cells} cells in {len(entries)} blocks")
-    named = {entry.row.decode("utf-8", "replace"): entry for entry in meta_entries}
-    return HFile(path, size, trailer, info, tuple(entries), named, within)
+    own = load_on_open(bytes(data[trailer.load_on_open - start :]), trailer, path)
+    index = own.index if trailer.levels == 1 else _descended(exact, own.index, trailer, path)
+    return HFile(path, size, trailer, own.info, index, own.metas, within)
 
 
-def _descended(read: RangedRead, entries: list[IndexEntry], trailer: Trailer, path: str) -> Iterator[IndexEntry]:
+def _descended(read: RangedRead, index: BlockIndex, trailer: Trailer, path: str) -> BlockIndex:
     """The data blocks that an index of several levels leads to."""
-    pending = [(entry, 1) for entry in reversed(entries)]
-    while pending:
-        entry, depth = pending.pop()
-        if not 0 <= entry.offset <= trailer.load_on_open - entry.size or entry.size < HEADER_SIZE:
-            raise CorruptFile(path, f"an index entry of {entry.size} bytes at {entry.offset}, outside of the blocks")
-        if depth == trailer.levels:
-            yield entry
-            continue
-        data = read(entry.offset, entry.size)
-        head = decode_head(data, entry.offset, path)
-        if head.magic not in (LEAF_INDEX, INNER_INDEX):
-            raise CorruptFile(path, f"a block {bytes(head.magic)!r} where one of the index should be", entry.offset)
-        _, payload = decode_block(data, head.magic, trailer.codec, entry.offset, path)
-        pending += [(below, depth + 1) for below in reversed(decode_inner_index(payload, path))]
+    parts = [index]
+    for _ in range(trailer.levels - 1):
+        parts = [_inner_index(read, entry, trailer, path) for part in parts for entry in part]
+        for part in parts:
+            require_inside(part, trailer, path)
+    below = joined(parts, path)
+    if (not len(below)) != (trailer.cells == 0):
+        raise CorruptFile(path, f"{trailer.cells} cells in {len(below)} blocks")
+    return below
+
+
+def _inner_index(read: RangedRead, entry: IndexEntry, trailer: Trailer, path: str) -> BlockIndex:
+    data = read(entry.offset, entry.size)
+    head = decode_head(data, entry.offset, path)
+    if head.magic not in (LEAF_INDEX, INNER_INDEX):
+        raise CorruptFile(path, f"a block {bytes(head.magic)!r} where one of the index should be", entry.offset)
+    _, payload = decode_block(data, head.magic, trailer.codec, entry.offset, path)
+    return decode_inner_index(payload, path)
 
 
 def _exactly(read: RangedRead, size: int, path: str) -> RangedRead:

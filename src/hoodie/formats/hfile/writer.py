@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 from hoodie.errors import InvalidInput
 from hoodie.formats.avro.bytes import offsets_of
 from hoodie.formats.hfile.blocks import CHUNK, DATA, FILE_INFO, HEADER_SIZE, META, ROOT_INDEX, Codec, encode_block
-from hoodie.formats.hfile.cells import cell_key, encode_cells, encode_index_entry, separator
+from hoodie.formats.hfile.cells import cell_key, encode_cells
+from hoodie.formats.hfile.index import encode_index_entry, separator
 from hoodie.formats.hfile.trailer import TRAILER_SIZE, Trailer, encode_file_info, encode_trailer
 
 BLOCK_SIZE = 1024 * 1024

@@ -26,8 +26,8 @@ from hoodie.metadata.records import COLUMN_STATS as SCHEMA
 from hoodie.model.files import BaseFile, LogFile
 from hoodie.model.meta import META_COLUMNS
 from hoodie.storage.protocol import Storage
+from hoodie.storage.together import in_threads
 from hoodie.table.state import TableState, declared_schema
-from hoodie.view.parallel import in_threads
 
 #: Logs that are in memory at once: a large commit appends some hundred megabytes to one.
 _LOGS_AT_ONCE = 4

@@ -115,8 +115,12 @@ def plan_change_data(
             "hoodie.datasource.read.incr.path.glob: change data is of all files; filter it by the partition columns"
         )
     _require_change_data(state.config, wanted.infer)
-    span = commits_between(state, begin, end, options.read(IncrementalOptions).holes)
-    commits = [(instant, read_commit(state.storage, span.timeline, instant)) for instant in span.commits]
+    span = commits_between(state, begin, end, options.read(IncrementalOptions))
+    # However the range is counted, this is the order in which they changed rows.
+    in_order = (
+        sorted(span.commits, key=lambda instant: instant.completed) if span.timeline.layout == 2 else span.commits
+    )
+    commits = [(instant, read_commit(state.storage, span.timeline, instant)) for instant in in_order]
     partitions = touched_partitions(commits)
     view = FileSystemView(span.timeline)
     if partitions:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 
 import numpy as np
@@ -61,9 +62,10 @@ def _log_run(reader: ChangeReader, run: Sequence[ChangeStep]) -> Iterator[tuple[
         log.add(part)
     base = pa.concat_tables([nullable(needed.schema).empty_table(), *_base_rows(reader, needed, first.before, every)])
     old = _state(reader, base, log)
-    in_order = [(log_.order, part) for log_, part in zip(_logs_of(before, first), earlier, strict=True)]
+    place = partial(_place, reader, first.opened)
+    in_order = [(place(log_), part) for log_, part in zip(_logs_of(before, first), earlier, strict=True)]
     for step, blocks, parts, touched in zip(run, written, versions, keys, strict=True):
-        new_ones = [(log_.order, part) for log_, part in zip(_logs_of(blocks, step), parts, strict=True)]
+        new_ones = [(place(log_), part) for log_, part in zip(_logs_of(blocks, step), parts, strict=True)]
         late = bool(in_order) and any(order < in_order[-1][0] for order, _ in new_ones)
         in_order = sorted([*in_order, *new_ones], key=lambda placed: placed[0])
         if late:  # a slower writer's, which readers merge before those of faster ones
@@ -74,6 +76,13 @@ def _log_run(reader: ChangeReader, run: Sequence[ChangeStep]) -> Iterator[tuple[
         for changes in _differences(reader, old, new, touched):
             yield step.instant, changes
         old = new
+
+
+def _place(reader: ChangeReader, opened: str, log: LogFile) -> tuple[bool, tuple[str, int, str, bool]]:
+    """Where readers merge a log. opened: the instant of the group's pending compaction, which leaves later logs to the
+    slice after it"""
+    completed = reader.completions.get(log.base_instant, log.base_instant)
+    return bool(opened) and completed >= opened, log.order
 
 
 def _logs_of(blocks: Sequence[PlacedBlock], step: ChangeStep) -> list[LogFile]:

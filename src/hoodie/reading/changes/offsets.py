@@ -18,6 +18,7 @@ from hoodie.timeline.points import Point
 from hoodie.view.incremental import EARLIEST
 
 POLICY = "hoodie.read.timeline.holes.resolution.policy"
+VERSION = "hoodie.datasource.read.incr.table.version"
 LATEST = "latest"
 
 
@@ -62,15 +63,18 @@ def read_offset(found: Mapping[str, object], state: TableState, options: Options
         )
     if offset.order != now.order:
         raise InvalidInput(
-            f"the checkpoint counts by {offset.order}, and {POLICY} says to count by {now.order}: set it as it was, or "
-            "take a new checkpoint folder"
+            f"the checkpoint counts by {offset.order}, and {POLICY} and {VERSION} say to count by {now.order}: set "
+            "them as they were, or take a new checkpoint folder"
         )
     return offset
 
 
 def stream_options(options: Options) -> Options:
     """Those of a stream: it waits for pending commits, unless an option says something else."""
-    return options if POLICY in options else Options({**options, POLICY: HolePolicy.BLOCK})
+    more = {} if POLICY in options else {POLICY: HolePolicy.BLOCK.value}
+    if version := options.read(StreamOptions).version:
+        more[VERSION] = version
+    return Options({**options, **more}) if more else options
 
 
 def first_offset(state: TableState, options: Options) -> StreamOffset:
@@ -79,7 +83,7 @@ def first_offset(state: TableState, options: Options) -> StreamOffset:
     if start == LATEST:
         newest = next_offset(state, _offset(state, options, "", ""), options, with_archived=False).position
         return _offset(state, options, newest, newest)
-    found = commits_between(state, start, None, _holes(options))
+    found = commits_between(state, start, None, _how(options))
     return _offset(state, options, found.begin, found.begin)
 
 
@@ -103,7 +107,7 @@ def next_offset(
         return start
     end = None if up_to is None else up_to.position
     begin = start.position or EARLIEST
-    found = commits_between(state, begin, end, _holes(options), with_archived=with_archived)
+    found = commits_between(state, begin, end, _how(options), with_archived=with_archived)
     if not found.commits:
         return start
     last = found.commits[min(most or len(found.commits), len(found.commits)) - 1]
@@ -117,14 +121,13 @@ def begin_of(start: StreamOffset, end: StreamOffset) -> str:
 
 def range_options(options: Options) -> Options:
     """Those of reading a range that was chosen before: a commit that is pending in it by now is an error."""
-    return Options({**options, POLICY: HolePolicy.FAIL}) if _holes(options) is HolePolicy.BLOCK else options
+    return Options({**options, POLICY: HolePolicy.FAIL}) if _how(options).holes is HolePolicy.BLOCK else options
 
 
-def _holes(options: Options) -> HolePolicy:
-    return options.read(IncrementalOptions).holes
+def _how(options: Options) -> IncrementalOptions:
+    return options.read(IncrementalOptions)
 
 
 def _offset(state: TableState, options: Options, position: str, first: str) -> StreamOffset:
-    by_completion = state.timeline.layout == 2 or _holes(options) is HolePolicy.USE_TRANSITION_TIME
-    order = "completion" if by_completion else "instant"
+    order = "completion" if _how(options).by_completion(state.timeline.layout) else "instant"
     return StreamOffset(position, first, order, state.config.name, redacted(state.storage.root).rstrip("/"))

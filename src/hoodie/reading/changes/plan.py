@@ -110,7 +110,7 @@ def plan_changes(
             f"{state.config.name} stores no commit times (hoodie.populate.meta.fields=false): what changed is not known"
         )
     how = options.read(IncrementalOptions)
-    wanted = commits_between(state, begin, end, how.holes, clock)
+    wanted = commits_between(state, begin, end, how, clock)
     if how.full_scan and any(instant in wanted.timeline.archived for instant in wanted.commits):
         return _whole_table(state, wanted, options)  # as Hudi does, which looks for no files then
     storage, timeline = state.storage, wanted.timeline
@@ -228,7 +228,7 @@ def commits_between(
     state: TableState,
     begin: Point,
     end: Point | None,
-    holes: HolePolicy,
+    how: IncrementalOptions,
     clock: Clock = utc_now,
     *,
     with_archived: bool = True,
@@ -239,8 +239,7 @@ def commits_between(
     Raises         as `plan_changes` of a malformed range, HollowCommit; CorruptFile
     """
     timeline = state.timeline
-    # From table version 8 on ranges are about completion, which the timeline tells.
-    by_completion = timeline.layout == 2 or holes is HolePolicy.USE_TRANSITION_TIME
+    by_completion = how.by_completion(timeline.layout)  # from table version 8 on the timeline tells it
     completions = completion_times(state.storage, state.config, timeline) if by_completion else {}
     zone = state.config.timezone
     since = _earliest(begin, zone)
@@ -261,7 +260,7 @@ def commits_between(
     found, hollow = span(timeline, low, high, completions, _clusterings(state))
     if hollow is None:
         return found
-    if holes is HolePolicy.BLOCK:
+    if how.holes is HolePolicy.BLOCK:
         return before(found, hollow)
     raise HollowCommit(
         f"the {hollow.action} {hollow.requested} is pending, and later commits are completed: a reader who goes on "

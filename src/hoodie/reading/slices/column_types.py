@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
@@ -29,13 +28,13 @@ from hoodie.reading.slices.file_columns import FileColumns
 from hoodie.schema.schema import ALSO_TEXT, GROWN
 from hoodie.schema.written import written_columns
 from hoodie.storage.protocol import Storage
+from hoodie.storage.together import in_threads
 from hoodie.table.state import TableState
 from hoodie.timeline.load import read_commit
 
 #: What footers said, by table, file, size and columns: base files never change. A few hundred bytes each.
 _known: dict[tuple[str, str, int, bytes], StoredTypes] = {}
 _MOST_KNOWN = 100_000
-_THREADS = 16  # they wait for the storage
 
 
 def base_columns(storage: Storage, parquet: pq.ParquetFile, schema: pa.Schema, instant: str) -> FileColumns:
@@ -104,8 +103,7 @@ def mislabelled(
     if not suspects:
         return altered
     key = schema.serialize().to_pybytes()
-    with ThreadPoolExecutor(min(len(suspects), _THREADS), thread_name_prefix="hoodie") as pool:
-        found = list(pool.map(partial(_types_of, state.storage, schema, key), suspects))
+    found = in_threads(partial(_types_of, state.storage, schema, key), suspects)
     noted = dict.fromkeys(note for types in found for note in types.contradictions)
     warn_of(state.storage.root, (note for note in noted if note.column.partition(".")[0] in columns))
     return altered | frozenset(
@@ -125,8 +123,7 @@ def _suspects(state: TableState, files: Sequence[BaseFile], columns: Sequence[pa
     instants = [instant for instant in state.timeline.commits if instant.requested in wanted]
     if not instants:
         return list(files)
-    with ThreadPoolExecutor(min(len(instants), _THREADS), thread_name_prefix="hoodie") as pool:
-        clear = set(pool.map(partial(_declares, state, kinds), instants))
+    clear = set(in_threads(partial(_declares, state, kinds), instants))
     return [file for file in files if file.instant not in clear]
 
 

@@ -6,7 +6,6 @@ Source: docs/format/log-files.md 7 and 8.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,6 +18,7 @@ from hoodie.merge.log_scan import Committed, Scanned, blocks_to_merge, blocks_to
 from hoodie.model.files import LogFile
 from hoodie.model.instant import Action
 from hoodie.storage.protocol import Storage
+from hoodie.storage.together import in_threads
 from hoodie.timeline.timeline import Timeline
 
 #: A log up to this many bytes is read whole at once, unless the slice has very many of them.
@@ -81,11 +81,11 @@ def find_blocks(
 ) -> tuple[tuple[PlacedBlock, ...], ScanReport]:
     """The blocks that count, oldest first, found by reading headers; change logs are left out.
 
+    logs    in the order in which they are merged, as a slice has them
     Raises  CorruptLogBlock, UnsupportedTable, naming file and offset: bytes that are no block of this format version;
             FileNotFoundError when a log was cleaned away meanwhile
     """
-    ordered = sorted((log for log in logs if not log.cdc), key=lambda log: log.order)
-    opened = _opened(storage, ordered)
+    opened = _opened(storage, [log for log in logs if not log.cdc])
     blocks = [_checked(block) for found, _ in opened for block in found]
     compacted = any(block.header.compacted for block in blocks)
     scanned: Scanned[PlacedBlock]
@@ -110,10 +110,7 @@ def block_content(storage: Storage, block: PlacedBlock) -> bytes | memoryview:
 
 def _opened(storage: Storage, logs: Sequence[LogFile]) -> list[tuple[list[PlacedBlock], DamagedLog | None]]:
     whole = len(logs) <= _WHOLE_LOGS
-    if len(logs) < 2:
-        return [_blocks_of(storage, log, whole) for log in logs]
-    with ThreadPoolExecutor(min(_THREADS, len(logs)), thread_name_prefix="hoodie-logs") as pool:
-        return list(pool.map(lambda log: _blocks_of(storage, log, whole), logs))
+    return in_threads(lambda log: _blocks_of(storage, log, whole), logs, _THREADS)
 
 
 def _blocks_of(storage: Storage, log: LogFile, whole: bool) -> tuple[list[PlacedBlock], DamagedLog | None]:

@@ -9,7 +9,6 @@ import logging
 import os
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from itertools import chain
@@ -31,6 +30,7 @@ from hoodie.services.compaction.publish import give_up, publish
 from hoodie.services.compaction.schedule import compactable_state, find_compaction, is_pending_plan
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, redacted
+from hoodie.storage.together import in_threads
 from hoodie.table.partition_metadata import ensure_partition
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
@@ -130,17 +130,14 @@ def run_on_driver(job: CompactionJob, threads: int = 0) -> list[WriteStat | None
     reader = job.compaction.reader
     options = replace(reader.options, max_bytes=max(1, reader.options.max_bytes // count))
     shared = replace(job.compaction, reader=replace(reader, options=options))
-    with (
-        ThreadPoolExecutor(count, thread_name_prefix="hoodie-compaction") as pool,
-        progress("compaction", len(job.tasks), show=job.show_progress) as advance,
-    ):
+    with progress("compaction", len(job.tasks), show=job.show_progress) as advance:
 
         def run_one(task: CompactionTask) -> WriteStat | None:
             stat = run_operation(shared, task)
             advance(1, *written([] if stat is None else [stat]))
             return stat
 
-        return list(pool.map(run_one, job.tasks))
+        return in_threads(run_one, job.tasks, count)
 
 
 def run_operation(compaction: Compaction, task: CompactionTask, attempt: int = 0) -> WriteStat | None:

@@ -67,7 +67,7 @@ def schedule_compaction(
         time = new_time(state.timeline, state.config.timezone, clock)
         if not is_due(state.timeline, time, how):  # another process has just planned one
             return None
-        if not options.read(ConcurrencyOptions).optimistic:
+        if not options.read(ConcurrencyOptions).several:
             refuse_pending_writes(state, "a compaction is planned")
         plan = _plan(state, strategy, Planning(how, settings.sizing.max_size, parse_time(time).date()), extra)
         if not plan.operations:

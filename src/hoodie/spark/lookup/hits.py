@@ -40,12 +40,14 @@ class KeyLookup:
     files  what the index looks at
     hits   record key, partition path and file id of the keys that are found; of an index by file `HITS`, costs among
            them. Evaluated whenever used
+    joined of an index by file: a join found them, and they do not say what it cost
     """
 
     context: LookupContext
     rows: Mapping[str, int]
     files: TableFiles
     hits: DataFrame
+    joined: bool = False
 
     @property
     def found(self) -> DataFrame:
@@ -82,7 +84,7 @@ class KeyLookup:
             total = sum(self.rows.values())
             return IndexStats(candidates=total, checked=total, hits=found)
         asked = _asked(self.context, self.rows, self.files)
-        if not look_up.pruned:
+        if self.joined:
             return join_cost(asked, files, found)
         cost = sum(told, IndexStats())
         pairs = sum(asked[partition] * len(part) for partition, part in files.items())
@@ -114,7 +116,7 @@ def look_up_keys(
     files   `context.files` of these partitions
     keeps_positions  as of `locate_on_executors`
     """
-    index = context.index
+    index, joined = context.index, False
     keys = frame.select(RECORD_KEY, PARTITION_PATH)
     if isinstance(index.look_up, ByKey):
         tag = index.look_up.tagger(index_context(context.state, rows, files))
@@ -122,12 +124,12 @@ def look_up_keys(
     elif files.bases:
         small = 100 * sum(rows.values()) <= BROADCAST_KEYS  # a key and its path take about 100 bytes as a row
         asked = _asked(context, rows, files)
-        hits = locate_on_executors(
+        hits, joined = locate_on_executors(
             session, context, keys, asked, files.bases, broadcast=small, keeps_positions=keeps_positions
         )
     else:
         hits = session.createDataFrame([], HITS)
-    return KeyLookup(context, rows, files, hits)
+    return KeyLookup(context, rows, files, hits, joined)
 
 
 def _asked(context: LookupContext, rows: Mapping[str, int], files: TableFiles) -> Mapping[str, int]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import pairwise
 
@@ -21,30 +20,48 @@ from hoodie.config.write import BloomOptions
 from hoodie.formats.parquet.murmur import KeyHashes
 from hoodie.index.contract import ByFile, Index
 from hoodie.index.pruning import ABSENT, SEVERAL, IndexStats, prune_by_filter, prune_by_range
-from hoodie.lookup.batch import order_by_partition
+from hoodie.lookup.batch import one_chunk, order_by_partition
 from hoodie.lookup.context import LookupContext
 from hoodie.lookup.key_lookup import FileWithLogs, positions_in_base
 from hoodie.lookup.row_positions import ROW_POSITION
 from hoodie.model.files import BaseFile
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
+from hoodie.plan.exchange import expected_pairs, joins_keys, pair_partitions
 from hoodie.reading.slices.base_file_reader import footer_of
 from hoodie.spark.read.arrow_files import key_rows
 from hoodie.spark.read.base_files import read_parquet
 from hoodie.spark.read.route import route_to
+from hoodie.spark.tasks import Packed, collect, run_per_item
+from hoodie.spark.types import to_arrow
 from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.storage.protocol import Storage
+from hoodie.storage.together import in_threads
 
 FILE_ID = "_hoodie_file_id"
 COST = "_hoodie_index_cost"
 
 #: Keys found by a filter are looked up in the key column once this many have come together, which bounds a task.
 _LOOK_UP_AT = 1_000_000
-#: Footers are read by driver threads; each is one request of at most a few MB.
+#: Footers are read by driver threads, or where there are more by tasks; each is one request of at most a few MB.
 _FOOTER_THREADS = 16
+_FOOTERS_OF_DRIVER = 5000
+_FOOTERS_OF_TASK = 500
+#: Spark's own, where a session does not say.
+_SHUFFLE_PARTITIONS = 200
+#: Rows of files whose footers are not read: no join is worth it then.
+_NO_END = 1 << 60
 
 Files = Mapping[str, Sequence[BaseFile]]
 
 _KEYS = StructType([StructField(RECORD_KEY, StringType()), StructField(PARTITION_PATH, StringType())])
+_RANGE = StructType(
+    [
+        StructField("place", LongType()),  # of the file among all
+        StructField("lowest", StringType()),
+        StructField("highest", StringType()),
+        StructField("rows", LongType()),
+    ]
+)
 _PAIRS = StructType([*_KEYS.fields, StructField("file", LongType())])
 HITS = StructType(
     [
@@ -65,7 +82,7 @@ def locate_on_executors(
     *,
     broadcast: bool,
     keeps_positions: bool,
-) -> DataFrame:
+) -> tuple[DataFrame, bool]:
     """Where keys of the batch are: `_hoodie_record_key`, `_hoodie_partition_path`, file id; keys not found are absent.
 
     context    its index is one by file
@@ -75,26 +92,34 @@ def locate_on_executors(
     broadcast  whether the keys are few enough to be sent to every executor
     keeps_positions  whether hits are to tell where in their base file the keys are. A key of which the file has several
                rows may then be as many hits of different positions
-    returns    `HITS`; what look-ups cost is in rows of their own (key null)
+    returns    `HITS`, and whether a join found them: always with an index that does not prune, else where key ranges
+               leave so many pairs of key and file that asking filters costs more. If it did not, what look-ups cost is
+               in rows of their own (key null)
     """
     index, storage = context.index, context.state.storage
     assert isinstance(index.look_up, ByFile)
     on = match_columns(index)
+    joined = not index.look_up.pruned
     if index.look_up.pruned:
-        hits = _by_filter(storage, keys, counts, files, context.settings.bloom, index.is_global)
-    else:
+        bloom = context.settings.bloom
+        ranges = _key_ranges(session, storage, files) if bloom.prune_by_ranges else _no_ranges(files)
+        pairs = sum(expected_pairs(known.lowest, known.highest, counts[part]) for part, known in ranges.items())
+        joined = joins_keys(pairs, sum(known.rows for known in ranges.values()), sum(counts.values()))
+        if not joined:
+            hits = _by_filter(session, storage, keys, counts, files, bloom, ranges, pairs, is_global=index.is_global)
+    if joined:
         root = route_to(session, storage, context.reading or context.settings.given).root
         hits = _by_join(session, storage, root, keys, files, on, broadcast, keeps_positions=keeps_positions)
     late = [file for part in files.values() for file in part if isinstance(file, FileWithLogs)]
     if not late:
-        return hits
+        return hits, joined
     asked = keys.select(on)
     count = len(late)
     stored = session.range(0, count, 1, count).mapInArrow(partial(_log_only_rows, late), HITS)
     more = stored.join(F.broadcast(asked) if broadcast else asked, on, "left_semi")
     # A key may be in the base file, too; in several rows of it, its position is not known.
     position = F.when(F.count(ROW_POSITION) > 1, F.lit(SEVERAL)).otherwise(F.max(ROW_POSITION))
-    return hits.unionByName(more).groupBy(*HITS.names[:-1]).agg(position.cast("long").alias(ROW_POSITION))
+    return hits.unionByName(more).groupBy(*HITS.names[:-1]).agg(position.cast("long").alias(ROW_POSITION)), joined
 
 
 def _log_only_rows(files: Sequence[FileWithLogs], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -146,42 +171,87 @@ def join_cost(counts: Mapping[str, int], files: Files, hits: int) -> IndexStats:
     )
 
 
-def _by_filter(
-    storage: Storage, keys: DataFrame, counts: Mapping[str, int], files: Files, bloom: BloomOptions, is_global: bool
-) -> DataFrame:
-    flat = [file for part in files.values() for file in part]
-    ranges = _key_ranges(storage, files) if bloom.prune_by_ranges else dict.fromkeys(files, (None, None))
-    first, place = {}, 0
-    for partition, part in files.items():
-        first[partition], place = place, place + len(part)
-    search = partial(_candidates, ranges, first, {partition: len(part) for partition, part in files.items()}, is_global)
-    pairs = keys.select(RECORD_KEY, PARTITION_PATH).mapInArrow(search, _PAIRS)
-    # A file with many candidates is looked up by several tasks; the most it can have is its partition's keys.
-    most = max((counts[partition] for partition in files), default=0)
-    buckets = max(1, -(-most // bloom.keys_per_bucket))
-    by_file = (
-        pairs.repartition("file", F.pmod(F.xxhash64(RECORD_KEY), F.lit(buckets)))
-        if buckets > 1
-        else (pairs.repartition("file"))
-    )
-    return by_file.sortWithinPartitions("file").mapInArrow(partial(_check, storage, flat), HITS)
+@dataclass(frozen=True, slots=True, eq=False)
+class _KeyRanges:
+    """What footers say of the base files of a partition: string[f] bounds, null where they say nothing; all their rows.
+
+    given  False: bounds were not looked at, any file may hold any key
+    """
+
+    lowest: pa.Array
+    highest: pa.Array
+    rows: int
+    given: bool = True
 
 
-def _key_ranges(storage: Storage, files: Files) -> dict[str, tuple[pa.Array, pa.Array]]:
-    with ThreadPoolExecutor(_FOOTER_THREADS) as pool:
-        calls = {
-            partition: [pool.submit(_range_of, storage, file) for file in part] for partition, part in files.items()
-        }
-        found = {partition: [call.result() for call in part] for partition, part in calls.items()}
+def _no_ranges(files: Files) -> dict[str, _KeyRanges]:
     return {
-        partition: (pa.array([low for low, _ in part], pa.string()), pa.array([high for _, high in part], pa.string()))
-        for partition, part in found.items()
+        partition: _KeyRanges(pa.nulls(len(part), pa.string()), pa.nulls(len(part), pa.string()), _NO_END, given=False)
+        for partition, part in files.items()
     }
 
 
-def _range_of(storage: Storage, file: BaseFile) -> tuple[str | None, str | None]:
+def _by_filter(
+    session: SparkSession,
+    storage: Storage,
+    keys: DataFrame,
+    counts: Mapping[str, int],
+    files: Files,
+    bloom: BloomOptions,
+    ranges: Mapping[str, _KeyRanges],
+    pairs: float,
+    *,
+    is_global: bool,
+) -> DataFrame:
+    """pairs  expected ones of key and file"""
+    flat = [file for part in files.values() for file in part]
+    bounds = {part: (known.lowest, known.highest) if known.given else (None, None) for part, known in ranges.items()}
+    first, place = {}, 0
+    for partition, part in files.items():
+        first[partition], place = place, place + len(part)
+    search = partial(_candidates, bounds, first, {partition: len(part) for partition, part in files.items()}, is_global)
+    found = keys.select(RECORD_KEY, PARTITION_PATH).mapInArrow(search, _PAIRS)
+    # A file with many candidates is looked up by several tasks; the most it can have is its partition's keys.
+    most = max((counts[partition] for partition in files), default=0)
+    buckets = max(1, -(-most // bloom.keys_per_bucket))
+    by = [F.col("file"), *([F.pmod(F.xxhash64(RECORD_KEY), F.lit(buckets))] if buckets > 1 else [])]
+    usual = int(session.conf.get("spark.sql.shuffle.partitions", None) or _SHUFFLE_PARTITIONS)
+    count = pair_partitions(pairs, usual)
+    # Where the session's number does, Spark may put small ones of them together.
+    by_file = found.repartition(count, *by) if count > usual else found.repartition(*by)
+    return by_file.sortWithinPartitions("file").mapInArrow(partial(_check, storage, Packed.of(flat)), HITS)
+
+
+def _key_ranges(session: SparkSession, storage: Storage, files: Files) -> dict[str, _KeyRanges]:
+    """What the footers of files say. The driver reads them, or tasks where there are many."""
+    flat = [file for part in files.values() for file in part]
+    if len(flat) <= _FOOTERS_OF_DRIVER:
+        rows = in_threads(partial(_range_of, storage), flat, _FOOTER_THREADS)
+        read = pa.Table.from_pylist(rows, to_arrow(_RANGE))
+    else:
+        packs = [flat[start : start + _FOOTERS_OF_TASK] for start in range(0, len(flat), _FOOTERS_OF_TASK)]
+        told = collect(run_per_item(session, list(enumerate(packs)), partial(_ranges_of, storage), _RANGE))
+        read = told.sort_by("place")
+    found, place = {}, 0
+    for partition, part in files.items():
+        own = read.slice(place, len(part))
+        place += len(part)
+        lowest, highest = (one_chunk(own.column(name)).cast(pa.string()) for name in ("lowest", "highest"))
+        found[partition] = _KeyRanges(lowest, highest, pc.sum(own.column("rows")).as_py() or 0)
+    return found
+
+
+def _range_of(storage: Storage, file: BaseFile) -> dict[str, object]:
     footer = footer_of(storage, file)
-    return footer.min_key, footer.max_key
+    return {"lowest": footer.min_key, "highest": footer.max_key, "rows": footer.rows}
+
+
+def _ranges_of(storage: Storage, pack: tuple[int, Sequence[BaseFile]]) -> Iterator[pa.RecordBatch]:
+    number, files = pack
+    with mark_worker_errors():
+        read = in_threads(partial(_range_of, storage), files)
+    rows = [known | {"place": number * _FOOTERS_OF_TASK + at} for at, known in enumerate(read)]
+    yield pa.RecordBatch.from_pylist(rows, to_arrow(_RANGE))
 
 
 def _candidates(
@@ -224,20 +294,21 @@ def _asked(rows: pa.RecordBatch, files: Iterable[str], is_global: bool) -> Itera
             yield partition, batch.keys(number)
 
 
-def _check(storage: Storage, files: Sequence[BaseFile], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _check(storage: Storage, files: Packed[BaseFile], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Hits among pairs that come ordered by file, then a row of cost for each. One file is open at a time."""
     current: _FileCheck | None = None
+    opened = -1
     for batch in batches:
         numbers = batch.column("file").to_numpy()
         cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
         for start, stop in pairwise(cuts):
             if start == stop:
                 continue
-            file = files[int(numbers[start])]
-            if current is None or current.file is not file:
+            if current is None or opened != int(numbers[start]):
                 if current is not None:
                     yield from current.finish()
-                current = _FileCheck(storage, file)
+                opened = int(numbers[start])
+                current = _FileCheck(storage, next(files.each([opened])))
             yield from current.add(batch.column(RECORD_KEY).slice(start, stop - start))
     if current is not None:
         yield from current.finish()

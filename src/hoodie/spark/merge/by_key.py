@@ -27,9 +27,10 @@ def same_where_equal(request: MergeRequest, shape: TableShape) -> bool:
     return all(column is None or value is None or equal_alike(column, value) for column, value in pairs)
 
 
-def action_of(request: MergeRequest, keys: Mapping[str, object], shape: TableShape) -> Column:
+def action_of(request: MergeRequest, keys: Mapping[str, object], shape: TableShape, *, keeps: bool = False) -> Column:
     """`RowAction` of a source row, by what its clauses say of it in either case; null: it has no effect.
 
+    keeps stored values stay in some columns of rows that update
     keys  column of the key or partition path -> its value. A row with a null there, or a number that the column cannot
           hold, equals no row of the table; one with a value of `TableShape.shared` is `IN_DOUBT`
     """
@@ -44,7 +45,9 @@ def action_of(request: MergeRequest, keys: Mapping[str, object], shape: TableSha
         return _first(request.about(When.NOT_MATCHED), lambda fresh: outcome(matched, fresh))
 
     # What is inserted takes the place of a row of its key, should there be one: the condition is not about that row.
-    alone = _first(request.about(When.NOT_MATCHED), lambda fresh: outcome(fresh and Act.UPDATE, fresh))
+    # None of its values stays: where some would, only a join does that.
+    in_place = F.lit(IN_DOUBT) if keeps else outcome(Act.UPDATE, Act.INSERT)
+    alone = _first(request.about(When.NOT_MATCHED), lambda fresh: in_place if fresh else outcome(None, None))
     fits = [value.try_cast(types[name]) if name in types else value for name, value in values.items()]
     pairs = functools.reduce(operator.and_, (value.isNotNull() for value in fits))
     choices = [(~pairs, alone)]

@@ -17,7 +17,7 @@ from hoodie.conditional.clauses import Act, MergeRequest, When
 from hoodie.conditional.keys import OLD_KEY, OLD_PATH, CertainKeys, MergedKeys
 from hoodie.conditional.names import check_names, column_of
 from hoodie.conditional.shape import TableShape, check_request, refuse_set_key, schema_of
-from hoodie.conditional.target import Target, with_retries
+from hoodie.conditional.target import Target, keeping, with_retries
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput
@@ -127,7 +127,8 @@ def _merge(target: _Target, request: MergeRequest) -> WriteResult:
         try:
             with target.phases.time("check"):
                 rows = _keys_to_delete(target, request, plan) if plan.deletes else _rows_by_key(target, request, plan)
-            return _run(target, *rows, bring=_by_key)
+            by_key = replace(target, write=keeping(target.write)) if plan.keeps else target
+            return _run(by_key, *rows, adapt=partial(as_merge, keeps=plan.keeps), bring=_by_key)
         except _RowsRefused as refusal:  # in doubt, or bad: then the join has such rows, too
             if not plan.decides:
                 raise refusal.problem from None
@@ -193,7 +194,8 @@ def _made_rows(request: MergeRequest, plan: ByKeyPlan, shape: TableShape) -> Dat
     values = [as_column(value).alias(name) for name, value in plan.values.items()]
     if not plan.decides:
         return source.select(*values)
-    action = action_of(request, {name: plan.values[name] for name in plan.identity}, shape)
+    identity = {name: plan.values[name] for name in plan.identity}
+    action = action_of(request, identity, shape, keeps=bool(plan.keeps))
     return source.select(*values, action.alias(ROW_ACTION)).where(quoted(ROW_ACTION).isNotNull())
 
 

@@ -12,7 +12,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -32,6 +31,7 @@ from hoodie.schema.conform import conform
 from hoodie.spark.read.kept_changes import Commits, reads_same
 from hoodie.spark.tasks import balance, cores
 from hoodie.spark.types import in_session_zone, nullable, to_arrow, to_spark
+from hoodie.storage.together import in_threads
 
 #: Bytes of logs that share a file: Spark takes the opening of a file for as many.
 _FILE_BYTES = 4 * 1024 * 1024
@@ -146,10 +146,8 @@ def driver_changes(
         threads = cores(session)
         files = min(len(rest), max(threads, -(-size // _FILE_BYTES)))
         hands = balance([slice_ for slice_ in slices if slice_ in rest], _log_bytes, files)
-        with ThreadPoolExecutor(threads, thread_name_prefix="hoodie") as pool:
-            fresh = list(
-                pool.map(lambda hand, path: _read(reader, hand, columns, path), hands, scratch.paths(len(hands)))
-            )
+        work = zip(hands, scratch.paths(len(hands)), strict=True)
+        fresh = in_threads(lambda each: _read(reader, each[0], columns, each[1]), work, threads)
         scratch.entries += [_Entry(logs, reader, frozenset(columns)) for logs in fresh]
         return [*parts, *fresh]
 

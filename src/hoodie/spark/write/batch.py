@@ -72,7 +72,8 @@ class ExecutorPlan:
         if self.rows is None:
             done = staging.run_tasks(self.session, self.staged, plan, self.hits, run, delete=delete)
         else:
-            placed = executors.place(self.session, self.rows.frame, plan)
+            measured = self.staged.measured()
+            placed = executors.place(self.session, self.rows.frame, plan, measured.bytes / max(1, measured.total))
             done = executors.run_tasks(placed, (*plan.tasks, *plan.spare), run)
             total = self.rows.total
             if done.rows < total and not delete:  # a row whose key the table has several times arrives as often
@@ -113,7 +114,8 @@ class SparkBatch:
             partition: len(files.bases.get(partition, ())) + len(new_group_sizes(count, settings.sizing, record_size))
             for partition, count in measured.rows.items()
         }
-        readable = (write.locates_staged or not operation_rules.locate) and reads_stay_few(staged.pieces, most_tasks)
+        readable = write.locates_staged or not operation_rules.locate
+        readable = readable and not staged.runs and reads_stay_few(staged.pieces, most_tasks)
         tagged: LocatedRows | None = None
         hits = StagedHits()
         start = time.perf_counter()
@@ -197,13 +199,13 @@ def acquire(session: SparkSession, batch: KeyedFrame, write: Write, phases: Phas
     if write.operation_rules.bulk:
         return SparkBatch(session, batch=batch)
     with phases.time("stage"):
-        staged = staging.stage(session, write.state.storage, batch, ordering)
+        staged = staging.stage(session, write.state.storage, batch, ordering, guess)
     try:
         measured = staged.measured()
         require_sound(measured, ordering)
         if most and measured.bytes <= most and _rewrite_fits(measured.rows.keys(), write):
             with phases.time("collect"):
-                rows = staged.rows() if staged.pieces else batch.rows(0)
+                rows = staged.rows() if staged.pieces or staged.runs else batch.rows(0)
             staged.release()
             return _in_memory(session, rows, batch.schema)
     except BaseException:

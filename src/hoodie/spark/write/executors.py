@@ -18,10 +18,11 @@ from hoodie.keygen.generated_keys import MakeKeys
 from hoodie.lookup.row_positions import agreed_positions
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
+from hoodie.plan.exchange import shared_partitions
 from hoodie.plan.write import WritePlan, WriteTask
 from hoodie.spark.keyed import keyed_batches
 from hoodie.spark.lookup.locate import FILE_ID
-from hoodie.spark.tasks import collect
+from hoodie.spark.tasks import Packed, collect
 from hoodie.spark.types import nullable, sound
 from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.writing.batch.held import TaskReports
@@ -31,6 +32,7 @@ from hoodie.writing.planning import TaskRunner
 
 TASK = "_hoodie_task"
 _SHARE = "_hoodie_share"
+_SHARED = "_hoodie_shared"
 
 STATS = StructType(
     [
@@ -44,17 +46,20 @@ STATS = StructType(
 StreamRunner = Callable[[Iterator[pa.RecordBatch], str], Sequence[WriteStat]]
 
 
-def place(session: SparkSession, frame: DataFrame, plan: WritePlan) -> DataFrame:
-    """Each row with the number of its task, in a Spark partition of that task's own.
+def place(session: SparkSession, frame: DataFrame, plan: WritePlan, row_bytes: float) -> DataFrame:
+    """Each row with the number of its task, in the Spark partition of that task: its own, or where there are many one
+    of several (`shared_partitions`).
 
-    frame  the rows with the id of their file group: `join_hits`
+    frame      the rows with the id of their file group: `join_hits`
+    row_bytes  of a row of it
     A row that the plan has no task for keeps null: the tasks refuse it.
     """
     # Rows of one key get one share, hence one task, whichever executor looks at them.
     share = F.pmod(F.xxhash64(RECORD_KEY, F.lit(1)), F.lit(1 << 30)) / F.lit(float(1 << 30))
     frame = frame.withColumn(_SHARE, F.when(F.col(FILE_ID).isNull(), share).otherwise(F.lit(0.0)))
     frame = frame.withColumn(FILE_ID, F.coalesce(FILE_ID, F.lit("")))
-    targets = session.createDataFrame(_targets(plan)).withColumnRenamed("partition", "_hoodie_target")
+    shared = shared_partitions(plan.tasks, row_bytes)
+    targets = session.createDataFrame(_targets(plan, shared)).withColumnRenamed("partition", "_hoodie_target")
     placed = frame.join(
         F.broadcast(targets),
         (frame[PARTITION_PATH] == targets["_hoodie_target"])
@@ -63,30 +68,37 @@ def place(session: SparkSession, frame: DataFrame, plan: WritePlan) -> DataFrame
         & (frame[_SHARE] < targets["high"]),
         "left",
     ).drop("_hoodie_target", "group", "low", "high", FILE_ID, _SHARE)
-    count = max(1, len(plan.tasks))
-    if hasattr(placed, "repartitionById"):  # PySpark 4.1: exactly one task's rows in each Spark partition
+    count = max(shared, default=0) + 1
+    if hasattr(placed, "repartitionById"):  # PySpark 4.1: exactly the rows of these tasks in each Spark partition
+        placed = placed.repartitionById(count, F.coalesce(F.col(_SHARED), F.lit(0)).cast("int"))
+    else:
+        placed = placed.repartition(count, F.col(_SHARED))
+    return placed.drop(_SHARED)
+
+
+def _targets(plan: WritePlan, shared: Sequence[int]) -> pa.Table:
+    """Where rows go: (partition, file id or "" for inserts, share in [low, high)) -> task, and its Spark partition."""
+    count = max(shared, default=0) + 1
+
+    def where(task: int) -> tuple[int, int]:
         # Rows for the spare tasks are few if any: they go along with others.
-        return placed.repartitionById(count, F.pmod(F.coalesce(F.col(TASK), F.lit(0)), F.lit(count)).cast("int"))
-    return placed.repartition(count, F.col(TASK))
+        return task, shared[task] if task < len(shared) else task % count
 
-
-def _targets(plan: WritePlan) -> pa.Table:
-    """Where rows go: (partition, file id or "" for inserts, share in [low, high)) -> task."""
-    rows: list[tuple[str, str, float, float, int]] = [
-        (group.partition, group.file_id, 0.0, 2.0, task) for group, task in plan.update_targets().items()
+    rows: list[tuple[str, str, float, float, int, int]] = [
+        (group.partition, group.file_id, 0.0, 2.0, *where(task)) for group, task in plan.update_targets().items()
     ]
     shares = plan.insert_shares()
     for partition, dealt in plan.shares.items():
-        rows += [(partition, "", *shares[task], task) for task, _ in dealt]
-    names = ["partition", "group", "low", "high", TASK]
-    types = [pa.string(), pa.string(), pa.float64(), pa.float64(), pa.int64()]
+        rows += [(partition, "", *shares[task], *where(task)) for task, _ in dealt]
+    names = ["partition", "group", "low", "high", TASK, _SHARED]
+    types = [pa.string(), pa.string(), pa.float64(), pa.float64(), pa.int64(), pa.int64()]
     columns = list(zip(*rows, strict=True)) or [()] * len(names)
     return pa.table([pa.array(c, t) for c, t in zip(columns, types, strict=True)], names=names)
 
 
 def run_tasks(placed: DataFrame, tasks: Sequence[WriteTask], run: TaskRunner) -> TaskReports:
     """Run each task on the rows placed with it. Returns what the winning attempts report."""
-    return reports_of(placed.mapInArrow(partial(_run_placed, tasks, run), STATS))
+    return reports_of(placed.mapInArrow(partial(_run_placed, Packed.of(tasks), run), STATS))
 
 
 def run_stream(frame: DataFrame, make_keys: MakeKeys | None, run: StreamRunner) -> TaskReports:
@@ -123,7 +135,7 @@ def reports_of(tasks: DataFrame) -> TaskReports:
 
 
 def _run_placed(
-    tasks: Sequence[WriteTask], run: TaskRunner, batches: Iterator[pa.RecordBatch]
+    tasks: Packed[WriteTask], run: TaskRunner, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     waiting: dict[int, list[pa.RecordBatch]] = {}
     for batch in map(sound, batches):
@@ -138,11 +150,11 @@ def _run_placed(
         for number in found.tolist():
             part = rows if len(found) == 1 else rows.filter(pa.array(numbers.to_numpy() == number))
             waiting.setdefault(number, []).append(part)
-    for number in sorted(waiting):
-        rows_of_task = pa.Table.from_batches(waiting.pop(number))
+    for task in tasks.each(sorted(waiting)):
+        rows_of_task = pa.Table.from_batches(waiting.pop(task.number))
         with mark_worker_errors():
-            done = run(tasks[number], agreed_positions(rows_of_task), write_token(number))
-        yield report(number, len(rows_of_task), done)
+            done = run(task, agreed_positions(rows_of_task), write_token(task.number))
+        yield report(task.number, len(rows_of_task), done)
 
 
 def _run_stream(

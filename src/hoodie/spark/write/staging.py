@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
@@ -19,6 +20,8 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from hoodie.index.pruning import IndexStats
 from hoodie.keygen.generated_keys import MakeKeys
 from hoodie.model.files import BaseFile
+from hoodie.model.meta import PARTITION_PATH
+from hoodie.plan.exchange import READ_BYTES, cut
 from hoodie.plan.write import WritePlan, WriteTask
 from hoodie.spark.keyed import KeyedFrame, keyed_batches
 from hoodie.spark.tasks import bin_pack, collect, run_per_item
@@ -28,10 +31,19 @@ from hoodie.spark.write.executors import STATS, report, reports_of, write_token
 from hoodie.storage.protocol import Storage
 from hoodie.writing.batch.held import TaskReports
 from hoodie.writing.batch.precombine import ARRIVAL
-from hoodie.writing.batch.stage import Stage, StagedHits, lookup_calls, staged_hits, staged_lookup, staged_tasks
+from hoodie.writing.batch.stage import (
+    Measured,
+    Stage,
+    StagedHits,
+    lookup_calls,
+    staged_hits,
+    staged_lookup,
+    staged_tasks,
+)
 from hoodie.writing.batch.staging import (
     LookupCall,
     Piece,
+    Run,
     StagedTask,
     new_stage,
     read_pieces,
@@ -47,44 +59,106 @@ from hoodie.writing.write import Write
 _PIECE = StructType(
     [StructField(n, StringType()) for n in ("partition", "file")]
     + [StructField(n, LongType()) for n in ("batch", "rows", "bytes", "bad_keys", "bad_ordering")]
+    + [StructField(n, LongType()) for n in ("batches", "bad_paths")]  # of a run only
 )
+_ROWS = StructType([StructField("partition", StringType()), StructField("rows", LongType())])
 _COSTS = StructType([StructField("call", LongType()), StructField("cost", StringType())])
 
 #: Bytes of base files that a Spark task is given, for looking keys up and for writing: each task costs 0.1 s of CPU.
 _LOOK_UP_BYTES = 512 << 20
 _WRITE_BYTES = 128 << 20
+#: Pieces that the driver is told of, about, and those of one task of the many that a batch of unknown size may have.
+_PIECES = 2_000_000
+_PIECES_OF_TASK = 1000
+#: Bytes of a batch that a Spark task gets, where nobody said otherwise.
+_TASK_BYTES = 128 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class SparkStage(Stage):
-    """A staged batch that executors can read. schema: of its rows, in Spark's types"""
+    """A staged batch that executors can read.
+
+    schema  of its rows, in Spark's types
+    runs    what there is besides the pieces: of tasks with too many
+    counts  rows by partition path, where there are runs
+    """
 
     schema: StructType
+    runs: tuple[Run, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
 
-    def frame(self, session: SparkSession, *, arrivals: bool = False) -> DataFrame:
-        """It as a DataFrame, one Spark partition per staged file. arrivals: with the numbers of its rows."""
+    def measured(self) -> Measured:
+        by_pieces = Stage.measured(self)
+        return Measured(
+            self.counts if self.runs else by_pieces.rows,
+            by_pieces.bytes + sum(run.bytes for run in self.runs),
+            by_pieces.bad_keys + sum(run.bad_keys for run in self.runs),
+            by_pieces.bad_paths + sum(run.bad_paths for run in self.runs),
+            by_pieces.bad_ordering + sum(run.bad_ordering for run in self.runs),
+        )
+
+    def rows(self) -> pa.Table:
+        whole = (*self.pieces, *(piece for run in self.runs for piece in run.pieces()))
+        return Stage.rows(replace(self, pieces=whole))
+
+    @property
+    def parts(self) -> list[list[Piece] | Run]:
+        """It in parts of bounded size, each of one file."""
         files: dict[str, list[Piece]] = {}
         for piece in self.pieces:
             files.setdefault(piece.file, []).append(piece)
-        parts = list(files.values())
+        cuts = (part[run] for part in files.values() for run in cut((piece.bytes for piece in part), READ_BYTES))
+        return [*cuts, *self.runs]
+
+    def frame(self, session: SparkSession, *, arrivals: bool = False) -> DataFrame:
+        """It as a DataFrame: a Spark partition reads one of its `parts`, which bounds what it hands to any shuffle.
+        arrivals: with the numbers of its rows."""
         schema = StructType([*self.schema.fields, *([StructField(ARRIVAL, LongType())] if arrivals else [])])
-        return run_per_item(session, parts, partial(_read, self.storage, arrivals), schema)
+        return run_per_item(session, self.parts, partial(_read, self.storage, arrivals), schema)
 
 
-def stage(session: SparkSession, storage: Storage, batch: KeyedFrame, ordering: Sequence[str]) -> SparkStage:
+def stage(
+    session: SparkSession, storage: Storage, batch: KeyedFrame, ordering: Sequence[str], size: int | None = None
+) -> SparkStage:
     """Stage the rows with their keys: the one time that their source is evaluated.
 
     ordering  columns whose nulls are counted
+    size      bytes that the batch has as far as is known
     """
     remove_stale(storage)
     folder = new_stage()
     try:
-        call = partial(_stage, storage, folder, tuple(ordering), batch.make_keys)
+        most = min(_PIECES_OF_TASK, max(16, _PIECES * _TASK_BYTES // max(1, size or 0)))
+        call = partial(_stage, storage, folder, tuple(ordering), batch.make_keys, most)
         found = collect(batch.frame.mapInArrow(call, _PIECE))
+        several = pc.is_valid(found.column("batches"))
+        runs = tuple(Run(**row) for row in found.filter(several).drop_columns("partition").to_pylist())
+        single = found.filter(pc.invert(several)).drop_columns(["batches", "bad_paths"])
+        staged = SparkStage(storage, folder, tuple(Piece(**row) for row in single.to_pylist()), batch.schema, runs)
+        return replace(staged, counts=_count(session, staged)) if runs else staged
     except BaseException:
         storage.delete_tree(folder)
         raise
-    return SparkStage(storage, folder, tuple(Piece(**row) for row in found.to_pylist()), batch.schema)
+
+
+def _count(session: SparkSession, stage: SparkStage) -> dict[str, int]:
+    """Rows by partition path, counted by tasks."""
+    counted = run_per_item(session, stage.parts, partial(_count_part, stage.storage), _ROWS)
+    summed = collect(counted.where("partition is not null").groupBy("partition").sum("rows"))
+    return dict(zip(*(column.to_pylist() for column in summed.columns), strict=True))
+
+
+def _count_part(storage: Storage, part: list[Piece] | Run) -> Iterator[pa.RecordBatch]:
+    rows: dict[str | None, int] = {}
+    with mark_worker_errors():
+        for _, batch in read_pieces(storage, _pieces_of(part), [PARTITION_PATH]):
+            partition = batch.column(0)[0].as_py()
+            rows[partition] = rows.get(partition, 0) + len(batch)
+    yield pa.record_batch([pa.array(rows.keys(), pa.string()), pa.array(rows.values(), pa.int64())], to_arrow(_ROWS))
+
+
+def _pieces_of(part: list[Piece] | Run) -> list[Piece]:
+    return part.pieces() if isinstance(part, Run) else part
 
 
 def locate(session: SparkSession, stage: Stage, write: Write, bases: Mapping[str, Sequence[BaseFile]]) -> StagedHits:
@@ -113,20 +187,25 @@ def _stage(
     folder: str,
     ordering: Sequence[str],
     make_keys: MakeKeys | None,
+    most: int,
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
+    """most  pieces that are told one by one"""
     context = TaskContext.get()
     name = f"{context.partitionId()}-{context.taskAttemptId()}" if context else "0-0"
     with mark_worker_errors():
         first = context.partitionId() << 33 if context else 0  # as Spark's monotonically_increasing_id
         pieces = stage_rows(storage, f"{folder}/{name}.arrow", keyed_batches(make_keys, batches), ordering, first)
-    if pieces:
-        yield pa.RecordBatch.from_pylist([asdict(piece) for piece in pieces], schema=to_arrow(_PIECE))
+    told: Sequence[Piece | Run] = pieces
+    if len(pieces) > most:
+        told = [Run.of(pieces[run]) for run in cut((piece.bytes for piece in pieces), READ_BYTES)]
+    if told:
+        yield pa.RecordBatch.from_pylist([asdict(item) for item in told], schema=to_arrow(_PIECE))
 
 
-def _read(storage: Storage, arrivals: bool, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
+def _read(storage: Storage, arrivals: bool, part: list[Piece] | Run) -> Iterator[pa.RecordBatch]:
     with mark_worker_errors():
-        for _, batch in read_pieces(storage, pieces):
+        for _, batch in read_pieces(storage, _pieces_of(part)):
             yield batch if arrivals else without_arrivals(batch)
 
 

@@ -240,7 +240,12 @@ PROCEDURES: Mapping[str, Procedure] = {
         "file_name string, column_name string, min_value string, max_value string, null_num long",
         metadata_table.show_column_stats,
     ),
-    "run_ttl": procedure("table string, retain_days int, options string", "deleted_partitions string", refused.no_ttl),
+    "run_ttl": procedure(
+        "table string, ttl_policy string, retain_days int, options string",
+        "deleted_partitions string",
+        services.run_ttl,
+        destructive=True,
+    ),
     # --- our own
     "validate_table": procedure(
         "table string, path string, rows boolean = true",

@@ -29,4 +29,3 @@ no_hive_server = because(
     "this library asks no HiveServer2: compare the counts of the two tables, and CALL hive_sync brings the entry up to "
     "date from a metastore"
 )
-no_ttl = because("this library runs no partition.ttl service: ALTER TABLE … DROP PARTITION drops partitions")

@@ -49,6 +49,16 @@ def _clean_metadata(called: Called, instant: str) -> CleanMetadata:
     return decode_clean_metadata(storage.read(path), path)
 
 
+def run_ttl(called: Called) -> Rows:
+    """The partitions that were deleted because they had expired, by the options of the session and of the call."""
+    names = {
+        "ttl_policy": "hoodie.partition.ttl.management.strategy.type",
+        "retain_days": "hoodie.partition.ttl.strategy.days.retain",
+    }
+    settings = called.settings(names)
+    return [(path,) for path in called.table.expire_partitions(options=settings).partitions]
+
+
 def run_compaction(called: Called) -> Rows:
     """By `op`: plan a compaction; carry out the one of `timestamp`, those of `instants`, or all that are planned; or
     both. `run` and `schedule` are the words of older releases for `execute` and `schedule`."""

@@ -53,6 +53,38 @@ class Piece:
     bad_ordering: int = 0  # rows with a null among their ordering values
 
 
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Record batches of a staged file that follow one another, whose partition paths are too many to be told."""
+
+    file: str
+    batch: int  # the first
+    batches: int
+    rows: int
+    bytes: int
+    bad_keys: int = 0
+    bad_ordering: int = 0
+    bad_paths: int = 0  # rows without a partition path
+
+    @classmethod
+    def of(cls, pieces: Sequence[Piece]) -> Run:
+        """pieces  that follow one another in one file"""
+        return cls(
+            pieces[0].file,
+            pieces[0].batch,
+            len(pieces),
+            sum(piece.rows for piece in pieces),
+            sum(piece.bytes for piece in pieces),
+            sum(piece.bad_keys for piece in pieces),
+            sum(piece.bad_ordering for piece in pieces),
+            sum(piece.rows for piece in pieces if piece.partition is None),
+        )
+
+    def pieces(self) -> list[Piece]:
+        """Its record batches, to be read. Their rows and partition paths are not known."""
+        return [Piece(None, self.file, self.batch + number, 0, 0) for number in range(self.batches)]
+
+
 def new_stage() -> str:
     """A folder for one batch, relative to the table."""
     return join(STAGING, uuid4().hex)

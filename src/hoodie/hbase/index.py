@@ -21,10 +21,9 @@ from hoodie.config.options import read_options
 from hoodie.config.table import TableConfig, TimelineZone
 from hoodie.errors import CorruptIndex, IndexUnavailable, InvalidOption
 from hoodie.formats.timeline.services import decode_restore_metadata, decode_rollback_metadata
-from hoodie.index.contract import ByKey, Index, IndexContext, Placed, Tags
-from hoodie.index.hbase_client import FAMILY, HBaseClient
-from hoodie.index.hbase_connect import check_reachable, require_happybase
-from hoodie.index.hbase_entries import (
+from hoodie.hbase.client import FAMILY, HBaseClient
+from hoodie.hbase.connect import check_reachable, require_happybase
+from hoodie.hbase.entries import (
     ENTRY,
     NEXT,
     NO_LATER,
@@ -36,8 +35,9 @@ from hoodie.index.hbase_entries import (
     put_entries,
     row_keys,
 )
-from hoodie.index.hbase_mark import MARK, SEEN, Mark, put_mark, puts_entries, require_seen
-from hoodie.index.hbase_missed import due, remembered
+from hoodie.hbase.mark import MARK, SEEN, Mark, put_mark, puts_entries, require_seen
+from hoodie.hbase.missed import due, remembered
+from hoodie.index.contract import ByKey, Index, IndexContext, Placed, Tags
 from hoodie.index.pruning import IndexStats
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.files import FileGroupId

@@ -11,13 +11,12 @@ import pytest
 from hoodie.cli.main import main
 from hoodie.config.options import Options
 from hoodie.errors import CorruptIndex, HoodieError, IndexOutOfDate, IndexUnavailable, InvalidOption
-from hoodie.index.hbase_mark import MARK, SEEN
-from hoodie.index.hbase_missed import FOLDER, remembered
+from hoodie.hbase.mark import MARK, SEEN
+from hoodie.hbase.missed import FOLDER, remembered
 from hoodie.lookup.context import lookup_for_read
-from hoodie.lookup.index_repair import repair_near
+from hoodie.lookup.index_follow import rebuild_index, repair_near
 from hoodie.lookup.point_read import locate_keys
 from hoodie.model.instant import Action
-from hoodie.recovery.index_rebuild import rebuild_index
 from hoodie.recovery.restore import restore
 from hoodie.recovery.rollback import rollback
 from hoodie.recovery.savepoint import make_savepoint

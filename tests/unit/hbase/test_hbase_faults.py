@@ -9,8 +9,8 @@ import pytest
 
 from hoodie.config.hbase import HBaseOptions
 from hoodie.errors import IndexUnavailable, InvalidOption
-from hoodie.index.hbase import make
-from hoodie.index.hbase_client import HBaseClient, Rate, put_batch_size
+from hoodie.hbase.client import HBaseClient, Rate, put_batch_size
+from hoodie.hbase.index import make
 from support.hbase_parts import CONFIG, FIRST, A, index_context, placed, where, write
 
 KEYS = ["k1", "k2", "k3"]
@@ -156,5 +156,5 @@ def test_without_its_client_the_index_names_the_extra(monkeypatch):
 
 
 def test_the_library_loads_no_hbase_client_until_it_is_asked_for():
-    code = "import sys, hoodie.index.hbase; sys.exit('happybase' in sys.modules or 'thriftpy2' in sys.modules)"
+    code = "import sys, hoodie.hbase; sys.exit('happybase' in sys.modules or 'thriftpy2' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=120).returncode == 0

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
-from hoodie.index import hbase
-from hoodie.index.hbase_entries import NO_LATER, put_entries, row_keys
+from hoodie.hbase.entries import NO_LATER, put_entries, row_keys
+from hoodie.hbase.index import reach
+from hoodie.hbase.repair import entry_of
 from hoodie.index.pruning import IndexStats
-from hoodie.lookup.index_repair import entry_of
 from hoodie.lookup.key_status import KeyStatus, with_statuses
 from hoodie.model.files import FileGroupId
 from hoodie.model.meta import COMMIT_SEQNO, COMMIT_TIME, PARTITION_PATH, RECORD_KEY
@@ -97,7 +97,7 @@ def _choose(state: TableState, options: Options, doubled: Doubled) -> dict[FileG
     if len(rows) > 1:
         first[1:] = np.asarray(pc.not_equal(keys[1:], keys[:-1]))
     stays = numbers[np.maximum.accumulate(np.where(first, np.arange(len(rows)), 0))]
-    index = hbase.reach(options, state.config)
+    index = reach(options, state.config)
     with index.client() as client:
         for number in np.unique(numbers[first]).tolist():
             kept = row_keys(keys.filter(pa.array(first & (numbers == number))), index.buckets)

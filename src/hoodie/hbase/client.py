@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from hoodie.config.hbase import HBaseOptions
 from hoodie.errors import IndexUnavailable
-from hoodie.index.hbase_connect import TABLE_NAMES, Channel, open_channel, require_happybase
+from hoodie.hbase.connect import TABLE_NAMES, Channel, open_channel, require_happybase
 
 T = TypeVar("T")
 

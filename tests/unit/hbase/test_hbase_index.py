@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import CorruptIndex, IndexUnavailable, InvalidInput, InvalidOption
-from hoodie.index.hbase import make
+from hoodie.hbase.index import make
 from hoodie.model.files import FileGroupId
 from support.hbase_parts import CONFIG, FIRST, SECOND, THIRD, A, B, index_context, placed, where, write
 

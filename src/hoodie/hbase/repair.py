@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Collection, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,10 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.config.options import Options
-from hoodie.index import hbase
+from hoodie.hbase.entries import NEXT, Entry, Validity, find_entries, places, put_entries, row_keys
+from hoodie.hbase.index import HBaseIndex, reach, validity_of
+from hoodie.hbase.missed import Missed
 from hoodie.index.contract import IndexContext
-from hoodie.index.hbase_entries import NEXT, Entry, Validity, find_entries, places, put_entries, row_keys
-from hoodie.index.hbase_missed import Missed
+from hoodie.lookup.index_follow import RepairJob, RunRepair, repair_near
 from hoodie.model.files import FileSlice
 from hoodie.reading.row_keys import KeyReader
 from hoodie.storage.protocol import Storage
@@ -38,7 +37,7 @@ class Repair:
     last      the newest instant that is gone: who wrote later has the last word
     """
 
-    index: hbase.HBaseIndex
+    index: HBaseIndex
     validity: Validity
     reader: KeyReader
     at: int
@@ -51,19 +50,6 @@ class RepairTask:
 
     slice: FileSlice
     entry: Entry
-
-
-@dataclass(frozen=True, slots=True)
-class RepairJob:
-    """on_driver  whether it is small enough for threads of the driver, by the options for writes"""
-
-    repair: Repair
-    tasks: tuple[RepairTask, ...]
-    on_driver: bool
-
-
-#: Carries the tasks of a job out: how many entries each put.
-RunRepair = Callable[[RepairJob], Iterable[int]]
 
 
 def find_again(storage: Storage, options: Options, missed: Collection[Missed], run: RunRepair | None = None) -> int:
@@ -79,26 +65,16 @@ def find_again(storage: Storage, options: Options, missed: Collection[Missed], r
     if not groups:
         return 0
     state = load_state(storage)
-    index = hbase.reach(options, state.config)
+    index = reach(options, state.config)
     gone = [each.instant for each in missed]
-    validity = hbase.validity_of(IndexContext(storage, state.config, state.timeline)).without(gone)
+    validity = validity_of(IndexContext(storage, state.config, state.timeline)).without(gone)
     view = load_view(storage, state.timeline, state.config, {group.partition for group in groups})
     slices = [slice_ for group, slice_ in merged_slices(view).items() if group in groups]
     tasks = tuple(RepairTask(slice_, entry_of(view, slice_)) for slice_ in slices)
     repair = Repair(index, validity, KeyReader.of(state, view, slices), index.timestamp(max(gone)) + 1, max(gone))
     limits = Settings.read(options).engine
     near = limits.driver_batch > 0 and sum(_bytes_read(slice_) for slice_ in slices) <= limits.driver_rewrite
-    return sum((run or repair_near)(RepairJob(repair, tasks, near)))
-
-
-def repair_near(job: RepairJob, threads: int = 0) -> list[int]:
-    """Carry the tasks out by threads. The first failure is raised once the tasks that had begun have ended.
-
-    threads  0: one a core
-    """
-    count = min(threads or os.cpu_count() or 1, max(1, len(job.tasks)))
-    with ThreadPoolExecutor(count, thread_name_prefix="hoodie-index") as pool:
-        return list(pool.map(partial(repair_slice, job.repair), job.tasks))
+    return sum((run or repair_near)(RepairJob(partial(repair_slice, repair), tasks, near)))
 
 
 def repair_slice(repair: Repair, task: RepairTask) -> int:

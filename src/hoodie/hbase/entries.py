@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from hoodie.errors import CorruptIndex, IndexUnavailable, InvalidInput
 from hoodie.formats.java.hash import string_hashes
-from hoodie.index.hbase_client import Cells, HBaseClient
+from hoodie.hbase.client import Cells, HBaseClient
 from hoodie.timeline.timeline import Visible
 
 #: The cells of an entry: instant that inserted the key, file id (not a file name), partition path; UTF-8.

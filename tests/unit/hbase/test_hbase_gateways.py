@@ -13,8 +13,8 @@ from thriftpy2.transport import TTransportException
 
 from hoodie.config.hbase import HBaseOptions
 from hoodie.errors import IndexUnavailable, InvalidOption
-from hoodie.index.hbase import make
-from hoodie.index.hbase_client import HBaseClient, batches
+from hoodie.hbase.client import HBaseClient, batches
+from hoodie.hbase.index import make
 from hoodie.testing.hbase import HBaseServer
 from support.hbase_parts import CONFIG, FIRST, SECOND, A, index_context, placed, where, write
 

@@ -5,26 +5,23 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 
 import pyarrow.compute as pc
 
 from hoodie.config.options import Options
 from hoodie.config.table import require_writable
-from hoodie.display.short import Short
-from hoodie.errors import InvalidOption
-from hoodie.index import hbase
-from hoodie.index.hbase_client import Cells, HBaseClient
-from hoodie.index.hbase_entries import ENTRY, NEXT, NO_LATER, Entry, delete_rows, put_entries, row_keys
-from hoodie.index.hbase_mark import MARK, Mark, put_mark, read_mark
-from hoodie.index.hbase_missed import forget, remembered
-from hoodie.lookup.index_choice import named_index
-from hoodie.lookup.index_repair import ROWS, entry_of, parts
+from hoodie.hbase.client import Cells, HBaseClient
+from hoodie.hbase.entries import ENTRY, NEXT, NO_LATER, Entry, delete_rows, put_entries, row_keys
+from hoodie.hbase.index import HBaseIndex, reach
+from hoodie.hbase.mark import MARK, Mark, put_mark, read_mark
+from hoodie.hbase.mend import mend
+from hoodie.hbase.missed import forget, remembered
+from hoodie.hbase.repair import ROWS, entry_of, parts
+from hoodie.index.contract import Rebuilt
 from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.reading.row_keys import KeyReader
-from hoodie.recovery.index_mend import mend
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState, load_state
 from hoodie.view.load import load_view
@@ -32,49 +29,16 @@ from hoodie.view.slices import FileSystemView, merged_slices
 
 _log = logging.getLogger("hoodie.index")
 
-_SHOWN = 10  # keys that the command names
 
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Rebuilt(Short):
-    """The result: entries put, entries removed that no row of the table has, file groups read, wall time.
-
-    doubled  record keys of which the table has rows in several file groups -> these file groups
-    mended   whether the rows of these keys but one each were deleted
-    """
-
-    entries: int
-    removed: int
-    groups: int
-    seconds: float
-    doubled: Mapping[str, tuple[FileGroupId, ...]]
-    mended: bool = False
-
-    def __str__(self) -> str:
-        text = (
-            f"{self.entries} entries of {self.groups} file groups written, {self.removed} removed that no row has "
-            f"({self.seconds:.1f} s)"
-        )
-        if not self.doubled:
-            return text
-        shown = [
-            f"  {key!r} in {', '.join(f'{group.file_id} of {group.partition!r}' for group in groups)}"
-            for key, groups in list(self.doubled.items())[:_SHOWN]
-        ]
-        more = [f"  and {len(self.doubled) - _SHOWN} more"] if len(self.doubled) > _SHOWN else []
-        what = "; of each the newest row was kept" if self.mended else ": --mend keeps the newest row of each"
-        return "\n".join([text, f"{len(self.doubled)} keys in more than one file group{what}", *shown, *more])
-
-
-def rebuild_index(storage: Storage, options: Options, *, mend_doubled: bool = False) -> Rebuilt:
+def rebuild(options: Options, storage: Storage, mend_doubled: bool = False) -> Rebuilt:
     """Put an entry for each row of the table, and remove entries without a row. The table is only read, except with
     `mend_doubled`.
 
     options       of a write: hoodie.index.hbase.*
     mend_doubled  delete the rows of keys that are in several file groups, all but the newest of each: by the table's
                   ordering columns, then by the instant that wrote it. One commit
-    Raises        InvalidOption when the index is another one, or cannot be reached by the options; IndexUnavailable;
-                  TableNotFound; UnsupportedTable; CorruptFile; MissingFile; `mend_doubled`: as a write
+    Raises        InvalidOption when the index cannot be reached by the options; IndexUnavailable; TableNotFound;
+                  UnsupportedTable; CorruptFile; MissingFile; `mend_doubled`: as a write
 
     While it runs nothing else should write to the table: entries of a pending write are left as they are. The mark
     that ties the index to the table comes last: writes refuse an index whose rebuild was interrupted, unless it had a
@@ -82,11 +46,8 @@ def rebuild_index(storage: Storage, options: Options, *, mend_doubled: bool = Fa
     """
     begun = time.perf_counter()
     state = load_state(storage)
-    name = named_index(state, options).name or hbase.NAME
-    if name != hbase.NAME:
-        raise InvalidOption(f"the index {name} keeps nothing outside the table: there is nothing to rebuild")
     require_writable(state.config, KNOWN_PAYLOADS)
-    index = hbase.reach(options, state.config)
+    index = reach(options, state.config)
     missed = remembered(storage)
     view = load_view(storage, state.timeline, state.config)
     state.require_complete(view)
@@ -118,7 +79,7 @@ def rebuild_index(storage: Storage, options: Options, *, mend_doubled: bool = Fa
     return Rebuilt(written, removed, len(slices), seconds, doubled, bool(doubled) and mend_doubled)
 
 
-def _mark(client: HBaseClient, index: hbase.HBaseIndex, state: TableState) -> None:
+def _mark(client: HBaseClient, index: HBaseIndex, state: TableState) -> None:
     """Put the mark: the index has the keys of all commits."""
     if not state.timeline.commits:
         return
@@ -129,7 +90,7 @@ def _mark(client: HBaseClient, index: hbase.HBaseIndex, state: TableState) -> No
     put_mark(client, Mark(newest, index.table), index.timestamp(newest), force=True)
 
 
-def _now(index: hbase.HBaseIndex, state: TableState) -> int:
+def _now(index: HBaseIndex, state: TableState) -> int:
     """A timestamp after those of all writes so far, ms since 1970."""
     newest = index.timestamp(state.timeline.newest) if state.timeline.newest else 0
     return max(time.time_ns() // 1_000_000, newest)
@@ -137,7 +98,7 @@ def _now(index: hbase.HBaseIndex, state: TableState) -> int:
 
 def _doubled(
     client: HBaseClient,
-    index: hbase.HBaseIndex,
+    index: HBaseIndex,
     view: FileSystemView,
     reader: KeyReader,
     slices: Sequence[FileSlice],

@@ -14,9 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from hoodie.errors import CorruptIndex
+from hoodie.hbase.client import Cells, HBaseClient
+from hoodie.hbase.entries import ENTRY, NO_LATER, Entry, put_entries
 from hoodie.index.contract import IndexContext
-from hoodie.index.hbase_client import Cells, HBaseClient
-from hoodie.index.hbase_entries import ENTRY, NO_LATER, Entry, put_entries
 from hoodie.model.commit import WriteStat
 from hoodie.timeline.load import read_commit
 

@@ -1,0 +1,230 @@
+"""The index of an HFile: which data block may hold a row.
+
+The index of a large file has tens of thousands of entries, of which a look-up asks for some hundred. So it stays as it
+is stored: numbers are read of all entries at once, and rows where a search passes.
+
+Source: docs/format/metadata-table.md 2.4 and 3.2; pinned by tests/vectors/hfile_cells.json.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.errors import CorruptFile
+from hoodie.formats.hfile.blocks import HEADER_SIZE
+from hoodie.formats.hfile.cells import KEY_TAIL
+from hoodie.formats.hfile.numbers import decode_vlong, encode_vlong
+
+_ENTRY = struct.Struct(">qi")  # offset and size on disk of a block
+_SEPARATOR_TAIL = KEY_TAIL[:-1] + b"\xff"
+#: What ends the keys of cells and of separators, but for the last byte.
+_TAIL = KEY_TAIL[:-1]
+
+Places = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEntry:
+    """A block that the index points to, and a row that is not greater than its first, and greater than all before."""
+
+    offset: int
+    size: int
+    row: bytes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockIndex:
+    """Entries in the order of their rows.
+
+    data            what the index was read of
+    offsets, sizes  of the blocks, int64[n] each
+    begins, ends    where the row of each entry lies in `data`, int64[n] each
+    """
+
+    data: bytes
+    offsets: Places
+    sizes: Places
+    begins: Places
+    ends: Places
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def __getitem__(self, number: int) -> IndexEntry:
+        return IndexEntry(int(self.offsets[number]), int(self.sizes[number]), self.row(number))
+
+    def __iter__(self) -> Iterator[IndexEntry]:
+        return (self[number] for number in range(len(self)))
+
+    def row(self, number: int) -> bytes:
+        """Of an entry."""
+        return self.data[self.begins[number] : self.ends[number]]
+
+    def last(self, row: bytes) -> int:
+        """The last entry whose row is not greater than a row; -1: there is none."""
+        return bisect_right(range(len(self)), row, key=self.row) - 1
+
+    def outside(self, limit: int) -> IndexEntry | None:
+        """An entry whose block does not lie in the first `limit` bytes of a file, or is too small to be one."""
+        wrong = (self.sizes < HEADER_SIZE) | (self.offsets < 0) | (self.offsets > limit - self.sizes)
+        return self[int(np.argmax(wrong))] if wrong.any() else None
+
+
+def joined(parts: Sequence[BlockIndex], path: str) -> BlockIndex:
+    """Several indexes as one. Raises CorruptFile where they are out of order"""
+    if len(parts) == 1:
+        return parts[0]
+    shifts = np.cumsum([0, *(len(part.data) for part in parts)])[:-1].tolist()
+    columns = [
+        np.concatenate([np.empty(0, np.int64), *column])
+        for column in (
+            [part.offsets for part in parts],
+            [part.sizes for part in parts],
+            [part.begins + shift for part, shift in zip(parts, shifts, strict=True)],
+            [part.ends + shift for part, shift in zip(parts, shifts, strict=True)],
+        )
+    ]
+    return _ascending(BlockIndex(b"".join(part.data for part in parts), *columns), path)
+
+
+def decode_root_index(payload: memoryview, count: int, path: str, *, exact: bool) -> BlockIndex:
+    """The entries of a root index.
+
+    count  how many the trailer says there are
+    exact  nothing follows them
+    Raises CorruptFile
+    """
+    data = bytes(payload)
+    places = _places_by_tails(data, count)
+    if places is None:
+        places = _places_by_steps(data, count, path)
+    begins, keys = places
+    end = int(begins[-1])
+    if exact and end != len(data):
+        raise CorruptFile(path, f"an index of {len(data)} bytes, of which its entries take {end}")
+    return _read(data, begins[:-1], keys, begins[1:], path)
+
+
+def decode_meta_index(payload: memoryview, count: int, path: str) -> dict[str, IndexEntry]:
+    """The meta blocks of a file by name. Raises CorruptFile"""
+    data = bytes(payload)
+    begins, keys = _places_by_steps(data, count, path)
+    if begins[-1] != len(data):
+        raise CorruptFile(path, f"an index of meta blocks of {len(data)} bytes with more than its entries")
+    entries = {}
+    for begin, key, end in zip(begins.tolist(), keys.tolist(), begins[1:].tolist(), strict=False):
+        offset, size = _ENTRY.unpack_from(data, begin)
+        entries[data[key:end].decode("utf-8", "replace")] = IndexEntry(offset, size, data[key:end])
+    return entries
+
+
+def decode_inner_index(payload: memoryview, path: str) -> BlockIndex:
+    """The entries of a block below the root index. Raises CorruptFile"""
+    data = bytes(payload)
+    count = int.from_bytes(data[:4], "big", signed=True) if len(data) >= 4 else -1
+    base = 4 + 4 * (count + 1)
+    if count < 0 or base > len(data):
+        raise CorruptFile(path, f"an index block of {len(data)} bytes that says it has {count} entries")
+    begins = np.frombuffer(data, ">i4", count + 1, 4).astype(np.int64) + base
+    if (np.diff(begins) < _ENTRY.size).any() or (count and (begins[0] != base or begins[-1] > len(data))):
+        raise CorruptFile(path, "an index block whose entries lie outside of it")
+    return _read(data, begins[:-1], begins[:-1] + _ENTRY.size, begins[1:], path)
+
+
+def encode_index_entry(offset: int, size: int, key: bytes) -> bytes:
+    """An entry of a root or meta index."""
+    return _ENTRY.pack(offset, size) + encode_vlong(len(key)) + key
+
+
+def separator(last: bytes, first: bytes) -> bytes:
+    """The index key of a block whose first row is `first`, after one whose last row is `last`: a short row between
+    them, which may be none of either."""
+    at = next((i for i, (a, b) in enumerate(zip(last, first, strict=False)) if a != b), min(len(last), len(first)))
+    if at < len(last) and at < len(first) and last[at] + 1 < first[at]:
+        row = last[:at] + bytes([last[at] + 1])
+    else:
+        row = first[: at + 1]
+    return struct.pack(">h", len(row)) + row + _SEPARATOR_TAIL
+
+
+def _places_by_tails(data: bytes, count: int) -> tuple[Places, Places] | None:
+    """As `_places_by_steps`, by the bytes that end the keys of HBase; None where the keys are others."""
+    pieces = data.split(_TAIL, count)
+    if len(pieces) != count + 1:
+        return None
+    ends = (
+        np.cumsum(np.fromiter(map(len, pieces[:-1]), np.int64, count)) + np.arange(count) * len(_TAIL) + len(KEY_TAIL)
+    )
+    begins = np.concatenate([np.zeros(1, np.int64), ends])
+    if begins[-1] > len(data):
+        return None
+    raw = np.frombuffer(data, np.uint8)
+    lengths_at = begins[:-1] + _ENTRY.size
+    if (lengths_at + 3 >= begins[1:]).any():
+        return None
+    first, second, third = (raw[lengths_at + at].astype(np.int64) for at in range(3))
+    one, two = first == 0x8F, first == 0x8E  # how many bytes more the length has
+    keys = lengths_at + np.where(one, 2, np.where(two, 3, 1))
+    lengths = np.where(one, second, np.where(two, second << 8 | third, first))
+    sound = np.array_equal(keys + lengths, ends) and bool((one | two | (first <= 127)).all())
+    return (begins, keys) if sound else None
+
+
+def _places_by_steps(data: bytes, count: int, path: str) -> tuple[Places, Places]:
+    """Where the entries of a root or meta index begin, with the end of the last: int64[count + 1]; and their keys:
+    int64[count]."""
+    begins, keys, at = [0], [], 0
+    for _ in range(count):
+        if at + _ENTRY.size > len(data):
+            raise CorruptFile(path, f"an index of {len(data)} bytes, which should have {count} entries")
+        length, at = decode_vlong(data, at + _ENTRY.size, path)
+        if at + length > len(data):
+            raise CorruptFile(path, f"an index entry with a key of {length} bytes")
+        keys.append(at)
+        at += length
+        begins.append(at)
+    return np.array(begins, np.int64), np.array(keys, np.int64)
+
+
+def _read(data: bytes, begins: Places, keys: Places, ends: Places, path: str) -> BlockIndex:
+    """Entries at some places. Keys have the rows in full or (of Hudi's own writer) without the rest."""
+    raw = np.frombuffer(data, np.uint8)
+    if (ends - keys < 2).any():
+        raise CorruptFile(path, f"an index key of {int((ends - keys).min())} bytes")
+    lengths = _numbers(raw, keys, 2) & 0xFFFF
+    if (over := lengths > ends - keys - 2).any():
+        at = int(np.argmax(over))
+        raise CorruptFile(path, f"an index key of {ends[at] - keys[at]} bytes that says its row has {lengths[at]}")
+    rows = keys + 2
+    offsets, sizes = _numbers(raw, begins, 8), _numbers(raw, begins + 8, 4)
+    return _ascending(BlockIndex(data, offsets, sizes, rows, rows + lengths), path)
+
+
+def _numbers(raw: npt.NDArray[np.uint8], at: Places, width: int) -> Places:
+    """Numbers of some bytes, most significant first."""
+    found: Places = raw[at[:, None] + np.arange(width)].view(f">i{width}")[:, 0].astype(np.int64)
+    return found
+
+
+def _ascending(index: BlockIndex, path: str) -> BlockIndex:
+    if len(index) < 2:
+        return index
+    bounds = np.empty(2 * len(index), np.int64)
+    bounds[0::2], bounds[1::2] = index.begins, index.ends
+    pieces = pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), len(bounds) - 1, [None, pa.py_buffer(bounds), pa.py_buffer(index.data)]
+    )
+    rows = pieces.take(pa.array(np.arange(0, len(bounds) - 1, 2)))
+    wrong = pc.less(rows.slice(1), rows.slice(0, len(rows) - 1))
+    if pc.any(wrong).as_py():
+        at = pc.index(wrong, True).as_py()
+        raise CorruptFile(path, f"an index in which {index.row(at + 1)!r} comes after {index.row(at)!r}")
+    return index

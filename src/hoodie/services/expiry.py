@@ -1,0 +1,191 @@
+"""Expiry of partitions: those that nobody has written to for long are deleted, by a commit that replaces their file
+groups with nothing, as `delete_partitions` does. Cleaning removes the files later.
+
+Hudi calls it partition TTL.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from functools import partial
+
+from hoodie.commit.rollback_planner import block_instants
+from hoodie.config.locks import BatchOptions
+from hoodie.config.options import Options, declared
+from hoodie.config.services import Expiry, ExpiryOptions, ServiceOptions
+from hoodie.config.validators import ValidatorOptions
+from hoodie.config.write import WriteOptions
+from hoodie.display.displayed import Displayed
+from hoodie.display.summary import Summary, summary
+from hoodie.errors import InvalidOption
+from hoodie.formats.java.properties import parse_properties
+from hoodie.model.files import FileSlice, LogFile
+from hoodie.plan.expiry import expired, expires_before, newest_in_names
+from hoodie.services.clean import service_state
+from hoodie.storage.faults import typed_errors
+from hoodie.storage.protocol import Storage, join
+from hoodie.storage.together import in_threads
+from hoodie.table.partition_metadata import METAFILE
+from hoodie.table.state import TableState
+from hoodie.timeline.clock import Clock, time_after, utc_now
+from hoodie.timeline.load import read_commit
+from hoodie.view.load import load_view
+from hoodie.view.slices import latest_slices
+from hoodie.writing.finish import AfterCommit, delete_partitions
+
+_log = logging.getLogger("hoodie.services")
+
+INLINE = "hoodie.partition.ttl.inline"
+_DAYS = "hoodie.partition.ttl.strategy.days.retain"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ExpiryResult(Displayed):
+    """Which partitions were deleted because they had expired, or would be.
+
+    instant     of the commit that deleted them; "" when none has expired
+    partitions  partition paths, the oldest first
+    before      the instant time before which the last write of a partition is too old
+    dry_run     nothing was changed
+    """
+
+    instant: str = ""
+    partitions: tuple[str, ...] = ()
+    before: str = ""
+    dry_run: bool = False
+
+    def __str__(self) -> str:
+        verb = "would delete" if self.dry_run else "deleted"
+        if not self.partitions:
+            return f"no partition was last written before {self.before}"
+        at = f" at {self.instant}" if self.instant else ""
+        return "\n".join(
+            [
+                f"{verb} {len(self.partitions)} partitions last written before {self.before}{at}",
+                *(f"  {path}" for path in self.partitions),
+            ]
+        )
+
+    def _summary(self) -> Summary:
+        rows = [(path,) for path in self.partitions]
+        return summary(str(self).partition("\n")[0], ("partition",), rows, len(rows), compact=True)
+
+
+@typed_errors()
+def expire_partitions(
+    storage: Storage,
+    options: Options,
+    *,
+    dry_run: bool = False,
+    after_commit: AfterCommit | None = None,
+    clock: Clock = utc_now,
+) -> ExpiryResult:
+    """Delete the partitions that have expired, in one commit.
+
+    options       `hoodie.partition.ttl.strategy.*`: which have
+    dry_run       only say which would be deleted
+    after_commit  runs the services; None: there are none
+    Raises        InvalidOption when the options do not say for how many days partitions are kept; UnsupportedTable;
+                  WriteConflict when other writers write to one of them meanwhile: nothing is deleted then
+    """
+    how = options.read(ExpiryOptions)
+    if how.days < 0:
+        raise InvalidOption(
+            f"{_DAYS} is not set: it says for how many days partitions are kept, and has no default. Without it none "
+            "expires"
+        )
+    state = service_state(storage, options, dry_run)
+    before = expires_before(time_after("", state.config.timezone, clock), how.days)
+    if not state.config.partition_by:
+        return ExpiryResult(before=before, dry_run=dry_run)
+    partitions = expired_partitions(state, how, before, how.selected or None)
+    if dry_run or not partitions:
+        return ExpiryResult("", partitions, before, dry_run)
+    # Seen again once the delete has begun: other writers may have written to them since.
+    choose = partial(_still_expired, how=how, before=before, partitions=partitions)
+    done = delete_partitions(storage, partitions, _own(options), after_commit, choose=choose)
+    gone = tuple(path for path in partitions if path in done.metadata.replaced)
+    _log.info("%s: %d partitions expired at %s", state.config.name, len(gone), done.instant)
+    return ExpiryResult(done.instant, gone, before)
+
+
+def expire_inline(storage: Storage, options: Options) -> bool:
+    """Delete expired partitions after a commit, if the options ask for it; whether there were any.
+
+    Raises as `expire_partitions`; the next commit tries again
+    """
+    if not (options.read(ServiceOptions).enabled and options.read(ExpiryOptions).inline):
+        return False
+    return bool(expire_partitions(storage, options).partitions)
+
+
+def expired_partitions(
+    state: TableState, how: ExpiryOptions, before: str, partitions: Collection[str] | None = None
+) -> tuple[str, ...]:
+    """The partition paths that have expired, the oldest first.
+
+    before      the instant time before which the last write is too old
+    partitions  where to look; None: the whole table
+    """
+    slices = latest_slices(load_view(state.storage, state.timeline, state.config, partitions)).values()
+    times = newest_in_names(slices)
+    if how.counted_from is Expiry.KEEP_BY_CREATION_TIME:
+        return expired(_creation_times(state.storage, times), before, how.most)
+    for path in _written_since(state, before):
+        times.pop(path, None)
+    old = {path for path, time in times.items() if time < before}
+    for path, time in _newest_in_logs(state, before, [one for one in slices if one.group.partition in old]):
+        times[path] = max(time, times[path])
+    return expired(times, before, how.most)
+
+
+def _still_expired(state: TableState, how: ExpiryOptions, before: str, partitions: Collection[str]) -> tuple[str, ...]:
+    return expired_partitions(state, how, before, partitions)
+
+
+def _written_since(state: TableState, before: str) -> set[str]:
+    """The partitions that commits of the timeline wrote to since then."""
+    recent = [instant for instant in state.timeline.commits if max(instant.requested, instant.completed) >= before]
+    commits = in_threads(lambda instant: read_commit(state.storage, state.timeline, instant), recent)
+    return {path for commit in commits for path, stats in commit.stats.items() if stats}
+
+
+def _newest_in_logs(state: TableState, before: str, slices: Iterable[FileSlice]) -> list[tuple[str, str]]:
+    """Partition paths with the instants of log blocks, where the commits of some since then may be archived: in layout
+    1 the names of logs do not have them."""
+    first = state.timeline.first_commit
+    if state.layout.version.logs_of_writes or (first and first < before):
+        return []
+    logs = [log for slice_ in slices for log in slice_.logs]
+
+    def newest(log: LogFile) -> tuple[str, str]:
+        return log.group.partition, max((time or "" for time in block_instants(state.storage, log)), default="")
+
+    return in_threads(newest, logs)
+
+
+def _creation_times(storage: Storage, times: dict[str, str]) -> dict[str, str]:
+    """When partitions were made, by their metafiles; without a readable one that says so, the last write's time."""
+
+    def created(path: str) -> str:
+        metafile = join(path, METAFILE)
+        if not storage.exists(metafile):
+            return times[path]
+        return parse_properties(storage.read(metafile), metafile).get("commitTime", "") or times[path]
+
+    return dict(zip(times, in_threads(created, list(times)), strict=True))
+
+
+def _own(options: Options) -> Options:
+    """The options of the commit that deletes: without what is about the batch of a write before it."""
+    prefix = options.read(WriteOptions).metadata_prefix
+    others = {key for group in (BatchOptions, ValidatorOptions) for _, spec in declared(group) for key in spec.keys}
+    return Options(
+        {
+            key: value
+            for key, value in options.items()
+            if key not in others and key != INLINE and not (prefix and key.startswith(prefix))
+        }
+    )

@@ -1,0 +1,110 @@
+"""The rows of `hudi_metadata`: the records of a table's metadata table, in the columns that Hudi's have.
+
+Source: docs/format/metadata-table.md 4.1; the columns of Hudi 1.1's function, without those of its later partitions.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.errors import MetadataTableIgnored, UnsupportedTable
+from hoodie.metadata.encode import column_of
+from hoodie.metadata.keys import ALL_PARTITIONS, MetadataPartition
+from hoodie.metadata.read import read_records
+from hoodie.metadata.records import BOUND, BRANCHES, RECORD_FIELDS, SCHEMAS
+from hoodie.metadata.table import open_metadata
+from hoodie.table.state import TableState
+
+_FILE = pa.struct([("size", pa.int64()), ("isDeleted", pa.bool_())])
+_LIST = pa.map_(pa.string(), _FILE)
+#: The members of Hudi's union of values, by their place.
+_MEMBERS = pa.struct([(f"member{place}", pa.struct([("value", kind.type)])) for place, kind in enumerate(BOUND)])
+#: The types of lists: of all partitions, and of the files of one.
+_PARTITIONS, _FILES = BRANCHES[MetadataPartition.FILES][1]
+
+
+def _branch(partition: MetadataPartition) -> pa.DataType:
+    """The type of the column that holds what a partition is about."""
+    if partition is MetadataPartition.FILES:
+        return _LIST
+    columns = zip(SCHEMAS[partition].names[1:], RECORD_FIELDS[partition], strict=True)
+    kinds = [(field, SCHEMAS[partition].field(column).type) for column, field in columns if field]
+    return pa.struct([(field, _MEMBERS if kind == BOUND else kind) for field, kind in kinds])
+
+
+_SHOWN = (
+    MetadataPartition.FILES,
+    MetadataPartition.BLOOM_FILTERS,
+    MetadataPartition.COLUMN_STATS,
+    MetadataPartition.RECORD_INDEX,
+)
+RECORDS = pa.schema(
+    [
+        ("key", pa.string()),
+        ("type", pa.int32()),
+        *((BRANCHES[partition][0], _branch(partition)) for partition in _SHOWN),
+    ]
+)
+
+
+def metadata_records(state: TableState) -> pa.Table:
+    """All records of the metadata table, of the columns of `RECORDS`, a partition after the other, sorted by key.
+
+    Raises  UnsupportedTable without a metadata table; CorruptFile when it is damaged
+    Warns   MetadataTableIgnored when it is out of date: the rows are those that it has
+    """
+    table = open_metadata(state.storage, state.config, state.timeline)
+    if table is None:
+        raise UnsupportedTable(
+            f"{state.config.name} has no metadata table: hoodie.table.metadata.partitions does not name `files`. "
+            "CALL create_metadata_table builds one"
+        )
+    if problem := table.problem():
+        warnings.warn(MetadataTableIgnored(table.storage.root, problem), stacklevel=2)
+    parts = [_rows(partition, read_records(table, partition)) for partition in _SHOWN if partition in table.ready]
+    return pa.concat_tables([RECORDS.empty_table(), *parts])
+
+
+def _rows(partition: MetadataPartition, records: pa.Table) -> pa.Table:
+    records = records.sort_by([(name, "ascending") for name in records.schema.names[:2]]).combine_chunks()
+    if partition is MetadataPartition.FILES:
+        return _lists(records)
+    branch, (kind,) = BRANCHES[partition]
+    columns = zip(SCHEMAS[partition].names[1:], RECORD_FIELDS[partition], strict=True)
+    fields = {field: column_of(records, column) for column, field in columns if field}
+    members = [_members(values) if values.type == BOUND else values for values in fields.values()]
+    content = pa.StructArray.from_arrays(members, names=list(fields))
+    kinds = pa.array(np.full(len(records), kind, np.int32))
+    return _table({"key": column_of(records, "row"), "type": kinds, branch: content}, len(records))
+
+
+def _lists(records: pa.Table) -> pa.Table:
+    """A row for each list: its files by name."""
+    rows = column_of(records, "row")
+    codes = np.asarray(rows.dictionary_encode().indices)
+    starts = np.flatnonzero(np.diff(codes, prepend=-1))
+    offsets = pa.array(np.append(starts, len(rows)).astype(np.int32))
+    files = pa.StructArray.from_arrays([column_of(records, "size"), column_of(records, "deleted")], fields=list(_FILE))
+    lists = pa.MapArray.from_arrays(offsets, column_of(records, "name"), files)
+    keys = rows.take(pa.array(starts))
+    kinds = pc.if_else(pc.equal(keys, ALL_PARTITIONS), _PARTITIONS, _FILES).cast(pa.int32())
+    return _table({"key": keys, "type": kinds, BRANCHES[MetadataPartition.FILES][0]: lists}, len(keys))
+
+
+def _members(values: pa.StructArray) -> pa.StructArray:
+    """Least or greatest values: the member of its class is a struct with it, the others are null."""
+    members = []
+    for place in range(len(BOUND)):
+        member = pc.struct_field(values, place)
+        members.append(pa.StructArray.from_arrays([member], names=["value"], mask=member.is_null()))
+    return pa.StructArray.from_arrays(members, fields=list(_MEMBERS), mask=values.is_null())
+
+
+def _table(columns: Mapping[str, pa.Array], count: int) -> pa.Table:
+    arrays = [columns.get(field.name, pa.nulls(count, field.type)) for field in RECORDS]
+    return pa.Table.from_arrays(arrays, schema=RECORDS)
