@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from hoodie.commit.batch_ids import require_new, with_batch
+from hoodie.commit.changed_version import require_version, withdraw
 from hoodie.commit.conflict_check import require_no_conflict, require_whole
 from hoodie.commit.heartbeat import Heartbeat, beating, expired, remove_heartbeat
 from hoodie.commit.markers import Marker, delete_markers, read_markers
@@ -109,7 +110,7 @@ def begin(
     with writers.lock_on(state.storage) as lock:
         if lock.real:
             now = state.reload()
-            _require_version(state, now)
+            require_version(state, now)
             state = now
         refuse_during_restore(state.timeline)
         state = clean_up(state, clock, writers)
@@ -129,15 +130,6 @@ def begin(
                 heart.end()
             raise
     return Transaction(state, requested, operation, writers, heart)
-
-
-def _require_version(before: TableState, now: TableState) -> None:
-    """Raise WriteConflict when a table has another version of the format than when a write looked at it."""
-    if before.config.version != now.config.version:
-        raise WriteConflict(
-            f"{now.config.name} has version {now.config.version} now, and had {before.config.version} when this write "
-            "looked at it: another process has changed it meanwhile. Nothing is published; write again"
-        )
 
 
 def _with_metadata_table(state: TableState, requested: RequestedPartitions, read_keys: ReadKeys | None) -> TableState:
@@ -308,7 +300,7 @@ def publish_seen(
     )
     with transaction.writers.lock_on(storage) as lock:
         markers, now = together(storage, lambda: remove_leftovers(transaction, published), transaction.state.look_again)
-        _require_version(transaction.state, now)
+        require_version(transaction.state, now)
         require_no_conflict(transaction.state, transaction.instant, metadata, now, alone=not lock.real, beside=beside)
         require_new(now, transaction.writers.batch)
         extra = with_batch(now, transaction.writers.batch, metadata.extra)
@@ -394,7 +386,7 @@ def abandon(transaction: Transaction, clock: Clock = utc_now) -> bool:
         try:
             state = transaction.state.reload()
             if state.config.version != transaction.state.config.version:
-                _withdraw(transaction)
+                withdraw(state.storage, transaction.instant, transaction.state.layout)
                 return True
             current = state.timeline.find(transaction.time, transaction.instant.action)
             if current is None or current.state is State.COMPLETED:
@@ -410,16 +402,6 @@ def abandon(transaction: Transaction, clock: Clock = utc_now) -> bool:
         finally:
             transaction.end()
     return True
-
-
-def _withdraw(transaction: Transaction) -> None:
-    """Remove what a write made in a table that has got another version of the format since: no reader of that looks
-    where its instant is."""
-    storage, layout = transaction.state.storage, transaction.state.layout
-    remove_with_temporaries(storage, [marker.path for marker in read_markers(storage, transaction.time)])
-    for state in (State.INFLIGHT, State.REQUESTED):
-        storage.discard(layout.path(replace(transaction.instant, state=state)))
-    delete_markers(storage, transaction.time)
 
 
 def give_up(transaction: Transaction, problem: BaseException) -> None:
