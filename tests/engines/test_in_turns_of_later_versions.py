@@ -12,6 +12,7 @@ import hoodie
 from hoodie.errors import MetadataTableDropped
 from hoodie.storage.local import LocalStorage
 from hoodie.table.state import load_state
+from support.change_data import change, ordered
 from support.engine_cases import CASES, COLUMNS, Case, Row, Step, comparable, write
 from support.hudi_engine import HudiEngine
 
@@ -165,6 +166,58 @@ def test_a_table_of_hudi_is_downgraded_and_hudi_goes_on(
     options = {**CASES[f"{kind}_plain"].options, "hoodie.datasource.write.operation": "upsert"}
     hudi.write(path, _step("theirs", "k4", 20).sql(), options)
     assert sum('"ts": 20' in row for row in _same(hudi, path)) == 2
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_hudi_reads_the_change_data_that_the_library_logs(
+    hudi: HudiEngine, kind: str, version: str, tmp_path: Path
+) -> None:
+    case, path = _of_version(CASES[f"{kind}_plain"], version), tmp_path / "cdc"
+    case = replace(case, options={**case.options, "hoodie.table.cdc.enabled": "true"})
+    write(case, path)
+    first = load_state(LocalStorage(path)).timeline.commits[0].completed
+    table = hoodie.open_table(str(path))
+
+    def same() -> int:
+        theirs = hudi.changes(path, first, hoodie__datasource__query__incremental__format="cdc")
+        ours = table.changes(first, cdc=True).to_arrow().to_pylist()
+        assert ordered(map(change, theirs)) == ordered(map(change, ours))
+        return len(ours)
+
+    told = same()
+    assert told
+    options = {**case.options, "hoodie.datasource.write.operation": "upsert"}
+    hudi.write(path, _step("cdc", "k4", 20).sql(), options)
+    _ours(path, _step("cdc", "k4", 21), case.options)
+    assert same() == told + 4
+
+
+def test_hudi_orders_rows_and_deletes_in_our_logs_by_several_columns(
+    hudi: HudiEngine, version: str, tmp_path: Path
+) -> None:
+    if version != "9":
+        pytest.skip("only version 9 has several ordering columns")
+    path = tmp_path / "several"
+    columns = {"id": "string", "ts": "bigint", "qty": "bigint", "_hoodie_is_deleted": "boolean"}
+    options = {
+        "hoodie.table.name": "several",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.precombine.field": "ts,qty",
+        "hoodie.table.ordering.fields": "ts,qty",
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.write.table.version": "9",
+    }
+    batches: list[tuple[Row, ...]] = [
+        tuple((key, 5, 5, False) for key in "abcde"),
+        (("a", 5, 4, False), ("b", 5, 6, False), ("c", 6, 0, False), ("d", 5, 4, True), ("e", 5, 6, True)),
+        (("e", 5, 5, False), ("b", 5, 5, False), ("c", 6, 1, True)),
+    ]
+    for rows in batches:
+        _ours(path, Step("upsert", rows, columns=columns), options)
+    assert len(_same(hudi, path)) == 3
+    later = Step("upsert", (("a", 5, 3, False), ("d", 5, 9, False)), columns=columns)
+    hudi.write(path, later.sql(), {**options, "hoodie.datasource.write.operation": "upsert"})
+    assert sum('"qty": 9' in row for row in _same(hudi, path)) == 1
 
 
 def _newest(hudi: HudiEngine) -> int:

@@ -38,8 +38,9 @@ _FIRST = ("upsert", ["a", "b", "c", "d"], "p", "")
     logged=st.sampled_from(LoggedImages),
     index=st.sampled_from(["SIMPLE", "GLOBAL_SIMPLE", "BUCKET"]),
     ordered=st.booleans(),
+    version=st.sampled_from(["6", "8", "9"]),
 )
-def test_each_commit_is_told_as_it_was(history, table_type, logged, index, ordered) -> None:
+def test_each_commit_is_told_as_it_was(history, table_type, logged, index, ordered, version) -> None:
     with TemporaryDirectory() as path:
         table = hoodie.create_table(
             path,
@@ -54,6 +55,8 @@ def test_each_commit_is_told_as_it_was(history, table_type, logged, index, order
                 "hoodie.index.type": index,
                 "hoodie.bucket.index.num.buckets": "2",
                 "hoodie.clean.automatic": "false",
+                "hoodie.compact.inline": "false",  # a commit that one followed cannot be undone
+                "hoodie.write.table.version": version,
                 **({"hoodie.datasource.write.payload.class": "DefaultHoodieRecordPayload"} if ordered else {}),
             },
         )

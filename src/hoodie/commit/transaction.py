@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from hoodie.commit.batch_ids import require_new, with_batch
+from hoodie.commit.changed_version import require_version, withdraw
 from hoodie.commit.conflict_check import require_no_conflict, require_whole
 from hoodie.commit.heartbeat import Heartbeat, beating, expired, remove_heartbeat
 from hoodie.commit.markers import Marker, delete_markers, read_markers
@@ -108,7 +109,9 @@ def begin(
     writers = writers or Writers()
     with writers.lock_on(state.storage) as lock:
         if lock.real:
-            state = state.reload()
+            now = state.reload()
+            require_version(state, now)
+            state = now
         refuse_during_restore(state.timeline)
         state = clean_up(state, clock, writers)
         if writers.metadata.build or writers.metadata.remove:
@@ -297,6 +300,7 @@ def publish_seen(
     )
     with transaction.writers.lock_on(storage) as lock:
         markers, now = together(storage, lambda: remove_leftovers(transaction, published), transaction.state.look_again)
+        require_version(transaction.state, now)
         require_no_conflict(transaction.state, transaction.instant, metadata, now, alone=not lock.real, beside=beside)
         require_new(now, transaction.writers.batch)
         extra = with_batch(now, transaction.writers.batch, metadata.extra)
@@ -381,6 +385,9 @@ def abandon(transaction: Transaction, clock: Clock = utc_now) -> bool:
     with lock.keeping():
         try:
             state = transaction.state.reload()
+            if state.config.version != transaction.state.config.version:
+                withdraw(state.storage, transaction.instant, transaction.state.layout)
+                return True
             current = state.timeline.find(transaction.time, transaction.instant.action)
             if current is None or current.state is State.COMPLETED:
                 return False

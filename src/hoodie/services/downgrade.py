@@ -28,14 +28,14 @@ from hoodie.table.replacement import settle
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.table.version_properties import downgraded
-from hoodie.timeline.load import history_version, read_commit
+from hoodie.timeline.load import history_version
 from hoodie.view.load import load_view
+from hoodie.writing.write import refuse_column_types
 
 _log = logging.getLogger("hoodie.services")
 
 #: Partitions of the metadata table that somebody made by a statement: they are not built again.
 _INDEXES = ("secondary_index_", "expr_index_")
-_LATER_TYPES = ("blob", "variant", "vector")
 
 
 @typed_errors()
@@ -132,22 +132,11 @@ def _config_after(state: TableState, target: TableVersion) -> TableConfig:
             f"{config.name} has the indexes {', '.join(indexes)}, which a table of version {target.number} has not. "
             "Drop them first (DROP INDEX)"
         )
-    if types := _later_types(state):
-        raise UnsupportedTable(
-            f"{config.name} has columns of the type {', '.join(types)}, which tables of version {target.number} have "
-            "not. Keep its version, or drop these columns first"
-        )
+    refuse_column_types(state)  # version 9 alone has them
     refuse_pending(state, "downgrade")
     if state.layout.version.layout != target.layout:
         _log_names(state)
     return config
-
-
-def _later_types(state: TableState) -> list[str]:
-    """Types of columns that only Hudi 1.2 and later know, as the newest commit declares them."""
-    schemas = (read_commit(state.storage, state.timeline, commit).schema for commit in reversed(state.timeline.commits))
-    text = next(filter(None, schemas), state.config.create_schema)
-    return sorted(word.upper() for word in _LATER_TYPES if f'"logicalType":"{word}"' in text.replace(" ", ""))
 
 
 def _log_names(state: TableState) -> LogNames:

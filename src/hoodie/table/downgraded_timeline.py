@@ -314,13 +314,11 @@ def _rename(storage: Storage, old: str, new: str) -> None:
     """Copy a log under another name, a block at a time, without what version 6 does not know; then remove it."""
     if not storage.exists(old):
         return
-    if not storage.exists(new):
-        size = storage.size(old)
-        with storage.open_output(new) as out:
-            log = parse_data_file(*split(new), 0)
-            assert isinstance(log, LogFile)
-            for head in _heads(storage, old, size):
-                out.write(_block(storage, old, head, log.base_instant))
+    log = parse_data_file(*split(new), 0)
+    assert isinstance(log, LogFile)
+    with storage.open_output(new) as out:  # also over one that is there: a process may have died within it
+        for head in _heads(storage, old, storage.size(old)):
+            out.write(_block(storage, old, head, log.base_instant))
     storage.delete(old)
 
 
