@@ -13,7 +13,7 @@ INSTALLED := $(VENV)/.installed
 DOCS_INSTALLED := $(VENV)/.docs-installed
 CHECKED := src tests bench demo torture tools setup.py
 
-.PHONY: help java demo test nightly browser stores engines record check docs bench torture clean distclean
+.PHONY: help java demo test nightly browser stores engines record check docs bench simulate torture clean distclean
 
 help:
 	@echo 'make demo    a real table from 336,776 flights: upserts, deletes, two readers; left in ./demo-table'
@@ -25,6 +25,7 @@ help:
 	@echo 'make check   format, lint, types, layers'
 	@echo 'make docs    the documentation as a site, with the reference, in build/docs; broken links fail'
 	@echo 'make bench   upserts against rewriting the table with plain Spark'
+	@echo 'make simulate upserts of up to 5 TB and a table of a million file groups, on paper: docs/scale.md'
 	@echo 'make torture ARGS=crash  processes that die at every operation; also ARGS=storm, ARGS=soak'
 	@echo 'make clean   what builds, tests, demo and bench left; distclean: .venv too'
 
@@ -70,6 +71,9 @@ docs: $(DOCS_INSTALLED)
 bench: java
 	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	$(RUN) -m bench.run $(ARGS)
+
+simulate: java
+	$(RUN) -m bench.simulate $(or $(ARGS),--docs)
 
 torture: java
 	$(RUN) -W ignore -m torture $(or $(ARGS),all)

@@ -16,7 +16,7 @@ from statistics import median
 from pyspark.sql import DataFrame, SparkSession
 
 import hoodie
-from bench import compaction, floor, peers, reading, workload
+from bench import compaction, floor, merging, peers, reading, workload
 from bench.cases import ASKED, PATHS, SNAPSHOTS, Bench, Case, Contender, Phases, files_below
 from bench.meter import Meter, Reading
 from hoodie.spark.session import local_session
@@ -32,6 +32,7 @@ CASES = (
     *UPSERTS,
     "peers",
     "floor",
+    "merge",
     "query",
     *SNAPSHOTS,
     "incremental",
@@ -89,6 +90,8 @@ def _cases(bench: Bench, name: str) -> Iterator[Case]:
         yield from floor.cases(bench)
     elif name == "peers":
         yield from peers.cases(bench)
+    elif name == "merge":
+        yield from merging.cases(bench)
     elif name == "compaction":
         yield from compaction.cases(bench)
     else:
