@@ -11,6 +11,8 @@ import pytest
 
 import hoodie
 from hoodie.config.options import Options
+from hoodie.doctor.examine import Severity, examine
+from hoodie.doctor.findings import Fault
 from hoodie.errors import HoodieError, MetadataTableDropped, MetadataTableIgnored
 from hoodie.metadata.delta import append
 from hoodie.metadata.keys import MetadataPartition
@@ -203,6 +205,15 @@ def test_upkeep_by_itself_changes_nothing_where_nothing_is_due(tmp_path: Path) -
     before = opened(path).timeline
     keep_up(LocalStorage(path), Options({}))
     assert opened(path).timeline == before
+
+
+def test_the_doctor_finds_lists_that_lack_files(tmp_path: Path) -> None:
+    path = unpack("v9_mor_part", tmp_path)
+    assert [found for found in examine(LocalStorage(path)) if found.fault is Fault.LISTS] == []
+    newest = sorted((path / ".hoodie" / "metadata" / "files").glob(".files-*.log*"))[-1]
+    newest.unlink()
+    (found,) = (found for found in examine(LocalStorage(path)) if found.fault is Fault.LISTS)
+    assert found.severity is Severity.ERROR
 
 
 def test_that_of_an_upgraded_table_is_removed_as_it_may_lack_logs(tmp_path: Path) -> None:

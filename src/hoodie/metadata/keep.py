@@ -18,11 +18,11 @@ def not_kept(config: TableConfig) -> tuple[str, ...]:
     named = {*config.metadata_partitions, *config.metadata_inflight}
     whole = {str(kind.partition) for kind in kinds_of(config.metadata_partitions)} - {*config.metadata_inflight}
     if not VERSIONS[config.version].keeps_metadata:  # other partitions have another form there
-        whole &= set() if _was_upgraded(config) else {str(MetadataPartition.FILES)}
+        whole &= set() if was_upgraded(config) else {str(MetadataPartition.FILES)}
     return tuple(sorted(named - whole))
 
 
-def _was_upgraded(config: TableConfig) -> bool:
+def was_upgraded(config: TableConfig) -> bool:
     """Whether the table began with an earlier form of its timeline. The metadata table that Hudi builds after such an
     upgrade may lack logs for good: those that were written behind the plan of a compaction."""
     began = config.properties.get("hoodie.table.initial.version", "")
@@ -32,7 +32,7 @@ def _was_upgraded(config: TableConfig) -> bool:
 def drop_others(storage: Storage, config: TableConfig, names: tuple[str, ...]) -> TableConfig:
     """Remove what `not_kept` names; the table's settings afterwards. Warns MetadataTableDropped"""
     config = drop_partitions(storage, config, names)
-    if str(MetadataPartition.FILES) in names and _was_upgraded(config):
+    if str(MetadataPartition.FILES) in names and was_upgraded(config):
         problem = "the table was upgraded, and Hudi may have left log files of then out of the lists"
         tell_of_drop(storage, "the metadata table", problem)
         return config
