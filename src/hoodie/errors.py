@@ -506,7 +506,8 @@ class MetadataTableDropped(HoodieWarning):
         path: str,
         what: str,
         problem: str,
-        advice: str = "`hoodie metadata create` builds it again (`--with` names partitions beside the file lists).",
+        advice: str = "`hoodie metadata create` builds it again (`--with` names partitions beside the file lists); of "
+        "a table of version 8 or 9 Hudi's next write does.",
     ) -> None:
         super().__init__(path, what, problem, advice)
         self.path, self.what, self.problem, self.advice = path, what, problem, advice

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.errors import MetadataTableDropped, TableMismatch, UnsupportedTable, WriteConflict
+from hoodie.errors import TableMismatch, UnsupportedTable, WriteConflict
 from hoodie.formats.log.blocks import HeaderKey, read_block_headers
 from hoodie.formats.timeline.schemas import COMMIT_METADATA
+from hoodie.metadata.validate import validate
 from hoodie.model.files import LogFile, parse_data_file
 from hoodie.model.instant import Action, State
 from hoodie.model.meta import META_COLUMNS
@@ -100,8 +101,10 @@ def check_files(path: Path) -> None:
     """Names and contents of what was written are those of the table's version."""
     state, storage = state_of(path), LocalStorage(path)
     assert not [entry.name for entry in storage.list(".hoodie") if entry.name[:1].isdigit()]
-    assert not storage.list(".hoodie/metadata")
-    assert not state.config.metadata_partitions
+    assert {entry.name for entry in storage.list(".hoodie/metadata")} <= {".hoodie", "files"}
+    told = validate(storage, state.config, state.timeline)
+    assert told is None or told.problems == ()
+    assert set(state.config.metadata_partitions) <= {"files"}
     times = [time for i in state.timeline.instants for time in (i.requested, i.completed) if time]
     saved = [i for i in state.timeline.instants if i.action is Action.SAVEPOINT]
     assert len(times) - len(saved) == len(set(times))
@@ -152,13 +155,12 @@ def test_a_table_that_cannot_be_written_is_refused_and_stays_as_it_is(name: str,
     assert digest(path) == before
 
 
-def test_a_write_removes_the_metadata_table_with_both_of_its_properties_and_says_so(tmp_path: Path) -> None:
+def test_a_write_without_it_removes_the_metadata_table_with_both_of_its_properties(tmp_path: Path) -> None:
     path = unpack("v9_mor_part", tmp_path)
-    table = hoodie.open_table(path)
+    table = hoodie.open_table(path, options={"hoodie.metadata.enable": "false"})
     rows = own_columns(table.snapshot(meta=True).to_arrow()).slice(0, 1)
     assert (path / ".hoodie" / "metadata").exists()
-    with pytest.warns(MetadataTableDropped, match="not kept in a table of this version"):
-        table.upsert(rows)
+    table.upsert(rows)
     text = (path / ".hoodie" / "hoodie.properties").read_text()
     assert "hoodie.table.metadata.partitions" not in text
     assert not (path / ".hoodie" / "metadata").exists()

@@ -136,13 +136,13 @@ def _with_metadata_table(state: TableState, requested: RequestedPartitions, read
     """Build the partitions of the metadata table that the table lacks, and remove those that are not to be; the state
     afterwards. Where other writers are at work the next write builds them.
 
-    Warns OptionIgnored on a table of a version whose metadata table is not kept
+    Warns OptionIgnored on a table of a version whose metadata table is not built
     """
     if state.config.replaced_at == NOT_YET:
         return state
     if not state.layout.version.keeps_metadata:
-        if requested.build:
-            problem = f"the metadata table of a table of version {state.config.version} is not kept here"
+        if missing(state.config, requested.build):
+            problem = f"the metadata table of a table of version {state.config.version} is not built here"
             warnings.warn(OptionIgnored(f"{state.config.name}: {problem}. The write goes on without"), stacklevel=3)
         return state
     if unwanted := [name for name in requested.remove if name in state.config.metadata_partitions]:

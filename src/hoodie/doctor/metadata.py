@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterator
 
 from hoodie.doctor.findings import Fault, Finding, Mend, Remedy, Scene, Severity
 from hoodie.errors import HoodieError
+from hoodie.metadata.keep import was_upgraded
 from hoodie.metadata.keys import FOLDER, MetadataPartition
 from hoodie.metadata.validate import validate
 from hoodie.model.files import LogFile
@@ -31,13 +32,14 @@ _FIRST = re.compile(r"0{17}_(\d{17})\.deltacommit", re.ASCII)
 def wrong_lists(scene: Scene, *, contents: bool) -> Iterator[Finding]:
     """Differences between the file lists and the storage, of a table that is written.
 
-    contents  and between other partitions and the data files
+    contents  and between other partitions and the data files, of a version in which these are kept
     """
-    if (
-        not VERSIONS[scene.config.version].keeps_metadata
-        or MetadataPartition.FILES not in scene.config.metadata_partitions
-    ):
+    version = VERSIONS[scene.config.version]
+    if not version.written or MetadataPartition.FILES not in scene.config.metadata_partitions:
         return
+    if was_upgraded(scene.config):  # what its lists lack `unlisted_logs` says
+        return
+    contents = contents and version.keeps_metadata
     folders = folders_of_tree({folder: list(entries) for folder, entries in scene.tree.items()})
     try:
         told = validate(scene.storage, scene.config, scene.timeline, folders, read_keys, contents=contents)

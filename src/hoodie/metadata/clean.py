@@ -17,7 +17,6 @@ from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import CleanedPartition, CleanMetadata, CleanPlan
 from hoodie.plan.clean import earliest_retained, files_to_delete
 from hoodie.storage.protocol import join
-from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.transition import complete, create_requested, instant_path, remove_pending, to_inflight
 
 _SUFFIX = "002"
@@ -44,7 +43,8 @@ def clean(table: MetadataTable, options: CleanOptions) -> tuple[str, ...]:
     files: dict[str, tuple[str, ...]] = {}
     for kind in kinds_of(table.ready):
         files |= files_to_delete(whole_view(table, kind.partition), how, earliest)
-    time = table.timeline.completed({Action.DELTA_COMMIT})[-1].requested + _SUFFIX
+    newest = table.timeline.completed({Action.DELTA_COMMIT})[-1].requested
+    time = table.time(newest) if table.layout.version.logs_of_writes else newest + _SUFFIX
     if not files or any(instant.requested == time for instant in table.timeline.instants):
         return ()
     plan = CleanPlan(
@@ -54,16 +54,16 @@ def clean(table: MetadataTable, options: CleanOptions) -> tuple[str, ...]:
         files=files,
     )
     requested = create_requested(
-        table.storage, time, Action.CLEAN, encode_clean_plan(plan, table.storage.root), layout=LAYOUT_1
+        table.storage, time, Action.CLEAN, encode_clean_plan(plan, table.storage.root), layout=table.layout
     )
     return _carry_out(table, requested, plan)
 
 
 def _finish(table: MetadataTable, instant: Instant) -> tuple[str, ...]:
-    path = instant_path(Instant(instant.requested, Action.CLEAN, State.REQUESTED), layout=LAYOUT_1)
+    path = instant_path(Instant(instant.requested, Action.CLEAN, State.REQUESTED), layout=table.layout)
     data = table.storage.read(path)
     if not data:  # its writer died before it had a plan
-        remove_pending(table.storage, instant, layout=LAYOUT_1)
+        remove_pending(table.storage, instant, layout=table.layout)
         return ()
     return _carry_out(table, instant, decode_clean_plan(data, path))
 
@@ -71,7 +71,8 @@ def _finish(table: MetadataTable, instant: Instant) -> tuple[str, ...]:
 def _carry_out(table: MetadataTable, instant: Instant, plan: CleanPlan) -> tuple[str, ...]:
     storage = table.storage
     if instant.state is State.REQUESTED:
-        instant = to_inflight(storage, instant, encode_clean_plan(plan, storage.root), layout=LAYOUT_1)
+        content = encode_clean_plan(plan, storage.root) if table.layout.version.clean_has_plan else b""
+        instant = to_inflight(storage, instant, content, layout=table.layout)
     paths = tuple(join(partition, name) for partition, names in plan.files.items() for name in names)
     for path in paths:
         with suppress(FileNotFoundError):
@@ -85,5 +86,5 @@ def _carry_out(table: MetadataTable, instant: Instant, plan: CleanPlan) -> tuple
             for partition, names in plan.files.items()
         },
     )
-    complete(storage, instant, encode_clean_metadata(metadata), layout=LAYOUT_1)
+    complete(storage, instant, encode_clean_metadata(metadata), layout=table.layout)
     return paths

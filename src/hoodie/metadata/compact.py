@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 
 from hoodie.errors import CorruptFile
-from hoodie.formats.timeline.commit_json import encode_commit
 from hoodie.formats.timeline.plans import encode_compaction_plan
 from hoodie.metadata.delta import orphans
 from hoodie.metadata.encode import base_file
@@ -25,7 +24,7 @@ from hoodie.model.plans import CompactionPlan
 from hoodie.plan.compaction import operation_of
 from hoodie.plan.compaction_strategies import log_bytes
 from hoodie.storage.protocol import join
-from hoodie.timeline.layout import LAYOUT_1
+from hoodie.timeline.codec import completed_content
 from hoodie.timeline.load import read_compaction_plan
 from hoodie.timeline.transition import complete, create_requested, to_inflight
 from hoodie.view.slices import slice_before
@@ -51,23 +50,30 @@ def compact(table: MetadataTable, delta_commits: int, *, alone: bool = False) ->
     newest = _newest_delta(table)
     if not newest or _waiting(table) < delta_commits or orphans(table):
         return ""
-    time = newest + _SUFFIX
-    if len(newest) != 17 or any(instant.requested == time for instant in table.timeline.instants):
-        return ""
+    if table.layout.version.logs_of_writes:
+        time = table.time(newest)
+    else:
+        time = newest + _SUFFIX
+        if len(newest) != 17 or any(instant.requested == time for instant in table.timeline.instants):
+            return ""
     slices = [slice_ for kind in kinds_of(table.ready) for slice_ in partition_slices(table, kind.partition)]
     slices = [slice_ for slice_ in slices if slice_.logs]
     plan = CompactionPlan(operations=tuple(operation_of(slice_, _USUAL_SIZE) for slice_ in slices))
-    planned = create_requested(table.storage, time, Action.COMPACTION, encode_compaction_plan(plan), layout=LAYOUT_1)
+    content = encode_compaction_plan(plan)
+    planned = create_requested(table.storage, time, Action.COMPACTION, content, layout=table.layout)
     return _run(table.reload(), planned)
 
 
 def _busy(table: MetadataTable, *, alone: bool) -> bool:
     """Whether an action of the table is pending that belongs, or could come to belong, into the base file.
 
-    A base file at an instant stands for all that the table did up to then.
+    A base file at an instant stands for all that the table did up to then; from table version 8 on, for what was
+    completed here by then.
     """
     newest = _newest_delta(table)
     pending = [i.requested for i in table.data.instants if i.state is not State.COMPLETED]
+    if table.layout.version.logs_of_writes:
+        return (alone and bool(pending)) or any(table.timeline.find(time, Action.DELTA_COMMIT) for time in pending)
     return any(alone or time <= newest for time in pending)
 
 
@@ -86,7 +92,7 @@ def _run(table: MetadataTable, planned: Instant) -> str:
     storage, started = table.storage, time.monotonic()
     plan = read_compaction_plan(storage, table.timeline, planned)
     views = {str(kind.partition): whole_view(table, kind.partition) for kind in kinds_of(table.ready)}
-    begun = to_inflight(storage, planned, layout=LAYOUT_1) if planned.state is State.REQUESTED else planned
+    begun = to_inflight(storage, planned, layout=table.layout) if planned.state is State.REQUESTED else planned
     stats: dict[str, tuple[WriteStat, ...]] = {}
     for operation in plan.operations:
         folder = operation.group.partition
@@ -99,7 +105,7 @@ def _run(table: MetadataTable, planned: Instant) -> str:
         written = _write(table, slice_, planned.requested, started)
         stats[folder] = (*stats.get(folder, ()), *([written] if written else ()))
     done = CommitMetadata(operation=Operation.COMPACT, stats=stats, extra={"schema": SCHEMA}, compacted=True)
-    complete(storage, begun, encode_commit(done), layout=LAYOUT_1)
+    complete(storage, begun, completed_content(done, Action.COMMIT, table.layout), layout=table.layout)
     return planned.requested
 
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from hoodie.formats.log.blocks import LogBlock, encode_block
 from hoodie.formats.log.content import rollback_block
-from hoodie.formats.timeline.commit_json import encode_commit, encode_inflight, inflight_profile
+from hoodie.formats.timeline.commit_json import inflight_profile
 from hoodie.formats.timeline.services import decode_rollback_plan, encode_rollback_metadata, encode_rollback_plan
 from hoodie.metadata.encode import column_of, data_block, delete_block
 from hoodie.metadata.keys import MetadataPartition, file_groups_of
@@ -26,11 +26,11 @@ from hoodie.metadata.read import log_instants, writer_slices
 from hoodie.metadata.record_schema import SCHEMA
 from hoodie.metadata.table import MetadataTable, is_own
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
-from hoodie.model.files import FileGroupId, FileSlice, log_file_name, log_token
+from hoodie.model.files import FileGroupId, FileSlice, LogFile, log_file_name, log_token, parse_data_file
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import InstantRef, RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
-from hoodie.storage.protocol import Storage, join
-from hoodie.timeline.layout import LAYOUT_1
+from hoodie.storage.protocol import Storage, join, remove_with_temporaries
+from hoodie.timeline.codec import completed_content, inflight_content
 from hoodie.timeline.transition import complete, create_requested, instant_path, remove_pending, to_inflight, uncomplete
 
 #: The suffix of the instant that takes back a delta commit, to the time of the action that asks for it.
@@ -55,16 +55,19 @@ def append(table: MetadataTable, instant: str, records: Mapping[MetadataPartitio
     ]
     updates = {slice_.group: (slice_.base_instant, _count(part)) for _, slice_, part in shares}
     profile = inflight_profile(Operation.UPSERT_PREPPED, {group.partition: 0 for group in updates}, updates)
-    requested = create_requested(storage, instant, Action.DELTA_COMMIT, layout=LAYOUT_1)
-    begun = to_inflight(storage, requested, encode_inflight(profile), just_requested=True, layout=LAYOUT_1)
+    layout = table.layout
+    requested = create_requested(storage, instant, Action.DELTA_COMMIT, layout=layout)
+    begun = to_inflight(storage, requested, inflight_content(profile, layout), just_requested=True, layout=layout)
     stats: dict[str, tuple[WriteStat, ...]] = {}
     for kind, slice_, part in shares:
         content = b"".join(encode_block(block) for block in _blocks(kind, instant, part))
+        if layout.version.logs_of_writes:  # its slice is not told, as it follows from when the write is completed
+            slice_ = FileSlice(slice_.group, instant, None)
         name, version = create_log(storage, slice_, log_token(instant, "0-0-0"), content)
         stat = _stat(kind, slice_, name, version, part, len(content), time.monotonic() - started)
         stats[slice_.group.partition] = (*stats.get(slice_.group.partition, ()), stat)
     done = CommitMetadata(operation=Operation.UPSERT_PREPPED, stats=stats, extra={"schema": SCHEMA})
-    complete(storage, begun, encode_commit(done), layout=LAYOUT_1)
+    complete(storage, begun, completed_content(done, Action.DELTA_COMMIT, layout), layout=layout)
 
 
 def _by_group(records: pa.Table, slices: Sequence[FileSlice]) -> Iterator[tuple[FileSlice, pa.Table]]:
@@ -137,7 +140,8 @@ def _stat(
 def take_back(table: MetadataTable, target: str, by: str) -> None:
     """Roll a delta commit back, if there is one.
 
-    Its blocks are cancelled by a command block, unless they are part of a base file by now: see `is_compacted`.
+    Its blocks are cancelled by a command block, unless they are part of a base file by now: see `is_compacted`. From
+    table version 8 on its log files are deleted.
 
     target  time of the delta commit
     by      time of the action on the table that asks for it
@@ -146,9 +150,8 @@ def take_back(table: MetadataTable, target: str, by: str) -> None:
         return
     plan = RollbackPlan(instant=InstantRef(target, Action.DELTA_COMMIT), requests=tuple(_requests(table, target)))
     content = encode_rollback_plan(plan, table.storage.root)
-    _roll_back(
-        table, create_requested(table.storage, _free(table, by), Action.ROLLBACK, content, layout=LAYOUT_1), plan
-    )
+    at = table.time(by) if table.layout.version.logs_of_writes else _free(table, by)
+    _roll_back(table, create_requested(table.storage, at, Action.ROLLBACK, content, layout=table.layout), plan)
 
 
 def finish_pending(table: MetadataTable) -> MetadataTable:
@@ -159,11 +162,11 @@ def finish_pending(table: MetadataTable) -> MetadataTable:
     """
     begun = [i for i in table.timeline.pending({Action.DELTA_COMMIT}) if is_own(i.requested)]
     for instant in begun:
-        remove_pending(table.storage, instant, layout=LAYOUT_1)
+        remove_pending(table.storage, instant, layout=table.layout)
     table = table.reload() if begun else table
     pending = table.timeline.pending({Action.ROLLBACK})
     for rollback in pending:
-        path = instant_path(Instant(rollback.requested, Action.ROLLBACK, State.REQUESTED), layout=LAYOUT_1)
+        path = instant_path(Instant(rollback.requested, Action.ROLLBACK, State.REQUESTED), layout=table.layout)
         plan = decode_rollback_plan(table.storage.read(path), path)
         if plan.instant.action == Action.DELTA_COMMIT:
             requests = tuple(_requests(table, plan.instant.time))
@@ -174,13 +177,18 @@ def finish_pending(table: MetadataTable) -> MetadataTable:
 
 def _roll_back(table: MetadataTable, rollback: Instant, plan: RollbackPlan) -> None:
     """Carry a rollback out, whatever an earlier run has done."""
-    storage, started, target = table.storage, time.monotonic(), plan.instant.time
+    storage, started, target, layout = table.storage, time.monotonic(), plan.instant.time, table.layout
     if rollback.state is State.REQUESTED:
-        rollback = to_inflight(storage, rollback, layout=LAYOUT_1)
+        rollback = to_inflight(storage, rollback, layout=layout)
     command = encode_block(rollback_block(rollback.requested, target))
     slices = {slice_.group: slice_ for slice_ in _all_slices(table)}
     done: dict[str, RolledBackPartition] = {}
     for request in plan.requests:
+        if request.delete:
+            remove_with_temporaries(storage, [join(request.partition, name) for name in request.delete])
+            part = done.get(request.partition, RolledBackPartition())
+            done[request.partition] = replace(part, deleted=(*part.deleted, *request.delete))
+            continue
         name, _ = create_log(storage, slices[FileGroupId(request.partition, request.file_id)], _COMMAND_TOKEN, command)
         part = done.get(request.partition, RolledBackPartition())
         done[request.partition] = replace(
@@ -191,8 +199,8 @@ def _roll_back(table: MetadataTable, rollback: Instant, plan: RollbackPlan) -> N
     committed = table.timeline.find(target, Action.DELTA_COMMIT)
     if committed is not None:
         if committed.state is State.COMPLETED:
-            committed = uncomplete(storage, committed, layout=LAYOUT_1)
-        remove_pending(storage, committed, layout=LAYOUT_1)
+            committed = uncomplete(storage, committed, layout=layout)
+        remove_pending(storage, committed, layout=layout)
     metadata = RollbackMetadata(
         start=rollback.requested,
         millis=int((time.monotonic() - started) * 1000),
@@ -200,12 +208,15 @@ def _roll_back(table: MetadataTable, rollback: Instant, plan: RollbackPlan) -> N
         partitions=done,
         instants=(plan.instant,),
     )
-    complete(storage, rollback, encode_rollback_metadata(metadata, storage.root), layout=LAYOUT_1)
+    complete(storage, rollback, encode_rollback_metadata(metadata, storage.root), layout=layout)
 
 
 def is_compacted(table: MetadataTable, instant: str) -> bool:
     """Whether what a delta commit wrote is part of a base file by now."""
-    return instant < table.compacted
+    if not table.layout.version.logs_of_writes:
+        return instant < table.compacted
+    done = table.timeline.find(instant, Action.DELTA_COMMIT)
+    return done is not None and done.state is State.COMPLETED and done.completed < table.compacted
 
 
 def orphans(table: MetadataTable) -> list[str]:
@@ -222,12 +233,22 @@ def orphans(table: MetadataTable) -> list[str]:
         and len(instant.requested) == len(first) == 17
         and instant.requested > first
         and instant.requested not in times
+        and instant.requested not in table.of_restores
     ]
 
 
 def _requests(table: MetadataTable, target: str) -> Iterable[RollbackRequest]:
     """The slices whose logs hold blocks of an instant."""
     if is_compacted(table, target):
+        return
+    if table.layout.version.logs_of_writes:  # a view leaves out those of a delta commit that is pending
+        for kind in kinds_of(table.ready):
+            folder = str(kind.partition)
+            files = (parse_data_file(folder, entry.name, entry.size) for entry in table.storage.list(folder))
+            for log in (file for file in files if isinstance(file, LogFile) and file.base_instant == target):
+                yield RollbackRequest(
+                    partition=folder, file_id=log.group.file_id, base_instant=target, delete=(log.name,)
+                )
         return
     for slice_ in _all_slices(table):
         logs = {log.name: log.size for log in slice_.logs if target in log_instants(table.storage, log)}

@@ -49,17 +49,6 @@ def drop_with_warning(storage: Storage, problem: str) -> None:
     tell_of_drop(storage, "the metadata table", problem)
 
 
-def drop_not_kept(storage: Storage) -> None:
-    """Remove that of a table of version 8 or 9: one that says nothing of a write hides its rows from Hudi.
-
-    Warns MetadataTableDropped
-    """
-    drop(storage)
-    problem, advice = "it is not kept in a table of this version", "Hudi's next write builds it again by default."
-    path = f"{storage.root.rstrip('/')}/{FOLDER}"
-    warnings.warn(MetadataTableDropped(path, "the metadata table", problem, advice), stacklevel=2)
-
-
 def tell_of_drop(storage: Storage, what: str, problem: str) -> None:
     """Warn that something of the metadata table is gone."""
     warnings.warn(MetadataTableDropped(f"{storage.root.rstrip('/')}/{FOLDER}", what, problem), stacklevel=2)

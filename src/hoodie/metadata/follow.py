@@ -14,7 +14,8 @@ import pyarrow as pa
 from hoodie.config.table import TableConfig
 from hoodie.errors import CorruptFile, UnsupportedTable
 from hoodie.metadata.delta import append, finish_pending, is_compacted, orphans, take_back
-from hoodie.metadata.drop import drop_not_kept, drop_partitions, drop_with_warning, tell_of_drop
+from hoodie.metadata.drop import drop_partitions, drop_with_warning, tell_of_drop
+from hoodie.metadata.keep import drop_others, not_kept
 from hoodie.metadata.keys import MetadataPartition, partition_id
 from hoodie.metadata.partitions.kind import Change
 from hoodie.metadata.partitions.kinds import kinds_of
@@ -23,7 +24,6 @@ from hoodie.metadata.table import MetadataTable, open_metadata
 from hoodie.model.instant import Action, State
 from hoodie.model.plans import RollbackMetadata
 from hoodie.storage.protocol import Storage
-from hoodie.timeline.layout import layout_of
 from hoodie.timeline.load import load_timeline
 from hoodie.timeline.timeline import Timeline
 
@@ -101,16 +101,11 @@ def _kept(storage: Storage, config: TableConfig, timeline: Timeline) -> Metadata
     named = {*config.metadata_partitions, *config.metadata_inflight}
     if not named:
         return None
-    if not layout_of(config).version.keeps_metadata:
-        drop_not_kept(storage)
-        return None
     if MetadataPartition.FILES not in config.metadata_partitions:
         drop_with_warning(storage, "its file lists were never finished")
         return None
-    whole = {str(kind.partition) for kind in kinds_of(config.metadata_partitions)} - {*config.metadata_inflight}
-    if others := sorted(named - whole):
-        config = drop_partitions(storage, config, others)
-        tell_of_drop(storage, f"of the metadata table: {', '.join(others)}", "such partitions are not kept here")
+    if others := not_kept(config):
+        config = drop_others(storage, config, others)
     try:
         table = open_metadata(storage, config, timeline)
         assert table is not None  # its file lists are complete

@@ -15,6 +15,8 @@ from hoodie.metadata.keys import FOLDER, MetadataPartition
 from hoodie.model.instant import Action, Instant, State
 from hoodie.storage.protocol import Storage
 from hoodie.storage.subfolder import SubfolderStorage
+from hoodie.timeline.clock import time_after, utc_now
+from hoodie.timeline.layout import TimelineLayout, layout_of
 from hoodie.timeline.load import load_timeline
 from hoodie.timeline.timeline import Timeline
 
@@ -50,6 +52,20 @@ class MetadataTable:
         """Time of its newest completed instant; "" when there is none."""
         return max((instant.requested for instant in self._completed()), default="")
 
+    @property
+    def layout(self) -> TimelineLayout:
+        """Of its timeline: that of its data table."""
+        return layout_of(self.config)
+
+    def time(self, after: str) -> str:
+        """A time for an instant of its own, from table version 8 on, later than all there are and than another."""
+        return time_after(max(self.timeline.newest, after), self.config.timezone, utc_now)
+
+    @property
+    def of_restores(self) -> frozenset[str]:
+        """Times of what was done here for restores of the data table, where these are other times than there."""
+        return frozenset(i.requested for restore in self._restores() for i in self._of_restore(restore))
+
     def reload(self) -> MetadataTable:
         """As it is now, beside the same timeline of its data table."""
         return replace(self, timeline=load_timeline(self.storage, self.config))
@@ -64,7 +80,7 @@ class MetadataTable:
         first = self.timeline.instants[0].requested if self.timeline.instants else ""
         valid = {instant.requested for instant in self.data.instants if instant.state is State.COMPLETED}
         valid = {time for time in valid if time in completed or time < first} | self._archived(completed)
-        own = {*own_instants(self.timeline), *(i.requested for r in self._restores() for i in self._of_restore(r))}
+        own = {*own_instants(self.timeline), *self.of_restores}
         archived = min(first, self.compacted)  # up to here both have archived, or may have
         return Committed(completed=frozenset(valid | own), latest=self.newest, first_active=archived)
 

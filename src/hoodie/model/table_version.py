@@ -24,7 +24,8 @@ class TableVersion:
     orders_by_several   rows may be ordered by several columns
     prefixes_single_key  a single key field of the COMPLEX key generator is written `field:value`
     splits_buckets   the bucket index CONSISTENT_HASHING is written
-    keeps_metadata   this library keeps the metadata table of such a table; else a write removes it first
+    keeps_metadata   this library builds the metadata table of such a table, and keeps all of it; else it keeps the file
+                     lists of one that is there
     engines          what reads such a table, for people
     """
 

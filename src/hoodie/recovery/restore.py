@@ -30,7 +30,7 @@ from hoodie.formats.timeline.services import (
 from hoodie.locks import Lock, lock_for
 from hoodie.lookup.index_follow import RunRepair, index_follows
 from hoodie.metadata.build import build, why_not
-from hoodie.metadata.drop import drop, has_metadata_table
+from hoodie.metadata.drop import drop, drop_with_warning, has_metadata_table
 from hoodie.model.files import LogFile
 from hoodie.model.instant import WRITES, Action, Instant, State
 from hoodie.model.plans import InstantRef, RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPlan
@@ -149,7 +149,10 @@ def _restore(state: TableState, instant: str, lock: Lock, clock: Clock) -> Resto
         pending = to_inflight(storage, pending, layout=state.layout)
     partitions = state.config.metadata_partitions
     if has_metadata_table(state.config):  # it may have merged what is rolled back into its base files
-        drop(storage)
+        if state.layout.version.keeps_metadata:
+            drop(storage)
+        else:
+            drop_with_warning(storage, "it may have merged what the restore takes back")
     else:
         recover(storage)  # of an earlier run that died as it removed it
     done = _take_back(state.reload(), plan, pending.requested, lock)

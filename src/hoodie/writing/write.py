@@ -26,7 +26,8 @@ from hoodie.lookup.record_index import with_record_index
 from hoodie.merge.keep import keeping
 from hoodie.merge.payloads import KNOWN_PAYLOADS, by_ordering, greater_or_equal, table_rule
 from hoodie.merge.rules import MergeRule
-from hoodie.metadata.drop import drop, drop_not_kept, has_metadata_table
+from hoodie.metadata.drop import drop, has_metadata_table
+from hoodie.metadata.keep import drop_others, not_kept
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action
 from hoodie.model.meta import RECORD_KEY
@@ -205,7 +206,7 @@ class Write(LookupContext):
 
 def writable_state(storage: Storage, settings: Settings, *, places_keys: bool = True) -> TableState:
     """The table's state, if this library may write it. With `hoodie.metadata.enable=false` its metadata table is
-    removed first, as Hudi does; and that of a table whose version this library does not keep one of.
+    removed first, as Hudi does; and of that of a later version all but the file lists.
 
     places_keys  whether the write says which file group a key is in; a compaction leaves it where it is
     Raises       UnsupportedTable saying what to do
@@ -221,10 +222,11 @@ def writable_state(storage: Storage, settings: Settings, *, places_keys: bool = 
             choose_index(state, settings)  # a table that is refused stays as it is
         drop(storage)
         state = state.reload()
-    if has_metadata_table(state.config) and not state.layout.version.keeps_metadata:
+    if not state.layout.version.keeps_metadata and (others := not_kept(state.config)):
+        # Before the write begins, as its end would be a conflict with other writers.
         if places_keys:
             choose_index(state, settings)
-        drop_not_kept(storage)
+        drop_others(storage, state.config, others)
         state = state.reload()
     return state
 

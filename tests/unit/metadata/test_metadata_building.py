@@ -215,7 +215,7 @@ def test_none_is_built_of_a_table_of_a_later_version(version: int) -> None:
     with pytest.raises(UnsupportedTable, match=f"version {version} is not built here"):
         create_metadata_table(made.storage, Options({}))
     made = ArrowTable(made.storage, {**made.options, "hoodie.metadata.enable": "true"})
-    with pytest.warns(OptionIgnored, match=f"version {version} is not kept here"):
+    with pytest.warns(OptionIgnored, match=f"version {version} is not built here"):
         made.upsert(rows(("b", "oslo")))
     assert not [path for path in made.storage.list_tree(".hoodie") if "metadata" in path]
 

@@ -1,0 +1,88 @@
+"""The real Hudi 1.x reads and writes by file lists that the library has kept, compacted, cleaned and archived."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+import hoodie
+from hoodie.errors import MetadataTableDropped, MetadataTableIgnored
+from hoodie.metadata.table import open_metadata
+from hoodie.metadata.validate import validate
+from hoodie.model.instant import Action
+from hoodie.storage.local import LocalStorage
+from hoodie.table.state import load_state
+from support.engine_cases import CASES, COLUMNS, Row, Step, comparable
+from support.hudi_engine import HudiEngine
+
+_SERVICES = {
+    "hoodie.metadata.compact.max.delta.commits": "3",
+    "hoodie.clean.commits.retained": "2",
+    "hoodie.keep.min.commits": "4",
+    "hoodie.keep.max.commits": "5",
+}
+_LISTS = {"hoodie__metadata__enable": "true"}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_ignored() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", MetadataTableIgnored)
+        warnings.filterwarnings("ignore", "of the metadata table: ", MetadataTableDropped)
+        yield
+
+
+def _step(name: str, ts: int) -> Step:
+    row: Row = (f"k{ts % 5}", "rome", 20, ts, 0.5)
+    return Step("upsert", (row, (f"{name}-{ts}", "oslo", 20, ts, 1.5)), columns=COLUMNS)
+
+
+def _ours(options: Mapping[str, str]) -> dict[str, str]:
+    """Options of our writes: the lists are kept without being asked for."""
+    return {key: text for key, text in options.items() if key != "hoodie.metadata.enable"} | _SERVICES
+
+
+def _problems(path: Path) -> tuple[str, ...]:
+    state = load_state(LocalStorage(path))
+    told = validate(state.storage, state.config, state.timeline)
+    assert told is not None
+    return told.problems
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_hudi_goes_on_with_lists_that_were_kept(hudi: HudiEngine, kind: str, tmp_path: Path) -> None:
+    if hudi.version < "1":
+        pytest.skip("Hudi 0.15 writes version 6")
+    case, path = CASES[f"{kind}_plain"], tmp_path / kind
+    version = "8" if hudi.version.startswith("1.0") else "9"
+    options = {**case.options, "hoodie.write.table.version": version, "hoodie.metadata.enable": "true"}
+    hudi.write(path, _step("first", 1).sql(), {**options, "hoodie.datasource.write.operation": "upsert"}, "overwrite")
+    ts = 1
+    for _ in range(2):
+        for _ in range(8):
+            ts += 1
+            hoodie.hudi.write(_step("ours", ts).arrow(), str(path), _ours(options))
+            assert _problems(path) == ()
+        ours = hoodie.open_table(str(path), options={"hoodie.compact.inline": "false"})
+        ours.rollback(ours.upsert(_step("undone", ts + 100).arrow()).instant)
+        assert _problems(path) == ()
+        rows = comparable(ours.snapshot(meta=True).to_arrow())
+        assert rows == comparable(hudi.read(path, **_LISTS))
+        state = load_state(LocalStorage(path))
+        table = open_metadata(state.storage, state.config, state.timeline)
+        assert table is not None
+        assert table.timeline.completed({Action.COMMIT})
+        for _ in range(2):
+            ts += 1
+            hudi.write(path, _step("theirs", ts).sql(), {**options, "hoodie.datasource.write.operation": "upsert"})
+            rows = comparable(hoodie.open_table(str(path)).snapshot(meta=True).to_arrow())
+            assert (
+                rows
+                == comparable(hudi.read(path, **_LISTS))
+                == comparable(hudi.read(path, hoodie__metadata__enable="false"))
+            )
+            assert sum(f'"ts": {ts}' in row for row in rows) == 2
+        assert _problems(path) == ()
