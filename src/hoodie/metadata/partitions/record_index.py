@@ -37,8 +37,8 @@ from hoodie.view.slices import merged_slices
 
 #: Bytes of an entry, as Hudi estimates them.
 _ENTRY_BYTES = 48
-#: A look-up reads a block for each key: small ones, as HBase has them where nobody says otherwise.
-_BLOCK_SIZE = 64 * 1024
+#: A look-up decompresses a block for each key, and the index of the file: both take about the same with blocks so small.
+_BLOCK_SIZE = 8 * 1024
 _SAME_KEYS = frozenset({Operation.COMPACT, Operation.LOG_COMPACT})
 _SPILLED = pa.schema([("row", pa.string()), ("slice", pa.int32())])
 
