@@ -4,15 +4,20 @@ writes keep the file lists."""
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from pyspark.sql import SparkSession
+import pytest
+from pyspark.sql import DataFrame, SparkSession
 
 import hoodie
 from hoodie.errors import MetadataTableIgnored
 from hoodie.metadata.validate import validate
 from hoodie.reading.pruned import PruneReason
+from hoodie.reading.row_keys import read_keys
 from hoodie.reading.scan_plan import plan_scan
+from hoodie.spark import tasks
 from hoodie.spark.merge.pruning import pruned
 from hoodie.storage.local import LocalStorage
 from hoodie.table.state import load_state
@@ -61,6 +66,34 @@ def test_writes_of_spark_build_and_keep_the_file_lists(spark: SparkSession, tmp_
         warnings.simplefilter("error", MetadataTableIgnored)
         assert "files listed by the metadata table" in table.scan().explain()
         assert table.count() == 5
+
+
+def test_executors_build_the_partitions_of_a_large_table(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: list[int] = []
+    original: Any = tasks.run_per_item
+
+    def run_per_item(session: SparkSession, items: Sequence[object], *how: object) -> DataFrame:
+        counts.append(len(items))
+        return original(session, items, *how)
+
+    monkeypatch.setattr("hoodie.spark.tasks.run_per_item", run_per_item)
+    table = hoodie.create_table(str(tmp_path), spark=spark, name="trips", record_key="id", ordering="ts")
+    table.upsert(spark.range(500).selectExpr("cast(id as string) id", "id ts"))
+    options = {
+        "hoodie.spark.driver.max.batch.bytes": "0",  # everything is large
+        "hoodie.metadata.index.column.stats.enable": "true",
+        "hoodie.metadata.index.bloom.filter.enable": "true",
+        "hoodie.metadata.record.index.enable": "true",
+    }
+    table.upsert(spark.range(500, 510).selectExpr("cast(id as string) id", "id ts"), options=options)
+    assert counts == [1, 4, 1, 2, 1, 10]  # of each partition: shares of the table's files, then its file groups
+    state = load_state(LocalStorage(tmp_path))
+    told = validate(state.storage, state.config, state.timeline, read_keys=read_keys)
+    assert told is not None
+    assert (told.problems, told.partitions["record_index"]) == ((), 510)
+    assert not LocalStorage(tmp_path).list(".hoodie/.temp/staged")
 
 
 def test_conditions_of_writes_leave_out_files_by_statistics(spark: SparkSession, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.lookup.index_follow import RepairJob
 from hoodie.lookup.point_read import ReadStats
+from hoodie.metadata.build_tasks import MapItems
 from hoodie.reading.filters.selection import Filters
 from hoodie.reading.scan import ScanKind
 from hoodie.services.compaction.job import RunTasks
@@ -94,6 +95,7 @@ class Engine(Generic[Frame]):
     rows          Arrow rows that are here, as rows of the engine
     compaction    carries out the tasks of a compaction; None: threads of this process
     repair        puts entries of an index again; None: threads of this process
+    run           what a kernel makes of each of some items; None: threads of this process
     spark_version of the session, "" without one: what a metastore is told of the table's columns for Spark goes by it
     validate      checks a commit before it is published; None: the engine evaluates no SQL
     route         who reads base files where a table lies, for `str` of a scan; None: this process, never Spark
@@ -107,6 +109,7 @@ class Engine(Generic[Frame]):
     rows: Callable[[pa.Table], Frame]
     compaction: RunTasks | None = None
     repair: Callable[[RepairJob], Sequence[int]] | None = None
+    run: MapItems | None = None
     spark_version: str = ""
     validate: Validate | None = None
     route: Callable[[Storage, Options], object] | None = None

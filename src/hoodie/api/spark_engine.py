@@ -33,6 +33,7 @@ from hoodie.spark.local_frame import local_frame
 from hoodie.spark.read import incremental, snapshot
 from hoodie.spark.read.change_data import change_data
 from hoodie.spark.read.route import route_to
+from hoodie.spark.tasks import map_items
 from hoodie.spark.types import to_spark
 from hoodie.spark.validate import validate
 from hoodie.spark.write.run import check_arrow, check_batch
@@ -62,6 +63,7 @@ def spark_engine(session: SparkSession) -> Engine[DataFrame]:
         lambda rows: local_frame(session, rows, to_spark(rows.schema)),
         partial(carry_out, session),
         partial(put_again, session),
+        partial(map_items, session),
         spark_version=session.version,
         validate=partial(validate, session),
         route=partial(route_to, session),

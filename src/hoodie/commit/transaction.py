@@ -35,6 +35,7 @@ from hoodie.formats.timeline.commit_json import inflight_profile
 from hoodie.formats.timeline.plans import encode_replace_plan
 from hoodie.locks import Lock
 from hoodie.metadata.build import build, missing, settings_of, why_not
+from hoodie.metadata.build_tasks import Executors
 from hoodie.metadata.changes import KeyChanges, of_commit
 from hoodie.metadata.drop import drop_partitions, tell_of_drop
 from hoodie.metadata.follow import follow
@@ -99,11 +100,13 @@ def begin(
     clock: Clock = utc_now,
     writers: Writers | None = None,
     read_keys: ReadKeys | None = None,
+    executors: Executors | None = None,
 ) -> Transaction:
     """Create an instant, under the table's lock where there is one; failed writes are rolled back first.
 
     writers    how it coordinates with other writers; None: it is the only one
     read_keys  for a record index that is built before the write; None: of a table without logs
+    executors  as for `build`
     Raises   WriteConflict when another writer takes the same instant, or a restore is under way; LockTimeout
     """
     writers = writers or Writers()
@@ -115,7 +118,7 @@ def begin(
         refuse_during_restore(state.timeline)
         state = clean_up(state, clock, writers)
         if writers.metadata.build or writers.metadata.remove:
-            state = _with_metadata_table(state, writers.metadata, read_keys)
+            state = _with_metadata_table(state, writers.metadata, read_keys, executors)
         time = new_time(state.timeline, state.config.timezone, clock)
         content = b""
         if action is Action.REPLACE_COMMIT:
@@ -132,7 +135,9 @@ def begin(
     return Transaction(state, requested, operation, writers, heart)
 
 
-def _with_metadata_table(state: TableState, requested: RequestedPartitions, read_keys: ReadKeys | None) -> TableState:
+def _with_metadata_table(
+    state: TableState, requested: RequestedPartitions, read_keys: ReadKeys | None, executors: Executors | None
+) -> TableState:
     """Build the partitions of the metadata table that the table lacks, and remove those that are not to be; the state
     afterwards. Where other writers are at work the next write builds them.
 
@@ -159,7 +164,7 @@ def _with_metadata_table(state: TableState, requested: RequestedPartitions, read
         _log.info("%s: %s of the metadata table is not built yet: %s", state.config.name, ", ".join(new), reason)
         return state
     try:
-        build(state.storage, state.config, state.timeline, requested.build, requested.options, read_keys)
+        build(state.storage, state.config, state.timeline, requested.build, requested.options, read_keys, executors)
     except UnsupportedTable as problem:  # such as a key in two file groups: the write goes on without
         tell_of_drop(state.storage, f"what was begun of {', '.join(new)}", str(problem))
     return state.reload()

@@ -6,26 +6,24 @@ pinned by tests/unit/metadata/test_metadata_build.py.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from dataclasses import replace
 
 from hoodie.config.metadata import MetadataOptions
 from hoodie.config.table import TableConfig
 from hoodie.errors import UnsupportedTable
-from hoodie.formats.log.blocks import BlockKind, BlockMap, HeaderKey, LogBlock, encode_block
-from hoodie.formats.log.delete_block import DELETES, encode_deletes
 from hoodie.formats.timeline.commit_json import encode_commit
+from hoodie.metadata.build_tasks import Executors, MapItems, write_base_files
 from hoodie.metadata.changes import FileChanges, of_listing
 from hoodie.metadata.drop import PARTITIONS, drop, drop_partitions, drop_with_warning
-from hoodie.metadata.encode import base_file
 from hoodie.metadata.keys import FOLDER, MetadataPartition
+from hoodie.metadata.partitions.files import FILES
 from hoodie.metadata.partitions.kind import Building, PartitionKind, ReadKeys
 from hoodie.metadata.partitions.kinds import kinds_of
 from hoodie.metadata.record_schema import SCHEMA
 from hoodie.metadata.table import open_metadata
-from hoodie.model.commit import CommitMetadata, Operation, WriteStat
-from hoodie.model.files import BaseFile, log_file_name
+from hoodie.model.commit import CommitMetadata, Operation
+from hoodie.model.files import BaseFile
 from hoodie.model.instant import Action, State
 from hoodie.model.table_version import VERSIONS
 from hoodie.storage.protocol import Storage, join
@@ -41,7 +39,6 @@ from hoodie.view.load import data_files, list_folders, load_view
 #: What a table's instant is called before its first commit.
 _NOTHING = "0" * 14
 _FIRST = 10
-_TOKEN = "0-0-0"
 _PROPERTIES = {
     "hoodie.table.type": "MERGE_ON_READ",
     "hoodie.table.version": "6",
@@ -84,6 +81,7 @@ def build(
     partitions: Iterable[str] = (),
     options: MetadataOptions | None = None,
     read_keys: ReadKeys | None = None,
+    executors: Executors | None = None,
 ) -> bool:
     """Build the file lists of a table that has no metadata table, or one that was begun, and other partitions that it
     lacks; whether they are there now.
@@ -91,6 +89,7 @@ def build(
     timeline    of the table, loaded just now, for which `why_not` has no reason
     partitions  names; those that are not kept are passed by
     read_keys   as of `Building`
+    executors   carry out what is large; None: this process does all
     returns     False when another writer began meanwhile, whose files may not be among those that were listed
     Raises      as `load_view`; CorruptFile, UnsupportedTable where a partition cannot be built of the table's files, or
                 the table's version has none that is kept
@@ -110,8 +109,11 @@ def build(
         drop(storage)
         inside = SubfolderStorage(storage, FOLDER)
         create_properties(inside, {"hoodie.table.name": f"{config.name}_metadata", **_PROPERTIES})
+    read = sum(size for files in building.files.added.values() for size in files.values())
+    run = executors.run if executors is not None and read > executors.above else None
     for kind in kinds_of(new):
-        _write_first(replace(building, instant=_free_time(storage, config, timeline)), kind)
+        instant = _free_time(storage, config, timeline)
+        _write_first(replace(building, instant=instant), kind, None if kind is FILES else run)
     complete_ones = tuple(sorted({*config.metadata_partitions, *new}))
     if _began_meanwhile(storage, config, timeline):
         for name in new:
@@ -163,42 +165,15 @@ def _free_time(storage: Storage, config: TableConfig, timeline: Timeline) -> str
     return next(time for number in range(_FIRST, 1000) if (time := f"{newest}{number:03}") not in taken)
 
 
-def _write_first(building: Building, kind: PartitionKind) -> None:
+def _write_first(building: Building, kind: PartitionKind, run: MapItems | None) -> None:
     """The first delta commit of a partition: log files mark its file groups, those with records get base files."""
-    started, folder, instant = time.monotonic(), str(kind.partition), building.instant
+    folder, instant = str(kind.partition), building.instant
     storage = SubfolderStorage(building.storage, FOLDER)
     storage.delete_tree(folder)  # what a writer left that died
     ensure_partition(storage, folder, instant)
     requested = create_requested(storage, instant, Action.DELTA_COMMIT, layout=LAYOUT_1)
     begun = to_inflight(storage, requested, just_requested=True, layout=LAYOUT_1)
-    stats: list[WriteStat] = []
-    for number, records in enumerate(kind.first(building)):
-        file_id = kind.file_id(number)
-        storage.create_new(join(folder, log_file_name(file_id, instant, 1, _TOKEN)), _empty_log(instant))
-        name = f"{file_id}_{_TOKEN}_{instant}.hfile"
-        rows, values = kind.cells(records, name)
-        if not (count := len(rows)):
-            continue
-        content = base_file(rows, values, kind.block_size)
-        storage.create_new(join(folder, name), content)
-        stats.append(
-            WriteStat(
-                file_id=file_id,
-                path=join(folder, name),
-                partition=folder,
-                num_writes=count,
-                num_inserts=count,
-                total_write_bytes=len(content),
-                file_size=len(content),
-                create_time=int((time.monotonic() - started) * 1000),
-            )
-        )
+    stats = write_base_files(building.storage, storage, kind.partition, instant, kind.first(building), run)
     by_partition = {folder: tuple(stats)} if stats else {}
     done = CommitMetadata(operation=Operation.BULK_INSERT, stats=by_partition, extra={"schema": SCHEMA})
     complete(storage, begun, encode_commit(done), layout=LAYOUT_1)
-
-
-def _empty_log(instant: str) -> bytes:
-    """A block that deletes nothing."""
-    header = BlockMap(((HeaderKey.INSTANT_TIME, instant),))
-    return encode_block(LogBlock(BlockKind.DELETE, header, encode_deletes(DELETES.empty_table())))

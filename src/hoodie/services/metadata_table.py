@@ -10,10 +10,12 @@ from collections.abc import Collection
 from hoodie.config.metadata import requested_partitions
 from hoodie.config.options import Options
 from hoodie.config.table import require_writable
+from hoodie.config.write import EngineOptions
 from hoodie.errors import WriteConflict
 from hoodie.locks import lock_for
 from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.metadata.build import build, missing, why_not
+from hoodie.metadata.build_tasks import MapItems, executors_for
 from hoodie.metadata.drop import drop, drop_partitions
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.reading.row_keys import read_keys
@@ -24,13 +26,19 @@ from hoodie.table.state import load_state
 
 @typed_errors()
 def create_metadata_table(
-    storage: Storage, options: Options, partitions: Collection[str] = (), *, again: bool = False
+    storage: Storage,
+    options: Options,
+    partitions: Collection[str] = (),
+    *,
+    again: bool = False,
+    run: MapItems | None = None,
 ) -> bool:
     """Build the file lists of a table, and other partitions of its metadata table; False: it has them already.
 
     options     `hoodie.write.lock.*` as the table's writers have them; `PartitionOptions` name partitions, too
     partitions  names of more
     again       those are built anew where they are there
+    run         carries out what is large, by the options that decide so for writes; None: this process does all
     Raises   UnsupportedTable on a table that is not written; WriteConflict while an instant of the table is pending;
              LockTimeout
     """
@@ -47,7 +55,8 @@ def create_metadata_table(
         if old:
             drop_partitions(storage, state.config, old)
             state = state.reload()
-        if not build(storage, state.config, state.timeline, everything, requested.options, read_keys):
+        executors = executors_for(run, options.read(EngineOptions))
+        if not build(storage, state.config, state.timeline, everything, requested.options, read_keys, executors):
             raise WriteConflict(f"{state.config.name}: another writer began while the metadata table was built")
         return True
 

@@ -16,16 +16,18 @@ from weakref import WeakSet
 import pyarrow as pa
 from pyspark import StorageLevel, cloudpickle
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from hoodie.errors import WorkerEnvironment
 from hoodie.spark.code_archive import send
-from hoodie.spark.worker_errors import raise_worker_errors
+from hoodie.spark.worker_errors import mark_worker_errors, raise_worker_errors
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 _FALLBACK_CORES = 8
 _LEAST_TASKS = 4
+_RESULTS = StructType([StructField("number", LongType()), StructField("result", BinaryType())])
 _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
 
 
@@ -86,6 +88,25 @@ def run_per_item(
     count = max(1, len(items))
     packed = Packed.of(items, 1)
     return session.range(0, len(items), 1, count).mapInArrow(partial(_call_each, packed, call), schema)
+
+
+def map_items(session: SparkSession, kernel: Callable[[T], R], items: Sequence[T], /) -> list[R]:
+    """What a kernel makes of each item, in their order, a Spark task for each. Kernel, items and results pickle.
+
+    Raises what its tasks raised
+    """
+    check_workers(session)
+    numbered = list(enumerate(items))
+    rows = collect(run_per_item(session, numbered, partial(_pickled, kernel), _RESULTS))
+    results = dict(zip(rows.column("number").to_pylist(), rows.column("result").to_pylist(), strict=True))
+    return [pickle.loads(results[number]) for number, _ in numbered]
+
+
+def _pickled(kernel: Callable[[T], R], item: tuple[int, T]) -> Iterator[pa.RecordBatch]:
+    number, value = item
+    with mark_worker_errors():
+        result = pickle.dumps(kernel(value))
+    yield pa.record_batch([pa.array([number], pa.int64()), pa.array([result], pa.binary())], names=["number", "result"])
 
 
 def _call_each(

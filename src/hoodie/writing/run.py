@@ -13,6 +13,7 @@ from hoodie.display.progress import progress
 from hoodie.errors import CorruptIndex, WriteConflict
 from hoodie.index.pruning import IndexStats
 from hoodie.lookup.record_index import by_files, ignore_record_index, uses_record_index
+from hoodie.metadata.build_tasks import MapItems
 from hoodie.table.overrides import completed
 from hoodie.table.state import TableState
 from hoodie.writing.batch.duplicates import refuse_dropping
@@ -35,6 +36,7 @@ class IncomingBatch:
     adapt    what the rows ask for beyond their operation; checking them again asks for it again
     validate of the engine
     alone    this process does it all: there is no Spark to tell it from
+    run      carries out tasks that are no part of the write; None: this process
     """
 
     write: Write
@@ -44,6 +46,7 @@ class IncomingBatch:
     adapt: Callable[[Write], Write] = lambda write: write
     validate: Validate | None = None
     alone: bool = False
+    run: MapItems | None = None
 
 
 def _check_again(batch: IncomingBatch) -> Write:
@@ -120,7 +123,7 @@ def _attempts(
 
     def attempt() -> WriteResult:
         with batch.phases.time("begin"):
-            write = start(batch.write if next(numbers) == 0 else _check_again(batch))
+            write = start(batch.write if next(numbers) == 0 else _check_again(batch), batch.run)
         if made_of is not None:
             with abandoned_on_error(write):
                 _require_same_table(made_of, write.state)

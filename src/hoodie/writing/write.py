@@ -26,6 +26,7 @@ from hoodie.lookup.record_index import with_record_index
 from hoodie.merge.keep import keeping
 from hoodie.merge.payloads import KNOWN_PAYLOADS, by_ordering, greater_or_equal, table_rule
 from hoodie.merge.rules import MergeRule
+from hoodie.metadata.build_tasks import MapItems, executors_for
 from hoodie.metadata.drop import drop, has_metadata_table
 from hoodie.metadata.keep import drop_others, not_kept
 from hoodie.model.files import FileGroupId
@@ -395,14 +396,19 @@ def _schema_after(
     return reconcile(before, columns, pinned=pinned, kept=kept, refusal=refused)
 
 
-def start(write: Write) -> Write:
+def start(write: Write, run: MapItems | None = None) -> Write:
     """The write with its instant.
 
+    run     builds partitions of the metadata table that options ask for, if the table is large; None: this process
     Raises WriteConflict, LockTimeout as `begin`
     """
     write.settings.writers.warn_of_half()
     action = action_of(write.operation, write.kind)
-    transaction = begin(write.state, write.operation, action, writers=write.settings.writers, read_keys=read_keys)
+    settings = write.settings
+    executors = executors_for(run, settings.engine)
+    transaction = begin(
+        write.state, write.operation, action, writers=settings.writers, read_keys=read_keys, executors=executors
+    )
     notify_rolled_back(write.index, write.state.timeline, transaction.state.timeline)
     bring_up_to_date(write.index, write.state, transaction)
     _require_checked(write, transaction)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -30,7 +33,9 @@ from hoodie.metadata.read import partition_slices, read_records
 from hoodie.metadata.table import MetadataTable, open_metadata
 from hoodie.metadata.validate import validate
 from hoodie.model.instant import State
+from hoodie.reading.row_keys import read_keys
 from hoodie.services.metadata_table import create_metadata_table, drop_metadata_table
+from hoodie.storage.local import LocalStorage
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.view.load import data_files
@@ -109,6 +114,48 @@ def test_the_table_keeps_the_columns_that_have_statistics_for_later_writes() -> 
     made.upsert(rows(("g", "lyon"), ts=6), {ENABLE: "false"})
     made.upsert(rows(("h", "lyon"), ts=6), {ENABLE: "true"})
     assert columns(made) == {"city"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tasks_elsewhere_build_the_same_files(kind: str, tmp_path: Path) -> None:
+    """What tasks need and give pickles; the keys of the table do not come through the one who calls them. A task that
+    runs again, as Spark may have it, changes nothing."""
+    made = ArrowTable.create(LocalStorage(tmp_path / "table"), {**BARE, **KINDS[kind]})
+    made.upsert(rows(*((f"k{number}", f"city{number % 3}") for number in range(300))))
+    made.upsert(rows(*((f"k{number}", f"city{number % 3}") for number in range(0, 300, 7)), ts=2))
+    sizes: list[int] = []
+
+    def run(kernel: Any, items: Any) -> Any:
+        sent, results = pickle.dumps((kernel, list(items))), []
+        for number in range(len(items)):
+            for _ in range(2):
+                again, share = pickle.loads(sent)
+                results.append(pickle.dumps(again(share[number])))
+        sizes.extend(map(len, results))
+        return [pickle.loads(result) for result in results[::2]]
+
+    options = Options({"hoodie.spark.driver.max.batch.bytes": "0", "hoodie.metadata.record.index.enable": "true"})
+    names = [str(kind.partition) for kind in kinds.KINDS]
+
+    def files() -> dict[str, bytes]:
+        return {
+            str(path.relative_to(tmp_path)): path.read_bytes()
+            for name in names
+            for path in (tmp_path / "table" / METADATA / name).iterdir()
+            if not path.name.startswith(".hoodie")
+        }
+
+    create_metadata_table(made.storage, options, names)
+    here = files()
+    drop_metadata_table(made.storage, options)
+    create_metadata_table(made.storage, options, names, run=run)
+    assert files() == here
+    assert max(sizes) < 2000
+    assert not made.storage.list(".hoodie/.temp/staged")
+    state = made.state()
+    told = validate(made.storage, state.config, state.timeline, read_keys=read_keys)
+    assert told is not None
+    assert (told.problems, told.partitions["record_index"]) == ((), 300)
 
 
 def test_nested_columns_have_statistics_where_they_are_named() -> None:

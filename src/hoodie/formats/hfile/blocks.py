@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
 from hoodie.errors import CorruptFile, UnsupportedTable
-from hoodie.formats.hfile.checksums import crc32c_chunks
+from hoodie.formats.hfile.checksums import crc32c_chunks, crc32c_chunks_of
 
 HEADER_SIZE = 33
 CHUNK = 16384  # bytes per checksum
@@ -106,16 +107,33 @@ def encode_block(magic: bytes, payload: bytes, codec: Codec, previous: int, chun
     previous  offset of the block before it of its kind; -1: there is none
     chunk     bytes per checksum
     """
-    stored = gzip_member(payload) if codec is Codec.GZ else payload
+    (block,) = encode_blocks(magic, [payload], codec, previous, 0, chunk)
+    return block
+
+
+def encode_blocks(
+    magic: bytes, payloads: Sequence[bytes], codec: Codec, previous: int, offset: int, chunk: int = CHUNK
+) -> list[bytes]:
+    """Blocks of one kind that lie side by side, from an offset of the file on. Their checksums are made at once.
+
+    previous, chunk  as of `encode_block`, of the first
+    """
     if codec not in (Codec.GZ, Codec.NONE):
         raise UnsupportedTable(f"HFiles with codec {codec.name} are not written: GZ and NONE are")
-    size = HEADER_SIZE + len(stored)
-    sums = 4 * -(-size // chunk)
-    if size + sums > _LARGEST:
-        raise UnsupportedTable(f"an HFile block of {size} bytes: at most {_LARGEST} can be written")
-    header = _HEADER.pack(magic, len(stored) + sums, len(payload), previous, Checksum.CRC32C, chunk, size)
-    body = header + stored
-    return body + b"".join(struct.pack(">I", crc) for crc in crc32c_chunks(body, chunk))
+    bodies: list[bytes] = []
+    for payload in payloads:
+        stored = gzip_member(payload) if codec is Codec.GZ else payload
+        size = HEADER_SIZE + len(stored)
+        sums = 4 * -(-size // chunk)
+        if size + sums > _LARGEST:
+            raise UnsupportedTable(f"an HFile block of {size} bytes: at most {_LARGEST} can be written")
+        header = _HEADER.pack(magic, len(stored) + sums, len(payload), previous, Checksum.CRC32C, chunk, size)
+        bodies.append(header + stored)
+        previous, offset = offset, offset + size + sums
+    return [
+        body + struct.pack(f">{len(sums)}I", *sums)
+        for body, sums in zip(bodies, crc32c_chunks_of(bodies, chunk), strict=True)
+    ]
 
 
 def gzip_member(payload: bytes) -> bytes:

@@ -8,6 +8,7 @@ Source: docs/format/metadata-table.md 2.1 and 3.1; pinned by tests/vectors/tiny_
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -15,49 +16,52 @@ import numpy.typing as npt
 
 _POLYNOMIAL = 0x82F63B78  # reflected
 _LANES = 128  # of a chunk; a power of two
+_LEAST = 4  # bytes that are not taken one by one
 
 Words = npt.NDArray[np.uint32]
 
 
 def crc32c_chunks(data: bytes | memoryview, chunk: int) -> list[int]:
     """The CRC-32C of each started chunk of `chunk` bytes."""
-    whole = len(data) // chunk
-    sums: list[int] = []
-    if whole and chunk >= 4:
-        sums = _equal_chunks(np.frombuffer(data, np.uint8, whole * chunk).reshape(whole, chunk)).tolist()
-    at = len(sums) * chunk
-    while at < len(data):
-        sums.append(_one(memoryview(data)[at : at + chunk]))
-        at += chunk
+    (sums,) = crc32c_chunks_of([data], chunk)
     return sums
 
 
-def _one(piece: memoryview) -> int:
-    if len(piece) >= 4:
-        return int(_equal_chunks(np.frombuffer(piece, np.uint8).reshape(1, -1))[0])
+def crc32c_chunks_of(many: Sequence[bytes | memoryview], chunk: int) -> list[list[int]]:
+    """The CRC-32C of each started chunk of each of some pieces of data. Many at once take little longer than one."""
+    pieces = [memoryview(data)[at : at + chunk] for data in many for at in range(0, len(data), chunk)]
+    long = [piece for piece in pieces if len(piece) >= _LEAST]
+    sums = iter(_sums(long) if long else ())
+    every = iter([next(sums) if len(piece) >= _LEAST else _by_bytes(piece) for piece in pieces])
+    return [[next(every) for _ in range(0, len(data), chunk)] for data in many]
+
+
+def _by_bytes(piece: memoryview) -> int:
     table, crc = _table(), 0xFFFFFFFF
     for byte in piece:
         crc = int(table[(crc ^ byte) & 0xFF]) ^ (crc >> 8)
     return crc ^ 0xFFFFFFFF
 
 
-def _equal_chunks(chunks: npt.NDArray[np.uint8]) -> Words:
-    """uint32[n] of uint8[n, width], width at least 4."""
-    count, width = chunks.shape
-    lane = -(-width // _LANES)
-    padded = np.zeros((count, lane * _LANES), np.uint8)
-    padded[:, -width:] = chunks
-    padded[:, -width : (-width + 4) or None] ^= 0xFF  # the checksum begins with all ones
-    lanes = np.ascontiguousarray(padded.reshape(count * _LANES, lane).T)
+def _sums(pieces: Sequence[memoryview]) -> list[int]:
+    """Of pieces of `_LEAST` bytes and more. Zeros before the bytes do not count, so that all get the longest one's
+    length."""
+    lane = -(-max(map(len, pieces)) // _LANES)
+    padded = np.zeros((len(pieces), lane * _LANES), np.uint8)
+    for row, piece in zip(padded, pieces, strict=True):
+        start = len(row) - len(piece)
+        row[start:] = np.frombuffer(piece, np.uint8)
+        row[start : start + _LEAST] ^= 0xFF  # the checksum begins with all ones
+    lanes = np.ascontiguousarray(padded.reshape(len(pieces) * _LANES, lane).T)
     table = _table()
-    crc = np.zeros(count * _LANES, np.uint32)
+    crc: Words = np.zeros(len(pieces) * _LANES, np.uint32)
     for column in lanes:
         crc = table[(crc ^ column) & np.uint32(0xFF)] ^ (crc >> np.uint32(8))
-    crc = crc.reshape(count, _LANES)
+    crc = crc.reshape(len(pieces), _LANES)
     while crc.shape[1] > 1:
         crc = _moved(crc[:, 0::2], lane) ^ crc[:, 1::2]
         lane *= 2
-    found: Words = crc[:, 0] ^ np.uint32(0xFFFFFFFF)
+    found: list[int] = (crc[:, 0] ^ np.uint32(0xFFFFFFFF)).tolist()
     return found
 
 

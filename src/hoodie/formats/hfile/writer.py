@@ -15,12 +15,23 @@ import pyarrow.compute as pc
 
 from hoodie.errors import InvalidInput
 from hoodie.formats.avro.bytes import offsets_of
-from hoodie.formats.hfile.blocks import CHUNK, DATA, FILE_INFO, HEADER_SIZE, META, ROOT_INDEX, Codec, encode_block
+from hoodie.formats.hfile.blocks import (
+    CHUNK,
+    DATA,
+    FILE_INFO,
+    HEADER_SIZE,
+    META,
+    ROOT_INDEX,
+    Codec,
+    encode_block,
+    encode_blocks,
+)
 from hoodie.formats.hfile.cells import cell_key, encode_cells
 from hoodie.formats.hfile.index import encode_index_entry, separator
 from hoodie.formats.hfile.trailer import TRAILER_SIZE, Trailer, encode_file_info, encode_trailer
 
 BLOCK_SIZE = 1024 * 1024
+_WAITING = 4 * 1024 * 1024  # bytes of blocks that are encoded at once
 _LONGEST_ROW = 2**15 - 1
 
 
@@ -36,6 +47,8 @@ class _Written:
     previous: int = -1
     first: int = -1
     index: list[bytes] = field(default_factory=list)
+    waiting: list[tuple[bytes, bytes]] = field(default_factory=list)  # data blocks with their index keys
+    bytes_waiting: int = 0
 
     def block(self, magic: bytes, payload: bytes, previous: int, counted: bool = True) -> tuple[int, int]:
         """Write a block; offset and size of it."""
@@ -47,10 +60,23 @@ class _Written:
         return begin, len(data)
 
     def data_block(self, payload: bytes, key: bytes) -> None:
-        begin, size = self.block(DATA, payload, self.previous)
-        self.index.append(encode_index_entry(begin, size, key))
-        self.first = begin if self.first < 0 else self.first
-        self.previous = begin
+        self.waiting.append((payload, key))
+        self.bytes_waiting += len(payload)
+        if self.bytes_waiting >= _WAITING:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the data blocks that wait."""
+        payloads = [payload for payload, _ in self.waiting]
+        blocks = encode_blocks(DATA, payloads, self.codec, self.previous, self.at, self.chunk)
+        for data, (payload, key) in zip(blocks, self.waiting, strict=True):
+            self.index.append(encode_index_entry(self.at, len(data), key))
+            self.first = self.at if self.first < 0 else self.first
+            self.previous = self.at
+            self.write(data)
+            self.at += len(data)
+            self.total += HEADER_SIZE + len(payload)
+        self.waiting, self.bytes_waiting = [], 0
 
 
 def encode_hfile(
@@ -93,6 +119,7 @@ def write_hfile(
     """
     out = _Written(write, codec, chunk)
     counts = _write_cells(out, batches, block_size)
+    out.flush()
     entries = []
     for name, content in sorted((metas or {}).items()):
         begin, size = out.block(META, content, -1)

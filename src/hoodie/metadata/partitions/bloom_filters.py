@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie.formats.parquet.base_footer import stored_filter_text
 from hoodie.metadata.encode import record_cells
-from hoodie.metadata.keys import MetadataPartition, bloom_filter_key, file_groups_of
-from hoodie.metadata.partitions.data_files import added_files, deleted_base_files, of_footers
-from hoodie.metadata.partitions.kind import Building, Change, PartitionKind
+from hoodie.metadata.keys import MetadataPartition, bloom_filter_key
+from hoodie.metadata.partitions.data_files import added_files, deleted_base_files, of_footers, shares_of
+from hoodie.metadata.partitions.kind import Building, Change, First, PartitionKind
 from hoodie.metadata.records import BLOOM_FILTERS as SCHEMA
 from hoodie.model.files import BaseFile
 from hoodie.storage.protocol import Storage
@@ -30,14 +29,14 @@ def _records(change: Change) -> pa.Table:
     return pa.Table.from_pylist(records, schema=SCHEMA)
 
 
-def _first(building: Building) -> Iterator[pa.Table]:
-    """The filters of one file group after the other: they are the largest records there are."""
+def _first(building: Building) -> First:
     bases, _ = added_files(building.files)
-    count = building.options.bloom_filter_groups
-    groups = file_groups_of(pa.array([_key(file) for file in bases], pa.string()), count)
-    for number in range(count):
-        files = [bases[at] for at in np.flatnonzero(groups == number).tolist()]
-        yield pa.Table.from_pylist([*_filters(building.storage, files, building.instant)], schema=SCHEMA)
+    stored = partial(_stored_filters, building.storage, building.instant)
+    return First(building.options.bloom_filter_groups, shares_of(bases), stored)
+
+
+def _stored_filters(storage: Storage, instant: str, files: list[BaseFile]) -> Iterator[pa.Table]:
+    yield pa.Table.from_pylist([*_filters(storage, files, instant)], schema=SCHEMA)
 
 
 def _filters(storage: Storage, files: list[BaseFile], instant: str) -> Iterator[dict[str, object]]:

@@ -10,7 +10,6 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from hoodie.config.metadata import COLUMN_LIST, MetadataOptions
@@ -18,10 +17,10 @@ from hoodie.config.table import TableConfig
 from hoodie.formats.avro.schema import from_avro
 from hoodie.formats.log.content import data_rows
 from hoodie.metadata.encode import record_cells
-from hoodie.metadata.keys import MetadataPartition, column_stats_key, file_groups_of
+from hoodie.metadata.keys import MetadataPartition, column_stats_key
 from hoodie.metadata.partitions.column_ranges import SCALE, Range, no_rows, of_footer, of_rows
-from hoodie.metadata.partitions.data_files import added_files, blocks_of, deleted_base_files, of_footers
-from hoodie.metadata.partitions.kind import Building, Change, PartitionKind
+from hoodie.metadata.partitions.data_files import added_files, blocks_of, deleted_base_files, of_footers, shares_of
+from hoodie.metadata.partitions.kind import Building, Change, First, PartitionKind
 from hoodie.metadata.records import COLUMN_STATS as SCHEMA
 from hoodie.model.files import BaseFile, LogFile
 from hoodie.model.meta import META_COLUMNS
@@ -59,15 +58,16 @@ def _records(change: Change) -> pa.Table:
     return pa.Table.from_pylist(found, schema=SCHEMA)
 
 
-def _first(building: Building) -> Iterator[pa.Table]:
+def _first(building: Building) -> First:
     """Of base files, as Hudi has it: logs have statistics from the commits that write them."""
     names = names_in(building.options.column_list) or columns_to_index(building.config)
     bases, _ = added_files(building.files)
-    records = pa.Table.from_pylist([*_of_base_files(building.storage, bases, names)], schema=SCHEMA)
-    count = building.options.column_stats_groups
-    groups = file_groups_of(pa.concat_arrays(records.column("row").chunks or [pa.array([], pa.string())]), count)
-    for number in range(count):
-        yield records.filter(pa.array(np.equal(groups, number)))
+    stored = partial(_stored_ranges, building.storage, names)
+    return First(building.options.column_stats_groups, shares_of(bases), stored)
+
+
+def _stored_ranges(storage: Storage, names: Collection[str], files: list[BaseFile]) -> Iterator[pa.Table]:
+    yield pa.Table.from_pylist([*_of_base_files(storage, files, names)], schema=SCHEMA)
 
 
 def _of_base_files(storage: Storage, files: list[BaseFile], names: Collection[str]) -> Iterator[dict[str, Any]]:

@@ -36,6 +36,11 @@ def deleted_base_files(changes: FileChanges) -> list[BaseFile]:
     return [file for file in files if isinstance(file, BaseFile)]
 
 
+def shares_of(files: Sequence[BaseFile]) -> list[list[BaseFile]]:
+    """The files for tasks that read their footers."""
+    return [list(files[at : at + _AT_ONCE]) for at in range(0, len(files), _AT_ONCE)]
+
+
 def of_footers(
     storage: Storage, files: Sequence[BaseFile], call: Callable[[BaseFile, pq.FileMetaData], T]
 ) -> Iterator[T]:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from hoodie.metadata.encode import column_of, encoded_records
 from hoodie.metadata.keys import ALL_PARTITIONS, MetadataPartition
-from hoodie.metadata.partitions.kind import Building, Change, PartitionKind
+from hoodie.metadata.partitions.kind import Building, Change, First, PartitionKind
 
 
 def file_list_cells(records: pa.Table, file_name: str = "") -> tuple[pa.Array, pa.Array]:
@@ -43,8 +43,12 @@ def _records(change: Change) -> pa.Table:
     return change.files.records()
 
 
-def _first(building: Building) -> Iterator[pa.Table]:
-    yield building.files.records()
+def _first(building: Building) -> First:
+    return First(1, [building.files.records()], _itself)
+
+
+def _itself(records: pa.Table) -> Iterator[pa.Table]:
+    yield records
 
 
 FILES = PartitionKind(

@@ -6,8 +6,9 @@ Reads know all partitions (`hoodie.metadata.records`, `hoodie.metadata.merging`)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -69,6 +70,26 @@ class Building:
     read_keys: ReadKeys | None = None
 
 
+def _accepted(records: pa.Table) -> None:
+    """Any records may be in one file group."""
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """What a partition begins with, as work for tasks; all of it pickles.
+
+    groups   how many file groups it has, for good. `keys.file_groups_of` says which one a record's key belongs to
+    shares   of the table's files, each little enough for one task
+    records  those of a share, of the schema `records.SCHEMAS`, a part at a time. Raises CorruptFile, UnsupportedTable
+    check    looks at all records of a file group. Raises UnsupportedTable where they cannot be in one
+    """
+
+    groups: int
+    shares: Sequence[Any]
+    records: Callable[[Any], Iterable[pa.Table]]
+    check: Callable[[pa.Table], None] = _accepted
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionKind:
     """A partition that writes keep.
@@ -77,8 +98,7 @@ class PartitionKind:
     prefix         of its file ids, which go on with a number: `files-0000-0`
     records        what an action changes in it: a table of `records.SCHEMAS`. Two records of one key are combined
                    already. Raises CorruptFile, UnsupportedTable where it is not known: the partition is removed then
-    first          what it begins with: the records of each file group, in order of its number; their count is that of
-                   the file groups, for good. `keys.file_groups_of` says which group a key belongs to
+    first          what it begins with
     cells          rows and values of cells, string[n] and binary[n], sorted by the rows' bytes; of records and the name
                    of the base file that they are for, "" in a log block
     settings       what the table's settings keep of the options that it is built with, for all later writes
@@ -90,7 +110,7 @@ class PartitionKind:
     partition: MetadataPartition
     prefix: str
     records: Callable[[Change], pa.Table]
-    first: Callable[[Building], Iterator[pa.Table]]
+    first: Callable[[Building], First]
     cells: Callable[[pa.Table, str], tuple[pa.Array, pa.Array]]
     settings: Callable[[MetadataOptions], Mapping[str, str]] = lambda options: {}
     differences: Callable[[Building, pa.Table], Iterable[str]] = lambda building, records: ()

@@ -8,10 +8,9 @@ Source: docs/format/metadata-table.md 1.2, 4.5 and 7.4; pinned by tests/unit/met
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
-from pathlib import Path
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -19,12 +18,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie.config.metadata import MetadataOptions
+from hoodie.config.table import TimelineZone
 from hoodie.errors import CorruptFile, UnsupportedTable, WriteConflict
 from hoodie.index.stored_keys import keys_in
 from hoodie.metadata.encode import column_of
-from hoodie.metadata.keys import MetadataPartition, file_groups_of
+from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.locations import open_locator
-from hoodie.metadata.partitions.kind import Building, Change, PartitionKind
+from hoodie.metadata.partitions.kind import Building, Change, First, PartitionKind, SliceKeys
 from hoodie.metadata.record_index import PLACES, entries, epoch_millis, locations, placed, record_index_cells
 from hoodie.metadata.records import RECORD_INDEX as SCHEMA
 from hoodie.metadata.records import tombstones
@@ -37,10 +37,11 @@ from hoodie.view.slices import merged_slices
 
 #: Bytes of an entry, as Hudi estimates them.
 _ENTRY_BYTES = 48
-#: A look-up reads a block for each key: small ones, as HBase has them where nobody says otherwise.
-_BLOCK_SIZE = 64 * 1024
+#: A look-up decompresses a block for each key, and the index of the file: with small blocks both are cheap.
+_BLOCK_SIZE = 8 * 1024
 _SAME_KEYS = frozenset({Operation.COMPACT, Operation.LOG_COMPACT})
-_SPILLED = pa.schema([("row", pa.string()), ("slice", pa.int32())])
+#: Bytes of data files whose keys one task of building reads.
+_SHARE = 64 * 1024 * 1024
 
 
 def _records(change: Change) -> pa.Table:
@@ -119,59 +120,59 @@ def _require_once(places: pa.Table) -> None:
 # --- building ---
 
 
-def _first(building: Building) -> Iterator[pa.Table]:
-    """The entries of each file group. One file group is in memory at a time; the keys of the table lie in files."""
+@dataclass(frozen=True, slots=True)
+class _SliceKeys:
+    """A file slice, and when its keys were inserted."""
+
+    slice: FileSlice
+    millis: int
+
+
+def _first(building: Building) -> First:
     view = load_view(building.storage, building.timeline, building.config)
     slices = list(merged_slices(view).values())
-    count = groups_for(building.storage, slices, building.options)
-    millis = [epoch_millis(slice_.base_instant, building.config.timezone) for slice_ in slices]
-    with tempfile.TemporaryDirectory(prefix="hoodie-record-index-") as folder:
-        paths = [Path(folder) / f"{number}.arrow" for number in range(count)]
-        _spill(building, slices, paths)
-        for path in paths:
-            with pa.memory_map(str(path)) as source:
-                keys = pa.ipc.open_stream(source).read_all()
-                yield _entries_of(keys, slices, millis)
-
-
-def _entries_of(keys: pa.Table, slices: Sequence[FileSlice], millis: Sequence[int]) -> pa.Table:
-    """keys: of one file group, of the schema `_SPILLED`"""
-    parts = [SCHEMA.empty_table()]
-    rows, numbers = column_of(keys, "row"), column_of(keys, "slice").to_numpy()
-    for number in np.unique(numbers).tolist():
-        own = rows.filter(pa.array(numbers == number))
-        parts.append(entries(placed(own, slices[number].group), millis[number]))
-    found = pa.concat_tables(parts)
-    if pc.count_distinct(rows).as_py() != len(rows):
-        paths, ids = locations(found)
-        _require_once(pa.Table.from_arrays([column_of(found, "row"), paths, ids], schema=PLACES))
-    return found
-
-
-def _spill(building: Building, slices: Sequence[FileSlice], paths: Sequence[Path]) -> None:
-    """Write the keys of the table's rows into a file for each file group of the index."""
     keys_of = _base_keys(building.storage)
     if building.read_keys is not None:
         keys_of = building.read_keys(building.storage, building.config, building.timeline, slices)
-    with ExitStack() as stack:
-        files = [stack.enter_context(pa.ipc.new_stream(str(path), _SPILLED)) for path in paths]
-        for number, slice_ in enumerate(slices):
-            for keys in keys_of(slice_).chunks:
-                rows = keys.cast(pa.string())
-                columns = [rows, pa.repeat(pa.scalar(number, pa.int32()), len(rows))]
-                table = pa.Table.from_arrays(columns, schema=_SPILLED)
-                groups = file_groups_of(rows, len(paths))
-                for group in np.unique(groups).tolist():
-                    files[group].write_table(table.filter(pa.array(groups == group)))
+    count = groups_for(building.storage, slices, building.options)
+    return First(count, _shares(slices, building.config.timezone), partial(_entries_of, keys_of), _require_keys_once)
 
 
-def _base_keys(storage: Storage):  # type: ignore[no-untyped-def]
-    def keys(slice_: FileSlice) -> pa.ChunkedArray:
-        if slice_.base is None or slice_.logs:
-            raise UnsupportedTable(f"file group {slice_.group.file_id} has logs, whose keys this call does not read")
-        return pa.chunked_array([keys_in(storage, slice_.base.path, slice_.base.size)])
+def _shares(slices: Sequence[FileSlice], zone: TimelineZone) -> list[list[_SliceKeys]]:
+    """Slices for tasks, each of about so many bytes of files that it has few keys at once."""
+    shares: list[list[_SliceKeys]] = []
+    size = _SHARE
+    for slice_ in slices:
+        own = (slice_.base.size if slice_.base else 0) + sum(log.size for log in slice_.logs)
+        if size + own > _SHARE:
+            shares.append([])
+            size = 0
+        shares[-1].append(_SliceKeys(slice_, epoch_millis(slice_.base_instant, zone)))
+        size += own
+    return shares
 
-    return keys
+
+def _entries_of(keys_of: SliceKeys, share: Sequence[_SliceKeys]) -> Iterator[pa.Table]:
+    for part in share:
+        for keys in keys_of(part.slice).chunks:
+            yield entries(placed(keys.cast(pa.string()), part.slice.group), part.millis)
+
+
+def _require_keys_once(records: pa.Table) -> None:
+    rows = column_of(records, "row")
+    if pc.count_distinct(rows).as_py() != len(rows):
+        paths, ids = locations(records)
+        _require_once(pa.Table.from_arrays([rows, paths, ids], schema=PLACES))
+
+
+def _base_keys(storage: Storage) -> SliceKeys:
+    return partial(_keys_of_base, storage)
+
+
+def _keys_of_base(storage: Storage, slice_: FileSlice) -> pa.ChunkedArray:
+    if slice_.base is None or slice_.logs:
+        raise UnsupportedTable(f"file group {slice_.group.file_id} has logs, whose keys this call does not read")
+    return pa.chunked_array([keys_in(storage, slice_.base.path, slice_.base.size)])
 
 
 def groups_for(storage: Storage, slices: Sequence[FileSlice], options: MetadataOptions) -> int:

@@ -38,6 +38,7 @@ from hoodie.spark.merge.columns import as_column, holds
 from hoodie.spark.merge.plan import join_rows
 from hoodie.spark.merge.pruning import pruned
 from hoodie.spark.read.snapshot import scan_rows
+from hoodie.spark.tasks import map_items
 from hoodie.spark.types import nullable_type, to_arrow, to_spark
 from hoodie.spark.validate import validate
 from hoodie.spark.worker_errors import raise_worker_errors
@@ -315,6 +316,7 @@ def _batch(
         target.phases,
         adapt=adapt,
         validate=partial(validate, session),
+        run=partial(map_items, session),
     )
 
 

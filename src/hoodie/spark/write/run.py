@@ -14,6 +14,7 @@ from hoodie.errors import InvalidInput
 from hoodie.spark.after_commit import after_commit
 from hoodie.spark.columns import quoted
 from hoodie.spark.keyed import KeyedFrame, has_keys, keyed_rows, keys_of, require_columns, user_schema
+from hoodie.spark.tasks import map_items
 from hoodie.spark.types import to_arrow, with_types_of
 from hoodie.spark.validate import validate
 from hoodie.spark.write.batch import acquire, acquire_arrow
@@ -59,6 +60,7 @@ def check_batch(
         partial(after_commit, session),
         phases,
         validate=partial(validate, session),
+        run=partial(map_items, session),
     )
 
 
@@ -100,4 +102,5 @@ def check_arrow(
         partial(after_commit, session),
         phases,
         validate=partial(validate, session),
+        run=partial(map_items, session),
     )

@@ -17,7 +17,7 @@ from hoodie.view.load import METAFILES, list_folders
 
 def create(called: Called) -> Rows:
     started = time.monotonic()
-    if not create_metadata_table(called.state.storage, called.options):
+    if not create_metadata_table(called.state.storage, called.options, run=called.table.engine.run):
         raise called.problem("the table has a metadata table: CALL delete_metadata_table removes it")
     return [
         (f"Created Metadata Table in {called.path}/.hoodie/metadata (duration={time.monotonic() - started:.1f}secs)",)
@@ -30,7 +30,7 @@ def init(called: Called) -> Rows:
     if called.get("read_only"):
         _opened(called)
     else:
-        create_metadata_table(called.state.storage, called.options)
+        create_metadata_table(called.state.storage, called.options, run=called.table.engine.run)
     word = "Opened" if called.get("read_only") else "Initialized"
     return [
         (f"{word} Metadata Table in {called.path}/.hoodie/metadata (duration={time.monotonic() - started:.1f}sec)",)
