@@ -1,9 +1,9 @@
 """Python on pages of the documentation: its blocks, those in tabs included, and what their comments say of it.
 
 Blocks of one page run in order and share their names. Tabs, `=== "Without Spark"`, have names and a folder of their
-own, which tabs of this title on a page share; tabs "Spark" have those of the page. A comment behind a statement says
-what it does: `# -> (3, 0)` is the value of an expression, `# raises InvalidOption: did you mean` an error and a part of
-its message. A value may stand alone on the next line.
+own, which the tabs of this title on a page share; tabs "Spark" have those of the page. A comment behind a statement
+says what it does: `# -> (3, 0)` is the value of an expression, `# raises InvalidOption: did you mean` an error and a
+part of its message. A value may stand alone on the next line.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.state import load_state
 from hoodie.timeline.points import Point
 from hoodie.view.slices import FileSystemView
+from hoodie.writing.batch.arrow import INDEX_LEFT_OUT
 from hoodie.writing.result import WriteResult
 
 Path: TypeAlias = str | os.PathLike[str]
@@ -88,7 +89,7 @@ def arrow_stream(rows: Any) -> pa.RecordBatchReader:
             f"expected rows, not {type(rows).__name__}: a Spark DataFrame, or what speaks Arrow: pyarrow.Table, "
             "RecordBatchReader, a pandas or Polars DataFrame, a DuckDB relation"
         )
-    schema = pa.schema([field.with_type(_in_micros(field.type)) for field in reader.schema])
+    schema = pa.schema([field.with_type(_in_micros(field.type)) for field in reader.schema], reader.schema.metadata)
     if schema.types == reader.schema.types:
         return reader
     return pa.RecordBatchReader.from_batches(schema, _cast(reader, schema))
@@ -96,7 +97,9 @@ def arrow_stream(rows: Any) -> pa.RecordBatchReader:
 
 def _of_pandas(frame: Any) -> pa.Table:
     try:
-        return pa.Table.from_pandas(frame, preserve_index=False)
+        rows = pa.Table.from_pandas(frame, preserve_index=False)
+        index = ",".join(str(name) for name in frame.index.names if name is not None and name not in frame.columns)
+        return rows.replace_schema_metadata({**rows.schema.metadata, INDEX_LEFT_OUT: index}) if index else rows
     except (pa.ArrowException, TypeError, ValueError) as problem:
         said = ". ".join(str(part).rstrip(".") for part in problem.args)
         raise SchemaMismatch(

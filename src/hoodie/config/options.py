@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from typing import Any, TypeVar, cast
 
 from hoodie.errors import InvalidOption
@@ -46,9 +47,15 @@ def option(
     return dataclasses.field(default=default, metadata={"option": declared})
 
 
-def declared(group: type) -> Iterable[tuple[dataclasses.Field[Any], Declared]]:
+@cache
+def _declared(group: Hashable) -> Sequence[tuple[dataclasses.Field[Any], Declared]]:
+    fields = dataclasses.fields(cast(type, group))
+    return tuple((f, f.metadata["option"]) for f in fields if "option" in f.metadata)
+
+
+def declared(group: type) -> Sequence[tuple[dataclasses.Field[Any], Declared]]:
     """The options of a group, in the order of their declaration."""
-    return [(f, f.metadata["option"]) for f in dataclasses.fields(group) if "option" in f.metadata]
+    return _declared(group)
 
 
 def read_options(group: type[T], properties: Mapping[str, object]) -> T:

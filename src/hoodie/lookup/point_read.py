@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from hoodie.config.options import Options
 from hoodie.errors import CorruptIndex
-from hoodie.formats.parquet.columns import open_for_few_rows, read_columns
+from hoodie.formats.parquet.columns import open_encoded, read_columns
 from hoodie.index.contract import ByFile
 from hoodie.index.pruning import IndexStats, lookup_keys
 from hoodie.lookup.batch import Batch, KeyLocations, locate, locate_by_key, one_chunk, only, order_by_partition
@@ -78,7 +78,7 @@ class LocatedKeys:
             yield self.slices[place], rows, one_chunk(keys.take(pa.array(rows)))
 
 
-def locate_keys(context: LookupContext, rows: pa.Table, pool: ThreadPoolExecutor) -> LocatedKeys:
+def locate_keys(context: LookupContext, rows: pa.Table, pool: Executor) -> LocatedKeys:
     """Where the keys of rows are.
 
     rows     with `_hoodie_record_key` and `_hoodie_partition_path`, no nulls; others are carried along
@@ -95,7 +95,7 @@ def locate_keys(context: LookupContext, rows: pa.Table, pool: ThreadPoolExecutor
         return _locate_keys(replace(context, index=context.instead, instead=None), rows, pool)
 
 
-def _locate_keys(context: LookupContext, rows: pa.Table, pool: ThreadPoolExecutor) -> LocatedKeys:
+def _locate_keys(context: LookupContext, rows: pa.Table, pool: Executor) -> LocatedKeys:
     state, index = context.state, context.index
     batch = order_by_partition(rows)
     files = context.files(batch.partitions)
@@ -133,7 +133,7 @@ def reader_for(
     return slice_reader(state, schema, None, options)
 
 
-def held(places: LocatedKeys, storage: Storage, reader: SliceReader | None, pool: ThreadPoolExecutor) -> Mask:
+def held(places: LocatedKeys, storage: Storage, reader: SliceReader | None, pool: Executor) -> Mask:
     """Which rows of the batch have a key that a snapshot of the table has."""
     mask = np.zeros(len(places.batch.rows), np.bool_)
     calls = []
@@ -164,7 +164,7 @@ def read_rows(
     schema: pa.Schema,
     columns: Sequence[str],
     reader: SliceReader | None,
-    pool: ThreadPoolExecutor,
+    pool: Executor,
 ) -> tuple[pa.Table, ReadStats]:
     """The rows that the table has of the keys, each once; only file groups that hold a key are opened.
 
@@ -208,7 +208,7 @@ def _merged(reader: SliceReader, slice_: FileSlice, keys: pa.Array, target: pa.S
 def _stored(storage: Storage, slice_: FileSlice, keys: pa.Array, target: pa.Schema) -> tuple[pa.Table, ReadStats]:
     assert slice_.base is not None  # a slice without logs has a base file
     with storage.open_listed(slice_.base.path, slice_.base.size) as source:
-        parquet = open_for_few_rows(source, slice_.base.path)
+        parquet = open_encoded(source, slice_.base.path)
         groups = list(_may_hold(parquet, keys))
         types = base_columns(storage, parquet, target, slice_.base.instant)
         found = [_rows_of_group(parquet, group, slice_.base, keys, target, types) for group in groups]

@@ -25,6 +25,7 @@ from hoodie.merge.rows import (
 )
 from hoodie.merge.rules import Choice, Choices, MergeRule
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
+from hoodie.schema.encoded import decoded_columns, plain_type
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,7 +119,7 @@ def merge_base(
     incoming rows. A key that is stored twice is updated twice. Rows written because of an incoming one carry its meta
     columns, `_hoodie_commit_time` among them; where the rule keeps the stored row it keeps its own.
 
-    stored  the columns of `incoming.rows`, in their order
+    stored  the columns of `incoming.rows`, in their order; columns of few values may be encoded, as in the result
     keys    string[n], the stored rows' record keys; None: their column `_hoodie_record_key`
     Raises  SchemaMismatch when columns differ
     """
@@ -356,10 +357,11 @@ def _pairs(
     columns = rule.decides_on(stored.column_names)
     if not columns:  # a table without columns has no rows in pyarrow: rows that nobody looks at stand for them
         return pa.table({"": pa.nulls(len(stored_rows))}), pa.table({"": pa.nulls(len(stored_rows))})
-    schema = nullable(pa.schema([stored.schema.field(name) for name in columns]))
+    fields = [incoming.rows.schema.field(name) for name in columns]
+    schema = nullable(pa.schema([field.with_type(plain_type(field.type)) for field in fields]))
     older = stored.select(columns).take(pa.array(stored_rows))
     newer = incoming.rows.select(columns).take(pa.array(incoming_rows))
     return (
-        pa.Table.from_arrays(older.columns, schema=schema),
-        pa.Table.from_arrays(newer.columns, schema=schema),
+        pa.Table.from_arrays(decoded_columns(older), schema=schema),
+        pa.Table.from_arrays(decoded_columns(newer), schema=schema),
     )

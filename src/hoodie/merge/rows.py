@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from hoodie.errors import InvalidInput, SchemaMismatch
 from hoodie.model.meta import RECORD_KEY
+from hoodie.schema.encoded import joined_chunks, plain_type, schema_of
 
 _LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 
@@ -29,13 +30,14 @@ def distinct(values: npt.NDArray[Number]) -> npt.NDArray[Number]:
 def pick(parts: Sequence[pa.Table], positions: Positions, schema: pa.Schema | None = None) -> pa.Table:
     """The rows at `positions` of the parts laid end to end: one concatenation and one take a column.
 
-    parts      tables of the same column types; the first one's schema is the result's unless `schema` is given
+    parts      tables of the same column types; the first one's schema is the result's unless `schema` is given. Where a
+               column is encoded in one of them, it is in the result
     positions  int64[n], each in [0, sum of the parts' rows)
     """
     schema = parts[0].schema if schema is None else schema
     indices = pa.array(positions)
     columns = [pick_column([part.column(i) for part in parts], indices) for i in range(len(schema))]
-    return pa.Table.from_arrays(columns, schema=schema)
+    return pa.Table.from_arrays(columns, schema=schema_of(schema, columns))
 
 
 def pick_column(
@@ -45,7 +47,7 @@ def pick_column(
 
     most  bytes of text that one array may hold: beyond it the result is in chunks
     """
-    chunks = [chunk for part in parts for chunk in part.chunks if len(chunk)]
+    chunks = joined_chunks([chunk for part in parts for chunk in part.chunks if len(chunk)])
     if not chunks:
         return pa.array([], parts[0].type)
     kind = chunks[0].type
@@ -108,7 +110,7 @@ def check_same_columns(actual: pa.Schema, expected: pa.Schema, what: str) -> Non
             f" (missing {missing}, unexpected {extra})"
         )
     for name, kind, expected_type in zip(actual.names, actual.types, expected.types, strict=True):
-        if kind != expected_type:
+        if kind not in (expected_type, plain_type(expected_type)):
             raise SchemaMismatch(f"{what}: column {name!r} is {kind}, in the table {expected_type}")
 
 

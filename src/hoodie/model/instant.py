@@ -24,6 +24,8 @@ class Action(StrEnum):
     RESTORE = "restore"
     INDEXING = "indexing"
 
+    __hash__ = str.__hash__  # a commit hashes instants by the thousand, and an enum's own hash is a call in Python
+
 
 class State(IntEnum):
     """How far an instant has come; a greater state replaces a smaller one."""
@@ -31,6 +33,8 @@ class State(IntEnum):
     REQUESTED = 1
     INFLIGHT = 2
     COMPLETED = 3
+
+    __hash__ = int.__hash__
 
 
 #: Completed actions that publish rows: "commits timeline" in the format's words.

@@ -292,7 +292,7 @@ def execute(
             content = encode_clean_plan(plan, storage.root) if state.layout.version.clean_has_plan else b""
             to_inflight(storage, instant, content, just_requested=just_requested, layout=state.layout)
     # Savepoints look for plans once they are on the timeline, and plans for savepoints: one of the two sees the other.
-    saved = savepointed_files(replace(state, timeline=load_timeline(storage, state.config)))
+    saved = savepointed_files(replace(state, timeline=load_timeline(storage, state.config, before=state.timeline)))
     partitions = _delete(storage, plan, saved, listed=just_requested)
     for partition in _remove_partitions(storage, plan.partitions, instant.requested):
         done = partitions.get(partition, CleanedPartition(policy=plan.policy))

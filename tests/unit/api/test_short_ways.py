@@ -142,3 +142,13 @@ def test_change_data_tells_the_operation_whatever_is_asked(tmp_path: Path):
         changes = logged.changes("earliest", cdc=True, meta=meta).to_arrow()
         assert changes.schema.names == ["op", "ts_ms", "before", "after"]
         assert sorted(changes["op"].to_pylist()) == ["d", "i", "i"]
+
+
+def test_a_key_that_is_the_index_of_a_frame_is_named(table: HoodieTable[Rows]):
+    frame = rows((1, "oslo", 1.0)).to_pandas().set_index("id")
+    with pytest.raises(SchemaMismatch, match=r"'id' is missing.* index id is not written: .*reset_index\(\)"):
+        table.upsert(frame)
+    assert table.upsert(frame.reset_index()).inserted == 1
+    nothing = rows((2, "rome", 2.0)).to_pandas().drop(columns="id")
+    with pytest.raises(SchemaMismatch, match=r"'id' is missing\.$"):
+        table.upsert(nothing)

@@ -7,7 +7,7 @@ import io
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hoodie.formats.parquet.columns import open_for_few_rows, read_columns
+from hoodie.formats.parquet.columns import open_encoded, read_columns
 
 COUNT = 1000
 ROWS = pa.table(
@@ -29,7 +29,7 @@ def stored(rows: pa.Table = ROWS, **settings: object) -> io.BytesIO:
 
 def kinds(file: io.BytesIO) -> set[str]:
     """The columns that come as dictionaries."""
-    parquet = open_for_few_rows(file, "f")
+    parquet = open_encoded(file, "f")
     schema = read_columns(parquet, 0, ROWS.column_names, "f").schema
     return {field.name for field in schema if pa.types.is_dictionary(field.type)}
 
@@ -45,11 +45,11 @@ def test_text_that_is_written_out_comes_as_text() -> None:
 def test_text_is_a_dictionary_in_no_row_group_unless_in_all() -> None:
     words = pa.table({"word": pa.array([f"word {n % 5 if n < COUNT else n}" for n in range(2 * COUNT)])})
     file = stored(words, row_group_size=COUNT)
-    assert not pa.types.is_dictionary(read_columns(open_for_few_rows(file, "f"), 0, ["word"], "f").schema.field(0).type)
+    assert not pa.types.is_dictionary(read_columns(open_encoded(file, "f"), 0, ["word"], "f").schema.field(0).type)
 
 
 def test_values_are_the_same_in_every_row_group() -> None:
-    parquet = open_for_few_rows(stored(row_group_size=300), "f")
+    parquet = open_encoded(stored(row_group_size=300), "f")
     groups = [read_columns(parquet, group, ROWS.column_names, "f") for group in range(parquet.num_row_groups)]
     assert len(groups) == 4
     assert [row for group in groups for row in group.to_pylist()] == ROWS.to_pylist()

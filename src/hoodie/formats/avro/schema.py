@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -90,6 +91,7 @@ def to_avro(schema: pa.Schema, table_name: str) -> str:
     return json.dumps(_record(list(schema), name, namespace, ""), separators=(",", ":"), ensure_ascii=False)
 
 
+@lru_cache(maxsize=64)
 def from_avro(text: str, path: str) -> pa.Schema:
     """The columns of an Avro record schema, in its order.
 

@@ -9,6 +9,7 @@ import datetime as dt
 import re
 import zlib
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from hoodie.errors import CorruptFile, InvalidInput
 
@@ -32,6 +33,11 @@ def parse_properties(data: bytes, path: str) -> dict[str, str]:
 
     Raises CorruptFile naming `path` and the byte on a NUL byte, an escape cut short or half a surrogate pair.
     """
+    return dict(_parsed(data, path))
+
+
+@lru_cache(maxsize=64)  # a write reads the settings of its table several times
+def _parsed(data: bytes, path: str) -> Mapping[str, str]:
     if (at := data.find(0)) >= 0:
         raise CorruptFile(path, "not a properties file: it holds a NUL byte", at)
     values: dict[str, str] = {}

@@ -13,6 +13,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -158,6 +159,7 @@ def encode(filter: BloomFilter) -> str:
     return base64.b64encode(b"".join(parts)).decode("ascii")
 
 
+@lru_cache(maxsize=4)  # a write looks keys up in the file that it then replaces, and the next one begins with that
 def decode(text: str, kind_code: str, path: str) -> BloomFilter:
     """The filter that a footer holds.
 

@@ -24,18 +24,22 @@ def open_parquet(source: object, path: str, *, pre_buffer: bool = False, checked
         )
 
 
-def open_for_few_rows(source: object, path: str) -> pq.ParquetFile:
-    """As `open_parquet`, for reading columns of which few rows are wanted: text of few values comes as a dictionary.
+def open_encoded(source: object, path: str, *, checked: bool = False) -> pq.ParquetFile:
+    """As `open_parquet`; text of few values comes as a dictionary.
 
     Most of the time of reading such a column goes into writing its values out, row by row.
     """
-    parquet = open_parquet(source, path)
+    parquet = open_parquet(source, path, checked=checked)
     columns = list(_of_few_values(parquet.metadata))
     if not columns:
         return parquet
     with damage_of(path):
         return pq.ParquetFile(
-            source, metadata=parquet.metadata, coerce_int96_timestamp_unit="us", read_dictionary=columns
+            source,
+            metadata=parquet.metadata,
+            coerce_int96_timestamp_unit="us",
+            read_dictionary=columns,
+            page_checksum_verification=checked,
         )
 
 

@@ -46,6 +46,9 @@ def statistics_columns(schema: pa.Schema) -> list[str]:
 
 
 def _pays(sample: pa.ChunkedArray, rows: int) -> bool:
+    if types.is_dictionary(sample.type):
+        values = sample.chunk(0).dictionary if sample.num_chunks else pa.array([])
+        return 2 * len(values) <= rows and values.nbytes <= _LIMIT
     seen = len(sample) - sample.null_count
     if not seen:
         return True

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from hoodie.config.options import Options
 from hoodie.config.write import BroughtTypeOptions, WriteOperation
-from hoodie.errors import InvalidInput
+from hoodie.errors import InvalidInput, SchemaMismatch
 from hoodie.keygen.arrow_keys import RowKeys, parts_of, require_order
 from hoodie.keygen.arrow_text import type_at
 from hoodie.keygen.generated_keys import MakeKeys, NewKeys, StoredKeys, for_task
@@ -31,6 +31,8 @@ from hoodie.writing.write import Write, check, writable_state
 
 #: What reads give rows, and says which row of the table one is.
 KEYS = (RECORD_KEY, PARTITION_PATH)
+#: The entry of the schema's metadata that names the index of the DataFrame that the rows were: it is left out.
+INDEX_LEFT_OUT = b"hoodie.index.left.out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ def check_rows(
         options,
         new,
         columns=lambda known: stored_form(brought(known).schema),
-        require=partial(require_columns, schema),
+        require=partial(require_columns, schema, index=(source.schema.metadata or {}).get(INDEX_LEFT_OUT)),
         has_keys=has_keys,
     )
     typed = brought(write.declared)
@@ -178,14 +180,25 @@ def check_against(
     return replace(write, keygen=in_units_of(keygen, write.schema))
 
 
-def require_columns(schema: pa.Schema, keygen: KeyGenerator, ordering: Sequence[str], table: str) -> None:
-    """As `refuse_lacking`, and refuses an ordering column without an order. A column of no type has no value."""
+def require_columns(
+    schema: pa.Schema, keygen: KeyGenerator, ordering: Sequence[str], table: str, *, index: bytes | None = None
+) -> None:
+    """As `refuse_lacking`, and refuses an ordering column without an order. A column of no type has no value.
+
+    index  names of a DataFrame's index, which is no column; None: it has none, or was no DataFrame
+    """
 
     def has(name: str) -> bool:
         kind = type_at(schema, name)
         return kind is not None and not pa.types.is_null(kind)
 
-    refuse_lacking(schema.names, has, keygen, ordering, table)
+    try:
+        refuse_lacking(schema.names, has, keygen, ordering, table)
+    except SchemaMismatch as problem:
+        if index is None:
+            raise
+        words = f"The DataFrame's index {index.decode()} is not written: bring it by frame.reset_index()."
+        raise SchemaMismatch(f"{problem} {words}") from None
     for name in ordering:
         require_order(type_at(schema, name), name)
 

@@ -25,6 +25,7 @@ from hoodie.model.files import BaseFile, FileGroupId, base_file_name
 from hoodie.model.instant import Instant
 from hoodie.model.meta import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.schema.conform import conform
+from hoodie.schema.encoded import as_schema, constant, joined, without_unused
 from hoodie.schema.schema import without_meta_fields
 from hoodie.storage.protocol import OutputFile, Storage
 from hoodie.table.partition_metadata import ensure_partition
@@ -36,6 +37,8 @@ from hoodie.writing.tasks.stored_rows import StoredRows
 #: many keys in it still give 2 false positives in 10,000.
 MAX_SIZED_ENTRIES = 500_000
 MIN_SIZED_ENTRIES = 1_000
+#: A filter of so many rows is made anew where one of larger rows will do: each time the keys are four times as many.
+_MOST_ROWS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,7 @@ class BaseFileWriter:
             self._writer = self._stack.enter_context(
                 pq.ParquetWriter(
                     self._sink,
-                    self.spec.schema,
+                    rows.schema,
                     compression=self.spec.sizing.codec.value,
                     use_dictionary=dictionary_columns(rows),
                     write_statistics=statistics_columns(self.spec.schema),
@@ -127,7 +130,7 @@ class BaseFileWriter:
         take_back_if_over(self.spec, self.file().path, self._marker_kind)
 
     def append(self, rows: pa.Table, new_keys: pa.Array | pa.ChunkedArray | None = None) -> None:
-        """Rows of the file's schema, in file order.
+        """Rows of the file's schema, in file order; columns of few values may be encoded.
 
         new_keys  the keys among them that the replaced version does not hold; None: all
         """
@@ -167,12 +170,12 @@ class BaseFileWriter:
         """Write the rows that are pending as a row group."""
         if not self._pending:
             return
-        rows = pa.concat_tables(self._pending)
-        rows = rows.set_column(
-            rows.schema.get_field_index(FILE_NAME), self.spec.schema.field(FILE_NAME), pa.repeat(self.name, len(rows))
-        )
+        rows = joined(self._pending, self.spec.schema)
+        at, name = rows.schema.get_field_index(FILE_NAME), constant(self.name, len(rows))
+        rows = without_unused(rows.set_column(at, self.spec.schema.field(FILE_NAME).with_type(name.type), name))
         per_group = max(1, len(rows) * self.spec.sizing.block_size // max(self.pending_bytes, 1))
-        self._parquet(rows).write_table(rows, row_group_size=per_group)
+        writer = self._parquet(rows)
+        writer.write_table(as_schema(rows, writer.schema), row_group_size=per_group)
         self._pending, self.pending_bytes = [], 0
 
     def _footer(self) -> dict[str, str]:
@@ -193,6 +196,10 @@ class BaseFileWriter:
             return None
         bloom = base.bloom(self._base_path)
         if bloom is None or (bloom.entries and 3 * bloom.entries * len(bloom.rows) < self._expected):
+            return None
+        # A filter that grew with its file has a row for each so many keys, and each key is tested against all of them.
+        most = 0 if self.spec.bloom.entries else min(self._expected, MAX_SIZED_ENTRIES)
+        if len(bloom.rows) >= _MOST_ROWS and 0 < bloom.entries * _MOST_ROWS <= most:
             return None
         return bloom
 
