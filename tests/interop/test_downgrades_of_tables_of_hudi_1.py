@@ -15,6 +15,7 @@ from hoodie.storage.local import LocalStorage
 from hoodie.table.state import load_state
 from support.hudi_1_tables import Row, noting, sorted_rows, table_names, unpack
 from support.nightly import nightly
+from support.oracles import read_hudi_rs
 
 #: What is refused, and what the error says.
 REFUSED = {
@@ -85,6 +86,18 @@ def test_every_view_is_as_before(name: str, tmp_path: Path) -> None:
     table.upgrade(9)
     again = views(path)
     assert {view: again[view] for view in before} == before
+
+
+@pytest.mark.parametrize("name", ["v8_mor_savepoint_restore", "v9_cow_clustering", "v9_mor_part"])
+def test_hudi_rs_reads_the_rows_of_now_and_of_each_write(name: str, tmp_path: Path) -> None:
+    path = unpack(name, tmp_path)
+    table = hoodie.open_table(path)
+    table.downgrade(6)
+    state = load_state(LocalStorage(path))
+    for time in [c.requested for c in state.timeline.commits if c.action is not Action.COMMIT or not _logged(state)]:
+        theirs = sorted_rows(noting(read_hudi_rs(path, as_of=time)))
+        assert theirs == sorted_rows(noting(table.as_of(time, meta=True).to_arrow())), time
+    assert sorted_rows(noting(read_hudi_rs(path))) == _rows(table.snapshot(meta=True))
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
