@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 
+from hoodie.api.write_client import HoodieWriteClient
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidOption, WriteConflict
@@ -15,8 +16,10 @@ from hoodie.model.instant import State
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.services.upgrade import upgrade
+from hoodie.storage.local import LocalStorage
 from hoodie.testing.tables import ArrowTable
-from support.non_blocking import BY_COMMIT, MODE, begun, due, notes, rows, table
+from hoodie.writing.write import as_merge, as_update
+from support.non_blocking import BY_COMMIT, MODE, TABLE, begun, due, notes, rows, table
 
 #: What Hudi calls the file group of the first bucket.
 FIRST = "00000000-0000-0000-0000-000000000000-0"
@@ -162,6 +165,24 @@ def test_rows_that_are_filled_up_from_stored_ones_give_way_to_changes_of_these()
         slow.publish()
     slow.fail()
     assert notes(there) == {"a": "quick"}
+
+
+def test_rows_of_merges_and_updates_are_made_of_stored_ones():
+    write = begun(table(), rows("a")).write
+    assert write.unseeing
+    assert not as_merge(write).unseeing
+    assert not as_update(write).unseeing
+
+
+def test_two_writes_in_steps_add_to_one_file_group_too(tmp_path):
+    table(storage=LocalStorage(tmp_path))
+    options = {**TABLE, "hoodie.auto.commit": "false"}
+    one, other = (HoodieWriteClient(str(tmp_path), options) for _ in range(2))
+    first, second = one.start_commit(), other.start_commit()
+    late, early = one.upsert(rows("a", note="one"), first), other.upsert(rows("b", note="other"), second)
+    other.commit(second, early)
+    one.commit(first, late)
+    assert notes(ArrowTable(LocalStorage(tmp_path))) == {"a": "one", "b": "other"}
 
 
 def test_a_bucket_that_a_writer_of_another_mode_makes_at_the_same_time_is_a_conflict():
