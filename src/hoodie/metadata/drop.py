@@ -1,5 +1,8 @@
 """Removing the metadata table, or partitions of it: settings first, for readers must not be sent where nothing is.
 
+What a write does not keep is removed before it, with a warning: a partition that says nothing of a write hides its rows
+from Hudi, or gives it statistics that are no longer true.
+
 The caller holds the table's lock, where there is one. Source: docs/format/metadata-table.md 8.4.
 """
 
@@ -12,6 +15,8 @@ from dataclasses import replace
 from hoodie.config.table import TableConfig
 from hoodie.errors import MetadataTableDropped
 from hoodie.metadata.keys import FOLDER, MetadataPartition
+from hoodie.metadata.partitions.kinds import kinds_of
+from hoodie.model.table_version import VERSIONS
 from hoodie.storage.protocol import Storage, join
 from hoodie.table.properties import update_properties
 
@@ -52,3 +57,30 @@ def drop_with_warning(storage: Storage, problem: str) -> None:
 def tell_of_drop(storage: Storage, what: str, problem: str) -> None:
     """Warn that something of the metadata table is gone."""
     warnings.warn(MetadataTableDropped(f"{storage.root.rstrip('/')}/{FOLDER}", what, problem), stacklevel=2)
+
+
+def not_kept(config: TableConfig) -> tuple[str, ...]:
+    """The partitions of a table's metadata table that are not kept, those that were begun among them, sorted."""
+    named = {*config.metadata_partitions, *config.metadata_inflight}
+    whole = {str(kind.partition) for kind in kinds_of(config.metadata_partitions)} - {*config.metadata_inflight}
+    if not VERSIONS[config.version].keeps_metadata:  # other partitions have another form there
+        whole &= set() if was_upgraded(config) else {str(MetadataPartition.FILES)}
+    return tuple(sorted(named - whole))
+
+
+def was_upgraded(config: TableConfig) -> bool:
+    """Whether the table began with an earlier form of its timeline. The metadata table that Hudi builds after such an
+    upgrade may lack logs for good: those that were written behind the plan of a compaction."""
+    began = config.properties.get("hoodie.table.initial.version", "")
+    return began.isdigit() and int(began) in VERSIONS and VERSIONS[int(began)].layout < VERSIONS[config.version].layout
+
+
+def drop_others(storage: Storage, config: TableConfig, names: tuple[str, ...]) -> TableConfig:
+    """Remove what `not_kept` names; the table's settings afterwards. Warns MetadataTableDropped"""
+    config = drop_partitions(storage, config, names)
+    if str(MetadataPartition.FILES) in names and was_upgraded(config):
+        problem = "the table was upgraded, and Hudi may have left log files of then out of the lists"
+        tell_of_drop(storage, "the metadata table", problem)
+        return config
+    tell_of_drop(storage, f"of the metadata table: {', '.join(names)}", "such partitions are not kept here")
+    return config

@@ -25,8 +25,8 @@ from hoodie.sources.stream_calls import QUERY, STREAM_READER, STREAM_WRITER
 from hoodie.sources.table_calls import WRITER_BY_NAME, WRITER_V2
 from hoodie.sources.views import register_source
 from hoodie.spark.hudi_settings import settle
-from hoodie.spark.local_workers import take_own_python
 from hoodie.spark.own_sql import give_sql_back, take_sql
+from hoodie.spark.workers import take_own_python
 
 #: What becomes of a method: (the method) -> what takes its place.
 Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]

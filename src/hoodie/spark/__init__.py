@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hoodie.sources.view_refresh import refresh_view
     from hoodie.spark.names import register_table, unregister_table
     from hoodie.spark.session import local_session
-    from hoodie.spark.shipping import ship
+    from hoodie.spark.workers import ship
     from hoodie.statements.run import sql
 
 __all__ = ["local_session", "refresh_view", "register_table", "ship", "sql", "unregister", "unregister_table"]
@@ -24,7 +24,7 @@ __homes__ = {
     "local_session": "hoodie.spark.session",
     "refresh_view": "hoodie.sources.view_refresh",
     "register_table": "hoodie.spark.names",
-    "ship": "hoodie.spark.shipping",
+    "ship": "hoodie.spark.workers",
     "sql": "hoodie.statements.run",
     "unregister": "hoodie.sources.register",
     "unregister_table": "hoodie.spark.names",

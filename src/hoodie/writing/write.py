@@ -27,8 +27,7 @@ from hoodie.merge.keep import keeping
 from hoodie.merge.payloads import KNOWN_PAYLOADS, by_ordering, greater_or_equal, table_rule
 from hoodie.merge.rules import MergeRule
 from hoodie.metadata.build_tasks import MapItems, executors_for
-from hoodie.metadata.drop import drop, has_metadata_table
-from hoodie.metadata.keep import drop_others, not_kept
+from hoodie.metadata.drop import drop, drop_others, has_metadata_table, not_kept
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action
 from hoodie.model.meta import RECORD_KEY

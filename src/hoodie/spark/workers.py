@@ -1,4 +1,4 @@
-"""The Python of workers on this machine: that of the driver, which has this library and what it needs."""
+"""The Python workers of a session: their interpreter on this machine, and the library's code elsewhere."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import sys
 
 import pyspark
 from pyspark.sql import SparkSession
+
+from hoodie.spark.code_archive import send
+from hoodie.spark.tasks import check_workers
 
 
 def take_own_python(session: SparkSession) -> None:
@@ -23,3 +26,16 @@ def take_own_python(session: SparkSession) -> None:
     if os.environ.get("PYSPARK_PYTHON") or any(session.conf.get(name, None) for name in settings):
         return
     context.pythonExec = sys.executable
+
+
+def ship(session: SparkSession) -> None:
+    """Send Hoodie's code to the Python workers of a session, and see that they can run it.
+
+    The workers need its dependencies (pyarrow, numpy, fsspec, fastavro, …) themselves, and the driver's version of
+    Python. A session that runs for weeks needs this once; where Hoodie is installed on all machines it does no harm.
+    A job can do the same without code: `zip -r hoodie.zip hoodie` in site-packages, and `--py-files hoodie.zip`.
+
+    Raises WorkerEnvironment naming what the workers still lack
+    """
+    send(session)
+    check_workers(session)

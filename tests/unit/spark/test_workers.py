@@ -9,7 +9,7 @@ from typing import Any
 import pyspark
 import pytest
 
-from hoodie.spark.local_workers import take_own_python
+from hoodie.spark.workers import take_own_python
 
 
 def session(**conf: str) -> Any:
