@@ -24,7 +24,7 @@ ROOT_PAGES = {
     "SECURITY.md": "security.md",
 }
 _LINK = re.compile(r"(?<=\]\()([^)\s#]+)(?=[#)])")
-_FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)
 _FETCHED = re.compile(r"<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)=[\"']?(?:https?:)?//", re.IGNORECASE)
 
 
