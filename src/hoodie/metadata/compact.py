@@ -14,7 +14,7 @@ from hoodie.metadata.delta import orphans
 from hoodie.metadata.encode import base_file
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.partitions.kinds import kind_of, kinds_of
-from hoodie.metadata.read import partition_slices, slice_records, whole_view
+from hoodie.metadata.read import log_instants, partition_slices, slice_records, whole_view
 from hoodie.metadata.record_schema import SCHEMA
 from hoodie.metadata.table import MetadataTable
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
@@ -57,7 +57,7 @@ def compact(table: MetadataTable, delta_commits: int, *, alone: bool = False) ->
         if len(newest) != 17 or any(instant.requested == time for instant in table.timeline.instants):
             return ""
     slices = [slice_ for kind in kinds_of(table.ready) for slice_ in partition_slices(table, kind.partition)]
-    slices = [slice_ for slice_ in slices if slice_.logs]
+    slices = [slice_ for slice_ in slices if slice_.logs and not _as_built(table, slice_)]
     plan = CompactionPlan(operations=tuple(operation_of(slice_, _USUAL_SIZE) for slice_ in slices))
     content = encode_compaction_plan(plan)
     planned = create_requested(table.storage, time, Action.COMPACTION, content, layout=table.layout)
@@ -75,6 +75,13 @@ def _busy(table: MetadataTable, *, alone: bool) -> bool:
     if table.layout.version.logs_of_writes:
         return (alone and bool(pending)) or any(table.timeline.find(time, Action.DELTA_COMMIT) for time in pending)
     return any(alone or time <= newest for time in pending)
+
+
+def _as_built(table: MetadataTable, slice_: FileSlice) -> bool:
+    """Whether a slice has no log but the empty one that it began with: of a record index that is many bytes that need
+    no rewriting."""
+    (log, *others) = slice_.logs
+    return not others and slice_.base is not None and log_instants(table.storage, log) <= {slice_.base_instant}
 
 
 def _newest_delta(table: MetadataTable) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 
 from hoodie.config.options import Options
@@ -9,7 +11,9 @@ from hoodie.errors import UnsupportedTable
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.read import slice_records, whole_view
 from hoodie.metadata.table import MetadataTable, open_metadata
+from hoodie.metadata.validate import validate
 from hoodie.model.instant import Action, State
+from hoodie.reading.row_keys import read_keys
 from hoodie.recovery.rollback import rollback
 from hoodie.services.metadata_upkeep import archive_table, keep_up
 from hoodie.table.state import load_state
@@ -179,3 +183,30 @@ def test_a_metadata_table_that_hudi_compacted_goes_on() -> None:
     assert times(made, Action.COMMIT)[-1] == f"{made.state().timeline.newest_commit}001"
     assert_kept(made, "record_index")
     assert all(instant.state is State.COMPLETED for instant in metadata_of(made).timeline.instants)
+
+
+def test_a_compaction_does_not_rewrite_what_nobody_has_written_to() -> None:
+    """A record index keeps its base files while writes only update rows, however long that is ago; keys that come are
+    written into some of them."""
+    made = ArrowTable.create(MemoryStorage(), {**TABLE, **KINDS["COW"], **SERVICED})
+    made.upsert(rows(*((f"k{number}", "oslo") for number in range(100))))
+    made.upsert(rows(("k1", "oslo"), ts=1), {"hoodie.metadata.record.index.enable": "true"})
+
+    def bases() -> list[str]:
+        return sorted(e.name for e in made.storage.list(f"{METADATA}record_index") if e.name.endswith(".hfile"))
+
+    before = bases()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for ts in range(2, 25):
+            made.upsert(rows((f"k{ts}", "oslo"), ts=ts), {"hoodie.index.type": "RECORD_INDEX"})
+        assert bases() == before
+        assert len(metadata_of(made).timeline.completed({Action.COMMIT})) >= 1
+        made.upsert(rows(("new", "oslo"), ts=30), {"hoodie.index.type": "RECORD_INDEX"})
+        for ts in range(31, 40):
+            made.upsert(rows(("new", "oslo"), ts=ts), {"hoodie.index.type": "RECORD_INDEX"})
+    assert len(set(bases()) - set(before)) == 1
+    state = made.state()
+    told = validate(made.storage, state.config, state.timeline, read_keys=read_keys)
+    assert told is not None
+    assert (told.problems, told.partitions["record_index"]) == ((), 101)
