@@ -61,7 +61,12 @@ def compare_all() -> Iterator[Compared]:
         local = Path(scratch) / "spark"
         session = local_session(
             "formulae",
-            **{"spark.local.dir": local, "spark.shuffle.compress": False, "spark.sql.shuffle.partitions": 8},
+            **{
+                "spark.local.dir": local,
+                "spark.shuffle.compress": False,
+                "spark.cleaner.referenceTracking": False,  # files of shuffles stay, to be measured
+                "spark.sql.shuffle.partitions": 8,
+            },
         )
         most, stage.LARGEST_PARTITION = stage.LARGEST_PARTITION, 0  # as of a batch too large for the staged way
         try:
@@ -136,7 +141,7 @@ def _batch(keys: Keys) -> pa.Table:
         # New keys are later than all, or among the others.
         new = np.arange(count - sum(hits)) + (_EACH * FILE_ROWS if keys is Keys.RECENT else 0)
         parts.append(_of_partition(new, part, "new"))
-    return pa.concat_tables(parts)
+    return pa.concat_tables(parts).combine_chunks()  # Spark takes a table whose first chunk is empty for an empty one
 
 
 def _of_partition(numbers: np.ndarray, part: int, suffix: str = "") -> pa.Table:
