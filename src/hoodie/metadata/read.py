@@ -285,9 +285,9 @@ def _in_block(block: _Block, partition: MetadataPartition, wanted: Wanted) -> _S
         found = keys.combine_chunks() if keys.num_chunks else pa.array([], pa.string())
         if wanted.keys is not None:
             found = found.filter(pc.is_in(found, pa.array(sorted(wanted.keys), pa.string())))
-        if len(found) and partition is not MetadataPartition.RECORD_INDEX:
-            raise CorruptLogBlock(block.path, f"deletes keys of the partition {partition}", block.head.offset)
-        return _Stored(block.path, deleted=tombstones(found) if len(found) else SCHEMAS[partition].empty_table())
+        if len(found) and partition is MetadataPartition.FILES:  # whose records are lists: nobody deletes one
+            raise CorruptLogBlock(block.path, "deletes whole lists of files", block.head.offset)
+        return _Stored(block.path, deleted=tombstones(found, partition))
     if block.kind is not BlockKind.HFILE_DATA:
         raise CorruptLogBlock(block.path, f"a {block.kind.name} block in the metadata table", block.head.offset)
     file = open_hfile(block.within, block.head.content_length, block.path)

@@ -139,10 +139,11 @@ def _joined(cells: Iterable[Cells]) -> Iterator[Cells]:
         yield Cells.joined(few)
 
 
-def tombstones(keys: pa.Array) -> pa.Table:
-    """Records of keys that a delete block takes away: of a table of RECORD_INDEX' schema."""
-    columns = [keys, *(pa.nulls(len(keys), field.type) for field in list(RECORD_INDEX)[1:-1])]
-    return pa.Table.from_arrays([*columns, pa.array(np.ones(len(keys), np.bool_))], schema=RECORD_INDEX)
+def tombstones(keys: pa.Array, partition: MetadataPartition) -> pa.Table:
+    """Records of keys that a delete block takes away, in the form of the partition's records."""
+    schema = SCHEMAS[partition]
+    columns = [keys, *(pa.nulls(len(keys), field.type) for field in list(schema)[1:-1])]
+    return pa.Table.from_arrays([*columns, pa.array(np.ones(len(keys), np.bool_))], schema=schema)
 
 
 def file_ids(records: pa.Table) -> pa.Array:

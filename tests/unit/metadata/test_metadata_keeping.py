@@ -14,10 +14,11 @@ import pytest
 
 from hoodie.config.options import Options
 from hoodie.errors import HoodieError, MetadataTableDropped, MetadataTableIgnored
-from hoodie.formats.log.blocks import BlockKind, read_blocks
+from hoodie.formats.log.blocks import BlockKind, encode_block, read_blocks
 from hoodie.metadata.changes import FileChanges
+from hoodie.metadata.encode import delete_block
 from hoodie.metadata.follow import follow
-from hoodie.metadata.keys import MetadataPartition, bloom_filter_key
+from hoodie.metadata.keys import FOLDER, MetadataPartition, bloom_filter_key
 from hoodie.metadata.listing import listed_folders
 from hoodie.metadata.partitions.kind import Change
 from hoodie.metadata.read import read_records
@@ -33,6 +34,7 @@ from hoodie.recovery.savepoint import make_savepoint
 from hoodie.services.clean import clean
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
+from hoodie.storage.protocol import join
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.view.load import data_files
@@ -512,3 +514,27 @@ def test_writers_under_a_lock_keep_it_together() -> None:
     assert_kept(made)
     assert len(made.snapshot()) == 2 + 3 * 7
     assert times(made, Action.COMMIT)
+
+
+@pytest.mark.parametrize("partition", [MetadataPartition.COLUMN_STATS, MetadataPartition.BLOOM_FILTERS])
+def test_records_that_another_writer_deleted_by_their_keys_are_gone(partition: MetadataPartition) -> None:
+    """As Hudi 1.2 does in tables of version 6 with the statistics of cleaned files."""
+    made = table(**INDEXES)
+
+    def keys() -> list[str]:
+        state = made.state()
+        metadata = open_metadata(made.storage, state.config, state.timeline)
+        assert metadata is not None
+        return read_records(metadata, partition).column("row").to_pylist()
+
+    before, newest = keys(), times(made)[-1]
+    block = encode_block(delete_block(newest, partition, pa.array(before[:1])))
+    logs = [
+        join(folder, entry.name)
+        for folder, entries in made.storage.list_tree(f"{FOLDER}/{partition}").items()
+        for entry in entries
+        if ".log." in entry.name
+    ]
+    path = max(logs, key=lambda path: path.rpartition(".log.")[2])
+    made.storage.write(path, made.storage.read(path) + block)
+    assert sorted(keys()) == sorted(before[1:])

@@ -61,7 +61,7 @@ def _records(change: Change) -> pa.Table:
     gone = column_of(deleted, "row")
     gone = gone.filter(pc.invert(pc.is_in(gone, value_set=column_of(inserted, "row"))))
     new = entries(inserted, epoch_millis(change.instant, change.config.timezone))
-    return pa.concat_tables([new, tombstones(gone.unique())])
+    return pa.concat_tables([new, tombstones(gone.unique(), MetadataPartition.RECORD_INDEX)])
 
 
 def _compared(change: Change, inserted: pa.Table, deleted: pa.Table) -> tuple[pa.Table, pa.Table]:
