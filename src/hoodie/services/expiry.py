@@ -104,7 +104,7 @@ def expire_partitions(
     if dry_run or not partitions:
         return ExpiryResult("", partitions, before, dry_run)
     # Seen again once the delete has begun: other writers may have written to them since.
-    choose = partial(_still_expired, how=how, before=before, partitions=partitions)
+    choose = partial(expired_partitions, how=how, before=before, partitions=partitions)
     done = delete_partitions(storage, partitions, _own(options), after_commit, choose=choose)
     gone = tuple(path for path in partitions if path in done.metadata.replaced)
     _log.info("%s: %d partitions expired at %s", state.config.name, len(gone), done.instant)
@@ -139,10 +139,6 @@ def expired_partitions(
     for path, time in _newest_in_logs(state, before, [one for one in slices if one.group.partition in old]):
         times[path] = max(time, times[path])
     return expired(times, before, how.most)
-
-
-def _still_expired(state: TableState, how: ExpiryOptions, before: str, partitions: Collection[str]) -> tuple[str, ...]:
-    return expired_partitions(state, how, before, partitions)
 
 
 def _written_since(state: TableState, before: str) -> set[str]:
