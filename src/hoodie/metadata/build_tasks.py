@@ -30,6 +30,7 @@ from hoodie.metadata.encode import base_file, column_of
 from hoodie.metadata.keys import MetadataPartition, file_groups_of
 from hoodie.metadata.partitions.kind import First
 from hoodie.metadata.partitions.kinds import kinds_of
+from hoodie.metadata.record_schema import STORED_SCHEMA
 from hoodie.metadata.records import SCHEMAS
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import log_file_name
@@ -178,7 +179,7 @@ def _write_group(
     records = pa.concat_tables(tables)
     check(records)
     name = f"{file_id}_{_TOKEN}_{target.instant}.hfile"
-    rows, values = kind.cells(records, name)
+    rows, values = kind.cells(records, name, STORED_SCHEMA)
     if not (count := len(rows)):
         return None
     content = base_file(rows, values, kind.block_size)

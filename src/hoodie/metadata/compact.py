@@ -14,7 +14,7 @@ from hoodie.metadata.delta import orphans
 from hoodie.metadata.encode import base_file
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.partitions.kinds import kind_of, kinds_of
-from hoodie.metadata.read import log_instants, partition_slices, slice_records, whole_view
+from hoodie.metadata.read import log_instants, partition_slices, slice_records, stored_schema, whole_view
 from hoodie.metadata.record_schema import SCHEMA
 from hoodie.metadata.table import MetadataTable
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
@@ -131,11 +131,12 @@ def _write(table: MetadataTable, slice_: FileSlice, instant: str, started: float
     records = slice_records(table, kind.partition, slice_)
     scanned = time.monotonic()
     name = f"{slice_.group.file_id}_{_TOKEN}_{instant}.hfile"
-    rows, values = kind.cells(records, name)
+    schema = stored_schema(table, slice_)
+    rows, values = kind.cells(records, name, schema)
     _remove_leftovers(table, slice_, instant)
     if not (count := len(rows)):
         return None
-    content = base_file(rows, values, kind.block_size)
+    content = base_file(rows, values, kind.block_size, schema)
     path = join(slice_.group.partition, name)
     table.storage.write(path, content)
     return WriteStat(

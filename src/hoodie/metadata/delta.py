@@ -22,7 +22,7 @@ from hoodie.metadata.encode import column_of, data_block, delete_block
 from hoodie.metadata.keys import MetadataPartition, file_groups_of
 from hoodie.metadata.partitions.kind import PartitionKind
 from hoodie.metadata.partitions.kinds import kinds_of
-from hoodie.metadata.read import log_instants, writer_slices
+from hoodie.metadata.read import log_instants, stored_schema, writer_slices
 from hoodie.metadata.record_schema import SCHEMA
 from hoodie.metadata.table import MetadataTable, is_own
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
@@ -60,7 +60,7 @@ def append(table: MetadataTable, instant: str, records: Mapping[MetadataPartitio
     begun = to_inflight(storage, requested, inflight_content(profile, layout), just_requested=True, layout=layout)
     stats: dict[str, tuple[WriteStat, ...]] = {}
     for kind, slice_, part in shares:
-        content = b"".join(encode_block(block) for block in _blocks(kind, instant, part))
+        content = b"".join(encode_block(block) for block in _blocks(kind, instant, part, stored_schema(table, slice_)))
         if layout.version.logs_of_writes:  # its slice is not told, as it follows from when the write is completed
             slice_ = FileSlice(slice_.group, instant, None)
         name, version = create_log(storage, slice_, log_token(instant, "0-0-0"), content)
@@ -80,11 +80,11 @@ def _by_group(records: pa.Table, slices: Sequence[FileSlice]) -> Iterator[tuple[
         yield slices[number], records.filter(pa.array(groups == number))
 
 
-def _blocks(kind: PartitionKind, instant: str, records: pa.Table) -> Iterator[LogBlock]:
+def _blocks(kind: PartitionKind, instant: str, records: pa.Table, schema: str) -> Iterator[LogBlock]:
     """The blocks with the records of one file group: deletes come last."""
     stored, deleted = _parted(kind, records)
     if len(stored):
-        yield data_block(instant, *kind.cells(stored, ""))
+        yield data_block(instant, *kind.cells(stored, "", schema), schema)
     if len(deleted):
         yield delete_block(instant, kind.partition, column_of(deleted, "row"))
 

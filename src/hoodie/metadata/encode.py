@@ -27,10 +27,14 @@ _BLOOM = (60_000, 1e-9, 100_000)
 _NAME = "_hoodie_file_name"
 
 
-def data_block(instant: str, rows: pa.Array, values: pa.Array) -> LogBlock:
-    """The log block of a delta commit with records. rows, values: of their cells"""
-    content = encode_hfile(rows, values, {"schema": STORED_SCHEMA.encode()})
-    return LogBlock(BlockKind.HFILE_DATA, _header(instant), content)
+def data_block(instant: str, rows: pa.Array, values: pa.Array, schema: str = STORED_SCHEMA) -> LogBlock:
+    """The log block of a delta commit with records.
+
+    rows, values  of their cells
+    schema        that they are written by, in Avro
+    """
+    content = encode_hfile(rows, values, {"schema": schema.encode()})
+    return LogBlock(BlockKind.HFILE_DATA, _header(instant, schema), content)
 
 
 def delete_block(instant: str, partition: MetadataPartition, keys: pa.Array) -> LogBlock:
@@ -39,17 +43,17 @@ def delete_block(instant: str, partition: MetadataPartition, keys: pa.Array) -> 
     return LogBlock(BlockKind.DELETE, _header(instant), encode_deletes(deletes))
 
 
-def _header(instant: str) -> BlockMap:
-    return BlockMap(((HeaderKey.INSTANT_TIME, instant), (HeaderKey.SCHEMA, STORED_SCHEMA)))
+def _header(instant: str, schema: str = STORED_SCHEMA) -> BlockMap:
+    return BlockMap(((HeaderKey.INSTANT_TIME, instant), (HeaderKey.SCHEMA, schema)))
 
 
-def base_file(rows: pa.Array, values: pa.Array, block_size: int = BLOCK_SIZE) -> bytes:
-    """The content of a base file. rows, values: of its cells, at least one"""
+def base_file(rows: pa.Array, values: pa.Array, block_size: int = BLOCK_SIZE, schema: str = STORED_SCHEMA) -> bytes:
+    """The content of a base file. rows, values: of its cells, at least one; schema: as of `data_block`"""
     ordered = rows.take(pc.sort_indices(rows.cast(pa.binary())))  # as bytes, whatever the locale
     entries, rate, most = _BLOOM
     bloom = add_keys(empty_filter(BloomKind.DYNAMIC_V0, entries, rate), ordered, most)
     info = {
-        "schema": STORED_SCHEMA.encode(),
+        "schema": schema.encode(),
         "bloomFilterTypeCode": bloom.kind.value.encode(),
         "minRecordKey": ordered[0].as_py().encode(),
         "maxRecordKey": ordered[-1].as_py().encode(),
@@ -57,11 +61,14 @@ def base_file(rows: pa.Array, values: pa.Array, block_size: int = BLOCK_SIZE) ->
     return encode_hfile(rows, values, info, {"bloomFilter": encode_bloom(bloom).encode()}, block_size=block_size)
 
 
-def record_cells(partition: MetadataPartition, records: pa.Table, file_name: str = "") -> tuple[pa.Array, pa.Array]:
+def record_cells(
+    partition: MetadataPartition, records: pa.Table, file_name: str = "", schema: str = STORED_SCHEMA
+) -> tuple[pa.Array, pa.Array]:
     """Rows and values of cells, one for each record: string[n] and binary[n]. Not for `files`.
 
     records    of the partition's schema in `records.SCHEMAS`
     file_name  of the base file that they are for; "": they are for a log block
+    schema     that they are written by, in Avro
     """
     branch, (kind,) = BRANCHES[partition]
     names = SCHEMAS[partition].names[1:]
@@ -69,16 +76,18 @@ def record_cells(partition: MetadataPartition, records: pa.Table, file_name: str
         name: column_of(records, column) for column, name in zip(names, RECORD_FIELDS[partition], strict=True) if name
     }
     columns = {"type": pa.array(np.full(len(records), kind, np.int32)), branch: stored}
-    return column_of(records, "row"), encoded_records(columns, file_name, len(records))
+    return column_of(records, "row"), encoded_records(columns, file_name, len(records), schema)
 
 
-def encoded_records(columns: Mapping[str, pa.Array | Mapping[str, pa.Array]], file_name: str, count: int) -> pa.Array:
+def encoded_records(
+    columns: Mapping[str, pa.Array | Mapping[str, pa.Array]], file_name: str, count: int, schema: str = STORED_SCHEMA
+) -> pa.Array:
     """Records as the values of cells: binary[count].
 
     columns    by field of the record, the others are null; a struct by its own fields
-    file_name  as of `record_cells`
+    file_name, schema  as of `record_cells`
     """
-    record, pieces = compile_schema(STORED_SCHEMA, unions=True), Pieces(count)
+    record, pieces = compile_schema(schema, unions=True), Pieces(count)
     same = {"key": "", **({_NAME: file_name} if file_name else {})}
     for name, node in record.fields:
         column: pa.Array | Mapping[str, pa.Array]

@@ -20,6 +20,7 @@ from hoodie.formats.log.delete_block import decode_deletes
 from hoodie.merge.log_scan import blocks_to_merge, blocks_to_merge_compacted
 from hoodie.metadata.keys import MetadataPartition, file_groups_of
 from hoodie.metadata.merging import merged
+from hoodie.metadata.record_schema import STORED_SCHEMA
 from hoodie.metadata.records import SCHEMAS, decode_records, tombstones
 from hoodie.metadata.table import MetadataTable
 from hoodie.model.files import BaseFile, FileSlice, LogFile, parse_data_file
@@ -299,6 +300,24 @@ def _schema(file: HFile) -> str:
     if schema is None:
         raise CorruptFile(file.path, "its file info has no schema")
     return schema.decode("utf-8", "replace")
+
+
+def stored_schema(table: MetadataTable, slice_: FileSlice) -> str:
+    """The schema by which further records of a slice are to be written.
+
+    In a table of version 8 or 9 that of its newest file: releases of Hudi have other ones, and hudi-rs takes one in a
+    slice. An earlier table has ours, that of Hudi 0.15.
+    """
+    if not table.layout.version.logs_of_writes:
+        return STORED_SCHEMA
+    for log in sorted((log for log in slice_.logs if not log.cdc), key=lambda log: log.order, reverse=True):
+        for block in _heads(table.storage, log):
+            if block.kind is BlockKind.HFILE_DATA and block.header.schema:
+                return block.header.schema
+    if slice_.base is None:
+        return STORED_SCHEMA
+    base = slice_.base
+    return _schema(open_hfile(_ranges(table.storage, base.path, base.size), base.size, base.path))
 
 
 def _ranges(storage: Storage, path: str, size: int) -> RangedRead:

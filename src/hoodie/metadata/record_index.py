@@ -17,6 +17,7 @@ import pyarrow as pa
 from hoodie.config.table import TimelineZone
 from hoodie.metadata.encode import column_of, record_cells
 from hoodie.metadata.keys import MetadataPartition
+from hoodie.metadata.record_schema import STORED_SCHEMA
 from hoodie.metadata.records import RECORD_INDEX, file_ids
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import parse_time
@@ -98,14 +99,17 @@ def locations(records: pa.Table) -> tuple[pa.Array, pa.Array]:
     return paths.take(pa.array(numbers)), ids.take(pa.array(numbers))
 
 
-def record_index_cells(records: pa.Table, file_name: str = "") -> tuple[pa.Array, pa.Array]:
+def record_index_cells(
+    records: pa.Table, file_name: str = "", schema: str = STORED_SCHEMA
+) -> tuple[pa.Array, pa.Array]:
     """Rows and values of cells, one for each entry: string[n] and binary[n].
 
     records    entries, of the schema `records.RECORD_INDEX`; none deleted
     file_name  of the base file that they are for; "": they are for a log block
+    schema     that they are written by, in Avro
     """
     numbers, distinct = _distinct(records)
-    _, values = record_cells(MetadataPartition.RECORD_INDEX, distinct, file_name)
+    _, values = record_cells(MetadataPartition.RECORD_INDEX, distinct, file_name, schema)
     return column_of(records, "row"), values.take(pa.array(numbers))
 
 

@@ -18,7 +18,9 @@ from hoodie.config.read import IncrementalFormat
 from hoodie.errors import StatementError
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.instant import Instant
+from hoodie.spark.local_frame import local_frame
 from hoodie.spark.names import named_table
+from hoodie.spark.types import to_spark
 from hoodie.statements.cutting import Text
 from hoodie.statements.metadata_records import metadata_records
 from hoodie.table.state import load_state
@@ -154,7 +156,8 @@ def _slices(session: SparkSession, table: HoodieTable[DataFrame], arguments: lis
 
 
 def _metadata(session: SparkSession, table: HoodieTable[DataFrame], arguments: list[str]) -> DataFrame:
-    return session.createDataFrame(metadata_records(load_state(table.storage)))
+    rows = metadata_records(load_state(table.storage))
+    return local_frame(session, rows, to_spark(rows.schema))
 
 
 FUNCTIONS: Mapping[str, Function] = {

@@ -14,13 +14,15 @@ import pyarrow.compute as pc
 from hoodie.metadata.encode import column_of, encoded_records
 from hoodie.metadata.keys import ALL_PARTITIONS, MetadataPartition
 from hoodie.metadata.partitions.kind import Building, Change, First, PartitionKind
+from hoodie.metadata.record_schema import STORED_SCHEMA
 
 
-def file_list_cells(records: pa.Table, file_name: str = "") -> tuple[pa.Array, pa.Array]:
+def file_list_cells(records: pa.Table, file_name: str = "", schema: str = STORED_SCHEMA) -> tuple[pa.Array, pa.Array]:
     """Rows and values of cells, one for each list: string[n] and binary[n].
 
     records    entries of lists, of the schema `records.FILES`
     file_name  of the base file that they are for; "": they are for a log block
+    schema     that they are written by, in Avro
     """
     records = records.sort_by([("row", "ascending"), ("name", "ascending")])
     encoded = column_of(records, "row").dictionary_encode()
@@ -36,7 +38,7 @@ def file_list_cells(records: pa.Table, file_name: str = "") -> tuple[pa.Array, p
     )
     lists = pa.MapArray.from_arrays(pa.array(offsets), column_of(records, "name"), infos)
     kinds = pc.if_else(pc.equal(rows, ALL_PARTITIONS), pa.scalar(1, pa.int32()), pa.scalar(2, pa.int32()))
-    return rows, encoded_records({"type": kinds, "filesystemMetadata": lists}, file_name, len(rows))
+    return rows, encoded_records({"type": kinds, "filesystemMetadata": lists}, file_name, len(rows), schema)
 
 
 def _records(change: Change) -> pa.Table:

@@ -99,8 +99,8 @@ class PartitionKind:
     records        what an action changes in it: a table of `records.SCHEMAS`. Two records of one key are combined
                    already. Raises CorruptFile, UnsupportedTable where it is not known: the partition is removed then
     first          what it begins with
-    cells          rows and values of cells, string[n] and binary[n], sorted by the rows' bytes; of records and the name
-                   of the base file that they are for, "" in a log block
+    cells          rows and values of cells, string[n] and binary[n], sorted by the rows' bytes; of records, the name of
+                   the base file that they are for, "" in a log block, and the schema that they are written by
     settings       what the table's settings keep of the options that it is built with, for all later writes
     differences    what is wrong in it, one line each: in its records, deleted ones left out, beside the table's files
     deletes_apart  keys of records that are `deleted` stand in a block of their own; else they are records as others
@@ -111,7 +111,7 @@ class PartitionKind:
     prefix: str
     records: Callable[[Change], pa.Table]
     first: Callable[[Building], First]
-    cells: Callable[[pa.Table, str], tuple[pa.Array, pa.Array]]
+    cells: Callable[[pa.Table, str, str], tuple[pa.Array, pa.Array]]
     settings: Callable[[MetadataOptions], Mapping[str, str]] = lambda options: {}
     differences: Callable[[Building, pa.Table], Iterable[str]] = lambda building, records: ()
     deletes_apart: bool = False
