@@ -7,13 +7,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from bench.workload import base_rows, batch_rows
+from support.nightly import nightly
 
 N = 10_000
 
 
 @pytest.mark.parametrize(
     ("name", "updates", "inserts", "updated_days", "inserted_days"),
-    [("spread", 900, 100, 10, 1), ("recent", 50, 50, 2, 2), ("tiny", 1000, 0, 1, 0)],
+    [("spread", 900, 100, 10, 1), nightly("recent", 50, 50, 2, 2), nightly("tiny", 1000, 0, 1, 0)],
 )
 def test_a_batch_has_its_updates_and_inserts_in_its_partitions(
     spark: SparkSession, name: str, updates: int, inserts: int, updated_days: int, inserted_days: int

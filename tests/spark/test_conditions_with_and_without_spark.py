@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 import hoodie
 from hoodie.api.table import HoodieTable
 from support.expressions import rows
+from support.nightly import nightly
 
 Source = Callable[[pa.Table], Any]
 COLUMNS = ["i", "l", "x", "p", "s", "b", "d", "t"]
@@ -51,7 +52,7 @@ STEPS: list[Callable[[HoodieTable[Any], Any], Any]] = [
 ]
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("table_type", [nightly("COPY_ON_WRITE"), "MERGE_ON_READ"])
 def test_rows_stay_the_same_as_on_a_table_with_spark(spark: SparkSession, tmp_path: Path, table_type: str):
     random = Random(5)
     settings: dict[str, Any] = {"name": "t", "record_key": "id", "partition_by": "city", "table_type": table_type}

@@ -76,7 +76,7 @@ def as_others_write(table: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "files"),
     [
-        ("COPY_ON_WRITE", "others"),
+        nightly("COPY_ON_WRITE", "others"),
         ("MERGE_ON_READ", "ours"),
         nightly("COPY_ON_WRITE", "ours"),
         nightly("MERGE_ON_READ", "others"),

@@ -93,7 +93,7 @@ def test_the_read_client_asks_the_index(spark, tmp_path, hbase, table_type, rout
     assert sorted(found.toArrow().column("id").to_pylist()) == ["k1", "k9"]
 
 
-@pytest.mark.parametrize("route", [{}, SPREAD], ids=["driver", "executors"])
+@pytest.mark.parametrize("route", [nightly({}, id="driver"), pytest.param(SPREAD, id="executors")])
 @pytest.mark.parametrize("table_type", [nightly("COPY_ON_WRITE"), "MERGE_ON_READ"])
 def test_a_rollback_and_a_restore_put_the_entries_of_rows_that_came_back(spark, tmp_path, hbase, table_type, route):
     name = hbase.create_table()

@@ -28,8 +28,8 @@ def test_every_other_module_is_imported() -> None:
     assert done.returncode == 0, done.stderr[-2000:]
 
 
-def test_rollbacks_and_restores_and_indexes_go_on() -> None:
-    rerun(["tests/unit/recovery/test_rollback_commit.py", "tests/unit/index"], {}, *_PLUGIN)
+def test_savepoints_and_restores_go_on() -> None:
+    rerun(["tests/unit/recovery/test_savepoint.py"], {}, *_PLUGIN)
 
 
 @pytest.mark.nightly
