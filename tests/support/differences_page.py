@@ -84,6 +84,13 @@ _SEEN = (
         "gives the rows",
         "Compact first",
     ),
+    (
+        "Merge-on-Read, an index that moves rows between partitions, a late row that loses against the stored one",
+        "0.15: snapshot, incremental",
+        "gives the stored row the late one's commit time, and pulls it as changed",
+        "leaves the stored row as it is",
+        "Its values are right",
+    ),
 )
 
 
