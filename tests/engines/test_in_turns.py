@@ -17,7 +17,11 @@ from hoodie.table.state import load_state
 from support.engine_cases import CASES, COLUMNS, Row, Step, comparable, write
 from support.hudi_engine import HudiEngine
 
-_TURNS = [f"{kind}_{name}" for kind in ("cow", "mor") for name in ("plain", "cleaned", "bucket", "complex_keys")]
+_TURNS = [
+    f"{kind}_{name}"
+    for kind in ("cow", "mor")
+    for name in ("plain", "cleaned", "bucket", "complex_keys", "global_bloom")
+]
 _AS_6 = {"hoodie.write.table.version": "6", "hoodie.write.auto.upgrade": "false"}
 
 
