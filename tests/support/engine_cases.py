@@ -325,7 +325,15 @@ _EPOCH = (
     ),
     Difference(
         ("1.",),
-        VIEWS,
+        ("snapshot", "read_optimized", "as_of"),
+        "partitions by the timestamp key generator, from a column that is no text",
+        "gives the column as text",
+        "gives it in its own type",
+        "Cast it",
+    ),
+    Difference(
+        ("1.1", "1.2"),
+        ("incremental",),
         "partitions by the timestamp key generator, from a column that is no text",
         "gives the column as text",
         "gives it in its own type",
@@ -339,7 +347,7 @@ _EPOCH_LOGS = (
         table="Merge-on-Read, partitions by the timestamp key generator, from a column that is no text",
         way="Keep the day as a text column, and partition by that",
     ),
-    _EPOCH[1],
+    *_EPOCH[1:],
 )
 _TIMED = (
     replace(
@@ -347,7 +355,7 @@ _TIMED = (
         table="Copy-on-Write, partitions by the timestamp key generator, from a timestamp column",
         theirs="fails: `Long cannot be cast to UTF8String`",
     ),
-    replace(_EPOCH[1], table="partitions by the timestamp key generator, from a timestamp column"),
+    *(replace(e, table="partitions by the timestamp key generator, from a timestamp column") for e in _EPOCH[1:]),
 )
 _TIMED_LOGS = (
     replace(
@@ -357,10 +365,10 @@ _TIMED_LOGS = (
         table="Merge-on-Read, partitions by the timestamp key generator, from a timestamp column",
         theirs="fails: `Long cannot be cast to UTF8String`",
     ),
-    _TIMED[1],
+    *_TIMED[1:],
 )
 _ENCODED = Difference(
-    ("1.",),
+    ("1.1", "1.2"),
     ("incremental",),
     "URL-encoded partition paths",
     "gives the encoded path as the column's value",
