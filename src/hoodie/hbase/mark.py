@@ -9,7 +9,7 @@ entries: what removes those (a scan of Hudi's `rollback.sync`, an older snapshot
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -73,11 +73,6 @@ def newest_seen(context: IndexContext) -> Mark | None:
             if name := read_commit(context.storage, context.timeline, instant).extra.get(SEEN):
                 return Mark(instant.requested, name)
     return None
-
-
-def told_the_index(extra: Mapping[str, str]) -> bool:
-    """Whether a commit with this extra metadata changed an HBase index."""
-    return SEEN in extra
 
 
 def require_seen(client: HBaseClient, context: IndexContext, where: str) -> None:

@@ -11,11 +11,8 @@ from typing import Any
 
 from hoodie.commit.rebuilt import read_whole
 from hoodie.config.options import Options
-from hoodie.config.write import IndexType
-from hoodie.errors import InvalidOption
 from hoodie.index import own
-from hoodie.index.choose import OUTSIDE, make_index, package
-from hoodie.index.contract import Rebuilt
+from hoodie.index.choose import OUTSIDE, package
 from hoodie.lookup.index_choice import named_index
 from hoodie.lookup.index_notify import notify_of_rollbacks
 from hoodie.model.commit import CommitMetadata
@@ -106,26 +103,3 @@ def _told(before: TableState, undone: Undone) -> Iterator[str]:
         for key in commit.extra if commit is not None else ():
             if said := _SEEN.fullmatch(key):
                 yield said[1].upper()
-
-
-def rebuild_index(storage: Storage, options: Options, *, mend_doubled: bool = False) -> Rebuilt:
-    """Make an index outside the table anew: put an entry for each row, and remove entries without a row. The table is
-    only read, except with `mend_doubled`.
-
-    options       of a write, which name the index and say how it is reached
-    mend_doubled  delete the rows of keys that are in several file groups, all but the newest of each: by the table's
-                  ordering columns, then by the instant that wrote it. One commit
-    Raises        InvalidOption when the index keeps nothing outside the table, or cannot be reached by the options;
-                  others as the index's own `rebuild`
-    """
-    state = load_state(storage)
-    named = named_index(state, options)
-    if named.own:
-        index = own.make(named.name, options, state.config)
-    elif named.name in OUTSIDE or not named.name:
-        index = make_index(IndexType(named.name or OUTSIDE[0]), options, state.config)
-    else:
-        index = None
-    if index is None or index.rebuild is None:
-        raise InvalidOption(f"the index {named.name} keeps nothing outside the table: there is nothing to rebuild")
-    return index.rebuild(storage, mend_doubled)

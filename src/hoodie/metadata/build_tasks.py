@@ -12,7 +12,6 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -37,6 +36,7 @@ from hoodie.model.files import log_file_name
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage, join
 from hoodie.storage.subfolder import SubfolderStorage
+from hoodie.storage.together import in_threads
 
 _TOKEN = "0-0-0"
 #: Where records lie between the two kinds of tasks, if these run elsewhere.
@@ -127,10 +127,7 @@ def _place_for_records(data: Storage, instant: str, *, here: bool) -> Iterator[S
 
 
 def _near(kernel: Callable[[A], B], items: Sequence[A], /) -> list[B]:
-    if len(items) < 2:
-        return [kernel(item) for item in items]
-    with ThreadPoolExecutor(min(_NEAR, os.cpu_count() or 1, len(items)), thread_name_prefix="hoodie-build") as pool:
-        return list(pool.map(kernel, items))
+    return in_threads(kernel, items, min(_NEAR, os.cpu_count() or 1), "hoodie-build")
 
 
 def _spill(target: _Target, records_of: Callable[[Any], Iterable[pa.Table]], share: tuple[int, Any]) -> _Spill:
