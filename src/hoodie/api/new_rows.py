@@ -7,9 +7,9 @@ from typing import Any
 from hoodie.api.engine import Engine
 from hoodie.api.inputs import arrow_stream, is_spark_frame
 from hoodie.config.datasource import TableOptions
-from hoodie.config.java_names import EMPTY_PAYLOAD, payload_name
 from hoodie.config.locks import ConcurrencyOptions
 from hoodie.config.options import Options, declared
+from hoodie.config.table import EMPTY_PAYLOAD, payload_name
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidOption, WriteConflict
 from hoodie.storage.protocol import Storage

@@ -14,8 +14,8 @@ from hoodie.errors import WriteConflict
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Instant
 from hoodie.table.state import TableState
-from hoodie.timeline.clock import Clock, new_time, utc_now
 from hoodie.timeline.load import read_replace_plan
+from hoodie.timeline.timeline import Clock, new_time, utc_now
 
 _log = logging.getLogger("hoodie.write")
 

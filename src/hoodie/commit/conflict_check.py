@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from hoodie.commit.markers import delete_markers, read_markers
 from hoodie.commit.rollback_executor import refuse_during_restore
 from hoodie.errors import InstantNotFound, WriteConflict
 from hoodie.formats.avro.schema import from_avro
@@ -30,8 +31,10 @@ from hoodie.plan.conflict import (
     vanished,
 )
 from hoodie.schema.schema import without_meta_fields
+from hoodie.storage.protocol import Storage, remove_with_temporaries
 from hoodie.table.replacement import REPLACES, WAITING
 from hoodie.table.state import TableState, columns_by_id, declared_schema
+from hoodie.timeline.layout import TimelineLayout
 from hoodie.timeline.load import read_commit, read_compaction_plan, read_replace_plan
 
 
@@ -186,3 +189,23 @@ def _completed(now: TableState, instant: Instant) -> Other:
         planned = replace(instant, action=Action.COMPACTION)
         return other_of_compaction(instant, read_compaction_plan(now.storage, now.timeline, planned))
     return other
+
+
+def require_version(before: TableState, now: TableState) -> None:
+    """Raise WriteConflict when a table has another version of the format than when a write looked at it."""
+    if before.config.version != now.config.version:
+        raise WriteConflict(
+            f"{now.config.name} has version {now.config.version} now, and had {before.config.version} when this write "
+            "looked at it: another process has changed it meanwhile. Nothing is published; write again"
+        )
+
+
+def withdraw(storage: Storage, instant: Instant, layout: TimelineLayout) -> None:
+    """Remove what a write made that has not been published.
+
+    layout  of the timeline when it began
+    """
+    remove_with_temporaries(storage, [marker.path for marker in read_markers(storage, instant.requested)])
+    for state in (State.INFLIGHT, State.REQUESTED):
+        storage.discard(layout.path(replace(instant, state=state)))
+    delete_markers(storage, instant.requested)

@@ -32,8 +32,7 @@ from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
 from hoodie.storage.protocol import Storage, join, remove_with_temporaries, rewrite, split
 from hoodie.table.state import load_state
-from hoodie.timeline.codec import commit_content, inflight_content
-from hoodie.timeline.layout import TimelineLayout
+from hoodie.timeline.layout import TimelineLayout, commit_content, inflight_content
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import (
     back_to_requested,

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.config.java_names import payload_name
+from hoodie.config.table import payload_name
 from hoodie.errors import InvalidInput, InvalidOption, UnsupportedTable
 from hoodie.merge.fields import merge_fields
 from hoodie.merge.merger import merger_rule, own_merger

@@ -44,7 +44,7 @@ from hoodie.table.replacement import refuse_before
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.archive import newest_archived
-from hoodie.timeline.clock import Clock, new_time, utc_now
+from hoodie.timeline.timeline import Clock, new_time, utc_now
 from hoodie.timeline.transition import complete, create_requested, to_inflight
 from hoodie.view.load import data_files, list_partitions
 from hoodie.writing.write import writable_state

@@ -45,8 +45,8 @@ from hoodie.storage.protocol import Storage, join
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.archive import newest_archived
-from hoodie.timeline.clock import Clock, new_time, utc_now
 from hoodie.timeline.load import read_compaction_plan, read_replace_plan
+from hoodie.timeline.timeline import Clock, new_time, utc_now
 from hoodie.timeline.transition import create_requested, remove_pending
 from hoodie.view.load import data_files, discover_partitions, list_partitions
 from hoodie.writing.write import writable_state

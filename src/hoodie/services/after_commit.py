@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from hoodie.config.keeping import with_kept
 from hoodie.config.options import Options
-from hoodie.config.services import ArchiveOptions, CleanOptions, CleanPolicy, ServiceOptions
+from hoodie.config.services import ArchiveOptions, CleanOptions, CleanPolicy, ServiceOptions, with_kept
 from hoodie.errors import ServiceFailed
 from hoodie.metadata.drop import has_metadata_table
 from hoodie.model.instant import Action

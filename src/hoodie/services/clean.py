@@ -13,9 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from hoodie.config.keeping import with_kept
 from hoodie.config.options import Options
-from hoodie.config.services import CleanOptions, CleanPolicy
+from hoodie.config.services import CleanOptions, CleanPolicy, with_kept
 from hoodie.config.table import require_writable
 from hoodie.display.displayed import Displayed
 from hoodie.display.summary import Column, Kind, Summary, summary
@@ -54,9 +53,9 @@ from hoodie.table.partition_metadata import ensure_partition
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.archive import archive_files
-from hoodie.timeline.clock import Clock, new_time, utc_now
 from hoodie.timeline.load import load_timeline, read_commit, read_compaction_plan, read_replace_plan
 from hoodie.timeline.memory import Memory
+from hoodie.timeline.timeline import Clock, new_time, utc_now
 from hoodie.timeline.transition import complete, create_requested, remove_pending, to_inflight
 from hoodie.view.load import METAFILES, load_view
 from hoodie.writing.write import writable_state

@@ -29,8 +29,8 @@ from hoodie.storage.protocol import Storage, join
 from hoodie.storage.together import in_threads
 from hoodie.table.partition_metadata import METAFILE
 from hoodie.table.state import TableState
-from hoodie.timeline.clock import Clock, time_after, utc_now
 from hoodie.timeline.load import read_commit
+from hoodie.timeline.timeline import Clock, time_after, utc_now
 from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
 from hoodie.writing.finish import AfterCommit, delete_partitions

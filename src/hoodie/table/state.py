@@ -36,8 +36,7 @@ from hoodie.timeline.layout import TimelineLayout, layout_of
 from hoodie.timeline.load import list_timeline, load_timeline, read_commit
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.load import load_view
-from hoodie.view.missing import Missing, find_missing, writer_files
-from hoodie.view.published import all_published
+from hoodie.view.published import Missing, all_published, find_missing, writer_files
 from hoodie.view.slices import FileSystemView, committed_slices, latest_base_files, latest_slices
 
 Slices = Mapping[str, Sequence[FileSlice]]

@@ -110,7 +110,7 @@ def load_view(
     Warns  DamagedLog of empty log files to which a commit on the timeline has written; MetafileMissing of folders with
            data files and without metafile. The commits on the timeline, which are read for it, decide whether they
            are partitions
-    Whether all files exist that commits name is not checked: `hoodie.view.missing` does.
+    Whether all files exist that commits name is not checked: `hoodie.view.published` does.
     """
     folders = list_folders(storage, partitions) if folders is None else folders
     unmarked = _named_by_commits(storage, timeline, folders)

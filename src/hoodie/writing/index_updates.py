@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from hoodie.errors import ServiceFailed
 from hoodie.index.contract import Index, Placed, RecordWrites
 from hoodie.index.stored_keys import keys_in
-from hoodie.lookup.key_status import KeyStatus, take_statuses
+from hoodie.merge.row_notes import KeyStatus, take_statuses
 from hoodie.merge.rows import as_array
 from hoodie.merge.rules import MergeRule, take_incoming
 from hoodie.model.commit import WriteStat
@@ -25,7 +25,7 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.meta import RECORD_KEY
 from hoodie.plan.write import TaskKind, WriteTask
 from hoodie.storage.protocol import Storage
-from hoodie.writing.batch.precombine import combine, in_order_of_arrival
+from hoodie.writing.batch.duplicates import combine, in_order_of_arrival
 from hoodie.writing.operations import OperationRules
 
 Write = Callable[[WriteTask, pa.Table, str], Sequence[WriteStat]]

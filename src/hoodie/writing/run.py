@@ -14,16 +14,21 @@ from hoodie.errors import CorruptIndex, WriteConflict
 from hoodie.index.pruning import IndexStats
 from hoodie.lookup.record_index import by_files, ignore_record_index, uses_record_index
 from hoodie.metadata.build_tasks import MapItems
-from hoodie.table.overrides import completed
+from hoodie.table.create import completed
 from hoodie.table.state import TableState
 from hoodie.writing.batch.duplicates import refuse_dropping
 from hoodie.writing.batch.held import DRIVER, HeldBatch, TaskResults
-from hoodie.writing.finish import AfterCommit, abandoned_on_error, finish
+from hoodie.writing.finish import (
+    AfterCommit,
+    abandoned_on_error,
+    earlier_result,
+    finish,
+    warn_of_small_files,
+    with_retries,
+)
 from hoodie.writing.planning import announce, fits_driver, prepared_files
 from hoodie.writing.replacement import Replacement
 from hoodie.writing.result import Phases, WriteResult
-from hoodie.writing.retry import earlier_result, with_retries
-from hoodie.writing.small_files import warn_of_small_files
 from hoodie.writing.validation import Validate, validator
 from hoodie.writing.write import Write, check, start, with_transaction, writable_state
 

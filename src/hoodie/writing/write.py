@@ -23,9 +23,8 @@ from hoodie.lookup.context import LookupContext
 from hoodie.lookup.index_choice import choose_index, refuse_unknown
 from hoodie.lookup.index_notify import notify_rolled_back
 from hoodie.lookup.record_index import with_record_index
-from hoodie.merge.keep import keeping
 from hoodie.merge.payloads import KNOWN_PAYLOADS, by_ordering, greater_or_equal, table_rule
-from hoodie.merge.rules import MergeRule
+from hoodie.merge.rules import MergeRule, keeping
 from hoodie.metadata.build_tasks import MapItems, executors_for
 from hoodie.metadata.drop import drop, drop_others, has_metadata_table, not_kept
 from hoodie.model.files import FileGroupId
@@ -41,18 +40,19 @@ from hoodie.table.replacement import settle
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableFiles, TableState, columns_by_id, declared_schema, load_state
 from hoodie.view.published import read_ahead
-from hoodie.writing.batch.duplicates import DROP
-from hoodie.writing.batch.precombine import KEY
+from hoodie.writing.batch.duplicates import DROP, KEY
 from hoodie.writing.index_updates import WriteRecorder
-from hoodie.writing.non_blocking import APPENDING, blocking, require_logs
 from hoodie.writing.operations import (
+    APPENDING,
     REPLACING,
     Combine,
     LateRows,
     OperationRules,
     Replaces,
     TableKind,
+    blocking,
     kind_of,
+    require_logs,
     rules_of,
 )
 from hoodie.writing.relocation import RelocationRule

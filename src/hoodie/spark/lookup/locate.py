@@ -23,7 +23,7 @@ from hoodie.index.pruning import ABSENT, SEVERAL, IndexStats, prune_by_filter, p
 from hoodie.lookup.batch import one_chunk, order_by_partition
 from hoodie.lookup.context import LookupContext
 from hoodie.lookup.key_lookup import FileWithLogs, positions_in_base
-from hoodie.lookup.row_positions import ROW_POSITION
+from hoodie.merge.row_notes import ROW_POSITION
 from hoodie.model.files import BaseFile
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.exchange import expected_pairs, joins_keys, pair_partitions

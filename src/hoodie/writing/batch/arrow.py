@@ -11,8 +11,7 @@ import pyarrow as pa
 from hoodie.config.options import Options
 from hoodie.config.write import BroughtTypeOptions, WriteOperation
 from hoodie.errors import InvalidInput, SchemaMismatch
-from hoodie.keygen.arrow_keys import RowKeys, parts_of, require_order
-from hoodie.keygen.arrow_text import type_at
+from hoodie.keygen.arrow_keys import RowKeys, parts_of, require_order, type_at
 from hoodie.keygen.generated_keys import MakeKeys, NewKeys, StoredKeys, for_task
 from hoodie.keygen.keygen import KeyGenerator, refuse_lacking
 from hoodie.merge.ordering import require_ordering
@@ -21,7 +20,7 @@ from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.schema.conform import conform
 from hoodie.schema.schema import stored_form, without_meta_fields
 from hoodie.storage.protocol import Storage
-from hoodie.table.overrides import completed
+from hoodie.table.create import completed
 from hoodie.table.partition_metadata import require_partition_paths
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, declared_schema, in_units_of, key_samples, table_keygen

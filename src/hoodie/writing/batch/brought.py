@@ -14,7 +14,7 @@ from pyarrow import types as arrow
 
 from hoodie.errors import ColumnLeftOut, SchemaMismatch
 from hoodie.expressions.casts import kernel_of
-from hoodie.keygen.arrow_text import is_text
+from hoodie.keygen.arrow_keys import is_text
 from hoodie.model.meta import META_COLUMNS
 from hoodie.schema.types import spark_name, stored_type, widen
 

@@ -28,10 +28,17 @@ from hoodie.lookup.batch import (
     without_rows,
 )
 from hoodie.lookup.index_choice import index_context
-from hoodie.lookup.key_status import KeyStatus, KeyStatuses, take_statuses, with_statuses
-from hoodie.lookup.row_positions import with_positions
 from hoodie.lookup.stored_footers import stored_footers
-from hoodie.merge.row_action import NOT_INSERTED, NOT_MATCHED, actions_of
+from hoodie.merge.row_notes import (
+    NOT_INSERTED,
+    NOT_MATCHED,
+    KeyStatus,
+    KeyStatuses,
+    actions_of,
+    take_statuses,
+    with_positions,
+    with_statuses,
+)
 from hoodie.merge.rows import Positions
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.storage.protocol import Storage
@@ -39,8 +46,8 @@ from hoodie.storage.remembering import remembering
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableFiles
 from hoodie.writing.batch.arrow import partitions_of
+from hoodie.writing.batch.duplicates import combine
 from hoodie.writing.batch.held import DRIVER, HeldBatch, TaskReports
-from hoodie.writing.batch.precombine import combine
 from hoodie.writing.batch.stage import Stage
 from hoodie.writing.index_updates import TaskResult, record_files
 from hoodie.writing.operations import Combine

@@ -14,9 +14,8 @@ import pyarrow.compute as pc
 
 from hoodie.errors import SchemaMismatch
 from hoodie.merge.base import Incoming
-from hoodie.merge.keep import with_kept
 from hoodie.merge.rows import Mask, as_array, nullable, pick
-from hoodie.merge.rules import MergeRule
+from hoodie.merge.rules import MergeRule, with_kept
 from hoodie.model.meta import RECORD_KEY
 from hoodie.plan.write import WriteTask
 from hoodie.writing.tasks.base_file import WriteSpec

@@ -23,9 +23,9 @@ from hoodie.formats.log.blocks import LogBlock, encode_block
 from hoodie.formats.log.content import avro_block, delete_block, parquet_block
 from hoodie.formats.log.delete_block import deletes_of
 from hoodie.formats.log.positions import RowPositions, encode_positions
-from hoodie.lookup.key_status import KeyStatus, KeyStatuses
 from hoodie.merge.base import Incoming
 from hoodie.merge.ordering import ordering_column
+from hoodie.merge.row_notes import KeyStatus, KeyStatuses
 from hoodie.merge.rows import Mask, as_array
 from hoodie.merge.rules import MergeRule
 from hoodie.model.commit import WriteStat

@@ -17,11 +17,19 @@ from hoodie.formats.parquet.columns import damage_of, open_encoded, open_parquet
 from hoodie.keygen.generated_keys import finished
 from hoodie.lookup.batch import group_batches, one_chunk
 from hoodie.lookup.index_choice import is_bucket
-from hoodie.lookup.key_status import KeyStatus, take_statuses
-from hoodie.lookup.row_positions import take_positions
 from hoodie.merge.base import BaseMerge, Incoming, taken
 from hoodie.merge.payloads import by_ordering
-from hoodie.merge.row_action import DELETING, NOT_INSERTED, NOT_MATCHED, RowAction, RowActions, take_actions
+from hoodie.merge.row_notes import (
+    DELETING,
+    NOT_INSERTED,
+    NOT_MATCHED,
+    KeyStatus,
+    RowAction,
+    RowActions,
+    take_actions,
+    take_positions,
+    take_statuses,
+)
 from hoodie.merge.rows import Mask, values_of_keys
 from hoodie.merge.rules import MergeRule
 from hoodie.model.commit import WriteStat
@@ -32,8 +40,7 @@ from hoodie.reading.slices.column_types import base_columns
 from hoodie.schema.conform import conform
 from hoodie.schema.encoded import keeping_encoded
 from hoodie.storage.protocol import InputFile
-from hoodie.writing.batch.key_tuples import ambiguous_keys, require_one_tuple
-from hoodie.writing.batch.precombine import combine, in_order_of_arrival
+from hoodie.writing.batch.duplicates import ambiguous_keys, combine, in_order_of_arrival, require_one_tuple
 from hoodie.writing.operations import LateRows, OperationRules
 from hoodie.writing.tasks.base_file import BaseFileWriter, WriteSpec, stamp
 from hoodie.writing.tasks.change_log import ChangeLogWriter
