@@ -21,7 +21,7 @@ from hoodie.storage.faults import typed_calls
 from hoodie.table.state import load_state
 from hoodie.writing.explanation import WriteExplanation, explain
 from hoodie.writing.finish import delete_partitions
-from hoodie.writing.on_failure import failures_heard
+from hoodie.writing.hooks import failures_heard
 from hoodie.writing.result import WriteResult
 
 if TYPE_CHECKING:

@@ -39,7 +39,7 @@ def keep_clear(
     withdraw  roll such clusterings back, their plans included
     Raises    WriteConflict naming the clusterings and file groups; or when one was carried out at this moment
     """
-    planned = clustered_groups(transaction.state) if groups else {}
+    planned = clustered_groups(transaction.state)
     both = sorted(group for group in groups if group in planned)
     if not both:
         return

@@ -23,7 +23,6 @@ from hoodie.formats.log.content import rollback_block
 from hoodie.formats.timeline.plans import decode_replace_plan
 from hoodie.formats.timeline.services import decode_rollback_plan, encode_rollback_metadata, encode_rollback_plan
 from hoodie.metadata.changes import of_rollback
-from hoodie.metadata.drop import has_metadata_table
 from hoodie.metadata.follow import follow, still_listed, take_back_commit
 from hoodie.metadata.partitions.kind import Change
 from hoodie.model.commit import CommitMetadata
@@ -156,7 +155,7 @@ def execute(
     partitions = undo(storage, rollback.requested, plan, keeps_plan=keeps_plan, layout=layout)
     metadata = outcome(rollback.requested, plan, partitions, started)
     delete_markers(storage, rollback.requested)
-    if has_metadata_table(before.config):
+    if before.config.has_metadata_table:
         now = load_state(storage)
         listed = still_listed(storage, now.config, now.timeline, metadata)
         files = of_rollback(metadata, listed)

@@ -311,8 +311,9 @@ def publish_seen(
         if transaction.heart is not None:
             transaction.heart.check()
         lock.check()
-        follow(Change(storage, now.config, now.timeline, transaction.time, of_commit(metadata), metadata, keys))
-        lock.check()
+        if now.config.has_metadata_table:
+            follow(Change(storage, now.config, now.timeline, transaction.time, of_commit(metadata), metadata, keys))
+            lock.check()
         layout = transaction.state.layout
         content = completed_content(metadata, transaction.instant.action, layout)
         # `require_no_conflict` looked

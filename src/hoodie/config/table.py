@@ -141,6 +141,11 @@ class TableConfig:
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)  # all of them, as stored
 
     @property
+    def has_metadata_table(self) -> bool:
+        """Whether there is a metadata table, or one that was begun."""
+        return bool(self.metadata_partitions or self.metadata_inflight)
+
+    @property
     def merge_on_read(self) -> bool:
         return self.type is TableType.MERGE_ON_READ
 

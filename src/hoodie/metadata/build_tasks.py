@@ -62,10 +62,8 @@ class Executors:
     above: int
 
 
-def executors_for(run: MapItems | None, limits: EngineOptions) -> Executors | None:
-    """Who builds what is large, by the options that decide so for writes. run: None: there are no executors"""
-    if run is None:
-        return None
+def executors_for(run: MapItems, limits: EngineOptions) -> Executors:
+    """Who builds what is large, by the options that decide so for writes."""
     return Executors(run, limits.driver_rewrite if limits.driver_batch > 0 else -1)
 
 

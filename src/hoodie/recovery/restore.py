@@ -30,7 +30,7 @@ from hoodie.formats.timeline.services import (
 from hoodie.locks import Lock, lock_for
 from hoodie.lookup.index_follow import RunRepair, index_follows
 from hoodie.metadata.build import build, why_not
-from hoodie.metadata.drop import drop, drop_with_warning, has_metadata_table
+from hoodie.metadata.drop import drop, drop_with_warning
 from hoodie.model.files import LogFile
 from hoodie.model.instant import WRITES, Action, Instant, State
 from hoodie.model.plans import InstantRef, RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPlan
@@ -148,7 +148,7 @@ def _restore(state: TableState, instant: str, lock: Lock, clock: Clock) -> Resto
     if pending.state is State.REQUESTED:
         pending = to_inflight(storage, pending, layout=state.layout)
     partitions = state.config.metadata_partitions
-    if has_metadata_table(state.config):  # it may have merged what is rolled back into its base files
+    if state.config.has_metadata_table:  # it may have merged what is rolled back into its base files
         if state.layout.version.keeps_metadata:
             drop(storage)
         else:

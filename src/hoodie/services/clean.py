@@ -28,7 +28,6 @@ from hoodie.formats.timeline.services import (
 from hoodie.locks import lock_for
 from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.metadata.changes import of_clean
-from hoodie.metadata.drop import has_metadata_table
 from hoodie.metadata.follow import follow
 from hoodie.metadata.partitions.kind import Change
 from hoodie.model.files import parse_data_file
@@ -314,7 +313,7 @@ def execute(
     with lock_for(options, storage) as lock:
         lock.check()
         with suppress(WriteConflict):  # the other came first, with the same outcome
-            if has_metadata_table(state.config):
+            if state.config.has_metadata_table:
                 _tell_metadata_table(storage, begun, metadata, saved)
                 lock.check()
             complete(storage, begun, encode_clean_metadata(metadata), layout=state.layout)

@@ -14,7 +14,7 @@ from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.spark.write.run import check_batch
 from hoodie.storage.protocol import Storage
 from hoodie.writing.batch.duplicates import refuse_dropping
-from hoodie.writing.on_failure import failures_heard
+from hoodie.writing.hooks import failures_heard
 from hoodie.writing.run import run
 
 _OPERATIONS = (WriteOperation.UPSERT, WriteOperation.INSERT, WriteOperation.BULK_INSERT, WriteOperation.DELETE)

@@ -267,7 +267,9 @@ def _declarations(state: TableState, instants: Sequence[Instant], *, created: bo
     """The user's columns as some commits declare them, then as the table was created; each is read when asked for."""
     for instant, metadata in _declaring(state, instants):
         schema = without_meta_fields(from_avro(metadata.schema, state.timeline.path(instant)))
-        yield with_columns_written(state.storage, state.timeline, instant, metadata, schema)
+        if LATEST_SCHEMA in metadata.extra:
+            schema = with_columns_written(state.storage, state.timeline, instant, metadata, schema)
+        yield schema
     if created and state.config.create_schema:
         yield without_meta_fields(from_avro(state.config.create_schema, "hoodie.table.create.schema"))
 

@@ -21,6 +21,7 @@ from hoodie.index import bucket
 from hoodie.index.pruning import IndexStats
 from hoodie.keygen.time_units import partition_names
 from hoodie.lookup.index_notify import notify_of_rollbacks
+from hoodie.metadata.keys import MetadataPartition
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.files import FileGroupId
 from hoodie.storage.faults import fault_of, typed_errors
@@ -30,11 +31,10 @@ from hoodie.table.replacement import NOT_YET, REPLACES
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
 from hoodie.writing.batch.held import DRIVER, TaskResults
+from hoodie.writing.hooks import Validate, notify_committed, validator
 from hoodie.writing.index_updates import finalize_index
 from hoodie.writing.key_changes import WrittenFiles, key_changes
-from hoodie.writing.on_commit import notify_committed
 from hoodie.writing.result import Phases, WriteResult
-from hoodie.writing.validation import Validate, validator
 from hoodie.writing.write import Write, check, replaced_groups, start, writable_state
 
 _log = logging.getLogger("hoodie.write")
@@ -76,13 +76,15 @@ def finish(
             )
         if validate is not None:
             validate(write.begun, metadata, write.settings.given)
-        keys = key_changes(_written(write, outcome, replaced))
+        indexed = MetadataPartition.RECORD_INDEX in write.begun.state.config.metadata_partitions
+        keys = key_changes(_written(write, outcome, replaced)) if indexed else None
         if commit:
             lingering = outcome.route != DRIVER
             metadata, after = publish_seen(
                 write.begun, metadata, lingering=lingering, keys=keys, unseeing=write.unseeing
             )
-            finalize_index(write.index, write.begun.time, outcome.later)
+            if outcome.later:
+                finalize_index(write.index, write.begun.time, outcome.later)
     later = () if commit else outcome.later
     result = WriteResult(
         write.begun.time,

@@ -53,12 +53,8 @@ class WriteRecorder:
     operation_rules: OperationRules
 
 
-def run_and_record(
-    write: Write, recorder: WriteRecorder | None, task: WriteTask, rows: pa.Table, token: str
-) -> TaskResult:
+def run_and_record(write: Write, recorder: WriteRecorder, task: WriteTask, rows: pa.Table, token: str) -> TaskResult:
     """Write the rows of one file group, then tell the index."""
-    if recorder is None:
-        return TaskResult(write(task, rows, token))
     # In one order, whichever attempt it is: so each cuts its rows into the same files.
     rows = combine(in_order_of_arrival(rows).sort_by(RECORD_KEY), recorder.rule, recorder.operation_rules)
     stats = write(task, rows, token)

@@ -52,7 +52,8 @@ def plan_batch(
     profile  rows to insert and to update, by partition path
     """
     rules, sizing, state = write.operation_rules, write.settings.sizing, write.state
-    clustered = clustered_groups(state)  # rows that come into these would be lost
+    # Rows that come into these would be lost.
+    clustered = clustered_groups(state) if state.timeline.pending_replaces else {}
     plan = plan_write(
         profile,
         files.groups,
@@ -98,7 +99,8 @@ def fits_driver(write: Write, plan: WritePlan) -> bool:
 def announce(write: Write, planned: BatchPlan) -> Write:
     """Put the plan on the timeline, before any task writes."""
     write = write.with_plan(planned.plan)
-    restore_metafiles(write.storage, planned.unmarked, write.begun.time)
+    if planned.unmarked:
+        restore_metafiles(write.storage, planned.unmarked, write.begun.time)
     return write
 
 
@@ -107,8 +109,16 @@ def task_runner(write: Write, spec: WriteSpec) -> TaskRunner:
 
     spec  the write's, its storage perhaps one that remembers
     """
-    run = partial(run_and_record, partial(run_task, spec, write.rule, write.operation_rules), write.recorder)
+    plain = partial(run_task, spec, write.rule, write.operation_rules)
+    recorder = write.recorder
+    run = partial(_run, plain) if recorder is None else partial(run_and_record, plain, recorder)
     return partial(_with_finished_keys, spec.instant, run) if spec.new_keys else run
+
+
+def _run(
+    write_rows: Callable[[WriteTask, pa.Table, str], list[WriteStat]], task: WriteTask, rows: pa.Table, token: str
+) -> TaskResult:
+    return TaskResult(write_rows(task, rows, token))
 
 
 def _with_finished_keys(instant: str, run: TaskRunner, task: WriteTask, rows: pa.Table, token: str) -> TaskResult:

@@ -26,10 +26,10 @@ from hoodie.writing.finish import (
     warn_of_small_files,
     with_retries,
 )
+from hoodie.writing.hooks import Validate, validator
 from hoodie.writing.planning import announce, fits_driver, prepared_files
 from hoodie.writing.replacement import Replacement
 from hoodie.writing.result import Phases, WriteResult
-from hoodie.writing.validation import Validate, validator
 from hoodie.writing.write import Write, check, start, with_transaction, writable_state
 
 

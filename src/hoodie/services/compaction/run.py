@@ -35,8 +35,7 @@ from hoodie.table.partition_metadata import ensure_partition
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
 from hoodie.writing.batch.held import DRIVER, EXECUTORS
-from hoodie.writing.on_commit import notify_committed
-from hoodie.writing.on_failure import failures_heard
+from hoodie.writing.hooks import failures_heard, notify_committed
 from hoodie.writing.planning import written
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.tasks.base_file import BaseFileWriter

@@ -42,7 +42,7 @@ from hoodie.merge.row_notes import (
 from hoodie.merge.rows import Positions
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.storage.protocol import Storage
-from hoodie.storage.remembering import remembering
+from hoodie.storage.remembering import RememberingStorage
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableFiles
 from hoodie.writing.batch.arrow import partitions_of
@@ -127,7 +127,9 @@ class MemoryBatch:
         return partitions_of(self.rows)
 
     def locate(self, write: Write, files: TableFiles) -> MemoryPlan:
-        remembers = replace(write, state=replace(write.state, storage=remembering(write.storage)))
+        remembers = write
+        if write.storage.remote:
+            remembers = replace(write, state=replace(write.state, storage=RememberingStorage(write.storage)))
         with thread_pool(write.settings, sum(map(len, files.bases.values()))) as pool:
             tag = tagger(remembers, self.partitions, files)
             tagged = tag_on_driver(remembers, self.rows, files, pool, tag)
