@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from hoodie.api.engine import Engine
 from hoodie.api.inputs import Path, as_path, as_session, column_names, is_spark_frame, path_first
 from hoodie.api.local_engine import engine_of
-from hoodie.api.new_rows import meant, new_rows, write_rows
 from hoodie.api.table import HoodieTable
+from hoodie.api.table_writes import meant, new_rows, write_rows
 from hoodie.commit.batch_ids import BatchKnown
 from hoodie.commit.transaction import Transaction, abandon, begin, publish
 from hoodie.config.datasource import DatasourceOptions, door_options, operation_for, overridden
@@ -24,8 +24,7 @@ from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation, WriteOptions, missing_options
 from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, TableMismatch, TableNotFound, WriteConflict
 from hoodie.lookup.index_choice import choose_index
-from hoodie.lookup.index_follow import index_follows
-from hoodie.lookup.index_notify import notify_of_rollbacks, notify_rolled_back
+from hoodie.lookup.index_follow import index_follows, notify_of_rollbacks, notify_rolled_back
 from hoodie.plan.conflict import vanished
 from hoodie.reading.row_keys import read_keys
 from hoodie.recovery.rollback import rollback

@@ -13,10 +13,18 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from hoodie.commit.batch_ids import require_new, with_batch
-from hoodie.commit.conflict_check import require_no_conflict, require_version, require_whole, withdraw
+from hoodie.commit.conflict_check import (
+    failed_writes,
+    pending_rollbacks,
+    refuse_during_restore,
+    require_no_conflict,
+    require_version,
+    require_whole,
+    withdraw,
+)
 from hoodie.commit.heartbeat import Heartbeat, beating, expired, remove_heartbeat
 from hoodie.commit.markers import Marker, delete_markers, read_markers
-from hoodie.commit.rollback_executor import failed_writes, pending_rollbacks, refuse_during_restore, resume, roll_back
+from hoodie.commit.rollback_executor import resume, roll_back
 from hoodie.config.locks import FailedWrites
 from hoodie.config.metadata import RequestedPartitions
 from hoodie.config.write import WriteOperation
@@ -45,8 +53,7 @@ from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import ReplacePlan
 from hoodie.plan.conflict import SEEN, made_on
 from hoodie.plan.write import WritePlan
-from hoodie.storage.protocol import remove_with_temporaries
-from hoodie.storage.together import together
+from hoodie.storage.protocol import remove_with_temporaries, together
 from hoodie.table.properties import recover, update_properties
 from hoodie.table.replacement import NOT_YET
 from hoodie.table.settings import Writers

@@ -15,7 +15,7 @@ from hoodie.hbase.entries import NO_LATER, put_entries, row_keys
 from hoodie.hbase.index import reach
 from hoodie.hbase.repair import entry_of
 from hoodie.index.pruning import IndexStats
-from hoodie.merge.row_notes import KeyStatus, with_statuses
+from hoodie.merge.rows import KeyStatus, with_statuses
 from hoodie.model.files import FileGroupId
 from hoodie.model.meta import COMMIT_SEQNO, COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import WritePlan, WriteTask

@@ -20,8 +20,7 @@ import pyarrow.compute as pc
 
 from hoodie.errors import InvalidInput
 from hoodie.merge.ordering import order_ranks, roots
-from hoodie.merge.row_notes import RowAction, actions_of
-from hoodie.merge.rows import Mask, as_array, as_mask, pick
+from hoodie.merge.rows import Mask, RowAction, actions_of, as_array, as_mask, pick
 from hoodie.model.meta import IS_DELETED
 
 Choices = npt.NDArray[np.int8]

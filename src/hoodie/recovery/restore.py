@@ -13,10 +13,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
 
+from hoodie.commit.conflict_check import pending_rollbacks
 from hoodie.commit.heartbeat import remove_heartbeat
 from hoodie.commit.markers import delete_markers
 from hoodie.commit.rebuilt import read_whole, rebuild
-from hoodie.commit.rollback_executor import is_clustering, outcome, pending_rollbacks, resume, undo, unpublish
+from hoodie.commit.rollback_executor import is_clustering, outcome, resume, undo, unpublish
 from hoodie.commit.rollback_planner import PLANS, block_instants, plan_published, plan_rollback
 from hoodie.config.options import Options
 from hoodie.display.displayed import Displayed

@@ -11,18 +11,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
 
+from hoodie.commit.conflict_check import pending_rollbacks, refuse_during_restore
 from hoodie.commit.heartbeat import remove_heartbeat
 from hoodie.commit.rebuilt import read_whole, rebuild
-from hoodie.commit.rollback_executor import (
-    execute,
-    is_clustering,
-    pending_rollbacks,
-    refuse_during_restore,
-    resume,
-    roll_back,
-    rollback_plan,
-    unpublish,
-)
+from hoodie.commit.rollback_executor import execute, is_clustering, resume, roll_back, rollback_plan, unpublish
 from hoodie.commit.rollback_planner import PLANS, plan_published, plan_rollback
 from hoodie.config.options import Options
 from hoodie.config.rollback import RollbackOptions

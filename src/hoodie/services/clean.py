@@ -46,8 +46,7 @@ from hoodie.plan.clean import (
 )
 from hoodie.recovery.savepoint import savepointed_files
 from hoodie.storage.faults import typed_errors
-from hoodie.storage.protocol import Storage, is_temporary, join, split
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import Storage, in_threads, is_temporary, join, split
 from hoodie.table.partition_metadata import ensure_partition
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state

@@ -25,8 +25,7 @@ from hoodie.model.files import FileSlice, LogFile
 from hoodie.plan.expiry import expired, expires_before, newest_in_names
 from hoodie.services.clean import service_state
 from hoodie.storage.faults import typed_errors
-from hoodie.storage.protocol import Storage, join
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import Storage, in_threads, join
 from hoodie.table.partition_metadata import METAFILE
 from hoodie.table.state import TableState
 from hoodie.timeline.load import read_commit

@@ -27,8 +27,7 @@ from hoodie.model.instant import Action, Instant
 from hoodie.plan.write import measure_record_size
 from hoodie.schema.schema import ALSO_TEXT, without_meta_fields
 from hoodie.schema.types import TIMESTAMP_MILLIS, TIMESTAMP_NTZ_MILLIS
-from hoodie.storage.protocol import Storage
-from hoodie.storage.together import in_threads, together
+from hoodie.storage.protocol import Storage, in_threads, together
 from hoodie.table.altered_columns import with_columns_written
 from hoodie.table.properties import load_properties
 from hoodie.table.replacement import NOT_YET, WAITING, holding

@@ -11,8 +11,7 @@ from contextlib import suppress
 
 from hoodie.errors import InstantNotFound, WriteConflict
 from hoodie.model.instant import Action, Instant, State
-from hoodie.storage.protocol import Storage
-from hoodie.storage.together import together
+from hoodie.storage.protocol import Storage, together
 from hoodie.timeline.layout import COMPLETES_AS, TimelineLayout, comparable_action
 from hoodie.timeline.memory import just_completed
 from hoodie.timeline.timeline import Clock, time_after, utc_now

@@ -16,8 +16,7 @@ from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import BaseFile, FileGroupId, LogFile, parse_data_file
 from hoodie.model.instant import Action, Instant
 from hoodie.model.plans import CompactionPlan, ReplacePlan
-from hoodie.storage.protocol import Entry, Storage, check_path
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import Entry, Storage, check_path, in_threads
 from hoodie.timeline.load import read_commit, read_compaction_plan, read_replace_plan, with_history
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.published import all_published

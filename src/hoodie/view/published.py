@@ -21,8 +21,7 @@ from hoodie.formats.timeline.services import decode_clean_metadata, decode_clean
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile, parse_data_file
 from hoodie.model.instant import Action, Instant, State
-from hoodie.storage.protocol import Storage, join
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import Storage, in_threads, join
 from hoodie.timeline.load import COMMITS, read_commit, with_history
 from hoodie.timeline.memory import Memory
 from hoodie.timeline.timeline import Timeline

@@ -20,7 +20,7 @@ from hoodie.errors import FileGone, HoodieError, InstantNotFound, InvalidInput, 
 from hoodie.index import bucket
 from hoodie.index.pruning import IndexStats
 from hoodie.keygen.time_units import partition_names
-from hoodie.lookup.index_notify import notify_of_rollbacks
+from hoodie.lookup.index_follow import notify_of_rollbacks
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.files import FileGroupId

@@ -17,8 +17,7 @@ import pyarrow.compute as pc
 from hoodie.errors import ServiceFailed
 from hoodie.index.contract import Index, Placed, RecordWrites
 from hoodie.index.stored_keys import keys_in
-from hoodie.merge.row_notes import KeyStatus, take_statuses
-from hoodie.merge.rows import as_array
+from hoodie.merge.rows import KeyStatus, as_array, take_statuses
 from hoodie.merge.rules import MergeRule, take_incoming
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId

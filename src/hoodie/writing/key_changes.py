@@ -32,8 +32,7 @@ from hoodie.model.meta import RECORD_KEY
 from hoodie.reading.row_keys import KeyReader
 from hoodie.reading.slices.reader import slice_reader
 from hoodie.schema.schema import with_meta_fields
-from hoodie.storage.protocol import Storage
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import Storage, in_threads
 from hoodie.table.state import TableState
 from hoodie.view.load import load_view
 from hoodie.view.slices import FileSystemView, merged_slices

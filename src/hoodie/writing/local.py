@@ -16,8 +16,7 @@ from hoodie.config.write import BulkInsertSort, WriteOperation
 from hoodie.display.progress import Advance
 from hoodie.plan.write import WriteTask
 from hoodie.storage.local import LocalStorage
-from hoodie.storage.protocol import Storage
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import Storage, in_threads
 from hoodie.table.state import TableFiles, TableState
 from hoodie.writing.batch.arrow import check_rows, ordering_needed, sound_rows
 from hoodie.writing.batch.held import DRIVER, HeldBatch, TaskReports

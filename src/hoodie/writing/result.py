@@ -14,7 +14,7 @@ from hoodie.display.summary import Column, Kind, Summary, summary
 from hoodie.index.pruning import IndexStats
 from hoodie.metadata.changes import KeyChanges
 from hoodie.model.commit import CommitMetadata, WriteStat
-from hoodie.schema.missing import NO_DIFFERENCE, ColumnDifference
+from hoodie.schema.schema import NO_DIFFERENCE, ColumnDifference
 from hoodie.table.state import TableState
 
 

@@ -21,7 +21,7 @@ from hoodie.index.contract import ByKey, Index, IndexContext
 from hoodie.keygen.keygen import KeyGenerator
 from hoodie.lookup.context import LookupContext
 from hoodie.lookup.index_choice import choose_index, refuse_unknown
-from hoodie.lookup.index_notify import notify_rolled_back
+from hoodie.lookup.index_follow import notify_rolled_back
 from hoodie.lookup.record_index import with_record_index
 from hoodie.merge.payloads import KNOWN_PAYLOADS, by_ordering, greater_or_equal, table_rule
 from hoodie.merge.rules import MergeRule, keeping
@@ -33,8 +33,15 @@ from hoodie.model.meta import RECORD_KEY
 from hoodie.plan.write import TaskKind, WritePlan
 from hoodie.reading.row_keys import read_keys
 from hoodie.reading.slices.reader import slice_reader
-from hoodie.schema.missing import NO_DIFFERENCE, ColumnDifference, column_difference, refusal
-from hoodie.schema.schema import reconcile, stored_form, with_meta_fields
+from hoodie.schema.schema import (
+    NO_DIFFERENCE,
+    ColumnDifference,
+    column_difference,
+    reconcile,
+    refusal,
+    stored_form,
+    with_meta_fields,
+)
 from hoodie.storage.protocol import Storage
 from hoodie.table.replacement import WAITING, settle
 from hoodie.table.settings import Settings

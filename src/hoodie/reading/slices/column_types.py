@@ -35,8 +35,7 @@ from hoodie.schema.conform import decoded
 from hoodie.schema.schema import ALSO_TEXT, GROWN
 from hoodie.schema.types import is_list, spark_name
 from hoodie.schema.written import Written, written_columns
-from hoodie.storage.protocol import Storage
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import Storage, in_threads
 from hoodie.table.state import TableState
 from hoodie.timeline.load import read_commit
 

@@ -29,8 +29,7 @@ from hoodie.services.compaction.job import Compaction, CompactionJob, Compaction
 from hoodie.services.compaction.publish import give_up, publish
 from hoodie.services.compaction.schedule import compactable_state, find_compaction, is_pending_plan
 from hoodie.storage.faults import typed_errors
-from hoodie.storage.protocol import Storage, redacted
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import Storage, in_threads, redacted
 from hoodie.table.partition_metadata import ensure_partition
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from hoodie.commit.conflict_check import failed_writes
 from hoodie.commit.markers import delete_markers, read_markers
-from hoodie.commit.rollback_executor import failed_writes
 from hoodie.config.compaction import CompactionOptions, with_recorded
 from hoodie.config.locks import ConcurrencyOptions
 from hoodie.config.options import Options

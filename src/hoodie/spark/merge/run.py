@@ -25,7 +25,7 @@ from hoodie.expressions.text import tick
 from hoodie.keygen.arrow_keys import RowKeys
 from hoodie.keygen.generated_keys import NewKeys
 from hoodie.keygen.keygen import KeyGenerator
-from hoodie.merge.row_notes import ROW_ACTION, RowAction
+from hoodie.merge.rows import ROW_ACTION, RowAction
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.reading.scan import ScanPlan
 from hoodie.reading.scan_plan import plan_scan

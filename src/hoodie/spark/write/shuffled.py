@@ -31,8 +31,7 @@ from hoodie.index.pruning import IndexStats
 from hoodie.lookup.batch import numbered_groups, one_chunk
 from hoodie.lookup.deleted_keys import may_hold_deleted
 from hoodie.lookup.index_choice import index_context
-from hoodie.merge.row_notes import KEY_STATUS, ROW_POSITION, KeyStatus
-from hoodie.merge.rows import as_array
+from hoodie.merge.rows import KEY_STATUS, ROW_POSITION, KeyStatus, as_array
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY

@@ -19,8 +19,7 @@ from hoodie.keygen.arrow_keys import column_at, type_at
 from hoodie.keygen.keygen import EMPTY_KEY_PART, NULL_KEY_PART
 from hoodie.merge.fold import fold
 from hoodie.merge.ordering import ordering_column, require_ordering
-from hoodie.merge.row_notes import RowAction, actions_of
-from hoodie.merge.rows import Positions, as_array, key_groups, take_column
+from hoodie.merge.rows import Positions, RowAction, actions_of, as_array, key_groups, take_column
 from hoodie.merge.rules import MergeRule, Survivor
 from hoodie.model.meta import IS_DELETED, PARTITION_PATH, RECORD_KEY
 from hoodie.writing.operations import Combine, OperationRules

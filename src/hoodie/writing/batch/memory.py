@@ -29,17 +29,17 @@ from hoodie.lookup.batch import (
 )
 from hoodie.lookup.index_choice import index_context
 from hoodie.lookup.stored_footers import stored_footers
-from hoodie.merge.row_notes import (
+from hoodie.merge.rows import (
     NOT_INSERTED,
     NOT_MATCHED,
     KeyStatus,
     KeyStatuses,
+    Positions,
     actions_of,
     take_statuses,
     with_positions,
     with_statuses,
 )
-from hoodie.merge.rows import Positions
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.storage.protocol import Storage
 from hoodie.storage.remembering import RememberingStorage

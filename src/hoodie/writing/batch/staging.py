@@ -21,7 +21,7 @@ from hoodie.formats.parquet.murmur import KeyHashes
 from hoodie.index.pruning import IndexStats
 from hoodie.lookup.batch import group_batches, one_chunk
 from hoodie.lookup.key_lookup import find_in_file
-from hoodie.merge.row_notes import NOT_INSERTED, NOT_MATCHED, ROW_ACTION, RowPositions, with_positions
+from hoodie.merge.rows import NOT_INSERTED, NOT_MATCHED, ROW_ACTION, RowPositions, with_positions
 from hoodie.model.files import BaseFile
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.storage.protocol import Storage, join

@@ -19,18 +19,19 @@ from hoodie.lookup.batch import group_batches, one_chunk
 from hoodie.lookup.index_choice import is_bucket
 from hoodie.merge.base import BaseMerge, Incoming, taken
 from hoodie.merge.payloads import by_ordering
-from hoodie.merge.row_notes import (
+from hoodie.merge.rows import (
     DELETING,
     NOT_INSERTED,
     NOT_MATCHED,
     KeyStatus,
+    Mask,
     RowAction,
     RowActions,
     take_actions,
     take_positions,
     take_statuses,
+    values_of_keys,
 )
-from hoodie.merge.rows import Mask, values_of_keys
 from hoodie.merge.rules import MergeRule
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import BaseFile, FileGroupId
