@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from hoodie.api.table import HoodieTable, create_table, open_table
     from hoodie.errors import HoodieError, HoodieWarning
     from hoodie.sources.register import register
-    from hoodie.writing.hooks import on_commit, on_failure
-    from hoodie.writing.result import WriteResult
+    from hoodie.writing.result import WriteResult, on_commit, on_failure
 
     __version__ = ""
 
@@ -53,8 +52,8 @@ __homes__ = {
     "WriteResult": "hoodie.writing.result",
     "create_table": "hoodie.api.table",
     "hudi": "hoodie",
-    "on_commit": "hoodie.writing.hooks",
-    "on_failure": "hoodie.writing.hooks",
+    "on_commit": "hoodie.writing.result",
+    "on_failure": "hoodie.writing.result",
     "open_table": "hoodie.api.table",
     "register": "hoodie.sources.register",
     "spark": "hoodie",

@@ -28,8 +28,7 @@ from hoodie.table.create import completed
 from hoodie.table.settings import Settings
 from hoodie.table.state import in_units_of, key_samples, load_state, table_keygen
 from hoodie.view.slices import FileSystemView
-from hoodie.writing.batch.arrow import ArrowRows, check_keys
-from hoodie.writing.batch.brought import brought_columns, peeked
+from hoodie.writing.batch.arrow import ArrowRows, brought_columns, check_keys, peeked
 from hoodie.writing.batch.memory import thread_pool
 
 #: The file group that a key is in, and the base instant of its file slice.

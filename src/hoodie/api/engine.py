@@ -20,7 +20,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState
 from hoodie.timeline.points import Point
 from hoodie.writing.finish import AfterCommit
-from hoodie.writing.hooks import Validate
+from hoodie.writing.result import Validate
 from hoodie.writing.run import IncomingBatch
 
 #: What an engine gives rows as: `Rows`, or a DataFrame of Spark's.

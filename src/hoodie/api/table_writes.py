@@ -26,8 +26,7 @@ from hoodie.table.state import load_state
 from hoodie.writing.batch.duplicates import drops_existing, for_new_keys, once_dropped, without_dropping
 from hoodie.writing.explanation import WriteExplanation, explain
 from hoodie.writing.finish import delete_partitions
-from hoodie.writing.hooks import failures_heard
-from hoodie.writing.result import WriteResult
+from hoodie.writing.result import WriteResult, failures_heard
 from hoodie.writing.run import run
 
 if TYPE_CHECKING:

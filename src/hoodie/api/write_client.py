@@ -37,11 +37,10 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.writing.batch.duplicates import drops_existing, for_new_keys, once_dropped
 from hoodie.writing.finish import earlier_result
-from hoodie.writing.hooks import failures_heard, notify_committed
 from hoodie.writing.index_updates import finalize_index
 from hoodie.writing.operations import TableKind, kind_of
 from hoodie.writing.replacement import replacement
-from hoodie.writing.result import WriteResult
+from hoodie.writing.result import WriteResult, failures_heard, notify_committed
 from hoodie.writing.run import run
 from hoodie.writing.write import action_of, bring_up_to_date, writable_state
 

@@ -28,8 +28,8 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
 from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
-from hoodie.writing.batch.held import DRIVER, TaskResults
 from hoodie.writing.finish import abandoned_on_error, finish
+from hoodie.writing.planning import DRIVER, TaskResults
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.tasks.run import run_task
 from hoodie.writing.write import check, start, writable_state

@@ -150,12 +150,13 @@ def stored_key_generator(properties: Mapping[str, str]) -> KeyGenerator:
                 f"{_name('partition')}={','.join(chosen.partition)!r}: the {kind} key generator takes one column; "
                 "use COMPLEX for more, NON_PARTITION for none"
             )
+    times = read_options(TimeOptions, properties)
+    zone = output_zone(properties) if times.zone or times.output_zone else ""
     keygen = KeyGenerator(
         kind, chosen.record_key, fields, chosen.hive_style, chosen.url_encode,
         prefix_single_key=not chosen.plain_single_key or _prefixed(properties),
-        consistent_timestamps=chosen.consistent_timestamps, zone=output_zone(properties) or "UTC",
+        consistent_timestamps=chosen.consistent_timestamps, zone=zone or "UTC",
     )  # fmt: skip
-    times = read_options(TimeOptions, properties)
     if any(field.kind is FieldKind.TIMESTAMP for field in fields) and times.type and times.output_format:
         return dataclasses.replace(keygen, timestamp=timestamp_settings(properties))
     return keygen

@@ -8,14 +8,25 @@ import warnings
 from dataclasses import dataclass, field
 
 from hoodie.config.compaction import inline_compaction
+from hoodie.config.console import ConsoleOptions
 from hoodie.config.locks import BatchOptions, ConcurrencyOptions, FailedWrites, LockOptions
-from hoodie.config.metadata import RequestedPartitions, requested_partitions
+from hoodie.config.metadata import MetadataOptions, RequestedPartitions, requested_partitions
 from hoodie.config.options import Options, declared
 from hoodie.config.read import MergerOptions
 from hoodie.config.rollback import RollbackOptions
 from hoodie.config.services import SERVICE_GROUPS
 from hoodie.config.sync import check_sync
-from hoodie.config.write import BloomOptions, EngineOptions, FileSizing, LogOptions, WriteOptions
+from hoodie.config.validators import ValidatorOptions
+from hoodie.config.write import (
+    BloomOptions,
+    BroughtTypeOptions,
+    DropOptions,
+    EngineOptions,
+    FileSizing,
+    LogOptions,
+    MissingColumnOptions,
+    WriteOptions,
+)
 from hoodie.errors import InvalidOption, LockWithoutMode
 from hoodie.locks import Lock, lock_by
 from hoodie.storage.protocol import Storage
@@ -76,6 +87,12 @@ class Settings:
     write: WriteOptions
     engine: EngineOptions
     mergers: tuple[str, ...]  # import paths of the user's own code that may be loaded
+    missing: MissingColumnOptions
+    dropping: DropOptions
+    brought: BroughtTypeOptions
+    metadata: MetadataOptions
+    validators: ValidatorOptions
+    console: ConsoleOptions
     given: Options  # as they were given: an index has options of its own
     writers: Writers
 
@@ -93,6 +110,12 @@ class Settings:
             options.read(WriteOptions),
             options.read(EngineOptions),
             options.read(MergerOptions).mergers,
+            options.read(MissingColumnOptions),
+            options.read(DropOptions),
+            options.read(BroughtTypeOptions),
+            options.read(MetadataOptions),
+            options.read(ValidatorOptions),
+            options.read(ConsoleOptions),
             options,
             Writers.read(options),
         )

@@ -30,11 +30,10 @@ from hoodie.table.create import completed
 from hoodie.table.replacement import NOT_YET, REPLACES
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
-from hoodie.writing.batch.held import DRIVER, TaskResults
-from hoodie.writing.hooks import Validate, notify_committed, validator
 from hoodie.writing.index_updates import finalize_index
 from hoodie.writing.key_changes import WrittenFiles, key_changes
-from hoodie.writing.result import Phases, WriteResult
+from hoodie.writing.planning import DRIVER, TaskResults
+from hoodie.writing.result import Phases, Validate, WriteResult, notify_committed, validator
 from hoodie.writing.write import Write, check, replaced_groups, start, writable_state
 
 _log = logging.getLogger("hoodie.write")
@@ -185,7 +184,7 @@ def delete_partitions(
     if isinstance(partitions, str):
         raise InvalidInput(f"expected a list of partition paths, not the text {partitions!r}")
     settings = Settings.read(options)
-    phases, validate = Phases(), validator(options, validate)
+    phases, validate = Phases(), validator(settings, validate)
     attempt = partial(_delete_partitions, storage, partitions, settings, phases, validate, choose)
     result = with_retries(settings, attempt)
     if after_commit is not None:

@@ -12,9 +12,8 @@ import pyarrow as pa
 
 from hoodie.commit.clustering_check import keep_clear
 from hoodie.commit.transaction import Transaction, begin, give_up, to_work
-from hoodie.config.metadata import MetadataOptions
 from hoodie.config.table import require_writable
-from hoodie.config.write import DropOptions, IndexType, MissingColumnOptions, MissingColumns, WriteOperation
+from hoodie.config.write import IndexType, MissingColumns, WriteOperation
 from hoodie.errors import HoodieError, HudiCannotRead, InvalidOption, UnsupportedTable, WriteConflict
 from hoodie.formats.avro.schema import to_avro
 from hoodie.index.contract import ByKey, Index, IndexContext
@@ -226,7 +225,7 @@ def writable_state(storage: Storage, settings: Settings, *, places_keys: bool = 
     require_writable(state.config, KNOWN_PAYLOADS)
     if places_keys:
         refuse_column_types(state)
-    if not settings.given.read(MetadataOptions).enable and state.config.has_metadata_table:
+    if not settings.metadata.enable and state.config.has_metadata_table:
         if places_keys:
             choose_index(state, settings)  # a table that is refused stays as it is
         drop(storage)
@@ -287,7 +286,7 @@ def check(
     if len(state.config.record_key) > 1:
         operation_rules = replace(operation_rules, key_columns=state.config.record_key)
     declared = declared_schema(state)
-    policy = settings.given.read(MissingColumnOptions).policy
+    policy = settings.missing.policy
     difference = NO_DIFFERENCE if declared is None or columns is None else column_difference(declared, columns)
     refused = refusal(difference, policy, operation, keeps=operation is WriteOperation.UPSERT)
     kept = difference.missing if refused or policy is MissingColumns.KEEP else ()
@@ -311,7 +310,7 @@ def _refuse_for_new_keys(state: TableState, settings: Settings, index: Index, *,
     name = state.config.name
     asked = {
         "hoodie.combine.before.insert": settings.write.combine_before_insert,
-        DROP: settings.given.read(DropOptions).duplicates,
+        DROP: settings.dropping.duplicates,
     }
     for key, value in asked.items():
         if value:

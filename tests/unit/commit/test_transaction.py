@@ -32,8 +32,8 @@ from hoodie.timeline.timeline import new_time
 from hoodie.timeline.transition import create_requested
 from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
-from hoodie.writing.batch.held import TaskResults
 from hoodie.writing.batch.memory import MemoryBatch
+from hoodie.writing.planning import TaskResults
 from hoodie.writing.result import Phases
 from hoodie.writing.run import write_batch
 from hoodie.writing.write import Write, check, replaced_groups, start, with_transaction, writable_state

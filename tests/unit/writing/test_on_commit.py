@@ -259,7 +259,7 @@ def test_no_handler_is_installed_and_nothing_is_formatted_that_nobody_reads() ->
         def __str__(self) -> str:
             raise Told
 
-    from hoodie.writing.hooks import notify_committed
+    from hoodie.writing.result import notify_committed
 
     notify_committed(Result("1", None, None, "driver", {}))  # type: ignore[arg-type]
 

@@ -31,10 +31,9 @@ from hoodie.formats.parquet.stored_types import (
 from hoodie.keygen.arrow_keys import text_of
 from hoodie.model.files import BaseFile
 from hoodie.model.instant import Instant
-from hoodie.schema.conform import decoded
+from hoodie.schema.conform import Written, decoded, written_columns
 from hoodie.schema.schema import ALSO_TEXT, GROWN
 from hoodie.schema.types import is_list, spark_name
-from hoodie.schema.written import Written, written_columns
 from hoodie.storage.protocol import Storage, in_threads
 from hoodie.table.state import TableState
 from hoodie.timeline.load import read_commit

@@ -33,10 +33,8 @@ from hoodie.storage.protocol import Storage, in_threads, redacted
 from hoodie.table.partition_metadata import ensure_partition
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
-from hoodie.writing.batch.held import DRIVER, EXECUTORS
-from hoodie.writing.hooks import failures_heard, notify_committed
-from hoodie.writing.planning import written
-from hoodie.writing.result import Phases, WriteResult
+from hoodie.writing.planning import DRIVER, EXECUTORS, written
+from hoodie.writing.result import Phases, WriteResult, failures_heard, notify_committed
 from hoodie.writing.tasks.base_file import BaseFileWriter
 
 _log = logging.getLogger("hoodie.services")

@@ -45,7 +45,7 @@ from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.spark.write.batch import acquire
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState
-from hoodie.writing.batch.held import HeldBatch
+from hoodie.writing.planning import HeldBatch
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.run import IncomingBatch, run
 from hoodie.writing.write import Write, as_merge, as_update, check

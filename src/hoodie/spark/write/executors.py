@@ -26,9 +26,8 @@ from hoodie.spark.tasks import Packed, collect
 from hoodie.spark.types import nullable, sound
 from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.writing.batch.duplicates import ARRIVAL
-from hoodie.writing.batch.held import TaskReports
 from hoodie.writing.index_updates import TaskResult
-from hoodie.writing.planning import TaskRunner
+from hoodie.writing.planning import TaskReports, TaskRunner
 
 TASK = "_hoodie_task"
 _SHARE = "_hoodie_share"

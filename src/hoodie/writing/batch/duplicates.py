@@ -22,6 +22,7 @@ from hoodie.merge.ordering import ordering_column, require_ordering
 from hoodie.merge.rows import Positions, RowAction, actions_of, as_array, key_groups, take_column
 from hoodie.merge.rules import MergeRule, Survivor
 from hoodie.model.meta import IS_DELETED, PARTITION_PATH, RECORD_KEY
+from hoodie.table.settings import Settings
 from hoodie.writing.operations import Combine, OperationRules
 
 KEY = (PARTITION_PATH, RECORD_KEY)
@@ -157,12 +158,16 @@ def drops_existing(operation: WriteOperation, options: Options) -> bool:
 
     Raises InvalidOption on bulk_insert, which looks no key up: Hudi refuses that, too
     """
-    drop = options.read(DropOptions).duplicates
+    return _drops(operation, options.read(DropOptions), options.read(WriteOptions))
+
+
+def _drops(operation: WriteOperation, dropping: DropOptions, how: WriteOptions) -> bool:
+    drop = dropping.duplicates
     if drop and operation is WriteOperation.BULK_INSERT:
         raise InvalidOption(f"{DROP}=true: bulk_insert looks no key up; take the operation insert")
     if drop and operation in (WriteOperation.INSERT, WriteOperation.UPSERT):
         return True
-    return operation is WriteOperation.INSERT and options.read(WriteOptions).duplicates is DuplicatePolicy.DROP
+    return operation is WriteOperation.INSERT and how.duplicates is DuplicatePolicy.DROP
 
 
 def once_dropped(options: Options) -> Options:
@@ -180,13 +185,13 @@ def for_new_keys(options: Options) -> Options:
     return Options({key: value for key, value in options.items() if key != POLICY})
 
 
-def refuse_dropping(operation: WriteOperation, options: Options) -> None:
+def refuse_dropping(operation: WriteOperation, settings: Settings) -> None:
     """Raises InvalidOption where rows are to be left out, and nobody has done it."""
-    if drops_existing(operation, options):
-        key = DROP if options.read(DropOptions).duplicates else POLICY
+    if _drops(operation, settings.dropping, settings.write):
+        key = DROP if settings.dropping.duplicates else POLICY
         raise InvalidOption(
-            f"{key}={options.get(key)}: this call leaves out no rows; write with hoodie.hudi.write, table.insert or "
-            "table.upsert, or filter the rows with HoodieReadClient.filter_exists"
+            f"{key}={settings.given.get(key)}: this call leaves out no rows; write with hoodie.hudi.write, "
+            "table.insert or table.upsert, or filter the rows with HoodieReadClient.filter_exists"
         )
 
 

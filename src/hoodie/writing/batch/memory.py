@@ -47,11 +47,10 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import TableFiles
 from hoodie.writing.batch.arrow import partitions_of
 from hoodie.writing.batch.duplicates import combine
-from hoodie.writing.batch.held import DRIVER, HeldBatch, TaskReports
 from hoodie.writing.batch.stage import Stage
 from hoodie.writing.index_updates import TaskResult, record_files
 from hoodie.writing.operations import Combine
-from hoodie.writing.planning import BatchPlan, plan_batch, task_runner, written
+from hoodie.writing.planning import DRIVER, BatchPlan, HeldBatch, TaskReports, plan_batch, task_runner, written
 from hoodie.writing.relocation import resolve_locations, with_stored
 from hoodie.writing.tasks.run import write_stream
 from hoodie.writing.write import Write
