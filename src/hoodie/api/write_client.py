@@ -13,7 +13,7 @@ from hoodie.api.engine import Engine
 from hoodie.api.inputs import Path, as_path, as_session, column_names, is_spark_frame, path_first
 from hoodie.api.local_engine import engine_of
 from hoodie.api.table import HoodieTable
-from hoodie.api.table_writes import meant, new_rows, write_rows
+from hoodie.api.table_writes import Rowset, meant, new_rows, write_rows
 from hoodie.commit.batch_ids import BatchKnown
 from hoodie.commit.transaction import Transaction, abandon, begin, publish
 from hoodie.config.datasource import DatasourceOptions, door_options, operation_for, overridden
@@ -46,9 +46,6 @@ from hoodie.writing.write import action_of, bring_up_to_date, writable_state
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-#: A Spark DataFrame, or what speaks Arrow.
-Rowset = Any
 
 
 @typed_calls

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Protocol
 
 import pyarrow as pa
 
@@ -19,7 +18,7 @@ from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage, in_threads
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableFiles, TableState
-from hoodie.writing.batch.arrow import check_rows, ordering_needed, sound_rows
+from hoodie.writing.batch.arrow import ArrowRows, check_rows, ordering_needed, sound_rows
 from hoodie.writing.batch.memory import MemoryBatch, bulk_rows, write_bulk
 from hoodie.writing.batch.spilled import tag_staged
 from hoodie.writing.batch.stage import (
@@ -127,18 +126,7 @@ def check_batch(
     return IncomingBatch(write, partial(acquire, rows), after_commit, phases, alone=True)
 
 
-class KeyedRows(Protocol):
-    """Rows with record key and partition path, which can be had once: `ArrowRows`."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Of `batches`."""
-
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, in batches of bounded size."""
-
-
-def acquire(rows: KeyedRows, write: Write, phases: Phases) -> HeldBatch:
+def acquire(rows: ArrowRows, write: Write, phases: Phases) -> HeldBatch:
     """Take the batch over: into memory up to `hoodie.spark.driver.max.batch.bytes`, else into temporary files.
 
     Raises InvalidInput on rows without key, partition path or an ordering value that is asked for
