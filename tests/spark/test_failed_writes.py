@@ -33,10 +33,9 @@ from hoodie.testing.tables import FailsAt, StorageError
 from support import spark_tables
 from support.nightly import nightly
 from support.oracles import read_hudi_rs
+from support.routes import ROUTES, SPREAD
 
 T = TypeVar("T")
-SPREAD = {"hoodie.spark.driver.max.batch.bytes": "0"}
-ROUTES = pytest.mark.parametrize("route", [{}, SPREAD], ids=["driver", "executors"])
 COLUMNS = ["id", "city", "ts", "note"]
 FIRST = [("a", "oslo", 1, "x"), ("b", "rome", 1, "x"), ("c", "rome", 1, "x")]
 CHANGES = [("a", "oslo", 2, "y"), ("c", "rome", 2, "y"), ("d", "bern", 2, "y")]
@@ -283,6 +282,7 @@ def killed(table: HoodieTable, tmp_path: Path) -> str:
     return dead
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(240)
 @pytest.mark.skipif(os.name == "nt", reason="no SIGKILL")
 def test_a_killed_process_leaves_a_table_that_reads_and_writes_as_before(spark, table, killed):
