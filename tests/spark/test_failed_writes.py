@@ -28,10 +28,10 @@ from hoodie.model.instant import Action, Instant, State
 from hoodie.storage.protocol import is_temporary
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.state import load_state
-from hoodie.testing.storage import Crash, CrashAfter, Dying
+from hoodie.testing.storage import Crash, CrashAfter
 from hoodie.testing.tables import FailsAt, StorageError
 from support import spark_tables
-from support.nightly import nightly
+from support.nightly import WAYS_TO_DIE, nightly
 from support.oracles import read_hudi_rs
 from support.routes import ROUTES, SPREAD
 
@@ -219,7 +219,7 @@ def test_the_next_write_takes_back_what_a_dead_one_left(spark, table, operation,
     assert rolled_back(table) == [dead]
 
 
-@pytest.mark.parametrize("dying", Dying)
+@pytest.mark.parametrize("dying", WAYS_TO_DIE)
 def test_a_rollback_that_died_is_taken_up_by_the_write_after(spark, table, dying):
     storage = table.storage
     table.storage = DiesAtPublication(storage, Crash)
