@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyarrow import types as arrow
 
 from hoodie.errors import InvalidInput, SchemaMismatch
-from hoodie.keygen.arrow_text import type_at
+from hoodie.keygen.arrow_keys import type_at
 from hoodie.reading.table_schema import read_schema
 from hoodie.schema.types import is_list
 from hoodie.storage.protocol import Storage

@@ -30,7 +30,7 @@ from hoodie.services.archive import history
 from hoodie.storage.faults import typed_calls
 from hoodie.table.state import load_state
 from hoodie.timeline.points import Point
-from hoodie.view.missing import snapshot_files
+from hoodie.view.published import snapshot_files
 from hoodie.view.slices import FileSystemView, merged_slices
 from hoodie.writing.result import WriteResult
 

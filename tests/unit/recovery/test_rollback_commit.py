@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hoodie.commit.rollback_executor import pending_rollbacks
+from hoodie.commit.conflict_check import pending_rollbacks
 from hoodie.commit.transaction import clean_up
 from hoodie.config.options import Options
 from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict

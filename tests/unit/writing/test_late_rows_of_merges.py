@@ -17,7 +17,7 @@ from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput, KeyMatchedTwice
 from hoodie.merge import payloads
-from hoodie.merge.row_action import ROW_ACTION, RowAction
+from hoodie.merge.rows import ROW_ACTION, RowAction
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.table.state import load_state
 from hoodie.writing.result import WriteResult
