@@ -174,6 +174,7 @@ def test_no_row_is_lost_where_the_table_has_keys_twice(spark, tmp_path, route, t
     assert sorted(map(tuple, found)) == [(f"k{number}", 2) for number in (0, 1, 2, 3, 4, 5, 6, 8)]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("kind", "index"),
     [
