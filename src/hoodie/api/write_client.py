@@ -36,12 +36,11 @@ from hoodie.table.create import create, named_settings, new_state
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.writing.batch.duplicates import drops_existing, for_new_keys, once_dropped
-from hoodie.writing.finish import earlier_result
 from hoodie.writing.index_updates import finalize_index
 from hoodie.writing.operations import TableKind, kind_of
 from hoodie.writing.replacement import replacement
 from hoodie.writing.result import WriteResult, failures_heard, notify_committed
-from hoodie.writing.run import run
+from hoodie.writing.run import earlier_result, run
 from hoodie.writing.write import action_of, bring_up_to_date, writable_state
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -18,7 +19,7 @@ from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage, in_threads
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableFiles, TableState
-from hoodie.writing.batch.arrow import ArrowRows, check_rows, ordering_needed, sound_rows
+from hoodie.writing.batch.arrow import check_rows, ordering_needed, sound_rows
 from hoodie.writing.batch.memory import MemoryBatch, bulk_rows, write_bulk
 from hoodie.writing.batch.spilled import tag_staged
 from hoodie.writing.batch.stage import (
@@ -126,7 +127,18 @@ def check_batch(
     return IncomingBatch(write, partial(acquire, rows), after_commit, phases, alone=True)
 
 
-def acquire(rows: ArrowRows, write: Write, phases: Phases) -> HeldBatch:
+class RowsOnce(Protocol):
+    """Rows with record key and partition path, which can be had once."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of `batches`."""
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, in batches of bounded size."""
+
+
+def acquire(rows: RowsOnce, write: Write, phases: Phases) -> HeldBatch:
     """Take the batch over: into memory up to `hoodie.spark.driver.max.batch.bytes`, else into temporary files.
 
     Raises InvalidInput on rows without key, partition path or an ordering value that is asked for
