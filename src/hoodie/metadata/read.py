@@ -134,6 +134,25 @@ def writer_slices(table: MetadataTable, partition: MetadataPartition) -> list[Fi
     return [slices[group] for group in sorted(slices, key=lambda group: group.file_id)]
 
 
+def stored_counts(table: MetadataTable, slice_: FileSlice) -> tuple[int, int]:
+    """Entries in the base file of a slice, and in its log blocks that count: a key may be in several, and those of
+    deleted keys are counted. Only the ends of files and blocks are read.
+
+    Raises CorruptFile
+    """
+    base = 0
+    if slice_.base is not None:
+        path, size = slice_.base.path, slice_.base.size
+        base = open_hfile(_ranges(table.storage, path, size), size, path).trailer.cells
+    return base, sum(in_threads(_count, _blocks(table, slice_.logs)))
+
+
+def _count(block: _Block) -> int:
+    if block.kind is BlockKind.DELETE:
+        return len(decode_deletes(block.content(), block.path, block.head.offset))
+    return open_hfile(block.within, block.head.content_length, block.path).trailer.cells
+
+
 def instant_records(table: MetadataTable, partition: MetadataPartition, instant: str) -> pa.Table:
     """The records of a partition in the log blocks of a delta commit, deletions included: of `records.SCHEMAS`."""
     blocks = [
