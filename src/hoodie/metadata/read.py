@@ -15,9 +15,10 @@ import pyarrow.compute as pc
 from hoodie.errors import CorruptFile, CorruptLogBlock, UnsupportedTable
 from hoodie.formats.hfile.cells import Cells
 from hoodie.formats.hfile.reader import HFile, open_hfile
-from hoodie.formats.log.blocks import BlockHead, BlockKind, BlockMap, RangedRead, read_block_headers
+from hoodie.formats.log.blocks import BlockHead, BlockKind, BlockMap, read_block_headers
 from hoodie.formats.log.delete_block import decode_deletes
 from hoodie.merge.log_scan import blocks_to_merge, blocks_to_merge_compacted
+from hoodie.metadata.file_ranges import WHOLE, WHOLE_OF_ALL, FileRanges, open_ranges
 from hoodie.metadata.keys import MetadataPartition, file_groups_of
 from hoodie.metadata.merging import merged
 from hoodie.metadata.record_schema import STORED_SCHEMA
@@ -26,14 +27,11 @@ from hoodie.metadata.table import MetadataTable
 from hoodie.model.files import BaseFile, FileSlice, LogFile, parse_data_file
 from hoodie.model.instant import Action
 from hoodie.storage.protocol import Storage
-from hoodie.storage.together import in_threads
+from hoodie.storage.together import AT_ONCE, in_threads, together
 from hoodie.timeline.load import read_compaction_plan, with_history
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.load import build_view
 from hoodie.view.slices import FileSystemView, latest_slices, merged_slices
-
-#: A file up to this many bytes comes whole, with one request.
-_WHOLE = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +61,7 @@ class _Block:
 
     path: str
     head: BlockHead
-    read: RangedRead
+    read: FileRanges
 
     @property
     def kind(self) -> BlockKind:
@@ -78,11 +76,6 @@ class _Block:
         if len(data) != self.head.content_length:
             raise CorruptLogBlock(self.path, "the file is shorter than its block says", self.head.offset)
         return data
-
-    def within(self, offset: int, length: int) -> bytes:
-        """Bytes of the content."""
-        length = min(length, self.head.content_length - offset)
-        return self.read(self.head.content_offset + offset, length)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -208,8 +201,10 @@ def _records_of_keys(
     for key, group in zip(ordered, groups, strict=True):
         by_group.setdefault(group, set()).add(key)
 
+    at_once = max(1, AT_ONCE // max(1, len(by_group)))
+
     def found(group: int) -> list[_Stored]:
-        stored = _stored(table, partition, slices[group], Wanted(frozenset(by_group[group])))
+        stored = _stored(table, partition, slices[group], Wanted(frozenset(by_group[group])), at_once)
         return [replace(part, cells=tuple(part.cells)) for part in stored]
 
     parts = [part for of_slice in in_threads(found, sorted(by_group)) for part in of_slice]
@@ -241,15 +236,29 @@ def _merged(parts: Sequence[_Stored], tables: Sequence[pa.Table], partition: Met
     return merged(pa.concat_tables([SCHEMAS[partition].empty_table(), *base]), logs, partition)
 
 
-def _stored(table: MetadataTable, partition: MetadataPartition, slice_: FileSlice, wanted: Wanted) -> list[_Stored]:
-    """What a slice holds, in the order in which it counts. Cells are read as they are taken."""
-    parts: list[_Stored] = []
-    if slice_.base is not None:
+def _stored(
+    table: MetadataTable, partition: MetadataPartition, slice_: FileSlice, wanted: Wanted, at_once: int = AT_ONCE
+) -> list[_Stored]:
+    """What a slice holds, in the order in which it counts. Cells are read as they are taken.
+
+    at_once  requests for them at the same time, at most
+    """
+    whole = WHOLE if wanted.keys is not None or wanted.prefixes else WHOLE_OF_ALL
+
+    def of_base() -> list[_Stored]:
+        if slice_.base is None:
+            return []
         path, size = slice_.base.path, slice_.base.size
-        file = open_hfile(_ranges(table.storage, path, size), size, path)
-        parts.append(_Stored(path, _schema(file), wanted.cells(file), is_base=True))
-    blocks = _blocks(table, slice_.logs)
-    return parts + in_threads(lambda block: _in_block(block, partition, wanted), blocks)
+        read = open_ranges(table.storage, path, size, whole=whole, at_once=at_once)
+        file = open_hfile(read, size, path, read.many)
+        return [_Stored(path, _schema(file), wanted.cells(file), is_base=True)]
+
+    def of_logs() -> list[_Stored]:
+        blocks = _blocks(table, slice_.logs)
+        return in_threads(lambda block: _in_block(block, partition, wanted, at_once), blocks)
+
+    base, logs = together(table.storage, of_base, of_logs) if slice_.logs else (of_base(), [])
+    return base + logs
 
 
 def _decoded(partition: MetadataPartition, part: _Stored) -> pa.Table:
@@ -276,11 +285,11 @@ def _blocks(table: MetadataTable, logs: Iterable[LogFile]) -> list[_Block]:
 
 
 def _heads(storage: Storage, log: LogFile) -> list[_Block]:
-    read = _ranges(storage, log.path, log.size)
+    read = open_ranges(storage, log.path, log.size)
     return [_Block(log.path, head, read) for head in read_block_headers(read, log.size, log.path)]
 
 
-def _in_block(block: _Block, partition: MetadataPartition, wanted: Wanted) -> _Stored:
+def _in_block(block: _Block, partition: MetadataPartition, wanted: Wanted, at_once: int = AT_ONCE) -> _Stored:
     if block.kind is BlockKind.DELETE:
         keys = decode_deletes(block.content(), block.path, block.head.offset).column("record_key")
         found = keys.combine_chunks() if keys.num_chunks else pa.array([], pa.string())
@@ -291,7 +300,8 @@ def _in_block(block: _Block, partition: MetadataPartition, wanted: Wanted) -> _S
         return _Stored(block.path, deleted=tombstones(found, partition))
     if block.kind is not BlockKind.HFILE_DATA:
         raise CorruptLogBlock(block.path, f"a {block.kind.name} block in the metadata table", block.head.offset)
-    file = open_hfile(block.within, block.head.content_length, block.path)
+    read = replace(block.read.part(block.head.content_offset), at_once=at_once)
+    file = open_hfile(read, block.head.content_length, block.path, read.many)
     return _Stored(block.path, block.header.schema or _schema(file), wanted.cells(file))
 
 
@@ -317,12 +327,4 @@ def stored_schema(table: MetadataTable, slice_: FileSlice) -> str:
     if slice_.base is None:
         return STORED_SCHEMA
     base = slice_.base
-    return _schema(open_hfile(_ranges(table.storage, base.path, base.size), base.size, base.path))
-
-
-def _ranges(storage: Storage, path: str, size: int) -> RangedRead:
-    """How a file is read: from memory if it is small, else range by range."""
-    if size <= _WHOLE:
-        data = storage.read(path)
-        return lambda offset, length: data[offset : offset + length]
-    return lambda offset, length: storage.read_range(path, offset, offset + length)
+    return _schema(open_hfile(open_ranges(table.storage, base.path, base.size), base.size, base.path))
