@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -136,8 +137,7 @@ def instant_records(table: MetadataTable, partition: MetadataPartition, instant:
         for block in _heads(table.storage, log)
         if block.kind is not BlockKind.COMMAND and block.header.instant == instant
     ]
-    records = (_decoded(partition, _in_block(block, partition, ALL)) for block in blocks)
-    return pa.concat_tables([SCHEMAS[partition].empty_table(), *records])
+    return pa.concat_tables(_decoded([_in_block(block, partition, ALL) for block in blocks], partition))
 
 
 def log_instants(storage: Storage, log: LogFile) -> set[str]:
@@ -187,8 +187,7 @@ def slice_records(
     table: MetadataTable, partition: MetadataPartition, slice_: FileSlice, wanted: Wanted = ALL
 ) -> pa.Table:
     """Those of one file slice. Raises as `read_records`"""
-    stored = _stored(table, partition, slice_, wanted)
-    return _merged(stored, in_threads(partial(_decoded, partition), stored), partition)
+    return _merged(_stored(table, partition, slice_, wanted), partition)
 
 
 def _records_of_keys(
@@ -207,33 +206,35 @@ def _records_of_keys(
         stored = _stored(table, partition, slices[group], Wanted(frozenset(by_group[group])), at_once)
         return [replace(part, cells=tuple(part.cells)) for part in stored]
 
-    parts = [part for of_slice in in_threads(found, sorted(by_group)) for part in of_slice]
-    if partition is MetadataPartition.FILES:  # whose cells hold many records each
-        return _merged(parts, [_decoded(partition, part) for part in parts], partition)
-    counts = [sum(map(len, part.cells)) for part in parts]
-    together: dict[str, list[int]] = {}
-    for number, part in enumerate(parts):
-        if part.schema:
-            together.setdefault(part.schema, []).append(number)
-    tables = [part.deleted for part in parts]
-    for schema, numbers in together.items():
-        cells = [cells for number in numbers for cells in parts[number].cells]
-        try:
-            records = decode_records(cells, partition, schema, parts[numbers[0]].path)
-        except (CorruptFile, UnsupportedTable):
-            for number in numbers:  # one of them says which file it is
-                _decoded(partition, parts[number])
-            raise
-        for number in numbers:
-            tables[number], records = records.slice(0, counts[number]), records.slice(counts[number])
-    return _merged(parts, tables, partition)
+    return _merged([part for of_slice in in_threads(found, sorted(by_group)) for part in of_slice], partition)
 
 
-def _merged(parts: Sequence[_Stored], tables: Sequence[pa.Table], partition: MetadataPartition) -> pa.Table:
-    """What parts of slices come to: no key is in two slices. tables: the records of each part"""
-    base = [table for part, table in zip(parts, tables, strict=True) if part.is_base]
-    logs = [table for part, table in zip(parts, tables, strict=True) if not part.is_base]
-    return merged(pa.concat_tables([SCHEMAS[partition].empty_table(), *base]), logs, partition)
+def _merged(parts: Sequence[_Stored], partition: MetadataPartition) -> pa.Table:
+    """What parts of slices come to: no key is in two slices."""
+    base, logs = ([part for part in parts if part.is_base is is_base] for is_base in (True, False))
+    return merged(pa.concat_tables(_decoded(base, partition)), _decoded(logs, partition), partition)
+
+
+def _decoded(parts: Iterable[_Stored], partition: MetadataPartition) -> list[pa.Table]:
+    """The records of parts, in their order. Parts of one schema that follow each other are decoded at once: few records
+    cost more by calls than by their bytes."""
+    tables = [SCHEMAS[partition].empty_table()]
+    for schema, run in groupby(parts, key=lambda part: part.schema):
+        first, *others = run
+        if not schema:
+            tables += [part.deleted for part in (first, *others)]
+        elif not others:
+            tables.append(decode_records(first.cells, partition, schema, first.path))
+        else:
+            several = [replace(part, cells=tuple(part.cells)) for part in (first, *others)]
+            try:
+                cells = [cells for part in several for cells in part.cells]
+                tables.append(decode_records(cells, partition, schema, first.path))
+            except (CorruptFile, UnsupportedTable):
+                for part in several:  # one of them says which file it is
+                    decode_records(part.cells, partition, schema, part.path)
+                raise
+    return tables
 
 
 def _stored(
@@ -255,22 +256,17 @@ def _stored(
 
     def of_logs() -> list[_Stored]:
         blocks = _blocks(table, slice_.logs)
-        return in_threads(lambda block: _in_block(block, partition, wanted, at_once), blocks)
+        return in_threads(lambda block: _in_block(block, partition, wanted, at_once), blocks, _threads(table.storage))
 
     base, logs = together(table.storage, of_base, of_logs) if slice_.logs else (of_base(), [])
     return base + logs
 
 
-def _decoded(partition: MetadataPartition, part: _Stored) -> pa.Table:
-    if not part.schema:
-        return part.deleted
-    return decode_records(part.cells, partition, part.schema, part.path)
-
-
 def _blocks(table: MetadataTable, logs: Iterable[LogFile]) -> list[_Block]:
     """The blocks that count, oldest first."""
     ordered = sorted((log for log in logs if not log.cdc), key=lambda log: log.order)
-    every = [block for found in in_threads(partial(_heads, table.storage), ordered) for block in found]
+    heads = in_threads(partial(_heads, table.storage), ordered, _threads(table.storage))
+    every = [block for found in heads for block in found]
     damaged = [block for block in every if block.kind is BlockKind.CORRUPT]
     if damaged:
         raise CorruptLogBlock(damaged[0].path, "a block that is cut short or damaged", damaged[0].head.offset)
@@ -282,6 +278,11 @@ def _blocks(table: MetadataTable, logs: Iterable[LogFile]) -> list[_Block]:
         path = next(block.path for block in every if block.header.instant == lost)
         raise CorruptFile(path, f"holds a block of instant {lost}, which the table's timeline no longer has")
     return list(scan(every, table.blocks()).blocks)
+
+
+def _threads(storage: Storage) -> int:
+    """For small files: on a local disk one is read faster than a thread is started."""
+    return AT_ONCE if storage.remote else 1
 
 
 def _heads(storage: Storage, log: LogFile) -> list[_Block]:
