@@ -64,7 +64,7 @@ class MetadataTable:
 
     def reload(self) -> MetadataTable:
         """As it is now, beside the same timeline of its data table."""
-        return replace(self, timeline=load_timeline(self.storage, self.config))
+        return replace(self, timeline=load_timeline(self.storage, self.config, before=self.timeline))
 
     def blocks(self) -> Committed:
         """The log blocks that count: of instants that are completed here and on the data timeline, and of its own.

@@ -36,10 +36,10 @@ class Folders:
     unmarked  those without one that hold data files: partitions that lost their metafile, or something else
     """
 
-    marked: Mapping[str, list[Entry]] = field(default_factory=dict)
-    unmarked: Mapping[str, list[Entry]] = field(default_factory=dict)
+    marked: Mapping[str, Sequence[Entry]] = field(default_factory=dict)
+    unmarked: Mapping[str, Sequence[Entry]] = field(default_factory=dict)
 
-    def with_unmarked(self, partitions: Iterable[str]) -> dict[str, list[Entry]]:
+    def with_unmarked(self, partitions: Iterable[str]) -> dict[str, Sequence[Entry]]:
         """The files of the partitions, including those without a metafile; a folder within a partition is not one."""
         both = {**self.marked, **{partition: self.unmarked[partition] for partition in partitions}}
         return _outermost(both)
@@ -68,13 +68,13 @@ def list_folders(storage: Storage, partitions: Iterable[str] | None = None) -> F
     return Folders(marked, _unmarked(tree, marked))
 
 
-def folders_of_tree(tree: Mapping[str, list[Entry]]) -> Folders:
+def folders_of_tree(tree: Mapping[str, Sequence[Entry]]) -> Folders:
     """The folders that may be partitions, of a listing of the whole table outside `.hoodie`."""
     marked = _outermost({folder: entries for folder, entries in tree.items() if _is_partition(entries)})
     return Folders(marked, _unmarked(tree, marked))
 
 
-def _unmarked(tree: Mapping[str, list[Entry]], marked: Mapping[str, list[Entry]]) -> dict[str, list[Entry]]:
+def _unmarked(tree: Mapping[str, Sequence[Entry]], marked: Mapping[str, Sequence[Entry]]) -> dict[str, Sequence[Entry]]:
     return {
         folder: entries
         for folder, entries in tree.items()
@@ -84,7 +84,7 @@ def _unmarked(tree: Mapping[str, list[Entry]], marked: Mapping[str, list[Entry]]
     }
 
 
-def list_partitions(storage: Storage, partitions: Iterable[str] | None = None) -> dict[str, list[Entry]]:
+def list_partitions(storage: Storage, partitions: Iterable[str] | None = None) -> dict[str, Sequence[Entry]]:
     """The files of folders with data files, by folder, with or without a metafile: to search for known files, such as
     those of a plan.
 
@@ -186,9 +186,9 @@ def data_files(listed: Mapping[str, Iterable[Entry]]) -> list[BaseFile | LogFile
     ]
 
 
-def _outermost(folders: Mapping[str, list[Entry]]) -> dict[str, list[Entry]]:
+def _outermost(folders: Mapping[str, Sequence[Entry]]) -> dict[str, Sequence[Entry]]:
     """The folders within no other: a folder within a partition is not one."""
-    outermost: dict[str, list[Entry]] = {}
+    outermost: dict[str, Sequence[Entry]] = {}
     # Sorted by segments, a folder comes before all below it.
     for folder, entries in sorted(folders.items(), key=lambda item: item[0].split("/")):
         if not any(above in outermost for above in _above(folder)):
