@@ -39,8 +39,8 @@ Hits = tuple[Indices, Indices, IndexStats]
 _FEW_KEYS = 10_000
 #: Keys that are tested against a filter before all are.
 _SAMPLE = 64
-#: Bytes of a filter that are decoded in no time.
-_SMALL_FILTER = 64 * 1024
+#: Bytes of keys that are read as fast as a sample is tested against a filter.
+_FEW_KEY_BYTES = 256 * 1024
 #: To decode a filter is worth it, where nothing says that it rules keys out, for a file with so many rows a key.
 _WORTH_A_FILTER = 16
 
@@ -120,8 +120,8 @@ def _look_up_if_likely(storage: Storage, file: BaseFile, keys: pa.Array, span: K
         bounds = stored_key_range(parquet.metadata)
         within = None if bounds is None else span.within(*bounds)
         in_range = np.arange(len(keys)) if within is None else within
-        # Beside this process the keys are read as fast as a filter that is as large.
-        asked_first = storage.remote or not _filter_outweighs_keys(parquet.metadata)
+        # Beside this process keys are read soon: a filter that rules nothing out must not cost as much.
+        asked_first = storage.remote or _keys_outweigh_filter(parquet.metadata)
         wanted = _unless_ruled_out(parquet.metadata, file.path, keys, in_range) if asked_first else in_range
         asked = keys if len(wanted) == len(keys) else keys.take(pa.array(wanted))
         places = _positions(parquet, file.path, asked) if len(asked) else np.empty(0, np.int64)
@@ -156,15 +156,15 @@ def _unless_ruled_out(footer: pq.FileMetaData, path: str, keys: pa.Array, wanted
     return np.sort(prune_by_filter(filter, KeyHashes.of(keys), wanted))
 
 
-def _filter_outweighs_keys(footer: pq.FileMetaData) -> bool:
-    """Whether a file's filter takes more bytes to decode than its key column."""
+def _keys_outweigh_filter(footer: pq.FileMetaData) -> bool:
+    """Whether a file's keys take at least twice the bytes of its filter, and are not few."""
     stored = stored_filter_text(footer)
     at = footer.schema.names.index(RECORD_KEY) if RECORD_KEY in footer.schema.names else -1
     if stored is None or at < 0:
-        return False
+        return True
     groups = (footer.row_group(number) for number in range(footer.num_row_groups))
     size: int = sum(group.column(at).total_uncompressed_size for group in groups)
-    return len(stored[0]) > max(size, _SMALL_FILTER)
+    return size > max(2 * len(stored[0]), _FEW_KEY_BYTES)
 
 
 def _moved(positions: Indices, by: int) -> Indices:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import builtins
 import errno
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Set
 from contextlib import contextmanager, suppress
-from operator import attrgetter
 from pathlib import Path
 
 from hoodie.storage.protocol import (
@@ -45,22 +44,20 @@ class LocalStorage(Storage):
         return self._root
 
     def list(self, folder: str = "") -> list[Entry]:
-        return self.list_some(folder, lambda name: True)[0]
+        return self.list_some(folder, lambda names: names)[0]
 
-    def list_some(self, folder: str, sized: Callable[[str], bool]) -> tuple[builtins.list[Entry], builtins.list[str]]:
+    def list_some(
+        self, folder: str, sized: Callable[[Set[str]], Set[str]]
+    ) -> tuple[builtins.list[Entry], builtins.list[str]]:
         try:
             scan = os.scandir(self._at(check_path(folder)))
         except FileNotFoundError:
             return [], []
         with scan:
-            items, others = [], []
-            for item in scan:
-                if sized(item.name):
-                    items.append(item)
-                else:
-                    others.append(item.name)
-            entries = [entry for entry in map(_entry, items) if entry is not None]
-        return sorted(entries, key=attrgetter("name")), others
+            items = {item.name: item for item in scan}
+            names = sized(items.keys())
+            entries = [entry for name in sorted(names) if (entry := _entry(items[name])) is not None]
+        return entries, list(items.keys() - names)
 
     def list_tree(self, folder: str = "", skip: Collection[str] = ()) -> dict[str, builtins.list[Entry]]:
         tree: dict[str, list[Entry]] = {}

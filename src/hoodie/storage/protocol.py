@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import builtins
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
@@ -80,14 +80,17 @@ class Storage(Protocol):
         Raises NotADirectoryError when a file has that path.
         """
 
-    def list_some(self, folder: str, sized: Callable[[str], bool]) -> tuple[builtins.list[Entry], builtins.list[str]]:
+    def list_some(
+        self, folder: str, sized: Callable[[Set[str]], Set[str]]
+    ) -> tuple[builtins.list[Entry], builtins.list[str]]:
         """As `list`, for those who need the size and time of some files only: their entries, and the other names.
 
-        sized  whether a name is of the first; names that are not are of files
+        sized  of the names in the folder those whose entries are given; the others are of files
         """
         entries = self.list(folder)
-        others = [entry.name for entry in entries if not entry.is_dir and not sized(entry.name)]
-        return [entry for entry in entries if entry.is_dir or sized(entry.name)], others
+        names = sized({entry.name for entry in entries})
+        others = [entry.name for entry in entries if not entry.is_dir and entry.name not in names]
+        return [entry for entry in entries if entry.is_dir or entry.name in names], others
 
     def list_tree(self, folder: str = "", skip: Collection[str] = ()) -> dict[str, builtins.list[Entry]]:
         """All files below a folder, by the folder that holds them, in as few requests as the storage allows.

@@ -11,8 +11,8 @@ import dataclasses
 import datetime as dt
 import json
 import re
-from collections.abc import Callable, Collection, Iterable
-from itertools import chain
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Mapping, Set
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from hoodie.model.instant import Instant, State, format_time
 from hoodie.model.plans import CompactionOperation, CompactionPlan
 from hoodie.storage.protocol import Entry, Storage
 from hoodie.timeline.layout import COMPLETES_AS, commit_content, parse_name
+from hoodie.timeline.listed import Listed
 from hoodie.timeline.memory import Memory, unlisted
 from hoodie.timeline.stopped_upgrade import UPGRADED_FOLDER, refuse_stopped_upgrade
 from hoodie.timeline.timeline import Timeline
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 #: What completed commits say: of up to 32 MiB of commit files.
 COMMITS: Memory[CommitMetadata] = Memory(32 * 1024 * 1024)
+
+#: The timelines that were listed last, of layout 1.
+LISTED = Listed()
 
 _FOLDER = ".hoodie"
 _HISTORY_NAME = re.compile(r"(\d+)_(\d+)_\d+\.parquet", re.ASCII)
@@ -51,16 +55,18 @@ _PENDING = (".requested", ".inflight")
 _REPEATED = ("compaction.requested", "clustering.requested", "replacecommit.requested")
 
 
-def _sized(before: Timeline) -> Callable[[str], bool]:
-    """Whether the storage is asked for the size and time of a timeline's file: not of instants that are not completed,
-    whose sizes do not matter, nor of those that were completed before, and cannot be completed again."""
-    repeated = {name.partition(".")[0] for name in before.files if name.endswith(_REPEATED)}
-    same = {name for name in before.files if name.partition(".")[0] not in repeated} if repeated else before.files
-    return lambda name: name not in same and not name.endswith(_PENDING)
+def _sized(before: Timeline) -> Callable[[Set[str]], Set[str]]:
+    """The files of a timeline whose size and time the storage is asked for: not those of instants that are not
+    completed, whose sizes do not matter, nor of those that were completed before, and cannot be completed again."""
+    same: Set[str] = before.files
+    if before.repeated:
+        same = {name for name in same if name.partition(".")[0] not in before.repeated}
+    return lambda names: {name for name in names - same if not name.endswith(_PENDING)}
 
 
 #: The order of instants, without a call of theirs for each comparison.
 _ORDER = attrgetter("requested", "action", "state", "completed")
+_REQUESTED = attrgetter("requested")
 
 
 def load_timeline(
@@ -76,35 +82,60 @@ def load_timeline(
     folder, layout = config.timeline_folder, config.layout
     usable = before is not None and before.layout == layout == 1 and before.folder == folder and not before.archived
     older = before if before is not None and usable else Timeline(layout=layout)
-    found = (listed, []) if listed is not None and folder == _FOLDER else storage.list_some(folder, _sized(older))
-    entries, others = _shown(storage, folder, *found)
+    listing = (listed, []) if listed is not None and folder == _FOLDER else storage.list_some(folder, _sized(older))
+    entries, others = _shown(storage, folder, *listing)
     sizes = {entry.name: entry for entry in entries if not entry.is_dir}
-    files = frozenset([*sizes, *others])
-    if older.files <= files:  # as a rule: then what is new is added to what is known
-        fresh: Iterable[str] = chain(files - older.files, sizes.keys() & older.files)
-        highest = {(i.requested, COMPLETES_AS.get(i.action, i.action)): i for i in older.instants}
-        stamps = dict(older.stamps)
-    else:
-        fresh, highest, stamps = files, {}, {}
-    names: dict[Instant, str] = {}
-    for name in fresh:
-        if (instant := parse_name(name, layout, folder)) is None:
-            continue
+    files = frozenset(sizes).union(others)
+    fresh = (files - older.files) | (sizes.keys() & older.files)
+    if not usable:
+        older = LISTED.within(storage, folder, layout, sizes)
+        fresh = files - older.files
+    known = older.stamps
+    if not older.files <= files:  # some went away
+        older, fresh = Timeline(layout=layout), files
+    timeline = _extended(older, config, fresh, sizes, known)
+    folders = frozenset([entry.name for entry in entries if entry.is_dir])
+    if layout == 1 and UPGRADED_FOLDER in folders:
+        refuse_stopped_upgrade(storage)
+    timeline = dataclasses.replace(timeline, folder=folder, folders=folders, files=files)
+    if not usable:
+        LISTED.keep(storage, timeline, sizes)
+    return timeline
+
+
+def _extended(
+    older: Timeline,
+    config: TableConfig,
+    fresh: Set[str],
+    sizes: Mapping[str, Entry],
+    known: Mapping[Instant, tuple[int, int]],
+) -> Timeline:
+    """A timeline with files that were added to it: these are looked at, and the instants before them stay.
+
+    fresh  names of the files
+    sizes  entries of those of completed instants, save those whose size and time are known
+    """
+    layout = config.layout
+    instants = [(n, instant) for n in fresh if (instant := parse_name(n, layout, config.timeline_folder)) is not None]
+    first = min((instant.requested for _, instant in instants), default="~")
+    at = bisect_left(older.instants, first, key=_REQUESTED)
+    highest = {(i.requested, COMPLETES_AS.get(i.action, i.action)): i for i in older.instants[at:]}
+    stamps, names, repeated = dict(older.stamps), dict[Instant, str](), set(older.repeated)
+    for name, instant in instants:
         state, key = instant.state, (instant.requested, COMPLETES_AS.get(instant.action, instant.action))
+        if name.endswith(_REPEATED):
+            repeated.add(instant.requested)
         if state is State.COMPLETED:
             if layout == 2 and not instant.completed:
                 instant = dataclasses.replace(instant, completed=modified(sizes[name], config.timezone))
                 names[instant] = name
-            stamps[instant] = sizes[name][1:3] if name in sizes else older.stamps[instant]
+            stamps[instant] = sizes[name][1:3] if name in sizes else known[instant]
         # A clean that two processes carried out may have been completed twice: the later one counts.
         lower = highest.get(key)
         if lower is None or (state, instant.completed) > (lower.state, lower.completed):
             highest[key] = instant
-    folders = frozenset([entry.name for entry in entries if entry.is_dir])
-    if layout == 1 and UPGRADED_FOLDER in folders:
-        refuse_stopped_upgrade(storage)
-    instants = tuple(sorted(highest.values(), key=_ORDER))
-    return Timeline(instants, layout, folder, names, stamps=stamps, folders=folders, files=files)
+    tail = sorted(highest.values(), key=_ORDER)
+    return Timeline((*older.instants[:at], *tail), layout, names=names, stamps=stamps, repeated=frozenset(repeated))
 
 
 def _shown(storage: Storage, folder: str, entries: list[Entry], others: list[str]) -> tuple[list[Entry], list[str]]:

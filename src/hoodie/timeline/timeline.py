@@ -82,6 +82,7 @@ class Timeline(Short):
               range was asked about (`with_archived`)
     folders   names of the folders that lie beside the instants, as the listing showed them
     files     names of the files, those of earlier states included, as the listing showed them
+    repeated  times whose instants may be completed once more after a rollback, under the same name
     """
 
     instants: tuple[Instant, ...] = ()
@@ -93,6 +94,7 @@ class Timeline(Short):
     archived: Mapping[Instant, CommitMetadata] = field(default_factory=dict, compare=False, repr=False)
     folders: frozenset[str] = field(default=frozenset(), compare=False)
     files: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+    repeated: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
     #: What was derived from these fields: a write asks for its commits some thirty times.
     _known: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
@@ -148,6 +150,8 @@ class Timeline(Short):
     @property
     def newest(self) -> str:
         """The greatest time of any instant, completion times included; "" when there is none. New ones come after."""
+        if self.layout == 1:  # no completion times, and they are in order
+            return self.instants[-1].requested if self.instants else ""
         return max((max(instant.requested, instant.completed) for instant in self.instants), default="")
 
     def find(self, time: str, action: Action) -> Instant | None:

@@ -68,9 +68,15 @@ def test_keys_of_a_file_whose_range_holds_none_are_not_read_without_filters_eith
     assert (hits.tolist(), positions.tolist()) == (([0], [1]) if asked == ["d"] else ([], []))
 
 
-def with_filter(stored: list[str], also: dict[str, str]) -> Storage:
+class FarStorage(MemoryStorage):
+    """As if each call went over a network."""
+
+    remote = True
+
+
+def with_filter(stored: list[str], also: dict[str, str], storage: Storage) -> Storage:
     """One base file of these keys, with their range and bloom filter, and further entries of the footer."""
-    storage, keys, sink = MemoryStorage(), pa.array(stored), pa.BufferOutputStream()
+    keys, sink = pa.array(stored), pa.BufferOutputStream()
     footer = footer_metadata(min(stored), max(stored), add_keys(empty_filter(BloomKind.SIMPLE, 1000, 1e-9), keys, 0))
     pq.write_table(pa.table({RECORD_KEY: keys}).replace_schema_metadata({**footer, **also}), sink)
     storage.create_new(NAME, sink.getvalue().to_pybytes())
@@ -89,7 +95,7 @@ def with_filter(stored: list[str], also: dict[str, str]) -> Storage:
 def test_keys_of_a_file_whose_filter_rules_a_few_out_are_not_read_by_simple_either(
     asked: list[str], read: bool, also: dict[str, str]
 ) -> None:
-    storage = with_filter([f"k{number:03}" for number in range(500)], also)
+    storage = with_filter([f"k{number:03}" for number in range(500)], also, FarStorage())
     file = BaseFile(FileGroupId("", ID), "20260101000000000", "0-0-0", 1, NAME)
     hits, positions, cost = find_in_file(storage, file, pa.array(asked), False, BloomOptions())
     assert (cost.files_read, cost.files_pruned_by_filter) == ((1, 0) if read or also else (0, 1))
@@ -97,12 +103,21 @@ def test_keys_of_a_file_whose_filter_rules_a_few_out_are_not_read_by_simple_eith
     assert (hits.tolist(), positions.tolist()) == (([1], [200]) if "k200" in asked else ([], []))
 
 
+@pytest.mark.parametrize("length", [4, 400])
+@pytest.mark.parametrize("kind", [MemoryStorage, FarStorage])
+def test_a_filter_is_asked_first_where_reading_the_keys_takes_longer(kind: type[MemoryStorage], length: int) -> None:
+    storage = with_filter([f"k{number:03}".ljust(length, "x") for number in range(1000)], {}, kind())
+    file = BaseFile(FileGroupId("", ID), "20260101000000000", "0-0-0", 1, NAME)
+    cost = find_in_file(storage, file, pa.array(["k1", "k2"]), False, BloomOptions())[2]
+    assert cost.files_read == (kind is MemoryStorage and length == 4)
+
+
 @pytest.mark.parametrize(("few", "tested"), [(10_000, True), (2, False)])
 def test_a_filter_is_not_asked_about_more_keys_than_its_file_has(
     monkeypatch: pytest.MonkeyPatch, few: int, tested: bool
 ) -> None:
     monkeypatch.setattr("hoodie.lookup.key_lookup._FEW_KEYS", few)
-    storage = with_filter(["a", "b", "d"], {})
+    storage = with_filter(["a", "b", "d"], {}, MemoryStorage())
     file = BaseFile(FileGroupId("", ID), "20260101000000000", "0-0-0", 1, NAME)
     hits, _, cost = find_in_file(storage, file, pa.array(["a", "c", "b", "cc"]), True, BloomOptions())
     assert hits.tolist() == [0, 2]

@@ -1,0 +1,98 @@
+"""What a process remembers of a listed timeline: it reads what is new, and tells what a new process would."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from hoodie.config.table import TableConfig, from_properties
+from hoodie.model.instant import Instant
+from hoodie.storage.local import LocalStorage
+from hoodie.timeline import load
+from hoodie.timeline.layout import parse_name
+from hoodie.timeline.load import LISTED, load_timeline
+from hoodie.timeline.timeline import Timeline
+
+CONFIG: TableConfig = from_properties({"hoodie.table.name": "t", "hoodie.table.version": "6"})
+STATES = (".commit.requested", ".inflight", ".commit"), (".clean.requested", ".clean.inflight", ".clean")
+COMPACTION = (".compaction.requested", ".compaction.inflight", ".commit")
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> LocalStorage:
+    (tmp_path / ".hoodie").mkdir()
+    return LocalStorage(str(tmp_path))
+
+
+def as_new_process(storage: LocalStorage) -> Timeline:
+    kept = dict(LISTED._known)
+    LISTED.forget()
+    timeline = load_timeline(storage, CONFIG)
+    LISTED._known.update(kept)
+    return timeline
+
+
+def same(a: Timeline, b: Timeline) -> bool:
+    fields = ("instants", "files", "stamps", "folders", "repeated", "folder", "layout")
+    return all(getattr(a, name) == getattr(b, name) for name in fields)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_timeline_is_that_of_a_new_process_whatever_happened_since_the_last_listing(
+    storage: LocalStorage, seed: int
+) -> None:
+    chosen, folder = random.Random(seed), Path(storage.root, ".hoodie")
+    before: Timeline | None = None
+    for step in range(60):
+        files = sorted(folder.iterdir())
+        match chosen.randrange(6):
+            case 0 if files:  # rolled back or archived
+                chosen.choice(files).unlink()
+            case 1 if files:  # completed once more, under the same name
+                (folder / f"{3 * chosen.randrange(20):017}.commit").write_text("x" * chosen.randrange(9))
+            case _:
+                time = chosen.randrange(60)
+                words = (*STATES, COMPACTION)[time % 3]
+                for word in words[: chosen.randrange(1, 4)]:
+                    (folder / f"{time:017}{word}").write_text("x" * step)
+        if chosen.random() < 0.5:
+            now = load_timeline(storage, CONFIG)
+            assert same(now, as_new_process(storage))
+            before = now
+        elif before is not None:  # within a call, which completed instants do not change
+            now = load_timeline(storage, CONFIG, before=before)
+            assert (now.instants, now.files) == ((new := as_new_process(storage)).instants, new.files)
+
+
+def test_a_completed_file_that_was_replaced_is_seen(storage: LocalStorage) -> None:
+    path = Path(storage.root, ".hoodie", "20260101000000000.commit")
+    path.write_text("{}")
+    first = load_timeline(storage, CONFIG)
+    path.write_text("{ }")
+    os.utime(path, ns=(10**18, 10**18))
+    (stamp,) = load_timeline(storage, CONFIG).stamps.values()
+    assert stamp == (3, 10**12) != next(iter(first.stamps.values()))
+
+
+@pytest.mark.parametrize("instants", [3, 300])
+def test_as_many_names_are_read_with_many_instants_as_with_few(
+    storage: LocalStorage, monkeypatch: pytest.MonkeyPatch, instants: int
+) -> None:
+    folder, names = Path(storage.root, ".hoodie"), list[str]()
+    for number in range(instants):
+        for word in STATES[0]:
+            (folder / f"{number:017}{word}").touch()
+    load_timeline(storage, CONFIG)
+    for word in STATES[0][:2]:
+        (folder / f"{instants:017}{word}").touch()
+
+    def read(name: str, layout: int, folder: str) -> Instant | None:
+        names.append(name)
+        return parse_name(name, layout, folder)
+
+    monkeypatch.setattr(load, "parse_name", read)
+    assert len(load_timeline(storage, CONFIG).instants) == instants + 1
+    assert len(names) == 2
