@@ -15,6 +15,8 @@ from hoodie.spark.tasks import is_classic
 from hoodie.spark.types import as_ddl
 
 _WILDCARDS = re.compile(r"[\\{}\[\]*?]")
+#: Paths without characters that mean something to Spark or Hadoop.
+_PLAIN = re.compile(r"[A-Za-z0-9_./:@-]+")
 #: Spark's own name for the option that has it take paths as they are. Escaping does not do: a path that has both a
 #: wildcard and a colon fails in Hadoop's globbing, and `basePath` is never expanded.
 _EXPAND = "__globPaths__"
@@ -51,8 +53,9 @@ def read_parquet(
         reader = reader.option(_EXPAND, "false")
     if hive_partitions:
         reader = reader.option("basePath", root)
-    elif any("=" in path for path in full):
-        # Else Spark would infer partition columns from folder names, with types of its own, and drop the file's.
+    elif not all(map(_PLAIN.fullmatch, full)):
+        # Else Spark would infer partition columns from `column=value` folders, with types of its own, and drop the
+        # file's; and take paths with wildcards for patterns in spite of the option above.
         reader = reader.option("recursiveFileLookup", "true")
     with _no_listing_job(session, len(full)):
         frame = reader.parquet(*full)
