@@ -7,6 +7,7 @@ in the file, and read the logs.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
@@ -44,6 +45,8 @@ _KEY = "hoodie.key"  # size or name of a file
 OWN_COLUMNS = (_KEY, _GONE)
 #: Words of bits that go to Spark as text, for 65,536 rows: about 20 kB, a few ms.
 _MOST_WORDS_AS_TEXT = 1024
+#: Frames of bits that a session keeps.
+_MOST_FRAMES = 8
 _FAILED = -1  # in place of a size: the slice could not be read, and `_FILE` says why
 _BITS = [pa.field(_FILE, pa.string()), pa.field(_SIZE, pa.int64()), pa.field(_GONE, pa.list_(pa.int64()))]
 
@@ -143,16 +146,32 @@ def rows_with_logs(
 def _gone_frame(session: SparkSession, gone: Mapping[int | str, Words]) -> DataFrame:
     """Rows that are gone, of each file by its size or name, as rows of the driver.
 
-    Few words go as text: two calls to Spark, where a frame of Arrow takes 38. Of many it takes Spark longer to read it.
+    Few words go as text: two calls to Spark, where a frame of Arrow takes 38. Of many it takes Spark longer to read it,
+    and the session keeps the frame.
     """
     if sum(map(len, gone.values())) > _MOST_WORDS_AS_TEXT:
         kind = pa.int64() if isinstance(next(iter(gone)), int) else pa.string()
         schema = pa.schema([pa.field(_KEY, kind), pa.field(_GONE, pa.list_(pa.int64()))])
         columns = [pa.array(list(gone), kind), pa.array(list(gone.values()), schema.field(1).type)]
-        return F.broadcast(local_frame(session, pa.table(columns, schema=schema), to_spark(schema)))
+        return F.broadcast(_kept_frame(session, pa.table(columns, schema=schema).sort_by(_KEY)))
     rows = ", ".join(f"({_literal(key)}, {_array(words)})" for key, words in gone.items())
     text = f"select /*+ broadcast(gone) */ * from values {rows} as gone(`{_KEY}`, `{_GONE}`)"
     return spark_sql(session, text, {})  # no arguments take three calls more than an empty mapping
+
+
+def _kept_frame(session: SparkSession, rows: pa.Table) -> DataFrame:
+    """Rows of the driver as a frame, which is not sent again for a further query that needs the same."""
+    kept: dict[bytes, DataFrame] = vars(session).setdefault("_hoodie_gone", {})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write_table(rows)
+    key = hashlib.sha256(sink.getvalue()).digest()
+    frame = kept.get(key)
+    if frame is None:
+        kept[key] = frame = local_frame(session, rows, to_spark(rows.schema))
+        for oldest in list(kept)[:-_MOST_FRAMES]:
+            kept.pop(oldest, None)
+    return frame
 
 
 def _literal(key: int | str) -> str:
