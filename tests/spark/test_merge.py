@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from py4j.clientserver import JavaClient
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import hoodie
+from bench.jvm_calls import counted_calls
 from hoodie.api.table import HoodieTable
 from hoodie.errors import FileGone, InvalidInput, KeyMatchedTwice, SchemaMismatch, WriteConflict
 from support import spark_tables
@@ -114,28 +114,20 @@ def test_what_a_clause_does_not_cover_stays_as_it_is(spark, tmp_path, route):
     assert [row[0] for row in rows(table)] == ["a", "c", "x", "y"]
 
 
-def test_a_merge_of_whole_rows_asks_no_more_of_spark_than_an_upsert(spark, tmp_path, monkeypatch):
+def test_a_merge_of_whole_rows_asks_no_more_of_spark_than_an_upsert(spark, tmp_path):
     """Each call on Spark's side takes a round trip; expressions that nobody needs made it four times as many."""
     table = new_table(spark, tmp_path / "t")
     source = changes(spark).drop("op")
-    calls = []
-    send = JavaClient.send_command
-
-    def counted(client: JavaClient, command: str, *more: object, **named: object) -> object:
-        if not command.startswith("m\n"):  # lets go of an object on Spark's side, whenever Python collects it
-            calls.append(command)
-        return send(client, command, *more, **named)
 
     def calls_of(act: Callable[[], object]) -> int:
-        calls.clear()
-        act()
-        return len(calls)
+        with counted_calls() as calls:
+            act()
+        return calls.total()
 
     def merge() -> object:
         return table.merge(source).when_matched_update_all().when_not_matched_insert_all().execute()
 
     merge()
-    monkeypatch.setattr(JavaClient, "send_command", counted)
     assert calls_of(merge) <= 1.1 * calls_of(lambda: table.upsert(source))
 
 

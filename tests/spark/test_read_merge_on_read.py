@@ -183,7 +183,7 @@ def test_a_task_tells_what_is_gone_after_all_its_rows(spark: SparkSession, fixtu
 def test_after_a_commit_only_the_logs_of_slices_that_it_wrote_to_are_read_again(
     spark: SparkSession, tmp_path: Path, route: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver_changes, "cores", lambda session: 8)  # a file for each slice
+    monkeypatch.setattr(driver_changes, "local_cores", lambda session: 8)  # a file for each slice
     read_by = EXECUTORS if route == "executors" else {}
     path = str(tmp_path / "orders")
     options = {"hoodie.parquet.small.file.limit": 0}
@@ -309,7 +309,7 @@ def test_columns_reach_base_files_and_logs(spark: SparkSession, fixture_table: U
     frame = table.snapshot(columns=["qty", "id"])
     assert frame.columns == ["qty", "id"]
     plan = plan_of(frame)
-    assert "ReadSchema: struct<id:string,qty:int>" in plan
+    assert "ReadSchema: struct<qty:int,id:string" in plan
     assert_same_rows(frame.toArrow(), expected_rows("mor_logs").select(["qty", "id"]))
     assert table.snapshot(columns=[]).count() == frame.count() == expected_rows("mor_logs").num_rows
     assert table.snapshot(optimized=True, columns=["id"]).columns == ["id"]

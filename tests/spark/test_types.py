@@ -20,7 +20,8 @@ from hoodie.formats.avro.schema import from_avro, to_avro
 from hoodie.schema.conform import conform
 from hoodie.schema.schema import reconcile, stored_form
 from hoodie.schema.types import TIMESTAMP, TIMESTAMP_NTZ, spark_name
-from hoodie.spark.types import in_session_zone, nullable, sound, to_arrow, to_spark
+from hoodie.spark import columns
+from hoodie.spark.types import as_ddl, in_session_zone, nullable, sound, to_arrow, to_spark
 
 COLUMNS = """id string NOT NULL, b boolean, i8 tinyint, i16 smallint, i32 int, i64 bigint, f32 float, f64 double,
     s string, raw binary, d date, at timestamp, local timestamp_ntz, d9 decimal(9,2), d18 decimal(18,4),
@@ -63,6 +64,38 @@ def test_the_mapping_keeps_names_types_and_nullability_both_ways(spark: SparkSes
     assert not arrow.field("st").type.field("x").nullable
     stored = stored_form(arrow)
     assert from_avro(to_avro(stored, "t"), "f").equals(stored)
+
+
+def test_columns_as_text_are_the_same_columns(spark: SparkSession) -> None:
+    odd = sql.StructType([sql.StructField("a`b, c", sql.StructType().add("x y", "long").add("select", "timestamp"))])
+    noted = sql.StructType().add("at", "timestamp", True, {"comment": 'in "UTC"; two\nlines'})
+    spark.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")  # of text that says no more
+    try:
+        for schema in (
+            nullable(spark.createDataFrame([], COLUMNS.replace("timestamp,", "timestamp_ltz,")).schema),
+            odd,
+        ):
+            schema = sql.StructType([*schema, *noted])
+            text = as_ddl(schema)
+            assert text is not None
+            assert spark.createDataFrame([], text).schema == schema
+    finally:
+        spark.conf.unset("spark.sql.timestampType")
+    assert as_ddl(sql.StructType().add("at", "long", True, {"comment": "it's"})) is None
+
+
+def test_few_texts_say_what_a_text_a_column_says(spark: SparkSession) -> None:
+    names = "a int, b string, f float, c int, `d``e, f` int, `g.h` int, g double"
+    frame = spark.createDataFrame([(1, "b", -0.0, 2, 3, 4, 5.0)], names)
+    schema = frame.schema
+    few, every = columns.few_texts(schema, ["own.one", "own.two"]), columns.tested_texts(schema)
+    assert few is not None
+    assert every is not None
+    assert len(few) == 4
+    wide = frame.selectExpr("*", "1 as `own.one`", "2 as `own.two`")
+    assert wide.selectExpr(*few).schema == wide.selectExpr(*every).schema
+    assert wide.selectExpr(*few).collect() == frame.collect()
+    assert columns.few_texts(sql.StructType().add("s", sql.StructType().add("x", "double")), []) is None
 
 
 def test_char_and_varchar_are_strings() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import groupby
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DoubleType, FloatType, StructType
@@ -43,8 +46,32 @@ def tested_texts(schema: StructType) -> list[str] | None:
     floating numbers, which no short text says."""
     if any(holds_floating(field.dataType) and not is_floating(field.dataType) for field in schema):
         return None
-    names = [(tick(field.name), is_floating(field.dataType)) for field in schema]
-    return [f"negative(negative({name})) as {name}" if floating else name for name, floating in names]
+    return [_tested_text(field.name) if is_floating(field.dataType) else tick(field.name) for field in schema]
+
+
+def few_texts(schema: StructType, hidden: Sequence[str] = ()) -> list[str] | None:
+    """The same columns as few texts, each of which is a call to Spark: floating ones, and the others between them.
+
+    schema  of a frame, in its order
+    hidden  columns that the frame has besides
+    """
+    if (texts := tested_texts(schema)) is None:
+        return None
+    every, few = [*schema.names, *hidden], list[str]()
+    for floating, run in groupby(schema, lambda field: is_floating(field.dataType)):
+        names = [field.name for field in run]
+        if floating:
+            few += map(_tested_text, names)
+        elif len(names) == 1:
+            few.append(tick(names[0]))
+        else:
+            others = [tick(name) for name in every if name not in set(names)]
+            few.append(f"* except ({', '.join(others)})" if others else "*")
+    return few if len(few) < len(texts) else texts
+
+
+def _tested_text(name: str) -> str:
+    return f"negative(negative({tick(name)})) as {tick(name)}"
 
 
 def content_hash(frame: DataFrame) -> Column:

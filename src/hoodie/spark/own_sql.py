@@ -59,7 +59,7 @@ def is_handed_over() -> bool:
 def spark_sql(session: SparkSession, text: str, args: Any = None, **frames: Any) -> DataFrame:
     """What Spark itself makes of a statement."""
     with handed_over():
-        return session.sql(text, args, **frames) if args or frames else session.sql(text)
+        return session.sql(text, args, **frames) if args is not None or frames else session.sql(text)
 
 
 def spark_table(session: SparkSession, name: str) -> DataFrame:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 import pyarrow as pa
 from pyspark import StorageLevel, cloudpickle
@@ -123,10 +123,28 @@ def cores(session: SparkSession) -> int:
         text = session.conf.get(key, None)
         if text:
             return int(text)
-    local = _LOCAL.fullmatch(session.conf.get("spark.master", None) or "")
+    return local_cores(session) or _FALLBACK_CORES
+
+
+def local_cores(session: SparkSession) -> int:
+    """Tasks that run at once in the JVM of the driver; 0: they run elsewhere, or nothing tells."""
+    local = _LOCAL.fullmatch(master(session))
     if local is None:
-        return _FALLBACK_CORES
+        return 0
     return (os.cpu_count() or 1) if local[1] == "*" else int(local[1] or 1)
+
+
+def master(session: SparkSession) -> str:
+    """Where the session's tasks run, as `spark.master` has it, which no session changes; "": nothing tells."""
+    if session not in _masters:
+        _masters[session] = session.conf.get("spark.master", None) or ""
+    return _masters[session]
+
+
+def is_classic(session: SparkSession) -> bool:
+    """Whether the session has a JVM of its own, which resolves frames as they are made: Spark Connect's server does so
+    when it is asked for something."""
+    return type(session) is SparkSession
 
 
 def collect(frame: DataFrame) -> pa.Table:
@@ -164,6 +182,7 @@ def _run_probe(session: SparkSession) -> None:
 
 
 _checked: WeakSet[SparkSession] = WeakSet()
+_masters: WeakKeyDictionary[SparkSession, str] = WeakKeyDictionary()
 
 
 def _probe(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -94,6 +94,32 @@ def type_at(schema: sql.StructType, path: str) -> sql.DataType | None:
     return kind
 
 
+def as_ddl(schema: sql.StructType) -> str | None:
+    """Nullable columns as SQL text, which Spark's readers take in one call, of a schema in several; None: a comment has
+    characters that would have to be escaped, in a way that is a setting of the session."""
+    comments: list[str] = []
+    text = ", ".join(_column_text(field, " ", comments) for field in schema)
+    return None if any("'" in comment or "\\" in comment for comment in comments) else text
+
+
+def _column_text(field: sql.StructField, separator: str, comments: list[str]) -> str:
+    comment = (field.metadata or {}).get(COMMENT, "")
+    comments.append(comment)
+    name = "`" + field.name.replace("`", "``") + "`"
+    return f"{name}{separator}{_type_text(field.dataType, comments)}" + (f" comment '{comment}'" if comment else "")
+
+
+def _type_text(kind: sql.DataType, comments: list[str]) -> str:
+    if isinstance(kind, sql.StructType):
+        return f"struct<{', '.join(_column_text(field, ': ', comments) for field in kind)}>"
+    if isinstance(kind, sql.ArrayType):
+        return f"array<{_type_text(kind.elementType, comments)}>"
+    if isinstance(kind, sql.MapType):
+        return f"map<{_type_text(kind.keyType, comments)}, {_type_text(kind.valueType, comments)}>"
+    # What `timestamp` alone means is a setting of the session.
+    return "timestamp_ltz" if isinstance(kind, sql.TimestampType) else kind.simpleString()
+
+
 def nullable(schema: sql.StructType) -> sql.StructType:
     """The same columns, every level nullable, as Spark's file sources have them.
 

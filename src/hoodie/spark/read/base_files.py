@@ -10,13 +10,19 @@ from contextlib import contextmanager
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from hoodie.spark.columns import holds_floating, quoted, tested_by_row, tested_texts
+from hoodie.spark.columns import few_texts, holds_floating, quoted, tested_by_row, tested_texts
+from hoodie.spark.tasks import is_classic
+from hoodie.spark.types import as_ddl
 
 _WILDCARDS = re.compile(r"[\\{}\[\]*?]")
+#: Paths without characters that mean something to Spark or Hadoop.
+_PLAIN = re.compile(r"[A-Za-z0-9_./:@-]+")
 #: Spark's own name for the option that has it take paths as they are. Escaping does not do: a path that has both a
 #: wildcard and a colon fails in Hadoop's globbing, and `basePath` is never expanded.
 _EXPAND = "__globPaths__"
 _LISTING_JOB = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+#: Paths that Spark looks at without a job, unless the session's threshold is another.
+_LISTED_HERE = 32
 _conf_lock = threading.Lock()
 
 
@@ -41,23 +47,32 @@ def read_parquet(
     """
     if not paths and not others:
         return session.createDataFrame([], schema)
-    reader = session.read.schema(schema)
+    reader = session.read.schema(as_ddl(schema) or schema)
     full = [*(f"{root}/{path}" for path in paths), *others]
     if any(_WILDCARDS.search(path) for path in full):
         reader = reader.option(_EXPAND, "false")
-    # Else Spark would infer partition columns from folder names, with types of its own, and drop the file's.
-    reader = reader.option("basePath", root) if hive_partitions else reader.option("recursiveFileLookup", "true")
+    if hive_partitions:
+        reader = reader.option("basePath", root)
+    elif not all(map(_PLAIN.fullmatch, full)):
+        # Else Spark would infer partition columns from `column=value` folders, with types of its own, and drop the
+        # file's; and take paths with wildcards for patterns in spite of the option above.
+        reader = reader.option("recursiveFileLookup", "true")
     with _no_listing_job(session, len(full)):
         frame = reader.parquet(*full)
-        frame.schema  # noqa: B018  over Spark Connect only this makes the server resolve the paths
+        if not is_classic(session):
+            frame.schema  # noqa: B018  only this makes a server resolve the paths
     if not floats_tested or not any(holds_floating(field.dataType) for field in schema):
         return frame
-    return tested_columns(frame, schema)
+    return tested_columns(frame, schema, (), in_order=not hive_partitions)
 
 
-def tested_columns(frame: DataFrame, schema: StructType) -> DataFrame:
-    """The columns of a schema, and no others, floating ones `tested_by_row`."""
-    if (texts := tested_texts(schema)) is not None:
+def tested_columns(frame: DataFrame, schema: StructType, hidden: Sequence[str], *, in_order: bool) -> DataFrame:
+    """The columns of a schema, and no others, floating ones `tested_by_row`.
+
+    hidden    columns that the frame has besides
+    in_order  false: the frame has the columns in another order, or others
+    """
+    if (texts := few_texts(schema, hidden) if in_order else tested_texts(schema)) is not None:
         return frame.selectExpr(*texts)
     columns = ((field.name, tested_by_row(quoted(field.name), field.dataType)) for field in schema)
     return frame.select(*(column.alias(name) for name, column in columns))
@@ -66,6 +81,9 @@ def tested_columns(frame: DataFrame, schema: StructType) -> DataFrame:
 @contextmanager
 def _no_listing_job(session: SparkSession, count: int) -> Iterator[None]:
     """Above 32 explicit paths Spark starts a job to look at each; the threshold is session-wide, so put it back."""
+    if count <= _LISTED_HERE:
+        yield
+        return
     with _conf_lock:
         before = session.conf.get(_LISTING_JOB)
         if int(before or 0) > count:
@@ -75,4 +93,4 @@ def _no_listing_job(session: SparkSession, count: int) -> Iterator[None]:
         try:
             yield
         finally:
-            session.conf.set(_LISTING_JOB, before or "32")
+            session.conf.set(_LISTING_JOB, before or str(_LISTED_HERE))

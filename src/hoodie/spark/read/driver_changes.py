@@ -29,7 +29,7 @@ from hoodie.reading.slices.reader import SliceReader
 from hoodie.reading.slices.slice_changes import SliceChanges
 from hoodie.schema.conform import conform
 from hoodie.spark.read.kept_changes import Commits, reads_same
-from hoodie.spark.tasks import balance, cores
+from hoodie.spark.tasks import balance, is_classic, local_cores
 from hoodie.spark.types import in_session_zone, nullable, to_arrow, to_spark
 from hoodie.storage.protocol import in_threads
 
@@ -143,7 +143,7 @@ def driver_changes(
         size = sum(log.size for slice_ in rest for log in slice_.logs)
         if not scratch.room(size, limit):
             return None
-        threads = cores(session)
+        threads = local_cores(session)
         files = min(len(rest), max(threads, -(-size // _FILE_BYTES)))
         hands = balance([slice_ for slice_ in slices if slice_ in rest], _log_bytes, files)
         work = zip(hands, scratch.paths(len(hands)), strict=True)
@@ -160,8 +160,7 @@ def forget() -> None:
 
 def _is_here(session: SparkSession) -> bool:
     """Whether tasks run in the driver's JVM, which reads files of this process: over Spark Connect nothing tells."""
-    master = str(session.conf.get("spark.master", "")) if type(session) is SparkSession else ""
-    return master == "local" or master.startswith("local[")
+    return is_classic(session) and local_cores(session) > 0
 
 
 def _read(reader: SliceReader, slices: Sequence[FileSlice], columns: Sequence[str], path: Path) -> SliceLogs:

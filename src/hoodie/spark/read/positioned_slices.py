@@ -7,6 +7,7 @@ in the file, and read the logs.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
@@ -25,6 +26,7 @@ from hoodie.reading.slices.slice_changes import SliceChanges
 from hoodie.schema.schema import AVRO_DEFAULT
 from hoodie.spark.columns import is_floating, quoted, tested_by_row
 from hoodie.spark.local_frame import local_frame
+from hoodie.spark.own_sql import spark_sql
 from hoodie.spark.read.merged_slices import packed_tasks, slice_bytes, slice_rows
 from hoodie.spark.types import to_spark
 from hoodie.spark.worker_errors import as_text
@@ -39,6 +41,12 @@ _GONE = "hoodie.gone"  # its rows that logs replace, a bit a row: 64 to a number
 _ROW = "_metadata.row_index"  # position of a row in its file, as Spark has it
 _SLICE = "hoodie.slice"  # which of the slices a change is of
 _KEY = "hoodie.key"  # size or name of a file
+#: Of a file beside its own.
+OWN_COLUMNS = (_KEY, _GONE)
+#: Words of bits that go to Spark as text, for 65,536 rows: about 20 kB, a few ms.
+_MOST_WORDS_AS_TEXT = 1024
+#: Frames of bits that a session keeps.
+_MOST_FRAMES = 8
 _FAILED = -1  # in place of a size: the slice could not be read, and `_FILE` says why
 _BITS = [pa.field(_FILE, pa.string()), pa.field(_SIZE, pa.int64()), pa.field(_GONE, pa.list_(pa.int64()))]
 
@@ -112,7 +120,7 @@ def rows_that_stay(base: DataFrame, files: Sequence[BaseFile], changes: DataFram
     """
     sizes_differ = len({file.size for file in files}) == len(files)
     gone = changes.where(f"`{_FILE}` is not null").selectExpr(f"`{_SIZE if sizes_differ else _FILE}`", f"`{_GONE}`")
-    return _without(base, gone.toDF(_KEY, _GONE), sizes_differ).selectExpr(*map(tick, columns))
+    return _without(base, F.broadcast(gone.toDF(_KEY, _GONE)), sizes_differ).selectExpr(*map(tick, columns))
 
 
 def rows_with_logs(
@@ -131,22 +139,60 @@ def rows_with_logs(
     words = {(file.name, file.size): _words(positions) for file, positions in replaced.items()}
     words |= {file: np.empty(0, np.int64) for file in rows.items()}
     sizes_differ = len({size for _, size in words}) == len(words)
-    key = pa.field(_KEY, pa.int64() if sizes_differ else pa.string())
-    schema = pa.schema([key, pa.field(_GONE, pa.list_(pa.int64()))])
-    keys = [size if sizes_differ else name for name, size in words]
-    gone = pa.table([pa.array(keys, key.type), pa.array(list(words.values()), schema.field(1).type)], schema=schema)
-    return _without(frame, local_frame(session, gone, to_spark(schema)), sizes_differ)
+    gone = {size if sizes_differ else name: each for (name, size), each in words.items()}
+    return _without(frame, _gone_frame(session, gone), sizes_differ)
+
+
+def _gone_frame(session: SparkSession, gone: Mapping[int | str, Words]) -> DataFrame:
+    """Rows that are gone, of each file by its size or name, as rows of the driver.
+
+    Few words go as text: two calls to Spark, where a frame of Arrow takes 38. Of many it takes Spark longer to read it,
+    and the session keeps the frame.
+    """
+    if sum(map(len, gone.values())) > _MOST_WORDS_AS_TEXT:
+        kind = pa.int64() if isinstance(next(iter(gone)), int) else pa.string()
+        schema = pa.schema([pa.field(_KEY, kind), pa.field(_GONE, pa.list_(pa.int64()))])
+        columns = [pa.array(list(gone), kind), pa.array(list(gone.values()), schema.field(1).type)]
+        return F.broadcast(_kept_frame(session, pa.table(columns, schema=schema).sort_by(_KEY)))
+    rows = ", ".join(f"({_literal(key)}, {_array(words)})" for key, words in gone.items())
+    text = f"select /*+ broadcast(gone) */ * from values {rows} as gone(`{_KEY}`, `{_GONE}`)"
+    return spark_sql(session, text, {})  # no arguments take three calls more than an empty mapping
+
+
+def _kept_frame(session: SparkSession, rows: pa.Table) -> DataFrame:
+    """Rows of the driver as a frame, which is not sent again for a further query that needs the same."""
+    kept: dict[bytes, DataFrame] = vars(session).setdefault("_hoodie_gone", {})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write_table(rows)
+    key = hashlib.sha256(sink.getvalue()).digest()
+    frame = kept.get(key)
+    if frame is None:
+        kept[key] = frame = local_frame(session, rows, to_spark(rows.schema))
+        for oldest in list(kept)[:-_MOST_FRAMES]:
+            kept.pop(oldest, None)
+    return frame
+
+
+def _literal(key: int | str) -> str:
+    return f"{key}L" if isinstance(key, int) else f"cast(X'{key.encode().hex()}' as string)"
+
+
+def _array(words: Words) -> str:
+    if not len(words):
+        return "cast(array() as array<bigint>)"
+    return f"cast(split('{','.join(map(str, words.tolist()))}', ',') as array<bigint>)"
 
 
 def _without(frame: DataFrame, gone: DataFrame, by_size: bool) -> DataFrame:
     """The rows of files but for those that are gone.
 
-    gone  of each file by `_KEY`, its size or else its name
+    gone  of each file by `_KEY`, its size or else its name; to be broadcast
 
     Expressions are text: to make a column in Python takes several calls to Spark, and tables have many.
     """
     told = "file_size" if by_size else "file_name"
-    return frame.join(F.broadcast(gone), F.expr(f"_metadata.{told} = `{_KEY}`"), "left").where(_STAYS)
+    return frame.join(gone, F.expr(f"_metadata.{told} = `{_KEY}`"), "left").where(_STAYS)
 
 
 # A file that nothing is known of must not pass for one without changes.

@@ -29,7 +29,15 @@ from hoodie.spark.read.base_files import read_parquet, tested_columns
 from hoodie.spark.read.driver_changes import SliceLogs, driver_changes
 from hoodie.spark.read.kept_changes import kept_changes
 from hoodie.spark.read.merged_slices import Keep, merged_rows
-from hoodie.spark.read.positioned_slices import changes_of, readable, rows_gone, rows_of, rows_that_stay, rows_with_logs
+from hoodie.spark.read.positioned_slices import (
+    OWN_COLUMNS,
+    changes_of,
+    readable,
+    rows_gone,
+    rows_of,
+    rows_that_stay,
+    rows_with_logs,
+)
 from hoodie.spark.read.route import route_to
 from hoodie.spark.types import to_spark
 from hoodie.table.state import TableState
@@ -160,7 +168,8 @@ def _rows_of_logs_here(
         schema = to_spark(scan.schema) if hive else schema
         frame = read_parquet(session, root, paths, schema, hive_partitions=hive, others=files, floats_tested=False)
         rows = rows_with_logs(session, frame, replaced, {Path(path).name: size for path, size in sizes.items()})
-        yield tested_columns(rows, to_spark(target) if columns else StructType())
+        wanted = to_spark(target) if columns else StructType()
+        yield tested_columns(rows, wanted, OWN_COLUMNS, in_order=not hive and bool(columns))
 
 
 def _base_frame(session: SparkSession, scan: ScanPlan, root: str, files: Sequence[BaseFile]) -> DataFrame:
@@ -181,11 +190,21 @@ def base_rows(session: SparkSession, scan: ScanPlan, root: str | None, columns: 
     by_arrow = [file for file in files if root is None or file in scan.mislabelled]
     frames = []
     if root is not None and (by_spark or not by_arrow):
-        frame = _base_frame(session, scan, root, by_spark)
-        frames.append(frame if frame.columns == list(columns) else frame.selectExpr(*map(tick, columns)))
+        frames.append(_columns_of_base_files(session, scan, root, by_spark, columns))
     if by_arrow or not frames:
         frames.append(file_rows(session, scan.state.storage, scan.schema, by_arrow, columns, scan.tests))
     return reduce(DataFrame.unionByName, frames)
+
+
+def _columns_of_base_files(
+    session: SparkSession, scan: ScanPlan, root: str, files: Sequence[BaseFile], columns: Sequence[str]
+) -> DataFrame:
+    """These columns in their order; Spark puts those that it takes from folders last."""
+    hive = hive_folders(scan.state.config, scan.schema, {file.group.partition for file in files})
+    read = scan.schema if hive or not columns else pa.schema([scan.schema.field(name) for name in columns])
+    paths = [file.path for file in files]
+    frame = read_parquet(session, root, paths, to_spark(read), hive_partitions=hive)
+    return frame.selectExpr(*map(tick, columns)) if hive or not columns else frame
 
 
 def hive_folders(config: TableConfig, schema: pa.Schema, partitions: Collection[str]) -> bool:
