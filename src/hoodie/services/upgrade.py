@@ -17,7 +17,6 @@ from hoodie.config.table import PROPERTIES_FOLDER, TableConfig, from_properties,
 from hoodie.display.displayed import Displayed
 from hoodie.display.summary import Summary, summary
 from hoodie.errors import InvalidOption, UnsupportedTable, WriteConflict
-from hoodie.index.consistent_hashing import keeps_metadata
 from hoodie.keygen.keygen import Kind
 from hoodie.locks import lock_for
 from hoodie.merge.payloads import KNOWN_PAYLOADS
@@ -157,11 +156,6 @@ def _config_after(state: TableState, target: TableVersion) -> tuple[TableConfig,
     config = from_properties(upgraded(state.config.properties, target))
     change = change_of(state.config, config)
     require_writable(config, KNOWN_PAYLOADS)
-    if keeps_metadata(state.storage, state.timeline) and not target.splits_buckets:
-        raise UnsupportedTable(
-            f"{config.name} keeps hashing metadata of a bucket index, which is written for version 6 only: it is not "
-            "upgraded here"
-        )
     keygen = table_keygen(state, key_samples(state))
     single = target.prefixes_single_key and keygen.kind is Kind.COMPLEX and len(keygen.record_keys) == 1
     if single and not keygen.prefix_single_key and state.timeline.commits:

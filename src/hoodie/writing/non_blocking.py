@@ -10,9 +10,11 @@ from dataclasses import replace
 
 from hoodie.config.locks import ConcurrencyMode
 from hoodie.config.options import Options
-from hoodie.config.write import WriteOperation
+from hoodie.config.write import BucketEngine, WriteOperation
 from hoodie.errors import InvalidOption
-from hoodie.index import bucket, consistent_hashing
+from hoodie.index import bucket
+from hoodie.index.choose import bucket_engine
+from hoodie.index.consistent_hashing import keeps_metadata
 from hoodie.index.contract import Index
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
@@ -40,8 +42,12 @@ def require_logs(state: TableState, index: Index, settings: Settings) -> None:
         lacking.append("it is Copy-on-Write")
     if not state.layout.version.logs_of_writes:
         lacking.append(f"it has version {config.version}, whose log files do not say which write they are of")
-    if index.name != bucket.NAME or consistent_hashing.keeps_metadata(state.storage, state.timeline):
+    if index.name != bucket.NAME:
         lacking.append(f"its index is {index.name}")
+    elif bucket_engine(settings.given, config) is not BucketEngine.SIMPLE or keeps_metadata(
+        state.storage, state.timeline
+    ):
+        lacking.append(f"its buckets are those of {bucket.ENGINE}={BucketEngine.CONSISTENT_HASHING}")
     if lacking:
         raise InvalidOption(
             f"{_MODE}={ConcurrencyMode.NON_BLOCKING_CONCURRENCY_CONTROL} is for Merge-on-Read tables of version 8 or 9 "
