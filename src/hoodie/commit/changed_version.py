@@ -1,4 +1,5 @@
 """A table that has got another version of the format since a write looked at it: the write is refused, and taken back.
+Where its process died before, the next write does so.
 
 Its files have the names and statistics of the version before, and its instant lies where no reader looks any longer.
 """
@@ -13,6 +14,7 @@ from hoodie.model.instant import Instant, State
 from hoodie.storage.protocol import Storage, remove_with_temporaries
 from hoodie.table.state import TableState
 from hoodie.timeline.layout import TimelineLayout
+from hoodie.timeline.stopped_upgrade import UPGRADED_FOLDER, late_writes, move_back
 
 
 def require_version(before: TableState, now: TableState) -> None:
@@ -22,6 +24,15 @@ def require_version(before: TableState, now: TableState) -> None:
             f"{now.config.name} has version {now.config.version} now, and had {before.config.version} when this write "
             "looked at it: another process has changed it meanwhile. Nothing is published; write again"
         )
+
+
+def with_late_writes(state: TableState) -> TableState:
+    """The state with the writes on its timeline that began, without a lock, before a downgrade and have ended since."""
+    if state.timeline.layout != 1 or UPGRADED_FOLDER not in state.timeline.folders:
+        return state
+    late = late_writes(state.storage, state.timeline.files)
+    move_back(state.storage, late)
+    return state.reload() if late else state
 
 
 def withdraw(storage: Storage, instant: Instant, layout: TimelineLayout) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from hoodie.commit.batch_ids import require_new, with_batch
-from hoodie.commit.changed_version import require_version, withdraw
+from hoodie.commit.changed_version import require_version, with_late_writes, withdraw
 from hoodie.commit.conflict_check import require_no_conflict, require_whole
 from hoodie.commit.heartbeat import Heartbeat, beating, expired, remove_heartbeat
 from hoodie.commit.markers import Marker, delete_markers, read_markers
@@ -191,6 +191,7 @@ def clean_up(state: TableState, clock: Clock = utc_now, writers: Writers | None 
 
 
 def _clean_up(state: TableState, clock: Clock, writers: Writers) -> TableState:
+    state = with_late_writes(state)
     stale = pending_rollbacks(state.timeline)
     for rollback in stale:
         resume(state.storage, rollback, state.layout)

@@ -36,7 +36,7 @@ from hoodie.table.state import TableState, key_samples, load_state, table_keygen
 from hoodie.table.upgraded_timeline import copy_timeline, files_of_layout_1
 from hoodie.table.version_properties import upgraded
 from hoodie.timeline.archive import archive_files
-from hoodie.timeline.stopped_upgrade import COPIED, instants_moved, move_back
+from hoodie.timeline.stopped_upgrade import COPIED, move_back, stopped_upgrade
 from hoodie.view.load import load_view
 from hoodie.view.slices import latest_slices
 
@@ -137,7 +137,9 @@ def upgrade(
 
 def _moved_by_hudi(storage: Storage) -> list[str]:
     """The instants of a table of version 6 that Hudi's upgrade has moved before it stopped."""
-    return instants_moved(storage) if from_properties(load_properties(storage)).layout == 1 else []
+    if from_properties(load_properties(storage)).layout != 1:
+        return []
+    return stopped_upgrade(storage, [entry.name for entry in storage.list(PROPERTIES_FOLDER)])
 
 
 def _target(state: TableState, to: int) -> TableVersion:

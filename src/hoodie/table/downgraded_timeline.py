@@ -44,7 +44,7 @@ from hoodie.timeline.clock import moment_of
 from hoodie.timeline.codec import commit_content, completed_content, inflight_content
 from hoodie.timeline.history import history_rows
 from hoodie.timeline.layout import LAYOUT_1, comparable_action, parse_name
-from hoodie.timeline.stopped_upgrade import COPIED, UPGRADED_FOLDER
+from hoodie.timeline.stopped_upgrade import COPIED, UPGRADED_FOLDER, late_writes, move_back
 from hoodie.view.slices import FileSystemView, committed_slices
 
 #: In the timeline folder, beside `COPIED`: what is to be done with logs once the settings name version 6.
@@ -175,6 +175,8 @@ def finish(storage: Storage, folder: str) -> None:
             _rename(storage, old, new)
         for orphan in changes["orphans"]:
             storage.discard(orphan)
+    # Of writes without a lock that have begun since the instants were copied: their files are not to be forgotten.
+    move_back(storage, late_writes(storage, [entry.name for entry in storage.list(PROPERTIES_FOLDER)], copied=True))
     entries = storage.list(folder)
     for entry in entries:
         if entry.is_dir:

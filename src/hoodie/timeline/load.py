@@ -104,7 +104,7 @@ def load_timeline(
             highest[key] = instant
     folders = frozenset([entry.name for entry in entries if entry.is_dir])
     if layout == 1 and UPGRADED_FOLDER in folders:
-        refuse_stopped_upgrade(storage)
+        refuse_stopped_upgrade(storage, files)
     instants = tuple(sorted(highest.values(), key=_ORDER))
     return Timeline(instants, layout, folder, names, stamps=stamps, folders=folders, files=files)
 
