@@ -9,6 +9,7 @@ it; the next write moves its instant back, and rolls it back where its writer is
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 
 from hoodie.errors import UnsupportedTable
@@ -25,6 +26,8 @@ COPIED = ".copied_for_upgrade"
 
 _OLD, _NEW = ".hoodie", f".hoodie/{UPGRADED_FOLDER}"
 _AVRO = b"Obj\x01"
+#: A completed instant of version 6, of any action.
+_COMPLETED = re.compile(r"(\d+)\.(?!inflight$)[^.]+", re.ASCII)
 
 
 def instants_moved(storage: Storage, *, copied: bool = False) -> list[str]:
@@ -48,7 +51,7 @@ def late_writes(storage: Storage, files: Collection[str], *, copied: bool = Fals
             have been archived, and is not among the late ones
     copied  the other instants there have just been copied by a downgrade
     """
-    completed = {i.requested for name in files if (i := parse_name(name, 1, _OLD)) and i.state is State.COMPLETED}
+    completed = {match[1] for name in files if (match := _COMPLETED.fullmatch(name))}
     first = min(completed, default="")
     moved = instants_moved(storage, copied=copied)
     names = {name: instant for name in moved if (instant := parse_name(name, 2, _NEW))}

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import hoodie
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.doctor.examine import Severity, examine
 from hoodie.doctor.findings import Fault, Mend
 from hoodie.doctor.repair import repair
-from hoodie.errors import UnsupportedTable, WriteConflict
+from hoodie.errors import InstantNotFound, TableMismatch, UnsupportedTable, WriteConflict
 from hoodie.services.downgrade import downgrade
 from hoodie.services.upgrade import upgrade
 from hoodie.storage.protocol import Storage
@@ -166,3 +168,29 @@ def test_instants_that_an_upgrade_of_hudis_has_moved_are_no_late_writes(moved: s
         made.snapshot()
     with pytest.raises(UnsupportedTable, match="stopped half-way"):
         made.upsert(LATE)
+
+
+@KINDS
+@pytest.mark.parametrize(("before", "to"), [(6, 8), (6, 9), (8, 9), (9, 8), (9, 6), (8, 6)])
+def test_objects_of_before_go_on_in_the_new_version_and_a_job_that_names_the_old_one_is_told(
+    before: int, to: int, kind: str, tmp_path: Path
+) -> None:
+    job = {**TABLE, "hoodie.datasource.write.table.type": kind, "hoodie.write.table.version": str(before)}
+    path = str(tmp_path)
+    table = hoodie.create_table(path, table_type=kind, options=job)
+    client = hoodie.hudi.HoodieWriteClient(path)
+    table.upsert(batch({"a": ("oslo", 1, "one")}))
+    began = client.start_commit()
+    other = hoodie.open_table(path)
+    (other.upgrade if to > before else other.downgrade)(to)
+    with pytest.raises((InstantNotFound, WriteConflict)):
+        client.commit(began, client.upsert(LATE, began))
+    table.upsert(batch({"b": ("oslo", 2, "two")}))
+    time = client.start_commit()
+    client.commit(time, client.upsert(batch({"a": ("oslo", 3, "three")}), time))
+    there = sorted(file for file in tmp_path.rglob("*") if file.is_file())
+    with pytest.raises(TableMismatch, match=f"is '{to}' in the table.*Leave hoodie.write.table.version unset"):
+        hoodie.hudi.write(batch({"d": ("oslo", 4, "four")}), path, job)
+    assert sorted(file for file in tmp_path.rglob("*") if file.is_file()) == there
+    rows = hoodie.open_table(path).snapshot().to_arrow().to_pylist()
+    assert sorted((row["id"], row["note"]) for row in rows) == [("a", "three"), ("b", "two")]
