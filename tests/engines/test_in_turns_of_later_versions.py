@@ -91,7 +91,7 @@ def test_hudi_resizes_buckets_and_each_goes_on_in_the_new_ones(hudi: HudiEngine,
         return Step("upsert", (*many, ("only", "oslo", 20, ts, 0.5)), columns=COLUMNS)
 
     _ours(path, rows(1, 80), options)
-    before = {slice_.file_id for slice_ in hoodie.open_table(str(path)).file_slices()}
+    before = {slice_.group.file_id for slice_ in hoodie.open_table(str(path)).file_slices()}
     strategy = "org.apache.hudi.client.clustering.{}.strategy.SparkConsistentBucket{}Strategy"
     clustering = {
         "hoodie.clustering.inline": "true",
@@ -105,7 +105,7 @@ def test_hudi_resizes_buckets_and_each_goes_on_in_the_new_ones(hudi: HudiEngine,
     assert len(_same(hudi, path)) == 91
     _ours(path, rows(3, 100), options)
     assert len(_same(hudi, path)) == 101
-    after = {slice_.file_id for slice_ in hoodie.open_table(str(path)).file_slices()}
+    after = {slice_.group.file_id for slice_ in hoodie.open_table(str(path)).file_slices()}
     assert len(after) > len(before)
     assert not after & before
     hudi.write(path, rows(4, 110).sql(), upsert)
