@@ -15,10 +15,9 @@ from hoodie.metadata.keys import FOLDER, MetadataPartition
 from hoodie.model.instant import Action, Instant, State
 from hoodie.storage.protocol import Storage
 from hoodie.storage.subfolder import SubfolderStorage
-from hoodie.timeline.clock import time_after, utc_now
 from hoodie.timeline.layout import TimelineLayout, layout_of
 from hoodie.timeline.load import load_timeline
-from hoodie.timeline.timeline import Timeline
+from hoodie.timeline.timeline import Timeline, time_after, utc_now
 
 #: Actions on the data table that a metadata table follows with an instant of the same time.
 _FOLLOWED = frozenset(
