@@ -171,9 +171,9 @@ class TableWrites(TableHandle[Frame]):
         Raises      InvalidInput naming those that the table does not have
         """
         with failures_heard(self.storage, WriteOperation.DELETE_PARTITION):
-            engine = self.engine
+            engine, given = self.engine, self._options(options)
             return delete_partitions(
-                self.storage, partitions, self._options(options), engine.after_commit, engine.validate
+                self.storage, partitions, given, engine.after_commit, engine.validate, run=engine.run
             )
 
     def explain_upsert(

@@ -25,6 +25,7 @@ from hoodie.config.write import WriteOperation, WriteOptions, missing_options
 from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, TableMismatch, TableNotFound, WriteConflict
 from hoodie.lookup.index_choice import choose_index
 from hoodie.lookup.index_follow import index_follows, notify_of_rollbacks, notify_rolled_back
+from hoodie.metadata.build_tasks import executors_for
 from hoodie.plan.conflict import vanished
 from hoodie.reading.row_keys import read_keys
 from hoodie.recovery.rollback import rollback
@@ -86,8 +87,14 @@ class HoodieWriteClient:
         word = _operation(operation)
         state = writable_state(self.storage, self.settings)
         index = choose_index(state, self.settings).index
-        writers = self.settings.writers
-        begun = begin(state, word, action_of(word, self._kind(state)), writers=writers, read_keys=read_keys)
+        begun = begin(
+            state,
+            word,
+            action_of(word, self._kind(state)),
+            writers=self.settings.writers,
+            read_keys=read_keys,
+            executors=executors_for(self.engine.run, self.settings.engine),
+        )
         notify_rolled_back(index, state.timeline, begun.state.timeline)
         bring_up_to_date(index, state, begun)
         self._forget_ended(begun.state)

@@ -26,7 +26,7 @@ from hoodie.metadata.table import MetadataTable
 from hoodie.model.files import BaseFile, FileSlice, LogFile, parse_data_file
 from hoodie.model.instant import Action
 from hoodie.storage.protocol import Storage, in_threads
-from hoodie.timeline.load import read_compaction_plan, with_history
+from hoodie.timeline.load import read_commit, read_compaction_plan, with_history
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.load import build_view
 from hoodie.view.slices import FileSystemView, latest_slices, merged_slices
@@ -133,6 +133,25 @@ def writer_slices(table: MetadataTable, partition: MetadataPartition) -> list[Fi
     return [slices[group] for group in sorted(slices, key=lambda group: group.file_id)]
 
 
+def stored_counts(table: MetadataTable, slice_: FileSlice) -> tuple[int, int]:
+    """Entries in the base file of a slice, and in its log blocks that count: a key may be in several, and those of
+    deleted keys are counted. Only the ends of files and blocks are read.
+
+    Raises CorruptFile
+    """
+    base = 0
+    if slice_.base is not None:
+        path, size = slice_.base.path, slice_.base.size
+        base = open_hfile(_ranges(table.storage, path, size), size, path).trailer.cells
+    return base, sum(in_threads(_count, _blocks(table, slice_.logs)))
+
+
+def _count(block: _Block) -> int:
+    if block.kind is BlockKind.DELETE:
+        return len(decode_deletes(block.content(), block.path, block.head.offset))
+    return open_hfile(block.within, block.head.content_length, block.path).trailer.cells
+
+
 def instant_records(table: MetadataTable, partition: MetadataPartition, instant: str) -> pa.Table:
     """The records of a partition in the log blocks of a delta commit, deletions included: of `records.SCHEMAS`."""
     blocks = [
@@ -166,18 +185,17 @@ def whole_view(table: MetadataTable, partition: MetadataPartition) -> FileSystem
     if not slices:
         raise CorruptFile(f"{table.storage.root}/{folder}", "no file group of the metadata table is there")
     for slice_ in slices.values():
-        _require_whole(slice_, partition, timeline)
+        _require_whole(table, slice_, partition, timeline)
     return view
 
 
-def _require_whole(slice_: FileSlice, partition: MetadataPartition, timeline: Timeline) -> None:
+def _require_whole(table: MetadataTable, slice_: FileSlice, partition: MetadataPartition, timeline: Timeline) -> None:
     """See that a slice has the files that it must have: what it should hold would not be missed otherwise.
 
     Building the file lists makes a base file, and so does each compaction of a group with records; logs are numbered.
     """
     where = f"{slice_.group.partition}/{slice_.group.file_id}"
-    compactions = {instant.requested for instant in timeline.completed({Action.COMMIT})}
-    if slice_.base is None and (partition is MetadataPartition.FILES or slice_.base_instant in compactions):
+    if slice_.base is None and (partition is MetadataPartition.FILES or _was_compacted(table, slice_, timeline)):
         raise CorruptFile(where, f"the base file of instant {slice_.base_instant} is gone")
     if timeline.layout != 1:
         return
@@ -187,6 +205,17 @@ def _require_whole(slice_: FileSlice, partition: MetadataPartition, timeline: Ti
     for base_instant, numbers in versions.items():
         if gaps := set(range(1, max(numbers))) - numbers:
             raise CorruptFile(where, f"log file {min(gaps)} beside the base file of {base_instant} is gone")
+
+
+def _was_compacted(table: MetadataTable, slice_: FileSlice, timeline: Timeline) -> bool:
+    """Whether a compaction wrote the base file that a slice begins with. A group of which nothing stays gets none, and
+    a delta commit may have added a log to its new slice while the compaction was pending."""
+    begun = slice_.base_instant
+    compaction = next((i for i in timeline.completed({Action.COMMIT}) if i.requested == begun), None)
+    if compaction is None:
+        return False
+    stats = read_commit(table.storage, timeline, compaction).stats.get(slice_.group.partition, ())
+    return any(stat.file_id == slice_.group.file_id for stat in stats)
 
 
 def slice_records(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 
@@ -22,7 +22,14 @@ from hoodie.commit.rollback_planner import PLANS, block_instants, plan_published
 from hoodie.config.options import Options
 from hoodie.display.displayed import Displayed
 from hoodie.display.summary import Summary, count_text, summary
-from hoodie.errors import CorruptFile, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
+from hoodie.errors import (
+    CorruptFile,
+    InstantNotFound,
+    InvalidInput,
+    InvalidPlan,
+    UnsupportedTable,
+    WriteConflict,
+)
 from hoodie.formats.timeline.services import (
     decode_restore_plan,
     encode_restore_metadata,
@@ -31,7 +38,8 @@ from hoodie.formats.timeline.services import (
 from hoodie.locks import Lock, lock_for
 from hoodie.lookup.index_follow import RunRepair, index_follows
 from hoodie.metadata.build import build, why_not
-from hoodie.metadata.drop import drop, drop_with_warning
+from hoodie.metadata.build_tasks import MapItems, executors_for
+from hoodie.metadata.drop import drop, drop_with_warning, tell_of_drop
 from hoodie.model.files import LogFile
 from hoodie.model.instant import WRITES, Action, Instant, State
 from hoodie.model.plans import InstantRef, RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPlan
@@ -98,12 +106,14 @@ def restore(
     dry_run: bool = False,
     clock: Clock = utc_now,
     repair: RunRepair | None = None,
+    run: MapItems | None = None,
 ) -> RestoreResult:
     """Roll back all writes after a savepoint. This cannot be undone.
 
     instant  of the savepoint
     dry_run  only say what would be done
     repair   puts the entries of an HBase index that rows lack afterwards; None: threads of this process
+    run      builds the metadata table again, if the table is large; None: this process
     Raises   InvalidOption, IndexUnavailable when the table's HBase index cannot be updated (see `index_follows`);
              InstantNotFound without such a savepoint; InvalidInput when a newer savepoint stands in the way;
              InvalidPlan when files of the savepoint are missing, later commits are archived, or older ones wrote to
@@ -119,7 +129,7 @@ def restore(
     settings = Settings.read(options)
     with lock_for(options, storage) as lock, index_follows(storage, options, partial(_going, instant), repair):
         state = writable_state(storage, settings, places_keys=False)
-        return _restore(state, instant, lock, clock)
+        return _restore(state, instant, lock, clock, partial(_build_again, settings, run))
 
 
 def _going(savepoint: str, state: TableState) -> Collection[str]:
@@ -127,7 +137,9 @@ def _going(savepoint: str, state: TableState) -> Collection[str]:
     return {commit.requested for commit in state.timeline.commits if commit.requested > savepoint}
 
 
-def _restore(state: TableState, instant: str, lock: Lock, clock: Clock) -> RestoreResult:
+def _restore(
+    state: TableState, instant: str, lock: Lock, clock: Clock, build_again: Callable[[Storage, Collection[str]], None]
+) -> RestoreResult:
     started, storage = time.monotonic(), state.storage
     pending = _begun(state, instant)
     if pending is None:
@@ -169,7 +181,7 @@ def _restore(state: TableState, instant: str, lock: Lock, clock: Clock) -> Resto
     completed = complete(storage, pending, encode_restore_metadata(metadata, storage.root), layout=state.layout)
     _forget_rollbacks(storage, instant, completed.requested)
     if partitions:
-        _build_again(storage, partitions)
+        build_again(storage, partitions)
     _log.info(
         "%s: restore %s to %s rolled %d instants back in %.3f s",
         state.config.name,
@@ -181,15 +193,23 @@ def _restore(state: TableState, instant: str, lock: Lock, clock: Clock) -> Resto
     return RestoreResult(instant, completed.requested, plan, metadata=metadata)
 
 
-def _build_again(storage: Storage, partitions: Collection[str]) -> None:
-    """Build the partitions of a metadata table that was removed, unless another writer is at work."""
+def _build_again(settings: Settings, run: MapItems | None, storage: Storage, partitions: Collection[str]) -> None:
+    """Build the partitions of a metadata table that was removed, unless another writer is at work.
+
+    Warns MetadataTableDropped where they cannot be built of the table's files: the table is restored all the same
+    """
     now = load_state(storage)
     if not now.layout.version.keeps_metadata:
         return
     if reason := why_not(now.timeline):
         _log.info("%s: the metadata table is not built again: %s", now.config.name, reason)
-    else:
-        build(storage, now.config, now.timeline, partitions, read_keys=read_keys)
+        return
+    executors = executors_for(run, settings.engine)
+    try:
+        build(storage, now.config, now.timeline, partitions, settings.writers.metadata.options, read_keys, executors)
+    except (CorruptFile, UnsupportedTable) as problem:
+        drop(storage)  # what was begun of it
+        tell_of_drop(storage, "the metadata table", str(problem))
 
 
 def _take_back(state: TableState, plan: RestorePlan, by: str, lock: Lock) -> dict[str, tuple[RollbackMetadata, ...]]:

@@ -21,6 +21,7 @@ from hoodie.display.displayed import Displayed
 from hoodie.display.summary import Summary, summary
 from hoodie.errors import InvalidOption
 from hoodie.formats.java.properties import parse_properties
+from hoodie.metadata.build_tasks import MapItems
 from hoodie.model.files import FileSlice, LogFile
 from hoodie.plan.expiry import expired, expires_before, newest_in_names
 from hoodie.services.clean import service_state
@@ -81,12 +82,14 @@ def expire_partitions(
     dry_run: bool = False,
     after_commit: AfterCommit | None = None,
     clock: Clock = utc_now,
+    run: MapItems | None = None,
 ) -> ExpiryResult:
     """Delete the partitions that have expired, in one commit.
 
     options       `hoodie.partition.ttl.strategy.*`: which have
     dry_run       only say which would be deleted
     after_commit  runs the services; None: there are none
+    run           as for `delete_partitions`
     Raises        InvalidOption when the options do not say for how many days partitions are kept; UnsupportedTable;
                   WriteConflict when other writers write to one of them meanwhile: nothing is deleted then
     """
@@ -105,7 +108,7 @@ def expire_partitions(
         return ExpiryResult("", partitions, before, dry_run)
     # Seen again once the delete has begun: other writers may have written to them since.
     choose = partial(expired_partitions, how=how, before=before, partitions=partitions)
-    done = delete_partitions(storage, partitions, _own(options), after_commit, choose=choose)
+    done = delete_partitions(storage, partitions, _own(options), after_commit, choose=choose, run=run)
     gone = tuple(path for path in partitions if path in done.metadata.replaced)
     _log.info("%s: %d partitions expired at %s", state.config.name, len(gone), done.instant)
     return ExpiryResult(done.instant, gone, before)

@@ -206,12 +206,14 @@ def delete_partitions(
     after_commit: AfterCommit | None = None,
     validate: Validate | None = None,
     choose: Choose | None = None,
+    run: MapItems | None = None,
 ) -> WriteResult:
     """Take all file groups of partitions away.
 
     after_commit  runs the services; None: there are none
     validate      of the engine
     choose        which of them are to go, asked again of the table as it is once the delete has begun; None: all
+    run           as for `start`
     Raises        InvalidInput naming partitions that the table does not have; WriteConflict when none is to go then
     """
     if not partitions:
@@ -220,7 +222,7 @@ def delete_partitions(
         raise InvalidInput(f"expected a list of partition paths, not the text {partitions!r}")
     settings = Settings.read(options)
     phases, validate = Phases(), validator(settings, validate)
-    attempt = partial(_delete_partitions, storage, partitions, settings, phases, validate, choose)
+    attempt = partial(_delete_partitions, storage, partitions, settings, phases, validate, choose, run)
     result = with_retries(settings, attempt)
     if after_commit is not None:
         with phases.time("services"):
@@ -235,6 +237,7 @@ def _delete_partitions(
     phases: Phases,
     validate: Validate | None,
     choose: Choose | None,
+    run: MapItems | None,
 ) -> WriteResult:
     with phases.time("check"):
         state = completed(writable_state(storage, settings), settings.given)
@@ -242,7 +245,7 @@ def _delete_partitions(
         require_new(state, settings.writers.batch)  # its partitions are gone, else
         _require_partitions(state, partitions)
     with phases.time("begin"):
-        write = start(write)
+        write = start(write, run)
     with abandoned_on_error(write):
         if choose is not None and not (partitions := choose(write.state)):
             raise WriteConflict("other writers have just written to the partitions; nothing was deleted")
