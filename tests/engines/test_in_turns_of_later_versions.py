@@ -74,6 +74,46 @@ def test_each_goes_on_with_what_the_other_wrote(
         assert comparable(changes) == comparable(newest)
 
 
+def test_hudi_resizes_buckets_and_each_goes_on_in_the_new_ones(hudi: HudiEngine, version: str, tmp_path: Path) -> None:
+    """A table of the library with CONSISTENT_HASHING, whose buckets a clustering of Hudi's splits and merges."""
+    case, path = _of_version(CASES["mor_bucket"], version), tmp_path / "resized"
+    limits = {"max.num.buckets": "8", "min.num.buckets": "1", "split.threshold": "1.0", "merge.threshold": "0.9"}
+    options = {
+        **case.options,
+        **{f"hoodie.bucket.index.{name}": text for name, text in limits.items()},
+        "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
+        "hoodie.bucket.index.num.buckets": "2",
+        "hoodie.parquet.max.file.size": "3000",
+    }
+
+    def rows(ts: int, count: int) -> Step:
+        many: list[Row] = [(f"k{number}", "rome", 20, ts, 0.5) for number in range(count)]
+        return Step("upsert", (*many, ("only", "oslo", 20, ts, 0.5)), columns=COLUMNS)
+
+    _ours(path, rows(1, 80), options)
+    before = {slice_.group.file_id for slice_ in hoodie.open_table(str(path)).file_slices()}
+    strategy = "org.apache.hudi.client.clustering.{}.strategy.SparkConsistentBucket{}Strategy"
+    clustering = {
+        "hoodie.clustering.inline": "true",
+        "hoodie.clustering.inline.max.commits": "1",
+        "hoodie.clustering.plan.strategy.class": strategy.format("plan", "ClusteringPlan"),
+        "hoodie.clustering.execution.strategy.class": strategy.format("run", "ClusteringExecution"),
+        "hoodie.clustering.updates.strategy": strategy.format("update", "DuplicateUpdate"),
+    }
+    upsert = {**options, "hoodie.metadata.enable": "false", "hoodie.datasource.write.operation": "upsert"}
+    hudi.write(path, rows(2, 90).sql(), {**upsert, **clustering})
+    assert len(_same(hudi, path)) == 91
+    _ours(path, rows(3, 100), options)
+    assert len(_same(hudi, path)) == 101
+    after = {slice_.group.file_id for slice_ in hoodie.open_table(str(path)).file_slices()}
+    assert len(after) > len(before)
+    assert not after & before
+    hudi.write(path, rows(4, 110).sql(), upsert)
+    assert len(_same(hudi, path)) == 111
+    _ours(path, rows(5, 111), options)
+    assert sum('"ts": 5' in row for row in _same(hudi, path)) == 112
+
+
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 def test_turns_of_ten_with_services_of_both(hudi: HudiEngine, kind: str, version: str, tmp_path: Path) -> None:
     """Compactions, cleans and archives of each beside those of the other; Hudi builds its metadata table anew."""

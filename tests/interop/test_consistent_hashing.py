@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 from hoodie.config.options import Options
+from hoodie.config.table import from_properties
 from hoodie.config.write import WriteOperation
 from hoodie.doctor.examine import Severity, examine
 from hoodie.errors import CorruptFile, HoodieError, InvalidOption, TableMismatch, UnsupportedTable
@@ -34,6 +35,8 @@ from hoodie.model.instant import Action
 from hoodie.model.plans import ClusteringGroup, ClusteringPlan, ClusteringSlice, ReplacePlan
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
+from hoodie.services.downgrade import downgrade
+from hoodie.services.upgrade import upgrade
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage, join
 from hoodie.table.settings import Settings
@@ -46,6 +49,7 @@ from hoodie.timeline.transition import create_requested
 from hoodie.writing import write as write_module
 from hoodie.writing.batch.memory import MemoryBatch
 from hoodie.writing.write import check
+from support.hudi_1_tables import unpack
 from support.oracles import META, assert_same_rows, read_hudi_rs
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "buckets"
@@ -262,8 +266,10 @@ def test_of_two_writers_that_begin_a_partition_the_first_ring_counts(table: Arro
     assert {s.group.file_id for s in table.slices() if s.group.partition == "p9"} == set(first_ring("p9", 3).file_ids)
 
 
-def test_a_table_made_for_the_engine_keeps_its_keys_apart() -> None:
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_table_made_for_the_engine_keeps_its_keys_apart(version: str) -> None:
     options = {
+        "hoodie.write.table.version": version,
         "hoodie.table.name": "trips",
         "hoodie.datasource.write.recordkey.field": "id",
         "hoodie.datasource.write.partitionpath.field": "part",
@@ -285,6 +291,61 @@ def test_a_table_made_for_the_engine_keeps_its_keys_apart() -> None:
     storage.delete_tree(".hoodie/.bucket_index")
     with pytest.raises(TableMismatch, match="restore it from a copy"):
         later.upsert(rows_of("1", part="p"))
+
+
+# --- tables of Hudi 1.x ---
+
+RESIZED = "v9_mor_consistent_hashing"
+
+
+@pytest.fixture
+def resized(tmp_path: Path) -> ArrowTable:
+    """A table of version 9. A clustering of Hudi's has split the buckets of `a` into four, and merged those of `b`."""
+    return ArrowTable(LocalStorage(unpack(RESIZED, tmp_path)), {"hoodie.spark.driver.threads": "1"})
+
+
+def test_a_resized_table_of_version_9_goes_on_in_its_new_buckets(resized: ArrowTable) -> None:
+    groups = {slice_.group for slice_ in resized.slices()}
+    assert sorted(group.partition for group in groups) == ["a", "a", "a", "a", "b"]
+    before = resized.snapshot()
+    assert before.num_rows == 75
+    keys = [f"n{number}" for number in range(20)]
+    new = pa.table({"id": keys * 2, "part": ["a"] * 20 + ["b"] * 20, "ts": [9] * 40, "name": keys * 2})
+    new = new.append_column("price", pa.array([1.0] * 40)).append_column("qty", pa.array([1] * 40, pa.int32()))
+    assert resized.upsert(new).index.hits == 40
+    resized.upsert(user_rows(before))
+    resized.delete(before.slice(0, 1).select(["_hoodie_record_key", "_hoodie_partition_path"]))
+    after = resized.snapshot()
+    assert after.num_rows == len(set(zip(after["id"].to_pylist(), after["part"].to_pylist(), strict=True))) == 114
+    assert {slice_.group for slice_ in resized.slices()} == groups
+    compact(resized.storage, Options(NOW), schedule_compaction(resized.storage, Options(NOW)))
+    assert resized.snapshot()["id"].to_pylist() == after["id"].to_pylist()
+    assert not [f for f in examine(resized.storage, grace=1e9) if f.severity is Severity.ERROR]
+
+
+def test_a_clustering_counts_whose_instant_is_in_the_history_alone(resized: ArrowTable) -> None:
+    rows = user_rows(resized.snapshot())
+    for folder, entries in resized.storage.list_tree(METADATA).items():
+        for entry in entries:
+            if entry.name.endswith(".commit"):  # by which a writer of Hudi notes that it has seen the clustering
+                resized.storage.delete(f"{folder}/{entry.name}")
+    often = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
+    table = ArrowTable(resized.storage, {**resized.options, **often, **NOW, "hoodie.compact.inline": "true"})
+    for _ in range(6):
+        table.upsert(rows)
+    assert not table.state().timeline.completed({Action.REPLACE_COMMIT})
+    table.upsert(rows)
+    assert table.snapshot().num_rows == rows.num_rows
+
+
+@pytest.mark.parametrize("to", [6, 8])
+def test_buckets_keep_their_keys_when_the_version_changes(to: int, resized: ArrowTable) -> None:
+    rows = user_rows(resized.snapshot())
+    downgrade(resized.storage, Options(), to)
+    resized.upsert(rows)
+    upgrade(resized.storage, Options(), 9)
+    resized.upsert(rows)
+    assert sorted(resized.snapshot()["id"].to_pylist()) == sorted(rows["id"].to_pylist())
 
 
 # --- what counts of several rings ---
@@ -310,11 +371,12 @@ def put(storage: Storage, ring: Ring) -> None:
 
 AT = "20260101000000000"
 LATER = "20270101000000000"
+CONFIG = from_properties({"hoodie.table.name": "t", "hoodie.table.type": "MERGE_ON_READ", "hoodie.table.version": "9"})
 
 
-def timeline(*names: str) -> Timeline:
-    found = [parse_name(name, 1, ".hoodie") for name in names]
-    return Timeline(tuple(instant for instant in found if instant is not None))
+def timeline(*names: str, layout: int = 1) -> Timeline:
+    found = [parse_name(name, layout, ".hoodie") for name in names]
+    return Timeline(tuple(instant for instant in found if instant is not None), layout=layout)
 
 
 @pytest.mark.parametrize(
@@ -337,13 +399,38 @@ def test_the_newest_ring_of_a_completed_clustering_counts(
     if marked:
         storage.write(f"{METADATA}/p/{AT}.commit", b"")
     live = [name.format(old=ring.nodes[0].file_id, kept=ring.nodes[1].file_id) for name in groups]
-    assert load_ring(storage, timeline(*names), "p", live) == (split(ring, AT) if counts else ring)
+    assert load_ring(storage, CONFIG, timeline(*names), "p", live) == (split(ring, AT) if counts else ring)
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        (f"{AT}_{LATER}.replacecommit", True),
+        (f"{AT}.clustering.requested", False),
+        (f"{AT}.clustering.inflight", False),
+    ],
+)
+def test_a_clustering_of_a_later_version_counts_once_it_is_completed(
+    name: str, counts: bool, kept: tuple[Storage, Ring]
+) -> None:
+    storage, ring = kept
+    put(storage, split(ring, AT))
+    found = load_ring(storage, CONFIG, timeline(name, layout=2), "p", [])
+    assert found == (split(ring, AT) if counts else ring)
+
+
+def test_a_clustering_in_the_history_of_a_later_version_counts(kept: tuple[Storage, Ring]) -> None:
+    storage, ring = kept
+    put(storage, split(ring, AT))
+    live = [node.file_id for node in split(ring, AT).nodes]
+    archived = dataclasses.replace(timeline(layout=2), history={AT: LATER})
+    assert load_ring(storage, CONFIG, archived, "p", live) == split(ring, AT)
 
 
 def test_a_partition_with_file_groups_and_no_ring_is_corrupt_and_one_without_begins_anew() -> None:
-    assert load_ring(MemoryStorage(), timeline(), "p", []) is None
+    assert load_ring(MemoryStorage(), CONFIG, timeline(), "p", []) is None
     with pytest.raises(CorruptFile, match="though partition 'p' has file groups such as x-0"):
-        load_ring(MemoryStorage(), timeline(), "p", ["x-0"])
+        load_ring(MemoryStorage(), CONFIG, timeline(), "p", ["x-0"])
 
 
 # --- what would lose or double rows ---

@@ -20,6 +20,7 @@ from hoodie.testing.tables import REFUSED, ArrowTable
 from hoodie.timeline.load import read_commit
 from support.by_position import rows_by_position
 from support.history_model import BY_ORDERING, CROWDED, OVERWRITE, TableModel, placement, text_of
+from support.mode_model import ModeModel
 from support.nightly import nightly
 
 NOT_COMPARED = ["_hoodie_commit_seqno", "_hoodie_file_name"]
@@ -39,7 +40,9 @@ class History:
     def __init__(self, shape: Shape, options: dict[str, Any]) -> None:
         alone = {"hoodie.spark.driver.threads": 1, "hoodie.compact.inline": "false"}  # the model knows no compaction
         self.table = ArrowTable.create(MemoryStorage(), {**shape.options, **alone, **options})
-        self.states = {"": TableModel(shape, str(options["hoodie.datasource.write.payload.class"]))}
+        model = TableModel if options["hoodie.write.table.version"] == "6" else ModeModel
+        self.states: dict[str, TableModel] = {"": model(shape, str(options["hoodie.datasource.write.payload.class"]))}
+        self.points = {"": "earliest"}  # what a range takes for an instant: from version 8 on its completion
 
     def take(self, step: Step) -> None:
         model = self.states[max(self.states)]
@@ -57,15 +60,16 @@ class History:
             if (time := commit.requested) not in self.states:
                 metadata = read_commit(self.table.storage, timeline, commit)
                 model, _ = model.after(step, time, placement(self.table.storage, metadata, time))
-                self.states[time] = model
+                self.states[time], self.points[time] = model, commit.completed or time
 
     def check(self, after: str, up_to: str) -> None:
         newest = self.states[max(self.states)].schema
         if newest is None:  # deletes only: no columns yet
             return
         expected = replace(self.states[up_to], schema=newest).changes(after, up_to)
-        rows = self.table.changes(after or "earliest", up_to)
-        scan = plan_scan(self.table.state(), ScanKind.CHANGES, begin=after or "earliest", end=up_to)
+        begin, end = self.points[after], self.points[up_to]
+        rows = self.table.changes(begin, end)
+        scan = plan_scan(self.table.state(), ScanKind.CHANGES, begin=begin, end=end)
         assert text_of(rows_by_position(scan)) == text_of(rows)
         assert rows.schema.names[5:] == newest.names
         assert rows.schema.types[5:] == newest.types
@@ -95,6 +99,7 @@ def test_changes_between_two_commits_are_those_of_a_dict_of_rows(
         **data.draw(SIZES, label="sizes"),
         "hoodie.datasource.write.payload.class": payload,
         "hoodie.datasource.write.table.type": table_type,
+        "hoodie.write.table.version": data.draw(st.sampled_from(["6", "8", "9"]), label="version"),
     }
     history = History(shape, options)
     with warnings.catch_warnings():

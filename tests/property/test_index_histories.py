@@ -69,13 +69,13 @@ def seen(table: ArrowTable, is_global: bool) -> State:
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @settings(max_examples=15)
-@given(steps=STEPS)
+@given(steps=STEPS, format=st.sampled_from(["6", "8", "9"]))
 def test_a_table_holds_what_a_dict_of_rows_does(
-    subject: tuple[Entry, Mapping[str, str]], table_type: str, steps: list[tuple[str, object, object]]
+    subject: tuple[Entry, Mapping[str, str]], table_type: str, steps: list[tuple[str, object, object]], format: str
 ) -> None:
     index, chosen = subject
     options = {**TRIPS, **chosen, "hoodie.datasource.write.table.type": table_type}
-    table = ArrowTable.create(MemoryStorage(), options)
+    table = ArrowTable.create(MemoryStorage(), {**options, "hoodie.write.table.version": format})
     history = History(table, options, index.is_global)
     for version, (kind, what, more) in enumerate(steps, 1):
         getattr(history, kind)(version, what, more)

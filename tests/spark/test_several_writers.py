@@ -133,3 +133,35 @@ def test_a_lock_that_is_not_there_is_refused_before_anything_is_written(spark, t
                 "hoodie.write.lock.provider": "DynamoDBBasedLockProvider",
             },
         )
+
+
+def test_writers_that_do_not_block_add_to_one_bucket_and_a_compaction_keeps_what_they_wrote(spark, tmp_path):
+    """One in Spark's executors, the other on the driver; both hold an instant. The one that began later wins."""
+    modes = {**LOCKED, "hoodie.write.concurrency.mode": "NON_BLOCKING_CONCURRENCY_CONTROL"}
+    buckets = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"}
+    table = hoodie.create_table(
+        str(tmp_path),
+        spark=spark,
+        name="orders",
+        record_key="id",
+        ordering="ts",
+        table_type="MERGE_ON_READ",
+        options={**modes, **buckets, "hoodie.write.table.version": "9", "hoodie.compact.inline": "false"},
+    )
+    spread = {**modes, "hoodie.spark.driver.max.batch.bytes": 0}
+    slow, quick = (hoodie.hudi.HoodieWriteClient(table.path, more, spark=spark) for more in (spread, modes))
+    table.upsert(frame(spark, "a", "b", "c"))
+    began, later = slow.start_commit(), quick.start_commit()
+    result = slow.upsert(frame(spark, "a", "b", note="slow"), began)
+    quick.commit(later, quick.upsert(frame(spark, "b", "d", note="quick"), later))
+    slow.commit(began, result)
+    expected = {"a": "slow", "b": "quick", "c": "old", "d": "quick"}
+    assert notes(table) == expected
+    (only,) = table.file_slices()
+    assert (only.base, len(only.logs)) == (None, 3)
+    planned = table.schedule_compaction(options={"hoodie.compact.inline.max.delta.commits": 1})
+    assert notes(table) == expected
+    table.compact(planned)
+    assert notes(table) == expected
+    (only,) = table.file_slices()
+    assert (only.base is not None, only.logs) == (True, ())

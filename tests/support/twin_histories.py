@@ -68,9 +68,18 @@ class Histories(RuleBasedStateMachine):
         small=st.sampled_from([0, 20_000]),
         format=st.sampled_from(["avro", "parquet"]),
         serving=st.sampled_from(["", "", "compaction", "cleaning"]),
+        version=st.sampled_from(["6", "8", "9"]),
     )
     def create(
-        self, keys: Keys, index: Mapping[str, Any], rising: bool, spilled: bool, small: int, format: str, serving: str
+        self,
+        keys: Keys,
+        index: Mapping[str, Any],
+        rising: bool,
+        spilled: bool,
+        small: int,
+        format: str,
+        serving: str,
+        version: str,
     ) -> None:
         """serving  what runs after every step"""
         self.keys, self.rising, self.step, self.serving = keys, rising, 0, serving
@@ -81,6 +90,7 @@ class Histories(RuleBasedStateMachine):
             **index,
             "hoodie.parquet.small.file.limit": small,
             "hoodie.logfile.data.block.format": format,
+            "hoodie.write.table.version": version,
         }
         if spilled:
             options["hoodie.spark.driver.max.batch.bytes"] = 0

@@ -37,6 +37,7 @@ from hoodie.table.replacement import REPLACES, WAITING
 from hoodie.table.state import TableState, columns_by_id, declared_schema
 from hoodie.timeline.layout import TimelineLayout
 from hoodie.timeline.load import read_commit, read_compaction_plan, read_replace_plan
+from hoodie.timeline.stopped_upgrade import UPGRADED_FOLDER, late_writes, move_back
 from hoodie.timeline.timeline import Timeline
 
 #: Pending instants of these actions are failed writes once another write of a single writer begins.
@@ -224,6 +225,15 @@ def require_version(before: TableState, now: TableState) -> None:
             f"{now.config.name} has version {now.config.version} now, and had {before.config.version} when this write "
             "looked at it: another process has changed it meanwhile. Nothing is published; write again"
         )
+
+
+def with_late_writes(state: TableState) -> TableState:
+    """The state with the writes on its timeline that began, without a lock, before a downgrade and have ended since."""
+    if state.timeline.layout != 1 or UPGRADED_FOLDER not in state.timeline.folders:
+        return state
+    late = late_writes(state.storage, state.timeline.files)
+    move_back(state.storage, late)
+    return state.reload() if late else state
 
 
 def withdraw(storage: Storage, instant: Instant, layout: TimelineLayout) -> None:

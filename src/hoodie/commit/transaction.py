@@ -20,6 +20,7 @@ from hoodie.commit.conflict_check import (
     require_no_conflict,
     require_version,
     require_whole,
+    with_late_writes,
     withdraw,
 )
 from hoodie.commit.heartbeat import Heartbeat, beating, expired, remove_heartbeat
@@ -196,6 +197,7 @@ def clean_up(state: TableState, clock: Clock = utc_now, writers: Writers | None 
 
 
 def _clean_up(state: TableState, clock: Clock, writers: Writers) -> TableState:
+    state = with_late_writes(state)
     stale = pending_rollbacks(state.timeline)
     for rollback in stale:
         resume(state.storage, rollback, state.layout)

@@ -291,11 +291,17 @@ def operation_for(options: Options, *, has_record_key: bool) -> WriteOperation:
     return options.read(DatasourceOptions).operation
 
 
+def version_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Those of the options that say which version of the format a new table gets."""
+    names = {key for _, spec in declared(VersionOptions) for key in spec.keys}
+    return {key: value for key, value in options.items() if key in names}
+
+
 def write_options(options: Mapping[str, str]) -> Options:
     """Those of the options that are about writes; what the table is, its properties say."""
     about_table = {
         key
-        for group in (TableOptions, ChangeLogOptions, KeyOptions, TimeOptions)
+        for group in (TableOptions, VersionOptions, ChangeLogOptions, KeyOptions, TimeOptions)
         for _, spec in declared(group)
         for key in spec.keys
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 
 from hoodie.config.options import Options
-from hoodie.config.table import DOWNGRADED_FROM, from_properties, require_readable
+from hoodie.config.table import DOWNGRADED_FROM, PROPERTIES_FOLDER, from_properties, require_readable
 from hoodie.doctor.columns import examine_columns
 from hoodie.doctor.engines import check_engine, examine_for
 from hoodie.doctor.files import examine_files
@@ -30,7 +30,7 @@ from hoodie.storage.protocol import Entry, Storage
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.state import TableState
 from hoodie.timeline.load import load_timeline, with_history
-from hoodie.timeline.stopped_upgrade import UPGRADED_FOLDER, instants_moved, stopped
+from hoodie.timeline.stopped_upgrade import UPGRADED_FOLDER, late_writes, stopped, stopped_upgrade
 from hoodie.view.load import data_files, load_view
 
 __all__ = ["GRACE", "Fault", "Finding", "Mend", "Remedy", "Severity", "examine"]
@@ -87,7 +87,8 @@ def examine(
         return Findings([*findings, Finding(Severity.ERROR, Fault.PROPERTIES, error.path, error.problem, advice)])
     require_readable(config)
 
-    if config.layout == 1 and (moved := instants_moved(storage)):
+    names = [entry.name for entry in storage.list(PROPERTIES_FOLDER)] if config.layout == 1 else []
+    if names and (moved := stopped_upgrade(storage, names)):
         advice = "Run --repair; then examine again"
         remedy = Remedy(Mend.MOVE_BACK, f".hoodie/{UPGRADED_FOLDER}")
         return Findings(
@@ -99,6 +100,11 @@ def examine(
         advice = "Run --repair, or the downgrade again; then examine again"
         finding = Finding(Severity.ERROR, Fault.DOWNGRADE, remedy.target, problem, advice, remedy)
         return Findings([*findings, finding])
+    if names and (late := late_writes(storage, names)):
+        problem = f"{len(late)} instant files of a write of version 8 or 9 that began before the table was downgraded"
+        advice = "If its writer is dead, the next write rolls it back; --repair does so now"
+        remedy = Remedy(Mend.MOVE_BACK, f".hoodie/{UPGRADED_FOLDER}")
+        findings.append(Finding(Severity.WARNING, Fault.DOWNGRADE, remedy.target, problem, advice, remedy))
     # Files are listed before the timeline: a commit published meanwhile has its instant, but not yet its files.
     aside = storage.list_tree(".hoodie", skip=("metadata",))
     tree = storage.list_tree("", skip=(".hoodie",))

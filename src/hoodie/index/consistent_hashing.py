@@ -6,7 +6,8 @@ first one has the instant 00000000000000 and follows from the partition path and
 that resizes buckets (Hudi's: this library makes none) writes the next one, which counts once its instant is completed.
 
 Source: docs/format/clustering.md 7 and Hudi's ConsistentBucketIdentifier, HoodieConsistentHashingMetadata and
-ConsistentBucketIndexUtils; pinned by tests/fixtures/buckets/consistent_mor.
+ConsistentBucketIndexUtils; pinned by tests/fixtures/buckets/consistent_mor and, for versions 8 and 9 of the format,
+tests/fixtures/hudi-1.x/v9_mor_consistent_hashing.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from hoodie.index.xxhash32 import xxh32
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, State
 from hoodie.storage.protocol import Storage, in_threads, join
-from hoodie.timeline.load import read_commit, read_replace_plan
+from hoodie.timeline.load import read_commit, read_replace_plan, with_history
 from hoodie.timeline.timeline import Timeline
 
 BUCKET_INDEX = ".bucket_index"
@@ -175,7 +176,9 @@ def decode_ring(data: bytes, path: str) -> Ring:
 _RESTORE = "Restore it from a copy of the table: without it the partition's keys cannot be located."
 
 
-def load_ring(storage: Storage, timeline: Timeline, partition: str, groups: Collection[str]) -> Ring | None:
+def load_ring(
+    storage: Storage, config: TableConfig, timeline: Timeline, partition: str, groups: Collection[str]
+) -> Ring | None:
     """The ring by which keys of a partition are placed now; None when it has none yet. One listing, one read.
 
     groups   file ids of the partition's live file groups
@@ -187,7 +190,7 @@ def load_ring(storage: Storage, timeline: Timeline, partition: str, groups: Coll
     for instant in instants:
         path = f"{folder}/{instant}.hashing_meta"
         counts = instant == INITIAL or f"{instant}{_MARKER}" in names or _is_completed(timeline, instant)
-        if not counts and not _may_be_archived(timeline, instant):
+        if not counts and not _may_be_archived(storage, config, timeline, instant):
             continue  # of a clustering that is pending, or was rolled back
         ring = decode_ring(storage.read(path), path)
         if ring.partition != partition:
@@ -209,8 +212,10 @@ def _is_completed(timeline: Timeline, instant: str) -> bool:
     return replace is not None and replace.state is State.COMPLETED
 
 
-def _may_be_archived(timeline: Timeline, instant: str) -> bool:
-    return timeline.find(instant, Action.REPLACE_COMMIT) is None and timeline.visible().committed(instant)
+def _may_be_archived(storage: Storage, config: TableConfig, timeline: Timeline, instant: str) -> bool:
+    if timeline.find(instant, Action.REPLACE_COMMIT) is not None:
+        return False
+    return with_history(storage, config, timeline, [instant]).visible().committed(instant)
 
 
 # --- a write ---
@@ -304,7 +309,7 @@ def _rings(buckets: int | None, context: IndexContext) -> list[tuple[Ring, bool]
 def _ring(context: IndexContext, partition: str) -> Ring | None:
     """As `load_ring`. Raises UnsupportedTable when a file group of the partition is of no bucket."""
     groups = {slice_.group.file_id for slice_ in context.slices.get(partition, ())}
-    ring = load_ring(context.storage, context.timeline, partition, groups)
+    ring = load_ring(context.storage, context.config, context.timeline, partition, groups)
     if ring is not None and (strange := sorted(groups.difference(ring.file_ids))):
         raise UnsupportedTable(
             f"partition {partition!r}: file groups such as {strange[0]} are of no bucket of its hashing metadata "

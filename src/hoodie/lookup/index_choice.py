@@ -51,9 +51,7 @@ def choose_index(state: TableState, settings: Settings) -> Chosen:
     Raises InvalidOption; TableMismatch and UnsupportedTable when the table's keys are elsewhere than the index looks
     """
     written = newest_files(state)
-    hashing = keeps_metadata(state.storage, state.timeline)
-    _refuse_hashing(state, settings, hashing)
-    if hashing:
+    if keeps_metadata(state.storage, state.timeline):
         chosen = _by_hashing_metadata(state, settings)
         _check(state, chosen.index, written)
         return chosen
@@ -79,19 +77,6 @@ def choose_index(state: TableState, settings: Settings) -> Chosen:
 def _check(state: TableState, index: Index, written: tuple[WriteStat, ...]) -> None:
     if index.check is not None:
         index.check(IndexContext(state.storage, state.config, state.timeline, written=written))
-
-
-def _refuse_hashing(state: TableState, settings: Settings, hashing: bool) -> None:
-    """Raises UnsupportedTable where the buckets of a later version of the format would split and merge."""
-    named = named_index(state, settings.given)
-    asked = named.name == IndexType.BUCKET and not named.own
-    asked = asked and bucket_engine(settings.given, state.config) is BucketEngine.CONSISTENT_HASHING
-    if (hashing or asked) and not state.layout.version.splits_buckets:
-        raise UnsupportedTable(
-            f"{state.config.name}: the bucket index with {ENGINE}=CONSISTENT_HASHING is written for tables of version "
-            f"6 only, and this one has version {state.config.version}. Write it with Hudi, or make the table with "
-            "another index. Nothing was written."
-        )
 
 
 def _by_hashing_metadata(state: TableState, settings: Settings) -> Chosen:

@@ -23,7 +23,6 @@ class TableVersion:
                      a name of their own
     orders_by_several   rows may be ordered by several columns
     prefixes_single_key  a single key field of the COMPLEX key generator is written `field:value`
-    splits_buckets   the bucket index CONSISTENT_HASHING is written
     keeps_metadata   this library builds the metadata table of such a table, and keeps all of it; else it keeps the file
                      lists of one that is there
     engines          what reads such a table, for people
@@ -37,7 +36,6 @@ class TableVersion:
     drops_old_payloads: bool = False
     orders_by_several: bool = False
     prefixes_single_key: bool = False
-    splits_buckets: bool = False
     keeps_metadata: bool = False
     engines: str = ""
 
@@ -51,7 +49,6 @@ VERSIONS = {
         TableVersion(
             number=6,
             layout=1,
-            splits_buckets=True,
             keeps_metadata=True,
             engines="Hudi 0.14 and later, hudi-rs, Trino, Presto",
         ),

@@ -17,7 +17,6 @@ from hoodie.config.table import PROPERTIES_FOLDER, TableConfig, from_properties,
 from hoodie.display.displayed import Displayed
 from hoodie.display.summary import Summary, summary
 from hoodie.errors import InvalidOption, UnsupportedTable, WriteConflict
-from hoodie.index.consistent_hashing import keeps_metadata
 from hoodie.keygen.keygen import Kind
 from hoodie.locks import lock_for
 from hoodie.merge.payloads import KNOWN_PAYLOADS
@@ -37,7 +36,7 @@ from hoodie.table.state import TableState, key_samples, load_state, table_keygen
 from hoodie.table.upgraded_timeline import copy_timeline, files_of_layout_1
 from hoodie.table.version_properties import upgraded
 from hoodie.timeline.archive import archive_files
-from hoodie.timeline.stopped_upgrade import COPIED, instants_moved, move_back
+from hoodie.timeline.stopped_upgrade import COPIED, move_back, stopped_upgrade
 from hoodie.view.load import load_view
 from hoodie.view.slices import latest_slices
 
@@ -138,7 +137,9 @@ def upgrade(
 
 def _moved_by_hudi(storage: Storage) -> list[str]:
     """The instants of a table of version 6 that Hudi's upgrade has moved before it stopped."""
-    return instants_moved(storage) if from_properties(load_properties(storage)).layout == 1 else []
+    if from_properties(load_properties(storage)).layout != 1:
+        return []
+    return stopped_upgrade(storage, [entry.name for entry in storage.list(PROPERTIES_FOLDER)])
 
 
 def _target(state: TableState, to: int) -> TableVersion:
@@ -157,11 +158,6 @@ def _config_after(state: TableState, target: TableVersion) -> tuple[TableConfig,
     config = from_properties(upgraded(state.config.properties, target))
     change = change_of(state.config, config)
     require_writable(config, KNOWN_PAYLOADS)
-    if keeps_metadata(state.storage, state.timeline) and not target.splits_buckets:
-        raise UnsupportedTable(
-            f"{config.name} keeps hashing metadata of a bucket index, which is written for version 6 only: it is not "
-            "upgraded here"
-        )
     keygen = table_keygen(state, key_samples(state))
     single = target.prefixes_single_key and keygen.kind is Kind.COMPLEX and len(keygen.record_keys) == 1
     if single and not keygen.prefix_single_key and state.timeline.commits:

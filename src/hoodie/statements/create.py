@@ -152,7 +152,7 @@ def _replace_table(session: SparkSession, wanted: Create, parts: Sequence[str], 
         "hoodie.datasource.write.table.type": _TYPES[kind],
         "hoodie.datasource.write.operation": "bulk_insert",
     }
-    settings = overridden(_of_statements(settings_of(session)), given)
+    settings = overridden(_of_statements(settings_of(session, creating=True)), given)
     write(rows, path, {**settings, **{key: value for key, value in named.items() if value}}, mode="overwrite")
     table = named_table(session, parts)
     if table is not None and table.entry:
@@ -269,7 +269,7 @@ def _create_table(session: SparkSession, wanted: Create, parts: Sequence[str], q
                 record_key=record_key,
                 partition_by=wanted.partitions,
                 table_type=_TYPES[kind],
-                options=overridden(_of_statements(settings_of(session)), given),
+                options=overridden(_of_statements(settings_of(session, creating=True)), given),
             )
             undo.callback(_take_back, storage)
             if avro:

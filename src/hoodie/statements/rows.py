@@ -14,7 +14,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from hoodie.api.table import HoodieTable, open_table
-from hoodie.config.datasource import check_options, overridden, write_options
+from hoodie.config.datasource import check_options, overridden, version_options, write_options
 from hoodie.config.hudi_options import Purpose
 from hoodie.config.options import Options
 from hoodie.errors import InvalidOption, StatementError, TableNotFound
@@ -57,10 +57,11 @@ def table_rows(session: SparkSession, rows: Sequence[Sequence[Any]], schema: str
     return session.createDataFrame([tuple(row) for row in rows], schema)
 
 
-def settings_of(session: SparkSession, purpose: Purpose = Purpose.WRITE) -> Options:
+def settings_of(session: SparkSession, purpose: Purpose = Purpose.WRITE, *, creating: bool = False) -> Options:
     """What `SET hoodie.… = …` has told the session: options of its statements; what a table is, its properties say.
     Below them those that spark-defaults.conf can hold, `spark.hoodie.…`.
 
+    creating  with the version of the format that a new table gets
     Raises InvalidOption as `check_options`
     """
     everything = session.conf.getAll
@@ -68,7 +69,8 @@ def settings_of(session: SparkSession, purpose: Purpose = Purpose.WRITE) -> Opti
     settings = {key.removeprefix("spark."): everything[key] for key in names}
     settings |= {key: value for key, value in everything.items() if key.startswith("hoodie.")}
     try:
-        return write_options(check_options(settings, purpose))
+        checked = check_options(settings, purpose)
+        return overridden(write_options(checked), version_options(checked) if creating else {})
     except InvalidOption as problem:
         raise InvalidOption(f"{problem} (A setting of the session: RESET removes it.)") from problem
 

@@ -218,9 +218,11 @@ def require_same(state: TableState, wanted: Mapping[str, str]) -> None:
     ]
     problems += _change_logs_wanted(state.config, wanted)
     if problems:
+        changed = _VERSION in wanted and _text(there[_VERSION]) != _text(wanted[_VERSION])
+        advice = "Leave hoodie.write.table.version unset: the table may have been upgraded or downgraded. "
         raise TableMismatch(
             f"{state.storage.root} holds a table with other settings: {'; '.join(problems)}. "
-            "Open it as it is, or choose another path."
+            f"{advice if changed else ''}Open it as it is, or choose another path."
         )
 
 

@@ -48,7 +48,7 @@ from hoodie.timeline.layout import (
     inflight_content,
     parse_name,
 )
-from hoodie.timeline.stopped_upgrade import COPIED, UPGRADED_FOLDER
+from hoodie.timeline.stopped_upgrade import COPIED, UPGRADED_FOLDER, late_writes, move_back
 from hoodie.timeline.timeline import moment_of
 from hoodie.view.slices import FileSystemView, committed_slices
 
@@ -180,6 +180,8 @@ def finish(storage: Storage, folder: str) -> None:
             _rename(storage, old, new)
         for orphan in changes["orphans"]:
             storage.discard(orphan)
+    # Of writes without a lock that have begun since the instants were copied: their files are not to be forgotten.
+    move_back(storage, late_writes(storage, [entry.name for entry in storage.list(PROPERTIES_FOLDER)], copied=True))
     entries = storage.list(folder)
     for entry in entries:
         if entry.is_dir:

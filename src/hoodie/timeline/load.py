@@ -96,7 +96,7 @@ def load_timeline(
     timeline = _extended(older, config, fresh, sizes, known)
     folders = frozenset([entry.name for entry in entries if entry.is_dir])
     if layout == 1 and UPGRADED_FOLDER in folders:
-        refuse_stopped_upgrade(storage)
+        refuse_stopped_upgrade(storage, files)
     timeline = dataclasses.replace(timeline, folder=folder, folders=folders, files=files)
     if not usable:
         LISTED.keep(storage, timeline, sizes)

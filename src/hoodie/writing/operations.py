@@ -14,9 +14,11 @@ from enum import StrEnum
 from hoodie.config.locks import ConcurrencyMode
 from hoodie.config.options import Options
 from hoodie.config.table import TableType
-from hoodie.config.write import DuplicatePolicy, FileSizing, WriteOperation, WriteOptions
+from hoodie.config.write import BucketEngine, DuplicatePolicy, FileSizing, WriteOperation, WriteOptions
 from hoodie.errors import InvalidOption
-from hoodie.index import bucket, consistent_hashing
+from hoodie.index import bucket
+from hoodie.index.choose import bucket_engine
+from hoodie.index.consistent_hashing import keeps_metadata
 from hoodie.index.contract import Index
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Action
@@ -227,8 +229,12 @@ def require_logs(state: TableState, index: Index, settings: Settings) -> None:
         lacking.append("it is Copy-on-Write")
     if not state.layout.version.logs_of_writes:
         lacking.append(f"it has version {config.version}, whose log files do not say which write they are of")
-    if index.name != bucket.NAME or consistent_hashing.keeps_metadata(state.storage, state.timeline):
+    if index.name != bucket.NAME:
         lacking.append(f"its index is {index.name}")
+    elif bucket_engine(settings.given, config) is not BucketEngine.SIMPLE or keeps_metadata(
+        state.storage, state.timeline
+    ):
+        lacking.append(f"its buckets are those of {bucket.ENGINE}={BucketEngine.CONSISTENT_HASHING}")
     if lacking:
         raise InvalidOption(
             f"{_MODE}={ConcurrencyMode.NON_BLOCKING_CONCURRENCY_CONTROL} is for Merge-on-Read tables of version 8 or 9 "

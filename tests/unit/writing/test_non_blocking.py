@@ -201,6 +201,7 @@ def test_a_bucket_that_a_writer_of_another_mode_makes_at_the_same_time_is_a_conf
         ({"hoodie.datasource.write.table.type": "COPY_ON_WRITE"}, "it is Copy-on-Write"),
         ({"hoodie.write.table.version": "6"}, "it has version 6, whose log files"),
         ({"hoodie.index.type": "SIMPLE"}, "its index is SIMPLE"),
+        ({"hoodie.index.bucket.engine": "CONSISTENT_HASHING"}, "engine=CONSISTENT_HASHING"),
     ],
 )
 def test_the_mode_is_refused_where_writers_would_be_in_each_others_way(options: dict[str, str], why: str):
