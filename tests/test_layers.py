@@ -86,7 +86,7 @@ def test_below_the_doors_options_are_typed() -> None:
     """`api`, `cli`, the doors of Spark and of Arrow reads turn text into `Options`; an index gets the text, too."""
     text = ("api", "statements", "sources", "cli", "config", "index", "hbase", "storage", "testing")
     doors = {"hoodie.reading.snapshot", "hoodie.reading.changes.incremental"}
-    properties = {"hoodie.table.create", "hoodie.table.overrides", "hoodie.table.recorded_index"}
+    properties = {"hoodie.table.create", "hoodie.table.recorded_index"}
     found = [
         f"{module}:{argument.lineno}"
         for module, tree in _library()

@@ -9,8 +9,7 @@ from hoodie.metadata.compact import waiting
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.read import partition_slices, stored_counts
 from hoodie.metadata.table import MetadataTable, open_metadata
-from hoodie.storage.protocol import Storage
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import Storage, in_threads
 from hoodie.table.state import TableState, load_state
 from hoodie.view.load import METAFILES
 

@@ -29,8 +29,7 @@ from hoodie.lookup.key_lookup import Mask, keys_in_base
 from hoodie.lookup.record_index import KeyElsewhere, ignore_record_index
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice
 from hoodie.model.meta import RECORD_KEY
-from hoodie.reading.slices.column_types import base_columns
-from hoodie.reading.slices.file_columns import FileColumns
+from hoodie.reading.slices.column_types import FileColumns, base_columns
 from hoodie.reading.slices.reader import SliceReader, merged_batches, slice_reader
 from hoodie.schema.conform import conform
 from hoodie.storage.protocol import Storage

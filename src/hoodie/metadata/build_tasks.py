@@ -34,9 +34,8 @@ from hoodie.metadata.records import SCHEMAS
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import log_file_name
 from hoodie.storage.local import LocalStorage
-from hoodie.storage.protocol import Storage, join
+from hoodie.storage.protocol import Storage, in_threads, join
 from hoodie.storage.subfolder import SubfolderStorage
-from hoodie.storage.together import in_threads
 
 _TOKEN = "0-0-0"
 #: Where records lie between the two kinds of tasks, if these run elsewhere.
@@ -62,10 +61,8 @@ class Executors:
     above: int
 
 
-def executors_for(run: MapItems | None, limits: EngineOptions) -> Executors | None:
-    """Who builds what is large, by the options that decide so for writes. run: None: there are no executors"""
-    if run is None:
-        return None
+def executors_for(run: MapItems, limits: EngineOptions) -> Executors:
+    """Who builds what is large, by the options that decide so for writes."""
     return Executors(run, limits.driver_rewrite if limits.driver_batch > 0 else -1)
 
 

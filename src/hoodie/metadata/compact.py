@@ -24,7 +24,7 @@ from hoodie.model.plans import CompactionPlan
 from hoodie.plan.compaction import operation_of
 from hoodie.plan.compaction_strategies import log_bytes
 from hoodie.storage.protocol import join
-from hoodie.timeline.codec import completed_content
+from hoodie.timeline.layout import completed_content
 from hoodie.timeline.load import read_compaction_plan
 from hoodie.timeline.transition import complete, create_requested, to_inflight
 from hoodie.view.slices import slice_before

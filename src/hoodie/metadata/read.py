@@ -25,8 +25,7 @@ from hoodie.metadata.records import SCHEMAS, decode_records, tombstones
 from hoodie.metadata.table import MetadataTable
 from hoodie.model.files import BaseFile, FileSlice, LogFile, parse_data_file
 from hoodie.model.instant import Action
-from hoodie.storage.protocol import Storage
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import Storage, in_threads
 from hoodie.timeline.load import read_commit, read_compaction_plan, with_history
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.load import build_view

@@ -16,10 +16,9 @@ from hoodie.metadata.keys import FOLDER, MetadataPartition
 from hoodie.model.instant import Action, State
 from hoodie.storage.protocol import Storage
 from hoodie.storage.subfolder import SubfolderStorage
-from hoodie.timeline.clock import time_after, utc_now
 from hoodie.timeline.layout import TimelineLayout, layout_of
 from hoodie.timeline.load import load_timeline
-from hoodie.timeline.timeline import Timeline
+from hoodie.timeline.timeline import Timeline, time_after, utc_now
 
 _UNDONE = frozenset({Action.ROLLBACK, Action.RESTORE})
 #: Instants of the metadata table's own: building, compaction and other services of it.

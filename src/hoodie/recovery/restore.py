@@ -13,10 +13,11 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 
+from hoodie.commit.conflict_check import pending_rollbacks
 from hoodie.commit.heartbeat import remove_heartbeat
 from hoodie.commit.markers import delete_markers
 from hoodie.commit.rebuilt import read_whole, rebuild
-from hoodie.commit.rollback_executor import is_clustering, outcome, pending_rollbacks, resume, undo, unpublish
+from hoodie.commit.rollback_executor import is_clustering, outcome, resume, undo, unpublish
 from hoodie.commit.rollback_planner import PLANS, block_instants, plan_published, plan_rollback
 from hoodie.config.options import Options
 from hoodie.display.displayed import Displayed
@@ -38,7 +39,7 @@ from hoodie.locks import Lock, lock_for
 from hoodie.lookup.index_follow import RunRepair, index_follows
 from hoodie.metadata.build import build, why_not
 from hoodie.metadata.build_tasks import MapItems, executors_for
-from hoodie.metadata.drop import drop, drop_with_warning, has_metadata_table, tell_of_drop
+from hoodie.metadata.drop import drop, drop_with_warning, tell_of_drop
 from hoodie.model.files import LogFile
 from hoodie.model.instant import WRITES, Action, Instant, State
 from hoodie.model.plans import InstantRef, RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPlan
@@ -52,7 +53,7 @@ from hoodie.table.replacement import refuse_before
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.archive import newest_archived
-from hoodie.timeline.clock import Clock, new_time, utc_now
+from hoodie.timeline.timeline import Clock, new_time, utc_now
 from hoodie.timeline.transition import complete, create_requested, to_inflight
 from hoodie.view.load import data_files, list_partitions
 from hoodie.writing.write import writable_state
@@ -160,7 +161,7 @@ def _restore(
     if pending.state is State.REQUESTED:
         pending = to_inflight(storage, pending, layout=state.layout)
     partitions = state.config.metadata_partitions
-    if has_metadata_table(state.config):  # it may have merged what is rolled back into its base files
+    if state.config.has_metadata_table:  # it may have merged what is rolled back into its base files
         if state.layout.version.keeps_metadata:
             drop(storage)
         else:
@@ -203,7 +204,7 @@ def _build_again(settings: Settings, run: MapItems | None, storage: Storage, par
     if reason := why_not(now.timeline):
         _log.info("%s: the metadata table is not built again: %s", now.config.name, reason)
         return
-    executors = executors_for(run, settings.engine)
+    executors = None if run is None else executors_for(run, settings.engine)
     try:
         build(storage, now.config, now.timeline, partitions, settings.writers.metadata.options, read_keys, executors)
     except (CorruptFile, UnsupportedTable) as problem:

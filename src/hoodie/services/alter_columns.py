@@ -32,7 +32,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.altered_columns import history_path
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, columns_by_id, declared_schema
-from hoodie.timeline.codec import inflight_content
+from hoodie.timeline.layout import inflight_content
 from hoodie.timeline.transition import to_inflight
 from hoodie.writing.operations import kind_of
 from hoodie.writing.write import writable_state
@@ -63,7 +63,7 @@ def alter_columns(
     if after.equals(columns, check_metadata=True):
         return None
     action = kind_of(state.config.type, inserts_to_logs=False).action
-    executors = executors_for(run, settings.engine)
+    executors = None if run is None else executors_for(run, settings.engine)
     transaction = begin(
         state,
         WriteOperation.UPSERT,

@@ -14,7 +14,7 @@ from functools import partial
 from hoodie.commit.rollback_planner import block_instants
 from hoodie.config.locks import BatchOptions
 from hoodie.config.options import Options, declared
-from hoodie.config.services import Expiry, ExpiryOptions, ServiceOptions
+from hoodie.config.services import Expiry, ExpiryOptions
 from hoodie.config.validators import ValidatorOptions
 from hoodie.config.write import WriteOptions
 from hoodie.display.displayed import Displayed
@@ -26,12 +26,11 @@ from hoodie.model.files import FileSlice, LogFile
 from hoodie.plan.expiry import expired, expires_before, newest_in_names
 from hoodie.services.clean import service_state
 from hoodie.storage.faults import typed_errors
-from hoodie.storage.protocol import Storage, join
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import Storage, in_threads, join
 from hoodie.table.partition_metadata import METAFILE
 from hoodie.table.state import TableState
-from hoodie.timeline.clock import Clock, time_after, utc_now
 from hoodie.timeline.load import read_commit
+from hoodie.timeline.timeline import Clock, time_after, utc_now
 from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
 from hoodie.writing.finish import AfterCommit, delete_partitions
@@ -112,16 +111,6 @@ def expire_partitions(
     gone = tuple(path for path in partitions if path in done.metadata.replaced)
     _log.info("%s: %d partitions expired at %s", state.config.name, len(gone), done.instant)
     return ExpiryResult(done.instant, gone, before)
-
-
-def expire_inline(storage: Storage, options: Options) -> bool:
-    """Delete expired partitions after a commit, if the options ask for it; whether there were any.
-
-    Raises as `expire_partitions`; the next commit tries again
-    """
-    if not (options.read(ServiceOptions).enabled and options.read(ExpiryOptions).inline):
-        return False
-    return bool(expire_partitions(storage, options).partitions)
 
 
 def expired_partitions(

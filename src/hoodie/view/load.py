@@ -16,8 +16,7 @@ from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import BaseFile, FileGroupId, LogFile, parse_data_file
 from hoodie.model.instant import Action, Instant
 from hoodie.model.plans import CompactionPlan, ReplacePlan
-from hoodie.storage.protocol import Entry, Storage, check_path
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import Entry, Storage, check_path, in_threads
 from hoodie.timeline.load import read_commit, read_compaction_plan, read_replace_plan, with_history
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.published import all_published
@@ -110,7 +109,7 @@ def load_view(
     Warns  DamagedLog of empty log files to which a commit on the timeline has written; MetafileMissing of folders with
            data files and without metafile. The commits on the timeline, which are read for it, decide whether they
            are partitions
-    Whether all files exist that commits name is not checked: `hoodie.view.missing` does.
+    Whether all files exist that commits name is not checked: `hoodie.view.published` does.
     """
     folders = list_folders(storage, partitions) if folders is None else folders
     unmarked = _named_by_commits(storage, timeline, folders)

@@ -1,34 +1,40 @@
-"""The end of a write, however its files came about: publish it, or take it back; and the write that has no files."""
+"""The end of a write, however its files came about: publish it, take it back, or try again after a conflict with
+another writer; and the write that has no files.
+"""
 
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
-from hoodie.commit.batch_ids import require_new
+from hoodie.commit.batch_ids import BatchKnown, require_new
+from hoodie.commit.conflict_check import WITHOUT_LOCK
 from hoodie.commit.transaction import abandon, describe, publish_seen
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
-from hoodie.errors import HoodieError, InvalidInput, WriteConflict
-from hoodie.lookup.index_notify import notify_of_rollbacks
+from hoodie.errors import FileGone, HoodieError, InstantNotFound, InvalidInput, SmallFiles, WriteConflict
+from hoodie.index import bucket
+from hoodie.index.pruning import IndexStats
+from hoodie.keygen.time_units import partition_names
+from hoodie.lookup.index_follow import notify_of_rollbacks
 from hoodie.metadata.build_tasks import MapItems
+from hoodie.metadata.keys import MetadataPartition
+from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.files import FileGroupId
-from hoodie.storage.faults import typed_errors
+from hoodie.storage.faults import fault_of, typed_errors
 from hoodie.storage.protocol import Storage, redacted
-from hoodie.table.overrides import completed
+from hoodie.table.create import completed
 from hoodie.table.replacement import NOT_YET, REPLACES
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
-from hoodie.writing.batch.held import DRIVER, TaskResults
 from hoodie.writing.index_updates import finalize_index
 from hoodie.writing.key_changes import WrittenFiles, key_changes
-from hoodie.writing.on_commit import notify_committed
-from hoodie.writing.result import Phases, WriteResult
-from hoodie.writing.retry import overtaken, with_retries
-from hoodie.writing.validation import Validate, validator
+from hoodie.writing.planning import DRIVER, TaskResults
+from hoodie.writing.result import Phases, Validate, WriteResult, notify_committed, validator
 from hoodie.writing.write import Write, check, replaced_groups, start, writable_state
 
 _log = logging.getLogger("hoodie.write")
@@ -70,13 +76,15 @@ def finish(
             )
         if validate is not None:
             validate(write.begun, metadata, write.settings.given)
-        keys = key_changes(_written(write, outcome, replaced))
+        indexed = MetadataPartition.RECORD_INDEX in write.begun.state.config.metadata_partitions
+        keys = key_changes(_written(write, outcome, replaced)) if indexed else None
         if commit:
             lingering = outcome.route != DRIVER
             metadata, after = publish_seen(
                 write.begun, metadata, lingering=lingering, keys=keys, unseeing=write.unseeing
             )
-            finalize_index(write.index, write.begun.time, outcome.later)
+            if outcome.later:
+                finalize_index(write.index, write.begun.time, outcome.later)
     later = () if commit else outcome.later
     result = WriteResult(
         write.begun.time,
@@ -179,7 +187,7 @@ def delete_partitions(
     if isinstance(partitions, str):
         raise InvalidInput(f"expected a list of partition paths, not the text {partitions!r}")
     settings = Settings.read(options)
-    phases, validate = Phases(), validator(options, validate)
+    phases, validate = Phases(), validator(settings, validate)
     attempt = partial(_delete_partitions, storage, partitions, settings, phases, validate, choose, run)
     result = with_retries(settings, attempt)
     if after_commit is not None:
@@ -218,3 +226,102 @@ def _require_partitions(state: TableState, partitions: Sequence[str]) -> dict[st
     if missing := sorted(set(partitions) - set(there)):
         raise InvalidInput(f"the table has no rows in partitions {missing}; nothing was deleted")
     return there
+
+
+#: New partitions of one write that are many, and rows of each that are enough to warrant them.
+_PARTITIONS, _ROWS = 200, 100_000
+#: New files of one write that are many for a BUCKET index, and rows of each that are enough.
+_BUCKETS, _BUCKET_ROWS = 32, 100
+
+
+def warn_of_small_files(write: Write, stats: Sequence[WriteStat]) -> None:
+    """Warns SmallFiles
+
+    stats  of a write that is not published yet
+    """
+    opened = [stat for stat in stats if stat.prev_commit == "null" and stat.num_inserts]
+    if len(opened) < min(_BUCKETS, _PARTITIONS):
+        return
+    config, rows = write.state.config, sum(stat.num_inserts for stat in opened)
+    older = {stat.partition for stat in stats if stat.prev_commit != "null"}
+    partitions = {stat.partition for stat in opened} - older
+    if len(partitions) > _PARTITIONS and rows < _ROWS * len(partitions):
+        columns = ", ".join(partition_names(config.partition_by, config.properties))
+        problem = (
+            f"{len(partitions)} partitions of {rows // len(partitions)} rows each, and reads open a file of each. "
+            f'Partition by something coarser than {columns}, such as partition_by="month(at)" for a time, or not at '
+            "all: filters leave out files by the least and greatest value of any column, too"
+        )
+        warnings.warn(SmallFiles(config.name, problem), stacklevel=3)
+    elif write.index.name == bucket.NAME and len(opened) >= _BUCKETS and rows < _BUCKET_ROWS * len(opened):
+        problem = (
+            f"{len(opened)} files of {rows // len(opened)} rows each, one for each bucket. Make the table with fewer "
+            f"buckets ({bucket.BUCKETS}, for each partition), or with another index, hoodie.index.type=BLOOM"
+        )
+        warnings.warn(SmallFiles(config.name, problem), stacklevel=3)
+
+
+#: The route of a write that had nothing to do, as its batch was in the table already.
+KNOWN = "known"
+
+
+def with_retries(settings: Settings, attempt: Callable[[], WriteResult]) -> WriteResult:
+    """The result of the first attempt that no other writer contradicts, or that of the write that brought the batch.
+
+    attempt  a whole write: it looks at the table anew, and takes back what it wrote when it fails
+    Raises   as the attempts; WriteConflict after 1 + `hoodie.write.num.retries.on.conflict.failures` of them, and at
+             once when another writer without a lock rolled the write back: tried again, the two would take turns at it
+    """
+    how = settings.writers.concurrency
+    for left in range(how.conflict_retries, -1, -1):
+        try:
+            return attempt()
+        except BatchKnown as known:
+            return earlier_result(known)
+        except InstantNotFound as gone:
+            if how.several:
+                raise
+            raise WriteConflict(with_remedy(gone)) from gone
+        except WriteConflict as conflict:
+            if not left:
+                if how.conflict_retries:
+                    conflict.add_note(f"{how.conflict_retries + 1} attempts were made.")
+                if not how.several and WITHOUT_LOCK not in str(conflict):
+                    conflict.add_note(WITHOUT_LOCK)
+                raise
+            _log.info("conflict with another writer, the write starts again; %d attempts are left: %s", left, conflict)
+    raise AssertionError  # the last attempt returns or raises
+
+
+def with_remedy(error: Exception) -> str:
+    """What an error says, and what several writers without a lock need."""
+    return str(error) if WITHOUT_LOCK in str(error) else f"{error} {WITHOUT_LOCK}"
+
+
+def earlier_result(known: BatchKnown) -> WriteResult:
+    """What the write that brought the batch did; its instant is "" when the active timeline does not have it any
+    more."""
+    metadata = known.metadata or CommitMetadata(operation=Operation.UNKNOWN)
+    return WriteResult(known.instant, metadata, IndexStats(), KNOWN, {})
+
+
+def overtaken(before: TableState, error: Exception) -> WriteConflict | None:
+    """The conflict behind a file that is gone: others committed since a write looked at the table, and a cleaning
+    removed what only the older rows needed; or another write was rolled back. None: the error has another reason.
+
+    before  the table as the write found it
+    """
+    fault = error if isinstance(error, FileGone) else fault_of(error)
+    if not isinstance(fault, FileGone):
+        return None
+    now = before.reload().timeline
+    if now.commits != before.timeline.commits:
+        what = "other writers have committed since this write began, and a cleaning deleted a file that it was to read"
+    elif before.timeline.still(now).instants != before.timeline.instants:
+        what = "another write was rolled back since this one began"
+    else:
+        return None
+    return WriteConflict(
+        f"{what} ({error}). Nothing is published; write the batch again: "
+        "hoodie.write.num.retries.on.conflict.failures does so by itself."
+    )

@@ -16,11 +16,10 @@ from hoodie.config.write import BulkInsertSort, WriteOperation
 from hoodie.display.progress import Advance
 from hoodie.plan.write import WriteTask
 from hoodie.storage.local import LocalStorage
-from hoodie.storage.protocol import Storage
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import Storage, in_threads
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableFiles, TableState
 from hoodie.writing.batch.arrow import check_rows, ordering_needed, sound_rows
-from hoodie.writing.batch.held import DRIVER, HeldBatch, TaskReports
 from hoodie.writing.batch.memory import MemoryBatch, bulk_rows, write_bulk
 from hoodie.writing.batch.spilled import tag_staged
 from hoodie.writing.batch.stage import (
@@ -45,7 +44,16 @@ from hoodie.writing.batch.staging import (
 from hoodie.writing.finish import AfterCommit
 from hoodie.writing.index_updates import TaskResult
 from hoodie.writing.operations import Combine
-from hoodie.writing.planning import BatchPlan, TaskRunner, plan_batch, task_runner, written
+from hoodie.writing.planning import (
+    DRIVER,
+    BatchPlan,
+    HeldBatch,
+    TaskReports,
+    TaskRunner,
+    plan_batch,
+    task_runner,
+    written,
+)
 from hoodie.writing.result import Phases
 from hoodie.writing.run import IncomingBatch
 from hoodie.writing.write import Write
@@ -115,7 +123,7 @@ def check_batch(
     """See whether the table may be written and the batch fits it. Arguments and errors as `check_rows`."""
     phases = Phases()
     with phases.time("check"):
-        write, rows = check_rows(storage, operation, source, options, new)
+        write, rows = check_rows(storage, operation, source, Settings.read(options), new)
     return IncomingBatch(write, partial(acquire, rows), after_commit, phases, alone=True)
 
 

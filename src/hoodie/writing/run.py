@@ -8,23 +8,25 @@ from itertools import count
 
 from hoodie.commit.batch_ids import BatchKnown, require_new
 from hoodie.commit.transaction import Transaction, abandon
-from hoodie.config.console import ConsoleOptions
 from hoodie.display.progress import progress
 from hoodie.errors import CorruptIndex, WriteConflict
 from hoodie.index.pruning import IndexStats
 from hoodie.lookup.record_index import by_files, ignore_record_index, uses_record_index
 from hoodie.metadata.build_tasks import MapItems
-from hoodie.table.overrides import completed
+from hoodie.table.create import completed
 from hoodie.table.state import TableState
 from hoodie.writing.batch.duplicates import refuse_dropping
-from hoodie.writing.batch.held import DRIVER, HeldBatch, TaskResults
-from hoodie.writing.finish import AfterCommit, abandoned_on_error, finish
-from hoodie.writing.planning import announce, fits_driver, prepared_files
+from hoodie.writing.finish import (
+    AfterCommit,
+    abandoned_on_error,
+    earlier_result,
+    finish,
+    warn_of_small_files,
+    with_retries,
+)
+from hoodie.writing.planning import DRIVER, HeldBatch, TaskResults, announce, fits_driver, prepared_files
 from hoodie.writing.replacement import Replacement
-from hoodie.writing.result import Phases, WriteResult
-from hoodie.writing.retry import earlier_result, with_retries
-from hoodie.writing.small_files import warn_of_small_files
-from hoodie.writing.validation import Validate, validator
+from hoodie.writing.result import Phases, Validate, WriteResult, validator
 from hoodie.writing.write import Write, check, start, with_transaction, writable_state
 
 
@@ -76,8 +78,8 @@ def run(
     Raises       WriteConflict, when there were commits since `made_of`, among others
     """
     write, settings = batch.write, batch.write.settings
-    validator(settings.given, batch.validate)
-    refuse_dropping(write.operation, settings.given)
+    validator(settings, batch.validate)
+    refuse_dropping(write.operation, settings)
     try:
         require_new(write.state, settings.writers.batch)
     except BatchKnown as known:  # its rows are not even looked at
@@ -143,7 +145,7 @@ def _run(batch: IncomingBatch, write: Write, held: HeldBatch, commit: bool) -> W
     with abandoned_on_error(write):
         write, outcome = write_batch(write, held, batch.phases)
         warn_of_small_files(write, outcome.stats)
-        validate = validator(write.settings.given, batch.validate)
+        validate = validator(write.settings, batch.validate)
         return finish(write, outcome, batch.phases, commit=commit, validate=validate)
 
 
@@ -178,7 +180,7 @@ def write_batch(write: Write, batch: HeldBatch, phases: Phases) -> tuple[Write, 
             write = announce(write, planned)
         where = "" if batch.route == DRIVER else " on executors"
         title = f"{write.operation} {write.state.config.name}{where}"
-        show = write.settings.given.read(ConsoleOptions).progress
+        show = write.settings.console.progress
         with phases.time("write"), progress(title, len(planned.plan.tasks), show=show) as advance:
             reports = located.run(write, advance)
         return write, TaskResults(reports.stats, batch.partitions, planned.index, batch.route, reports.later)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hoodie.errors import InstantNotFound, WriteConflict
 from hoodie.model.instant import Action, State
 from hoodie.storage.fsspec_store import common_beginnings
+from hoodie.storage.protocol import together
 from hoodie.storage.remembering import RememberingStorage, remembering
-from hoodie.storage.together import together
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, MemoryStorage

@@ -24,8 +24,7 @@ from hoodie.metadata.partitions.kind import Building, Change, First, PartitionKi
 from hoodie.metadata.records import COLUMN_STATS as SCHEMA
 from hoodie.model.files import BaseFile, LogFile
 from hoodie.model.meta import META_COLUMNS
-from hoodie.storage.protocol import Storage
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import Storage, in_threads
 from hoodie.table.state import TableState, declared_schema
 
 #: Logs that are in memory at once: a large commit appends some hundred megabytes to one.
