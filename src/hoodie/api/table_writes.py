@@ -25,9 +25,8 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.state import load_state
 from hoodie.writing.batch.duplicates import drops_existing, for_new_keys, once_dropped, without_dropping
 from hoodie.writing.explanation import WriteExplanation, explain
-from hoodie.writing.finish import delete_partitions
 from hoodie.writing.result import WriteResult, failures_heard
-from hoodie.writing.run import run
+from hoodie.writing.run import delete_partitions, run
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -13,7 +13,7 @@ from hoodie.api.engine import Engine
 from hoodie.api.inputs import Path, as_path, as_session, column_names, is_spark_frame, path_first
 from hoodie.api.local_engine import engine_of
 from hoodie.api.table import HoodieTable
-from hoodie.api.table_writes import meant, new_rows, write_rows
+from hoodie.api.table_writes import Rowset, meant, new_rows, write_rows
 from hoodie.commit.batch_ids import BatchKnown
 from hoodie.commit.transaction import Transaction, abandon, begin, publish
 from hoodie.config.datasource import DatasourceOptions, door_options, operation_for, overridden
@@ -37,19 +37,15 @@ from hoodie.table.create import create, named_settings, new_state
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.writing.batch.duplicates import drops_existing, for_new_keys, once_dropped
-from hoodie.writing.finish import earlier_result
 from hoodie.writing.index_updates import finalize_index
 from hoodie.writing.operations import TableKind, kind_of
 from hoodie.writing.replacement import replacement
 from hoodie.writing.result import WriteResult, failures_heard, notify_committed
-from hoodie.writing.run import run
+from hoodie.writing.run import earlier_result, run
 from hoodie.writing.write import action_of, bring_up_to_date, writable_state
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-#: A Spark DataFrame, or what speaks Arrow.
-Rowset = Any
 
 
 @typed_calls

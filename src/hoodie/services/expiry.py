@@ -33,7 +33,8 @@ from hoodie.timeline.load import read_commit
 from hoodie.timeline.timeline import Clock, time_after, utc_now
 from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
-from hoodie.writing.finish import AfterCommit, delete_partitions
+from hoodie.writing.finish import AfterCommit
+from hoodie.writing.run import delete_partitions
 
 _log = logging.getLogger("hoodie.services")
 

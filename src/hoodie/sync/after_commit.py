@@ -63,9 +63,8 @@ def after_commit(
         expired = _guarded("deleting expired partitions", instant, partial(expire_partitions, storage, options))
         if expired is None or expired.partitions:
             state = None  # the table is another one now, or may be
-    manifests = options.read(ManifestOptions).chosen
-    if manifests:  # before cleaning, which may delete what the last manifests name
-        _write_manifests(storage, options, instant, state=state)
+    # Before cleaning, which may delete what the last manifests name.
+    _manifests(storage, options, instant, state=state)
     serviced = clean_and_archive(storage, options, instant, state) if enabled else Serviced()
     compacted: bool | None = False
     state = state or serviced.state
@@ -73,8 +72,8 @@ def after_commit(
         compact = partial(compact_inline, storage, options, run_compaction, state)
         compacted = _guarded("compaction", instant, compact)
     removed = serviced.cleaned.partitions if serviced.cleaned else ()
-    if manifests and (removed or compacted is not False):  # one that failed may have carried out others before
-        _write_manifests(storage, options, instant, removed=removed)
+    if removed or compacted is not False:  # one that failed may have carried out others before
+        _manifests(storage, options, instant, removed=removed)
     if sync_enabled(options):
         advice = "The metastore shows the table as of the last sync; the next commit syncs again, as table.sync() does."
         sync = partial(sync_table, storage, options, spark_version=spark_version)
@@ -130,7 +129,7 @@ def _may_archive(timeline: Timeline, options: ArchiveOptions) -> bool:
     return max(len(timeline.commits), *(count + 1 for count in counts)) > options.max_commits
 
 
-def _write_manifests(
+def _manifests(
     storage: Storage,
     options: Options,
     instant: str,
@@ -143,9 +142,10 @@ def _write_manifests(
     instant         of the commit
     state, removed  as for `write_manifests`
     """
-    advice = "Engines go on reading the old lists; the next commit writes what is missing."
-    write = partial(write_manifests, storage, options, removed=removed, state=state)
-    _guarded("writing the manifests", instant, write, advice)
+    if options.read(ManifestOptions).chosen:
+        advice = "Engines go on reading the old lists; the next commit writes what is missing."
+        write = partial(write_manifests, storage, options, removed=removed, state=state)
+        _guarded("writing the manifests", instant, write, advice)
 
 
 def _guarded(service: str, instant: str, run: Callable[[], T], advice: str = "") -> T | None:

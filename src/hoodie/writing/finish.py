@@ -1,6 +1,4 @@
-"""The end of a write, however its files came about: publish it, take it back, or try again after a conflict with
-another writer; and the write that has no files.
-"""
+"""The end of a write, however its files came about: publish it, or take it back."""
 
 from __future__ import annotations
 
@@ -8,42 +6,31 @@ import logging
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
 
-from hoodie.commit.batch_ids import BatchKnown, require_new
 from hoodie.commit.conflict_check import WITHOUT_LOCK
 from hoodie.commit.transaction import abandon, describe, publish_seen
 from hoodie.config.options import Options
-from hoodie.config.write import WriteOperation
-from hoodie.errors import FileGone, HoodieError, InstantNotFound, InvalidInput, SmallFiles, WriteConflict
+from hoodie.errors import FileGone, HoodieError, InvalidInput, SmallFiles, WriteConflict
 from hoodie.index import bucket
-from hoodie.index.pruning import IndexStats
 from hoodie.keygen.time_units import partition_names
 from hoodie.lookup.index_follow import notify_of_rollbacks
-from hoodie.metadata.build_tasks import MapItems
 from hoodie.metadata.keys import MetadataPartition
-from hoodie.model.commit import CommitMetadata, Operation, WriteStat
+from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId
 from hoodie.storage.faults import fault_of, typed_errors
 from hoodie.storage.protocol import Storage, redacted
-from hoodie.table.create import completed
 from hoodie.table.replacement import NOT_YET, REPLACES
-from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
 from hoodie.writing.index_updates import finalize_index
 from hoodie.writing.key_changes import WrittenFiles, key_changes
 from hoodie.writing.planning import DRIVER, TaskResults
-from hoodie.writing.result import Phases, Validate, WriteResult, notify_committed, validator
-from hoodie.writing.write import Write, check, replaced_groups, start, writable_state
+from hoodie.writing.result import Phases, Validate, WriteResult, notify_committed
+from hoodie.writing.write import Write, replaced_groups
 
 _log = logging.getLogger("hoodie.write")
 
 #: What a writer does for its table after a commit: (storage, options, instant, the table as it is then).
 AfterCommit = Callable[[Storage, Options, str, TableState | None], object]
-
-#: Which partitions of a table are to be deleted, judged by what it holds.
-Choose = Callable[[TableState], Sequence[str]]
 
 
 def finish(
@@ -164,70 +151,6 @@ def abandoned_on_error(write: Write) -> Iterator[None]:
         raise
 
 
-@typed_errors()
-def delete_partitions(
-    storage: Storage,
-    partitions: Sequence[str],
-    options: Options,
-    after_commit: AfterCommit | None = None,
-    validate: Validate | None = None,
-    choose: Choose | None = None,
-    run: MapItems | None = None,
-) -> WriteResult:
-    """Take all file groups of partitions away.
-
-    after_commit  runs the services; None: there are none
-    validate      of the engine
-    choose        which of them are to go, asked again of the table as it is once the delete has begun; None: all
-    run           as for `start`
-    Raises        InvalidInput naming partitions that the table does not have; WriteConflict when none is to go then
-    """
-    if not partitions:
-        raise InvalidInput("no partition is named: delete_partitions takes partition paths, such as ['2024-01-31']")
-    if isinstance(partitions, str):
-        raise InvalidInput(f"expected a list of partition paths, not the text {partitions!r}")
-    settings = Settings.read(options)
-    phases, validate = Phases(), validator(settings, validate)
-    attempt = partial(_delete_partitions, storage, partitions, settings, phases, validate, choose, run)
-    result = with_retries(settings, attempt)
-    if after_commit is not None:
-        with phases.time("services"):
-            after_commit(storage, options, result.instant, result.after)
-    return replace(result, seconds=phases.whole())
-
-
-def _delete_partitions(
-    storage: Storage,
-    partitions: Sequence[str],
-    settings: Settings,
-    phases: Phases,
-    validate: Validate | None,
-    choose: Choose | None,
-    run: MapItems | None,
-) -> WriteResult:
-    with phases.time("check"):
-        state = completed(writable_state(storage, settings), settings.given)
-        write = check(state, WriteOperation.DELETE_PARTITION, None, settings)
-        require_new(state, settings.writers.batch)  # its partitions are gone, else
-        _require_partitions(state, partitions)
-    with phases.time("begin"):
-        write = start(write, run)
-    with abandoned_on_error(write):
-        if choose is not None and not (partitions := choose(write.state)):
-            raise WriteConflict("other writers have just written to the partitions; nothing was deleted")
-        there = _require_partitions(write.state, partitions)
-        write = write.with_plan(None)
-        nothing = TaskResults.nothing(frozenset(partitions))
-        return finish(write, nothing, phases, replaced=there, validate=validate)
-
-
-def _require_partitions(state: TableState, partitions: Sequence[str]) -> dict[str, list[str]]:
-    there = state.groups(partitions)
-    if missing := sorted(set(partitions) - set(there)):
-        raise InvalidInput(f"the table has no rows in partitions {missing}; nothing was deleted")
-    return there
-
-
 #: New partitions of one write that are many, and rows of each that are enough to warrant them.
 _PARTITIONS, _ROWS = 200, 100_000
 #: New files of one write that are many for a BUCKET index, and rows of each that are enough.
@@ -261,48 +184,9 @@ def warn_of_small_files(write: Write, stats: Sequence[WriteStat]) -> None:
         warnings.warn(SmallFiles(config.name, problem), stacklevel=3)
 
 
-#: The route of a write that had nothing to do, as its batch was in the table already.
-KNOWN = "known"
-
-
-def with_retries(settings: Settings, attempt: Callable[[], WriteResult]) -> WriteResult:
-    """The result of the first attempt that no other writer contradicts, or that of the write that brought the batch.
-
-    attempt  a whole write: it looks at the table anew, and takes back what it wrote when it fails
-    Raises   as the attempts; WriteConflict after 1 + `hoodie.write.num.retries.on.conflict.failures` of them, and at
-             once when another writer without a lock rolled the write back: tried again, the two would take turns at it
-    """
-    how = settings.writers.concurrency
-    for left in range(how.conflict_retries, -1, -1):
-        try:
-            return attempt()
-        except BatchKnown as known:
-            return earlier_result(known)
-        except InstantNotFound as gone:
-            if how.several:
-                raise
-            raise WriteConflict(with_remedy(gone)) from gone
-        except WriteConflict as conflict:
-            if not left:
-                if how.conflict_retries:
-                    conflict.add_note(f"{how.conflict_retries + 1} attempts were made.")
-                if not how.several and WITHOUT_LOCK not in str(conflict):
-                    conflict.add_note(WITHOUT_LOCK)
-                raise
-            _log.info("conflict with another writer, the write starts again; %d attempts are left: %s", left, conflict)
-    raise AssertionError  # the last attempt returns or raises
-
-
 def with_remedy(error: Exception) -> str:
     """What an error says, and what several writers without a lock need."""
     return str(error) if WITHOUT_LOCK in str(error) else f"{error} {WITHOUT_LOCK}"
-
-
-def earlier_result(known: BatchKnown) -> WriteResult:
-    """What the write that brought the batch did; its instant is "" when the active timeline does not have it any
-    more."""
-    metadata = known.metadata or CommitMetadata(operation=Operation.UNKNOWN)
-    return WriteResult(known.instant, metadata, IndexStats(), KNOWN, {})
 
 
 def overtaken(before: TableState, error: Exception) -> WriteConflict | None:

@@ -27,7 +27,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.writing.batch.duplicates import combine, in_order_of_arrival
 from hoodie.writing.operations import OperationRules
 
-Write = Callable[[WriteTask, pa.Table, str], Sequence[WriteStat]]
+WriteRows = Callable[[WriteTask, pa.Table, str], Sequence[WriteStat]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,7 +52,9 @@ class WriteRecorder:
     operation_rules: OperationRules
 
 
-def run_and_record(write: Write, recorder: WriteRecorder, task: WriteTask, rows: pa.Table, token: str) -> TaskResult:
+def run_and_record(
+    write: WriteRows, recorder: WriteRecorder, task: WriteTask, rows: pa.Table, token: str
+) -> TaskResult:
     """Write the rows of one file group, then tell the index."""
     # In one order, whichever attempt it is: so each cuts its rows into the same files.
     rows = combine(in_order_of_arrival(rows).sort_by(RECORD_KEY), recorder.rule, recorder.operation_rules)

@@ -127,8 +127,8 @@ def check_batch(
     return IncomingBatch(write, partial(acquire, rows), after_commit, phases, alone=True)
 
 
-class KeyedRows(Protocol):
-    """Rows with record key and partition path, which can be had once: `ArrowRows`."""
+class RowsOnce(Protocol):
+    """Rows with record key and partition path, which can be had once."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -138,7 +138,7 @@ class KeyedRows(Protocol):
         """The rows, in batches of bounded size."""
 
 
-def acquire(rows: KeyedRows, write: Write, phases: Phases) -> HeldBatch:
+def acquire(rows: RowsOnce, write: Write, phases: Phases) -> HeldBatch:
     """Take the batch over: into memory up to `hoodie.spark.driver.max.batch.bytes`, else into temporary files.
 
     Raises InvalidInput on rows without key, partition path or an ordering value that is asked for

@@ -24,7 +24,7 @@ from hoodie.plan.write import TaskKind, TaskKinds
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
 
-SmallFiles = Callable[[Sequence[FileSlice], FileSizing], Sequence[tuple[FileSlice, int]]]
+FindSmallFiles = Callable[[Sequence[FileSlice], FileSizing], Sequence[tuple[FileSlice, int]]]
 
 
 class Combine(StrEnum):
@@ -70,7 +70,7 @@ class OperationRules:
     bulk: bool = False  # rows are written as they come, to new file groups
     combine: Combine = Combine.ALL
     replaces: Replaces = Replaces.NOTHING
-    small_files: SmallFiles = lambda slices, sizing: ()
+    small_files: FindSmallFiles = lambda slices, sizing: ()
     key_columns: tuple[str, ...] = ()  # that record keys are made of, where they are several
     needs_ordering: bool = False  # though rows of one key are not compared: they are with the stored row
     late_rows: LateRows = LateRows.AS_READ
@@ -118,7 +118,7 @@ class TableKind:
     """Where the table types differ. Everything else is one pipeline."""
 
     action: Action
-    small_files: SmallFiles
+    small_files: FindSmallFiles
     kinds: TaskKinds
 
 

@@ -23,7 +23,7 @@ from hoodie.plan.write import PartitionProfile, WritePlan, WriteTask, plan_write
 from hoodie.table.partition_metadata import restore_metafiles
 from hoodie.table.state import TableFiles
 from hoodie.writing.batch.stage import Stage
-from hoodie.writing.index_updates import TaskResult, run_and_record
+from hoodie.writing.index_updates import TaskResult, WriteRows, run_and_record
 from hoodie.writing.tasks.base_file import WriteSpec
 from hoodie.writing.tasks.run import new_file_id, run_task
 from hoodie.writing.write import Write
@@ -120,9 +120,7 @@ def task_runner(write: Write, spec: WriteSpec) -> TaskRunner:
     return partial(_with_finished_keys, spec.instant, run) if spec.new_keys else run
 
 
-def _run(
-    write_rows: Callable[[WriteTask, pa.Table, str], list[WriteStat]], task: WriteTask, rows: pa.Table, token: str
-) -> TaskResult:
+def _run(write_rows: WriteRows, task: WriteTask, rows: pa.Table, token: str) -> TaskResult:
     return TaskResult(write_rows(task, rows, token))
 
 

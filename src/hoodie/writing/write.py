@@ -412,7 +412,7 @@ def start(write: Write, run: MapItems | None = None) -> Write:
     write.settings.writers.warn_of_half()
     action = action_of(write.operation, write.kind)
     settings = write.settings
-    executors = None if run is None else executors_for(run, settings.engine)
+    executors = executors_for(run, settings.engine)
     transaction = begin(
         write.state, write.operation, action, writers=settings.writers, read_keys=read_keys, executors=executors
     )

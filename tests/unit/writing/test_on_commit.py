@@ -25,8 +25,8 @@ from hoodie.sync import after_commit
 from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from hoodie.writing.finish import with_retries
 from hoodie.writing.result import Phases, WriteResult
+from hoodie.writing.run import with_retries
 from support.trips import TRIPS
 
 ROWS = pa.table({"id": ["a", "b"], "city": ["oslo", "rome"], "ts": [1, 2]})

@@ -38,9 +38,9 @@ from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.transition import create_requested, instant_path, remove_pending, to_inflight
 from hoodie.writing.batch.memory import MemoryBatch
-from hoodie.writing.finish import KNOWN, abandoned_on_error, finish
+from hoodie.writing.finish import abandoned_on_error, finish
 from hoodie.writing.result import Phases
-from hoodie.writing.run import write_batch
+from hoodie.writing.run import KNOWN, write_batch
 from hoodie.writing.write import Write, check, start, writable_state
 from support.trips import TRIPS
 

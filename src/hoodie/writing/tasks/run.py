@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from uuid import uuid4
@@ -48,8 +48,6 @@ from hoodie.writing.tasks.change_log import ChangeLogWriter
 from hoodie.writing.tasks.kept_values import after_the_merge, before_the_merge, with_stored_values
 from hoodie.writing.tasks.log_file import append_log
 from hoodie.writing.tasks.stored_rows import late_rows
-
-TaskRunner = Callable[[WriteTask, pa.Table, str], Sequence[WriteStat]]
 
 #: Rows of a base file that a rewrite holds at a time.
 BATCH_ROWS = 131_072
