@@ -17,16 +17,28 @@ import pytest
 
 from hoodie.doctor.examine import Severity, examine
 from hoodie.errors import PlanInUse
+from hoodie.metadata.validate import validate
+from hoodie.reading.row_keys import read_keys
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage import LocalStorage
 from hoodie.storage.protocol import Storage
+from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support import non_blocking
-from support.nightly import by_day
+from support.nightly import by_day, nightly
 from support.writers import ALONE, BY_STORAGE, IN_PROCESS, TABLE, Shaken, Worker, check_rows, rows_of, run_at_once
 
+#: All partitions, kept under the lock and compacted often.
+WITH_METADATA_TABLE = {
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.index.column.stats.enable": "true",
+    "hoodie.metadata.index.bloom.filter.enable": "true",
+    "hoodie.metadata.record.index.enable": "true",
+    "hoodie.metadata.record.index.min.filegroup.count": "1",
+    "hoodie.metadata.compact.max.delta.commits": "3",
+}
 THREADS = 4
 #: The default suite has one, the nightly run the other; a longer search sets more.
 SEEDS = range(int(os.environ.get("HOODIE_THREAD_SEEDS", "2")))
@@ -36,8 +48,22 @@ SEEDS = range(int(os.environ.get("HOODIE_THREAD_SEEDS", "2")))
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize(
     ("tables", "locks"),
-    [("own", ALONE), ("one", IN_PROCESS), ("one", BY_STORAGE), ("one", ALONE), ("several", IN_PROCESS)],
-    ids=["own tables", "one table", "one table, lock in storage", "one table, unlocked", "several tables"],
+    [
+        ("own", ALONE),
+        ("one", IN_PROCESS),
+        ("one", BY_STORAGE),
+        ("one", ALONE),
+        ("several", IN_PROCESS),
+        nightly("one", IN_PROCESS | WITH_METADATA_TABLE),
+    ],
+    ids=[
+        "own tables",
+        "one table",
+        "one table, lock in storage",
+        "one table, unlocked",
+        "several tables",
+        "one table, metadata table",
+    ],
 )
 def test_threads_that_write_at_once(tmp_path, tables: str, locks: dict[str, str], kind: str, seed: int):
     options = {**TABLE, **locks, "hoodie.datasource.write.table.type": kind}
@@ -61,6 +87,12 @@ def test_threads_that_write_at_once(tmp_path, tables: str, locks: dict[str, str]
         ArrowTable(storage, options).upsert(rows_of(["after"], 1))
         if locks or tables == "own":
             assert [str(f) for f in examine(storage) if f.severity is Severity.ERROR] == []
+        if WITH_METADATA_TABLE.items() <= locks.items():
+            state = load_state(storage)
+            assert state.config.metadata_partitions == ("bloom_filters", "column_stats", "files", "record_index")
+            validated = validate(storage, state.config, state.timeline, read_keys=read_keys)
+            assert validated is not None
+            assert validated.problems == ()
 
 
 @pytest.mark.parametrize("seed", by_day(SEEDS, lambda seed: seed == 0 or "HOODIE_THREAD_SEEDS" in os.environ))

@@ -87,13 +87,15 @@ class HoodieWriteClient:
         word = _operation(operation)
         state = writable_state(self.storage, self.settings)
         index = choose_index(state, self.settings).index
+        engine = self.engine
+        executors = None if engine.run is None else executors_for(engine.run, self.settings.engine)
         begun = begin(
             state,
             word,
             action_of(word, self._kind(state)),
             writers=self.settings.writers,
             read_keys=read_keys,
-            executors=executors_for(self.engine.run, self.settings.engine),
+            executors=executors,
         )
         notify_rolled_back(index, state.timeline, begun.state.timeline)
         bring_up_to_date(index, state, begun)

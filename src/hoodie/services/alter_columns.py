@@ -63,7 +63,7 @@ def alter_columns(
     if after.equals(columns, check_metadata=True):
         return None
     action = kind_of(state.config.type, inserts_to_logs=False).action
-    executors = executors_for(run, settings.engine)
+    executors = None if run is None else executors_for(run, settings.engine)
     transaction = begin(
         state,
         WriteOperation.UPSERT,
