@@ -133,6 +133,25 @@ def test_separators_of_blocks_are_those_of_the_vectors(case: Mapping[str, str]) 
     assert (index[0].offset, index[0].size, index[0].row) == (7, 40, case["index_row"].encode())
 
 
+def test_many_rows_are_searched_for_in_an_index_as_one_is() -> None:
+    alike = [b"same start/" + bytes([byte]) for byte in (0, 1, 127, 255)]
+    rows = sorted({b"", b"\0", b"a", b"a\0", b"a\0\0", b"abcdefg", b"abcdefg\0", b"abcdefgh", b"\xff" * 9, *alike})
+    payload = b"".join(encode_index_entry(40, 40, len(row).to_bytes(2, "big") + row + KEY_TAIL) for row in rows)
+    index = decode_root_index(memoryview(payload), len(rows), "f", exact=True)
+    assert [entry.row for entry in index] == rows
+    searched = sorted({*rows, *(row + b"\0" for row in rows), *(row[:-1] for row in rows), b"same start/\x02", b"b"})
+    assert index.last_of(searched) == [index.last(row) for row in searched]
+    assert index.last_of(searched) == [sum(row <= other for row in rows) - 1 for other in searched]
+    assert index.last_of([]) == []
+
+
+def test_a_row_with_several_cells_is_read_with_all_of_them() -> None:
+    pairs = [(b"a", b"1"), (b"b", b"2"), (b"b", b"b3"), (b"b", b""), (b"c", b"\0\x01c" + KEY_TAIL + b"4"), (b"d", b"5")]
+    file = opened(written(pairs))
+    hits = [pair for cells in file.rows([b"b", b"c"]) for pair in zip(cells.rows, cells.values(), strict=True)]
+    assert hits == pairs[1:5]
+
+
 @pytest.mark.parametrize("length", [0, 1, 60, 115, 116, 240, 244, 300, 40_000])
 @pytest.mark.parametrize("tail", [KEY_TAIL, b""], ids=["of HBase", "of Hudi's own writer"])
 def test_an_index_is_read_whatever_the_length_of_its_rows(length: int, tail: bytes) -> None:

@@ -53,6 +53,14 @@ class Cells:
         rows = tuple(row for part in parts for row in part.rows)
         return cls(memoryview(b"".join(values)), rows, bounds[:-1], bounds[1:])
 
+    @classmethod
+    def of(cls, pairs: Sequence[tuple[bytes, bytes]]) -> Cells:
+        """Cells of rows and values."""
+        bounds = np.zeros(len(pairs) + 1, np.int64)
+        np.cumsum(np.fromiter((len(value) for _, value in pairs), np.int64, len(pairs)), out=bounds[1:])
+        data = b"".join([value for _, value in pairs])
+        return cls(memoryview(data), tuple([row for row, _ in pairs]), bounds[:-1], bounds[1:])
+
     def take(self, places: npt.NDArray[np.int64]) -> Cells:
         """Those at some places, which ascend."""
         rows = tuple(self.rows[place] for place in places.tolist())
@@ -87,36 +95,38 @@ def decode_cells(payload: memoryview, offset: int, path: str) -> Cells:
     return Cells(payload, tuple(rows), np.array(starts, np.int64), np.array(ends, np.int64))
 
 
-def find_cells(payload: memoryview, rows: Sequence[bytes], offset: int, path: str) -> Cells:
-    """Those cells of a data block that have one of some rows: each row is searched for, no other cell is looked at.
+def find_cells(payload: memoryview, rows: Sequence[bytes], offset: int, path: str) -> list[tuple[bytes, bytes]]:
+    """Row and value of those cells of a data block that have one of some rows: each row is searched for, no other cell
+    is looked at.
 
     rows    ascending, each once
     Raises  CorruptFile
     """
     first = int.from_bytes(payload[8:10], "big")
-    if bytes(payload[10 + first : 10 + first + len(KEY_TAIL)]) != KEY_TAIL:  # cells of another form
+    if payload[10 + first : 10 + first + len(KEY_TAIL)] != KEY_TAIL:  # cells of another form
         cells = decode_cells(payload, offset, path)
         chosen = frozenset(rows)
-        return cells.take(np.array([at for at, row in enumerate(cells.rows) if row in chosen], np.int64))
+        return [pair for pair in zip(cells.rows, cells.values(), strict=True) if pair[0] in chosen]
     data, limit = bytes(payload), len(payload)
-    names: list[bytes] = []
-    starts: list[int] = []
-    ends: list[int] = []
+    pairs: list[tuple[bytes, bytes]] = []
     for row in rows:
-        name = struct.pack(">h", len(row)) + row + KEY_TAIL
-        lengths = struct.pack(">i", len(name))
+        name = len(row).to_bytes(2, "big") + row + KEY_TAIL
+        length = len(name)
+        lengths = length.to_bytes(4, "big")
         at = data.find(name)
         while at >= 0:
-            start = at + len(name)
+            start = at + length
             end = start + int.from_bytes(data[at - 4 : at], "big", signed=True)
             if at >= 8 and data[at - 8 : at - 4] == lengths and start <= end < limit:
                 if data[end]:
                     raise CorruptFile(path, "a cell of a transaction that is not over", offset)
-                names.append(row)
-                starts.append(start)
-                ends.append(end)
-            at = data.find(name, start)
-    return Cells(payload, tuple(names), np.array(starts, np.int64), np.array(ends, np.int64))
+                pairs.append((row, data[start:end]))
+                if not data.startswith(name, end + 9):  # rows ascend: others of its row would come right behind
+                    break
+                at = end + 9
+            else:
+                at = data.find(name, start)
+    return pairs
 
 
 def cell_key(row: bytes) -> bytes:

@@ -12,6 +12,7 @@ import struct
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +48,7 @@ class BlockIndex:
     data            what the index was read of
     offsets, sizes  of the blocks, int64[n] each
     begins, ends    where the row of each entry lies in `data`, int64[n] each
+    heads           the first eight bytes of each row as a number, uint64[n]: ordered as rows that do not begin alike
     """
 
     data: bytes
@@ -54,6 +56,7 @@ class BlockIndex:
     sizes: Places
     begins: Places
     ends: Places
+    heads: npt.NDArray[np.uint64]
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -72,6 +75,16 @@ class BlockIndex:
         """The last entry whose row is not greater than a row; -1: there is none."""
         return bisect_right(range(len(self)), row, key=self.row) - 1
 
+    def last_of(self, rows: Sequence[bytes]) -> list[int]:
+        """`last` of many rows."""
+        heads = np.frombuffer(b"".join([row[:8].ljust(8, b"\0") for row in rows]), ">u8").astype(np.uint64)
+        lows = np.searchsorted(self.heads, heads, "left").tolist()
+        highs = np.searchsorted(self.heads, heads, "right").tolist()
+        return [
+            low - 1 if low == high else low + bisect_right(range(low, high), row, key=self.row) - 1
+            for row, low, high in zip(rows, lows, highs, strict=True)
+        ]
+
     def outside(self, limit: int) -> IndexEntry | None:
         """An entry whose block does not lie in the first `limit` bytes of a file, or is too small to be one."""
         wrong = (self.sizes < HEADER_SIZE) | (self.offsets < 0) | (self.offsets > limit - self.sizes)
@@ -83,7 +96,7 @@ def joined(parts: Sequence[BlockIndex], path: str) -> BlockIndex:
     if len(parts) == 1:
         return parts[0]
     shifts = np.cumsum([0, *(len(part.data) for part in parts)])[:-1].tolist()
-    columns = [
+    offsets, sizes, begins, ends = [
         np.concatenate([np.empty(0, np.int64), *column])
         for column in (
             [part.offsets for part in parts],
@@ -92,7 +105,8 @@ def joined(parts: Sequence[BlockIndex], path: str) -> BlockIndex:
             [part.ends + shift for part, shift in zip(parts, shifts, strict=True)],
         )
     ]
-    return _ascending(BlockIndex(b"".join(part.data for part in parts), *columns), path)
+    heads = np.concatenate([np.empty(0, np.uint64), *(part.heads for part in parts)])
+    return _ascending(BlockIndex(b"".join(part.data for part in parts), offsets, sizes, begins, ends, heads), path)
 
 
 def decode_root_index(payload: memoryview, count: int, path: str, *, exact: bool) -> BlockIndex:
@@ -157,12 +171,14 @@ def separator(last: bytes, first: bytes) -> bytes:
 
 def _places_by_tails(data: bytes, count: int) -> tuple[Places, Places] | None:
     """As `_places_by_steps`, by the bytes that end the keys of HBase; None where the keys are others."""
-    pieces = data.split(_TAIL, count)
-    if len(pieces) != count + 1:
+    if len(data) < len(KEY_TAIL) or not count:
         return None
-    ends = (
-        np.cumsum(np.fromiter(map(len, pieces[:-1]), np.int64, count)) + np.arange(count) * len(_TAIL) + len(KEY_TAIL)
-    )
+    # It begins with a byte that is nowhere else in it, so that no two of them overlap.
+    tails = np.flatnonzero(_words(data, 8) == np.uint64(int.from_bytes(_TAIL[:8], "big")))
+    tails = tails[np.frombuffer(data, np.uint8).take(tails + 8, mode="clip") == _TAIL[8]][:count]
+    if len(tails) != count:
+        return None
+    ends = tails + len(KEY_TAIL)
     begins = np.concatenate([np.zeros(1, np.int64), ends])
     if begins[-1] > len(data):
         return None
@@ -196,26 +212,29 @@ def _places_by_steps(data: bytes, count: int, path: str) -> tuple[Places, Places
 
 def _read(data: bytes, begins: Places, keys: Places, ends: Places, path: str) -> BlockIndex:
     """Entries at some places. Keys have the rows in full or (of Hudi's own writer) without the rest."""
-    raw = np.frombuffer(data, np.uint8)
     if (ends - keys < 2).any():
         raise CorruptFile(path, f"an index key of {int((ends - keys).min())} bytes")
-    lengths = _numbers(raw, keys, 2) & 0xFFFF
+    lengths = _words(data, 2)[keys].astype(np.int64)
     if (over := lengths > ends - keys - 2).any():
         at = int(np.argmax(over))
         raise CorruptFile(path, f"an index key of {ends[at] - keys[at]} bytes that says its row has {lengths[at]}")
-    rows = keys + 2
-    offsets, sizes = _numbers(raw, begins, 8), _numbers(raw, begins + 8, 4)
-    return _ascending(BlockIndex(data, offsets, sizes, rows, rows + lengths), path)
+    rows, words = keys + 2, _words(data, 8)
+    offsets = words[begins].astype(np.uint64).view(np.int64)
+    sizes = _words(data, 4)[begins + 8].astype(np.uint32).view(np.int32).astype(np.int64)
+    # The first bytes of rows, zeros behind shorter ones.
+    behind = (64 - 8 * np.clip(lengths, 1, 8)).astype(np.uint64)
+    heads = np.where(lengths > 0, words[rows].astype(np.uint64) >> behind << behind, np.uint64(0))
+    return _ascending(BlockIndex(data, offsets, sizes, rows, rows + lengths, heads), path)
 
 
-def _numbers(raw: npt.NDArray[np.uint8], at: Places, width: int) -> Places:
-    """Numbers of some bytes, most significant first."""
-    found: Places = raw[at[:, None] + np.arange(width)].view(f">i{width}")[:, 0].astype(np.int64)
-    return found
+def _words(data: bytes, width: int) -> npt.NDArray[Any]:
+    """At each byte, and behind the last, the number of so many bytes from there, most significant first: a view of a
+    copy, with zeros at its end."""
+    return np.ndarray((len(data) + 1,), f">u{width}", data + bytes(8), strides=(1,))
 
 
 def _ascending(index: BlockIndex, path: str) -> BlockIndex:
-    if len(index) < 2:
+    if (index.heads[1:] > index.heads[:-1]).all():
         return index
     bounds = np.empty(2 * len(index), np.int64)
     bounds[0::2], bounds[1::2] = index.begins, index.ends

@@ -74,22 +74,29 @@ class HFile:
     def rows(self, rows: Collection[bytes]) -> Iterator[Cells]:
         """The cells of some rows; only the blocks are read that may hold them. Raises CorruptFile"""
         wanted: dict[int, list[bytes]] = {}
-        for row in sorted(frozenset(rows)):
-            at = self.index.last(row)
+        ordered = sorted(frozenset(rows))
+        for row, last in zip(ordered, self.index.last_of(ordered), strict=True):
+            at = last
             while at >= 0:
                 wanted.setdefault(at, []).append(row)
                 if self.index.row(at) != row:
                     break
                 at -= 1  # a row with several cells may begin in the block before
+        few: list[tuple[bytes, bytes]] = []
         for number, payload in self._payloads(sorted(wanted)):
             names = wanted[number]
             if len(names) <= _FEW:
-                cells = find_cells(payload, names, int(self.index.offsets[number]), self.path)
-            else:
-                cells, chosen = self._cells(self.index[number], payload), frozenset(names)
-                cells = cells.take(np.array([at for at, row in enumerate(cells.rows) if row in chosen], np.int64))
-            if len(cells):
-                yield cells
+                few += find_cells(payload, names, int(self.index.offsets[number]), self.path)
+                continue
+            if few:
+                yield Cells.of(few)
+                few = []
+            cells, chosen = self._cells(self.index[number], payload), frozenset(names)
+            places = np.array([at for at, row in enumerate(cells.rows) if row in chosen], np.int64)
+            if len(places):
+                yield cells.take(places)
+        if few:
+            yield Cells.of(few)
 
     def prefixed(self, prefix: bytes) -> Iterator[Cells]:
         """The cells whose rows begin with some bytes; blocks that cannot hold them are not read. Raises
@@ -140,7 +147,10 @@ class HFile:
         runs: list[list[tuple[int, int, int]]] = []
         for end in [*(np.flatnonzero(ends[:-1] != offsets[1:]) + 1).tolist(), len(blocks)]:
             while begin < end:
-                stop = begin + max(1, int(np.searchsorted(ends[begin:end], offsets[begin] + _TOGETHER, side="right")))
+                stop = end
+                if end - begin > 1:
+                    fitting = np.searchsorted(ends[begin:end], offsets[begin] + _TOGETHER, side="right")
+                    stop = begin + max(1, int(fitting))
                 length = int(ends[stop - 1] - offsets[begin])
                 if bytes_ + length > _AT_ONCE:
                     yield from self._read(runs)
