@@ -24,8 +24,9 @@ class TableVersion:
     orders_by_several   rows may be ordered by several columns
     prefixes_single_key  a single key field of the COMPLEX key generator is written `field:value`
     splits_buckets   the bucket index CONSISTENT_HASHING is written
-    keeps_metadata   this library builds the metadata table of such a table, and keeps all of it; else it keeps the file
-                     lists of one that is there
+    defines_indexes  a file of the table defines what its metadata table has statistics of; records of it are deleted by
+                     their keys
+    types_statistics  statistics of the metadata table say the types of their values
     engines          what reads such a table, for people
     """
 
@@ -38,7 +39,8 @@ class TableVersion:
     orders_by_several: bool = False
     prefixes_single_key: bool = False
     splits_buckets: bool = False
-    keeps_metadata: bool = False
+    defines_indexes: bool = False
+    types_statistics: bool = False
     engines: str = ""
 
 
@@ -52,10 +54,11 @@ VERSIONS = {
             number=6,
             layout=1,
             splits_buckets=True,
-            keeps_metadata=True,
             engines="Hudi 0.14 and later, hudi-rs, Trino, Presto",
         ),
-        TableVersion(number=8, layout=2, logs_of_writes=True, engines="Hudi 1.0 and later, hudi-rs"),
+        TableVersion(
+            number=8, layout=2, logs_of_writes=True, defines_indexes=True, engines="Hudi 1.0 and later, hudi-rs"
+        ),
         TableVersion(
             number=9,
             layout=2,
@@ -64,6 +67,8 @@ VERSIONS = {
             drops_old_payloads=True,
             orders_by_several=True,
             prefixes_single_key=True,
+            defines_indexes=True,
+            types_statistics=True,
             engines="Hudi 1.1 and later, hudi-rs",
         ),
     )

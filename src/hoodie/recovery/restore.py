@@ -29,8 +29,8 @@ from hoodie.formats.timeline.services import (
 )
 from hoodie.locks import Lock, lock_for
 from hoodie.lookup.index_follow import RunRepair, index_follows
-from hoodie.metadata.build import build, why_not
-from hoodie.metadata.drop import drop, drop_with_warning, has_metadata_table
+from hoodie.metadata.build import build, not_built, why_not
+from hoodie.metadata.drop import drop, drop_with_warning, has_metadata_table, was_upgraded
 from hoodie.model.files import LogFile
 from hoodie.model.instant import WRITES, Action, Instant, State
 from hoodie.model.plans import InstantRef, RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPlan
@@ -149,10 +149,10 @@ def _restore(state: TableState, instant: str, lock: Lock, clock: Clock) -> Resto
         pending = to_inflight(storage, pending, layout=state.layout)
     partitions = state.config.metadata_partitions
     if has_metadata_table(state.config):  # it may have merged what is rolled back into its base files
-        if state.layout.version.keeps_metadata:
-            drop(storage)
-        else:
+        if was_upgraded(state.config):
             drop_with_warning(storage, "it may have merged what the restore takes back")
+        else:
+            drop(storage)
     else:
         recover(storage)  # of an earlier run that died as it removed it
     done = _take_back(state.reload(), plan, pending.requested, lock)
@@ -183,12 +183,13 @@ def _restore(state: TableState, instant: str, lock: Lock, clock: Clock) -> Resto
 def _build_again(storage: Storage, partitions: Collection[str]) -> None:
     """Build the partitions of a metadata table that was removed, unless another writer is at work."""
     now = load_state(storage)
-    if not now.layout.version.keeps_metadata:
+    if was_upgraded(now.config):
         return
     if reason := why_not(now.timeline):
         _log.info("%s: the metadata table is not built again: %s", now.config.name, reason)
     else:
-        build(storage, now.config, now.timeline, partitions, read_keys=read_keys)
+        kept = [name for name in partitions if not not_built(now.config, [name])]
+        build(storage, now.config, now.timeline, kept, read_keys=read_keys)
 
 
 def _take_back(state: TableState, plan: RestorePlan, by: str, lock: Lock) -> dict[str, tuple[RollbackMetadata, ...]]:
