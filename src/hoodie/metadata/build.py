@@ -86,7 +86,8 @@ def missing(config: TableConfig, partitions: Iterable[str]) -> tuple[str, ...]:
 
 def not_built(config: TableConfig, partitions: Iterable[str]) -> str:
     """Why some partitions that a table lacks are not built here; "" where they are."""
-    new = [kind for kind in kinds_of(partitions) if kind.partition not in config.metadata_partitions]
+    names = {str(name) for name in partitions} - {str(MetadataPartition.PARTITION_STATS)}  # as column statistics are
+    new = [kind for kind in kinds_of(names) if kind.partition not in config.metadata_partitions]
     if new and was_upgraded(config):
         return f"the metadata table of a table that was upgraded to version {config.version} is not built here"
     if unfit := [str(kind.partition) for kind in new if not kind.is_of(VERSIONS[config.version])]:

@@ -5,6 +5,7 @@ Source: docs/format/metadata-table.md 4.3; pinned by tests/vectors/mdt_value_typ
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -87,7 +88,20 @@ def _read(footer: pq.FileMetaData, source: pa.NativeFile, names: list[str], path
         if unfit := [name for name in names if name not in part]:
             raise UnsupportedTable(f"the column {unfit[0]} of {path} has no statistics in Hudi")
         ranges = {name: united(found, ranges[name]) if name in ranges else found for name, found in part.items()}
-    return ranges
+    return {name: _finite(found) for name, found in ranges.items()}
+
+
+def _finite(found: Range) -> Range:
+    """Without NaN, which Spark has above all numbers, and Hudi's filters below all."""
+    ends = {"min": -math.inf, "max": math.inf}
+    bounds = {
+        end: found[end] and {name: _known(value, ends[end]) for name, value in found[end].items()} for end in ends
+    }
+    return {**found, **bounds}
+
+
+def _known(value: Any, end: float) -> Any:
+    return end if isinstance(value, float) and math.isnan(value) else value
 
 
 def _sizes(footer: pq.FileMetaData, name: str) -> dict[str, int]:
@@ -119,4 +133,4 @@ def _of_log(storage: Storage, names: Collection[str], log: LogFile) -> dict[str,
     ranges = of_rows(table, stored, typed=True)
     if unfit := [name for name in stored if name not in ranges]:
         raise UnsupportedTable(f"the column {unfit[0]} of {log.path} has no statistics in Hudi")
-    return ranges
+    return {name: _finite(found) for name, found in ranges.items()}
