@@ -195,14 +195,16 @@ def test_a_delta_commit_of_a_write_that_was_given_up_is_taken_back(tmp_path: Pat
     assert opened(path).timeline.find(orphan, Action.DELTA_COMMIT) is None
 
 
-def test_a_restore_removes_it(tmp_path: Path) -> None:
+def test_a_restore_builds_it_again(tmp_path: Path) -> None:
     path = unpack("v9_mor_part", tmp_path)
-    kept = write(path)
-    hoodie.open_table(path).savepoint(kept)
+    saved = write(path)
+    hoodie.open_table(path).savepoint(saved)
     write(path)
-    with pytest.warns(MetadataTableDropped, match="it may have merged what the restore takes back"):
-        hoodie.open_table(path).restore(kept)
-    assert state_of(path).config.metadata_partitions == ()
+    hoodie.open_table(path).restore(saved)
+    assert set(state_of(path).config.metadata_partitions) == {"column_stats", "files", "partition_stats"}
+    assert problems(path) == ()
+    write(path)
+    assert problems(path) == ()
 
 
 def test_upkeep_by_itself_changes_nothing_where_nothing_is_due(tmp_path: Path) -> None:

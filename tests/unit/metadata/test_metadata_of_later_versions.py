@@ -177,7 +177,7 @@ def test_statistics_of_other_columns_are_removed() -> None:
     defined = read_definitions(made.storage, config)
     gone = IndexDefinition("column_stats", "column_stats", "column_stats", ("id", "gone"), version="V2")
     write_definitions(made.storage, config, {**defined, "column_stats": gone})
-    with pytest.warns(MetadataTableDropped, match="the table has no column gone any more"):
+    with pytest.warns(MetadataTableDropped, match="the table no longer has the column gone"):
         made.upsert(rows(("a", "oslo"), ts=2))
     assert set(made.state().config.metadata_partitions) == {"files", "bloom_filters", "record_index"}
 

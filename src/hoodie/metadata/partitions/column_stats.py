@@ -65,7 +65,7 @@ def _records(change: Change) -> pa.Table:
 
 
 def _of_definition(change: Change) -> pa.Table:
-    """As of the columns that the table's index definitions name. Raises UnsupportedTable where one cannot be told"""
+    """As of the columns that the table's index definitions name. Raises UnsupportedTable"""
     names = kept_columns(change)
     bases, logs = added_files(change.files)
     found = [] if change.commit is None else records_of_files(change.storage, [*bases, *logs], names)

@@ -4,7 +4,7 @@ Hudi takes a file that has statistics, but none of one column that the definitio
 and leaves the file out. So each file that is written has statistics of all, and a column that comes later is named with
 the first file that has it.
 
-Source: docs/format/table-versions-8-9.md 11; seen with Hudi 1.1.1.
+Source: docs/format/table-versions-8-9.md 11.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def kept_columns(change: Change) -> tuple[str, ...]:
     """The columns of which an action on a table writes statistics. New ones of the table are defined first, if the
     statistics are of all columns.
 
-    Raises UnsupportedTable where the columns of the table are no longer those that the statistics are of
+    Raises UnsupportedTable where the columns of the table are others than those that the statistics are of
     """
     definition = definition_of(change.storage, change.config)
     if definition is None:
@@ -86,7 +86,7 @@ def kept_columns(change: Change) -> tuple[str, ...]:
     old = declared_schema(TableState(change.storage, change.config, change.timeline))
     own = [name for name in definition.fields if name not in META_COLUMNS]
     if lost := [name for name in own if name not in new.names]:
-        raise UnsupportedTable(f"the table has no column {lost[0]} any more, or it has another name")
+        raise UnsupportedTable(f"the table no longer has the column {lost[0]}, or gave it another name")
     if old is None:
         return _defined(change, definition, [] if own else _chosen(new, change.config.properties.get(COLUMN_LIST, "")))
     old = _plain(old)

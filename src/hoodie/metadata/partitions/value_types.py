@@ -1,6 +1,6 @@
 """The types of columns as statistics of Hudi 1.1 and later have them, numbers of its enumeration of types.
 
-Source: docs/format/metadata-table.md 4.3; pinned by tests/vectors/mdt_value_types.json.
+Source: docs/format/table-versions-8-9.md 11; pinned by tests/fixtures/metadata/v9_mor_statistics.zip.
 """
 
 from __future__ import annotations
