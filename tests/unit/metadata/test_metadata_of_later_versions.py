@@ -13,7 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hoodie.config.metadata import MetadataOptions
+from hoodie.config.metadata import MetadataOptions, requested_partitions
+from hoodie.config.options import Options
 from hoodie.errors import MetadataTableDropped, MetadataTableIgnored, OptionIgnored, RecordIndexIgnored
 from hoodie.formats.hfile.reader import open_hfile
 from hoodie.metadata.build import build
@@ -201,6 +202,17 @@ def test_that_of_an_upgraded_table_is_not_built() -> None:
     with pytest.warns(OptionIgnored, match="that was upgraded to version 9 is not built here"):
         made.upsert(rows(("a", "oslo")), {"hoodie.metadata.enable": "true"})
     assert made.state().config.metadata_partitions == ()
+
+
+def test_the_names_of_hudi_1_1_name_the_record_index() -> None:
+    named = {"hoodie.metadata.global.record.level.index.enable": "true"}
+    assert requested_partitions(Options(named)).build == ("files", "record_index")
+    made = ArrowTable.create(
+        MemoryStorage(), {**TABLE, **KINDS["COW"], "hoodie.index.type": "GLOBAL_RECORD_LEVEL_INDEX"}
+    )
+    made.upsert(rows(("a", "oslo")))
+    assert "record_index" in made.state().config.metadata_partitions
+    assert made.state().config.properties["hoodie.index.type"] == "GLOBAL_RECORD_LEVEL_INDEX"
 
 
 # --- beside Hudi ---
