@@ -83,7 +83,7 @@ def records(made: ArrowTable, partition: MetadataPartition) -> list[dict[str, An
     state = made.state()
     metadata = open_metadata(made.storage, state.config, state.timeline)
     assert metadata is not None
-    return read_records(metadata, partition).to_pylist()
+    return list(read_records(metadata, partition).to_pylist())
 
 
 def bounds(made: ArrowTable, partition: MetadataPartition, column: str) -> dict[str, tuple[Any, Any]]:
@@ -190,7 +190,7 @@ def test_a_record_index_by_partition_and_statistics_of_another_form_are_removed(
     parted = IndexDefinition("record_index", "record_index", options={"isPartitioned": "true"}, version="V1")
     older = IndexDefinition("column_stats", "column_stats", "column_stats", ("id",), version="V1")
     write_definitions(made.storage, config, {**defined, "record_index": parted, "column_stats": older})
-    made.options = {**made.options, "hoodie.index.type": "BLOOM"}
+    made = ArrowTable(made.storage, {**made.options, "hoodie.index.type": "BLOOM"})
     with pytest.warns(MetadataTableDropped, match="column_stats, partition_stats, record_index was removed"):
         made.upsert(rows(("a", "oslo"), ts=2), dict.fromkeys(INDEXES, "false"))
     assert "partition_stats" not in made.state().config.metadata_partitions
