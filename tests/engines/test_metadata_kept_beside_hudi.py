@@ -13,6 +13,7 @@ from hoodie.errors import MetadataTableDropped, MetadataTableIgnored
 from hoodie.metadata.table import open_metadata
 from hoodie.metadata.validate import validate
 from hoodie.model.instant import Action
+from hoodie.reading.row_keys import read_keys
 from hoodie.storage.local import LocalStorage
 from hoodie.table.state import load_state
 from support.engine_cases import CASES, COLUMNS, Row, Step, comparable
@@ -25,6 +26,26 @@ _SERVICES = {
     "hoodie.keep.max.commits": "5",
 }
 _LISTS = {"hoodie__metadata__enable": "true"}
+_STATISTICS = {**_LISTS, "hoodie__enable__data__skipping": "true"}
+#: All partitions that are kept, by the names that Hudi 1.1 and later have.
+_ALL = {
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.index.column.stats.enable": "true",
+    "hoodie.metadata.index.bloom.filter.enable": "true",
+    "hoodie.metadata.global.record.level.index.enable": "true",
+    "hoodie.index.type": "GLOBAL_RECORD_LEVEL_INDEX",
+}
+_PARTITIONS = {"files", "column_stats", "partition_stats", "bloom_filters", "record_index"}
+_FILTERS = (
+    "",
+    "id = 'k1'",
+    "id in ('k2', 'none')",
+    "fare > 1",
+    "fare < 1",
+    "ts >= 7",
+    "ts = 3",
+    "city = 'oslo' and ts < 5",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +68,7 @@ def _ours(options: Mapping[str, str]) -> dict[str, str]:
 
 def _problems(path: Path) -> tuple[str, ...]:
     state = load_state(LocalStorage(path))
-    told = validate(state.storage, state.config, state.timeline)
+    told = validate(state.storage, state.config, state.timeline, read_keys=read_keys)
     assert told is not None
     return told.problems
 
@@ -86,3 +107,27 @@ def test_hudi_goes_on_with_lists_that_were_kept(hudi: HudiEngine, kind: str, tmp
             )
             assert sum(f'"ts": {ts}' in row for row in rows) == 2
         assert _problems(path) == ()
+
+
+@pytest.mark.parametrize("maker", ["ours", "theirs"])
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_hudi_goes_on_with_statistics_filters_and_keys(hudi: HudiEngine, kind: str, maker: str, tmp_path: Path) -> None:
+    if hudi.version < "1.1":
+        pytest.skip("its statistics have another form")
+    case, path = CASES[f"{kind}_plain"], tmp_path / kind
+    options = {**case.options, **_ALL, "hoodie.write.table.version": "9", "hoodie.datasource.write.operation": "upsert"}
+    ours = {**{key: text for key, text in options.items() if "global" not in key}, **_SERVICES}
+    if maker == "ours":
+        hoodie.hudi.write(_step("first", 1).arrow(), str(path), ours)
+    else:
+        hudi.write(path, _step("first", 1).sql(), options, "overwrite")
+    for ts in range(2, 10):
+        if ts % 3:
+            hoodie.hudi.write(_step("ours", ts).arrow(), str(path), ours)
+        else:
+            hudi.write(path, _step("theirs", ts).sql(), options)
+        assert set(load_state(LocalStorage(path)).config.metadata_partitions) == _PARTITIONS
+        assert _problems(path) == ()
+        for where in _FILTERS if ts % 3 == 1 else ():
+            rows = comparable(hudi.read(path, where, hoodie__metadata__enable="false"))
+            assert comparable(hudi.read(path, where, **_STATISTICS)) == rows, where

@@ -42,10 +42,10 @@ from hoodie.errors import (
 from hoodie.formats.timeline.commit_json import inflight_profile
 from hoodie.formats.timeline.plans import encode_replace_plan
 from hoodie.locks import Lock
-from hoodie.metadata.build import build, missing, settings_of, why_not
+from hoodie.metadata.build import build, missing, not_built, settings_of, why_not
 from hoodie.metadata.build_tasks import Executors
 from hoodie.metadata.changes import KeyChanges, of_commit
-from hoodie.metadata.drop import drop_partitions, tell_of_drop
+from hoodie.metadata.drop import drop_partitions, tell_of_drop, was_upgraded
 from hoodie.metadata.follow import follow
 from hoodie.metadata.partitions.kind import Change, ReadKeys
 from hoodie.model.commit import CommitMetadata, WriteStat
@@ -147,14 +147,13 @@ def _with_metadata_table(
     """Build the partitions of the metadata table that the table lacks, and remove those that are not to be; the state
     afterwards. Where other writers are at work the next write builds them.
 
-    Warns OptionIgnored on a table of a version whose metadata table is not built
+    Warns OptionIgnored of what is not built in a table of its version
     """
     if state.config.replaced_at == NOT_YET:
         return state
-    if not state.layout.version.keeps_metadata:
-        if missing(state.config, requested.build):
-            problem = f"the metadata table of a table of version {state.config.version} is not built here"
-            warnings.warn(OptionIgnored(f"{state.config.name}: {problem}. The write goes on without"), stacklevel=3)
+    if problem := not_built(state.config, requested.build):
+        warnings.warn(OptionIgnored(f"{state.config.name}: {problem}. The write goes on without"), stacklevel=3)
+    if was_upgraded(state.config):
         return state
     if unwanted := [name for name in requested.remove if name in state.config.metadata_partitions]:
         drop_partitions(state.storage, state.config, unwanted)
@@ -170,7 +169,7 @@ def _with_metadata_table(
         _log.info("%s: %s of the metadata table is not built yet: %s", state.config.name, ", ".join(new), reason)
         return state
     try:
-        build(state.storage, state.config, state.timeline, requested.build, requested.options, read_keys, executors)
+        build(state.storage, state.config, state.timeline, new, requested.options, read_keys, executors)
     except UnsupportedTable as problem:  # such as a key in two file groups: the write goes on without
         tell_of_drop(state.storage, f"what was begun of {', '.join(new)}", str(problem))
     return state.reload()

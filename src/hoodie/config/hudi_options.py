@@ -64,14 +64,14 @@ class HudiOption:
 
 
 #: Values of indexes that hold for all partitions: another index may find a key where it is not.
-_GLOBAL_INDEXES = ("GLOBAL_RECORD_LEVEL_INDEX", "INMEMORY")
+_GLOBAL_INDEXES = ("INMEMORY",)
 
 #: Values of options that have an effect with others.
 _VALUES = {
     "hoodie.index.type": {
         word: f"The index {word} is not kept. Leave hoodie.index.type out, or take BLOOM, SIMPLE, GLOBAL_BLOOM, "
         "GLOBAL_SIMPLE, RECORD_INDEX, BUCKET or HBASE"
-        for word in ("GLOBAL_RECORD_LEVEL_INDEX", "RECORD_LEVEL_INDEX", "INMEMORY", "FLINK_STATE")
+        for word in ("RECORD_LEVEL_INDEX", "INMEMORY", "FLINK_STATE")
     },
 }
 

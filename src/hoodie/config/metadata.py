@@ -59,12 +59,14 @@ class MetadataOptions:
         "hoodie.metadata.record.index.min.filegroup.count",
         10,
         "Fewest file groups of a record index that is built; their number is fixed then.",
+        aliases=("hoodie.metadata.global.record.level.index.min.filegroup.count",),
         check=lambda value: value > 0,
     )
     most_groups: int = option(
         "hoodie.metadata.record.index.max.filegroup.count",
         10_000,
         "Most file groups of a record index that is built.",
+        aliases=("hoodie.metadata.global.record.level.index.max.filegroup.count",),
         check=lambda value: value > 0,
     )
     growth: float = option(
@@ -103,6 +105,7 @@ class PartitionOptions:
         False,
         "Where each record key is. true, if it is given, has a write build it on a table without one, as "
         "`hoodie.index.type=RECORD_INDEX` does; false has it removed.",
+        aliases=("hoodie.metadata.global.record.level.index.enable",),
     )
 
 

@@ -22,6 +22,7 @@ class IndexType(StrEnum):
     BUCKET = "BUCKET"
     HBASE = "HBASE"
     RECORD_INDEX = "RECORD_INDEX"
+    GLOBAL_RECORD_LEVEL_INDEX = "RECORD_INDEX"  # what Hudi 1.1 and later call it
 
 
 class BucketEngine(StrEnum):
@@ -265,7 +266,8 @@ class WriteOptions:
         "BLOOM drops files by key range and bloom filter, SIMPLE by key range and, for few keys, by filter, and reads "
         "the keys of the rest; "
         "GLOBAL_BLOOM and GLOBAL_SIMPLE find a key in any partition; BUCKET takes a hash of the key; HBASE asks a "
-        "server; RECORD_INDEX, global, asks the record index of the metadata table, and builds it where there is none. "
+        "server; RECORD_INDEX, global, asks the record index of the metadata table, and builds it where there is none: "
+        "GLOBAL_RECORD_LEVEL_INDEX is the same. "
         "AUTO: what the table was created with, BUCKET on a table of buckets, else SIMPLE.",
     )
     combine_before_insert: bool = option(

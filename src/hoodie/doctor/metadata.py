@@ -39,7 +39,6 @@ def wrong_lists(scene: Scene, *, contents: bool) -> Iterator[Finding]:
         return
     if was_upgraded(scene.config):  # what its lists lack `unlisted_logs` says
         return
-    contents = contents and version.keeps_metadata
     folders = folders_of_tree({folder: list(entries) for folder, entries in scene.tree.items()})
     try:
         told = validate(scene.storage, scene.config, scene.timeline, folders, read_keys, contents=contents)

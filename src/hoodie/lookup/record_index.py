@@ -21,6 +21,7 @@ from hoodie.config.write import IndexType
 from hoodie.errors import CorruptFile, CorruptIndex, RecordIndexIgnored, UnsupportedTable
 from hoodie.index.contract import ByFile, ByKey, Index, IndexContext, TagKeys, Tags
 from hoodie.index.pruning import IndexStats
+from hoodie.metadata.drop import was_upgraded
 from hoodie.metadata.keys import FOLDER
 from hoodie.metadata.locations import RecordLocator, open_locator
 from hoodie.storage.protocol import Storage
@@ -40,10 +41,10 @@ def with_record_index(index: Index, state: TableState) -> Index:
     locator = open_locator(state.storage, state.config, state.timeline)
     if not isinstance(locator, str):
         return replace(index, look_up=ByKey(partial(_tagger, locator)))
-    if not state.layout.version.keeps_metadata:
+    if was_upgraded(state.config):
         advice = "Name another index, such as hoodie.index.type=GLOBAL_SIMPLE."
         path = f"{state.storage.root.rstrip('/')}/{FOLDER}"
-        problem = f"none is kept in a table of version {state.config.version}"
+        problem = f"none is kept in a table that was upgraded to version {state.config.version}"
         warnings.warn(RecordIndexIgnored(path, problem, advice), stacklevel=2)
     elif state.timeline.commits:  # else there are no keys yet
         ignore_record_index(state.storage, locator)

@@ -12,15 +12,15 @@ from dataclasses import replace
 from hoodie.config.metadata import MetadataOptions
 from hoodie.config.table import TableConfig
 from hoodie.errors import UnsupportedTable
-from hoodie.formats.timeline.commit_json import encode_commit
 from hoodie.metadata.build_tasks import Executors, MapItems, write_base_files
 from hoodie.metadata.changes import FileChanges, of_listing
-from hoodie.metadata.drop import PARTITIONS, drop, drop_partitions, drop_with_warning
+from hoodie.metadata.drop import PARTITIONS, drop, drop_partitions, drop_with_warning, was_upgraded
 from hoodie.metadata.keys import FOLDER, MetadataPartition
+from hoodie.metadata.partitions.defined import define
 from hoodie.metadata.partitions.files import FILES
 from hoodie.metadata.partitions.kind import Building, PartitionKind, ReadKeys
 from hoodie.metadata.partitions.kinds import kinds_of
-from hoodie.metadata.record_schema import SCHEMA
+from hoodie.metadata.record_schema import schema_of, stored_schema_of
 from hoodie.metadata.table import open_metadata
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.files import BaseFile
@@ -30,7 +30,7 @@ from hoodie.storage.protocol import Storage, join
 from hoodie.storage.subfolder import SubfolderStorage
 from hoodie.table.partition_metadata import ensure_partition
 from hoodie.table.properties import create_properties, update_properties
-from hoodie.timeline.layout import LAYOUT_1
+from hoodie.timeline.layout import completed_content, layout_of
 from hoodie.timeline.load import load_timeline
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import complete, create_requested, to_inflight
@@ -41,16 +41,26 @@ _NOTHING = "0" * 14
 _FIRST = 10
 _PROPERTIES = {
     "hoodie.table.type": "MERGE_ON_READ",
-    "hoodie.table.version": "6",
-    "hoodie.timeline.layout.version": "1",
     "hoodie.table.base.file.format": "HFILE",
     "hoodie.table.recordkey.fields": "key",
     "hoodie.populate.meta.fields": "false",
-    "hoodie.table.keygenerator.class": "org.apache.hudi.metadata.HoodieTableMetadataKeyGenerator",
     "hoodie.compaction.payload.class": "org.apache.hudi.metadata.HoodieMetadataPayload",
-    "hoodie.compaction.record.merger.strategy": "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
-    "hoodie.archivelog.folder": "archived",
     "hoodie.datasource.write.drop.partition.columns": "false",
+}
+_BY_LAYOUT = {
+    1: {
+        "hoodie.table.keygenerator.class": "org.apache.hudi.metadata.HoodieTableMetadataKeyGenerator",
+        "hoodie.compaction.record.merger.strategy": "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
+        "hoodie.archivelog.folder": "archived",
+    },
+    2: {
+        "hoodie.table.keygenerator.type": "HOODIE_TABLE_METADATA",
+        "hoodie.record.merge.mode": "CUSTOM",
+        "hoodie.record.merge.strategy.id": "00000000-0000-0000-0000-000000000000",
+        "hoodie.archivelog.folder": "history",
+        "hoodie.timeline.path": "timeline",
+        "hoodie.timeline.history.path": "history",
+    },
 }
 
 
@@ -66,7 +76,22 @@ def missing(config: TableConfig, partitions: Iterable[str]) -> tuple[str, ...]:
     """Those of some partitions that the table lacks, the file lists before all; those that are not kept are none."""
     names = {*partitions}
     names |= {str(MetadataPartition.FILES)} if names else set()
-    return tuple(str(kind.partition) for kind in kinds_of(names - {*config.metadata_partitions}))
+    version = VERSIONS[config.version]
+    if MetadataPartition.COLUMN_STATS in names and version.types_statistics and config.partition_by:
+        names.add(str(MetadataPartition.PARTITION_STATS))  # Hudi has both or none
+    kinds = kinds_of(names - {*config.metadata_partitions})
+    return tuple(str(kind.partition) for kind in kinds if kind.is_of(version))
+
+
+def not_built(config: TableConfig, partitions: Iterable[str]) -> str:
+    """Why some partitions that a table lacks are not built here; "" where they are."""
+    names = {str(name) for name in partitions} - {str(MetadataPartition.PARTITION_STATS)}  # as column statistics are
+    new = [kind for kind in kinds_of(names) if kind.partition not in config.metadata_partitions]
+    if new and was_upgraded(config):
+        return f"the metadata table of a table that was upgraded to version {config.version} is not built here"
+    if unfit := [str(kind.partition) for kind in new if not kind.is_of(VERSIONS[config.version])]:
+        return f"{', '.join(unfit)} of the metadata table of a table of version {config.version} is not built here"
+    return ""
 
 
 def settings_of(partitions: Iterable[str], options: MetadataOptions) -> dict[str, str]:
@@ -94,12 +119,9 @@ def build(
     Raises      as `load_view`; CorruptFile, UnsupportedTable where a partition cannot be built of the table's files, or
                 the table's version has none that is kept
     """
-    if not VERSIONS[config.version].keeps_metadata:
-        raise UnsupportedTable(
-            f"{config.name}: the metadata table of a table of version {config.version} is not built here. Hudi's next "
-            "write builds it by default"
-        )
     names = {str(MetadataPartition.FILES), *partitions}
+    if problem := not_built(config, names):
+        raise UnsupportedTable(f"{config.name}: {problem}. Hudi's next write builds it by default")
     config = _sound(storage, config, timeline, names)
     new = missing(config, names)
     building = Building(
@@ -108,7 +130,7 @@ def build(
     if str(MetadataPartition.FILES) in new:
         drop(storage)
         inside = SubfolderStorage(storage, FOLDER)
-        create_properties(inside, {"hoodie.table.name": f"{config.name}_metadata", **_PROPERTIES})
+        create_properties(inside, {"hoodie.table.name": f"{config.name}_metadata", **_properties(config)})
     read = sum(size for files in building.files.added.values() for size in files.values())
     run = executors.run if executors is not None and read > executors.above else None
     for kind in kinds_of(new):
@@ -119,11 +141,20 @@ def build(
         for name in new:
             storage.delete_tree(FOLDER if name == MetadataPartition.FILES else join(FOLDER, name))
         return False
-    update_properties(storage, {PARTITIONS: ",".join(complete_ones), **settings_of(new, building.options)})
+    settings = {**settings_of(new, building.options), **define(building, new)}
+    update_properties(storage, {PARTITIONS: ",".join(complete_ones), **settings})
     if _began_meanwhile(storage, config, timeline):  # a writer that does not know of it would leave it behind
         drop_partitions(storage, replace(config, metadata_partitions=complete_ones), new)
         return False
     return True
+
+
+def _properties(config: TableConfig) -> dict[str, str]:
+    version = VERSIONS[config.version]
+    numbers = {"hoodie.table.version": str(version.number), "hoodie.timeline.layout.version": str(version.layout)}
+    if version.defines_indexes:
+        numbers["hoodie.table.initial.version"] = str(version.number)
+    return {**_PROPERTIES, **numbers, **_BY_LAYOUT[version.layout]}
 
 
 def _sound(storage: Storage, config: TableConfig, timeline: Timeline, partitions: Iterable[str]) -> TableConfig:
@@ -157,10 +188,13 @@ def _all_files(storage: Storage, config: TableConfig, timeline: Timeline) -> Fil
 
 
 def _free_time(storage: Storage, config: TableConfig, timeline: Timeline) -> str:
-    """The newest completed instant of the table with three digits more, as Hudi has it: the first that is free."""
+    """The first that is free: of the newest completed instant of the table with three digits more; in layout 2, of the
+    numbers from 0 on."""
     inside = SubfolderStorage(storage, FOLDER)
     own = replace(config, timeline_path="timeline", history_path="history", archive_path="archived")
     taken = {instant.requested for instant in load_timeline(inside, own).instants}
+    if VERSIONS[config.version].layout == 2:
+        return next(time for number in range(1000) if (time := f"{number:017}") not in taken)
     newest = max((instant.requested for instant in timeline.instants), default=_NOTHING)
     return next(time for number in range(_FIRST, 1000) if (time := f"{newest}{number:03}") not in taken)
 
@@ -171,9 +205,12 @@ def _write_first(building: Building, kind: PartitionKind, run: MapItems | None) 
     storage = SubfolderStorage(building.storage, FOLDER)
     storage.delete_tree(folder)  # what a writer left that died
     ensure_partition(storage, folder, instant)
-    requested = create_requested(storage, instant, Action.DELTA_COMMIT, layout=LAYOUT_1)
-    begun = to_inflight(storage, requested, just_requested=True, layout=LAYOUT_1)
-    stats = write_base_files(building.storage, storage, kind.partition, instant, kind.first(building), run)
+    layout = layout_of(building.config)
+    requested = create_requested(storage, instant, Action.DELTA_COMMIT, layout=layout)
+    begun = to_inflight(storage, requested, just_requested=True, layout=layout)
+    first, schema = kind.first(building), stored_schema_of(layout.version)
+    stats = write_base_files(building.storage, storage, kind.partition, instant, first, run, schema)
     by_partition = {folder: tuple(stats)} if stats else {}
-    done = CommitMetadata(operation=Operation.BULK_INSERT, stats=by_partition, extra={"schema": SCHEMA})
-    complete(storage, begun, encode_commit(done), layout=LAYOUT_1)
+    extra = {"schema": schema_of(layout.version)}
+    done = CommitMetadata(operation=Operation.BULK_INSERT, stats=by_partition, extra=extra)
+    complete(storage, begun, completed_content(done, Action.DELTA_COMMIT, layout), layout=layout)

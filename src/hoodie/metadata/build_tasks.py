@@ -75,6 +75,7 @@ class _Target:
     partition: MetadataPartition
     instant: str
     groups: int
+    schema: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,13 @@ class _Spill:
 
 
 def write_base_files(
-    data: Storage, inside: Storage, partition: MetadataPartition, instant: str, first: First, run: MapItems | None
+    data: Storage,
+    inside: Storage,
+    partition: MetadataPartition,
+    instant: str,
+    first: First,
+    run: MapItems | None,
+    schema: str = STORED_SCHEMA,
 ) -> list[WriteStat]:
     """Write the files that a partition begins with; the statistics of its base files.
 
@@ -94,10 +101,11 @@ def write_base_files(
     inside   of its metadata table
     instant  of the delta commit
     run      None: this process does it
+    schema   of the records, in Avro
     Raises   CorruptFile, UnsupportedTable as `First`
     """
     with _place_for_records(data, instant, here=run is None) as spilled:
-        target = _Target(inside, spilled, partition, instant, first.groups)
+        target = _Target(inside, spilled, partition, instant, first.groups, schema)
         call = run or _near
         shares = list(enumerate(first.shares))
         spills = call(partial(_spill, target, first.records), shares)
@@ -173,10 +181,10 @@ def _write_group(
     records = pa.concat_tables(tables)
     check(records)
     name = f"{file_id}_{_TOKEN}_{target.instant}.hfile"
-    rows, values = kind.cells(records, name, STORED_SCHEMA)
+    rows, values = kind.cells(records, name, target.schema)
     if not (count := len(rows)):
         return None
-    content = base_file(rows, values, kind.block_size)
+    content = base_file(rows, values, kind.block_size, target.schema)
     _create(target.storage, join(folder, name), content)
     return WriteStat(
         file_id=file_id,

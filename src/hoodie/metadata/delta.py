@@ -23,12 +23,13 @@ from hoodie.metadata.keys import MetadataPartition, file_groups_of
 from hoodie.metadata.partitions.kind import PartitionKind
 from hoodie.metadata.partitions.kinds import kinds_of
 from hoodie.metadata.read import log_instants, stored_schema, writer_slices
-from hoodie.metadata.record_schema import SCHEMA
+from hoodie.metadata.record_schema import schema_of
 from hoodie.metadata.table import MetadataTable, is_own
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.files import FileGroupId, FileSlice, LogFile, log_file_name, log_token, parse_data_file
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import InstantRef, RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
+from hoodie.model.table_version import TableVersion
 from hoodie.storage.protocol import Storage, join, remove_with_temporaries
 from hoodie.timeline.layout import completed_content, inflight_content
 from hoodie.timeline.transition import complete, create_requested, instant_path, remove_pending, to_inflight, uncomplete
@@ -60,13 +61,14 @@ def append(table: MetadataTable, instant: str, records: Mapping[MetadataPartitio
     begun = to_inflight(storage, requested, inflight_content(profile, layout), just_requested=True, layout=layout)
     stats: dict[str, tuple[WriteStat, ...]] = {}
     for kind, slice_, part in shares:
-        content = b"".join(encode_block(block) for block in _blocks(kind, instant, part, stored_schema(table, slice_)))
+        parts = _parted(kind, part, layout.version)
+        content = b"".join(map(encode_block, _blocks(kind, instant, parts, stored_schema(table, slice_))))
         if layout.version.logs_of_writes:  # its slice is not told, as it follows from when the write is completed
             slice_ = FileSlice(slice_.group, instant, None)
         name, version = create_log(storage, slice_, log_token(instant, "0-0-0"), content)
-        stat = _stat(kind, slice_, name, version, part, len(content), time.monotonic() - started)
+        stat = _stat(slice_, name, version, parts, len(content), time.monotonic() - started)
         stats[slice_.group.partition] = (*stats.get(slice_.group.partition, ()), stat)
-    done = CommitMetadata(operation=Operation.UPSERT_PREPPED, stats=stats, extra={"schema": SCHEMA})
+    done = CommitMetadata(operation=Operation.UPSERT_PREPPED, stats=stats, extra={"schema": schema_of(layout.version)})
     complete(storage, begun, completed_content(done, Action.DELTA_COMMIT, layout), layout=layout)
 
 
@@ -80,18 +82,18 @@ def _by_group(records: pa.Table, slices: Sequence[FileSlice]) -> Iterator[tuple[
         yield slices[number], records.filter(pa.array(groups == number))
 
 
-def _blocks(kind: PartitionKind, instant: str, records: pa.Table, schema: str) -> Iterator[LogBlock]:
+def _blocks(kind: PartitionKind, instant: str, parts: tuple[pa.Table, pa.Table], schema: str) -> Iterator[LogBlock]:
     """The blocks with the records of one file group: deletes come last."""
-    stored, deleted = _parted(kind, records)
+    stored, deleted = parts
     if len(stored):
         yield data_block(instant, *kind.cells(stored, "", schema), schema)
     if len(deleted):
         yield delete_block(instant, kind.partition, column_of(deleted, "row"))
 
 
-def _parted(kind: PartitionKind, records: pa.Table) -> tuple[pa.Table, pa.Table]:
+def _parted(kind: PartitionKind, records: pa.Table, version: TableVersion) -> tuple[pa.Table, pa.Table]:
     """Those that become records, and those whose keys are deleted."""
-    if not kind.deletes_apart:
+    if not kind.deletes_apart(version):
         return records, records.slice(0, 0)
     deleted = records.column("deleted")
     return records.filter(pc.invert(deleted)), records.filter(deleted)
@@ -115,9 +117,9 @@ def create_log(storage: Storage, slice_: FileSlice, token: str, content: bytes) 
 
 
 def _stat(
-    kind: PartitionKind, slice_: FileSlice, name: str, version: int, records: pa.Table, size: int, seconds: float
+    slice_: FileSlice, name: str, version: int, parts: tuple[pa.Table, pa.Table], size: int, seconds: float
 ) -> WriteStat:
-    stored, deleted = _parted(kind, records)
+    stored, deleted = parts
     count = _count(stored)
     return WriteStat(
         file_id=slice_.group.file_id,

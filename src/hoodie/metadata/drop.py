@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from hoodie.config.table import TableConfig
 from hoodie.errors import MetadataTableDropped
+from hoodie.metadata.definitions import TYPED, read_definitions
 from hoodie.metadata.keys import FOLDER, MetadataPartition
 from hoodie.metadata.partitions.kinds import kinds_of
 from hoodie.model.table_version import VERSIONS
@@ -54,13 +55,26 @@ def tell_of_drop(storage: Storage, what: str, problem: str) -> None:
     warnings.warn(MetadataTableDropped(f"{storage.root.rstrip('/')}/{FOLDER}", what, problem), stacklevel=2)
 
 
-def not_kept(config: TableConfig) -> tuple[str, ...]:
+def not_kept(storage: Storage, config: TableConfig) -> tuple[str, ...]:
     """The partitions of a table's metadata table that are not kept, those that were begun among them, sorted."""
     named = {*config.metadata_partitions, *config.metadata_inflight}
     whole = {str(kind.partition) for kind in kinds_of(config.metadata_partitions)} - {*config.metadata_inflight}
-    if not VERSIONS[config.version].keeps_metadata:  # other partitions have another form there
-        whole &= set() if was_upgraded(config) else {str(MetadataPartition.FILES)}
+    if VERSIONS[config.version].defines_indexes:
+        whole = set() if was_upgraded(config) else whole - _of_another_form(storage, config, whole)
     return tuple(sorted(named - whole))
+
+
+def _of_another_form(storage: Storage, config: TableConfig, names: Collection[str]) -> set[str]:
+    """Partitions whose definitions say that their records are others than those that are written here."""
+    definitions = read_definitions(storage, config) if len(names) > 1 else {}
+    others = set()
+    columns = definitions.get(MetadataPartition.COLUMN_STATS)
+    if MetadataPartition.COLUMN_STATS not in names or columns is None or columns.version != TYPED:
+        others |= {str(MetadataPartition.COLUMN_STATS), str(MetadataPartition.PARTITION_STATS)}
+    keys = definitions.get(MetadataPartition.RECORD_INDEX)
+    if keys is not None and keys.options.get("isPartitioned", "").lower() == "true":  # keys are found by partition
+        others.add(str(MetadataPartition.RECORD_INDEX))
+    return others & {*names}
 
 
 def was_upgraded(config: TableConfig) -> bool:

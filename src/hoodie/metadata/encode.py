@@ -101,8 +101,11 @@ def encoded_records(
 
 def _struct(columns: Mapping[str, pa.Array], kind: pa.StructType) -> pa.StructArray:
     fields = list(kind)
+    count = len(next(iter(columns.values())))
     members = [
-        _bounds(columns[field.name], field.type)
+        pa.nulls(count, field.type)  # what later releases of Hudi add, and leave empty
+        if field.name not in columns
+        else _bounds(columns[field.name], field.type)
         if columns[field.name].type == BOUND
         else columns[field.name].cast(field.type)
         for field in fields
@@ -112,8 +115,11 @@ def _struct(columns: Mapping[str, pa.Array], kind: pa.StructType) -> pa.StructAr
 
 def _bounds(values: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
     """Least or greatest values, of `records.BOUND`, in the classes that Avro has for them."""
-    members = []
+    members: list[pa.Array] = []
     for field in kind:
+        if BOUND.get_field_index(field.name) < 0:  # no statistics are of this class
+            members.append(pa.nulls(len(values), field.type))
+            continue
         member = pc.struct_field(values, field.name)
         (inner,) = list(field.type)
         members.append(pa.StructArray.from_arrays([member.cast(inner.type)], fields=[inner], mask=member.is_null()))

@@ -107,7 +107,7 @@ def _kept(storage: Storage, config: TableConfig, timeline: Timeline) -> Metadata
     if MetadataPartition.FILES not in config.metadata_partitions:
         drop_with_warning(storage, "its file lists were never finished")
         return None
-    if others := not_kept(config):
+    if others := not_kept(storage, config):
         config = drop_others(storage, config, others)
     try:
         table = open_metadata(storage, config, timeline)

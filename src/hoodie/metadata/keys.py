@@ -34,6 +34,7 @@ class MetadataPartition(StrEnum):
 
     FILES = "files"
     COLUMN_STATS = "column_stats"
+    PARTITION_STATS = "partition_stats"
     BLOOM_FILTERS = "bloom_filters"
     RECORD_INDEX = "record_index"
 
@@ -60,6 +61,10 @@ def hashed_file(name: str) -> str:
 
 def column_stats_key(column: str, partition: str, file: str) -> str:
     return hashed(column) + hashed(partition_id(partition)) + hashed_file(file)
+
+
+def partition_stats_key(column: str, partition: str) -> str:
+    return hashed(column) + hashed(partition_id(partition))
 
 
 def bloom_filter_key(partition: str, file: str) -> str:

@@ -6,6 +6,7 @@ Source: docs/format/metadata-table.md 4.6; pinned by tests/vectors/mdt_payload_m
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ import pyarrow.compute as pc
 
 from hoodie.metadata.keys import MetadataPartition
 
+#: The type of a decimal in `records.VALUE_TYPE`.
+DECIMAL = 10
 _COUNTS = ("values", "nulls", "size", "uncompressed_size")
 
 
@@ -24,7 +27,7 @@ def merged(base: pa.Table, logs: Sequence[pa.Table], partition: MetadataPartitio
     logs  of log blocks, oldest first
     All of the partition's schema in `records.SCHEMAS`.
     """
-    combine = {MetadataPartition.FILES: _files, MetadataPartition.COLUMN_STATS: _column_stats}.get(partition, _newest)
+    combine = _COMBINE.get(partition, _newest)
     newer = combine(pa.concat_tables([base.slice(0, 0), *logs]))
     both = combine(pa.concat_tables([base, newer])) if len(newer) else base
     return both.filter(pc.invert(both.column("deleted")))
@@ -86,12 +89,18 @@ def _column_stats(records: pa.Table) -> pa.Table:
 
 
 def _united(new: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
-    if new["deleted"] or old["deleted"]:
+    if new["deleted"] or old["deleted"] or new["tight"]:  # the newer one says all there is to say
         return new
-    united = {**new, "min": _extreme(new["min"], old["min"], min), "max": _extreme(new["max"], old["max"], max)}
-    for name in _COUNTS:
-        united[name] = new[name] + old[name]
-    return united
+    return united(new, old)
+
+
+def united(new: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
+    """What two records of `records.COLUMN_STATS` say together, of a column of one type."""
+    number = new["type"] or old["type"] or {}
+    value = partial(_comparable, number=number.get("typeOrdinal") == DECIMAL)
+    ends = {"min": _extreme(new["min"], old["min"], partial(min, key=value))}
+    ends["max"] = _extreme(new["max"], old["max"], partial(max, key=value))
+    return {**new, **ends, **{name: new[name] + old[name] for name in _COUNTS}}
 
 
 def _extreme(new: dict[str, Any] | None, old: dict[str, Any] | None, choose: Any) -> dict[str, Any] | None:
@@ -102,6 +111,20 @@ def _extreme(new: dict[str, Any] | None, old: dict[str, Any] | None, choose: Any
     if not one or old.get(one) is None:
         return dict.fromkeys(new)
     return {**dict.fromkeys(new), one: choose(new[one], old[one])}
+
+
+def _comparable(value: Any, *, number: bool) -> Any:
+    """A bound in the order of its type: decimals are the bytes of a number, and NaN is above all, as in Java."""
+    if number and isinstance(value, bytes):
+        return int.from_bytes(value, "big", signed=True)
+    return (value != value, value) if isinstance(value, float) else value
+
+
+_COMBINE = {
+    MetadataPartition.FILES: _files,
+    MetadataPartition.COLUMN_STATS: _column_stats,
+    MetadataPartition.PARTITION_STATS: _column_stats,
+}
 
 
 def _codes(keys: pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.int64]]:

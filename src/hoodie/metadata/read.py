@@ -345,16 +345,24 @@ def _schema(file: HFile) -> str:
 def stored_schema(table: MetadataTable, slice_: FileSlice) -> str:
     """The schema by which further records of a slice are to be written.
 
-    In a table of version 8 or 9 that of its newest file: releases of Hudi have other ones, and hudi-rs takes one in a
-    slice. An earlier table has ours, that of Hudi 0.15.
+    In a table of version 8 or 9 that of its newest file, or of the file lists where it has no record yet: releases of
+    Hudi have other ones, and hudi-rs takes one in a slice. An earlier table has ours, that of Hudi 0.15.
     """
     if not table.layout.version.logs_of_writes:
         return STORED_SCHEMA
+    if found := _newest_schema(table, slice_):
+        return found
+    lists = (_newest_schema(table, other) for other in partition_slices(table, MetadataPartition.FILES))
+    return next(filter(None, lists), STORED_SCHEMA)
+
+
+def _newest_schema(table: MetadataTable, slice_: FileSlice) -> str:
+    """The schema of its newest records; "": it has none."""
     for log in sorted((log for log in slice_.logs if not log.cdc), key=lambda log: log.order, reverse=True):
         for block in _heads(table.storage, log):
             if block.kind is BlockKind.HFILE_DATA and block.header.schema:
                 return block.header.schema
     if slice_.base is None:
-        return STORED_SCHEMA
+        return ""
     base = slice_.base
     return _schema(open_hfile(open_ranges(table.storage, base.path, base.size), base.size, base.path))

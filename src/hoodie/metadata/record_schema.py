@@ -1,12 +1,16 @@
-"""The Avro schema of the metadata table's records, character by character as Hudi 0.15 writes it into its files.
+"""The Avro schemas of the metadata table's records, character by character as Hudi writes them into its files: 0.15
+that of table version 6, 1.0 that of 8, and 1.1 that of 9.
 
-Source: docs/format/metadata-table.md 4.1; pinned by tests/vectors/mdt_schema.json.
+Source: docs/format/metadata-table.md 4.1; pinned by tests/vectors/mdt_schema.json and the tables in tests/fixtures.
 """
 
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Any
+
+from hoodie.model.table_version import TableVersion
 
 _TEXT = {"type": "string", "avro.java.string": "String"}
 _META_FIELDS = ("commit_time", "commit_seqno", "record_key", "partition_path", "file_name")
@@ -63,7 +67,7 @@ _BLOOM_FILTER = {
         _field("isDeleted", "boolean", "Bloom filter entry valid/deleted flag"),
     ],
 }
-_COLUMN_STATS = {
+_COLUMN_STATS: dict[str, Any] = {
     "type": "record",
     "name": "HoodieMetadataColumnStats",
     "doc": "Data file column statistics",
@@ -90,7 +94,7 @@ _COLUMN_STATS = {
         _field("isDeleted", "boolean", "Column range entry valid/deleted flag"),
     ],
 }
-_RECORD_INDEX = {
+_RECORD_INDEX: dict[str, Any] = {
     "type": "record",
     "name": "HoodieRecordIndexInfo",
     "fields": [
@@ -161,7 +165,61 @@ def _schema(fields: list[dict[str, Any]]) -> str:
     return json.dumps(record, separators=(",", ":"))
 
 
-#: As it stands in commits.
+_STORED_META = [_optional(f"_hoodie_{name}", "string", "") for name in _META_FIELDS]
+#: As it stands in commits of table version 6.
 SCHEMA = _schema(_FIELDS)
-#: As it stands in base files and log blocks.
-STORED_SCHEMA = _schema([*(_optional(f"_hoodie_{name}", "string", "") for name in _META_FIELDS), *_FIELDS])
+#: As it stands in base files and log blocks of table version 6.
+STORED_SCHEMA = _schema([*_STORED_META, *_FIELDS])
+
+
+@cache
+def schema_of(version: TableVersion) -> str:
+    """As it stands in commits of a metadata table."""
+    return _schema(_fields_of(version))
+
+
+@cache
+def stored_schema_of(version: TableVersion) -> str:
+    """As it stands in the first files of a partition."""
+    return _schema([*_STORED_META, *_fields_of(version)])
+
+
+def _fields_of(version: TableVersion) -> list[dict[str, Any]]:
+    if not version.defines_indexes:
+        return _FIELDS
+    wrappers = [*_WRAPPERS, _wrapper("LocalDateWrapper", "Local Date", "int")]
+    names = [wrapper["name"] for wrapper in wrappers]
+    if version.types_statistics:
+        items = {"type": "array", "items": ["null", *names]}
+        doc = "An array where each element is one of the supported wrapper types."
+        several = {"type": "record", "name": "ArrayWrapper", "doc": "A record containing a list of wrapped values."}
+        wrappers.append({**several, "fields": [_optional("wrappedValues", items, doc)]})
+        names.append("ArrayWrapper")
+    statistics = [dict(member) for member in _COLUMN_STATS["fields"]]
+    statistics[2]["type"], statistics[3]["type"] = ["null", *wrappers], ["null", *names]
+    tight = _field("isTightBound", "boolean", "Whether the min/max range of a column is tight bound or not")
+    statistics.append({**tight, "default": False})
+    if version.types_statistics:
+        ordinal = _field("typeOrdinal", "int", "Enum type ordinal representing the value type")
+        more = _optional("additionalInfo", _TEXT, "Optional additional information about the value type")
+        kind = {"type": "record", "name": "HoodieValueTypeInfo", "fields": [ordinal, more]}
+        doc = "Value type information containing enum ordinal and optional additional information"
+        statistics.append(_optional("valueType", kind, doc))
+    keys = [dict(member) for member in _RECORD_INDEX["fields"]]
+    keys[-1]["doc"] = keys[-1]["doc"].replace("fileIdLowBits, fileIdLowBits", "fileIdLowBits, fileIdHighBits")
+    doc = "Represents position of record within a file group for easier access. It will be used for index lookup."
+    keys.append(_optional("position", "long", doc))
+    gone = _field("isDeleted", "boolean", "True if this entry has been deleted")
+    secondary = {"type": "record", "name": "HoodieSecondaryIndexInfo", "fields": [gone]}
+    members = {
+        "ColumnStatsMetadata": {**_COLUMN_STATS, "fields": statistics},
+        "recordIndexMetadata": {**_RECORD_INDEX, "fields": keys},
+    }
+    fields = [
+        {**member, "type": ["null", members[member["name"]]]} if member["name"] in members else member
+        for member in _FIELDS
+    ]
+    doc = (
+        "Metadata Index that contains information about secondary keys and the corresponding record keys in the dataset"
+    )
+    return [*fields, _optional("SecondaryIndexMetadata", secondary, doc)]

@@ -25,6 +25,7 @@ _MANY = 1000
 BRANCHES = {
     MetadataPartition.FILES: ("filesystemMetadata", (1, 2)),
     MetadataPartition.COLUMN_STATS: ("ColumnStatsMetadata", (3,)),
+    MetadataPartition.PARTITION_STATS: ("ColumnStatsMetadata", (6,)),
     MetadataPartition.BLOOM_FILTERS: ("BloomFilterMetadata", (4,)),
     MetadataPartition.RECORD_INDEX: ("recordIndexMetadata", (5,)),
 }
@@ -43,9 +44,13 @@ _WRAPPERS = (
     ("DecimalWrapper", pa.decimal128(30, 15)),
     ("TimeMicrosWrapper", pa.int64()),
     ("TimestampMicrosWrapper", pa.int64()),
+    ("LocalDateWrapper", pa.int32()),
 )
 #: A least or greatest value: the member of its class in the writer is not null.
 BOUND = pa.struct(list(_WRAPPERS))
+#: The type of a column's values, as Hudi numbers types, and what it says more: a precision and a scale.
+VALUE_TYPE = pa.struct([("typeOrdinal", pa.int32()), ("additionalInfo", pa.string())])
+#: Of data files, or of partitions: `tight` if all of their files are in it. Both are null up to table version 6.
 COLUMN_STATS = pa.schema(
     [
         ("row", pa.string()),
@@ -57,6 +62,8 @@ COLUMN_STATS = pa.schema(
         ("nulls", pa.int64()),
         ("size", pa.int64()),
         ("uncompressed_size", pa.int64()),
+        ("tight", pa.bool_()),
+        ("type", VALUE_TYPE),
         ("deleted", pa.bool_()),
     ]
 )
@@ -85,22 +92,27 @@ RECORD_INDEX = pa.schema(
 SCHEMAS = {
     MetadataPartition.FILES: FILES,
     MetadataPartition.COLUMN_STATS: COLUMN_STATS,
+    MetadataPartition.PARTITION_STATS: COLUMN_STATS,
     MetadataPartition.BLOOM_FILTERS: BLOOM_FILTERS,
     MetadataPartition.RECORD_INDEX: RECORD_INDEX,
 }
-#: Fields of a record's struct, in the order of the schema's columns after `row`; None: there is none, the rest is told.
+_STATISTICS = (
+    "fileName",
+    "columnName",
+    "minValue",
+    "maxValue",
+    "valueCount",
+    "nullCount",
+    "totalSize",
+    "totalUncompressedSize",
+    "isTightBound",
+    "valueType",
+    "isDeleted",
+)
+#: Fields of a record's struct, in the order of the schema's columns after `row`; "": there is none, the rest is told.
 RECORD_FIELDS = {
-    MetadataPartition.COLUMN_STATS: (
-        "fileName",
-        "columnName",
-        "minValue",
-        "maxValue",
-        "valueCount",
-        "nullCount",
-        "totalSize",
-        "totalUncompressedSize",
-        "isDeleted",
-    ),
+    MetadataPartition.COLUMN_STATS: _STATISTICS,
+    MetadataPartition.PARTITION_STATS: _STATISTICS,
     MetadataPartition.BLOOM_FILTERS: ("type", "timestamp", "bloomFilter", "isDeleted"),
     MetadataPartition.RECORD_INDEX: (
         "partitionName",

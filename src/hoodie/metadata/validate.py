@@ -11,6 +11,7 @@ from hoodie.config.metadata import MetadataOptions
 from hoodie.config.table import TableConfig
 from hoodie.errors import CorruptFile, UnsupportedTable
 from hoodie.metadata.changes import of_listing
+from hoodie.metadata.drop import not_kept
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.listing import listed_folders
 from hoodie.metadata.partitions.kind import Building, ReadKeys
@@ -74,7 +75,7 @@ def validate(
     if contents and not (problem or lists):  # else the files to look into are in doubt
         files = data_files(listed_folders(table).marked)
         building = Building(storage, config, timeline, "", of_listing((), _published(table, files)), MetadataOptions())
-        for kind in kinds_of(records):
+        for kind in kinds_of(records.keys() - {*not_kept(storage, config)}):
             try:
                 problems += kind.differences(building, records[kind.partition])
             except CorruptFile as damage:
@@ -87,7 +88,8 @@ def validate(
 def _published(table: MetadataTable, files: Iterable[BaseFile | LogFile]) -> Iterator[BaseFile | LogFile]:
     visible = table.data.visible()
     for file in files:
-        if visible.committed(file.instant if isinstance(file, BaseFile) else file.base_instant):
+        instant = file.instant if isinstance(file, BaseFile) else file.base_instant
+        if visible.committed(instant) and instant not in visible.open:
             yield file
 
 
@@ -106,6 +108,7 @@ def _differences(table: MetadataTable, there: Folders, storage: Storage) -> list
         file = stored[path]
         instant = getattr(file, "instant", "") or getattr(file, "base_instant", "")
         counts = visible.committed(instant) and (table.data.layout == 2 or hasattr(file, "instant"))
+        counts = counts and instant not in visible.open  # the base file of a compaction that is at work, or died
         if counts and storage.exists(path):
             problems.append(f"{path} is on the storage, and not in {where}")
     sizes = {path: (stored[path].size, listed[path].size) for path in sorted(listed.keys() & stored.keys())}

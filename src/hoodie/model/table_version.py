@@ -23,8 +23,9 @@ class TableVersion:
                      a name of their own
     orders_by_several   rows may be ordered by several columns
     prefixes_single_key  a single key field of the COMPLEX key generator is written `field:value`
-    keeps_metadata   this library builds the metadata table of such a table, and keeps all of it; else it keeps the file
-                     lists of one that is there
+    defines_indexes  a file of the table defines what its metadata table has statistics of; records of it are deleted by
+                     their keys
+    types_statistics  statistics of the metadata table say the types of their values
     engines          what reads such a table, for people
     """
 
@@ -36,7 +37,8 @@ class TableVersion:
     drops_old_payloads: bool = False
     orders_by_several: bool = False
     prefixes_single_key: bool = False
-    keeps_metadata: bool = False
+    defines_indexes: bool = False
+    types_statistics: bool = False
     engines: str = ""
 
 
@@ -49,10 +51,11 @@ VERSIONS = {
         TableVersion(
             number=6,
             layout=1,
-            keeps_metadata=True,
             engines="Hudi 0.14 and later, hudi-rs, Trino, Presto",
         ),
-        TableVersion(number=8, layout=2, logs_of_writes=True, engines="Hudi 1.0 and later, hudi-rs"),
+        TableVersion(
+            number=8, layout=2, logs_of_writes=True, defines_indexes=True, engines="Hudi 1.0 and later, hudi-rs"
+        ),
         TableVersion(
             number=9,
             layout=2,
@@ -61,6 +64,8 @@ VERSIONS = {
             drops_old_payloads=True,
             orders_by_several=True,
             prefixes_single_key=True,
+            defines_indexes=True,
+            types_statistics=True,
             engines="Hudi 1.1 and later, hudi-rs",
         ),
     )

@@ -37,9 +37,9 @@ from hoodie.formats.timeline.services import (
 )
 from hoodie.locks import Lock, lock_for
 from hoodie.lookup.index_follow import RunRepair, index_follows
-from hoodie.metadata.build import build, why_not
+from hoodie.metadata.build import build, not_built, why_not
 from hoodie.metadata.build_tasks import MapItems, executors_for
-from hoodie.metadata.drop import drop, drop_with_warning, tell_of_drop
+from hoodie.metadata.drop import drop, drop_with_warning, tell_of_drop, was_upgraded
 from hoodie.model.files import LogFile
 from hoodie.model.instant import WRITES, Action, Instant, State
 from hoodie.model.plans import InstantRef, RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPlan
@@ -162,10 +162,10 @@ def _restore(
         pending = to_inflight(storage, pending, layout=state.layout)
     partitions = state.config.metadata_partitions
     if state.config.has_metadata_table:  # it may have merged what is rolled back into its base files
-        if state.layout.version.keeps_metadata:
-            drop(storage)
-        else:
+        if was_upgraded(state.config):
             drop_with_warning(storage, "it may have merged what the restore takes back")
+        else:
+            drop(storage)
     else:
         recover(storage)  # of an earlier run that died as it removed it
     done = _take_back(state.reload(), plan, pending.requested, lock)
@@ -199,14 +199,15 @@ def _build_again(settings: Settings, run: MapItems | None, storage: Storage, par
     Warns MetadataTableDropped where they cannot be built of the table's files: the table is restored all the same
     """
     now = load_state(storage)
-    if not now.layout.version.keeps_metadata:
+    if was_upgraded(now.config):
         return
     if reason := why_not(now.timeline):
         _log.info("%s: the metadata table is not built again: %s", now.config.name, reason)
         return
-    executors = None if run is None else executors_for(run, settings.engine)
+    executors = executors_for(run, settings.engine)
+    kept = [name for name in partitions if not not_built(now.config, [name])]
     try:
-        build(storage, now.config, now.timeline, partitions, settings.writers.metadata.options, read_keys, executors)
+        build(storage, now.config, now.timeline, kept, settings.writers.metadata.options, read_keys, executors)
     except (CorruptFile, UnsupportedTable) as problem:
         drop(storage)  # what was begun of it
         tell_of_drop(storage, "the metadata table", str(problem))

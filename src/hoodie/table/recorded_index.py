@@ -24,6 +24,8 @@ def recorded_index(options: Mapping[str, str], table: Mapping[str, str]) -> dict
     if kind is IndexType.AUTO:
         return {}
     kept = {RECORDED: kind.value}
+    if kind is IndexType.RECORD_INDEX:  # by the name that its writers give: Hudi refuses a job that gives another one
+        kept[RECORDED] = options[RECORDED].strip().upper()
     if kind is IndexType.BUCKET:
         make_index(kind, options, from_properties(table))
         chosen = read_options(IndexOptions, options)

@@ -230,7 +230,7 @@ def writable_state(storage: Storage, settings: Settings, *, places_keys: bool = 
             choose_index(state, settings)  # a table that is refused stays as it is
         drop(storage)
         state = state.reload()
-    if not state.layout.version.keeps_metadata and (others := not_kept(state.config)):
+    if state.layout.version.defines_indexes and (others := not_kept(storage, state.config)):
         # Before the write begins, as its end would be a conflict with other writers.
         if places_keys:
             choose_index(state, settings)

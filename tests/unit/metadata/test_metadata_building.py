@@ -33,9 +33,11 @@ from hoodie.metadata.read import partition_slices, read_records
 from hoodie.metadata.table import MetadataTable, open_metadata
 from hoodie.metadata.validate import validate
 from hoodie.model.instant import State
+from hoodie.model.table_version import VERSIONS
 from hoodie.reading.row_keys import read_keys
 from hoodie.services.metadata_table import create_metadata_table, drop_metadata_table
 from hoodie.storage.local import LocalStorage
+from hoodie.table.properties import update_properties
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.view.load import data_files
@@ -136,7 +138,7 @@ def test_tasks_elsewhere_build_the_same_files(kind: str, tmp_path: Path) -> None
         return [pickle.loads(result) for result in results[::2]]
 
     options = Options({"hoodie.spark.driver.max.batch.bytes": "0", "hoodie.metadata.record.index.enable": "true"})
-    names = [str(kind.partition) for kind in kinds.KINDS]
+    names = [str(kind.partition) for kind in kinds.KINDS if kind.is_of(VERSIONS[6])]
 
     def files() -> dict[str, bytes]:
         return {
@@ -255,21 +257,23 @@ def test_what_partitions_say_differently_from_the_files_is_told() -> None:
     assert all(line.endswith("is not that of its footer") for line in BLOOM_FILTERS.differences(building, swapped))
 
 
-@pytest.mark.parametrize("version", [8, 9])
-def test_none_is_built_of_a_table_of_a_later_version(version: int) -> None:
-    """Hudi 1.x has another form of it, and would take this one for its own."""
-    made = ArrowTable.create(MemoryStorage(), {**BARE, "hoodie.write.table.version": str(version)})
+def test_statistics_of_version_8_are_not_built() -> None:
+    """Hudi 1.0 has another form of them."""
+    made = ArrowTable.create(MemoryStorage(), {**BARE, "hoodie.write.table.version": "8"})
     made.upsert(rows(("a", "oslo")))
-    with pytest.raises(UnsupportedTable, match=f"version {version} is not built here"):
-        create_metadata_table(made.storage, Options({}))
-    made = ArrowTable(made.storage, {**made.options, "hoodie.metadata.enable": "true"})
-    with pytest.warns(OptionIgnored, match=f"version {version} is not built here"):
+    with pytest.raises(
+        UnsupportedTable, match="column_stats of the metadata table of a table of version 8 is not built"
+    ):
+        create_metadata_table(made.storage, Options({}), ["column_stats"])
+    made = ArrowTable(made.storage, {**made.options, **INDEXES})
+    with pytest.warns(OptionIgnored, match="column_stats .*version 8 is not built here"):
         made.upsert(rows(("b", "oslo")))
-    assert not [path for path in made.storage.list_tree(".hoodie") if "metadata" in path]
+    assert made.state().config.metadata_partitions == ("bloom_filters", "files")
 
 
-def test_a_record_index_of_a_later_version_is_no_index_of_this_library() -> None:
-    options = {**BARE, "hoodie.write.table.version": "9", "hoodie.index.type": "RECORD_INDEX"}
+def test_a_record_index_is_not_kept_in_an_upgraded_table() -> None:
+    options = {**BARE, "hoodie.write.table.version": "9", "hoodie.index.type": "GLOBAL_RECORD_LEVEL_INDEX"}
     made = ArrowTable.create(MemoryStorage(), options)
+    update_properties(made.storage, {"hoodie.table.initial.version": "6"})
     with pytest.warns(RecordIndexIgnored, match="version 9.*hoodie.index.type=GLOBAL_SIMPLE"):
         made.upsert(rows(("a", "oslo")))

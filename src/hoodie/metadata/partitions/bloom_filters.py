@@ -15,17 +15,24 @@ from hoodie.formats.parquet.base_footer import stored_filter_text
 from hoodie.metadata.encode import record_cells
 from hoodie.metadata.keys import MetadataPartition, bloom_filter_key
 from hoodie.metadata.partitions.data_files import added_files, deleted_base_files, of_footers, shares_of
-from hoodie.metadata.partitions.kind import Building, Change, First, PartitionKind
+from hoodie.metadata.partitions.kind import Building, Change, First, PartitionKind, where_defined
 from hoodie.metadata.records import BLOOM_FILTERS as SCHEMA
+from hoodie.metadata.records import tombstones
 from hoodie.model.files import BaseFile
+from hoodie.model.table_version import VERSIONS
 from hoodie.storage.protocol import Storage
 
 
 def _records(change: Change) -> pa.Table:
     bases, _ = added_files(change.files)
     records = [] if change.commit is None else [*_filters(change.storage, bases, change.instant)]
+    gone = deleted_base_files(change.files)
+    if VERSIONS[change.config.version].defines_indexes:
+        keys = pa.array(map(_key, gone), pa.string())
+        stored = pa.Table.from_pylist(records, schema=SCHEMA)
+        return pa.concat_tables([stored, tombstones(keys, MetadataPartition.BLOOM_FILTERS)])
     none = {"type": "", "instant": change.instant, "filter": b"", "deleted": True}
-    records += [{"row": _key(file), **none} for file in deleted_base_files(change.files)]
+    records += [{"row": _key(file), **none} for file in gone]
     return pa.Table.from_pylist(records, schema=SCHEMA)
 
 
@@ -73,4 +80,5 @@ BLOOM_FILTERS = PartitionKind(
     first=_first,
     cells=partial(record_cells, MetadataPartition.BLOOM_FILTERS),
     differences=_differences,
+    deletes_apart=where_defined,
 )

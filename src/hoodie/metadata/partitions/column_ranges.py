@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from hoodie.metadata.partitions.value_types import NO_TYPE, type_in_footer, type_in_rows
 from hoodie.metadata.records import BOUND
 
-#: What is known of a column: the columns of `records.COLUMN_STATS` from `min` to `uncompressed_size`.
+#: What is known of a column: the columns of `records.COLUMN_STATS` from `min` to `type`; the last two are not of all.
 Range = dict[str, Any]
 
 _DECIMAL = BOUND.field("DecimalWrapper").type
@@ -26,10 +27,11 @@ _CLASSES = {"INT32": "IntWrapper", "INT64": "LongWrapper", "FLOAT": "FloatWrappe
 _EMPTY = {"BOOLEAN": False, "INT32": 0, "INT64": 0, "FLOAT": 0.0, "DOUBLE": 0.0}
 
 
-def of_footer(footer: pq.FileMetaData, names: Collection[str] = ()) -> dict[str, Range]:
+def of_footer(footer: pq.FileMetaData, names: Collection[str] = (), *, typed: bool = False) -> dict[str, Range]:
     """The ranges of columns of a base file, by name.
 
     names    of leaves, dotted where they are nested; none: all columns that have no others within
+    typed    bounds are stored as in the file, with their type, as Hudi 1.1 and later have it
     returns  without columns of whose type, or of whose chunks, nothing certain is said
     """
     ranges: dict[str, Range] = {}
@@ -37,15 +39,20 @@ def of_footer(footer: pq.FileMetaData, names: Collection[str] = ()) -> dict[str,
         column = footer.schema.column(number)
         if column.path in names if names else "." not in column.path:
             chunks = [footer.row_group(group).column(number) for group in range(footer.num_row_groups)]
-            if (found := _of_chunks(column, chunks)) is not None:
+            if (found := _of_chunks(column, chunks, typed)) is not None:
                 ranges[column.path] = found
     return ranges
 
 
-def _of_chunks(column: pq.ColumnSchema, chunks: list[pq.ColumnChunkMetaData]) -> Range | None:
+def _of_chunks(column: pq.ColumnSchema, chunks: list[pq.ColumnChunkMetaData], typed: bool) -> Range | None:
+    kind = type_in_footer(column) if typed else None
     chunks = [chunk for chunk in chunks if chunk.num_values]
     statistics = [chunk.statistics for chunk in chunks]
-    if any(part is None or not part.has_null_count for part in statistics) or not chunks or not _has_class(column):
+    if (
+        any(part is None or not part.has_null_count for part in statistics)
+        or not chunks
+        or not (kind if typed else _has_class(column))
+    ):
         return None
     values, nulls = sum(chunk.num_values for chunk in chunks), sum(part.null_count for part in statistics)
     known = [part for part in statistics if part.has_min_max]
@@ -59,7 +66,7 @@ def _of_chunks(column: pq.ColumnSchema, chunks: list[pq.ColumnChunkMetaData]) ->
             high = max(_value(column, part.max_raw) for part in known)
         except UnicodeDecodeError:  # a text of which its writer kept a part
             low = high = None
-    bounds = [_bound(column, value) for value in (low, high)]
+    bounds = [(_typed_bound if typed else _bound)(column, value) for value in (low, high)]
     if any(bound is _UNFIT for bound in bounds):
         return None
     return {
@@ -69,6 +76,7 @@ def _of_chunks(column: pq.ColumnSchema, chunks: list[pq.ColumnChunkMetaData]) ->
         "nulls": nulls,
         "size": sum(chunk.total_compressed_size for chunk in chunks),
         "uncompressed_size": sum(chunk.total_uncompressed_size for chunk in chunks),
+        **({"tight": False, "type": kind} if typed else {}),
     }
 
 
@@ -108,6 +116,22 @@ def _bound(column: pq.ColumnSchema, value: Any) -> dict[str, Any] | None:
     return {_CLASSES[physical]: value}
 
 
+def _typed_bound(column: pq.ColumnSchema, value: Any) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    if column.logical_type.type == "DECIMAL":
+        return {"BytesWrapper": signed_bytes(value)}
+    physical = column.physical_type
+    if physical == "BYTE_ARRAY":
+        return {"StringWrapper" if _is_text(column) else "BytesWrapper": value}
+    return {"BooleanWrapper" if physical == "BOOLEAN" else _CLASSES[physical]: value}
+
+
+def signed_bytes(number: int) -> bytes:
+    """A number as the fewest bytes that hold it and its sign, the first one first, as Java's BigInteger has it."""
+    return number.to_bytes((number + (number < 0)).bit_length() // 8 + 1, "big", signed=True)
+
+
 def _decimal(unscaled: int, scale: int) -> dict[str, Any]:
     """With the scale that all decimals have there; `_UNFIT` where that takes more digits than there are."""
     scaled = unscaled * 10 ** (_DECIMAL.scale - scale)
@@ -117,16 +141,21 @@ def _decimal(unscaled: int, scale: int) -> dict[str, Any]:
     return {"DecimalWrapper": Decimal((int(scaled < 0), digits, -_DECIMAL.scale))}
 
 
-def of_rows(rows: pa.Table, names: Iterable[str]) -> dict[str, Range]:
+def of_rows(rows: pa.Table, names: Iterable[str], *, typed: bool = False) -> dict[str, Range]:
     """The ranges of columns of the rows that a commit appended to a log, by name.
 
     names  of top-level columns; those that the rows do not have are passed by, as are those without a class
+    typed  as of `of_footer`
     """
     ranges: dict[str, Range] = {}
     for name in names:
         if rows.schema.get_field_index(name) < 0:
             continue
         column = rows.column(name)
+        if typed:
+            if (found := _typed(column)) is not None:
+                ranges[name] = found
+            continue
         kind = column.type
         nulls = len(rows) if pa.types.is_map(kind) else column.null_count  # as Hudi counts them
         low = high = None
@@ -138,9 +167,32 @@ def of_rows(rows: pa.Table, names: Iterable[str]) -> dict[str, Range]:
     return ranges
 
 
-def no_rows() -> Range:
+def no_rows(*, typed: bool = False) -> Range:
     """The range of a column in a log to which a commit appended no rows."""
-    return {"min": None, "max": None, "values": 0, "nulls": 0, "size": 0, "uncompressed_size": 0}
+    none: Range = {"min": None, "max": None, "values": 0, "nulls": 0, "size": 0, "uncompressed_size": 0}
+    return {**none, "tight": False, "type": NO_TYPE} if typed else none
+
+
+def _typed(column: pa.ChunkedArray) -> Range | None:
+    if (kind := type_in_rows(column.type)) is None:
+        return None
+    if pa.types.is_decimal(column.type):
+        scale = column.type.scale
+        ends = pc.min_max(column).as_py().values()
+        low, high = (None if end is None else {"BytesWrapper": signed_bytes(_unscaled(end, scale))} for end in ends)
+    else:
+        bounds = _of_column(column.cast(pa.int32()) if pa.types.is_date32(column.type) else column)
+        if bounds is None:
+            return None
+        low, high = bounds
+    counts = {"values": len(column), "nulls": column.null_count, "size": 0, "uncompressed_size": 0}
+    return {"min": low, "max": high, **counts, "tight": False, "type": kind}
+
+
+def _unscaled(value: Decimal, scale: int) -> int:
+    sign, digits, exponent = value.as_tuple()
+    number = int("".join(map(str, digits)) + "0" * (int(exponent) + scale))
+    return -number if sign else number
 
 
 def _of_column(column: pa.ChunkedArray) -> tuple[dict[str, Any] | None, dict[str, Any] | None] | None:
@@ -164,6 +216,8 @@ def _of_column(column: pa.ChunkedArray) -> tuple[dict[str, Any] | None, dict[str
     low, high = pc.min_max(column).as_py().values()
     if types.is_floating(kind) and pc.any(pc.is_nan(column)).as_py():
         high = float("nan")  # Java has it above all
+        if pc.all(pc.is_nan(column)).as_py():
+            low = high
     return tuple(None if value is None else {name: value} for value in (low, high))  # type: ignore[return-value]
 
 

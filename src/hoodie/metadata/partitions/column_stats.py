@@ -20,10 +20,14 @@ from hoodie.metadata.encode import record_cells
 from hoodie.metadata.keys import MetadataPartition, column_stats_key
 from hoodie.metadata.partitions.column_ranges import SCALE, Range, no_rows, of_footer, of_rows
 from hoodie.metadata.partitions.data_files import added_files, blocks_of, deleted_base_files, of_footers, shares_of
-from hoodie.metadata.partitions.kind import Building, Change, First, PartitionKind
+from hoodie.metadata.partitions.indexed_columns import first_columns, kept_columns
+from hoodie.metadata.partitions.kind import Building, Change, First, PartitionKind, untyped_or_typed, where_defined
+from hoodie.metadata.partitions.typed_stats import ranges_of_files, records_of_files
 from hoodie.metadata.records import COLUMN_STATS as SCHEMA
+from hoodie.metadata.records import tombstones
 from hoodie.model.files import BaseFile, LogFile
 from hoodie.model.meta import META_COLUMNS
+from hoodie.model.table_version import VERSIONS
 from hoodie.storage.protocol import Storage, in_threads
 from hoodie.table.state import TableState, declared_schema
 
@@ -43,6 +47,8 @@ def names_in(text: str) -> tuple[str, ...]:
 
 
 def _records(change: Change) -> pa.Table:
+    if VERSIONS[change.config.version].defines_indexes:
+        return _of_definition(change)
     names = columns_to_index(change.config)
     found: list[dict[str, Any]] = []
     if change.commit is not None:
@@ -57,8 +63,27 @@ def _records(change: Change) -> pa.Table:
     return pa.Table.from_pylist(found, schema=SCHEMA)
 
 
+def _of_definition(change: Change) -> pa.Table:
+    """As of the columns that the table's index definitions name. Raises UnsupportedTable"""
+    names = kept_columns(change)
+    bases, logs = added_files(change.files)
+    found = [] if change.commit is None else records_of_files(change.storage, [*bases, *logs], names)
+    keys = [
+        column_stats_key(column, file.group.partition, file.name)
+        for file in deleted_base_files(change.files)
+        for column in names
+    ]
+    records = pa.Table.from_pylist(found, schema=SCHEMA)
+    return pa.concat_tables([records, tombstones(pa.array(keys, pa.string()), MetadataPartition.COLUMN_STATS)])
+
+
 def _first(building: Building) -> First:
-    """Of base files, as Hudi has it: logs have statistics from the commits that write them."""
+    """Of base files, as Hudi has it: logs have statistics from the commits that write them. Where statistics say the
+    types of their values they are of all files."""
+    if VERSIONS[building.config.version].types_statistics:
+        bases, logs = added_files(building.files)
+        typed = partial(_typed, building.storage, first_columns(building))
+        return First(building.options.column_stats_groups, shares_of([*bases, *logs]), typed)
     names = names_in(building.options.column_list) or columns_to_index(building.config)
     bases, _ = added_files(building.files)
     stored = partial(_stored_ranges, building.storage, names)
@@ -67,6 +92,10 @@ def _first(building: Building) -> First:
 
 def _stored_ranges(storage: Storage, names: Collection[str], files: list[BaseFile]) -> Iterator[pa.Table]:
     yield pa.Table.from_pylist([*_of_base_files(storage, files, names)], schema=SCHEMA)
+
+
+def _typed(storage: Storage, names: Collection[str], files: list[BaseFile | LogFile]) -> Iterator[pa.Table]:
+    yield pa.Table.from_pylist(records_of_files(storage, files, names), schema=SCHEMA)
 
 
 def _of_base_files(storage: Storage, files: list[BaseFile], names: Collection[str]) -> Iterator[dict[str, Any]]:
@@ -107,7 +136,11 @@ def _differences(building: Building, records: pa.Table) -> Iterator[str]:
     bases, _ = added_files(building.files)
     stored = {record["row"]: record for record in records.to_pylist()}
     names = {record["column"] for record in stored.values()}
-    for file, ranges in zip(bases, _ranges_of(building.storage, bases, names), strict=True):
+    if VERSIONS[building.config.version].defines_indexes:
+        each: Iterator[Mapping[str, Range]] = (ranges for _, ranges in ranges_of_files(building.storage, bases, names))
+    else:
+        each = _ranges_of(building.storage, bases, names)
+    for file, ranges in zip(bases, each, strict=True):
         for column, found in ranges.items():
             record = stored.get(column_stats_key(column, file.group.partition, file.name))
             if record is not None and any(_plain(record[name]) != _plain(found[name]) for name in found):
@@ -122,7 +155,11 @@ def _plain(value: Any) -> Any:
     """A bound without its class: a compaction by Hudi makes whole numbers of dates, and bytes of decimals."""
     if not isinstance(value, dict):
         return value
+    if "typeOrdinal" in value:
+        return tuple(value.values())
     found = next((member for member in value.values() if member is not None), None)
+    if found != found:  # NaN
+        return "NaN"
     if isinstance(found, Decimal):
         unscaled = int(found.scaleb(SCALE))
         return unscaled.to_bytes((unscaled + (unscaled < 0)).bit_length() // 8 + 1, "big", signed=True)
@@ -141,4 +178,6 @@ COLUMN_STATS = PartitionKind(
     cells=partial(record_cells, MetadataPartition.COLUMN_STATS),
     settings=_settings,
     differences=_differences,
+    deletes_apart=where_defined,
+    is_of=untyped_or_typed,
 )

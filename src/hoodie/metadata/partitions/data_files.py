@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie.formats.log.blocks import BlockKind, LogBlock, read_blocks
@@ -16,6 +17,7 @@ from hoodie.storage.protocol import Storage, in_threads
 #: Files whose footers are in memory at once: that of a file with a bloom filter has half a megabyte.
 _AT_ONCE = 64
 
+F = TypeVar("F", bound=BaseFile | LogFile)
 T = TypeVar("T")
 
 
@@ -35,7 +37,7 @@ def deleted_base_files(changes: FileChanges) -> list[BaseFile]:
     return [file for file in files if isinstance(file, BaseFile)]
 
 
-def shares_of(files: Sequence[BaseFile]) -> list[list[BaseFile]]:
+def shares_of(files: Sequence[F]) -> list[list[F]]:
     """The files for tasks that read their footers."""
     return [list(files[at : at + _AT_ONCE]) for at in range(0, len(files), _AT_ONCE)]
 
@@ -44,10 +46,17 @@ def of_footers(
     storage: Storage, files: Sequence[BaseFile], call: Callable[[BaseFile, pq.FileMetaData], T]
 ) -> Iterator[T]:
     """What the call makes of the footer of each file, in their order. Raises CorruptFile"""
+    return of_sources(storage, files, lambda file, footer, _: call(file, footer))
+
+
+def of_sources(
+    storage: Storage, files: Sequence[BaseFile], call: Callable[[BaseFile, pq.FileMetaData, pa.NativeFile], T]
+) -> Iterator[T]:
+    """As `of_footers`, for a call that may read more of the open file."""
 
     def result(file: BaseFile) -> T:
         with storage.open_listed(file.path, file.size) as source:
-            return call(file, read_file_metadata(source, file.path))
+            return call(file, read_file_metadata(source, file.path), source)
 
     for at in range(0, len(files), _AT_ONCE):
         yield from in_threads(result, files[at : at + _AT_ONCE])
@@ -55,8 +64,10 @@ def of_footers(
 
 def blocks_of(storage: Storage, log: LogFile, instant: str) -> list[LogBlock]:
     """The blocks of an instant in a log file, but for command blocks. Raises CorruptLogBlock"""
-    return [
-        block
-        for block in read_blocks(storage.read(log.path), log.path)
-        if block.kind is not BlockKind.COMMAND and block.header.instant == instant
-    ]
+    return [block for block in data_blocks(storage, log) if block.header.instant == instant]
+
+
+def data_blocks(storage: Storage, log: LogFile) -> list[LogBlock]:
+    """The blocks of a log file, but for command blocks. Raises CorruptLogBlock"""
+    blocks = read_blocks(storage.read(log.path), log.path)
+    return [block for block in blocks if block.kind is not BlockKind.COMMAND]

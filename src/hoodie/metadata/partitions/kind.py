@@ -19,6 +19,7 @@ from hoodie.metadata.changes import FileChanges, KeyChanges
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileSlice
+from hoodie.model.table_version import TableVersion
 from hoodie.storage.protocol import Storage
 from hoodie.timeline.timeline import Timeline
 
@@ -90,6 +91,31 @@ class First:
     check: Callable[[pa.Table], None] = _accepted
 
 
+def never(version: TableVersion) -> bool:
+    """In no version of the table."""
+    return False
+
+
+def always(version: TableVersion) -> bool:
+    """In each version of the table."""
+    return True
+
+
+def untyped_or_typed(version: TableVersion) -> bool:
+    """In versions whose statistics have a form that is written here: that of version 8 is another one."""
+    return version.types_statistics or not version.defines_indexes
+
+
+def where_typed(version: TableVersion) -> bool:
+    """In versions whose statistics say the types of their values."""
+    return version.types_statistics
+
+
+def where_defined(version: TableVersion) -> bool:
+    """In versions with index definitions."""
+    return version.defines_indexes
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionKind:
     """A partition that writes keep.
@@ -103,7 +129,9 @@ class PartitionKind:
                    the base file that they are for, "" in a log block, and the schema that they are written by
     settings       what the table's settings keep of the options that it is built with, for all later writes
     differences    what is wrong in it, one line each: in its records, deleted ones left out, beside the table's files
-    deletes_apart  keys of records that are `deleted` stand in a block of their own; else they are records as others
+    deletes_apart  whether keys of records that are `deleted` stand in a block of their own, in a table of a version;
+                   else they are records as others
+    is_of          whether metadata tables of tables of a version have it, as it is written here
     block_size     bytes of a data block of its base files
     """
 
@@ -114,7 +142,8 @@ class PartitionKind:
     cells: Callable[[pa.Table, str, str], tuple[pa.Array, pa.Array]]
     settings: Callable[[MetadataOptions], Mapping[str, str]] = lambda options: {}
     differences: Callable[[Building, pa.Table], Iterable[str]] = lambda building, records: ()
-    deletes_apart: bool = False
+    deletes_apart: Callable[[TableVersion], bool] = never
+    is_of: Callable[[TableVersion], bool] = always
     block_size: int = BLOCK_SIZE
 
     def file_id(self, number: int) -> str:

@@ -9,10 +9,11 @@ from hoodie.metadata.partitions.bloom_filters import BLOOM_FILTERS
 from hoodie.metadata.partitions.column_stats import COLUMN_STATS
 from hoodie.metadata.partitions.files import FILES
 from hoodie.metadata.partitions.kind import PartitionKind
+from hoodie.metadata.partitions.partition_stats import PARTITION_STATS
 from hoodie.metadata.partitions.record_index import RECORD_INDEX
 
 #: In the order in which they are built.
-KINDS: tuple[PartitionKind, ...] = (FILES, BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX)
+KINDS: tuple[PartitionKind, ...] = (FILES, BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS, RECORD_INDEX)
 
 
 def kinds_of(partitions: Iterable[str]) -> tuple[PartitionKind, ...]:

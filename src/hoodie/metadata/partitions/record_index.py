@@ -24,7 +24,7 @@ from hoodie.index.stored_keys import keys_in
 from hoodie.metadata.encode import column_of
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.locations import open_locator
-from hoodie.metadata.partitions.kind import Building, Change, First, PartitionKind, SliceKeys
+from hoodie.metadata.partitions.kind import Building, Change, First, PartitionKind, SliceKeys, always
 from hoodie.metadata.record_index import PLACES, entries, epoch_millis, locations, placed, record_index_cells
 from hoodie.metadata.records import RECORD_INDEX as SCHEMA
 from hoodie.metadata.records import tombstones
@@ -198,6 +198,6 @@ RECORD_INDEX = PartitionKind(
     records=_records,
     first=_first,
     cells=record_index_cells,
-    deletes_apart=True,
+    deletes_apart=always,
     block_size=_BLOCK_SIZE,
 )

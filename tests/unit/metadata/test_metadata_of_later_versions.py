@@ -1,0 +1,279 @@
+"""Writes keep and build the whole metadata table of versions 8 and 9: statistics say the types of their values in 9."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hoodie.config.metadata import MetadataOptions, requested_partitions
+from hoodie.config.options import Options
+from hoodie.errors import MetadataTableDropped, MetadataTableIgnored, OptionIgnored, RecordIndexIgnored
+from hoodie.formats.hfile.reader import open_hfile
+from hoodie.metadata.build import build
+from hoodie.metadata.changes import of_listing
+from hoodie.metadata.definitions import IndexDefinition, read_definitions, write_definitions
+from hoodie.metadata.keys import MetadataPartition
+from hoodie.metadata.listing import listed_folders
+from hoodie.metadata.partitions.kind import Building
+from hoodie.metadata.partitions.kinds import kind_of
+from hoodie.metadata.read import read_records
+from hoodie.metadata.record_schema import schema_of, stored_schema_of
+from hoodie.metadata.table import open_metadata
+from hoodie.metadata.validate import validate
+from hoodie.model.table_version import VERSIONS
+from hoodie.reading.row_keys import read_keys
+from hoodie.storage.local import LocalStorage
+from hoodie.table.properties import update_properties
+from hoodie.table.state import TableState, load_state
+from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
+from hoodie.testing.tables import ArrowTable
+from hoodie.view.load import data_files
+from support.hudi_1_tables import unpack
+from support.metadata_tables import FOLDER
+from support.nightly import by_day
+from unit.metadata.test_metadata_keeping import ACTIONS, INDEXES, TABLE, rows
+
+COLUMN_STATS, PARTITION_STATS = MetadataPartition.COLUMN_STATS, MetadataPartition.PARTITION_STATS
+ALL = {**INDEXES, "hoodie.index.type": "RECORD_INDEX", "hoodie.metadata.record.index.min.filegroup.count": "2"}
+KINDS = {
+    "COW": {"hoodie.write.table.version": "9"},
+    "MOR": {"hoodie.write.table.version": "9", "hoodie.datasource.write.table.type": "MERGE_ON_READ"},
+    "MOR 8": {"hoodie.write.table.version": "8", "hoodie.datasource.write.table.type": "MERGE_ON_READ"},
+}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_ignored() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", MetadataTableIgnored)
+        warnings.simplefilter("error", MetadataTableDropped)
+        warnings.simplefilter("error", RecordIndexIgnored)
+        warnings.simplefilter("ignore", OptionIgnored)
+        yield
+
+
+def table(kind: str = "MOR", **options: str) -> ArrowTable:
+    made = ArrowTable.create(MemoryStorage(), {**TABLE, **KINDS[kind], **ALL, **options})
+    made.upsert(rows(("a", "oslo"), ("b", "rome")))
+    return made
+
+
+def partitions_of(kind: str) -> set[str]:
+    statistics = set() if kind.endswith("8") else {"column_stats", "partition_stats"}
+    return {"files", "bloom_filters", "record_index", *statistics}
+
+
+def assert_kept(made: ArrowTable, kind: str) -> None:
+    state = made.state()
+    assert set(state.config.metadata_partitions) == partitions_of(kind)
+    told = validate(made.storage, state.config, state.timeline, read_keys=read_keys)
+    assert told is not None
+    assert (told.problems, told.unread) == ((), ())
+
+
+def records(made: ArrowTable, partition: MetadataPartition) -> list[dict[str, Any]]:
+    state = made.state()
+    metadata = open_metadata(made.storage, state.config, state.timeline)
+    assert metadata is not None
+    return list(read_records(metadata, partition).to_pylist())
+
+
+def bounds(made: ArrowTable, partition: MetadataPartition, column: str) -> dict[str, tuple[Any, Any]]:
+    """Least and greatest value of a column, by file or partition."""
+
+    def plain(value: Mapping[str, Any] | None) -> Any:
+        return None if value is None else next(member for member in value.values() if member is not None)
+
+    return {
+        record["file"]: (plain(record["min"]), plain(record["max"]))
+        for record in records(made, partition)
+        if record["column"] == column
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "action"),
+    by_day(
+        [(kind, action) for kind in KINDS for action in ACTIONS],
+        lambda case: case[0] == "MOR" or case == ("MOR 8", "compaction"),
+    ),
+)
+def test_the_metadata_table_follows_every_action(kind: str, action: str) -> None:
+    made = table(kind)
+    ACTIONS[action](made)
+    assert_kept(made, kind)
+    made.upsert(rows(("b", "rome"), ("l", "later"), ts=9))
+    assert_kept(made, kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "dying"), by_day([(kind, dying) for kind in KINDS for dying in Dying], lambda case: case[0] == "MOR")
+)
+def test_readers_never_use_records_of_a_write_that_died(kind: str, dying: Dying) -> None:
+    start = table(kind)
+    before = set(start.snapshot()["id"].to_pylist())
+    for call in range(0, 120, 5):
+        storage = start.storage.copy()  # type: ignore[attr-defined]
+        try:
+            ArrowTable(CrashAfter(storage, call, dying), start.options).upsert(rows(("a", "oslo"), ("n", "new"), ts=2))
+        except Crash:
+            pass
+        else:
+            return
+        made = ArrowTable(storage, start.options)
+        assert set(made.snapshot()["id"].to_pylist()) in (before, before | {"n"})
+        made.upsert(rows(("z", "rome")))
+        assert_kept(made, kind)
+    pytest.fail("the write has more calls than were tried")
+
+
+def test_it_is_built_on_a_table_that_has_none() -> None:
+    made = ArrowTable.create(MemoryStorage(), {**TABLE, **KINDS["MOR"], "hoodie.metadata.enable": "false"})
+    made.upsert(rows(("a", "oslo"), ("b", "rome")))
+    made.upsert(rows(("a", "oslo"), ts=2))
+    state = made.state()
+    assert state.config.metadata_partitions == ()
+    names = ("column_stats", "bloom_filters", "record_index")
+    assert build(made.storage, state.config, state.timeline, names, MetadataOptions(), read_keys)
+    assert_kept(made, "MOR")
+    defined = read_definitions(made.storage, made.state().config)
+    assert (defined["column_stats"].version, defined["record_index"].options) == ("V2", {"isPartitioned": "false"})
+    assert defined["column_stats"].fields[3:] == ("id", "city", "ts")
+    assert bounds(made, PARTITION_STATS, "ts") == {"oslo": (1, 2), "rome": (1, 1)}
+
+
+def test_a_new_column_is_defined_with_the_first_file_that_has_it() -> None:
+    made = table("COW")
+    more = rows(("n", "oslo"), ts=2).append_column("fare", pa.array([7], pa.int64()))
+    made.upsert(more, {"hoodie.datasource.write.reconcile.schema": "true"})
+    assert read_definitions(made.storage, made.state().config)["column_stats"].fields[-1] == "fare"
+    assert set(bounds(made, COLUMN_STATS, "fare").values()) == {(7, 7)}
+    assert bounds(made, PARTITION_STATS, "fare") == {"oslo": (7, 7)}
+
+
+def test_bounds_hold_what_footers_do_not_know() -> None:
+    """Hudi takes a file without bounds for one without values, and NaN for less than all numbers; Parquet knows no NaN,
+    and drops long texts."""
+    made = ArrowTable.create(MemoryStorage(), {**TABLE, **KINDS["COW"], **ALL})
+    long = "x" * 10_000
+    batch = rows(("a", "oslo"), ("b", "oslo"))
+    batch = batch.append_column("fare", pa.array([1.5, math.nan])).append_column("note", pa.array(["a", long]))
+    made.upsert(batch)
+    assert set(bounds(made, COLUMN_STATS, "fare").values()) == {(1.5, math.inf)}
+    assert set(bounds(made, COLUMN_STATS, "note").values()) == {("a", long)}
+    assert bounds(made, PARTITION_STATS, "fare") == {"oslo": (1.5, math.inf)}
+
+
+def test_statistics_of_other_columns_are_removed() -> None:
+    made = table("COW")
+    config = made.state().config
+    defined = read_definitions(made.storage, config)
+    gone = IndexDefinition("column_stats", "column_stats", "column_stats", ("id", "gone"), version="V2")
+    write_definitions(made.storage, config, {**defined, "column_stats": gone})
+    with pytest.warns(MetadataTableDropped, match="the table no longer has the column gone"):
+        made.upsert(rows(("a", "oslo"), ts=2))
+    assert set(made.state().config.metadata_partitions) == {"files", "bloom_filters", "record_index"}
+
+
+def test_a_record_index_by_partition_and_statistics_of_another_form_are_removed() -> None:
+    made = table("COW")
+    config = made.state().config
+    defined = read_definitions(made.storage, config)
+    parted = IndexDefinition("record_index", "record_index", options={"isPartitioned": "true"}, version="V1")
+    older = IndexDefinition("column_stats", "column_stats", "column_stats", ("id",), version="V1")
+    write_definitions(made.storage, config, {**defined, "record_index": parted, "column_stats": older})
+    made = ArrowTable(made.storage, {**made.options, "hoodie.index.type": "BLOOM"})
+    with pytest.warns(MetadataTableDropped, match="column_stats, partition_stats, record_index was removed"):
+        made.upsert(rows(("a", "oslo"), ts=2), dict.fromkeys(INDEXES, "false"))
+    assert "partition_stats" not in made.state().config.metadata_partitions
+
+
+def test_that_of_an_upgraded_table_is_not_built() -> None:
+    made = ArrowTable.create(MemoryStorage(), {**TABLE, **KINDS["COW"], "hoodie.metadata.enable": "false"})
+    update_properties(made.storage, {"hoodie.table.initial.version": "6"})
+    with pytest.warns(OptionIgnored, match="that was upgraded to version 9 is not built here"):
+        made.upsert(rows(("a", "oslo")), {"hoodie.metadata.enable": "true"})
+    assert made.state().config.metadata_partitions == ()
+
+
+def test_the_names_of_hudi_1_1_name_the_record_index() -> None:
+    named = {"hoodie.metadata.global.record.level.index.enable": "true"}
+    assert requested_partitions(Options(named)).build == ("files", "record_index")
+    made = ArrowTable.create(
+        MemoryStorage(), {**TABLE, **KINDS["COW"], "hoodie.index.type": "GLOBAL_RECORD_LEVEL_INDEX"}
+    )
+    made.upsert(rows(("a", "oslo")))
+    assert "record_index" in made.state().config.metadata_partitions
+    assert made.state().config.properties["hoodie.index.type"] == "GLOBAL_RECORD_LEVEL_INDEX"
+
+
+# --- beside Hudi ---
+
+
+@pytest.fixture(scope="module")
+def types(tmp_path_factory: pytest.TempPathFactory) -> TableState:
+    """A Merge-on-Read table of Hudi 1.1.1 with columns of all types: upserts, a delete, an insert overwrite."""
+    folder = tmp_path_factory.mktemp("types")
+    with zipfile.ZipFile(FOLDER / "v9_mor_statistics.zip") as archive:
+        archive.extractall(folder)
+    return load_state(LocalStorage(folder / "v9_mor_statistics"))
+
+
+def first_records(state: TableState, partition: MetadataPartition) -> dict[str, dict[str, Any]]:
+    """What the partition of a table would be built with, by key."""
+    metadata = open_metadata(state.storage, state.config, state.timeline)
+    assert metadata is not None
+    files = of_listing((), data_files(listed_folders(metadata).marked))
+    building = Building(state.storage, state.config, state.timeline, "", files, MetadataOptions())
+    first = kind_of(partition).first(building)
+    found = [record for share in first.shares for part in first.records(share) for record in part.to_pylist()]
+    return {record["row"]: record for record in found}
+
+
+def hudis_records(state: TableState, partition: MetadataPartition) -> dict[str, dict[str, Any]]:
+    metadata = open_metadata(state.storage, state.config, state.timeline)
+    assert metadata is not None
+    return {record["row"]: record for record in read_records(metadata, partition).to_pylist()}
+
+
+def test_statistics_of_files_are_those_of_hudi(types: TableState) -> None:
+    ours, theirs = (read(types, COLUMN_STATS) for read in (first_records, hudis_records))
+    assert len(ours) == 240
+    assert ours == theirs
+    classes = {record["type"]["typeOrdinal"] for record in ours.values()}
+    assert classes == {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 19}
+
+
+def test_statistics_of_partitions_are_those_of_hudi(types: TableState) -> None:
+    ours, theirs = (read(types, PARTITION_STATS) for read in (first_records, hudis_records))
+    assert ours.keys() == theirs.keys()
+    assert {row: r for row, r in ours.items() if r["file"] != "b"} == {
+        row: r for row, r in theirs.items() if r["file"] != "b"
+    }
+    for row, record in ours.items():  # Hudi has what the insert overwrite replaced in there once more
+        assert record["values"] <= theirs[row]["values"]
+
+
+@pytest.mark.parametrize("name", ["v9_mor_part", "v9_cow_part"])
+def test_statistics_of_plain_tables_are_those_of_hudi(name: str, tmp_path: Path) -> None:
+    state = load_state(LocalStorage(unpack(name, tmp_path)))
+    for partition in (COLUMN_STATS, PARTITION_STATS):
+        assert first_records(state, partition) == hudis_records(state, partition)
+
+
+@pytest.mark.parametrize(("name", "number"), [("v9_mor_part", 9), ("v8_mor_part", 8)])
+def test_records_are_written_by_the_schema_of_hudi(name: str, number: int, tmp_path: Path) -> None:
+    folder = unpack(name, tmp_path) / ".hoodie" / "metadata" / "files"
+    base = next(path for path in folder.iterdir() if path.suffix == ".hfile").read_bytes()
+    schema = stored_schema_of(VERSIONS[number])
+    assert open_hfile(lambda at, length: base[at : at + length], len(base), name).info["schema"].decode() == schema
+    fields = [field for field in json.loads(schema)["fields"] if not field["name"].startswith("_hoodie")]
+    assert json.loads(schema_of(VERSIONS[number]))["fields"] == fields
