@@ -87,7 +87,7 @@ def layout_of(config: TableConfig) -> TimelineLayout:
 
 
 #: Names of timeline files whose instants are remembered, of all tables.
-_REMEMBERED = 20_000
+_REMEMBERED = 2_000
 
 
 def parse_name(name: str, layout: int, folder: str) -> Instant | None:

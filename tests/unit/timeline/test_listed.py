@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
+import tracemalloc
+from itertools import count, islice
 from pathlib import Path
 
 import pytest
@@ -96,3 +99,25 @@ def test_as_many_names_are_read_with_many_instants_as_with_few(
     monkeypatch.setattr(load, "parse_name", read)
     assert len(load_timeline(storage, CONFIG).instants) == instants + 1
     assert len(names) == 2
+
+
+def test_what_is_remembered_of_names_does_not_grow_with_the_instants_that_were_archived(storage: LocalStorage) -> None:
+    folder, numbers = Path(storage.root, ".hoodie"), count()
+
+    def size_after(commits: int) -> int:
+        for number in islice(numbers, commits):
+            for word in STATES[0]:
+                (folder / f"{number:017}{word}").touch()
+                (folder / f"{number - 20:017}{word}").unlink(missing_ok=True)
+            load_timeline(storage, CONFIG)
+        gc.collect()
+        ours = tracemalloc.take_snapshot().filter_traces([tracemalloc.Filter(True, load.__file__[:-7] + "*")])
+        return sum(trace.size for trace in ours.traces)
+
+    tracemalloc.start()
+    try:
+        before = size_after(800)
+        growth = size_after(1200) - before
+    finally:
+        tracemalloc.stop()
+    assert growth < 200 * 1200
