@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 import hoodie
+from hoodie.api.table import HoodieTable
 
 #: The columns that most cases have.
 COLUMNS = {"id": "string", "city": "string", "day": "int", "ts": "bigint", "fare": "double"}
@@ -187,18 +189,22 @@ _THEN: Mapping[str, Callable[[Case, Path], list[str]]] = {
 }
 
 
-def read(path: Path, view: str, after: str) -> pa.Table:
-    """The rows of a view, without Spark.
+def read(path: Path, view: str, after: str, spark: SparkSession | None = None) -> pa.Table:
+    """The rows of a view, with Spark or without.
 
     after  the instant after which `incremental` begins, and of which `as_of` reads
     """
-    table = hoodie.open_table(str(path))
+    if spark is not None:
+        return _rows(hoodie.open_table(str(path), spark=spark), view, after).toArrow()
+    return _rows(hoodie.open_table(str(path)), view, after, meta=True).to_arrow()
+
+
+def _rows(table: HoodieTable[Any], view: str, after: str, **meta: bool) -> Any:
     if view == "snapshot":
-        return table.snapshot(meta=True).to_arrow()
+        return table.snapshot(**meta)
     if view == "read_optimized":
-        return table.snapshot(optimized=True, meta=True).to_arrow()
-    rows = table.changes(after, meta=True) if view == "incremental" else table.as_of(after, meta=True)
-    return rows.to_arrow()
+        return table.snapshot(optimized=True, **meta)
+    return table.changes(after, **meta) if view == "incremental" else table.as_of(after, **meta)
 
 
 # --- comparing ---
