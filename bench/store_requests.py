@@ -18,8 +18,7 @@ from hoodie.reading.scan import ScanKind
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.services.clean import CLEANS
 from hoodie.storage import FsspecStorage, LocalStorage
-from hoodie.storage.protocol import Storage, join
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import Storage, in_threads, join
 from hoodie.table.state import load_state
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.load import COMMITS

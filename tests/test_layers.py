@@ -83,14 +83,13 @@ def test_the_package_root_and_the_public_names_of_spark_only_re_export() -> None
 
 
 def test_below_the_doors_options_are_typed() -> None:
-    """`api`, `cli`, the doors of Spark and of Arrow reads turn text into `Options`; an index gets the text, too."""
+    """`api`, `cli` and the doors of Spark turn text into `Options`; an index gets the text, too."""
     text = ("api", "statements", "sources", "cli", "config", "index", "hbase", "storage", "testing")
-    doors = {"hoodie.reading.snapshot", "hoodie.reading.changes.incremental"}
-    properties = {"hoodie.table.create", "hoodie.table.overrides", "hoodie.table.recorded_index"}
+    properties = {"hoodie.table.create", "hoodie.table.recorded_index"}
     found = [
         f"{module}:{argument.lineno}"
         for module, tree in _library()
-        if module.split(".")[1] not in text and module not in doors | properties
+        if module.split(".")[1] not in text and module not in properties
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef)
         for argument in [*node.args.args, *node.args.kwonlyargs]

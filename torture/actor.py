@@ -5,22 +5,23 @@ Below FOLDER lie the table, the ledgers, and a file for each actor that says how
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
 import time
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from hoodie.config.options import Options
-from hoodie.errors import HoodieError
-from hoodie.services.archive import archive
+from hoodie.errors import HoodieError, MetadataTableDropped, MetadataTableIgnored
 from hoodie.services.clean import clean
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
+from hoodie.services.metadata_upkeep import archive_table
 from hoodie.storage.local import LocalStorage
 from hoodie.testing.tables import ArrowTable
 from torture.ledger import Ledger, batch, problems, read_ledgers
@@ -48,8 +49,31 @@ OPTIONS: dict[str, str] = {
 }
 
 
+#: With these, too, a storm keeps a metadata table: all its partitions, compacted often.
+WITH_METADATA_TABLE: dict[str, str] = {
+    "hoodie.index.type": "RECORD_INDEX",
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.index.column.stats.enable": "true",
+    "hoodie.metadata.index.bloom.filter.enable": "true",
+    "hoodie.metadata.record.index.min.filegroup.count": "2",
+    "hoodie.metadata.compact.max.delta.commits": "3",
+}
+#: The file with the options of a storm.
+_OPTIONS_FILE = "options.json"
+
+
+def let_rage(folder: Path, options: dict[str, str]) -> None:
+    """Say with which options all processes of a storm write."""
+    (folder / _OPTIONS_FILE).write_text(json.dumps(options))
+
+
+def options_in(folder: Path) -> dict[str, str]:
+    """Those that all processes of a storm write with."""
+    return dict(json.loads((folder / _OPTIONS_FILE).read_text()))
+
+
 def table(folder: Path) -> ArrowTable:
-    return ArrowTable(LocalStorage(folder / "table"), OPTIONS)
+    return ArrowTable(LocalStorage(folder / "table"), options_in(folder))
 
 
 class Diary:
@@ -66,6 +90,17 @@ class Diary:
         os.replace(beside, self.path)
 
 
+@contextlib.contextmanager
+def noted(diary: Diary, kind: type[Warning]) -> Iterator[None]:
+    """Put warnings of a kind into the diary, instead of showing any."""
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        yield
+    for warning in shown:
+        if issubclass(warning.category, kind):
+            diary.note(f"{kind.__name__}: {warning.message}")
+
+
 def write(folder: Path, name: str, diary: Diary) -> None:
     """Send one batch until it is acknowledged, with the same number each time, also after this process died."""
     account = read_ledgers(folder).get(name)
@@ -78,7 +113,8 @@ def write(folder: Path, name: str, diary: Diary) -> None:
     while True:
         ledger.note("begun", number)
         try:
-            result = table(folder).upsert(batch(name, number), options=same)
+            with noted(diary, MetadataTableDropped):
+                result = table(folder).upsert(batch(name, number), options=same)
         except HoodieError as error:
             ledger.note("failed", number)
             diary.note(f"refused: {type(error).__name__}")
@@ -90,16 +126,16 @@ def write(folder: Path, name: str, diary: Diary) -> None:
 
 
 def run_compaction(folder: Path, name: str, diary: Diary) -> None:
-    storage = LocalStorage(folder / "table")
-    planned = schedule_compaction(storage, Options(OPTIONS))
-    done = compact(storage, Options(OPTIONS))
+    storage, options = LocalStorage(folder / "table"), Options(options_in(folder))
+    planned = schedule_compaction(storage, options)
+    done = compact(storage, options)
     diary.note("compacted" if done else "planned" if planned else "nothing to compact")
     time.sleep(0.2)
 
 
 def run_cleaning(folder: Path, name: str, diary: Diary) -> None:
-    storage = LocalStorage(folder / "table")
-    cleaned, archived = clean(storage, Options(OPTIONS)), archive(storage, Options(OPTIONS))
+    storage, options = LocalStorage(folder / "table"), Options(options_in(folder))
+    cleaned, archived = clean(storage, options), archive_table(storage, options)
     diary.note("cleaned" if cleaned.instant else "nothing to clean")
     if archived.instants:
         diary.note("archived")
@@ -110,7 +146,8 @@ def read(folder: Path, name: str, diary: Diary) -> None:
     """See that all that was acknowledged is there, and nothing in part."""
     before = read_ledgers(folder)
     try:
-        rows = table(folder).snapshot()
+        with noted(diary, MetadataTableIgnored):
+            rows = table(folder).snapshot()
     except FileNotFoundError:  # cleaned, or archived, while we read
         diary.note("read again: a file was gone")
         return

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from hoodie.testing.storage import Crash
 from torture import crash
+from torture.actor import WITH_METADATA_TABLE
 from torture.operations import CASES
 from torture.plot import chart
 from torture.soak import MEASURES, TIMES, soak
@@ -46,6 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     killing = commands.add_parser("storm", help="several processes on one table, killed at random moments")
     killing.add_argument("--seconds", type=float, default=60)
     killing.add_argument("--seed", type=int, default=0)
+    killing.add_argument("--metadata", action="store_true", help="with all partitions of the metadata table")
     killing.add_argument("--spark", action="store_true", help="with a Spark writer whose tasks die and stand still")
     killing.add_argument("--keep", type=Path, help="an empty folder for the table and the ledgers, which stay")
     killing.set_defaults(run=_storm)
@@ -90,7 +92,8 @@ def _crash(options: argparse.Namespace) -> int:
 
 
 def _storm(options: argparse.Namespace) -> int:
-    toll = storm(options.seconds, options.keep, seed=options.seed, oracle=hudi_rs, spark=options.spark)
+    more = WITH_METADATA_TABLE if options.metadata else {}
+    toll = storm(options.seconds, options.keep, seed=options.seed, oracle=hudi_rs, spark=options.spark, options=more)
     print(text := toll.report())
     if options.docs:
         _into_docs("storm", text)

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 import hoodie
 from hoodie.errors import HoodieError
-from torture.actor import OPTIONS, Diary
+from torture.actor import Diary, options_in
 from torture.ledger import Ledger, batch, read_ledgers
 
 #: Tasks on executors for every batch, however small; rows shuffled to them.
@@ -38,7 +38,7 @@ def main(name: str, folder: Path, master: str) -> None:
     for key, value in CONF.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
-    table = hoodie.open_table(str(folder / "table"), spark=spark, options={**OPTIONS, **SPREAD})
+    table = hoodie.open_table(str(folder / "table"), spark=spark, options={**options_in(folder), **SPREAD})
     ledger, diary = Ledger(folder / f"{name}.ledger"), Diary(folder / f"{name}.diary")
     while True:
         number = read_ledgers(folder)[name].acknowledged + 1

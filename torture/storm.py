@@ -13,7 +13,7 @@ import random
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -29,7 +29,7 @@ from hoodie.storage.local import LocalStorage
 from hoodie.table.create import create
 from hoodie.testing.tables import ArrowTable
 from torture import actor
-from torture.actor import OPTIONS
+from torture.actor import OPTIONS, let_rage, options_in
 from torture.cluster import troubled_writer
 from torture.ledger import batch, problems, read_ledgers, totals
 
@@ -84,17 +84,20 @@ def storm(
     seed: int = 0,
     oracle: Callable[[Path], pa.Table] | None = None,
     spark: bool = False,
+    options: Mapping[str, str] | None = None,
 ) -> Toll:
     """Let it rage for so long, then see what is left.
 
     folder  for the table and the ledgers; None: a temporary one
     oracle  another reader of the table at a path, for the end
     spark   with a Spark writer, whose tasks die and stand still
+    options of all processes, over `actor.OPTIONS`
     """
     with contextlib.ExitStack() as stack:
         if folder is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="storm-")))
-        create(LocalStorage(folder / "table"), OPTIONS)
+        let_rage(folder, {**OPTIONS, **(options or {})})
+        create(LocalStorage(folder / "table"), options_in(folder))
         begun = time.monotonic()
         toll = Toll()
         if spark:
@@ -147,7 +150,8 @@ def _kill(process: BaseProcess) -> None:
 
 def _reckon(folder: Path, toll: Toll, oracle: Callable[[Path], pa.Table] | None) -> None:
     """Compare the table with the ledgers: as the storm left it, after the next write, and after services."""
-    table = ArrowTable(LocalStorage(folder / "table"), OPTIONS)
+    options = options_in(folder)
+    table = ArrowTable(LocalStorage(folder / "table"), options)
     for path in sorted([*folder.glob("*.wrong"), *folder.glob("*.broke")]):
         toll.wrong.append(f"{path.name}: {path.read_text()[-1500:]}")
     toll.wrong += _against_ledgers(folder, table.snapshot(), "as it was left")
@@ -155,9 +159,9 @@ def _reckon(folder: Path, toll: Toll, oracle: Callable[[Path], pa.Table] | None)
     table.upsert(batch("last", 1))
     _note(folder, "last", 1)
     toll.wrong += _against_ledgers(folder, table.snapshot(), "after the next write")
-    while compact(table.storage, Options(OPTIONS)) is not None:
+    while compact(table.storage, Options(options)) is not None:
         pass
-    clean(table.storage, Options(OPTIONS))
+    clean(table.storage, Options(options))
     toll.wrong += _against_ledgers(folder, table.snapshot(), "after compaction and cleaning")
     if oracle is not None:
         toll.wrong += _against_ledgers(folder, oracle(folder / "table"), "as another reader sees it")

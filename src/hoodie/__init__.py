@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from hoodie.api.table import HoodieTable, create_table, open_table
     from hoodie.errors import HoodieError, HoodieWarning
     from hoodie.sources.register import register
-    from hoodie.writing.on_commit import on_commit
-    from hoodie.writing.on_failure import on_failure
-    from hoodie.writing.result import WriteResult
+    from hoodie.writing.result import WriteResult, on_commit, on_failure
 
     __version__ = ""
 
@@ -54,8 +52,8 @@ __homes__ = {
     "WriteResult": "hoodie.writing.result",
     "create_table": "hoodie.api.table",
     "hudi": "hoodie",
-    "on_commit": "hoodie.writing.on_commit",
-    "on_failure": "hoodie.writing.on_failure",
+    "on_commit": "hoodie.writing.result",
+    "on_failure": "hoodie.writing.result",
     "open_table": "hoodie.api.table",
     "register": "hoodie.sources.register",
     "spark": "hoodie",

@@ -42,6 +42,7 @@ def python_without_hoodie(tmp_path: Path) -> str:
     return str(script)
 
 
+@pytest.mark.nightly
 def test_a_write_is_refused_before_it_begins_and_goes_through_once_the_code_is_sent(
     cluster, tmp_path, python_without_hoodie
 ):

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.formats.log.blocks import HeaderKey, LogBlock, read_blocks
-from hoodie.formats.log.positions import decode_positions
+from hoodie.formats.log.content import decode_positions
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.snapshot import read_scan
 from hoodie.storage.local import LocalStorage

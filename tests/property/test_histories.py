@@ -22,6 +22,7 @@ from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.strategies import Shape, Step, histories, indexes, operations_with, shapes
 from support.histories import History
 from support.history_model import BY_ORDERING, CROWDED, OVERWRITE
+from support.metadata_fresh import told, told_afresh
 from support.nightly import by_day
 
 #: Files hold a handful of rows, and a filter for as many, so that some grow and others are closed.
@@ -136,7 +137,8 @@ def check_folders(history: History) -> None:
 @FEW
 @given(data=st.data())
 def test_a_metadata_table_follows_histories(table_type: str, data: st.DataObject) -> None:
-    """All its partitions tell what is there after each write, and after each that failed and was taken back."""
+    """All its partitions tell what is there after each write, and after each that failed and was taken back: what a
+    build of the files tells."""
     shape = data.draw(shapes(), label="shape")
     listed = {
         "hoodie.metadata.enable": "true",
@@ -158,9 +160,10 @@ def check_listed(history: History) -> None:
     state = history.table.state()
     if not state.timeline.commits or any(instant.state is not State.COMPLETED for instant in state.timeline.instants):
         return
-    told = validate(state.storage, state.config, state.timeline, read_keys=read_keys)
-    assert told is not None
-    assert told.problems == ()
+    validated = validate(state.storage, state.config, state.timeline, read_keys=read_keys)
+    assert validated is not None
+    assert validated.problems == ()
+    assert told(history.table.storage) == told_afresh(history.table.storage)
 
 
 @pytest.mark.nightly

@@ -44,9 +44,9 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from hoodie.writing.batch.held import TaskResults
 from hoodie.writing.batch.memory import MemoryBatch
 from hoodie.writing.finish import abandoned_on_error
+from hoodie.writing.planning import TaskResults
 from hoodie.writing.result import Phases
 from hoodie.writing.run import write_batch
 from hoodie.writing.write import Write, action_of, check, with_transaction, writable_state

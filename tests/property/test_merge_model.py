@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hoodie.formats.log.delete_block import deletes_of
 from hoodie.merge import payloads as p
 from hoodie.merge.base import BaseMerge
-from hoodie.merge.dedupe import combine_duplicates
 from hoodie.merge.log_merge import LogMerge
 from hoodie.merge.payloads import rule_for
+from hoodie.writing.batch.duplicates import combine_duplicates
 from support.incoming import PAYLOAD_COLUMNS, incoming_rows
 
 Row = dict[str, Any]

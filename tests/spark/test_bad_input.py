@@ -40,9 +40,8 @@ from hoodie.spark.worker_errors import mark_worker_errors, raise_worker_errors
 from support import spark_tables
 from support.nightly import nightly
 from support.oracles import META
+from support.routes import ROUTES, SPREAD
 
-SPREAD = {"hoodie.spark.driver.max.batch.bytes": "0"}
-ROUTES = pytest.mark.parametrize("route", [{}, SPREAD], ids=["driver", "executors"])
 COLUMNS = "id string, city string, ts bigint, note string"
 ROWS = [("a", "oslo", 1, "x"), ("b", "rome", 1, "y")]
 

@@ -12,6 +12,7 @@ from support.nightly import nightly
 N = 10_000
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "updates", "inserts", "updated_days", "inserted_days"),
     [("spread", 900, 100, 10, 1), nightly("recent", 50, 50, 2, 2), nightly("tiny", 1000, 0, 1, 0)],

@@ -28,15 +28,14 @@ from hoodie.model.instant import Action, Instant, State
 from hoodie.storage.protocol import is_temporary
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.state import load_state
-from hoodie.testing.storage import Crash, CrashAfter, Dying
+from hoodie.testing.storage import Crash, CrashAfter
 from hoodie.testing.tables import FailsAt, StorageError
 from support import spark_tables
-from support.nightly import nightly
+from support.nightly import WAYS_TO_DIE, nightly
 from support.oracles import read_hudi_rs
+from support.routes import ROUTES, SPREAD
 
 T = TypeVar("T")
-SPREAD = {"hoodie.spark.driver.max.batch.bytes": "0"}
-ROUTES = pytest.mark.parametrize("route", [{}, SPREAD], ids=["driver", "executors"])
 COLUMNS = ["id", "city", "ts", "note"]
 FIRST = [("a", "oslo", 1, "x"), ("b", "rome", 1, "x"), ("c", "rome", 1, "x")]
 CHANGES = [("a", "oslo", 2, "y"), ("c", "rome", 2, "y"), ("d", "bern", 2, "y")]
@@ -220,7 +219,7 @@ def test_the_next_write_takes_back_what_a_dead_one_left(spark, table, operation,
     assert rolled_back(table) == [dead]
 
 
-@pytest.mark.parametrize("dying", Dying)
+@pytest.mark.parametrize("dying", WAYS_TO_DIE)
 def test_a_rollback_that_died_is_taken_up_by_the_write_after(spark, table, dying):
     storage = table.storage
     table.storage = DiesAtPublication(storage, Crash)
@@ -283,6 +282,7 @@ def killed(table: HoodieTable, tmp_path: Path) -> str:
     return dead
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(240)
 @pytest.mark.skipif(os.name == "nt", reason="no SIGKILL")
 def test_a_killed_process_leaves_a_table_that_reads_and_writes_as_before(spark, table, killed):

@@ -77,7 +77,7 @@ def as_others_write(table: Path) -> None:
     ("kind", "files"),
     [
         nightly("COPY_ON_WRITE", "others"),
-        ("MERGE_ON_READ", "ours"),
+        nightly("MERGE_ON_READ", "ours"),
         nightly("COPY_ON_WRITE", "ours"),
         nightly("MERGE_ON_READ", "others"),
     ],

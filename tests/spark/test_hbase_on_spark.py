@@ -93,6 +93,7 @@ def test_the_read_client_asks_the_index(spark, tmp_path, hbase, table_type, rout
     assert sorted(found.toArrow().column("id").to_pylist()) == ["k1", "k9"]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("route", [nightly({}, id="driver"), pytest.param(SPREAD, id="executors")])
 @pytest.mark.parametrize("table_type", [nightly("COPY_ON_WRITE"), "MERGE_ON_READ"])
 def test_a_rollback_and_a_restore_put_the_entries_of_rows_that_came_back(spark, tmp_path, hbase, table_type, route):
@@ -115,6 +116,7 @@ def test_a_rollback_and_a_restore_put_the_entries_of_rows_that_came_back(spark, 
     assert table.snapshot().count() == 12
 
 
+@pytest.mark.nightly
 def test_executors_that_cannot_put_entries_again_leave_that_to_the_next_write(spark, tmp_path):
     with HBaseServer() as server:
         given = {**server.options(server.create_table()), "hoodie.index.hbase.thrift.max.retries": 0, **SPREAD}

@@ -26,7 +26,7 @@ def s3() -> Iterator[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("table_type", "number", "examples", "most"),
     [
-        ("MERGE_ON_READ", 22, 2, 2),
+        nightly("MERGE_ON_READ", 22, 2, 2),
         nightly("COPY_ON_WRITE", 23, 6, 6),
         nightly("MERGE_ON_READ", 24, 6, 6),
     ],

@@ -20,6 +20,7 @@ from hoodie.writing.batch import stage
 from support import own_indexes, spark_tables
 from support.nightly import nightly
 from support.oracles import assert_same_rows, read_hudi_rs
+from support.routes import ROUTES
 
 SPREAD = {"hoodie.spark.driver.max.batch.bytes": 0}
 WRITTEN = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name"]
@@ -55,7 +56,7 @@ def table(spark, path, table_type, **options):
     [
         ("bucket", "MERGE_ON_READ"),
         nightly("own", "MERGE_ON_READ"),
-        ("own, global", "COPY_ON_WRITE"),
+        nightly("own, global", "COPY_ON_WRITE"),
         nightly("global simple", "MERGE_ON_READ"),
         nightly("record index, global", "MERGE_ON_READ"),
         nightly("record index, global", "COPY_ON_WRITE"),
@@ -108,7 +109,7 @@ def test_a_batch_of_unmoved_keys_under_a_global_index_is_written_as_it_stands(sp
     assert one.snapshot().count() == 40
 
 
-@pytest.mark.parametrize("route", [{}, SPREAD], ids=["driver", "executors"])
+@ROUTES
 def test_a_key_in_two_partitions_is_named_and_can_be_deleted(spark, tmp_path, route):
     one = table(spark, tmp_path / "t", "COPY_ON_WRITE", **CASES["global simple"], **route)
     one.insert(rows(spark, 0, 10, 1))

@@ -15,9 +15,8 @@ import hoodie
 from hoodie.api.table import HoodieTable
 from hoodie.errors import FileGone, InvalidInput, KeyMatchedTwice, SchemaMismatch, WriteConflict
 from support import spark_tables
+from support.routes import ROUTES
 
-EXECUTORS = {"hoodie.spark.driver.max.batch.bytes": "0"}
-ROUTES = pytest.mark.parametrize("route", [{}, EXECUTORS], ids=["driver", "executors"])
 TYPES = pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 FIRST = [("a", "oslo", 1, 1.0), ("b", "oslo", 1, 2.0), ("c", "rome", 1, 3.0)]
 CHANGES = [

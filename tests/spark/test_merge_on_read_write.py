@@ -110,7 +110,7 @@ def test_a_history_of_writes_is_what_a_dict_of_rows_holds(
     assert {instant.action for instant, _ in table.history()} == {Action.DELTA_COMMIT}
 
 
-@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("route", by_day(ROUTES, lambda route: route == "executors"))
 @pytest.mark.parametrize(
     ("payload", "expected"),
     [
@@ -130,7 +130,7 @@ def test_late_rows_are_taken_as_the_payload_class_says(
         assert {key: row[1:] for key, row in as_dict(rows).items()} == expected
 
 
-@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("route", by_day(ROUTES, lambda route: route == "executors"))
 def test_versions_of_a_row_in_one_batch_are_one_record_of_the_log(
     spark: SparkSession, tmp_path: Path, route: str
 ) -> None:
@@ -141,7 +141,7 @@ def test_versions_of_a_row_in_one_batch_are_one_record_of_the_log(
     assert snapshots(table) == [{"a": ("oslo", 9, "nine")}] * 3
 
 
-@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("route", by_day(ROUTES, lambda route: route == "executors"))
 def test_a_new_column_is_null_in_older_rows_of_base_files_and_logs(
     spark: SparkSession, tmp_path: Path, route: str
 ) -> None:
@@ -219,7 +219,7 @@ class Longest:
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("route", by_day(ROUTES, lambda route: route == "executors"))
 def test_a_merger_of_the_users_own_decides_on_executors_and_in_reads(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, route: str, table_type: str
 ) -> None:

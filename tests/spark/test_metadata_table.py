@@ -94,6 +94,12 @@ def test_executors_build_the_partitions_of_a_large_table(
     assert told is not None
     assert (told.problems, told.partitions["record_index"]) == ((), 510)
     assert not LocalStorage(tmp_path).list(".hoodie/.temp/staged")
+    counts.clear()
+    saved = table.savepoint().instant
+    table.delete(spark.range(5).selectExpr("cast(id as string) id"))
+    table.restore(saved, options={"hoodie.spark.driver.max.batch.bytes": "0"})
+    assert counts == [1, 4, 1, 2, 1, 10]
+    assert load_state(LocalStorage(tmp_path)).config.metadata_partitions == state.config.metadata_partitions
 
 
 def test_conditions_of_writes_leave_out_files_by_statistics(spark: SparkSession, tmp_path: Path) -> None:

@@ -19,9 +19,8 @@ from hoodie.api.table import HoodieTable
 from hoodie.model.commit import Operation
 from hoodie.model.instant import Action
 from support.oracles import read_hudi_rs
+from support.routes import ROUTES, SPREAD
 
-SPREAD = {"hoodie.spark.driver.max.batch.bytes": "0"}
-ROUTES = pytest.mark.parametrize("route", [{}, SPREAD], ids=["driver", "executors"])
 NO_SMALL_FILES = {"hoodie.parquet.small.file.limit": "0"}
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64()), ("note", pa.string())])
 DELETABLE = SCHEMA.append(pa.field("_hoodie_is_deleted", pa.bool_()))

@@ -21,7 +21,7 @@ VERSIONS, KEYS = 12, 8
     [
         nightly("SIMPLE", "staged"),
         ("BLOOM", "shuffled"),
-        ("GLOBAL_SIMPLE", ""),
+        nightly("GLOBAL_SIMPLE", ""),
         nightly("GLOBAL_BLOOM", ""),
         nightly("BUCKET", ""),
     ],

@@ -12,10 +12,9 @@ from hoodie.api import spark_keys
 from hoodie.errors import InvalidInput, InvalidOption, SchemaMismatch, TableMismatch, TableNotFound, UnsupportedTable
 from support.nightly import nightly
 from support.oracles import assert_same_rows
+from support.routes import ROUTES, SPREAD
 from support.tagging import assert_tagged
 
-SPREAD = {"hoodie.spark.driver.max.batch.bytes": "0"}
-ROUTES = pytest.mark.parametrize("route", [{}, SPREAD], ids=["driver", "executors"])
 INDEX = "hoodie.index.type"
 BUCKETS = {"hoodie.bucket.index.num.buckets": 4}  # the table does not say
 NOW = {"hoodie.compact.inline.max.delta.commits": 1}

@@ -33,7 +33,7 @@ from hoodie.storage.local import LocalStorage
 from hoodie.table.state import load_state
 from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
-from support.nightly import by_day
+from support.nightly import by_day, nightly
 from support.oracles import META, assert_same_rows, expected_rows, fixture_facts, fixture_names, read_hudi_rs_optimized
 
 Unpack = Callable[[str], Path]
@@ -179,7 +179,7 @@ def test_a_task_tells_what_is_gone_after_all_its_rows(spark: SparkSession, fixtu
     assert all(told == sorted(told) for told in tasks.values())
 
 
-@pytest.mark.parametrize("route", ["driver", "executors"])
+@pytest.mark.parametrize("route", ["driver", nightly("executors")])
 def test_after_a_commit_only_the_logs_of_slices_that_it_wrote_to_are_read_again(
     spark: SparkSession, tmp_path: Path, route: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

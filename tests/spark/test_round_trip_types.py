@@ -17,6 +17,7 @@ from hoodie import HoodieTable, create_table, open_table
 from hoodie.errors import SchemaMismatch
 from hoodie.schema.conform import conform
 from hoodie.spark.types import to_spark
+from support.nightly import by_day
 from support.oracles import META, assert_same_rows, read_hudi_rs
 
 UTC = dt.UTC
@@ -121,7 +122,7 @@ def assert_holds(table: HoodieTable, expected: pa.Table) -> None:
     assert_same_rows(theirs, expected, sort_by=["id"])
 
 
-@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("route", by_day(ROUTES, lambda route: route == "executors"))
 def test_every_type_comes_back_as_it_was_written(route: str, spark: SparkSession, tmp_path: Path) -> None:
     table = create_table(
         str(tmp_path / "t"), spark=spark, name="types", record_key="id", partition_by="part", ordering="ts",
@@ -147,7 +148,7 @@ def test_columns_have_the_types_of_the_batch_but_for_small_integers(spark: Spark
 
 
 @pytest.mark.usefixtures("away")
-@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("route", by_day(ROUTES, lambda route: route == "executors"))
 def test_the_time_zone_of_the_session_changes_no_value(route: str, spark: SparkSession, tmp_path: Path) -> None:
     wanted = rows([f"k{number}" for number in range(4)]).select(["id", "part", "ts", "stamp", "wall", "maps", "point"])
     table = create_table(

@@ -52,7 +52,7 @@ def rows(found: Any) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize(
     ("kind", "limit"),
     [
-        ("COPY_ON_WRITE", "268435456"),
+        nightly("COPY_ON_WRITE", "268435456"),
         ("MERGE_ON_READ", "0"),
         nightly("COPY_ON_WRITE", "0"),
         nightly("MERGE_ON_READ", "268435456"),

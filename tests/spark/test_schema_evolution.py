@@ -19,9 +19,8 @@ from hoodie.errors import SchemaMismatch
 from hoodie.spark.types import nullable, to_arrow
 from support.nightly import nightly
 from support.oracles import META, assert_same_rows, read_hudi_rs
+from support.routes import ROUTES, SPREAD
 
-SPREAD = {"hoodie.spark.driver.max.batch.bytes": "0"}
-ROUTES = pytest.mark.parametrize("route", [{}, SPREAD], ids=["driver", "executors"])
 NO_SMALL_FILES = {"hoodie.parquet.small.file.limit": "0"}
 VECTORISED = ("spark.sql.parquet.enableVectorizedReader", "spark.sql.parquet.enableNestedColumnVectorizedReader")
 
@@ -268,7 +267,7 @@ def test_a_missing_column_that_takes_no_nulls_is_refused(spark, tmp_path):
 
 @pytest.mark.parametrize(
     ("table_type", "index"),
-    [nightly("COPY_ON_WRITE", "SIMPLE"), ("MERGE_ON_READ", "GLOBAL_SIMPLE"), nightly("MERGE_ON_READ", "BUCKET")],
+    [nightly("COPY_ON_WRITE", "SIMPLE"), nightly("MERGE_ON_READ", "GLOBAL_SIMPLE"), ("MERGE_ON_READ", "BUCKET")],
 )
 def test_executors_update_some_columns_whether_rows_are_staged_or_shuffled(spark, tmp_path, table_type, index):
     columns = "id string, city string, ts bigint, i int, s struct<x: int, y: int>"

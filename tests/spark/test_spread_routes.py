@@ -12,9 +12,8 @@ import pytest
 import hoodie
 from hoodie.errors import InvalidInput
 from hoodie.formats.log.blocks import BlockKind, HeaderKey, read_blocks
-from hoodie.formats.log.content import data_rows
+from hoodie.formats.log.content import data_rows, decode_positions
 from hoodie.formats.log.delete_block import decode_deletes
-from hoodie.formats.log.positions import decode_positions
 from hoodie.model.meta import RECORD_KEY
 from hoodie.plan import exchange
 from hoodie.spark.lookup import locate
@@ -175,6 +174,7 @@ def test_no_row_is_lost_where_the_table_has_keys_twice(spark, tmp_path, route, t
     assert sorted(map(tuple, found)) == [(f"k{number}", 2) for number in (0, 1, 2, 3, 4, 5, 6, 8)]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("kind", "index"),
     [

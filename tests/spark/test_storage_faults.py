@@ -13,9 +13,7 @@ from hoodie.errors import AccessDenied, InvalidInput, NameTooLong, SchemaMismatc
 from hoodie.storage import LocalStorage
 from hoodie.testing.storage import RefusingStorage
 from support.nightly import nightly
-
-SPREAD = {"hoodie.spark.driver.max.batch.bytes": "0"}
-ROUTES = pytest.mark.parametrize("route", [{}, SPREAD], ids=["driver", "executors"])
+from support.routes import ROUTES
 
 
 def rows(spark: SparkSession, low: int, high: int, version: int, partition: str = "cast(id % 2 as string)"):
@@ -96,6 +94,7 @@ def test_reads_keys_and_services_say_what_to_do(spark, tmp_path, monkeypatch):
         assert isinstance(raised.value.__cause__, PermissionError)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", nightly("HBASE")])
 def test_a_global_index_does_not_lead_driver_threads_past_their_limit(request, spark, tmp_path, index):
     options = {"hoodie.index.type": index, "hoodie.spark.driver.max.rewrite.bytes": 1}

@@ -38,6 +38,7 @@ stream.trigger(availableNow=True).start().awaitTermination()
 """
 
 
+@pytest.mark.nightly
 def test_a_batch_that_is_sent_again_after_a_kill_is_written_once(spark: SparkSession, tmp_path: Path) -> None:
     table = hoodie.create_table(str(tmp_path / "table"), spark=spark, name="t", record_key="id", ordering="at")
     for number in range(3):

@@ -11,7 +11,7 @@ from support.nightly import nightly
 from support.twin_histories import Histories, run_histories
 
 
-@pytest.mark.parametrize(("count", "steps"), [(3, 4), nightly(100, 30)])
+@pytest.mark.parametrize(("count", "steps"), [(1, 3), nightly(100, 30)])
 def test_both_table_types_hold_the_same_rows_after_every_step(
     spark: SparkSession, tmp_path: Path, count: int, steps: int
 ) -> None:

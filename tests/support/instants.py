@@ -9,7 +9,7 @@ from hoodie.model.instant import format_time, parse_time
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
-from hoodie.timeline.clock import new_time, utc_now
+from hoodie.timeline.timeline import new_time, utc_now
 
 
 def next_time(storage: Storage) -> str:

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from hoodie.testing.storage import Dying
+
 
 def nightly(*values: object, id: str | None = None) -> Any:
     """A case of `pytest.mark.parametrize` that only the nightly run has."""
@@ -17,3 +19,7 @@ def by_day(cases: Iterable[Any], kept: Callable[[Any], bool]) -> list[Any]:
     """All cases, of which the default suite runs the kept ones. A tuple is the values of several parameters."""
     split = [(case, case if isinstance(case, tuple) else (case,)) for case in cases]
     return [pytest.param(*values) if kept(case) else nightly(*values) for case, values in split]
+
+
+#: Torn by day: a call that did not happen and the one before it that did leave the same files.
+WAYS_TO_DIE = by_day(Dying, lambda how: how is Dying.TORN)

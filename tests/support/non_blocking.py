@@ -13,10 +13,10 @@ from hoodie.config.write import WriteOperation
 from hoodie.storage.protocol import Storage
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable, keyed
-from hoodie.writing.batch.held import TaskResults
 from hoodie.writing.batch.memory import MemoryBatch
 from hoodie.writing.finish import finish
 from hoodie.writing.local import check_batch
+from hoodie.writing.planning import TaskResults
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.run import write_batch
 from hoodie.writing.write import Write, start

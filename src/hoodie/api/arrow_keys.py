@@ -15,8 +15,7 @@ from hoodie.api.engine import KeyedRows
 from hoodie.api.inputs import arrow_stream
 from hoodie.config.options import Options
 from hoodie.errors import SchemaMismatch, UnsupportedTable
-from hoodie.keygen.arrow_keys import RowKeys
-from hoodie.keygen.arrow_text import type_at
+from hoodie.keygen.arrow_keys import RowKeys, type_at
 from hoodie.keygen.keygen import KeyGenerator, lacking_columns, refuse_lacking
 from hoodie.lookup.context import LookupContext, lookup_for_read
 from hoodie.lookup.point_read import LocatedKeys, held, locate_keys, read_rows, reader_for
@@ -25,12 +24,11 @@ from hoodie.reading.filters.selection import check_columns
 from hoodie.reading.table_schema import read_schema
 from hoodie.schema.schema import every_column, without_meta_fields
 from hoodie.storage.protocol import Storage
-from hoodie.table.overrides import completed
+from hoodie.table.create import completed
 from hoodie.table.settings import Settings
 from hoodie.table.state import in_units_of, key_samples, load_state, table_keygen
 from hoodie.view.slices import FileSystemView
-from hoodie.writing.batch.arrow import ArrowRows, check_keys
-from hoodie.writing.batch.brought import brought_columns, peeked
+from hoodie.writing.batch.arrow import ArrowRows, brought_columns, check_keys, peeked
 from hoodie.writing.batch.memory import thread_pool
 
 #: The file group that a key is in, and the base instant of its file slice.

@@ -20,8 +20,8 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState
 from hoodie.timeline.points import Point
 from hoodie.writing.finish import AfterCommit
+from hoodie.writing.result import Validate
 from hoodie.writing.run import IncomingBatch
-from hoodie.writing.validation import Validate
 
 #: What an engine gives rows as: `Rows`, or a DataFrame of Spark's.
 Frame = TypeVar("Frame")

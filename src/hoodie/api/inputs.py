@@ -11,7 +11,8 @@ import pyarrow as pa
 from pyarrow import types as arrow
 
 from hoodie.errors import InvalidInput, SchemaMismatch
-from hoodie.keygen.arrow_text import type_at
+from hoodie.keygen.arrow_keys import type_at
+from hoodie.model.instant import Instant
 from hoodie.reading.table_schema import read_schema
 from hoodie.schema.types import is_list
 from hoodie.storage.protocol import Storage
@@ -32,9 +33,15 @@ def is_spark_frame(rows: object) -> bool:
     return hasattr(rows, "mapInArrow") and hasattr(rows, "sparkSession")
 
 
-def instant_of(point: Point | WriteResult | None) -> Point | None:
+#: What a read may be of: a point in time, the result of a write, or an instant of the table's history.
+Moment: TypeAlias = Point | WriteResult | Instant
+
+
+def instant_of(moment: Moment | None) -> Point | None:
     """A point in time; of the result of a write the instant that it has."""
-    return point.instant if isinstance(point, WriteResult) else point
+    if isinstance(moment, WriteResult):
+        return moment.instant
+    return moment.requested if isinstance(moment, Instant) else moment
 
 
 def keys_of(keys: Any, storage: Storage) -> Any:

@@ -17,8 +17,7 @@ from hoodie.config.options import Options
 from hoodie.errors import InvalidInput
 from hoodie.storage.protocol import Storage
 from hoodie.sync.after_commit import after_commit
-from hoodie.writing.on_failure import failures_heard
-from hoodie.writing.result import WriteResult
+from hoodie.writing.result import WriteResult, failures_heard
 
 Frames = Mapping[str, Any] | None
 

@@ -22,12 +22,11 @@ from hoodie.config.options import as_text
 from hoodie.config.read import MergeOptions
 from hoodie.errors import InvalidInput
 from hoodie.keygen.time_units import partition_columns, partition_options
-from hoodie.schema.column_names import refuse_names
+from hoodie.schema.schema import refuse_names
 from hoodie.storage import storage_at
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, redacted
-from hoodie.table.create import create
-from hoodie.table.overrides import completed
+from hoodie.table.create import completed, create
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 

@@ -13,8 +13,7 @@ from hoodie.api.where import refuse_frames
 from hoodie.conditional.clauses import MergeRequest
 from hoodie.errors import InvalidInput
 from hoodie.storage.faults import typed_calls
-from hoodie.writing.on_failure import failures_heard
-from hoodie.writing.result import WriteResult
+from hoodie.writing.result import WriteResult, failures_heard
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from hoodie.api.engine import Frame, KeyedRows, Read
 from hoodie.api.handle import Options, TableHandle
-from hoodie.api.inputs import instant_of, keys_of
+from hoodie.api.inputs import Moment, instant_of, keys_of
 from hoodie.api.scan import Scan
 from hoodie.facts.detail import TableDetail, detail
 from hoodie.metadata.keys import MetadataPartition
@@ -29,10 +29,8 @@ from hoodie.schema.schema import without_meta_fields
 from hoodie.services.archive import history
 from hoodie.storage.faults import typed_calls
 from hoodie.table.state import load_state
-from hoodie.timeline.points import Point
-from hoodie.view.missing import snapshot_files
+from hoodie.view.published import snapshot_files
 from hoodie.view.slices import FileSystemView, merged_slices
-from hoodie.writing.result import WriteResult
 
 
 @typed_calls
@@ -45,7 +43,7 @@ class TableReads(TableHandle[Frame]):
         columns: Sequence[str] | None = None,
         filters: Filters | None = None,
         partitions: Collection[str] | None = None,
-        as_of: Point | WriteResult | None = None,
+        as_of: Moment | None = None,
         optimized: bool = False,
         meta: bool | None = None,
         options: Options | None = None,
@@ -71,7 +69,7 @@ class TableReads(TableHandle[Frame]):
 
     def as_of(
         self,
-        instant: Point | WriteResult,
+        instant: Moment,
         *,
         columns: Sequence[str] | None = None,
         filters: Filters | None = None,
@@ -96,7 +94,7 @@ class TableReads(TableHandle[Frame]):
         columns: Sequence[str] | None = None,
         filters: Filters | None = None,
         partitions: Collection[str] | None = None,
-        as_of: Point | WriteResult | None = None,
+        as_of: Moment | None = None,
         optimized: bool = False,
         meta: bool | None = None,
         options: Options | None = None,
@@ -123,8 +121,8 @@ class TableReads(TableHandle[Frame]):
 
     def changes(
         self,
-        begin: Point | WriteResult,
-        end: Point | WriteResult | None = None,
+        begin: Moment,
+        end: Moment | None = None,
         *,
         columns: Sequence[str] | None = None,
         filters: Filters | None = None,
@@ -256,7 +254,7 @@ class TableReads(TableHandle[Frame]):
         columns: Sequence[str] | None,
         filters: Filters | None,
         partitions: Collection[str] | None,
-        as_of: Point | WriteResult | None,
+        as_of: Moment | None,
         optimized: bool,
         meta: bool | None,
     ) -> Read:

@@ -82,8 +82,8 @@ class TableServices(TableHandle[Frame]):
         Raises   InvalidOption without days; UnsupportedTable; WriteConflict when other writers write to the partitions
                  meanwhile: nothing is deleted then
         """
-        after = None if dry_run else self.engine.after_commit
-        return expire_partitions(self.storage, self._options(options), dry_run=dry_run, after_commit=after)
+        after, given = None if dry_run else self.engine.after_commit, self._options(options)
+        return expire_partitions(self.storage, given, dry_run=dry_run, after_commit=after, run=self.engine.run)
 
     def upgrade(self, to: int, *, dry_run: bool = False, options: Options | None = None) -> UpgradeResult:
         """Give the table a later version of the format: 8, which Hudi 1.0 and later read, or 9, for Hudi 1.1 and later.
@@ -157,7 +157,8 @@ class TableServices(TableHandle[Frame]):
         Raises   InstantNotFound without such a savepoint; InvalidInput when a newer savepoint stands in the way;
                  InvalidPlan when what it needs is gone; WriteConflict: see docs/recovery.md
         """
-        return restore(self.storage, self._options(options), instant, dry_run=dry_run, repair=self.engine.repair)
+        engine, given = self.engine, self._options(options)
+        return restore(self.storage, given, instant, dry_run=dry_run, repair=engine.repair, run=engine.run)
 
     def check(
         self,

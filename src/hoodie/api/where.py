@@ -8,8 +8,7 @@ from typing import Any
 from hoodie.api.handle import Options, TableHandle
 from hoodie.api.local_conditions import local_delete
 from hoodie.errors import InvalidInput
-from hoodie.writing.on_failure import failures_heard
-from hoodie.writing.result import WriteResult
+from hoodie.writing.result import WriteResult, failures_heard
 
 
 def delete_where(

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from hoodie.api.engine import Engine
 from hoodie.api.inputs import Path, as_path, as_session, column_names, is_spark_frame, path_first
 from hoodie.api.local_engine import engine_of
-from hoodie.api.new_rows import meant, new_rows, write_rows
 from hoodie.api.table import HoodieTable
+from hoodie.api.table_writes import Rowset, meant, new_rows, write_rows
 from hoodie.commit.batch_ids import BatchKnown
 from hoodie.commit.transaction import Transaction, abandon, begin, publish
 from hoodie.config.datasource import DatasourceOptions, door_options, operation_for, overridden
@@ -24,8 +24,8 @@ from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation, WriteOptions, missing_options
 from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, TableMismatch, TableNotFound, WriteConflict
 from hoodie.lookup.index_choice import choose_index
-from hoodie.lookup.index_follow import index_follows
-from hoodie.lookup.index_notify import notify_of_rollbacks, notify_rolled_back
+from hoodie.lookup.index_follow import index_follows, notify_of_rollbacks, notify_rolled_back
+from hoodie.metadata.build_tasks import executors_for
 from hoodie.plan.conflict import vanished
 from hoodie.reading.row_keys import read_keys
 from hoodie.recovery.rollback import rollback
@@ -38,20 +38,14 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.writing.batch.duplicates import drops_existing, for_new_keys, once_dropped
 from hoodie.writing.index_updates import finalize_index
-from hoodie.writing.on_commit import notify_committed
-from hoodie.writing.on_failure import failures_heard
 from hoodie.writing.operations import TableKind, kind_of
 from hoodie.writing.replacement import replacement
-from hoodie.writing.result import WriteResult
-from hoodie.writing.retry import earlier_result
-from hoodie.writing.run import run
+from hoodie.writing.result import WriteResult, failures_heard, notify_committed
+from hoodie.writing.run import earlier_result, run
 from hoodie.writing.write import action_of, bring_up_to_date, writable_state
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-#: A Spark DataFrame, or what speaks Arrow.
-Rowset = Any
 
 
 @typed_calls
@@ -93,8 +87,14 @@ class HoodieWriteClient:
         word = _operation(operation)
         state = writable_state(self.storage, self.settings)
         index = choose_index(state, self.settings).index
-        writers = self.settings.writers
-        begun = begin(state, word, action_of(word, self._kind(state)), writers=writers, read_keys=read_keys)
+        begun = begin(
+            state,
+            word,
+            action_of(word, self._kind(state)),
+            writers=self.settings.writers,
+            read_keys=read_keys,
+            executors=executors_for(self.engine.run, self.settings.engine),
+        )
         notify_rolled_back(index, state.timeline, begun.state.timeline)
         bring_up_to_date(index, state, begun)
         self._forget_ended(begun.state)

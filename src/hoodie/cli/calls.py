@@ -22,7 +22,7 @@ from hoodie.config.options import Options
 from hoodie.errors import HoodieError, InvalidInput, InvalidOption
 from hoodie.storage import Storage, storage_for
 from hoodie.storage.faults import typed_errors
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import in_threads
 
 R = TypeVar("R")
 

@@ -17,8 +17,7 @@ from hoodie.errors import HoodieError, InvalidInput, TableNotFound
 from hoodie.model.instant import Action
 from hoodie.storage import Storage, storage_beside, storage_for
 from hoodie.storage.faults import typed_errors
-from hoodie.storage.protocol import join
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import in_threads, join
 from hoodie.table.other_tables import kind_of, other_table
 from hoodie.table.properties import completed_commits, load_properties
 from hoodie.timeline.load import load_timeline

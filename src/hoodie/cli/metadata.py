@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,8 +18,12 @@ from hoodie.config.options import declared
 from hoodie.display.summary import bytes_text
 from hoodie.errors import TableNotFound
 from hoodie.facts.opened import look, look_at_metadata_table
+from hoodie.metadata.followed import behind
 from hoodie.storage import storage_beside
 from hoodie.storage.protocol import Storage
+
+if TYPE_CHECKING:  # a look at properties loads nothing that only measuring needs
+    from hoodie.facts.metadata_table import MetadataStats
 
 _PARTITIONS = ("files", "column_stats", "bloom_filters", "record_index")
 _INDEXES = tuple(member.name for member, _ in declared(PartitionOptions))
@@ -54,7 +59,7 @@ class Metadata:
     exists      there is a metadata table
     version     its table version; 0 without one
     newest      instant of its newest commit; ""
-    behind      completed commits of the table that are newer
+    behind      instants that are completed on the table, and not in it
     """
 
     properties: Mapping[str, str]
@@ -129,6 +134,21 @@ def show(call: Call) -> int:
     return call.each(lambda target: read_metadata(target.storage), _metadata_text)
 
 
+@command("stats", examples=["hoodie metadata stats /data/trips", "hoodie metadata stats '/data/lake/*' --json"])
+def stats(call: Call) -> int:
+    """Measure the metadata table.
+
+    Entries, files and bytes of its partitions, how much waits for compaction, and the instants of the table that it
+    lacks. Its partitions are listed, and the ends of their files are read. If readers do not use all of it, the reason
+    is printed, and the exit status is 1.
+    """
+    from hoodie.facts.metadata_table import metadata_stats
+
+    return call.each(
+        lambda target: metadata_stats(target.storage), _stats_text, lambda found: found.exists and not found.sound
+    )
+
+
 @command(
     "list",
     option(
@@ -194,12 +214,13 @@ def read_metadata(storage: Storage) -> Metadata:
     """Look at a table's properties and its metadata table. Raises TableNotFound; CorruptFile"""
     config, timeline = look(storage)
     properties = dict(sorted(masked_properties(config.properties).items()))
-    version, newest, exists = 0, "", False
+    version, newest, exists, lacking = 0, "", False, 0
     with suppress(TableNotFound):
         theirs, theirs_timeline = look_at_metadata_table(
             storage_beside(storage, f"{storage.root.rstrip('/')}/{_FOLDER}")
         )
         exists, version, newest = True, theirs.version, theirs_timeline.newest_commit
+        lacking = len(behind(theirs_timeline, timeline) if newest else timeline.commits)
     states = dict.fromkeys(config.metadata_inflight, "inflight") | dict.fromkeys(config.metadata_partitions, "ready")
     folders: dict[str, tuple[int, int]] = {}
     for folder, entries in storage.list_tree(_FOLDER, skip=(".hoodie",)).items() if exists else ():
@@ -212,7 +233,7 @@ def read_metadata(storage: Storage) -> Metadata:
         exists=exists,
         version=version,
         newest=newest,
-        behind=sum(instant.requested > newest for instant in timeline.commits) if exists else 0,
+        behind=lacking,
         partitions=tuple(
             MetadataPartition(name, states.get(name, "unlisted"), *folders.get(name, (0, 0)))
             for name in sorted({*states, *folders})
@@ -224,10 +245,41 @@ def _metadata_text(found: Metadata) -> Sequence[Block]:
     blocks: list[Block] = [f"{key}={value}" for key, value in found.properties.items()]
     if not found.exists:
         return [*blocks, "", "no metadata table"]
-    behind = f", {found.behind} commits behind the table" if found.behind else ""
+    behind = f", {found.behind} instants behind the table" if found.behind else ""
     blocks += ["", f"metadata table of version {found.version}, newest commit {found.newest or '-'}{behind}"]
     rows = [(part.name, part.state, part.files, bytes_text(part.bytes)) for part in found.partitions]
     return [*blocks, Grid(("partition", "state", "files", "size"), rows)] if rows else blocks
+
+
+_STATS_SHOWN = ("partition", "state", "entries", "base files", "size", "entries in logs", "logs", "size", "older files")
+
+
+def _stats_text(found: MetadataStats) -> Sequence[Block]:
+    if not found.exists:
+        return ["no metadata table that readers use"]
+    rows = [
+        (
+            part.name,
+            part.state,
+            part.base_entries,
+            part.base_files,
+            bytes_text(part.base_bytes),
+            part.log_entries,
+            part.log_files,
+            bytes_text(part.log_bytes),
+            f"{part.older_files}, {bytes_text(part.older_bytes)}" if part.older_files else "-",
+        )
+        for part in found.partitions
+    ]
+    behind = f"{len(found.behind)} instants, from {found.behind[0]} to {found.behind[-1]}" if found.behind else "no"
+    return [
+        f"newest instant  {found.newest or '-'}",
+        f"behind          {behind}",
+        f"compacted       {found.compacted or '-'}, {found.delta_commits} delta commits since",
+        Grid(_STATS_SHOWN, rows),
+        *([f"readers do not use it: {found.problem}"] if found.problem else ()),
+        *(f"readers do not use {part.name}: {part.problem}" for part in found.partitions if part.problem),
+    ]
 
 
 def _rows_text(found: MetadataRows) -> Sequence[Block]:
@@ -323,5 +375,5 @@ def drop(call: Call, partitions: tuple[str, ...], dry_run: bool, yes: bool) -> i
     )
 
 
-for _each in (show, list_, validate, create, drop):
+for _each in (show, stats, list_, validate, create, drop):
     metadata.add_command(_each)

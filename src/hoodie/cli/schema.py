@@ -23,7 +23,7 @@ from hoodie.cli import (
     services,
 )
 from hoodie.cli.output import SCHEMA
-from hoodie.facts import files, health, instants, summary
+from hoodie.facts import files, health, instants, metadata_table, summary
 
 #: The result of each command, by its words.
 RESULTS: Mapping[str, type] = {
@@ -33,6 +33,7 @@ RESULTS: Mapping[str, type] = {
     "files": files.Files,
     "stats": files.Stats,
     "metadata show": metadata.Metadata,
+    "metadata stats": metadata_table.MetadataStats,
     "metadata list": metadata.MetadataRows,
     "metadata validate": metadata.MetadataValidated,
     "metadata create": metadata.MetadataCreated,

@@ -22,7 +22,6 @@ OTHER_WORDS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("show", "fsview", "all"): ("files", "--all"),
     ("stats", "filesizes"): ("stats",),
     ("stats", "wa"): ("stats",),
-    ("metadata", "stats"): ("metadata", "show"),
     ("compactor",): ("compaction",),
     ("compact",): ("compaction",),
     ("compaction", "show"): ("compaction", "plan"),

@@ -14,8 +14,8 @@ from hoodie.errors import WriteConflict
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Instant
 from hoodie.table.state import TableState
-from hoodie.timeline.clock import Clock, new_time, utc_now
 from hoodie.timeline.load import read_replace_plan
+from hoodie.timeline.timeline import Clock, new_time, utc_now
 
 _log = logging.getLogger("hoodie.write")
 
@@ -39,7 +39,7 @@ def keep_clear(
     withdraw  roll such clusterings back, their plans included
     Raises    WriteConflict naming the clusterings and file groups; or when one was carried out at this moment
     """
-    planned = clustered_groups(transaction.state) if groups else {}
+    planned = clustered_groups(transaction.state)
     both = sorted(group for group in groups if group in planned)
     if not both:
         return

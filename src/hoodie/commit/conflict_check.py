@@ -1,16 +1,18 @@
-"""Checks before a write is published: whether it is still on the timeline, and what other writers did meanwhile.
+"""What other writers left or are about, before a write begins; and before it is published, whether it is still on the
+timeline, and what others did meanwhile.
 
 The decision itself is pure: `hoodie.plan.conflict`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 import pyarrow as pa
 
-from hoodie.commit.rollback_executor import refuse_during_restore
+from hoodie.commit.markers import delete_markers, read_markers
 from hoodie.errors import InstantNotFound, WriteConflict
 from hoodie.formats.avro.schema import from_avro
 from hoodie.formats.timeline.internal_schema import LATEST_SCHEMA
@@ -30,9 +32,36 @@ from hoodie.plan.conflict import (
     vanished,
 )
 from hoodie.schema.schema import without_meta_fields
+from hoodie.storage.protocol import Storage, remove_with_temporaries
 from hoodie.table.replacement import REPLACES, WAITING
 from hoodie.table.state import TableState, columns_by_id, declared_schema
+from hoodie.timeline.layout import TimelineLayout
 from hoodie.timeline.load import read_commit, read_compaction_plan, read_replace_plan
+from hoodie.timeline.timeline import Timeline
+
+#: Pending instants of these actions are failed writes once another write of a single writer begins.
+FAILED = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT})
+
+
+def failed_writes(timeline: Timeline, is_clustering: Callable[[Instant], bool]) -> list[Instant]:
+    """Pending writes that are not table services, newest first: what a single writer's next write rolls back."""
+    return [
+        i for i in reversed(timeline.pending(FAILED)) if not (i.action is Action.REPLACE_COMMIT and is_clustering(i))
+    ]
+
+
+def pending_rollbacks(timeline: Timeline) -> Sequence[Instant]:
+    """Unfinished rollbacks, oldest first."""
+    return timeline.pending({Action.ROLLBACK})
+
+
+def refuse_during_restore(timeline: Timeline) -> None:
+    """Raises WriteConflict while a restore is pending: it would roll back what is written now."""
+    if restoring := timeline.pending({Action.RESTORE}):
+        raise WriteConflict(
+            f"the table is being restored (instant {restoring[0].requested}). If the restoring process is dead, call "
+            "restore again with the same savepoint to resume it."
+        )
 
 
 def require_no_conflict(
@@ -186,3 +215,23 @@ def _completed(now: TableState, instant: Instant) -> Other:
         planned = replace(instant, action=Action.COMPACTION)
         return other_of_compaction(instant, read_compaction_plan(now.storage, now.timeline, planned))
     return other
+
+
+def require_version(before: TableState, now: TableState) -> None:
+    """Raise WriteConflict when a table has another version of the format than when a write looked at it."""
+    if before.config.version != now.config.version:
+        raise WriteConflict(
+            f"{now.config.name} has version {now.config.version} now, and had {before.config.version} when this write "
+            "looked at it: another process has changed it meanwhile. Nothing is published; write again"
+        )
+
+
+def withdraw(storage: Storage, instant: Instant, layout: TimelineLayout) -> None:
+    """Remove what a write made that has not been published.
+
+    layout  of the timeline when it began
+    """
+    remove_with_temporaries(storage, [marker.path for marker in read_markers(storage, instant.requested)])
+    for state in (State.INFLIGHT, State.REQUESTED):
+        storage.discard(layout.path(replace(instant, state=state)))
+    delete_markers(storage, instant.requested)

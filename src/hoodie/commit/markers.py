@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hoodie.errors import CorruptFile, InvalidInput
-from hoodie.formats.timeline.paths import inside
+from hoodie.model.files import inside
 from hoodie.storage.protocol import Storage, is_temporary, join
 
 _FOLDER = ".hoodie/.temp"

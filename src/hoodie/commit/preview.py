@@ -10,8 +10,8 @@ from hoodie.model.commit import CommitMetadata
 from hoodie.model.instant import State
 from hoodie.storage.protocol import Entry, Storage, split
 from hoodie.storage.wrapped import WrappedStorage
-from hoodie.timeline.clock import time_after, utc_now
-from hoodie.timeline.codec import completed_content
+from hoodie.timeline.layout import completed_content
+from hoodie.timeline.timeline import time_after, utc_now
 from hoodie.timeline.transition import instant_path
 
 

@@ -12,7 +12,7 @@ Source: docs/format/table-services.md 3.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 
 from hoodie.commit.markers import MarkerKind, create_marker, delete_markers, read_markers
@@ -23,7 +23,6 @@ from hoodie.formats.log.content import rollback_block
 from hoodie.formats.timeline.plans import decode_replace_plan
 from hoodie.formats.timeline.services import decode_rollback_plan, encode_rollback_metadata, encode_rollback_plan
 from hoodie.metadata.changes import of_rollback
-from hoodie.metadata.drop import has_metadata_table
 from hoodie.metadata.follow import follow, still_listed, take_back_commit
 from hoodie.metadata.partitions.kind import Change
 from hoodie.model.commit import CommitMetadata
@@ -32,9 +31,7 @@ from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
 from hoodie.storage.protocol import Storage, join, remove_with_temporaries, rewrite, split
 from hoodie.table.state import load_state
-from hoodie.timeline.codec import commit_content, inflight_content
-from hoodie.timeline.layout import TimelineLayout
-from hoodie.timeline.timeline import Timeline
+from hoodie.timeline.layout import TimelineLayout, commit_content, inflight_content
 from hoodie.timeline.transition import (
     back_to_requested,
     complete,
@@ -46,32 +43,8 @@ from hoodie.timeline.transition import (
     uncomplete,
 )
 
-#: Pending instants of these actions are failed writes once another write of a single writer begins.
-FAILED = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT})
-
 #: The write token of log files that hold a command block.
 _COMMAND_TOKEN = "1-0-1"
-
-
-def failed_writes(timeline: Timeline, is_clustering: Callable[[Instant], bool]) -> list[Instant]:
-    """Pending writes that are not table services, newest first: what a single writer's next write rolls back."""
-    return [
-        i for i in reversed(timeline.pending(FAILED)) if not (i.action is Action.REPLACE_COMMIT and is_clustering(i))
-    ]
-
-
-def pending_rollbacks(timeline: Timeline) -> Sequence[Instant]:
-    """Unfinished rollbacks, oldest first."""
-    return timeline.pending({Action.ROLLBACK})
-
-
-def refuse_during_restore(timeline: Timeline) -> None:
-    """Raises WriteConflict while a restore is pending: it would roll back what is written now."""
-    if restoring := timeline.pending({Action.RESTORE}):
-        raise WriteConflict(
-            f"the table is being restored (instant {restoring[0].requested}). If the restoring process is dead, call "
-            "restore again with the same savepoint to resume it."
-        )
 
 
 def roll_back(
@@ -157,7 +130,7 @@ def execute(
     partitions = undo(storage, rollback.requested, plan, keeps_plan=keeps_plan, layout=layout)
     metadata = outcome(rollback.requested, plan, partitions, started)
     delete_markers(storage, rollback.requested)
-    if has_metadata_table(before.config):
+    if before.config.has_metadata_table:
         now = load_state(storage)
         listed = still_listed(storage, now.config, now.timeline, metadata)
         files = of_rollback(metadata, listed)

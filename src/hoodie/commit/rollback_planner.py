@@ -17,8 +17,7 @@ from hoodie.model.files import BaseFile, FileGroupId, LogFile, parse_data_file
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import InstantRef, RollbackPlan, RollbackRequest
 from hoodie.storage.protocol import Storage, join, split
-from hoodie.timeline.codec import commit_content
-from hoodie.timeline.layout import TimelineLayout
+from hoodie.timeline.layout import TimelineLayout, commit_content
 from hoodie.timeline.transition import instant_path
 from hoodie.view.load import discover_partitions
 

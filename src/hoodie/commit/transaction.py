@@ -13,11 +13,18 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from hoodie.commit.batch_ids import require_new, with_batch
-from hoodie.commit.changed_version import require_version, withdraw
-from hoodie.commit.conflict_check import require_no_conflict, require_whole
+from hoodie.commit.conflict_check import (
+    failed_writes,
+    pending_rollbacks,
+    refuse_during_restore,
+    require_no_conflict,
+    require_version,
+    require_whole,
+    withdraw,
+)
 from hoodie.commit.heartbeat import Heartbeat, beating, expired, remove_heartbeat
 from hoodie.commit.markers import Marker, delete_markers, read_markers
-from hoodie.commit.rollback_executor import failed_writes, pending_rollbacks, refuse_during_restore, resume, roll_back
+from hoodie.commit.rollback_executor import resume, roll_back
 from hoodie.config.locks import FailedWrites
 from hoodie.config.metadata import RequestedPartitions
 from hoodie.config.write import WriteOperation
@@ -46,16 +53,14 @@ from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import ReplacePlan
 from hoodie.plan.conflict import SEEN, made_on
 from hoodie.plan.write import WritePlan
-from hoodie.storage.protocol import remove_with_temporaries
-from hoodie.storage.together import together
-from hoodie.table.concurrency import Writers
+from hoodie.storage.protocol import remove_with_temporaries, together
 from hoodie.table.properties import recover, update_properties
 from hoodie.table.replacement import NOT_YET
+from hoodie.table.settings import Writers
 from hoodie.table.state import TableState
-from hoodie.timeline.clock import Clock, moment_of, new_time, utc_now
-from hoodie.timeline.codec import completed_content, inflight_content
+from hoodie.timeline.layout import completed_content, inflight_content
 from hoodie.timeline.load import load_timeline, read_replace_plan, remember_commit
-from hoodie.timeline.timeline import Timeline
+from hoodie.timeline.timeline import Clock, Timeline, moment_of, new_time, utc_now
 from hoodie.timeline.transition import (
     complete,
     completed_instants,
@@ -312,8 +317,9 @@ def publish_seen(
         if transaction.heart is not None:
             transaction.heart.check()
         lock.check()
-        follow(Change(storage, now.config, now.timeline, transaction.time, of_commit(metadata), metadata, keys))
-        lock.check()
+        if now.config.has_metadata_table:
+            follow(Change(storage, now.config, now.timeline, transaction.time, of_commit(metadata), metadata, keys))
+            lock.check()
         layout = transaction.state.layout
         content = completed_content(metadata, transaction.instant.action, layout)
         # `require_no_conflict` looked

@@ -16,7 +16,7 @@ from hoodie.conditional.clauses import Act, MergeRequest, When
 from hoodie.conditional.names import assignments
 from hoodie.conditional.shape import TableShape, equated
 from hoodie.expressions.text import about_source_only, same_expression, tick
-from hoodie.merge.row_action import RowAction
+from hoodie.merge.rows import RowAction
 from hoodie.model.meta import META_COLUMNS
 
 #: What a source row is for, by what the clauses do with it when it matches, and when it does not.

@@ -23,7 +23,7 @@ from hoodie.expressions.reader import read_conjuncts
 from hoodie.expressions.scope import Scope
 from hoodie.expressions.terms import Block, Name, Term, is_true, spread
 from hoodie.expressions.text import tick
-from hoodie.merge.row_action import RowAction
+from hoodie.merge.rows import RowAction
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.reading.scan import ScanPlan
 from hoodie.table.state import TableState

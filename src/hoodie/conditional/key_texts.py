@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyarrow import types as arrow
 
-from hoodie.keygen.arrow_text import is_text
+from hoodie.keygen.arrow_keys import is_text
 from hoodie.keygen.keygen import EMPTY_KEY_PART, NULL_KEY_PART, NULL_PARTITION, KeyGenerator
 
 

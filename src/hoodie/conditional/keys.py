@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from hoodie.errors import InvalidInput
 from hoodie.keygen.arrow_keys import RowKeys
 from hoodie.keygen.keygen import KeyGenerator
-from hoodie.merge.row_action import ROW_ACTION, RowAction
+from hoodie.merge.rows import ROW_ACTION, RowAction
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 
 #: In place of a `RowAction`: the row's key does not say which row of the table its columns equal.

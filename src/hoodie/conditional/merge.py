@@ -26,7 +26,7 @@ from hoodie.expressions.terms import Block, Mask, is_true, spread
 from hoodie.expressions.typed import equal_alike
 from hoodie.keygen.arrow_keys import RowKeys
 from hoodie.keygen.generated_keys import NewKeys, for_task
-from hoodie.merge.row_action import ROW_ACTION, RowAction
+from hoodie.merge.rows import ROW_ACTION, RowAction
 from hoodie.writing.batch.arrow import require_columns
 from hoodie.writing.result import WriteResult
 from hoodie.writing.write import as_merge

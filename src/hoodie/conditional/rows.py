@@ -18,6 +18,7 @@ from hoodie.expressions.scope import Scope
 from hoodie.expressions.terms import Block, Term, constant, spread
 from hoodie.expressions.typed import assigned, value_term
 from hoodie.keygen.arrow_keys import parts_of
+from hoodie.keygen.generated_keys import MakeKeys
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.reading.filters.predicate import ANY, Test
 from hoodie.reading.scan import ScanPlan
@@ -34,7 +35,6 @@ from hoodie.writing.run import IncomingBatch, run
 from hoodie.writing.write import Write, as_merge, check
 
 #: Gives rows their record key and partition path.
-MakeKeys = Callable[[pa.Table], pa.Table]
 Frames = Mapping[str, pa.Table]
 
 

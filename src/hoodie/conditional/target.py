@@ -16,12 +16,12 @@ from hoodie.keygen.keygen import KeyGenerator
 from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.storage.protocol import Storage
-from hoodie.table.overrides import completed
+from hoodie.table.create import completed
 from hoodie.table.settings import Settings
 from hoodie.table.state import in_units_of, key_samples, table_keygen
 from hoodie.writing.batch.duplicates import without_dropping
+from hoodie.writing.finish import overtaken, with_remedy
 from hoodie.writing.result import Phases, WriteResult
-from hoodie.writing.retry import overtaken, with_remedy
 from hoodie.writing.write import Write, check, writable_state
 
 

@@ -27,7 +27,7 @@ from hoodie.errors import InvalidInput
 from hoodie.expressions.scope import Scope
 from hoodie.expressions.terms import Block, Term, is_true
 from hoodie.keygen.arrow_keys import RowKeys
-from hoodie.merge.row_action import ROW_ACTION, RowAction
+from hoodie.merge.rows import ROW_ACTION, RowAction
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.schema.schema import with_meta_fields
 from hoodie.writing.result import WriteResult

@@ -10,10 +10,29 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from hoodie.config.java_names import payload_name
 from hoodie.config.options import option, read_options
 from hoodie.errors import CorruptFile, InvalidOption, UnsupportedTable
 from hoodie.model.table_version import VERSIONS, WRITTEN
+
+_EARLIER = ("com.uber.hoodie", "org.apache.hudi")
+_PAYLOADS = "org.apache.hudi.common.model"
+
+EMPTY_PAYLOAD = f"{_PAYLOADS}.EmptyHoodieRecordPayload"
+
+
+def payload_name(name: str) -> str:
+    """The full name of a payload class, by its name alone or with the package of any release."""
+    package, _, simple = name.strip().rpartition(".")
+    folders = ("", *_EARLIER, *(f"{part}.{folder}" for part in _EARLIER for folder in ("payload", "common.model")))
+    return f"{_PAYLOADS}.{simple}" if package in folders else name.strip()
+
+
+def key_generator_name(name: str) -> str:
+    """The name without its package of a key generator of any release; others as they are."""
+    package, _, simple = name.strip().rpartition(".")
+    folders = ("", *_EARLIER, *(f"{part}.keygen" for part in _EARLIER))
+    return simple if package in folders else name.strip()
+
 
 NEWEST_VERSION = 9
 
@@ -120,6 +139,11 @@ class TableConfig:
         REPLACED, "", "Instant of the overwrite that replaced the table before; empty: none. Not a property of Hudi."
     )
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)  # all of them, as stored
+
+    @property
+    def has_metadata_table(self) -> bool:
+        """Whether there is a metadata table, or one that was begun."""
+        return bool(self.metadata_partitions or self.metadata_inflight)
 
     @property
     def merge_on_read(self) -> bool:

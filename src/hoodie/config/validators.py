@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hoodie.config.options import option, read_options
+from hoodie.config.options import option
 from hoodie.errors import InvalidOption
 
 #: What stands for the table in a query.
@@ -60,12 +59,11 @@ class Validation:
     value: str = ""
 
 
-def validations(options: Mapping[str, str]) -> tuple[Validation, ...]:
+def validations(chosen: ValidatorOptions) -> tuple[Validation, ...]:
     """The queries that a commit has to pass.
 
     Raises InvalidOption on a class that is not known, and on one without queries
     """
-    chosen = read_options(ValidatorOptions, options)
     made: list[Validation] = []
     for name in dict.fromkeys(chosen.names):
         short = name.rpartition(".")[2]

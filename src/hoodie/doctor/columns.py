@@ -10,8 +10,7 @@ from hoodie.doctor.findings import Fault, Finding, Severity
 from hoodie.errors import CorruptFile
 from hoodie.formats.parquet.columns import damage_of, open_parquet
 from hoodie.model.files import BaseFile
-from hoodie.storage.protocol import Storage
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import Storage, in_threads
 
 #: Rows that are in memory at a time, of each file.
 _BATCH_ROWS = 65_536

@@ -16,13 +16,13 @@ from hoodie.locks.clock import LOCKS
 from hoodie.metadata.drop import drop
 from hoodie.model.instant import Action, State
 from hoodie.storage.protocol import Storage, rewrite
-from hoodie.table.concurrency import Writers
 from hoodie.table.downgraded_timeline import finish_downgrade
 from hoodie.table.partition_metadata import ensure_partition
 from hoodie.table.properties import recover, rewrite_checksum
+from hoodie.table.settings import Writers
 from hoodie.table.state import load_state
-from hoodie.timeline.clock import Clock, new_time, utc_now
 from hoodie.timeline.stopped_upgrade import move_back
+from hoodie.timeline.timeline import Clock, new_time, utc_now
 
 #: Settings first: nothing else can be loaded without them. Then partitions; then writes, whose rollback removes
 #: files too.

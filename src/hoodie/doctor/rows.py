@@ -32,7 +32,7 @@ from hoodie.reading.slices.base_file_reader import footer_of
 from hoodie.reading.slices.reader import SliceReader, base_batches, merged_batches, slice_reader
 from hoodie.reading.table_schema import table_schema
 from hoodie.schema.schema import with_meta_fields
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import in_threads
 from hoodie.table.state import TableState
 from hoodie.view.slices import FileSystemView, merged_slices
 

@@ -17,7 +17,7 @@ from hoodie.errors import InvalidInput
 from hoodie.expressions import kinds
 from hoodie.expressions.kinds import BIGINT, BOOL, DATE, DOUBLE, NULL, TEXT, TIMESTAMP, is_decimal, is_float, is_integer
 from hoodie.expressions.terms import Term, by_distinct, computed, null_where, together, whole, zero
-from hoodie.keygen.arrow_text import text_of
+from hoodie.keygen.arrow_keys import text_of
 from hoodie.schema.types import spark_name
 
 Kernel = Callable[[pa.Array], pa.Array]

@@ -15,7 +15,7 @@ from hoodie.reading.complete_view import complete_view
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.points import query_instant
-from hoodie.view.missing import snapshot_files
+from hoodie.view.published import snapshot_files
 from hoodie.view.slices import FileSystemView, committed_slices
 
 

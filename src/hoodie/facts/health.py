@@ -14,7 +14,7 @@ from hoodie.facts.opened import look
 from hoodie.model.instant import WRITES, parse_time
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
-from hoodie.timeline.clock import Clock, new_time, utc_now
+from hoodie.timeline.timeline import Clock, new_time, utc_now
 
 _PLANS = frozenset({"compaction", "logcompaction", "clustering"})
 #: With these nothing of the table can be read.

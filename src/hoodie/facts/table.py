@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from hoodie.config.keeping import with_kept
 from hoodie.config.options import Options
-from hoodie.config.services import ArchiveOptions, CleanOptions
+from hoodie.config.services import ArchiveOptions, CleanOptions, with_kept
 from hoodie.config.table import TableConfig
 from hoodie.config.write import FileSizing
 from hoodie.facts.sizes import Sizes, file_sizes, sizes, written
@@ -22,7 +21,7 @@ from hoodie.services.clean import last_clean, make_plan
 from hoodie.services.compaction.schedule import CompactionPreview, pending_compactions, preview_compaction
 from hoodie.storage.protocol import join, redacted
 from hoodie.table.state import TableState
-from hoodie.timeline.clock import Clock, new_time, utc_now
+from hoodie.timeline.timeline import Clock, new_time, utc_now
 from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
 

@@ -16,8 +16,7 @@ from hoodie.hbase.index import lost_keys, make, reach
 from hoodie.hbase.missed import Missed, due, forget, remember, remembered
 from hoodie.hbase.repair import find_again
 from hoodie.index.contract import Index, IndexContext
-from hoodie.lookup.index_follow import RunRepair, Undone, gone_since
-from hoodie.lookup.index_notify import notify_of_rollbacks
+from hoodie.lookup.index_follow import RunRepair, Undone, gone_since, notify_of_rollbacks
 from hoodie.model.files import FileGroupId, parse_data_file
 from hoodie.model.instant import Action, Instant
 from hoodie.model.plans import RollbackPlan

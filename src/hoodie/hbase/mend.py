@@ -15,7 +15,7 @@ from hoodie.hbase.entries import NO_LATER, put_entries, row_keys
 from hoodie.hbase.index import reach
 from hoodie.hbase.repair import entry_of
 from hoodie.index.pruning import IndexStats
-from hoodie.lookup.key_status import KeyStatus, with_statuses
+from hoodie.merge.rows import KeyStatus, with_statuses
 from hoodie.model.files import FileGroupId
 from hoodie.model.meta import COMMIT_SEQNO, COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import WritePlan, WriteTask
@@ -28,8 +28,8 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
 from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
-from hoodie.writing.batch.held import DRIVER, TaskResults
 from hoodie.writing.finish import abandoned_on_error, finish
+from hoodie.writing.planning import DRIVER, TaskResults
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.tasks.run import run_task
 from hoodie.writing.write import check, start, writable_state

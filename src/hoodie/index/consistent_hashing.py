@@ -35,8 +35,7 @@ from hoodie.index.pruning import IndexStats
 from hoodie.index.xxhash32 import xxh32
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, State
-from hoodie.storage.protocol import Storage, join
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import Storage, in_threads, join
 from hoodie.timeline.load import read_commit, read_replace_plan
 from hoodie.timeline.timeline import Timeline
 

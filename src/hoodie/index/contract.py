@@ -166,10 +166,6 @@ class Rebuilt(Short):
         return "\n".join([text, f"{len(self.doubled)} keys in more than one file group{what}", *shown, *more])
 
 
-def _no_check(context: IndexContext) -> None:
-    """An index that works with any table."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Index:
     """How a key finds its file group.
@@ -191,7 +187,7 @@ class Index:
     sees_logs: bool = False
     moves: bool = True
     replaceable: bool = True
-    check: Callable[[IndexContext], None] = _no_check
+    check: Callable[[IndexContext], None] | None = None
     prepare: Callable[[IndexContext], None] | None = None
     record_writes: RecordWrites | None = None
     announce: Callable[[str, Sequence[WriteStat], Sequence[pa.Table]], Mapping[str, str]] | None = None

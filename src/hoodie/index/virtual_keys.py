@@ -6,8 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import InvalidInput, InvalidOption
-from hoodie.keygen.arrow_keys import record_key
-from hoodie.keygen.arrow_text import type_at
+from hoodie.keygen.arrow_keys import record_key, type_at
 from hoodie.keygen.keygen import KeyGenerator, Kind
 
 _KINDS = (Kind.SIMPLE, Kind.COMPLEX, Kind.NON_PARTITION)

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hoodie.config.java_names import key_generator_name
 from hoodie.config.keygen import KeyOptions, TimeOptions, TimestampType
 from hoodie.config.options import declared, read_options
+from hoodie.config.table import key_generator_name
 from hoodie.errors import InvalidOption, SchemaMismatch
 from hoodie.keygen.timebased import TimestampSettings, output_zone, timestamp_settings
 from hoodie.model.table_version import VERSIONS
@@ -150,12 +150,13 @@ def stored_key_generator(properties: Mapping[str, str]) -> KeyGenerator:
                 f"{_name('partition')}={','.join(chosen.partition)!r}: the {kind} key generator takes one column; "
                 "use COMPLEX for more, NON_PARTITION for none"
             )
+    times = read_options(TimeOptions, properties)
+    zone = output_zone(properties) if times.zone or times.output_zone else ""
     keygen = KeyGenerator(
         kind, chosen.record_key, fields, chosen.hive_style, chosen.url_encode,
         prefix_single_key=not chosen.plain_single_key or _prefixed(properties),
-        consistent_timestamps=chosen.consistent_timestamps, zone=output_zone(properties) or "UTC",
+        consistent_timestamps=chosen.consistent_timestamps, zone=zone or "UTC",
     )  # fmt: skip
-    times = read_options(TimeOptions, properties)
     if any(field.kind is FieldKind.TIMESTAMP for field in fields) and times.type and times.output_format:
         return dataclasses.replace(keygen, timestamp=timestamp_settings(properties))
     return keygen

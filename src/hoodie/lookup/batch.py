@@ -8,7 +8,6 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,6 +16,7 @@ from hoodie.formats.parquet.base_footer import BaseFooter
 from hoodie.index.contract import ByFile, Index, TagKeys, Tags
 from hoodie.index.pruning import IndexStats
 from hoodie.lookup.key_lookup import find_keys
+from hoodie.merge.rows import Positions
 from hoodie.model.files import BaseFile, FileGroupId
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import PartitionProfile, WritePlan
@@ -26,8 +26,6 @@ from hoodie.storage.protocol import Storage
 _GROUP_BYTES = 32 * 1024 * 1024
 #: Keys that an index is asked about at once.
 _TAGGED_ROWS = 500_000
-
-Positions = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ def choose_index(state: TableState, settings: Settings) -> Chosen:
     _refuse_hashing(state, settings, hashing)
     if hashing:
         chosen = _by_hashing_metadata(state, settings)
-        chosen.index.check(IndexContext(state.storage, state.config, state.timeline, written=written))
+        _check(state, chosen.index, written)
         return chosen
     buckets = bool(written) and all(is_bucket(stat.file_id) for stat in written) and _all_buckets(state)
     chosen = _chosen(state, settings, buckets, written)
@@ -72,8 +72,13 @@ def choose_index(state: TableState, settings: Settings) -> Chosen:
             f"{state.config.name} was created for the index BUCKET, whose file groups others do not keep: leave "
             "hoodie.index.type unset"
         )
-    index.check(IndexContext(state.storage, state.config, state.timeline, written=written))
+    _check(state, index, written)
     return chosen
+
+
+def _check(state: TableState, index: Index, written: tuple[WriteStat, ...]) -> None:
+    if index.check is not None:
+        index.check(IndexContext(state.storage, state.config, state.timeline, written=written))
 
 
 def _refuse_hashing(state: TableState, settings: Settings, hashing: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -11,15 +12,36 @@ from typing import Any
 
 from hoodie.commit.rebuilt import read_whole
 from hoodie.config.options import Options
+from hoodie.errors import IndexOutOfDate
 from hoodie.index import own
 from hoodie.index.choose import OUTSIDE, package
+from hoodie.index.contract import Index
 from hoodie.lookup.index_choice import named_index
-from hoodie.lookup.index_notify import notify_of_rollbacks
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.instant import WRITES, Instant
-from hoodie.storage.protocol import Storage
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import Storage, in_threads
 from hoodie.table.state import TableState, load_state
+from hoodie.timeline.timeline import Timeline
+
+
+def notify_rolled_back(index: Index, before: Timeline, now: Timeline) -> None:
+    """Tell the index of writes that were pending before, and that the beginning of another has rolled back."""
+    dead = [each for each in before.pending() if now.find(each.requested, each.action) is None]
+    notify_of_rollbacks(index, [each.requested for each in dead])
+
+
+def notify_of_rollbacks(index: Index, instants: Iterable[str]) -> None:
+    """Tell the index of instants that were rolled back. An error becomes a warning: the rollback stands."""
+    for instant in instants if index.rolled_back is not None else ():
+        assert index.rolled_back is not None
+        try:
+            index.rolled_back(instant)
+        except Exception as problem:  # of whatever kind a user's own index raises
+            warnings.warn(
+                IndexOutOfDate(f"{instant} is rolled back, but the index {index.name} does not take that: {problem}"),
+                stacklevel=2,
+            )
+
 
 #: In the extra metadata of a commit: its keys went to the index of this name, outside the table.
 _SEEN = re.compile(r"hoodie\.index\.(\w+)\.seen")

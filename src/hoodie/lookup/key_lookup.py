@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -26,6 +25,7 @@ from hoodie.index.pruning import (
     prune_by_filter,
     prune_by_range,
 )
+from hoodie.merge.rows import Mask
 from hoodie.model.files import BaseFile
 from hoodie.model.meta import RECORD_KEY
 from hoodie.reading.slices.base_file_reader import footer_of
@@ -33,7 +33,6 @@ from hoodie.storage.protocol import Storage
 
 #: Positions in the keys, the positions of these keys' rows in the file (`ABSENT` and less: not known), and the cost.
 Hits = tuple[Indices, Indices, IndexStats]
-Mask = npt.NDArray[np.bool_]
 
 #: So many keys are tested against a filter, however few rows the file has: it may be far away. Testing more of them
 #: than the file has rows takes longer than reading all of its keys.

@@ -25,12 +25,12 @@ from hoodie.index.pruning import IndexStats, lookup_keys
 from hoodie.lookup.batch import Batch, KeyLocations, locate, locate_by_key, one_chunk, only, order_by_partition
 from hoodie.lookup.context import LookupContext
 from hoodie.lookup.index_choice import index_context, refuse_unknown
-from hoodie.lookup.key_lookup import Mask, keys_in_base
+from hoodie.lookup.key_lookup import keys_in_base
 from hoodie.lookup.record_index import KeyElsewhere, ignore_record_index
+from hoodie.merge.rows import Mask
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice
 from hoodie.model.meta import RECORD_KEY
-from hoodie.reading.slices.column_types import base_columns
-from hoodie.reading.slices.file_columns import FileColumns
+from hoodie.reading.slices.column_types import FileColumns, base_columns
 from hoodie.reading.slices.reader import SliceReader, merged_batches, slice_reader
 from hoodie.schema.conform import conform
 from hoodie.storage.protocol import Storage

@@ -34,12 +34,10 @@ class KeyElsewhere(Exception):
 
 
 def with_record_index(index: Index, state: TableState) -> Index:
-    """The index RECORD_INDEX with its kernel, where the table's record index can be used; others as they are.
+    """The index RECORD_INDEX with its kernel, where the table's record index can be used.
 
     Warns RecordIndexIgnored where it cannot
     """
-    if index.name != IndexType.RECORD_INDEX:
-        return index
     locator = open_locator(state.storage, state.config, state.timeline)
     if not isinstance(locator, str):
         return replace(index, look_up=ByKey(partial(_tagger, locator)))

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.config.java_names import payload_name
+from hoodie.config.table import payload_name
 from hoodie.errors import InvalidInput, InvalidOption, UnsupportedTable
 from hoodie.merge.fields import merge_fields
-from hoodie.merge.merger import merger_rule, own_merger
+from hoodie.merge.merger import MERGER, merger_rule, own_merger
 from hoodie.merge.ordering import has_ordering, order_ranks
 from hoodie.merge.rows import Mask, Positions, as_array, as_mask
 from hoodie.merge.rules import (
@@ -150,7 +150,7 @@ def table_rule(
     version = properties.get("hoodie.table.version", "0")
     if not version.isdigit():
         raise InvalidOption(f"hoodie.table.version={version!r}: expected a whole number, such as 6")
-    if path := own_merger(properties, mergers):
+    if (mergers or MERGER in properties) and (path := own_merger(properties, mergers)):
         return merger_rule(path, ordering)
     if int(version) < 8:
         return rule_for(payload or OVERWRITE_WITH_LATEST, ordering, schema, properties)

@@ -30,8 +30,7 @@ from hoodie.storage.protocol import Storage, join
 from hoodie.storage.subfolder import SubfolderStorage
 from hoodie.table.partition_metadata import ensure_partition
 from hoodie.table.properties import create_properties, update_properties
-from hoodie.timeline.codec import completed_content
-from hoodie.timeline.layout import layout_of
+from hoodie.timeline.layout import completed_content, layout_of
 from hoodie.timeline.load import load_timeline
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import complete, create_requested, to_inflight

@@ -34,9 +34,8 @@ from hoodie.metadata.records import SCHEMAS
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import log_file_name
 from hoodie.storage.local import LocalStorage
-from hoodie.storage.protocol import Storage, join
+from hoodie.storage.protocol import Storage, in_threads, join
 from hoodie.storage.subfolder import SubfolderStorage
-from hoodie.storage.together import in_threads
 
 _TOKEN = "0-0-0"
 #: Where records lie between the two kinds of tasks, if these run elsewhere.
@@ -63,10 +62,8 @@ class Executors:
 
 
 def executors_for(run: MapItems | None, limits: EngineOptions) -> Executors | None:
-    """Who builds what is large, by the options that decide so for writes. run: None: there are no executors"""
-    if run is None:
-        return None
-    return Executors(run, limits.driver_rewrite if limits.driver_batch > 0 else -1)
+    """Who builds what is large, by the options that decide so for writes. None: this process, as without an engine."""
+    return None if run is None else Executors(run, limits.driver_rewrite if limits.driver_batch > 0 else -1)
 
 
 @dataclass(frozen=True, slots=True)

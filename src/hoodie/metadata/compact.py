@@ -24,7 +24,7 @@ from hoodie.model.plans import CompactionPlan
 from hoodie.plan.compaction import operation_of
 from hoodie.plan.compaction_strategies import log_bytes
 from hoodie.storage.protocol import join
-from hoodie.timeline.codec import completed_content
+from hoodie.timeline.layout import completed_content
 from hoodie.timeline.load import read_compaction_plan
 from hoodie.timeline.transition import complete, create_requested, to_inflight
 from hoodie.view.slices import slice_before
@@ -48,7 +48,7 @@ def compact(table: MetadataTable, delta_commits: int, *, alone: bool = False) ->
     if pending:
         return _run(table, pending[0])
     newest = _newest_delta(table)
-    if not newest or _waiting(table) < delta_commits or orphans(table):
+    if not newest or waiting(table) < delta_commits or orphans(table):
         return ""
     if table.layout.version.logs_of_writes:
         time = table.time(newest)
@@ -88,7 +88,7 @@ def _newest_delta(table: MetadataTable) -> str:
     return max((i.requested for i in table.timeline.completed({Action.DELTA_COMMIT})), default="")
 
 
-def _waiting(table: MetadataTable) -> int:
+def waiting(table: MetadataTable) -> int:
     """The delta commits since the last compaction."""
     last = max((i.requested for i in table.timeline.completed({Action.COMMIT})), default="")
     return sum(i.requested > last for i in table.timeline.completed({Action.DELTA_COMMIT}))

@@ -25,11 +25,6 @@ PARTITIONS = "hoodie.table.metadata.partitions"
 INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 
 
-def has_metadata_table(config: TableConfig) -> bool:
-    """Whether there is a metadata table, or one that was begun."""
-    return bool(config.metadata_partitions or config.metadata_inflight)
-
-
 def drop(storage: Storage) -> None:
     """Remove the metadata table, as Hudi does with `hoodie.metadata.enable=false`: readers list folders then."""
     update_properties(storage, {PARTITIONS: None, INFLIGHT: None})

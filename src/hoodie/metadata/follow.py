@@ -43,8 +43,12 @@ def follow(change: Change) -> None:
             take_back(table, orphan, instant)
             table = table.reload()
         table, records = _records(table, change)
-        if not _written(table, instant, records):
-            append(table.reload(), instant, records)
+        if table.timeline.find(instant, Action.DELTA_COMMIT) is not None:  # of an earlier attempt, which died
+            if _written(table, instant, records):
+                return
+            take_back(table, instant, instant)
+            table = table.reload()
+        append(table, instant, records)
     except (CorruptFile, UnsupportedTable) as damage:
         drop_with_warning(storage, str(damage))
 
@@ -135,16 +139,16 @@ def _records(table: MetadataTable, change: Change) -> tuple[MetadataTable, dict[
 
 
 def _written(table: MetadataTable, instant: str, records: dict[MetadataPartition, pa.Table]) -> bool:
-    """Whether an earlier attempt at the action, which died, has written the same; else what it wrote is taken back."""
+    """Whether an earlier attempt at the action has written the same."""
     earlier = table.timeline.find(instant, Action.DELTA_COMMIT)
-    if earlier is None:
-        return False
-    if earlier.state is State.COMPLETED and all(
-        _sorted(instant_records(table, partition, instant)).equals(_sorted(part)) for partition, part in records.items()
-    ):
-        return True
-    take_back(table, instant, instant)
-    return False
+    return (
+        earlier is not None
+        and earlier.state is State.COMPLETED
+        and all(
+            _sorted(instant_records(table, partition, instant)).equals(_sorted(part))
+            for partition, part in records.items()
+        )
+    )
 
 
 def _sorted(records: pa.Table) -> pa.Table:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,9 +16,10 @@ import pyarrow.compute as pc
 from hoodie.errors import CorruptFile, CorruptLogBlock, UnsupportedTable
 from hoodie.formats.hfile.cells import Cells
 from hoodie.formats.hfile.reader import HFile, open_hfile
-from hoodie.formats.log.blocks import BlockHead, BlockKind, BlockMap, RangedRead, read_block_headers
+from hoodie.formats.log.blocks import BlockHead, BlockKind, BlockMap, read_block_headers
 from hoodie.formats.log.delete_block import decode_deletes
 from hoodie.merge.log_scan import blocks_to_merge, blocks_to_merge_compacted
+from hoodie.metadata.file_ranges import WHOLE, WHOLE_OF_ALL, FileRanges, open_ranges
 from hoodie.metadata.keys import MetadataPartition, file_groups_of
 from hoodie.metadata.merging import merged
 from hoodie.metadata.record_schema import STORED_SCHEMA
@@ -25,15 +27,11 @@ from hoodie.metadata.records import SCHEMAS, decode_records, tombstones
 from hoodie.metadata.table import MetadataTable
 from hoodie.model.files import BaseFile, FileSlice, LogFile, parse_data_file
 from hoodie.model.instant import Action
-from hoodie.storage.protocol import Storage
-from hoodie.storage.together import in_threads
-from hoodie.timeline.load import read_compaction_plan, with_history
+from hoodie.storage.protocol import AT_ONCE, Storage, in_threads, together
+from hoodie.timeline.load import read_commit, read_compaction_plan, with_history
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.load import build_view
 from hoodie.view.slices import FileSystemView, latest_slices, merged_slices
-
-#: A file up to this many bytes comes whole, with one request.
-_WHOLE = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +61,7 @@ class _Block:
 
     path: str
     head: BlockHead
-    read: RangedRead
+    read: FileRanges
 
     @property
     def kind(self) -> BlockKind:
@@ -78,11 +76,6 @@ class _Block:
         if len(data) != self.head.content_length:
             raise CorruptLogBlock(self.path, "the file is shorter than its block says", self.head.offset)
         return data
-
-    def within(self, offset: int, length: int) -> bytes:
-        """Bytes of the content."""
-        length = min(length, self.head.content_length - offset)
-        return self.read(self.head.content_offset + offset, length)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,6 +127,26 @@ def writer_slices(table: MetadataTable, partition: MetadataPartition) -> list[Fi
     return [slices[group] for group in sorted(slices, key=lambda group: group.file_id)]
 
 
+def stored_counts(table: MetadataTable, slice_: FileSlice) -> tuple[int, int]:
+    """Entries in the base file of a slice, and in its log blocks that count: a key may be in several, and those of
+    deleted keys are counted. Only the ends of files and blocks are read.
+
+    Raises CorruptFile
+    """
+    base = 0
+    if slice_.base is not None:
+        path, size = slice_.base.path, slice_.base.size
+        base = open_hfile(open_ranges(table.storage, path, size), size, path).trailer.cells
+    return base, sum(in_threads(_count, _blocks(table, slice_.logs)))
+
+
+def _count(block: _Block) -> int:
+    if block.kind is BlockKind.DELETE:
+        return len(decode_deletes(block.content(), block.path, block.head.offset))
+    read = block.read.part(block.head.content_offset)
+    return open_hfile(read, block.head.content_length, block.path).trailer.cells
+
+
 def instant_records(table: MetadataTable, partition: MetadataPartition, instant: str) -> pa.Table:
     """The records of a partition in the log blocks of a delta commit, deletions included: of `records.SCHEMAS`."""
     blocks = [
@@ -143,8 +156,7 @@ def instant_records(table: MetadataTable, partition: MetadataPartition, instant:
         for block in _heads(table.storage, log)
         if block.kind is not BlockKind.COMMAND and block.header.instant == instant
     ]
-    records = (_decoded(partition, _in_block(block, partition, ALL)) for block in blocks)
-    return pa.concat_tables([SCHEMAS[partition].empty_table(), *records])
+    return pa.concat_tables(_decoded([_in_block(block, partition, ALL) for block in blocks], partition))
 
 
 def log_instants(storage: Storage, log: LogFile) -> set[str]:
@@ -167,18 +179,17 @@ def whole_view(table: MetadataTable, partition: MetadataPartition) -> FileSystem
     if not slices:
         raise CorruptFile(f"{table.storage.root}/{folder}", "no file group of the metadata table is there")
     for slice_ in slices.values():
-        _require_whole(slice_, partition, timeline)
+        _require_whole(table, slice_, partition, timeline)
     return view
 
 
-def _require_whole(slice_: FileSlice, partition: MetadataPartition, timeline: Timeline) -> None:
+def _require_whole(table: MetadataTable, slice_: FileSlice, partition: MetadataPartition, timeline: Timeline) -> None:
     """See that a slice has the files that it must have: what it should hold would not be missed otherwise.
 
     Building the file lists makes a base file, and so does each compaction of a group with records; logs are numbered.
     """
     where = f"{slice_.group.partition}/{slice_.group.file_id}"
-    compactions = {instant.requested for instant in timeline.completed({Action.COMMIT})}
-    if slice_.base is None and (partition is MetadataPartition.FILES or slice_.base_instant in compactions):
+    if slice_.base is None and (partition is MetadataPartition.FILES or _was_compacted(table, slice_, timeline)):
         raise CorruptFile(where, f"the base file of instant {slice_.base_instant} is gone")
     if timeline.layout != 1:
         return
@@ -190,12 +201,22 @@ def _require_whole(slice_: FileSlice, partition: MetadataPartition, timeline: Ti
             raise CorruptFile(where, f"log file {min(gaps)} beside the base file of {base_instant} is gone")
 
 
+def _was_compacted(table: MetadataTable, slice_: FileSlice, timeline: Timeline) -> bool:
+    """Whether a compaction wrote the base file that a slice begins with. A group of which nothing stays gets none, and
+    a delta commit may have added a log to its new slice while the compaction was pending."""
+    begun = slice_.base_instant
+    compaction = next((i for i in timeline.completed({Action.COMMIT}) if i.requested == begun), None)
+    if compaction is None:
+        return False
+    stats = read_commit(table.storage, timeline, compaction).stats.get(slice_.group.partition, ())
+    return any(stat.file_id == slice_.group.file_id for stat in stats)
+
+
 def slice_records(
     table: MetadataTable, partition: MetadataPartition, slice_: FileSlice, wanted: Wanted = ALL
 ) -> pa.Table:
     """Those of one file slice. Raises as `read_records`"""
-    stored = _stored(table, partition, slice_, wanted)
-    return _merged(stored, in_threads(partial(_decoded, partition), stored), partition)
+    return _merged(_stored(table, partition, slice_, wanted), partition)
 
 
 def _records_of_keys(
@@ -208,60 +229,73 @@ def _records_of_keys(
     for key, group in zip(ordered, groups, strict=True):
         by_group.setdefault(group, set()).add(key)
 
+    at_once = max(1, AT_ONCE // max(1, len(by_group)))
+
     def found(group: int) -> list[_Stored]:
-        stored = _stored(table, partition, slices[group], Wanted(frozenset(by_group[group])))
+        stored = _stored(table, partition, slices[group], Wanted(frozenset(by_group[group])), at_once)
         return [replace(part, cells=tuple(part.cells)) for part in stored]
 
-    parts = [part for of_slice in in_threads(found, sorted(by_group)) for part in of_slice]
-    if partition is MetadataPartition.FILES:  # whose cells hold many records each
-        return _merged(parts, [_decoded(partition, part) for part in parts], partition)
-    counts = [sum(map(len, part.cells)) for part in parts]
-    together: dict[str, list[int]] = {}
-    for number, part in enumerate(parts):
-        if part.schema:
-            together.setdefault(part.schema, []).append(number)
-    tables = [part.deleted for part in parts]
-    for schema, numbers in together.items():
-        cells = [cells for number in numbers for cells in parts[number].cells]
-        try:
-            records = decode_records(cells, partition, schema, parts[numbers[0]].path)
-        except (CorruptFile, UnsupportedTable):
-            for number in numbers:  # one of them says which file it is
-                _decoded(partition, parts[number])
-            raise
-        for number in numbers:
-            tables[number], records = records.slice(0, counts[number]), records.slice(counts[number])
-    return _merged(parts, tables, partition)
+    return _merged([part for of_slice in in_threads(found, sorted(by_group)) for part in of_slice], partition)
 
 
-def _merged(parts: Sequence[_Stored], tables: Sequence[pa.Table], partition: MetadataPartition) -> pa.Table:
-    """What parts of slices come to: no key is in two slices. tables: the records of each part"""
-    base = [table for part, table in zip(parts, tables, strict=True) if part.is_base]
-    logs = [table for part, table in zip(parts, tables, strict=True) if not part.is_base]
-    return merged(pa.concat_tables([SCHEMAS[partition].empty_table(), *base]), logs, partition)
+def _merged(parts: Sequence[_Stored], partition: MetadataPartition) -> pa.Table:
+    """What parts of slices come to: no key is in two slices."""
+    base, logs = ([part for part in parts if part.is_base is is_base] for is_base in (True, False))
+    return merged(pa.concat_tables(_decoded(base, partition)), _decoded(logs, partition), partition)
 
 
-def _stored(table: MetadataTable, partition: MetadataPartition, slice_: FileSlice, wanted: Wanted) -> list[_Stored]:
-    """What a slice holds, in the order in which it counts. Cells are read as they are taken."""
-    parts: list[_Stored] = []
-    if slice_.base is not None:
+def _decoded(parts: Iterable[_Stored], partition: MetadataPartition) -> list[pa.Table]:
+    """The records of parts, in their order. Parts of one schema that follow each other are decoded at once: few records
+    cost more by calls than by their bytes."""
+    tables = [SCHEMAS[partition].empty_table()]
+    for schema, run in groupby(parts, key=lambda part: part.schema):
+        first, *others = run
+        if not schema:
+            tables += [part.deleted for part in (first, *others)]
+        elif not others:
+            tables.append(decode_records(first.cells, partition, schema, first.path))
+        else:
+            several = [replace(part, cells=tuple(part.cells)) for part in (first, *others)]
+            try:
+                cells = [cells for part in several for cells in part.cells]
+                tables.append(decode_records(cells, partition, schema, first.path))
+            except (CorruptFile, UnsupportedTable):
+                for part in several:  # one of them says which file it is
+                    decode_records(part.cells, partition, schema, part.path)
+                raise
+    return tables
+
+
+def _stored(
+    table: MetadataTable, partition: MetadataPartition, slice_: FileSlice, wanted: Wanted, at_once: int = AT_ONCE
+) -> list[_Stored]:
+    """What a slice holds, in the order in which it counts. Cells are read as they are taken.
+
+    at_once  requests for them at the same time, at most
+    """
+    whole = WHOLE if wanted.keys is not None or wanted.prefixes else WHOLE_OF_ALL
+
+    def of_base() -> list[_Stored]:
+        if slice_.base is None:
+            return []
         path, size = slice_.base.path, slice_.base.size
-        file = open_hfile(_ranges(table.storage, path, size), size, path)
-        parts.append(_Stored(path, _schema(file), wanted.cells(file), is_base=True))
-    blocks = _blocks(table, slice_.logs)
-    return parts + in_threads(lambda block: _in_block(block, partition, wanted), blocks)
+        read = open_ranges(table.storage, path, size, whole=whole, at_once=at_once)
+        file = open_hfile(read, size, path, read.many)
+        return [_Stored(path, _schema(file), wanted.cells(file), is_base=True)]
 
+    def of_logs() -> list[_Stored]:
+        blocks = _blocks(table, slice_.logs)
+        return in_threads(lambda block: _in_block(block, partition, wanted, at_once), blocks, _threads(table.storage))
 
-def _decoded(partition: MetadataPartition, part: _Stored) -> pa.Table:
-    if not part.schema:
-        return part.deleted
-    return decode_records(part.cells, partition, part.schema, part.path)
+    base, logs = together(table.storage, of_base, of_logs) if slice_.logs else (of_base(), [])
+    return base + logs
 
 
 def _blocks(table: MetadataTable, logs: Iterable[LogFile]) -> list[_Block]:
     """The blocks that count, oldest first."""
     ordered = sorted((log for log in logs if not log.cdc), key=lambda log: log.order)
-    every = [block for found in in_threads(partial(_heads, table.storage), ordered) for block in found]
+    heads = in_threads(partial(_heads, table.storage), ordered, _threads(table.storage))
+    every = [block for found in heads for block in found]
     damaged = [block for block in every if block.kind is BlockKind.CORRUPT]
     if damaged:
         raise CorruptLogBlock(damaged[0].path, "a block that is cut short or damaged", damaged[0].head.offset)
@@ -275,12 +309,17 @@ def _blocks(table: MetadataTable, logs: Iterable[LogFile]) -> list[_Block]:
     return list(scan(every, table.blocks()).blocks)
 
 
+def _threads(storage: Storage) -> int:
+    """For small files: on a local disk one is read faster than a thread is started."""
+    return AT_ONCE if storage.remote else 1
+
+
 def _heads(storage: Storage, log: LogFile) -> list[_Block]:
-    read = _ranges(storage, log.path, log.size)
+    read = open_ranges(storage, log.path, log.size)
     return [_Block(log.path, head, read) for head in read_block_headers(read, log.size, log.path)]
 
 
-def _in_block(block: _Block, partition: MetadataPartition, wanted: Wanted) -> _Stored:
+def _in_block(block: _Block, partition: MetadataPartition, wanted: Wanted, at_once: int = AT_ONCE) -> _Stored:
     if block.kind is BlockKind.DELETE:
         keys = decode_deletes(block.content(), block.path, block.head.offset).column("record_key")
         found = keys.combine_chunks() if keys.num_chunks else pa.array([], pa.string())
@@ -291,7 +330,8 @@ def _in_block(block: _Block, partition: MetadataPartition, wanted: Wanted) -> _S
         return _Stored(block.path, deleted=tombstones(found, partition))
     if block.kind is not BlockKind.HFILE_DATA:
         raise CorruptLogBlock(block.path, f"a {block.kind.name} block in the metadata table", block.head.offset)
-    file = open_hfile(block.within, block.head.content_length, block.path)
+    read = replace(block.read.part(block.head.content_offset), at_once=at_once)
+    file = open_hfile(read, block.head.content_length, block.path, read.many)
     return _Stored(block.path, block.header.schema or _schema(file), wanted.cells(file))
 
 
@@ -325,12 +365,4 @@ def _newest_schema(table: MetadataTable, slice_: FileSlice) -> str:
     if slice_.base is None:
         return ""
     base = slice_.base
-    return _schema(open_hfile(_ranges(table.storage, base.path, base.size), base.size, base.path))
-
-
-def _ranges(storage: Storage, path: str, size: int) -> RangedRead:
-    """How a file is read: from memory if it is small, else range by range."""
-    if size <= _WHOLE:
-        data = storage.read(path)
-        return lambda offset, length: data[offset : offset + length]
-    return lambda offset, length: storage.read_range(path, offset, offset + length)
+    return _schema(open_hfile(open_ranges(table.storage, base.path, base.size), base.size, base.path))

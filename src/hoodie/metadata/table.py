@@ -11,19 +11,15 @@ from dataclasses import dataclass, replace
 
 from hoodie.config.table import TableConfig
 from hoodie.merge.log_scan import Committed
+from hoodie.metadata.followed import behind, completed, of_restore, restores
 from hoodie.metadata.keys import FOLDER, MetadataPartition
-from hoodie.model.instant import Action, Instant, State
+from hoodie.model.instant import Action, State
 from hoodie.storage.protocol import Storage
 from hoodie.storage.subfolder import SubfolderStorage
-from hoodie.timeline.clock import time_after, utc_now
 from hoodie.timeline.layout import TimelineLayout, layout_of
 from hoodie.timeline.load import load_timeline
-from hoodie.timeline.timeline import Timeline
+from hoodie.timeline.timeline import Timeline, time_after, utc_now
 
-#: Actions on the data table that a metadata table follows with an instant of the same time.
-_FOLLOWED = frozenset(
-    {Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT, Action.CLEAN, Action.ROLLBACK, Action.RESTORE}
-)
 _UNDONE = frozenset({Action.ROLLBACK, Action.RESTORE})
 #: Instants of the metadata table's own: building, compaction and other services of it.
 _OWN = re.compile(r"\d{17}(00[1-6]|0[1-9]\d|[1-9]\d\d)", re.ASCII)
@@ -50,7 +46,7 @@ class MetadataTable:
     @property
     def newest(self) -> str:
         """Time of its newest completed instant; "" when there is none."""
-        return max((instant.requested for instant in self._completed()), default="")
+        return max((instant.requested for instant in completed(self.timeline)), default="")
 
     @property
     def layout(self) -> TimelineLayout:
@@ -64,11 +60,11 @@ class MetadataTable:
     @property
     def of_restores(self) -> frozenset[str]:
         """Times of what was done here for restores of the data table, where these are other times than there."""
-        return frozenset(i.requested for restore in self._restores() for i in self._of_restore(restore))
+        return frozenset(i.requested for restore in restores(self.data) for i in of_restore(self.timeline, restore))
 
     def reload(self) -> MetadataTable:
         """As it is now, beside the same timeline of its data table."""
-        return replace(self, timeline=load_timeline(self.storage, self.config))
+        return replace(self, timeline=load_timeline(self.storage, self.config, before=self.timeline))
 
     def blocks(self) -> Committed:
         """The log blocks that count: of instants that are completed here and on the data timeline, and of its own.
@@ -76,10 +72,10 @@ class MetadataTable:
         An instant that the data table is still at, or gave up, is not among them. Hudi takes those as well that a
         completed rollback of the data table undid, and relies on its own rollback here to take them away.
         """
-        completed = {instant.requested for instant in self._completed()}
+        times = {instant.requested for instant in completed(self.timeline)}
         first = self.timeline.instants[0].requested if self.timeline.instants else ""
         valid = {instant.requested for instant in self.data.instants if instant.state is State.COMPLETED}
-        valid = {time for time in valid if time in completed or time < first} | self._archived(completed)
+        valid = {time for time in valid if time in times or time < first} | self._archived(times)
         own = {*own_instants(self.timeline), *self.of_restores}
         archived = min(first, self.compacted)  # up to here both have archived, or may have
         return Committed(completed=frozenset(valid | own), latest=self.newest, first_active=archived)
@@ -89,40 +85,29 @@ class MetadataTable:
         timeline neither completed nor pending. "" when there is none. Later ones than all there are those of a writer
         that began since the data timeline was loaded."""
         shown = self.blocks()
-        completed = {instant.requested for instant in self._completed()}
+        times = {instant.requested for instant in completed(self.timeline)}
         on_timeline = {instant.requested for instant in self.data.instants}
         newest = max(on_timeline, default="")
         return min(
             (
                 time
                 for time in instants
-                if time in completed and not shown.shows(time) and time not in on_timeline and time <= newest
+                if time in times and not shown.shows(time) and time not in on_timeline and time <= newest
             ),
             default="",
         )
 
-    def problem(self) -> str:
-        """Why it does not tell the state of the data table; "" when it does, as far as both timelines say.
+    def behind(self) -> tuple[str, ...]:
+        """Instants that are completed on the data table and not in here, oldest first; it has completed instants."""
+        return behind(self.timeline, self.data)
 
-        Each action that is completed on the data table has its instant here, unless it is older than all there are:
-        these were archived, or the table was built after it. From table version 8 on a restore has instants of other
-        times here, and the first instant's time does not tell when the table was built: its completion does.
-        """
+    def problem(self) -> str:
+        """Why it does not tell the state of the data table; "" when it does, as far as both timelines say."""
         if not self.newest:
             return "it has no completed instant"
-        followed = {instant.requested for instant in self._completed()}
-        followed |= {restore.requested for restore in self._restores() if self._has_restored(restore)}
-        first = self.timeline.instants[0]
-        behind = [
-            instant.requested
-            for instant in self.data.completed(_FOLLOWED)
-            if instant.requested not in followed
-            and instant.requested >= first.requested
-            and not (instant.completed and instant.completed <= first.completed)
-        ]
-        if behind:
+        if lacking := self.behind():
             return (
-                f"it is behind: {len(behind)} instants of the table are not in it, the newest at {behind[-1]}; "
+                f"it is behind: {len(lacking)} instants of the table are not in it, the newest at {lacking[-1]}; "
                 f"its own newest is {self.newest}"
             )
         return ""
@@ -132,25 +117,11 @@ class MetadataTable:
         """The newest compaction: what the data table did before it is completed, or was taken back. "": none"""
         return max((instant.requested for instant in self.timeline.completed({Action.COMMIT})), default="")
 
-    def _archived(self, completed: Collection[str]) -> set[str]:
+    def _archived(self, times: Collection[str]) -> set[str]:
         """Instants that the data table has archived, cleans before commits. A file group of which nothing stays gets no
         base file by a compaction, and keeps their blocks."""
         shown = {instant.requested for instant in self.data.instants}
-        return {time for time in completed if time < self.compacted and time not in shown}
-
-    def _restores(self) -> list[Instant]:
-        """Those of the data table that have instants of other times here."""
-        return list(self.data.completed({Action.RESTORE})) if self.data.layout == 2 else []
-
-    def _of_restore(self, restore: Instant) -> list[Instant]:
-        """What was done here for a restore of the data table, which is completed after it."""
-        return [i for i in self._completed() if restore.requested < i.requested and i.completed < restore.completed]
-
-    def _has_restored(self, restore: Instant) -> bool:
-        return any(instant.action is Action.RESTORE for instant in self._of_restore(restore))
-
-    def _completed(self) -> list[Instant]:
-        return [instant for instant in self.timeline.instants if instant.state is State.COMPLETED]
+        return {time for time in times if time < self.compacted and time not in shown}
 
 
 def own_instants(timeline: Timeline) -> list[str]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from hoodie.config.metadata import MetadataOptions
 from hoodie.config.table import TableConfig
-from hoodie.errors import CorruptFile
+from hoodie.errors import CorruptFile, UnsupportedTable
 from hoodie.metadata.changes import of_listing
 from hoodie.metadata.drop import not_kept
 from hoodie.metadata.keys import MetadataPartition
@@ -52,27 +54,35 @@ def validate(
     read_keys  compares the record index with the rows of the table, too; None: it is only read
     contents   compare other partitions than the file lists, too: opens data files
     Files of pending and of failed writes are no difference: other readers do not see them either.
-    Raises CorruptFile and the like, where it cannot be read
+    A partition that is damaged is a problem.
+    Raises CorruptFile where its timeline cannot be read
     """
     table = open_metadata(storage, config, timeline)
     if table is None:
         return None
-    records = {partition: read_records(table, partition) for partition in sorted(table.ready)}
-    counts = {str(partition): len(part) for partition, part in records.items()}
+    records: dict[MetadataPartition, pa.Table] = {}
     unread: list[str] = []
     problems = [problem] if (problem := table.problem()) else []
-    problems += _differences(table, folders or list_folders(storage), storage)
-    if contents and not problems:  # else the files to look into are in doubt
+    for partition in sorted(table.ready):
+        try:
+            records[partition] = read_records(table, partition)
+        except (CorruptFile, UnsupportedTable) as damage:
+            problems.append(f"{partition} cannot be read: {str(damage).rstrip('.')}")
+    counts = {str(partition): len(part) for partition, part in records.items()}
+    if MetadataPartition.FILES not in records:
+        return Validated(counts, tuple(problems))
+    lists = _differences(table, folders or list_folders(storage), storage)
+    if contents and not (problem or lists):  # else the files to look into are in doubt
         files = data_files(listed_folders(table).marked)
         building = Building(storage, config, timeline, "", of_listing((), _published(table, files)), MetadataOptions())
-        for kind in kinds_of(table.ready - {*not_kept(storage, config)}):
+        for kind in kinds_of(records.keys() - {*not_kept(storage, config)}):
             try:
                 problems += kind.differences(building, records[kind.partition])
             except CorruptFile as damage:
                 unread.append(f"{kind.partition} is not compared: {damage}")
-        if read_keys is not None and MetadataPartition.RECORD_INDEX in table.ready:
+        if read_keys is not None and MetadataPartition.RECORD_INDEX in records:
             problems += record_index_problems(table, storage, config, read_keys)
-    return Validated(counts, tuple(problems), tuple(unread))
+    return Validated(counts, (*problems, *lists), tuple(unread))
 
 
 def _published(table: MetadataTable, files: Iterable[BaseFile | LogFile]) -> Iterator[BaseFile | LogFile]:

@@ -11,9 +11,7 @@ from hoodie.facts.table import table_facts
 from hoodie.metrics.measures import Measure, of_commit, of_failure, of_table
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import load_state
-from hoodie.writing.on_commit import on_commit
-from hoodie.writing.on_failure import FailedWrite, on_failure
-from hoodie.writing.result import WriteResult
+from hoodie.writing.result import FailedWrite, WriteResult, on_commit, on_failure
 
 #: Hands measures over. It may be called by several threads at once.
 Record = Callable[[Iterable[Measure]], None]

@@ -9,8 +9,7 @@ from enum import Enum
 from hoodie.facts.table import TableFacts
 from hoodie.model.instant import parse_time
 from hoodie.table.state import KEEPS_SCHEMA
-from hoodie.writing.on_failure import FailedWrite
-from hoodie.writing.result import WriteResult
+from hoodie.writing.result import FailedWrite, WriteResult
 
 
 class MetricKind(Enum):

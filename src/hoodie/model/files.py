@@ -1,4 +1,4 @@
-"""Data files: what their names say, and the groups and slices they form."""
+"""Data files: what their names say, and the groups and slices they form; paths that stay inside the table."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from hoodie.display.displayed import Displayed, DisplayedList
 from hoodie.display.summary import Column, Kind, Summary, bytes_text, count_text, summary
+from hoodie.errors import CorruptFile
 from hoodie.model.instant import parse_time
 
 _LOG_NAME = re.compile(r"^\.(.+)_(.*)\.(log|archive)\.(\d+)(_((\d+)-(\d+)-(\d+))(\.cdc)?)?$")
@@ -163,3 +164,31 @@ def names_instant(log: LogFile, instant: str) -> bool:
 
 def _seconds(instant: str) -> int:
     return int(parse_time(instant).replace(tzinfo=dt.UTC).timestamp()) % 2**31
+
+
+def inside(path: str, source: str) -> str:
+    """The path itself, relative to the base path; "" is the base path.
+
+    source  the file that names it, for the error
+    Raises  CorruptFile when it leaves the table or is no plain relative path
+    """
+    if path and ("\0" in path or not {"", ".", ".."}.isdisjoint(path.split("/"))):
+        raise CorruptFile(source, f"{path!r} is no path inside the table")
+    return path
+
+
+def file_name(path: str, source: str) -> str:
+    """The last segment of a path or of a name.
+
+    Other machines and mount points wrote absolute paths, so only the name counts: its folder is the partition's.
+    Raises CorruptFile when there is no name in it.
+    """
+    name = path.rpartition("/")[2]
+    if not name:
+        raise CorruptFile(source, f"{path!r} names no file")
+    return inside(name, source)
+
+
+def absolute(root: str, partition: str, name: str) -> str:
+    """The path of a file of a partition as plans of other writers spell it."""
+    return "/".join(part for part in (root.rstrip("/"), partition, name) if part)

@@ -97,13 +97,13 @@ class WritePlan(Short):
         return {task.group: task.number for task in self.tasks if task.slice is not None or task.named}
 
 
-SmallFiles = Callable[[str], Sequence[tuple[FileSlice, int]]]
+FilesToFill = Callable[[str], Sequence[tuple[FileSlice, int]]]
 
 
 def plan_write(
     profile: Mapping[str, PartitionProfile],
     slices: Mapping[FileGroupId, FileSlice],
-    small_files: SmallFiles,
+    small_files: FilesToFill,
     sizing: FileSizing,
     record_size: int,
     new_file_id: Callable[[], str],

@@ -17,8 +17,7 @@ from hoodie.metadata.trusted import ignore, trusted_listing
 from hoodie.reading.time_travel import require_kept
 from hoodie.table.state import TableState, tell_of_missing
 from hoodie.view.load import load_view
-from hoodie.view.missing import Missing, Taken, find_missing, snapshot_files
-from hoodie.view.published import all_published, newest_published
+from hoodie.view.published import Missing, Taken, all_published, find_missing, newest_published, snapshot_files
 from hoodie.view.slices import FileSystemView
 
 #: Times that the timeline is loaded anew when files are missing: it may have moved on between its listing and theirs.

@@ -25,7 +25,7 @@ from hoodie.reading.filters.predicate import ANY, Tests, both
 from hoodie.reading.filters.selection import kept_rows
 from hoodie.reading.pruned import Pruned, PruneReason, by_reason, left_out
 from hoodie.reading.slices.reader import SliceReader
-from hoodie.schema.written import written_columns
+from hoodie.schema.conform import written_columns
 from hoodie.table.state import TableState
 from hoodie.view.slices import FileSystemView
 

@@ -30,7 +30,7 @@ from hoodie.reading.table_schema import read_schema
 from hoodie.schema.schema import every_column
 from hoodie.table.state import TableState
 from hoodie.timeline.points import Point, query_instant
-from hoodie.view.missing import read_optimized_files, snapshot_files
+from hoodie.view.published import read_optimized_files, snapshot_files
 
 
 def plan_scan(

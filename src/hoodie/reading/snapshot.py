@@ -24,8 +24,7 @@ from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.slices.column_types import base_columns
 from hoodie.reading.slices.reader import SliceReader, merged_batches
 from hoodie.schema.conform import conform
-from hoodie.storage.protocol import Storage
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import Storage, in_threads
 from hoodie.table.state import TableState
 from hoodie.timeline.points import Point
 

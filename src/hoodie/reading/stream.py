@@ -13,8 +13,7 @@ from hoodie.reading.narrowed import narrowed
 from hoodie.reading.scan import ScanPlan
 from hoodie.reading.slices.reader import base_batches, merged_batches
 from hoodie.reading.slices.slice_changes import SliceChanges
-from hoodie.storage.protocol import Storage
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import Storage, in_threads
 
 #: Threads that count rows.
 _THREADS = 16

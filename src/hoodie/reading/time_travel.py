@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Iterator
 
-from hoodie.config.keeping import policy_text
+from hoodie.config.services import policy_text
 from hoodie.errors import InvalidInput, NoRowsYet
 from hoodie.formats.timeline.services import decode_clean_metadata
 from hoodie.model.files import BaseFile, FileGroupId, parse_data_file

@@ -9,19 +9,27 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 
+from hoodie.commit.conflict_check import pending_rollbacks
 from hoodie.commit.heartbeat import remove_heartbeat
 from hoodie.commit.markers import delete_markers
 from hoodie.commit.rebuilt import read_whole, rebuild
-from hoodie.commit.rollback_executor import is_clustering, outcome, pending_rollbacks, resume, undo, unpublish
+from hoodie.commit.rollback_executor import is_clustering, outcome, resume, undo, unpublish
 from hoodie.commit.rollback_planner import PLANS, block_instants, plan_published, plan_rollback
 from hoodie.config.options import Options
 from hoodie.display.displayed import Displayed
 from hoodie.display.summary import Summary, count_text, summary
-from hoodie.errors import CorruptFile, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
+from hoodie.errors import (
+    CorruptFile,
+    InstantNotFound,
+    InvalidInput,
+    InvalidPlan,
+    UnsupportedTable,
+    WriteConflict,
+)
 from hoodie.formats.timeline.services import (
     decode_restore_plan,
     encode_restore_metadata,
@@ -30,7 +38,8 @@ from hoodie.formats.timeline.services import (
 from hoodie.locks import Lock, lock_for
 from hoodie.lookup.index_follow import RunRepair, index_follows
 from hoodie.metadata.build import build, not_built, why_not
-from hoodie.metadata.drop import drop, drop_with_warning, has_metadata_table, was_upgraded
+from hoodie.metadata.build_tasks import MapItems, executors_for
+from hoodie.metadata.drop import drop, drop_with_warning, tell_of_drop, was_upgraded
 from hoodie.model.files import LogFile
 from hoodie.model.instant import WRITES, Action, Instant, State
 from hoodie.model.plans import InstantRef, RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPlan
@@ -44,7 +53,7 @@ from hoodie.table.replacement import refuse_before
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.archive import newest_archived
-from hoodie.timeline.clock import Clock, new_time, utc_now
+from hoodie.timeline.timeline import Clock, new_time, utc_now
 from hoodie.timeline.transition import complete, create_requested, to_inflight
 from hoodie.view.load import data_files, list_partitions
 from hoodie.writing.write import writable_state
@@ -97,12 +106,14 @@ def restore(
     dry_run: bool = False,
     clock: Clock = utc_now,
     repair: RunRepair | None = None,
+    run: MapItems | None = None,
 ) -> RestoreResult:
     """Roll back all writes after a savepoint. This cannot be undone.
 
     instant  of the savepoint
     dry_run  only say what would be done
     repair   puts the entries of an HBase index that rows lack afterwards; None: threads of this process
+    run      builds the metadata table again, if the table is large; None: this process
     Raises   InvalidOption, IndexUnavailable when the table's HBase index cannot be updated (see `index_follows`);
              InstantNotFound without such a savepoint; InvalidInput when a newer savepoint stands in the way;
              InvalidPlan when files of the savepoint are missing, later commits are archived, or older ones wrote to
@@ -118,7 +129,7 @@ def restore(
     settings = Settings.read(options)
     with lock_for(options, storage) as lock, index_follows(storage, options, partial(_going, instant), repair):
         state = writable_state(storage, settings, places_keys=False)
-        return _restore(state, instant, lock, clock)
+        return _restore(state, instant, lock, clock, partial(_build_again, settings, run))
 
 
 def _going(savepoint: str, state: TableState) -> Collection[str]:
@@ -126,7 +137,9 @@ def _going(savepoint: str, state: TableState) -> Collection[str]:
     return {commit.requested for commit in state.timeline.commits if commit.requested > savepoint}
 
 
-def _restore(state: TableState, instant: str, lock: Lock, clock: Clock) -> RestoreResult:
+def _restore(
+    state: TableState, instant: str, lock: Lock, clock: Clock, build_again: Callable[[Storage, Collection[str]], None]
+) -> RestoreResult:
     started, storage = time.monotonic(), state.storage
     pending = _begun(state, instant)
     if pending is None:
@@ -148,7 +161,7 @@ def _restore(state: TableState, instant: str, lock: Lock, clock: Clock) -> Resto
     if pending.state is State.REQUESTED:
         pending = to_inflight(storage, pending, layout=state.layout)
     partitions = state.config.metadata_partitions
-    if has_metadata_table(state.config):  # it may have merged what is rolled back into its base files
+    if state.config.has_metadata_table:  # it may have merged what is rolled back into its base files
         if was_upgraded(state.config):
             drop_with_warning(storage, "it may have merged what the restore takes back")
         else:
@@ -168,7 +181,7 @@ def _restore(state: TableState, instant: str, lock: Lock, clock: Clock) -> Resto
     completed = complete(storage, pending, encode_restore_metadata(metadata, storage.root), layout=state.layout)
     _forget_rollbacks(storage, instant, completed.requested)
     if partitions:
-        _build_again(storage, partitions)
+        build_again(storage, partitions)
     _log.info(
         "%s: restore %s to %s rolled %d instants back in %.3f s",
         state.config.name,
@@ -180,16 +193,24 @@ def _restore(state: TableState, instant: str, lock: Lock, clock: Clock) -> Resto
     return RestoreResult(instant, completed.requested, plan, metadata=metadata)
 
 
-def _build_again(storage: Storage, partitions: Collection[str]) -> None:
-    """Build the partitions of a metadata table that was removed, unless another writer is at work."""
+def _build_again(settings: Settings, run: MapItems | None, storage: Storage, partitions: Collection[str]) -> None:
+    """Build the partitions of a metadata table that was removed, unless another writer is at work.
+
+    Warns MetadataTableDropped where they cannot be built of the table's files: the table is restored all the same
+    """
     now = load_state(storage)
     if was_upgraded(now.config):
         return
     if reason := why_not(now.timeline):
         _log.info("%s: the metadata table is not built again: %s", now.config.name, reason)
-    else:
-        kept = [name for name in partitions if not not_built(now.config, [name])]
-        build(storage, now.config, now.timeline, kept, read_keys=read_keys)
+        return
+    executors = executors_for(run, settings.engine)
+    kept = [name for name in partitions if not not_built(now.config, [name])]
+    try:
+        build(storage, now.config, now.timeline, kept, settings.writers.metadata.options, read_keys, executors)
+    except (CorruptFile, UnsupportedTable) as problem:
+        drop(storage)  # what was begun of it
+        tell_of_drop(storage, "the metadata table", str(problem))
 
 
 def _take_back(state: TableState, plan: RestorePlan, by: str, lock: Lock) -> dict[str, tuple[RollbackMetadata, ...]]:

@@ -11,18 +11,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
 
+from hoodie.commit.conflict_check import pending_rollbacks, refuse_during_restore
 from hoodie.commit.heartbeat import remove_heartbeat
 from hoodie.commit.rebuilt import read_whole, rebuild
-from hoodie.commit.rollback_executor import (
-    execute,
-    is_clustering,
-    pending_rollbacks,
-    refuse_during_restore,
-    resume,
-    roll_back,
-    rollback_plan,
-    unpublish,
-)
+from hoodie.commit.rollback_executor import execute, is_clustering, resume, roll_back, rollback_plan, unpublish
 from hoodie.commit.rollback_planner import PLANS, plan_published, plan_rollback
 from hoodie.config.options import Options
 from hoodie.config.rollback import RollbackOptions
@@ -45,8 +37,8 @@ from hoodie.storage.protocol import Storage, join
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.archive import newest_archived
-from hoodie.timeline.clock import Clock, new_time, utc_now
 from hoodie.timeline.load import read_compaction_plan, read_replace_plan
+from hoodie.timeline.timeline import Clock, new_time, utc_now
 from hoodie.timeline.transition import create_requested, remove_pending
 from hoodie.view.load import data_files, discover_partitions, list_partitions
 from hoodie.writing.write import writable_state

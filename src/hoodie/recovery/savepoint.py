@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from hoodie.commit.rollback_executor import pending_rollbacks, refuse_during_restore, rollback_plan
+from hoodie.commit.conflict_check import pending_rollbacks, refuse_during_restore
+from hoodie.commit.rollback_executor import rollback_plan
 from hoodie.config.options import Options
 from hoodie.display.displayed import Displayed, DisplayedList
 from hoodie.display.summary import Column, Kind, Summary, count_text, summary

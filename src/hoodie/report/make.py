@@ -13,7 +13,7 @@ from hoodie.facts.table import table_facts
 from hoodie.report.page import html_page
 from hoodie.storage.faults import typed_errors
 from hoodie.table.state import TableState
-from hoodie.timeline.clock import Clock, utc_now
+from hoodie.timeline.timeline import Clock, utc_now
 
 
 @dataclass(frozen=True, slots=True, repr=False)

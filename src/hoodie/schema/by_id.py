@@ -19,9 +19,9 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from hoodie.errors import SchemaMismatch
+from hoodie.schema.conform import WRITTEN
 from hoodie.schema.schema import COMMENT, with_comment, with_meta_fields
 from hoodie.schema.types import TIMESTAMP, is_list, list_of, map_of, read_by_spark, spark_name
-from hoodie.schema.written import WRITTEN
 
 #: A version, a column or a type, as JSON has it.
 Node: TypeAlias = dict[str, Any]

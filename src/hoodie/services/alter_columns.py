@@ -22,7 +22,9 @@ from hoodie.errors import SchemaMismatch, UnsupportedTable, WriteConflict
 from hoodie.formats.avro.schema import to_avro
 from hoodie.formats.timeline.commit_json import inflight_profile
 from hoodie.formats.timeline.internal_schema import LATEST_SCHEMA, SCHEMA_COMMIT, SCHEMA_FOLDER
+from hoodie.metadata.build_tasks import MapItems, executors_for
 from hoodie.model.commit import CommitMetadata, Operation
+from hoodie.reading.row_keys import read_keys
 from hoodie.schema.by_id import Change, Node, changed, columns_of, first_version, needs_ids
 from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.faults import typed_errors
@@ -30,7 +32,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.altered_columns import history_path
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, columns_by_id, declared_schema
-from hoodie.timeline.codec import inflight_content
+from hoodie.timeline.layout import inflight_content
 from hoodie.timeline.transition import to_inflight
 from hoodie.writing.operations import kind_of
 from hoodie.writing.write import writable_state
@@ -41,10 +43,13 @@ ON_READ = "hoodie.schema.on.read.enable"
 
 
 @typed_errors()
-def alter_columns(storage: Storage, changes: Sequence[Change], options: Options, *, on_read: bool) -> str | None:
+def alter_columns(
+    storage: Storage, changes: Sequence[Change], options: Options, *, on_read: bool, run: MapItems | None = None
+) -> str | None:
     """Change the columns of a table; the instant of the commit, None where the columns are so already.
 
     on_read  readers are expected to know columns by their ids: see `needs_ids`
+    run      builds partitions of the metadata table that options ask for, if the table is large; None: this process
     Raises   SchemaMismatch on a change that cannot be; UnsupportedTable on one that asks for `on_read`, or a table that
              cannot be written; WriteConflict when another writer changes the columns at the same time. Nothing has
              changed then
@@ -58,7 +63,15 @@ def alter_columns(storage: Storage, changes: Sequence[Change], options: Options,
     if after.equals(columns, check_metadata=True):
         return None
     action = kind_of(state.config.type, inserts_to_logs=False).action
-    transaction = begin(state, WriteOperation.UPSERT, action, writers=settings.writers)
+    executors = executors_for(run, settings.engine)
+    transaction = begin(
+        state,
+        WriteOperation.UPSERT,
+        action,
+        writers=settings.writers,
+        read_keys=read_keys,
+        executors=executors,
+    )
     try:
         now = transaction.state
         content = inflight_content(inflight_profile(Operation.ALTER_SCHEMA, {}, {}), now.layout)

@@ -16,9 +16,8 @@ from time import monotonic
 from hoodie.commit.batch_ids import batches_of, newest_batches
 from hoodie.commit.markers import delete_markers
 from hoodie.config.compaction import CompactionOptions, with_recorded
-from hoodie.config.keeping import with_kept
 from hoodie.config.options import Options
-from hoodie.config.services import ArchiveOptions, CleanOptions, ServiceOptions
+from hoodie.config.services import ArchiveOptions, CleanOptions, ServiceOptions, with_kept
 from hoodie.config.table import TimelineZone
 from hoodie.display.displayed import Displayed, DisplayedList
 from hoodie.display.summary import Column, Kind, Summary, count_text, summary
@@ -39,13 +38,12 @@ from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Entry, Storage, join
 from hoodie.table.state import KEEPS_SCHEMA, TableState, load_state
 from hoodie.timeline.archive import ArchivedEntry, archive_files, archive_name, archived_commits, read_archive_file
-from hoodie.timeline.clock import Clock, new_time, utc_now
 from hoodie.timeline.history import HistoryEntry, add_to_history
 from hoodie.timeline.layout import comparable_action, parse_name
 from hoodie.timeline.load import read_commit
+from hoodie.timeline.timeline import Clock, new_time, utc_now
 from hoodie.view.load import data_files, list_partitions, load_view
-from hoodie.view.missing import find_missing, snapshot_files
-from hoodie.view.published import all_published
+from hoodie.view.published import all_published, find_missing, snapshot_files
 
 _log = logging.getLogger("hoodie.services")
 

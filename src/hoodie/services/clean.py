@@ -13,9 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from hoodie.config.keeping import with_kept
 from hoodie.config.options import Options
-from hoodie.config.services import CleanOptions, CleanPolicy
+from hoodie.config.services import CleanOptions, CleanPolicy, with_kept
 from hoodie.config.table import require_writable
 from hoodie.display.displayed import Displayed
 from hoodie.display.summary import Column, Kind, Summary, summary
@@ -29,7 +28,6 @@ from hoodie.formats.timeline.services import (
 from hoodie.locks import lock_for
 from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.metadata.changes import of_clean
-from hoodie.metadata.drop import has_metadata_table
 from hoodie.metadata.follow import follow
 from hoodie.metadata.partitions.kind import Change
 from hoodie.model.files import parse_data_file
@@ -48,15 +46,14 @@ from hoodie.plan.clean import (
 )
 from hoodie.recovery.savepoint import savepointed_files
 from hoodie.storage.faults import typed_errors
-from hoodie.storage.protocol import Storage, is_temporary, join, split
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import Storage, in_threads, is_temporary, join, split
 from hoodie.table.partition_metadata import ensure_partition
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.archive import archive_files
-from hoodie.timeline.clock import Clock, new_time, utc_now
 from hoodie.timeline.load import load_timeline, read_commit, read_compaction_plan, read_replace_plan
 from hoodie.timeline.memory import Memory
+from hoodie.timeline.timeline import Clock, new_time, utc_now
 from hoodie.timeline.transition import complete, create_requested, remove_pending, to_inflight
 from hoodie.view.load import METAFILES, load_view
 from hoodie.writing.write import writable_state
@@ -315,7 +312,7 @@ def execute(
     with lock_for(options, storage) as lock:
         lock.check()
         with suppress(WriteConflict):  # the other came first, with the same outcome
-            if has_metadata_table(state.config):
+            if state.config.has_metadata_table:
                 _tell_metadata_table(storage, begun, metadata, saved)
                 lock.check()
             complete(storage, begun, encode_clean_metadata(metadata), layout=state.layout)

@@ -16,7 +16,7 @@ from hoodie.config.table import DOWNGRADED_FROM, TableConfig, from_properties, r
 from hoodie.errors import InvalidOption, UnsupportedTable
 from hoodie.locks import lock_for
 from hoodie.merge.payloads import KNOWN_PAYLOADS
-from hoodie.metadata.drop import drop, has_metadata_table
+from hoodie.metadata.drop import drop
 from hoodie.model.table_version import VERSIONS, WRITTEN, TableVersion
 from hoodie.services.compaction.job import RunTasks
 from hoodie.services.upgrade import UpgradeResult, change_of, make_ready, refuse_pending, require_ready, steps_before
@@ -77,7 +77,7 @@ def downgrade(
         config = _config_after(state, target)
         if before.layout != target.layout:
             require_ready(state, "Downgrade")
-        if has_metadata_table(state.config):
+        if state.config.has_metadata_table:
             drop(storage)
             state = state.reload()
             config = _config_after(state, target)
@@ -164,7 +164,7 @@ def _steps(state: TableState, target: TableVersion) -> tuple[str, ...]:
             steps.append(f"give {moved} logs the names of version 6")
         if names.orphans:
             steps.append(f"remove {len(names.orphans)} logs of writes that were never completed")
-    if has_metadata_table(state.config):
+    if state.config.has_metadata_table:
         steps.append("remove the metadata table, which the next write of Hudi builds again")
     steps.append(f"change hoodie.properties to version {target.number}")
     return tuple(steps)

@@ -14,26 +14,27 @@ from functools import partial
 from hoodie.commit.rollback_planner import block_instants
 from hoodie.config.locks import BatchOptions
 from hoodie.config.options import Options, declared
-from hoodie.config.services import Expiry, ExpiryOptions, ServiceOptions
+from hoodie.config.services import Expiry, ExpiryOptions
 from hoodie.config.validators import ValidatorOptions
 from hoodie.config.write import WriteOptions
 from hoodie.display.displayed import Displayed
 from hoodie.display.summary import Summary, summary
 from hoodie.errors import InvalidOption
 from hoodie.formats.java.properties import parse_properties
+from hoodie.metadata.build_tasks import MapItems
 from hoodie.model.files import FileSlice, LogFile
 from hoodie.plan.expiry import expired, expires_before, newest_in_names
 from hoodie.services.clean import service_state
 from hoodie.storage.faults import typed_errors
-from hoodie.storage.protocol import Storage, join
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import Storage, in_threads, join
 from hoodie.table.partition_metadata import METAFILE
 from hoodie.table.state import TableState
-from hoodie.timeline.clock import Clock, time_after, utc_now
 from hoodie.timeline.load import read_commit
+from hoodie.timeline.timeline import Clock, time_after, utc_now
 from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
-from hoodie.writing.finish import AfterCommit, delete_partitions
+from hoodie.writing.finish import AfterCommit
+from hoodie.writing.run import delete_partitions
 
 _log = logging.getLogger("hoodie.services")
 
@@ -81,12 +82,14 @@ def expire_partitions(
     dry_run: bool = False,
     after_commit: AfterCommit | None = None,
     clock: Clock = utc_now,
+    run: MapItems | None = None,
 ) -> ExpiryResult:
     """Delete the partitions that have expired, in one commit.
 
     options       `hoodie.partition.ttl.strategy.*`: which have
     dry_run       only say which would be deleted
     after_commit  runs the services; None: there are none
+    run           as for `delete_partitions`
     Raises        InvalidOption when the options do not say for how many days partitions are kept; UnsupportedTable;
                   WriteConflict when other writers write to one of them meanwhile: nothing is deleted then
     """
@@ -105,20 +108,10 @@ def expire_partitions(
         return ExpiryResult("", partitions, before, dry_run)
     # Seen again once the delete has begun: other writers may have written to them since.
     choose = partial(expired_partitions, how=how, before=before, partitions=partitions)
-    done = delete_partitions(storage, partitions, _own(options), after_commit, choose=choose)
+    done = delete_partitions(storage, partitions, _own(options), after_commit, choose=choose, run=run)
     gone = tuple(path for path in partitions if path in done.metadata.replaced)
     _log.info("%s: %d partitions expired at %s", state.config.name, len(gone), done.instant)
     return ExpiryResult(done.instant, gone, before)
-
-
-def expire_inline(storage: Storage, options: Options) -> bool:
-    """Delete expired partitions after a commit, if the options ask for it; whether there were any.
-
-    Raises as `expire_partitions`; the next commit tries again
-    """
-    if not (options.read(ServiceOptions).enabled and options.read(ExpiryOptions).inline):
-        return False
-    return bool(expire_partitions(storage, options).partitions)
 
 
 def expired_partitions(

@@ -44,11 +44,12 @@ def keep_up(storage: Storage, options: Options) -> None:
             lock.check()
             if compacted:
                 _log.info("%s: the metadata table was compacted at %s", state.config.name, compacted)
-            gone = clean(table.reload(), options.read(CleanOptions))
+                table = table.reload()
+            gone = clean(table, options.read(CleanOptions))
             lock.check()
             if gone:
                 _log.info("%s: %d files of the metadata table were deleted", state.config.name, len(gone))
-            table = table.reload()
+                table = table.reload()
             how = options.read(ArchiveOptions)
             if chosen := instants_to_archive(table, how, retained(options.read(CleanOptions))):
                 move_to_archive(TableState(table.storage, table.config, table.timeline), chosen, how, lock)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from hoodie.commit.rollback_executor import refuse_during_restore
+from hoodie.commit.conflict_check import refuse_during_restore
 from hoodie.config.options import Options
 from hoodie.config.services import ArchiveOptions
 from hoodie.errors import InvalidPlan

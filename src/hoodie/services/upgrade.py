@@ -21,7 +21,7 @@ from hoodie.index.consistent_hashing import keeps_metadata
 from hoodie.keygen.keygen import Kind
 from hoodie.locks import lock_for
 from hoodie.merge.payloads import KNOWN_PAYLOADS
-from hoodie.metadata.drop import drop, has_metadata_table
+from hoodie.metadata.drop import drop
 from hoodie.model.instant import Action, State
 from hoodie.model.table_version import VERSIONS, WRITTEN, TableVersion
 from hoodie.services.clean import resume
@@ -125,7 +125,7 @@ def upgrade(
         config, change = _config_after(state, target)
         if before.layout != target.layout:
             require_ready(state)
-        if has_metadata_table(state.config):
+        if state.config.has_metadata_table:
             drop(storage)
         if before.layout != target.layout:
             copy_timeline(state, config)
@@ -201,7 +201,7 @@ def _steps(state: TableState, target: TableVersion) -> tuple[str, ...]:
         steps += steps_before(state)
         archived = len(archive_files(state.storage, state.config))
         steps.append(f"copy {len(timeline.instants)} instants and {archived} archive files into the new timeline")
-    if has_metadata_table(state.config):
+    if state.config.has_metadata_table:
         steps.append("remove the metadata table, which Hudi builds again")
     steps.append(f"change hoodie.properties to version {target.number}")
     return tuple(steps)

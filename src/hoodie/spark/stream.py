@@ -13,8 +13,9 @@ from hoodie.errors import InvalidInput
 from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.spark.write.run import check_batch
 from hoodie.storage.protocol import Storage
+from hoodie.table.settings import Settings
 from hoodie.writing.batch.duplicates import refuse_dropping
-from hoodie.writing.on_failure import failures_heard
+from hoodie.writing.result import failures_heard
 from hoodie.writing.run import run
 
 _OPERATIONS = (WriteOperation.UPSERT, WriteOperation.INSERT, WriteOperation.BULK_INSERT, WriteOperation.DELETE)
@@ -53,5 +54,5 @@ def stream_writer(storage: Storage, name: str, operation: str, options: Options)
     known = {word.value: word for word in _OPERATIONS}
     if operation not in known:
         raise InvalidInput(f"operation {operation!r}: a stream can {', '.join(known)}")
-    refuse_dropping(known[operation], options)
+    refuse_dropping(known[operation], Settings.read(options))
     return StreamWriter(storage, known[operation], options, name)

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 from hoodie.commit.preview import preview
 from hoodie.commit.transaction import Transaction
 from hoodie.config.options import Options
-from hoodie.config.validators import TABLE, Check, Validation, validations
+from hoodie.config.validators import TABLE, Check, Validation, ValidatorOptions, validations
 from hoodie.errors import ValidationFailed
 from hoodie.model.commit import CommitMetadata
 from hoodie.reading.scan import ScanKind
@@ -38,7 +38,7 @@ def validate(session: SparkSession, transaction: Transaction, metadata: CommitMe
     after = _rows(session, preview(transaction, metadata), options)
     before = _with_columns(_rows(session, transaction.state.storage, options), after.schema)
     with _view(before) as old, _view(after) as new:
-        for validation in validations(options):
+        for validation in validations(options.read(ValidatorOptions)):
             try:
                 _check(session, validation, old, new)
             except PySparkException as problem:

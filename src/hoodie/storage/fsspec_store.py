@@ -22,12 +22,12 @@ from hoodie.storage.protocol import (
     check_file,
     check_path,
     check_range,
+    in_threads,
     join,
     redacted,
     split,
 )
 from hoodie.storage.retry import as_os_error, retrying
-from hoodie.storage.together import in_threads
 
 _REQUESTS_AT_ONCE = 32
 _NO_LISTINGS_CACHE = {"use_listings_cache": False}

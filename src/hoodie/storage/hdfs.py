@@ -17,9 +17,17 @@ from hoodie.errors import InvalidInput, InvalidOption
 from hoodie.storage.at_uri import UriStorage
 from hoodie.storage.hdfs_faults import hdfs_faults, is_broken
 from hoodie.storage.kept import KeptOutput
-from hoodie.storage.protocol import Entry, InputFile, OutputFile, check_path, check_range, join, temporary_beside
+from hoodie.storage.protocol import (
+    Entry,
+    InputFile,
+    OutputFile,
+    check_path,
+    check_range,
+    in_threads,
+    join,
+    temporary_beside,
+)
 from hoodie.storage.retry import retrying
-from hoodie.storage.together import in_threads
 
 T = TypeVar("T")
 

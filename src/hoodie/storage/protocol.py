@@ -1,4 +1,5 @@
-"""What the library asks of storage: a few methods, each with a written contract, and the paths they take.
+"""What the library asks of storage: a few methods, each with a written contract, and the paths they take; and
+independent calls, made at once by threads: they wait for a storage, or for Arrow, which lets other threads run.
 
 Every implementation passes tests/contract/test_storage.py whole.
 """
@@ -7,9 +8,10 @@ from __future__ import annotations
 
 import builtins
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 from uuid import uuid4
 
 from hoodie.errors import InvalidInput
@@ -261,3 +263,36 @@ _PASSWORD = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://[^/@:]*):[^/@]*@")
 def redacted(uri: str) -> str:
     """A path or URI without the password that it may have, for logs and results."""
     return _PASSWORD.sub(r"\1:***@", uri)
+
+
+#: Calls at once that wait rather than compute.
+AT_ONCE = 32
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+def in_threads(call: Callable[[A], B], items: Iterable[A], threads: int = AT_ONCE, name: str = "hoodie") -> list[B]:
+    """The call's results in the order of the items. Raises the first failure, once the calls that had begun have ended.
+
+    threads  calls at once, at most
+    name     of the threads
+    """
+    items = list(items)
+    if len(items) < 2 or threads < 2:
+        return [call(item) for item in items]
+    with ThreadPoolExecutor(min(threads, len(items)), thread_name_prefix=name) as pool:
+        return list(pool.map(call, items))
+
+
+def together(storage: Storage, first: Callable[[], A], second: Callable[[], B]) -> tuple[A, B]:
+    """The results of two calls that do not need each other: at once on a remote storage, else one after the other.
+
+    Raises what the first raises, else what the second raises. On a remote storage the second is made in any case, and
+    has ended by then
+    """
+    if not storage.remote:
+        return first(), second()
+    with ThreadPoolExecutor(1, thread_name_prefix="hoodie-storage") as pool:
+        other = pool.submit(second)
+        return first(), other.result()

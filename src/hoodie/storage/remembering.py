@@ -13,13 +13,11 @@ _LARGEST = 1 << 20
 _MOST = 32 << 20  # bytes together
 
 
-def remembering(storage: Storage) -> Storage:
-    """The storage, with such a memory where reading again means waiting for a network."""
-    return RememberingStorage(storage) if storage.remote else storage
-
-
 class RememberingStorage(WrappedStorage):
-    """Base files have names of their own and do not change: what was read of one holds as long as the write takes."""
+    """Base files have names of their own and do not change: what was read of one holds as long as the write takes.
+
+    Worth it where reading again means waiting for a network.
+    """
 
     def __init__(self, inner: Storage) -> None:
         super().__init__(inner)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
 from hoodie.storage.protocol import Entry, InputFile, OutputFile, Storage, check_file, check_path, join
@@ -29,6 +29,9 @@ class SubfolderStorage(WrappedStorage):
 
     def list(self, folder: str = "") -> list[Entry]:
         return self.inner.list(self._folder(folder))
+
+    def list_some(self, folder: str, sized: Callable[[str], bool]) -> tuple[builtins.list[Entry], builtins.list[str]]:
+        return self.inner.list_some(self._folder(folder), sized)
 
     def list_tree(self, folder: str = "", skip: Collection[str] = ()) -> dict[str, builtins.list[Entry]]:
         above = len(self.folder) + 1

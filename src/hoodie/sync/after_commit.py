@@ -1,24 +1,44 @@
-"""What follows a commit: expiry, manifests, cleaning, archiving, compaction, the metastore. The commit stands if they
-fail."""
+"""What follows a commit: expiry, manifests, cleaning, upkeep of the metadata table, archiving, compaction, the
+metastore. The commit stands if they fail. Each is called only where it has something to do.
+"""
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 from hoodie.config.options import Options
+from hoodie.config.services import (
+    ArchiveOptions,
+    CleanOptions,
+    CleanPolicy,
+    ExpiryOptions,
+    ServiceOptions,
+    with_kept,
+)
 from hoodie.config.sync import ManifestOptions, sync_enabled
 from hoodie.errors import ServiceFailed
-from hoodie.services.after_commit import after_commit as clean_and_archive
+from hoodie.model.instant import Action
+from hoodie.services.archive import ArchiveResult, archive
+from hoodie.services.clean import CleanResult, clean, service_state
 from hoodie.services.compaction.inline import compact_inline
 from hoodie.services.compaction.job import RunTasks
-from hoodie.services.expiry import expire_inline
+from hoodie.services.expiry import expire_partitions
+from hoodie.services.metadata_upkeep import keep_up
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.sync.hive import sync_table
 from hoodie.sync.manifest import write_manifests
 from hoodie.table.state import TableState
+from hoodie.timeline.timeline import Timeline
+
+_log = logging.getLogger("hoodie.services")
+
+T = TypeVar("T")
 
 
 def after_commit(
@@ -38,21 +58,75 @@ def after_commit(
     spark_version   as for `sync_table`
     A service that fails leaves what it can go on with, and a `ServiceFailed` warning: the write itself has succeeded.
     """
-    if _guarded("deleting expired partitions", instant, partial(expire_inline, storage, options)) is not False:
-        state = None  # the table is another one now, or may be
+    enabled = options.read(ServiceOptions).enabled
+    if enabled and options.read(ExpiryOptions).inline:
+        expired = _guarded("deleting expired partitions", instant, partial(expire_partitions, storage, options))
+        if expired is None or expired.partitions:
+            state = None  # the table is another one now, or may be
     # Before cleaning, which may delete what the last manifests name.
     _manifests(storage, options, instant, state=state)
-    serviced = clean_and_archive(storage, options, instant, state)
-    cleaned = serviced.cleaned
-    compact = partial(compact_inline, storage, options, run_compaction, state or serviced.state)
-    compacted = _guarded("compaction", instant, compact)
-    removed = cleaned.partitions if cleaned else ()
+    serviced = clean_and_archive(storage, options, instant, state) if enabled else Serviced()
+    compacted: bool | None = False
+    state = state or serviced.state
+    if enabled and (state is None or state.config.merge_on_read):
+        compact = partial(compact_inline, storage, options, run_compaction, state)
+        compacted = _guarded("compaction", instant, compact)
+    removed = serviced.cleaned.partitions if serviced.cleaned else ()
     if removed or compacted is not False:  # one that failed may have carried out others before
         _manifests(storage, options, instant, removed=removed)
     if sync_enabled(options):
         advice = "The metastore shows the table as of the last sync; the next commit syncs again, as table.sync() does."
         sync = partial(sync_table, storage, options, spark_version=spark_version)
         _guarded("the sync to the metastore", instant, sync, advice)
+
+
+@dataclass(frozen=True, slots=True)
+class Serviced:
+    """What was done after a commit; None for a service that had nothing to do, is off, or failed."""
+
+    cleaned: CleanResult | None = None
+    archived: ArchiveResult | None = None
+    state: TableState | None = None  # the table before that, where it was looked at
+
+
+def clean_and_archive(storage: Storage, options: Options, instant: str, state: TableState | None = None) -> Serviced:
+    """Clean and archive by the options. What fails is the warning ServiceFailed: the commit stands.
+
+    options  of the write
+    instant  of the commit
+    state    the table as the write saw it once it was published (`WriteResult.after`); None: it is loaded
+    Raises   InvalidOption, which a write sees before it begins
+    """
+    cleans, archives = options.read(CleanOptions), options.read(ArchiveOptions)
+    if not (cleans.automatic or archives.automatic):
+        return Serviced()
+    if state is None:
+        state = _guarded("reading the table", instant, partial(service_state, storage, options, dry_run=False))
+    if state is None:
+        return Serviced()
+    cleans = with_kept(options, state.config.properties).read(CleanOptions)
+    cleaned: CleanResult | None = None
+    archived: ArchiveResult | None = None
+    if cleans.automatic and _may_clean(state.timeline, cleans):
+        cleaned = _guarded("cleaning", instant, partial(clean, storage, options, automatic=True, state=state))
+    if state.config.has_metadata_table:  # archiving waits for its compaction
+        _guarded("keeping the metadata table", instant, partial(keep_up, storage, options))
+    if archives.automatic and _may_archive(state.timeline, archives):
+        # The timeline of now shows what was cleaned, even if the clean failed.
+        archived = _guarded("archiving", instant, partial(archive, storage, options))
+    return Serviced(cleaned, archived, state)
+
+
+def _may_clean(timeline: Timeline, options: CleanOptions) -> bool:
+    """Whether there may be something to clean: with fewer commits there is not."""
+    by_commits = options.policy is CleanPolicy.KEEP_LATEST_COMMITS
+    return not by_commits or len(timeline.commits) > options.commits or bool(timeline.pending({Action.CLEAN}))
+
+
+def _may_archive(timeline: Timeline, options: ArchiveOptions) -> bool:
+    """Whether there may be something to archive, with the clean that comes first."""
+    counts = [len(timeline.completed({action})) for action in (Action.CLEAN, Action.ROLLBACK)]
+    return max(len(timeline.commits), *(count + 1 for count in counts)) > options.max_commits
 
 
 def _manifests(
@@ -74,13 +148,15 @@ def _manifests(
         _guarded("writing the manifests", instant, write, advice)
 
 
-def _guarded(service: str, instant: str, run: Callable[[], object], advice: str = "") -> object:
+def _guarded(service: str, instant: str, run: Callable[[], T], advice: str = "") -> T | None:
     """What `run` returns; None when it fails, which is the warning ServiceFailed."""
     try:
         with typed_errors():
             return run()
-    except Exception as error:  # whatever it is: raised, it would say that the write failed
+    # Any error at all: raised, it would look as if the write had failed, and the caller would write again.
+    except Exception as error:
+        _log.info("%s after commit %s failed with %s", service, instant, type(error).__name__)
         notes = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
         problem = f"{type(error).__name__}: {error}{notes} {advice}".rstrip()
-        warnings.warn(ServiceFailed(service, instant, problem), stacklevel=3)
+        warnings.warn(ServiceFailed(service, instant, problem), stacklevel=4)
         return None

@@ -14,8 +14,7 @@ from hoodie.config.sync import ManifestFormat, ManifestOptions, MetaSyncOptions
 from hoodie.errors import InvalidInput
 from hoodie.locks import lock_for
 from hoodie.storage.faults import typed_errors
-from hoodie.storage.protocol import Storage, join, rewrite, split
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import Storage, in_threads, join, rewrite, split
 from hoodie.sync.manifest_state import ManifestState, decode_state, new_commits
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.load import read_commit

@@ -25,7 +25,7 @@ from hoodie.formats.timeline.internal_schema import (
 )
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.instant import Instant
-from hoodie.schema.written import Written, with_history
+from hoodie.schema.conform import Written, with_history
 from hoodie.storage.protocol import Storage
 from hoodie.timeline.load import read_commit
 from hoodie.timeline.timeline import Timeline

@@ -9,8 +9,8 @@ from hoodie.errors import TableMismatch, WriteConflict
 from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.model.instant import Action
 from hoodie.storage.protocol import Storage
-from hoodie.table.concurrency import Writers
 from hoodie.table.properties import update_properties
+from hoodie.table.settings import Writers
 from hoodie.table.state import load_state
 
 

@@ -1,20 +1,26 @@
-"""Making a table, and seeing that an existing one is what the caller takes it for."""
+"""Making a table, seeing that an existing one is what the caller takes it for, and what a write's options add.
+
+Hudi leaves the settings of time-based partitions, the types of CUSTOM partition columns and, on Copy-on-Write tables,
+the payload class to the options of each write; such a table of ours names the default class. An option may add what
+the table leaves open, and change nothing.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from collections.abc import Mapping
 
 from hoodie.config.compaction import RECORDED
 from hoodie.config.datasource import DEFAULT_PAYLOAD, ChangeLogOptions, TableOptions, VersionOptions
-from hoodie.config.java_names import payload_name
-from hoodie.config.keeping import RECORDED as RECORDED_HISTORY
-from hoodie.config.keeping import kept_options
+from hoodie.config.keygen import KeyOptions, TimeOptions
 from hoodie.config.options import declared, read_options
 from hoodie.config.read import MergerOptions
-from hoodie.config.table import CDC, CDC_MODE, PROPERTIES_FILE, TableConfig, TableType, from_properties
+from hoodie.config.services import RECORDED as RECORDED_HISTORY
+from hoodie.config.services import kept_options
+from hoodie.config.table import CDC, CDC_MODE, PROPERTIES_FILE, TableConfig, TableType, from_properties, payload_name
 from hoodie.errors import InvalidOption, NoRecordKey, TableMismatch
-from hoodie.keygen.keygen import FieldKind, Kind, key_generator
+from hoodie.keygen.keygen import FieldKind, KeyGenerator, Kind, key_generator, stored_key_generator
 from hoodie.keygen.time_units import UNIT
 from hoodie.keygen.timebased import output_zone
 from hoodie.merge.merger import MERGER, load_merger, names_event_time, python_mergers, strategy_id
@@ -265,3 +271,69 @@ def _named_change_logs(options: Mapping[str, str]) -> dict[str, str]:
     if not read.enabled:
         return {}
     return {CDC: "true"} | ({CDC_MODE: read.images.value} if CDC_MODE in options else {})
+
+
+_PAYLOADS = ("hoodie.compaction.payload.class", "hoodie.table.legacy.payload.class")
+_OF_KEYS = frozenset(key for group in (KeyOptions, TimeOptions) for _, spec in declared(group) for key in spec.keys)
+
+
+def completed(state: TableState, options: Mapping[str, str]) -> TableState:
+    """The state with what the options of a write add to the table's properties, to check and write with.
+
+    Raises TableMismatch when options name other settings than the table has, InvalidOption on a malformed one
+    """
+    named = named_settings(options)
+    added = {key: value for key, value in options.items() if key in _OF_KEYS}
+    if (
+        state.config.type is TableType.COPY_ON_WRITE
+        and not state.config.merge_mode
+        and payload_name(state.config.payload_class or DEFAULT_PAYLOAD) == DEFAULT_PAYLOAD
+    ):
+        added |= {key: named.pop(key) for key in _PAYLOADS if key in named}
+    if not named and not added:
+        return state
+    require_same(state, named)
+    _refuse_other_keys(state, added)
+    properties = {**state.config.properties, **added}
+    return dataclasses.replace(state, config=dataclasses.replace(state.config, properties=properties))
+
+
+def _refuse_other_keys(state: TableState, options: Mapping[str, str]) -> None:
+    there = state.config.properties
+    problems = []
+    for _, spec in declared(TimeOptions):
+        stored, given = ([group[key] for key in spec.keys if key in group] for group in (there, options))
+        if stored and given and stored[0] != given[0]:
+            problems.append(f"{spec.keys[0]} is {stored[0]!r} in the table, not {given[0]!r}")
+    if options:
+        read_options(KeyOptions, options)  # malformed is another error than different
+        try:
+            before, after = stored_key_generator(there), stored_key_generator({**there, **options})
+        except InvalidOption as problem:
+            raise TableMismatch(f"{state.storage.root}: {problem}") from problem
+        problems += [
+            f"{what} is {had!r} in the table, not {wants!r}"
+            for (what, had), wants in zip(_identity(before).items(), _identity(after).values(), strict=True)
+            if had != wants
+        ]
+        if before.consistent_timestamps:  # only tables of ours say so, and those keep to the zone of their first rows
+            if not after.consistent_timestamps:
+                problems.append("its keys have timestamps as text, not as numbers")
+            elif before.zone != after.zone:
+                problems.append(f"the zone of timestamps in keys is {before.zone!r} in the table, not {after.zone!r}")
+    if problems:
+        raise TableMismatch(
+            f"{state.storage.root} holds a table with other settings: {'; '.join(problems)}. "
+            "Leave these options out: the table says."
+        )
+
+
+def _identity(keygen: KeyGenerator) -> dict[str, object]:
+    """What all writers of a table must have in common, but for what the table may leave open."""
+    return {
+        "the key generator": keygen.kind.value,
+        "the record key": ",".join(keygen.record_keys),
+        "the partition path": ",".join(field.name for field in keygen.partition_fields),
+        "hoodie.datasource.write.hive_style_partitioning": keygen.hive_style,
+        "hoodie.datasource.write.partitionpath.urlencode": keygen.url_encode,
+    }

@@ -34,17 +34,22 @@ from hoodie.model.commit import CommitMetadata, WriteStat
 from hoodie.model.files import FileSlice, LogFile, log_file_name, parse_data_file
 from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.storage.modified import set_modified
-from hoodie.storage.protocol import Storage, join, split
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import Storage, in_threads, join, split
 from hoodie.table.properties import update_properties
 from hoodie.table.state import TableState
 from hoodie.table.upgraded_timeline import files_of_layout_1
 from hoodie.timeline.archive import archive_files, archive_name
-from hoodie.timeline.clock import moment_of
-from hoodie.timeline.codec import commit_content, completed_content, inflight_content
 from hoodie.timeline.history import history_rows
-from hoodie.timeline.layout import LAYOUT_1, comparable_action, parse_name
+from hoodie.timeline.layout import (
+    LAYOUT_1,
+    commit_content,
+    comparable_action,
+    completed_content,
+    inflight_content,
+    parse_name,
+)
 from hoodie.timeline.stopped_upgrade import COPIED, UPGRADED_FOLDER
+from hoodie.timeline.timeline import moment_of
 from hoodie.view.slices import FileSystemView, committed_slices
 
 #: In the timeline folder, beside `COPIED`: what is to be done with logs once the settings name version 6.

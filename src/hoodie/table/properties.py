@@ -39,12 +39,12 @@ def load_properties(storage: Storage, sleep: Callable[[float], None] = time.slee
     Raises TableNotFound, as for a missing bucket; SettingsMissing when there are commits; CorruptFile when neither file
     is whole: malformed, without a table name, or with a checksum that is not that of its names
     """
-    fault: Exception = TableNotFound(storage.root)
+    damage: CorruptFile | None = None
     entries: list[Entry] = []
     for round in range(_ROUNDS):
         if round:
             sleep(_PAUSE)
-        before, fault = entries, TableNotFound(storage.root)
+        before, damage = entries, None
         for path in (PROPERTIES, BACKUP):
             try:
                 return _read(storage, path)
@@ -53,16 +53,18 @@ def load_properties(storage: Storage, sleep: Callable[[float], None] = time.slee
                     raise TableNotFound(storage.root, str(error)) from error
                 continue
             except CorruptFile as error:
-                fault = error if isinstance(fault, TableNotFound) else fault  # the first one: it is nearer to the table
+                damage = damage or error  # the first one: it is nearer to the table
         entries = storage.list(".hoodie")
-        if isinstance(fault, TableNotFound) and not entries:
+        if damage is None and not entries:
             break
         entries = [entry for entry in entries if entry.name.startswith("hoodie.properties")]
         if round and entries == before:
             break
-    if isinstance(fault, TableNotFound) and (commits := completed_commits(storage)):
+    if damage is not None:
+        raise damage
+    if commits := completed_commits(storage):
         raise SettingsMissing(storage.root, commits)
-    raise fault
+    raise TableNotFound(storage.root)
 
 
 def completed_commits(storage: Storage, folder: str = "") -> int:

@@ -1,16 +1,80 @@
-"""All options of a write, typed."""
+"""All options of a write, typed, and how it coordinates with others: its lock, which writers it considers dead, its
+batch id, and which partitions of the metadata table it builds that they keep.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, field
 
 from hoodie.config.compaction import inline_compaction
-from hoodie.config.options import Options
+from hoodie.config.console import ConsoleOptions
+from hoodie.config.locks import BatchOptions, ConcurrencyOptions, FailedWrites, LockOptions
+from hoodie.config.metadata import MetadataOptions, RequestedPartitions, requested_partitions
+from hoodie.config.options import Options, declared
 from hoodie.config.read import MergerOptions
+from hoodie.config.rollback import RollbackOptions
 from hoodie.config.services import SERVICE_GROUPS
 from hoodie.config.sync import check_sync
-from hoodie.config.write import BloomOptions, EngineOptions, FileSizing, LogOptions, WriteOptions
-from hoodie.table.concurrency import Writers
+from hoodie.config.validators import ValidatorOptions
+from hoodie.config.write import (
+    BloomOptions,
+    BroughtTypeOptions,
+    DropOptions,
+    EngineOptions,
+    FileSizing,
+    LogOptions,
+    MissingColumnOptions,
+    WriteOptions,
+)
+from hoodie.errors import InvalidOption, LockWithoutMode
+from hoodie.locks import Lock, lock_by
+from hoodie.storage.protocol import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class Writers:
+    """What the options say. The defaults are those of a writer that is alone."""
+
+    lock: LockOptions = field(default_factory=LockOptions)
+    concurrency: ConcurrencyOptions = field(default_factory=ConcurrencyOptions)
+    batch: BatchOptions = field(default_factory=BatchOptions)
+    rollback: RollbackOptions = field(default_factory=RollbackOptions)
+    metadata: RequestedPartitions = field(default_factory=RequestedPartitions)
+
+    @classmethod
+    def read(cls, options: Options) -> Writers:
+        """Raises InvalidOption on a malformed value, and on options that say one half of a thing."""
+        read = cls(
+            options.read(LockOptions),
+            options.read(ConcurrencyOptions),
+            options.read(BatchOptions),
+            options.read(RollbackOptions),
+            requested_partitions(options),
+        )
+        named, numbered = read.batch.application != "", read.batch.batch >= 0
+        if named != numbered:
+            given, missing = (0, 1) if named else (1, 0)
+            keys = [spec.keys[0] for _, spec in declared(BatchOptions)]
+            raise InvalidOption(f"{keys[given]} needs {keys[missing]}: together they say which batch this is")
+        return read
+
+    def warn_of_half(self) -> None:
+        """Warn (LockWithoutMode) about a lock whose writer rolls back the writes that others have begun."""
+        if self.lock.chosen is not None and self.concurrency.policy is FailedWrites.EAGER:
+            warnings.warn(
+                LockWithoutMode(
+                    "hoodie.write.lock.provider is set, and hoodie.write.concurrency.mode is SINGLE_WRITER: this "
+                    "writer takes the lock, and rolls back what other writers have begun. Several writers need "
+                    "hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL, each of them; one alone needs no "
+                    "lock."
+                ),
+                stacklevel=2,
+            )
+
+    def lock_on(self, storage: Storage) -> Lock:
+        """The table's lock. Raises InvalidOption when an option is missing that its provider needs."""
+        return lock_by(self.lock, self.concurrency, storage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +87,12 @@ class Settings:
     write: WriteOptions
     engine: EngineOptions
     mergers: tuple[str, ...]  # import paths of the user's own code that may be loaded
+    missing: MissingColumnOptions
+    dropping: DropOptions
+    brought: BroughtTypeOptions
+    metadata: MetadataOptions
+    validators: ValidatorOptions
+    console: ConsoleOptions
     given: Options  # as they were given: an index has options of its own
     writers: Writers
 
@@ -40,6 +110,12 @@ class Settings:
             options.read(WriteOptions),
             options.read(EngineOptions),
             options.read(MergerOptions).mergers,
+            options.read(MissingColumnOptions),
+            options.read(DropOptions),
+            options.read(BroughtTypeOptions),
+            options.read(MetadataOptions),
+            options.read(ValidatorOptions),
+            options.read(ConsoleOptions),
             options,
             Writers.read(options),
         )

@@ -27,8 +27,7 @@ from hoodie.model.instant import Action, Instant
 from hoodie.plan.write import measure_record_size
 from hoodie.schema.schema import ALSO_TEXT, without_meta_fields
 from hoodie.schema.types import TIMESTAMP_MILLIS, TIMESTAMP_NTZ_MILLIS
-from hoodie.storage.protocol import Storage
-from hoodie.storage.together import in_threads, together
+from hoodie.storage.protocol import Storage, in_threads, together
 from hoodie.table.altered_columns import with_columns_written
 from hoodie.table.properties import load_properties
 from hoodie.table.replacement import NOT_YET, WAITING, holding
@@ -36,8 +35,7 @@ from hoodie.timeline.layout import TimelineLayout, layout_of
 from hoodie.timeline.load import list_timeline, load_timeline, read_commit
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.load import load_view
-from hoodie.view.missing import Missing, find_missing, writer_files
-from hoodie.view.published import all_published
+from hoodie.view.published import Missing, all_published, find_missing, writer_files
 from hoodie.view.slices import FileSystemView, committed_slices, latest_base_files, latest_slices
 
 Slices = Mapping[str, Sequence[FileSlice]]
@@ -268,7 +266,9 @@ def _declarations(state: TableState, instants: Sequence[Instant], *, created: bo
     """The user's columns as some commits declare them, then as the table was created; each is read when asked for."""
     for instant, metadata in _declaring(state, instants):
         schema = without_meta_fields(from_avro(metadata.schema, state.timeline.path(instant)))
-        yield with_columns_written(state.storage, state.timeline, instant, metadata, schema)
+        if LATEST_SCHEMA in metadata.extra:
+            schema = with_columns_written(state.storage, state.timeline, instant, metadata, schema)
+        yield schema
     if created and state.config.create_schema:
         yield without_meta_fields(from_avro(state.config.create_schema, "hoodie.table.create.schema"))
 

@@ -24,9 +24,17 @@ from hoodie.model.table_version import VERSIONS
 from hoodie.storage.protocol import Storage, join
 from hoodie.table.state import TableState
 from hoodie.timeline.archive import ArchivedEntry, archived_entries
-from hoodie.timeline.codec import commit_content, completed_content, inflight_content
 from hoodie.timeline.history import HistoryEntry, add_to_history
-from hoodie.timeline.layout import LAYOUT_1, TimelineLayout, comparable_action, layout_of, parse_name
+from hoodie.timeline.layout import (
+    LAYOUT_1,
+    TimelineLayout,
+    commit_content,
+    comparable_action,
+    completed_content,
+    inflight_content,
+    layout_of,
+    parse_name,
+)
 from hoodie.timeline.load import modified
 from hoodie.timeline.stopped_upgrade import COPIED
 

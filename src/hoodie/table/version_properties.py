@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hoodie.config.java_names import payload_name
+from hoodie.config.table import payload_name
 from hoodie.errors import InvalidOption, UnsupportedTable
 from hoodie.keygen.keygen import FieldKind, Kind, key_generator, stored_key_generator
 from hoodie.model.table_version import TableVersion

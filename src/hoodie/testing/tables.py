@@ -31,11 +31,10 @@ from hoodie.testing.storage import CrashAfter, Dying
 from hoodie.timeline.points import Point
 from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
-from hoodie.writing.finish import delete_partitions
 from hoodie.writing.local import check_batch
 from hoodie.writing.replacement import replacement
 from hoodie.writing.result import WriteResult
-from hoodie.writing.run import run
+from hoodie.writing.run import delete_partitions, run
 
 T = TypeVar("T")
 Options = Mapping[str, Any]

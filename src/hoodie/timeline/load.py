@@ -23,10 +23,8 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Instant, State, format_time
 from hoodie.model.plans import CompactionOperation, CompactionPlan
 from hoodie.storage.protocol import Entry, Storage
-from hoodie.timeline.codec import commit_content
-from hoodie.timeline.just_completed import unlisted
-from hoodie.timeline.layout import COMPLETES_AS, parse_name
-from hoodie.timeline.memory import Memory
+from hoodie.timeline.layout import COMPLETES_AS, commit_content, parse_name
+from hoodie.timeline.memory import Memory, unlisted
 from hoodie.timeline.stopped_upgrade import UPGRADED_FOLDER, refuse_stopped_upgrade
 from hoodie.timeline.timeline import Timeline
 

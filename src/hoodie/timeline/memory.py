@@ -1,19 +1,20 @@
-"""What this process has read of completed instants, which do not change.
+"""What this process has read of completed instants, which do not change, and those that it completed last.
 
 An instant's completed file is known by the table, the instant, its size and modification time: a compaction that was
 rolled back is completed again under the same name. A storage in memory has no place of its own, and some storages keep
-no modification times: nothing of them is remembered.
+no modification times: nothing of them is remembered. A storage that lists late would hide what this process has just
+completed from its next write, which would build on the state before: it is remembered until a listing has shown it.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Generic, TypeVar
 
 from hoodie.model.instant import Instant
-from hoodie.storage.protocol import Storage
+from hoodie.storage.protocol import Storage, split
 from hoodie.timeline.timeline import Timeline
 
 T = TypeVar("T")
@@ -105,3 +106,40 @@ def _key(storage: Storage, timeline: Timeline, instant: Instant) -> _Key | None:
     if not mtime or storage.root.startswith("memory:"):
         return None
     return storage.root, instant, size, mtime
+
+
+_MOST = 256  # not yet shown, of all tables
+
+_unseen: OrderedDict[tuple[str, str], None] = OrderedDict()  # (root, path)
+_turn = threading.Lock()
+
+
+def just_completed(storage: Storage, path: str) -> None:
+    """This process has created the completed file of an instant. Storages without a network list what they have."""
+    if storage.remote:
+        with _turn:
+            _unseen[storage.root, path] = None
+            while len(_unseen) > _MOST:
+                _unseen.popitem(last=False)
+
+
+def unlisted(storage: Storage, folder: str, names: Collection[str]) -> list[str]:
+    """Paths that this process completed, that are there, and that a listing of the timeline's folder lacks: another
+    thread completed them since, or the storage lists late. No call, unless the listing lacks some.
+    """
+    with _turn:
+        of_table = [path for root, path in _unseen if root == storage.root and split(path)[0] == folder]
+    missing = []
+    for path in of_table:
+        if split(path)[1] not in names and storage.exists(path):
+            missing.append(path)
+            continue
+        with _turn:  # listed, or rolled back or archived by another process
+            _unseen.pop((storage.root, path), None)
+    return missing
+
+
+def forget() -> None:
+    """Forget everything, as a new process."""
+    with _turn:
+        _unseen.clear()

@@ -1,18 +1,44 @@
-"""The timeline as a value: its instants, and which of them a reader sees.
+"""The timeline as a value: its instants, which of them a reader sees, and the time of the next.
 
 Source: docs/format/table-and-timeline.md 5.3 and 7.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import datetime as dt
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from hoodie.config.table import TimelineZone
 from hoodie.display.short import Short
 from hoodie.model.commit import CommitMetadata
-from hoodie.model.instant import COMMITS, WRITES, Action, Instant, State
+from hoodie.model.instant import COMMITS, WRITES, Action, Instant, State, next_time, parse_time
 from hoodie.timeline.layout import comparable_action, file_name
+
+Clock = Callable[[], dt.datetime]
+
+
+def utc_now() -> dt.datetime:
+    return dt.datetime.now(dt.UTC)
+
+
+def moment_of(instant: str, zone: TimelineZone) -> dt.datetime:
+    """The moment of an instant time of a table in a zone, in UTC."""
+    moment = parse_time(instant)
+    return moment.replace(tzinfo=dt.UTC) if zone is TimelineZone.UTC else moment.astimezone(dt.UTC)
+
+
+def new_time(timeline: Timeline, zone: TimelineZone, clock: Clock) -> str:
+    """An instant time after all on the timeline, in the table's zone, even when the clock was set back."""
+    return time_after(timeline.newest, zone, clock)
+
+
+def time_after(newest: str, zone: TimelineZone, clock: Clock) -> str:
+    """An instant time after another, "" for none, in the table's zone."""
+    now = clock()
+    local = now if zone is TimelineZone.UTC else now.astimezone().replace(tzinfo=None)
+    return next_time(local.replace(tzinfo=None), newest)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

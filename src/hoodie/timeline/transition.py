@@ -11,11 +11,10 @@ from contextlib import suppress
 
 from hoodie.errors import InstantNotFound, WriteConflict
 from hoodie.model.instant import Action, Instant, State
-from hoodie.storage.protocol import Storage
-from hoodie.storage.together import together
-from hoodie.timeline.clock import Clock, time_after, utc_now
-from hoodie.timeline.just_completed import just_completed
+from hoodie.storage.protocol import Storage, together
 from hoodie.timeline.layout import COMPLETES_AS, TimelineLayout, comparable_action
+from hoodie.timeline.memory import just_completed
+from hoodie.timeline.timeline import Clock, time_after, utc_now
 
 
 def instant_path(instant: Instant, layout: TimelineLayout) -> str:

@@ -16,8 +16,7 @@ from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import BaseFile, FileGroupId, LogFile, parse_data_file
 from hoodie.model.instant import Action, Instant
 from hoodie.model.plans import CompactionPlan, ReplacePlan
-from hoodie.storage.protocol import Entry, Storage, check_path
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import Entry, Storage, check_path, in_threads
 from hoodie.timeline.load import read_commit, read_compaction_plan, read_replace_plan, with_history
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.published import all_published
@@ -37,10 +36,10 @@ class Folders:
     unmarked  those without one that hold data files: partitions that lost their metafile, or something else
     """
 
-    marked: Mapping[str, list[Entry]] = field(default_factory=dict)
-    unmarked: Mapping[str, list[Entry]] = field(default_factory=dict)
+    marked: Mapping[str, Sequence[Entry]] = field(default_factory=dict)
+    unmarked: Mapping[str, Sequence[Entry]] = field(default_factory=dict)
 
-    def with_unmarked(self, partitions: Iterable[str]) -> dict[str, list[Entry]]:
+    def with_unmarked(self, partitions: Iterable[str]) -> dict[str, Sequence[Entry]]:
         """The files of the partitions, including those without a metafile; a folder within a partition is not one."""
         both = {**self.marked, **{partition: self.unmarked[partition] for partition in partitions}}
         return _outermost(both)
@@ -69,13 +68,13 @@ def list_folders(storage: Storage, partitions: Iterable[str] | None = None) -> F
     return Folders(marked, _unmarked(tree, marked))
 
 
-def folders_of_tree(tree: Mapping[str, list[Entry]]) -> Folders:
+def folders_of_tree(tree: Mapping[str, Sequence[Entry]]) -> Folders:
     """The folders that may be partitions, of a listing of the whole table outside `.hoodie`."""
     marked = _outermost({folder: entries for folder, entries in tree.items() if _is_partition(entries)})
     return Folders(marked, _unmarked(tree, marked))
 
 
-def _unmarked(tree: Mapping[str, list[Entry]], marked: Mapping[str, list[Entry]]) -> dict[str, list[Entry]]:
+def _unmarked(tree: Mapping[str, Sequence[Entry]], marked: Mapping[str, Sequence[Entry]]) -> dict[str, Sequence[Entry]]:
     return {
         folder: entries
         for folder, entries in tree.items()
@@ -85,7 +84,7 @@ def _unmarked(tree: Mapping[str, list[Entry]], marked: Mapping[str, list[Entry]]
     }
 
 
-def list_partitions(storage: Storage, partitions: Iterable[str] | None = None) -> dict[str, list[Entry]]:
+def list_partitions(storage: Storage, partitions: Iterable[str] | None = None) -> dict[str, Sequence[Entry]]:
     """The files of folders with data files, by folder, with or without a metafile: to search for known files, such as
     those of a plan.
 
@@ -110,7 +109,7 @@ def load_view(
     Warns  DamagedLog of empty log files to which a commit on the timeline has written; MetafileMissing of folders with
            data files and without metafile. The commits on the timeline, which are read for it, decide whether they
            are partitions
-    Whether all files exist that commits name is not checked: `hoodie.view.missing` does.
+    Whether all files exist that commits name is not checked: `hoodie.view.published` does.
     """
     folders = list_folders(storage, partitions) if folders is None else folders
     unmarked = _named_by_commits(storage, timeline, folders)
@@ -187,9 +186,9 @@ def data_files(listed: Mapping[str, Iterable[Entry]]) -> list[BaseFile | LogFile
     ]
 
 
-def _outermost(folders: Mapping[str, list[Entry]]) -> dict[str, list[Entry]]:
+def _outermost(folders: Mapping[str, Sequence[Entry]]) -> dict[str, Sequence[Entry]]:
     """The folders within no other: a folder within a partition is not one."""
-    outermost: dict[str, list[Entry]] = {}
+    outermost: dict[str, Sequence[Entry]] = {}
     # Sorted by segments, a folder comes before all below it.
     for folder, entries in sorted(folders.items(), key=lambda item: item[0].split("/")):
         if not any(above in outermost for above in _above(folder)):

@@ -48,23 +48,30 @@ class FileSystemView:
 
 def group_files(files: Iterable[BaseFile | LogFile]) -> dict[FileGroupId, GroupFiles]:
     """The files by file group, ordered by partition path and file id."""
-    bases: dict[FileGroupId, list[BaseFile]] = defaultdict(list)
-    logs: dict[FileGroupId, list[LogFile]] = defaultdict(list)
+    files_of: dict[FileGroupId, list[BaseFile | LogFile]] = defaultdict(list)
     for file in files:
-        if isinstance(file, BaseFile):
-            bases[file.group].append(file)
-        else:
-            logs[file.group].append(file)
-    made = {}
-    for group in sorted({*bases, *logs}):
-        ordered = sorted(logs.get(group, ()), key=_log_order)
-        made[group] = GroupFiles(
-            # Attempts of one task can leave two files of one instant, until its commit removes the losers.
-            tuple(sorted(bases.get(group, ()), key=lambda base: (base.instant, base.name))),
-            tuple(log for log in ordered if not log.cdc),
-            tuple(log for log in ordered if log.cdc),
-        )
-    return made
+        files_of[file.group].append(file)
+    return {group: _ordered(own) for group, own in sorted(files_of.items(), key=_by_group)}
+
+
+def _by_group(item: tuple[FileGroupId, object]) -> tuple[str, str]:
+    group = item[0]  # whose own comparison takes longer
+    return group.partition, group.file_id
+
+
+def _ordered(files: list[BaseFile | LogFile]) -> GroupFiles:
+    """The files of one file group."""
+    first = files[0]
+    if len(files) == 1 and isinstance(first, BaseFile):  # as most groups of large tables
+        return GroupFiles((first,))
+    bases = [file for file in files if isinstance(file, BaseFile)]
+    logs = sorted((file for file in files if isinstance(file, LogFile)), key=_log_order)
+    return GroupFiles(
+        # Attempts of one task can leave two files of one instant, until its commit removes the losers.
+        tuple(sorted(bases, key=lambda base: (base.instant, base.name))),
+        tuple(log for log in logs if not log.cdc),
+        tuple(log for log in logs if log.cdc),
+    )
 
 
 def _log_order(log: LogFile) -> tuple[str, int, str, bool]:

@@ -9,9 +9,8 @@ from hoodie.display.displayed import Displayed
 from hoodie.display.summary import Column, Kind, Summary, summary
 from hoodie.index.pruning import IndexStats
 from hoodie.plan.write import PartitionProfile, WritePlan, WriteTask
-from hoodie.schema.missing import NO_DIFFERENCE, ColumnDifference
-from hoodie.writing.batch.held import EXECUTORS
-from hoodie.writing.planning import fits_driver
+from hoodie.schema.schema import NO_DIFFERENCE, ColumnDifference
+from hoodie.writing.planning import EXECUTORS, fits_driver
 from hoodie.writing.result import Phases
 from hoodie.writing.run import IncomingBatch
 

@@ -1,42 +1,36 @@
-"""The end of a write, however its files came about: publish it, or take it back; and the write that has no files."""
+"""The end of a write, however its files came about: publish it, or take it back."""
 
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
 
-from hoodie.commit.batch_ids import require_new
+from hoodie.commit.conflict_check import WITHOUT_LOCK
 from hoodie.commit.transaction import abandon, describe, publish_seen
 from hoodie.config.options import Options
-from hoodie.config.write import WriteOperation
-from hoodie.errors import HoodieError, InvalidInput, WriteConflict
-from hoodie.lookup.index_notify import notify_of_rollbacks
+from hoodie.errors import FileGone, HoodieError, InvalidInput, SmallFiles, WriteConflict
+from hoodie.index import bucket
+from hoodie.keygen.time_units import partition_names
+from hoodie.lookup.index_follow import notify_of_rollbacks
+from hoodie.metadata.keys import MetadataPartition
+from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId
-from hoodie.storage.faults import typed_errors
+from hoodie.storage.faults import fault_of, typed_errors
 from hoodie.storage.protocol import Storage, redacted
-from hoodie.table.overrides import completed
 from hoodie.table.replacement import NOT_YET, REPLACES
-from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
-from hoodie.writing.batch.held import DRIVER, TaskResults
 from hoodie.writing.index_updates import finalize_index
 from hoodie.writing.key_changes import WrittenFiles, key_changes
-from hoodie.writing.on_commit import notify_committed
-from hoodie.writing.result import Phases, WriteResult
-from hoodie.writing.retry import overtaken, with_retries
-from hoodie.writing.validation import Validate, validator
-from hoodie.writing.write import Write, check, replaced_groups, start, writable_state
+from hoodie.writing.planning import DRIVER, TaskResults
+from hoodie.writing.result import Phases, Validate, WriteResult, notify_committed
+from hoodie.writing.write import Write, replaced_groups
 
 _log = logging.getLogger("hoodie.write")
 
 #: What a writer does for its table after a commit: (storage, options, instant, the table as it is then).
 AfterCommit = Callable[[Storage, Options, str, TableState | None], object]
-
-#: Which partitions of a table are to be deleted, judged by what it holds.
-Choose = Callable[[TableState], Sequence[str]]
 
 
 def finish(
@@ -69,13 +63,15 @@ def finish(
             )
         if validate is not None:
             validate(write.begun, metadata, write.settings.given)
-        keys = key_changes(_written(write, outcome, replaced))
+        indexed = MetadataPartition.RECORD_INDEX in write.begun.state.config.metadata_partitions
+        keys = key_changes(_written(write, outcome, replaced)) if indexed else None
         if commit:
             lingering = outcome.route != DRIVER
             metadata, after = publish_seen(
                 write.begun, metadata, lingering=lingering, keys=keys, unseeing=write.unseeing
             )
-            finalize_index(write.index, write.begun.time, outcome.later)
+            if outcome.later:
+                finalize_index(write.index, write.begun.time, outcome.later)
     later = () if commit else outcome.later
     result = WriteResult(
         write.begun.time,
@@ -155,62 +151,61 @@ def abandoned_on_error(write: Write) -> Iterator[None]:
         raise
 
 
-@typed_errors()
-def delete_partitions(
-    storage: Storage,
-    partitions: Sequence[str],
-    options: Options,
-    after_commit: AfterCommit | None = None,
-    validate: Validate | None = None,
-    choose: Choose | None = None,
-) -> WriteResult:
-    """Take all file groups of partitions away.
+#: New partitions of one write that are many, and rows of each that are enough to warrant them.
+_PARTITIONS, _ROWS = 200, 100_000
+#: New files of one write that are many for a BUCKET index, and rows of each that are enough.
+_BUCKETS, _BUCKET_ROWS = 32, 100
 
-    after_commit  runs the services; None: there are none
-    validate      of the engine
-    choose        which of them are to go, asked again of the table as it is once the delete has begun; None: all
-    Raises        InvalidInput naming partitions that the table does not have; WriteConflict when none is to go then
+
+def warn_of_small_files(write: Write, stats: Sequence[WriteStat]) -> None:
+    """Warns SmallFiles
+
+    stats  of a write that is not published yet
     """
-    if not partitions:
-        raise InvalidInput("no partition is named: delete_partitions takes partition paths, such as ['2024-01-31']")
-    if isinstance(partitions, str):
-        raise InvalidInput(f"expected a list of partition paths, not the text {partitions!r}")
-    settings = Settings.read(options)
-    phases, validate = Phases(), validator(options, validate)
-    attempt = partial(_delete_partitions, storage, partitions, settings, phases, validate, choose)
-    result = with_retries(settings, attempt)
-    if after_commit is not None:
-        with phases.time("services"):
-            after_commit(storage, options, result.instant, result.after)
-    return replace(result, seconds=phases.whole())
+    opened = [stat for stat in stats if stat.prev_commit == "null" and stat.num_inserts]
+    if len(opened) < min(_BUCKETS, _PARTITIONS):
+        return
+    config, rows = write.state.config, sum(stat.num_inserts for stat in opened)
+    older = {stat.partition for stat in stats if stat.prev_commit != "null"}
+    partitions = {stat.partition for stat in opened} - older
+    if len(partitions) > _PARTITIONS and rows < _ROWS * len(partitions):
+        columns = ", ".join(partition_names(config.partition_by, config.properties))
+        problem = (
+            f"{len(partitions)} partitions of {rows // len(partitions)} rows each, and reads open a file of each. "
+            f'Partition by something coarser than {columns}, such as partition_by="month(at)" for a time, or not at '
+            "all: filters leave out files by the least and greatest value of any column, too"
+        )
+        warnings.warn(SmallFiles(config.name, problem), stacklevel=3)
+    elif write.index.name == bucket.NAME and len(opened) >= _BUCKETS and rows < _BUCKET_ROWS * len(opened):
+        problem = (
+            f"{len(opened)} files of {rows // len(opened)} rows each, one for each bucket. Make the table with fewer "
+            f"buckets ({bucket.BUCKETS}, for each partition), or with another index, hoodie.index.type=BLOOM"
+        )
+        warnings.warn(SmallFiles(config.name, problem), stacklevel=3)
 
 
-def _delete_partitions(
-    storage: Storage,
-    partitions: Sequence[str],
-    settings: Settings,
-    phases: Phases,
-    validate: Validate | None,
-    choose: Choose | None,
-) -> WriteResult:
-    with phases.time("check"):
-        state = completed(writable_state(storage, settings), settings.given)
-        write = check(state, WriteOperation.DELETE_PARTITION, None, settings)
-        require_new(state, settings.writers.batch)  # its partitions are gone, else
-        _require_partitions(state, partitions)
-    with phases.time("begin"):
-        write = start(write)
-    with abandoned_on_error(write):
-        if choose is not None and not (partitions := choose(write.state)):
-            raise WriteConflict("other writers have just written to the partitions; nothing was deleted")
-        there = _require_partitions(write.state, partitions)
-        write = write.with_plan(None)
-        nothing = TaskResults.nothing(frozenset(partitions))
-        return finish(write, nothing, phases, replaced=there, validate=validate)
+def with_remedy(error: Exception) -> str:
+    """What an error says, and what several writers without a lock need."""
+    return str(error) if WITHOUT_LOCK in str(error) else f"{error} {WITHOUT_LOCK}"
 
 
-def _require_partitions(state: TableState, partitions: Sequence[str]) -> dict[str, list[str]]:
-    there = state.groups(partitions)
-    if missing := sorted(set(partitions) - set(there)):
-        raise InvalidInput(f"the table has no rows in partitions {missing}; nothing was deleted")
-    return there
+def overtaken(before: TableState, error: Exception) -> WriteConflict | None:
+    """The conflict behind a file that is gone: others committed since a write looked at the table, and a cleaning
+    removed what only the older rows needed; or another write was rolled back. None: the error has another reason.
+
+    before  the table as the write found it
+    """
+    fault = error if isinstance(error, FileGone) else fault_of(error)
+    if not isinstance(fault, FileGone):
+        return None
+    now = before.reload().timeline
+    if now.commits != before.timeline.commits:
+        what = "other writers have committed since this write began, and a cleaning deleted a file that it was to read"
+    elif before.timeline.still(now).instants != before.timeline.instants:
+        what = "another write was rolled back since this one began"
+    else:
+        return None
+    return WriteConflict(
+        f"{what} ({error}). Nothing is published; write the batch again: "
+        "hoodie.write.num.retries.on.conflict.failures does so by itself."
+    )

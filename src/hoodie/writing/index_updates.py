@@ -17,18 +17,17 @@ import pyarrow.compute as pc
 from hoodie.errors import ServiceFailed
 from hoodie.index.contract import Index, Placed, RecordWrites
 from hoodie.index.stored_keys import keys_in
-from hoodie.lookup.key_status import KeyStatus, take_statuses
-from hoodie.merge.rows import as_array
+from hoodie.merge.rows import KeyStatus, as_array, take_statuses
 from hoodie.merge.rules import MergeRule, take_incoming
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId
 from hoodie.model.meta import RECORD_KEY
 from hoodie.plan.write import TaskKind, WriteTask
 from hoodie.storage.protocol import Storage
-from hoodie.writing.batch.precombine import combine, in_order_of_arrival
+from hoodie.writing.batch.duplicates import combine, in_order_of_arrival
 from hoodie.writing.operations import OperationRules
 
-Write = Callable[[WriteTask, pa.Table, str], Sequence[WriteStat]]
+WriteRows = Callable[[WriteTask, pa.Table, str], Sequence[WriteStat]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,11 +53,9 @@ class WriteRecorder:
 
 
 def run_and_record(
-    write: Write, recorder: WriteRecorder | None, task: WriteTask, rows: pa.Table, token: str
+    write: WriteRows, recorder: WriteRecorder, task: WriteTask, rows: pa.Table, token: str
 ) -> TaskResult:
     """Write the rows of one file group, then tell the index."""
-    if recorder is None:
-        return TaskResult(write(task, rows, token))
     # In one order, whichever attempt it is: so each cuts its rows into the same files.
     rows = combine(in_order_of_arrival(rows).sort_by(RECORD_KEY), recorder.rule, recorder.operation_rules)
     stats = write(task, rows, token)

@@ -24,7 +24,6 @@ from hoodie.index.stored_keys import keys_in
 from hoodie.lookup.record_index import uses_record_index
 from hoodie.merge.rows import as_array
 from hoodie.metadata.changes import KeyChanges
-from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.locations import RecordLocator, open_locator
 from hoodie.metadata.record_index import PLACES, placed
 from hoodie.model.commit import WriteStat
@@ -33,8 +32,7 @@ from hoodie.model.meta import RECORD_KEY
 from hoodie.reading.row_keys import KeyReader
 from hoodie.reading.slices.reader import slice_reader
 from hoodie.schema.schema import with_meta_fields
-from hoodie.storage.protocol import Storage
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import Storage, in_threads
 from hoodie.table.state import TableState
 from hoodie.view.load import load_view
 from hoodie.view.slices import FileSystemView, merged_slices
@@ -78,14 +76,12 @@ _Changed = tuple[pa.Table, pa.Table]  # of the schema `PLACES`: inserted, delete
 
 
 def key_changes(written: WrittenFiles) -> KeyChanges | None:
-    """What a write changes in the record index; None: the table has none, or it is of no use.
+    """What a write changes in the record index of its table; None: the index is of no use.
 
     Costs the key columns of new base files, and of both versions of rewritten ones that gained or lost rows; of
     replaced file groups those of their slices; the new logs where they may hold other keys than were there.
     """
     state = written.state
-    if str(MetadataPartition.RECORD_INDEX) not in state.config.metadata_partitions:
-        return None
     exact = written.looked_up and uses_record_index(written.index)
     try:
         parts = _changes(written, exact)

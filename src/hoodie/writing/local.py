@@ -16,11 +16,10 @@ from hoodie.config.write import BulkInsertSort, WriteOperation
 from hoodie.display.progress import Advance
 from hoodie.plan.write import WriteTask
 from hoodie.storage.local import LocalStorage
-from hoodie.storage.protocol import Storage
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import Storage, in_threads
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableFiles, TableState
 from hoodie.writing.batch.arrow import check_rows, ordering_needed, sound_rows
-from hoodie.writing.batch.held import DRIVER, HeldBatch, TaskReports
 from hoodie.writing.batch.memory import MemoryBatch, bulk_rows, write_bulk
 from hoodie.writing.batch.spilled import tag_staged
 from hoodie.writing.batch.stage import (
@@ -45,7 +44,16 @@ from hoodie.writing.batch.staging import (
 from hoodie.writing.finish import AfterCommit
 from hoodie.writing.index_updates import TaskResult
 from hoodie.writing.operations import Combine
-from hoodie.writing.planning import BatchPlan, TaskRunner, plan_batch, task_runner, written
+from hoodie.writing.planning import (
+    DRIVER,
+    BatchPlan,
+    HeldBatch,
+    TaskReports,
+    TaskRunner,
+    plan_batch,
+    task_runner,
+    written,
+)
 from hoodie.writing.result import Phases
 from hoodie.writing.run import IncomingBatch
 from hoodie.writing.write import Write
@@ -115,12 +123,12 @@ def check_batch(
     """See whether the table may be written and the batch fits it. Arguments and errors as `check_rows`."""
     phases = Phases()
     with phases.time("check"):
-        write, rows = check_rows(storage, operation, source, options, new)
+        write, rows = check_rows(storage, operation, source, Settings.read(options), new)
     return IncomingBatch(write, partial(acquire, rows), after_commit, phases, alone=True)
 
 
-class KeyedRows(Protocol):
-    """Rows with record key and partition path, which can be had once: `ArrowRows`."""
+class RowsOnce(Protocol):
+    """Rows with record key and partition path, which can be had once."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -130,7 +138,7 @@ class KeyedRows(Protocol):
         """The rows, in batches of bounded size."""
 
 
-def acquire(rows: KeyedRows, write: Write, phases: Phases) -> HeldBatch:
+def acquire(rows: RowsOnce, write: Write, phases: Phases) -> HeldBatch:
     """Take the batch over: into memory up to `hoodie.spark.driver.max.batch.bytes`, else into temporary files.
 
     Raises InvalidInput on rows without key, partition path or an ordering value that is asked for

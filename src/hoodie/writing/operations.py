@@ -1,4 +1,9 @@
-"""What each operation means for the rows of a batch, and what each table type does to a file group."""
+"""What each operation means for the rows of a batch, and what each table type does to a file group; and which writers
+may add to the logs of one file group at a time, each to a file of its own.
+
+What others of these writers do is checked as for optimistic ones: `hoodie.plan.conflict`. Source:
+docs/format/table-versions-8-9.md 8.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +11,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from hoodie.config.locks import ConcurrencyMode
+from hoodie.config.options import Options
 from hoodie.config.table import TableType
 from hoodie.config.write import DuplicatePolicy, FileSizing, WriteOperation, WriteOptions
+from hoodie.errors import InvalidOption
+from hoodie.index import bucket, consistent_hashing
+from hoodie.index.contract import Index
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Action
 from hoodie.plan.write import TaskKind, TaskKinds
+from hoodie.table.settings import Settings
+from hoodie.table.state import TableState
 
-SmallFiles = Callable[[Sequence[FileSlice], FileSizing], Sequence[tuple[FileSlice, int]]]
+FindSmallFiles = Callable[[Sequence[FileSlice], FileSizing], Sequence[tuple[FileSlice, int]]]
 
 
 class Combine(StrEnum):
@@ -58,7 +70,7 @@ class OperationRules:
     bulk: bool = False  # rows are written as they come, to new file groups
     combine: Combine = Combine.ALL
     replaces: Replaces = Replaces.NOTHING
-    small_files: SmallFiles = lambda slices, sizing: ()
+    small_files: FindSmallFiles = lambda slices, sizing: ()
     key_columns: tuple[str, ...] = ()  # that record keys are made of, where they are several
     needs_ordering: bool = False  # though rows of one key are not compared: they are with the stored row
     late_rows: LateRows = LateRows.AS_READ
@@ -106,7 +118,7 @@ class TableKind:
     """Where the table types differ. Everything else is one pipeline."""
 
     action: Action
-    small_files: SmallFiles
+    small_files: FindSmallFiles
     kinds: TaskKinds
 
 
@@ -190,3 +202,36 @@ def _rules_of(operation: WriteOperation, options: WriteOptions, kind: TableKind)
             return replace(loaded, replaces=Replaces.TABLE)
         case WriteOperation.DELETE_PARTITION:
             return replace(loaded, combine=Combine.ALL)
+
+
+#: Operations whose rows go to logs in this mode. The others write base files, or take file groups away.
+APPENDING = frozenset({WriteOperation.UPSERT, WriteOperation.INSERT, WriteOperation.DELETE})
+_MODE = "hoodie.write.concurrency.mode"
+
+
+def blocking(settings: Settings) -> Settings:
+    """The settings of a write that does not add to logs: its new file groups have ids of their own."""
+    if not settings.writers.concurrency.non_blocking:
+        return settings
+    mode = ConcurrencyMode.OPTIMISTIC_CONCURRENCY_CONTROL.value
+    return replace(settings, given=Options({**settings.given, _MODE: mode}))
+
+
+def require_logs(state: TableState, index: Index, settings: Settings) -> None:
+    """Raises InvalidOption where writers of the mode could not keep out of each other's way: on a table of another
+    kind than Hudi has it for."""
+    if not settings.writers.concurrency.non_blocking:
+        return
+    config, lacking = state.config, []
+    if not config.merge_on_read:
+        lacking.append("it is Copy-on-Write")
+    if not state.layout.version.logs_of_writes:
+        lacking.append(f"it has version {config.version}, whose log files do not say which write they are of")
+    if index.name != bucket.NAME or consistent_hashing.keeps_metadata(state.storage, state.timeline):
+        lacking.append(f"its index is {index.name}")
+    if lacking:
+        raise InvalidOption(
+            f"{_MODE}={ConcurrencyMode.NON_BLOCKING_CONCURRENCY_CONTROL} is for Merge-on-Read tables of version 8 or 9 "
+            f"with the index BUCKET, engine SIMPLE. {config.name} is none: {'; '.join(lacking)}. Take "
+            f"{ConcurrencyMode.OPTIMISTIC_CONCURRENCY_CONTROL}"
+        )

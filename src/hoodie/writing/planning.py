@@ -1,15 +1,19 @@
-"""What a write does alike on every engine between its look-up and its tasks: plan, announce the plan, run each task."""
+"""What a write asks of a batch, wherever its rows are, in memory, in files or with Spark; and what it does alike on
+every engine between its look-up and its tasks: plan, announce the plan, run each task, and what tasks report.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 import pyarrow as pa
 
 from hoodie.commit.clustering_check import clustered_groups
+from hoodie.display.progress import Advance
 from hoodie.index.pruning import IndexStats
 from hoodie.keygen.generated_keys import finished
 from hoodie.lookup.index_choice import prepare_index
@@ -18,7 +22,8 @@ from hoodie.model.meta import RECORD_KEY
 from hoodie.plan.write import PartitionProfile, WritePlan, WriteTask, plan_write
 from hoodie.table.partition_metadata import restore_metafiles
 from hoodie.table.state import TableFiles
-from hoodie.writing.index_updates import TaskResult, run_and_record
+from hoodie.writing.batch.stage import Stage
+from hoodie.writing.index_updates import TaskResult, WriteRows, run_and_record
 from hoodie.writing.tasks.base_file import WriteSpec
 from hoodie.writing.tasks.run import new_file_id, run_task
 from hoodie.writing.write import Write
@@ -52,7 +57,8 @@ def plan_batch(
     profile  rows to insert and to update, by partition path
     """
     rules, sizing, state = write.operation_rules, write.settings.sizing, write.state
-    clustered = clustered_groups(state)  # rows that come into these would be lost
+    # Rows that come into these would be lost.
+    clustered = clustered_groups(state) if state.timeline.pending_replaces else {}
     plan = plan_write(
         profile,
         files.groups,
@@ -98,7 +104,8 @@ def fits_driver(write: Write, plan: WritePlan) -> bool:
 def announce(write: Write, planned: BatchPlan) -> Write:
     """Put the plan on the timeline, before any task writes."""
     write = write.with_plan(planned.plan)
-    restore_metafiles(write.storage, planned.unmarked, write.begun.time)
+    if planned.unmarked:
+        restore_metafiles(write.storage, planned.unmarked, write.begun.time)
     return write
 
 
@@ -107,8 +114,14 @@ def task_runner(write: Write, spec: WriteSpec) -> TaskRunner:
 
     spec  the write's, its storage perhaps one that remembers
     """
-    run = partial(run_and_record, partial(run_task, spec, write.rule, write.operation_rules), write.recorder)
+    plain = partial(run_task, spec, write.rule, write.operation_rules)
+    recorder = write.recorder
+    run = partial(_run, plain) if recorder is None else partial(run_and_record, plain, recorder)
     return partial(_with_finished_keys, spec.instant, run) if spec.new_keys else run
+
+
+def _run(write_rows: WriteRows, task: WriteTask, rows: pa.Table, token: str) -> TaskResult:
+    return TaskResult(write_rows(task, rows, token))
 
 
 def _with_finished_keys(instant: str, run: TaskRunner, task: WriteTask, rows: pa.Table, token: str) -> TaskResult:
@@ -120,3 +133,89 @@ def written(stats: Iterable[WriteStat]) -> tuple[int, int]:
     """Rows and bytes that tasks wrote, rows that were copied included."""
     every = list(stats)
     return sum(stat.num_writes for stat in every), sum(stat.total_write_bytes for stat in every)
+
+
+DRIVER = "driver"
+EXECUTORS = "executors"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TaskReports:
+    """What the winning attempts of tasks report.
+
+    later  what the index is to be given once the write is published
+    rows   that they took, where these are counted
+    """
+
+    stats: Sequence[WriteStat] = ()
+    later: tuple[pa.Table, ...] = ()
+    rows: int = 0
+
+    @classmethod
+    def of(cls, tasks: Iterable[TaskResult]) -> TaskReports:
+        done = list(tasks)
+        later = tuple(task.later for task in done if task.later is not None)
+        return cls(tuple(stat for task in done for stat in task.stats), later)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResults:
+    """Statistics of the winning task attempts.
+
+    partitions  partition paths of the batch, those included in which nothing came to be written
+    route       the engine that did the work: DRIVER or EXECUTORS
+    later       as of `TaskReports`
+    """
+
+    stats: Sequence[WriteStat]
+    partitions: frozenset[str]
+    index: IndexStats
+    route: str
+    later: tuple[pa.Table, ...] = ()
+
+    @classmethod
+    def nothing(cls, partitions: frozenset[str]) -> TaskResults:
+        """Of a write without rows."""
+        return cls((), partitions, IndexStats(), DRIVER)
+
+
+class LocatedBatch(Protocol):
+    """A batch whose keys are looked up, with the plan for it."""
+
+    @property
+    def planned(self) -> BatchPlan: ...
+
+    def run(self, write: Write, advance: Advance) -> TaskReports:
+        """Run the tasks of the plan. Nothing is published yet."""
+
+    def release(self) -> None:
+        """Let go of what holds the rows with their places."""
+
+
+class HeldBatch(Protocol):
+    """A batch at hand: its source is not asked again, however many attempts a write takes."""
+
+    @property
+    def route(self) -> str:
+        """The engine that does the work: DRIVER or EXECUTORS."""
+
+    @property
+    def staged(self) -> Stage | None:
+        """Where it lies in files; None: it is elsewhere."""
+
+    @property
+    def partitions(self) -> frozenset[str]:
+        """Partition paths of its rows, as far as they are known before these are written."""
+
+    @property
+    def spread(self) -> Callable[[Write], HeldBatch] | None:
+        """Hands the rows over to executors, for a plan that is too large for the driver; None: it carries out any."""
+
+    def locate(self, write: Write, files: TableFiles) -> LocatedBatch:
+        """Look its keys up and plan. files: `Write.files_of` its partitions"""
+
+    def stream(self, write: Write) -> TaskReports:
+        """Write its rows into new file groups as they come: a bulk insert."""
+
+    def release(self) -> None:
+        """Let go of what holds it."""

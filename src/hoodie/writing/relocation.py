@@ -18,8 +18,7 @@ import pyarrow.compute as pc
 from hoodie.config.options import Options
 from hoodie.errors import KeyInTwoPartitions
 from hoodie.lookup.batch import KeyLocations
-from hoodie.lookup.key_status import KeyStatus, KeyStatuses
-from hoodie.merge.rows import Mask, Positions, as_array, nullable, pick
+from hoodie.merge.rows import KeyStatus, KeyStatuses, Mask, Positions, as_array, nullable, pick
 from hoodie.merge.rules import Choice, MergeRule
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from hoodie.config.options import Options
 from hoodie.config.table import REPLACED, from_properties
 from hoodie.errors import InvalidInput
-from hoodie.metadata.drop import drop, has_metadata_table
+from hoodie.metadata.drop import drop
 from hoodie.model.instant import Action
 from hoodie.storage.protocol import Storage
 from hoodie.table.create import table_properties, warn_without_key
@@ -40,7 +40,7 @@ class Replacement:
         with abandoned_on_error(write), transaction.writers.lock_on(storage):
             old = load_state(storage)
             _refuse_kept(old)
-            if has_metadata_table(old.config):  # of a table whose settings go: the next write can build it anew
+            if old.config.has_metadata_table:  # of a table whose settings go: the next write can build it anew
                 drop(storage)
                 old = load_state(storage)
             let_wait(storage, transaction.time, self.properties)

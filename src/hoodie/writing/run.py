@@ -1,31 +1,39 @@
-"""One write from a checked batch to its result, alike on every engine: acquire the rows, attempt, publish."""
+"""One write from a checked batch to its result, alike on every engine: acquire the rows, attempt, publish, and try
+again after a conflict with another writer. And the write that has no rows: a delete of partitions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 
 from hoodie.commit.batch_ids import BatchKnown, require_new
+from hoodie.commit.conflict_check import WITHOUT_LOCK
 from hoodie.commit.transaction import Transaction, abandon
-from hoodie.config.console import ConsoleOptions
+from hoodie.config.options import Options
+from hoodie.config.write import WriteOperation
 from hoodie.display.progress import progress
-from hoodie.errors import CorruptIndex, WriteConflict
+from hoodie.errors import CorruptIndex, InstantNotFound, InvalidInput, WriteConflict
 from hoodie.index.pruning import IndexStats
 from hoodie.lookup.record_index import by_files, ignore_record_index, uses_record_index
 from hoodie.metadata.build_tasks import MapItems
-from hoodie.table.overrides import completed
+from hoodie.model.commit import CommitMetadata, Operation
+from hoodie.storage.faults import typed_errors
+from hoodie.storage.protocol import Storage
+from hoodie.table.create import completed
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
 from hoodie.writing.batch.duplicates import refuse_dropping
-from hoodie.writing.batch.held import DRIVER, HeldBatch, TaskResults
-from hoodie.writing.finish import AfterCommit, abandoned_on_error, finish
-from hoodie.writing.planning import announce, fits_driver, prepared_files
+from hoodie.writing.finish import AfterCommit, abandoned_on_error, finish, warn_of_small_files, with_remedy
+from hoodie.writing.planning import DRIVER, HeldBatch, TaskResults, announce, fits_driver, prepared_files
 from hoodie.writing.replacement import Replacement
-from hoodie.writing.result import Phases, WriteResult
-from hoodie.writing.retry import earlier_result, with_retries
-from hoodie.writing.small_files import warn_of_small_files
-from hoodie.writing.validation import Validate, validator
+from hoodie.writing.result import Phases, Validate, WriteResult, validator
 from hoodie.writing.write import Write, check, start, with_transaction, writable_state
+
+_log = logging.getLogger("hoodie.write")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +84,8 @@ def run(
     Raises       WriteConflict, when there were commits since `made_of`, among others
     """
     write, settings = batch.write, batch.write.settings
-    validator(settings.given, batch.validate)
-    refuse_dropping(write.operation, settings.given)
+    validator(settings, batch.validate)
+    refuse_dropping(write.operation, settings)
     try:
         require_new(write.state, settings.writers.batch)
     except BatchKnown as known:  # its rows are not even looked at
@@ -143,7 +151,7 @@ def _run(batch: IncomingBatch, write: Write, held: HeldBatch, commit: bool) -> W
     with abandoned_on_error(write):
         write, outcome = write_batch(write, held, batch.phases)
         warn_of_small_files(write, outcome.stats)
-        validate = validator(write.settings.given, batch.validate)
+        validate = validator(write.settings, batch.validate)
         return finish(write, outcome, batch.phases, commit=commit, validate=validate)
 
 
@@ -178,9 +186,116 @@ def write_batch(write: Write, batch: HeldBatch, phases: Phases) -> tuple[Write, 
             write = announce(write, planned)
         where = "" if batch.route == DRIVER else " on executors"
         title = f"{write.operation} {write.state.config.name}{where}"
-        show = write.settings.given.read(ConsoleOptions).progress
+        show = write.settings.console.progress
         with phases.time("write"), progress(title, len(planned.plan.tasks), show=show) as advance:
             reports = located.run(write, advance)
         return write, TaskResults(reports.stats, batch.partitions, planned.index, batch.route, reports.later)
     finally:
         located.release()
+
+
+#: Which partitions of a table are to be deleted, judged by what it holds.
+Choose = Callable[[TableState], Sequence[str]]
+
+
+@typed_errors()
+def delete_partitions(
+    storage: Storage,
+    partitions: Sequence[str],
+    options: Options,
+    after_commit: AfterCommit | None = None,
+    validate: Validate | None = None,
+    choose: Choose | None = None,
+    run: MapItems | None = None,
+) -> WriteResult:
+    """Take all file groups of partitions away.
+
+    after_commit  runs the services; None: there are none
+    validate      of the engine
+    choose        which of them are to go, asked again of the table as it is once the delete has begun; None: all
+    run           as for `start`
+    Raises        InvalidInput naming partitions that the table does not have; WriteConflict when none is to go then
+    """
+    if not partitions:
+        raise InvalidInput("no partition is named: delete_partitions takes partition paths, such as ['2024-01-31']")
+    if isinstance(partitions, str):
+        raise InvalidInput(f"expected a list of partition paths, not the text {partitions!r}")
+    settings = Settings.read(options)
+    phases, validate = Phases(), validator(settings, validate)
+    attempt = partial(_delete_partitions, storage, partitions, settings, phases, validate, choose, run)
+    result = with_retries(settings, attempt)
+    if after_commit is not None:
+        with phases.time("services"):
+            after_commit(storage, options, result.instant, result.after)
+    return replace(result, seconds=phases.whole())
+
+
+def _delete_partitions(
+    storage: Storage,
+    partitions: Sequence[str],
+    settings: Settings,
+    phases: Phases,
+    validate: Validate | None,
+    choose: Choose | None,
+    run: MapItems | None,
+) -> WriteResult:
+    with phases.time("check"):
+        state = completed(writable_state(storage, settings), settings.given)
+        write = check(state, WriteOperation.DELETE_PARTITION, None, settings)
+        require_new(state, settings.writers.batch)  # its partitions are gone, else
+        _require_partitions(state, partitions)
+    with phases.time("begin"):
+        write = start(write, run)
+    with abandoned_on_error(write):
+        if choose is not None and not (partitions := choose(write.state)):
+            raise WriteConflict("other writers have just written to the partitions; nothing was deleted")
+        there = _require_partitions(write.state, partitions)
+        write = write.with_plan(None)
+        nothing = TaskResults.nothing(frozenset(partitions))
+        return finish(write, nothing, phases, replaced=there, validate=validate)
+
+
+def _require_partitions(state: TableState, partitions: Sequence[str]) -> dict[str, list[str]]:
+    there = state.groups(partitions)
+    if missing := sorted(set(partitions) - set(there)):
+        raise InvalidInput(f"the table has no rows in partitions {missing}; nothing was deleted")
+    return there
+
+
+#: The route of a write that had nothing to do, as its batch was in the table already.
+KNOWN = "known"
+
+
+def with_retries(settings: Settings, attempt: Callable[[], WriteResult]) -> WriteResult:
+    """The result of the first attempt that no other writer contradicts, or that of the write that brought the batch.
+
+    attempt  a whole write: it looks at the table anew, and takes back what it wrote when it fails
+    Raises   as the attempts; WriteConflict after 1 + `hoodie.write.num.retries.on.conflict.failures` of them, and at
+             once when another writer without a lock rolled the write back: tried again, the two would take turns at it
+    """
+    how = settings.writers.concurrency
+    for left in range(how.conflict_retries, -1, -1):
+        try:
+            return attempt()
+        except BatchKnown as known:
+            return earlier_result(known)
+        except InstantNotFound as gone:
+            if how.several:
+                raise
+            raise WriteConflict(with_remedy(gone)) from gone
+        except WriteConflict as conflict:
+            if not left:
+                if how.conflict_retries:
+                    conflict.add_note(f"{how.conflict_retries + 1} attempts were made.")
+                if not how.several and WITHOUT_LOCK not in str(conflict):
+                    conflict.add_note(WITHOUT_LOCK)
+                raise
+            _log.info("conflict with another writer, the write starts again; %d attempts are left: %s", left, conflict)
+    raise AssertionError  # the last attempt returns or raises
+
+
+def earlier_result(known: BatchKnown) -> WriteResult:
+    """What the write that brought the batch did; its instant is "" when the active timeline does not have it any
+    more."""
+    metadata = known.metadata or CommitMetadata(operation=Operation.UNKNOWN)
+    return WriteResult(known.instant, metadata, IndexStats(), KNOWN, {})

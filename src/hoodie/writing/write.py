@@ -12,47 +12,53 @@ import pyarrow as pa
 
 from hoodie.commit.clustering_check import keep_clear
 from hoodie.commit.transaction import Transaction, begin, give_up, to_work
-from hoodie.config.metadata import MetadataOptions
 from hoodie.config.table import require_writable
-from hoodie.config.write import DropOptions, MissingColumnOptions, MissingColumns, WriteOperation
+from hoodie.config.write import IndexType, MissingColumns, WriteOperation
 from hoodie.errors import HoodieError, HudiCannotRead, InvalidOption, UnsupportedTable, WriteConflict
 from hoodie.formats.avro.schema import to_avro
 from hoodie.index.contract import ByKey, Index, IndexContext
 from hoodie.keygen.keygen import KeyGenerator
 from hoodie.lookup.context import LookupContext
 from hoodie.lookup.index_choice import choose_index, refuse_unknown
-from hoodie.lookup.index_notify import notify_rolled_back
+from hoodie.lookup.index_follow import notify_rolled_back
 from hoodie.lookup.record_index import with_record_index
-from hoodie.merge.keep import keeping
 from hoodie.merge.payloads import KNOWN_PAYLOADS, by_ordering, greater_or_equal, table_rule
-from hoodie.merge.rules import MergeRule
+from hoodie.merge.rules import MergeRule, keeping
 from hoodie.metadata.build_tasks import MapItems, executors_for
-from hoodie.metadata.drop import drop, drop_others, has_metadata_table, not_kept
+from hoodie.metadata.drop import drop, drop_others, not_kept
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action
 from hoodie.model.meta import RECORD_KEY
 from hoodie.plan.write import TaskKind, WritePlan
 from hoodie.reading.row_keys import read_keys
 from hoodie.reading.slices.reader import slice_reader
-from hoodie.schema.missing import NO_DIFFERENCE, ColumnDifference, column_difference, refusal
-from hoodie.schema.schema import reconcile, stored_form, with_meta_fields
+from hoodie.schema.schema import (
+    NO_DIFFERENCE,
+    ColumnDifference,
+    column_difference,
+    reconcile,
+    refusal,
+    stored_form,
+    with_meta_fields,
+)
 from hoodie.storage.protocol import Storage
-from hoodie.table.replacement import settle
+from hoodie.table.replacement import WAITING, settle
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableFiles, TableState, columns_by_id, declared_schema, load_state
 from hoodie.view.published import read_ahead
-from hoodie.writing.batch.duplicates import DROP
-from hoodie.writing.batch.precombine import KEY
+from hoodie.writing.batch.duplicates import DROP, KEY
 from hoodie.writing.index_updates import WriteRecorder
-from hoodie.writing.non_blocking import APPENDING, blocking, require_logs
 from hoodie.writing.operations import (
+    APPENDING,
     REPLACING,
     Combine,
     LateRows,
     OperationRules,
     Replaces,
     TableKind,
+    blocking,
     kind_of,
+    require_logs,
     rules_of,
 )
 from hoodie.writing.relocation import RelocationRule
@@ -201,7 +207,8 @@ class Write(LookupContext):
 
     def keep_clear(self, groups: Collection[FileGroupId]) -> None:
         """See that no pending clustering is to replace these file groups. Raises WriteConflict"""
-        keep_clear(self.begun, groups, withdraw=self.settings.write.withdraw_clusterings)
+        if groups and self.begun.state.timeline.pending_replaces:
+            keep_clear(self.begun, groups, withdraw=self.settings.write.withdraw_clusterings)
 
 
 def writable_state(storage: Storage, settings: Settings, *, places_keys: bool = True) -> TableState:
@@ -212,12 +219,13 @@ def writable_state(storage: Storage, settings: Settings, *, places_keys: bool = 
     Raises       UnsupportedTable saying what to do
     """
     state = load_state(storage)
-    if settle(storage, state.config):  # of an overwrite that died after its commit
+    # Of an overwrite that died after its commit.
+    if WAITING in state.config.properties and settle(storage, state.config):
         state = state.reload()
     require_writable(state.config, KNOWN_PAYLOADS)
     if places_keys:
         refuse_column_types(state)
-    if not settings.given.read(MetadataOptions).enable and has_metadata_table(state.config):
+    if not settings.metadata.enable and state.config.has_metadata_table:
         if places_keys:
             choose_index(state, settings)  # a table that is refused stays as it is
         drop(storage)
@@ -278,7 +286,7 @@ def check(
     if len(state.config.record_key) > 1:
         operation_rules = replace(operation_rules, key_columns=state.config.record_key)
     declared = declared_schema(state)
-    policy = settings.given.read(MissingColumnOptions).policy
+    policy = settings.missing.policy
     difference = NO_DIFFERENCE if declared is None or columns is None else column_difference(declared, columns)
     refused = refusal(difference, policy, operation, keeps=operation is WriteOperation.UPSERT)
     kept = difference.missing if refused or policy is MissingColumns.KEEP else ()
@@ -302,7 +310,7 @@ def _refuse_for_new_keys(state: TableState, settings: Settings, index: Index, *,
     name = state.config.name
     asked = {
         "hoodie.combine.before.insert": settings.write.combine_before_insert,
-        DROP: settings.given.read(DropOptions).duplicates,
+        DROP: settings.dropping.duplicates,
     }
     for key, value in asked.items():
         if value:
@@ -408,7 +416,8 @@ def start(write: Write, run: MapItems | None = None) -> Write:
     transaction = begin(
         write.state, write.operation, action, writers=settings.writers, read_keys=read_keys, executors=executors
     )
-    notify_rolled_back(write.index, write.state.timeline, transaction.state.timeline)
+    if write.index.rolled_back is not None:
+        notify_rolled_back(write.index, write.state.timeline, transaction.state.timeline)
     bring_up_to_date(write.index, write.state, transaction)
     _require_checked(write, transaction)
     config = transaction.state.config
@@ -451,7 +460,9 @@ def action_of(operation: WriteOperation, kind: TableKind) -> Action:
 
 def with_transaction(write: Write, transaction: Transaction) -> Write:
     """The write with an instant that is there already; the options that complete the table's settings stay."""
-    index = with_record_index(write.index, transaction.state)
+    index = write.index
+    if index.name == IndexType.RECORD_INDEX:
+        index = with_record_index(index, transaction.state)
     state = replace(write.state, timeline=transaction.state.timeline)
     return replace(write, state=state, index=index, transaction=transaction)
 

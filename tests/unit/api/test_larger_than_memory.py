@@ -194,6 +194,7 @@ def printed(source: str, *arguments: object) -> list[int]:
     return [int(line) for line in done.stdout.split()]
 
 
+@pytest.mark.nightly
 def test_the_memory_of_a_load_and_of_a_read_does_not_grow_with_the_rows(tmp_path: Path) -> None:
     batches, size = 100, 4_600  # KB that a batch takes in memory
     (written,) = printed(WRITES, tmp_path / "t", batches)

@@ -93,9 +93,9 @@ def test_a_key_that_another_writer_brings_meanwhile_is_looked_up_again(
 ) -> None:
     path = str(tmp_path / "t")
     hoodie.hudi.write(FIRST, path, KEYS)
-    from hoodie.api import new_rows
+    from hoodie.api import table_writes
 
-    look_up, calls = new_rows.new_rows, 0
+    look_up, calls = table_writes.new_rows, 0
 
     def meanwhile(*given: Any) -> Any:
         nonlocal calls
@@ -105,7 +105,7 @@ def test_a_key_that_another_writer_brings_meanwhile_is_looked_up_again(
             hoodie.open_table(path).upsert(rows(("c", 9)))
         return found
 
-    monkeypatch.setattr(new_rows, "new_rows", meanwhile)
+    monkeypatch.setattr(table_writes, "new_rows", meanwhile)
     once = {**DROP, "hoodie.write.num.retries.on.conflict.failures": "0"}
     with pytest.raises(WriteConflict):
         hoodie.open_table(path).insert(LATER, options=once)

@@ -50,6 +50,13 @@ def test_the_result_of_a_write_is_an_instant(table: HoodieTable[Rows]):
     assert table.as_of(third).count() == 1
 
 
+def test_an_instant_of_the_history_is_a_point_in_time(table: HoodieTable[Rows]):
+    table.upsert(rows((1, "oslo", 1.0)))
+    table.upsert(rows((2, "rome", 2.0)))
+    (_, _), (first, _) = table.history()
+    assert table.as_of(first).count() == table.changes(first).count() == 1
+
+
 def test_a_list_is_the_keys_of_a_key_of_one_column(table: HoodieTable[Rows], tmp_path: Path):
     table.upsert(rows((1, "oslo", 1.0), (2, "rome", 2.0), (3, "bern", 3.0)))
     assert table.get([3, 1, 9], columns=["id"]).rows.to_arrow().sort_by("id").to_pydict() == {"id": [1, 3]}

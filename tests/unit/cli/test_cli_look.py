@@ -105,7 +105,6 @@ def test_the_metadata_table_is_listed_and_compared_with_the_storage(tmp_path: Pa
     assert (len(entries["rows"]), entries["total"]) == (3, 190)
     whole = hoodie.result("metadata", "validate", path)
     assert whole == {"exists": True, "records": {"column_stats": 99, "files": 12, "record_index": 190}, "problems": []}
-    assert hoodie.result("metadata", "stats", path)["exists"]
 
     gone, other = sorted(path.glob("2024-*/*.parquet"))[:2]
     gone.unlink()
@@ -114,6 +113,56 @@ def test_the_metadata_table_is_listed_and_compared_with_the_storage(tmp_path: Pa
     assert len(found["problems"]) == 2
     assert f"{gone.parent.name}/{gone.name} is in files, and not on the storage" in found["problems"]
     assert not hoodie.result("metadata", "validate", unpacked("cow_types", tmp_path))["exists"]
+
+
+def test_a_metadata_table_is_measured(tmp_path: Path, hoodie: Terminal) -> None:
+    path = unpacked("cow_metadata_table", tmp_path)
+    folder = path / ".hoodie" / "metadata"
+    stats = hoodie.result("metadata", "stats", path)
+    assert (stats["exists"], stats["problem"], stats["behind"], stats["compacted"]) == (True, "", [], "")
+    assert stats["newest"] == instants(path)[-1]
+    assert stats["delta_commits"] == len(list((folder / ".hoodie").glob("*.deltacommit")))
+    for part in stats["partitions"]:
+        stored = [file.stat().st_size for file in (folder / part["name"]).iterdir() if file.name[-4:] != ".crc"]
+        metafile = (folder / part["name"] / ".hoodie_partition_metadata").stat().st_size
+        assert part["base_bytes"] + part["log_bytes"] + part["older_bytes"] + metafile == sum(stored)
+        assert part["base_files"] + part["log_files"] + part["older_files"] + 1 == len(stored)
+    entries = {part["name"]: part["base_entries"] + part["log_entries"] for part in stats["partitions"]}
+    assert entries["column_stats"] >= 99
+    assert entries["record_index"] >= 190
+    lines = hoodie("metadata", "stats", path)
+    assert lines[:2] == [f"newest instant  {stats['newest']}", "behind          no"]
+    assert hoodie("metadata", "stats", unpacked("cow_types", tmp_path)) == ["no metadata table that readers use"]
+
+
+def test_measuring_a_metadata_table_tells_why_it_is_of_no_use(tmp_path: Path, hoodie: Terminal) -> None:
+    path = unpacked("cow_metadata_table", tmp_path)
+    folder = path / ".hoodie" / "metadata"
+    log = max((folder / "column_stats").glob(".*.log.*_*"), key=lambda file: file.stat().st_size)
+    log.write_bytes(log.read_bytes()[:-3])
+    stats = hoodie.result("metadata", "stats", path, status=1)
+    assert [part["name"] for part in stats["partitions"] if part["problem"]] == ["column_stats"]
+    validated = hoodie.result("metadata", "validate", path, status=1)
+    assert validated["records"] == {"files": 12, "record_index": 190}
+    (problem,) = validated["problems"]
+    assert problem.startswith(f"column_stats cannot be read: column_stats/{log.name}")
+    (newest,) = (folder / ".hoodie").glob(f"{stats['newest']}.deltacommit")
+    newest.unlink()
+    assert hoodie.result("metadata", path)["behind"] == 1
+    stats = hoodie.result("metadata", "stats", path, status=1)
+    assert stats["behind"] == [newest.name.split(".")[0]]
+    assert "it is behind: 1 instants" in stats["problem"]
+    lines = hoodie.both("metadata", "stats", path, status=1)[0]
+    assert f"readers do not use it: {stats['problem']}" in lines
+    later = folder / ".hoodie" / f"{'2' * 17}.deltacommit"  # of an action that is nothing to the table
+    later.write_bytes(next((folder / ".hoodie").glob("*.deltacommit")).read_bytes())
+    assert hoodie.result("metadata", path)["behind"] == 1
+    for file in (folder / ".hoodie").glob("*.deltacommit"):
+        file.unlink()
+    assert hoodie.result("metadata", "stats", path, status=1)["problem"] == "it has no completed instant"
+    settings = folder / ".hoodie" / f"{'9' * 17}.what"
+    settings.write_bytes(b"")
+    assert "9.what" in "".join(hoodie.both("metadata", "stats", path, status=3))
 
 
 def test_a_metadata_table_is_built_and_removed(tmp_path: Path, hoodie: Terminal) -> None:

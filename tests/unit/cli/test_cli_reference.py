@@ -80,6 +80,7 @@ def test_documents_follow_the_schema(lake: Path, tmp_path: Path, hoodie: Termina
         ("files", path, "--all"),
         ("stats", path),
         ("metadata show", path),
+        ("metadata stats", mdt),
         ("metadata list", mdt),
         ("metadata validate", mdt),
         ("metadata create", mdt),

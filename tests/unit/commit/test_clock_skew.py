@@ -14,7 +14,7 @@ from hoodie.locks.protocol import always
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from hoodie.timeline.clock import moment_of
+from hoodie.timeline.timeline import moment_of
 from torture.crash import TABLE, batch
 
 NOW = dt.datetime(2026, 1, 1, 12, 0, 0, tzinfo=dt.UTC)

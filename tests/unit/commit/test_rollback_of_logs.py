@@ -22,6 +22,7 @@ from hoodie.testing.storage import Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.layout import LAYOUT_1
 from support import undoing
+from support.nightly import WAYS_TO_DIE
 from support.own_indexes import EXACT
 from support.trips import TRIPS
 from support.undoing import read_rs
@@ -104,7 +105,7 @@ def commands(storage: MemoryStorage) -> list[str | None]:
     return [target for data in logs(storage).values() for target in targets(data)]
 
 
-@pytest.mark.parametrize("dying", Dying)
+@pytest.mark.parametrize("dying", WAYS_TO_DIE)
 def test_a_writer_that_dies_anywhere_leaves_the_old_rows_or_the_new(dying: Dying):
     left = undoing.dying(dying, table(), lambda storage: upsert(storage, CHANGES))
     assert len(left) > 10  # requested, inflight, markers, logs, metafile, base file, completed, markers again
@@ -177,7 +178,7 @@ def test_the_rollbacks_plan_and_outcome_are_on_the_timeline_as_hudi_has_them():
     assert not storage.list_tree(".hoodie/.temp")
 
 
-@pytest.mark.parametrize("dying", Dying)
+@pytest.mark.parametrize("dying", WAYS_TO_DIE)
 def test_a_rollback_that_died_anywhere_is_taken_up_and_each_slice_gets_one_command_block(dying: Dying):
     dead, failed = dead_write()
     left = undoing.dying(dying, dead, lambda storage: clean_up(load_state(storage)))

@@ -27,13 +27,13 @@ from hoodie.table.create import create
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Dying, MemoryStorage
-from hoodie.timeline.clock import new_time
 from hoodie.timeline.layout import LAYOUT_1
+from hoodie.timeline.timeline import new_time
 from hoodie.timeline.transition import create_requested
 from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
-from hoodie.writing.batch.held import TaskResults
 from hoodie.writing.batch.memory import MemoryBatch
+from hoodie.writing.planning import TaskResults
 from hoodie.writing.result import Phases
 from hoodie.writing.run import write_batch
 from hoodie.writing.write import Write, check, replaced_groups, start, with_transaction, writable_state

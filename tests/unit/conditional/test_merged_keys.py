@@ -11,7 +11,7 @@ from hoodie.conditional.keys import IN_DOUBT, OLD_KEY, OLD_PATH, CertainKeys, Me
 from hoodie.errors import InvalidInput
 from hoodie.keygen.arrow_keys import RowKeys
 from hoodie.keygen.keygen import KeyGenerator, Kind, PartitionField
-from hoodie.merge.row_action import ROW_ACTION, RowAction
+from hoodie.merge.rows import ROW_ACTION, RowAction
 
 KEYGEN = KeyGenerator(Kind.SIMPLE, ("id",), (PartitionField("p"),))
 

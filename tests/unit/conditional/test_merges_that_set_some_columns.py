@@ -12,6 +12,7 @@ import pytest
 
 import hoodie
 from hoodie.conditional import merge
+from support.nightly import nightly
 
 Merge = Callable[[Any], Any]
 
@@ -51,7 +52,7 @@ def rows(random: Random, keys: list[int]) -> pa.Table:
     return pa.table(columns, schema=pa.schema(list(types.items())))
 
 
-@pytest.mark.parametrize("ordering", ["", "ts"])
+@pytest.mark.parametrize("ordering", [nightly(""), "ts"])
 @pytest.mark.parametrize(("table_type", "name"), CASES)
 def test_rows_are_those_of_the_join_and_the_table_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table_type: str, name: str, ordering: str

@@ -9,7 +9,7 @@ import pytest
 
 import hoodie
 from hoodie.config.datasource import check_options
-from hoodie.config.java_names import key_generator_name, payload_name
+from hoodie.config.table import key_generator_name, payload_name
 from hoodie.errors import InvalidOption, OptionIgnored, UnknownOptions
 from hoodie.formats.java.properties import parse_properties
 

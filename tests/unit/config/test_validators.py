@@ -6,7 +6,8 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.config.validators import Check, Validation, validations
+from hoodie.config.options import read_options
+from hoodie.config.validators import Check, Validation, ValidatorOptions, validations
 from hoodie.errors import InvalidOption
 
 NAMES = "hoodie.precommit.validators"
@@ -20,12 +21,12 @@ def test_each_class_has_its_queries() -> None:
         f"{NAMES}.single.value.sql.queries": "select count(*) from <TABLE_NAME> where id = '#'#0",
         f"{NAMES}.inequality.sql.queries": "select 1",  # nobody asks for these
     }
-    assert validations(options) == (
+    assert validations(read_options(ValidatorOptions, options)) == (
         Validation(Check.EQUAL, "select count(*) from <TABLE_NAME>"),
         Validation(Check.EQUAL, "select max(ts) from <TABLE_NAME>"),
         Validation(Check.SINGLE, "select count(*) from <TABLE_NAME> where id = '#'", "0"),
     )
-    assert validations({}) == ()
+    assert validations(ValidatorOptions()) == ()
 
 
 @pytest.mark.parametrize(

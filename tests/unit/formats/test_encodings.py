@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hoodie.formats.parquet.encodings import dictionary_columns
+from hoodie.formats.parquet.columns import dictionary_columns
 
 N = 60_000
 NUMBERS = np.random.default_rng(1)

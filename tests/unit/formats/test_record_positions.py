@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hoodie.formats.log.positions import decode_positions, encode_positions
+from hoodie.formats.log.content import decode_positions, encode_positions
 
 REAL = json.loads((Path(__file__).parents[2] / "vectors" / "v8-v9" / "record_positions.json").read_text())["vectors"]
 

@@ -28,6 +28,7 @@ from hoodie.testing.hbase import HBaseServer
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support.hbase_parts import MOVES, TYPES, content, rows
+from support.nightly import nightly
 from support.trips import TRIPS
 
 OFFLINE = {"hoodie.index.hbase.rollback.offline": "true"}
@@ -153,7 +154,7 @@ def test_a_restore_that_the_index_cannot_hear_of_is_refused(table, server):
     assert content(table) == [("a", "x", 2), ("b", "x", 2)]
 
 
-@pytest.mark.parametrize("how", [Dying.BEFORE, Dying.AFTER])
+@pytest.mark.parametrize("how", [nightly(Dying.BEFORE), Dying.AFTER])
 @pytest.mark.parametrize("act", ["rollback", "restore"])
 def test_a_rollback_that_dies_anywhere_leaves_an_index_that_the_next_write_mends(table, act, how):
     table.options = Options({**table.options, **MOVES})

@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 from hoodie.config.keygen import TimestampType, TimeUnit
 from hoodie.errors import InvalidInput, InvalidOption, SchemaMismatch
 from hoodie.keygen import calendar
-from hoodie.keygen.arrow_keys import partition_path, record_key
-from hoodie.keygen.arrow_text import type_at
+from hoodie.keygen.arrow_keys import partition_path, record_key, type_at
 from hoodie.keygen.keygen import FieldKind, KeyGenerator, Kind, PartitionField, lacking_columns
 from hoodie.keygen.timebased import TimestampSettings
 from support.keygen_vectors import GENERATORS, timestamp_settings

@@ -17,7 +17,7 @@ from hoodie.keygen.time_units import (
     partition_names,
     partition_options,
 )
-from hoodie.schema.column_names import refuse_names
+from hoodie.schema.schema import refuse_names
 
 MICRO = dt.timedelta(microseconds=1)
 

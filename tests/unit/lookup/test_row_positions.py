@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from hoodie.lookup.row_positions import ROW_POSITION, agreed_positions
+from hoodie.merge.rows import ROW_POSITION, agreed_positions
 from hoodie.model.meta import RECORD_KEY
 
 

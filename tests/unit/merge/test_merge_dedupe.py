@@ -10,9 +10,9 @@ import pytest
 
 from hoodie.errors import InvalidInput
 from hoodie.merge import payloads
-from hoodie.merge.dedupe import combine_duplicates
 from hoodie.merge.payloads import rule_for
 from hoodie.merge.rows import pick_column
+from hoodie.writing.batch.duplicates import combine_duplicates
 
 RULE = rule_for(payloads.OVERWRITE_WITH_LATEST, ("ts",))
 

@@ -12,10 +12,9 @@ import pytest
 from hoodie.errors import InvalidInput
 from hoodie.merge import payloads
 from hoodie.merge.base import BaseMerge, Incoming
-from hoodie.merge.keep import keeping, with_kept
 from hoodie.merge.payloads import rule_for
 from hoodie.merge.rows import nullable
-from hoodie.merge.rules import MergeRule
+from hoodie.merge.rules import MergeRule, keeping, with_kept
 
 NESTED = pa.struct([("x", pa.int64()), ("y", pa.int64()), ("in", pa.struct([("p", pa.int64()), ("q", pa.int64())]))])
 SCHEMA = pa.schema(

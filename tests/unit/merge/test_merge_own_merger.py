@@ -14,9 +14,9 @@ import pytest
 
 from hoodie.errors import InvalidInput, InvalidOption
 from hoodie.merge.base import BaseMerge
-from hoodie.merge.dedupe import combine_duplicates
 from hoodie.merge.log_merge import LogMerge
 from hoodie.merge.merger import load_merger, merger_rule
+from hoodie.writing.batch.duplicates import combine_duplicates
 from support.incoming import incoming_rows
 
 SCHEMA = pa.schema([("_hoodie_commit_time", pa.string()), ("_hoodie_record_key", pa.string()), ("n", pa.int64())])

@@ -42,6 +42,7 @@ from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.view.load import data_files
 from support.metadata_tables import METADATA
+from support.nightly import WAYS_TO_DIE
 from unit.metadata.test_metadata_keeping import INDEXES, KINDS, TABLE, assert_kept, rows
 
 STATISTICS, FILTERS = MetadataPartition.COLUMN_STATS, MetadataPartition.BLOOM_FILTERS
@@ -193,7 +194,7 @@ def test_partitions_are_built_and_removed_by_call() -> None:
     assert made.state().config.metadata_partitions == ()
 
 
-@pytest.mark.parametrize("dying", Dying)
+@pytest.mark.parametrize("dying", WAYS_TO_DIE)
 @pytest.mark.parametrize("before", [{}, {"hoodie.metadata.enable": "true"}], ids=["nothing", "file lists"])
 def test_a_writer_that_dies_as_it_builds_leaves_nothing_that_is_read(before: Mapping[str, str], dying: Dying) -> None:
     start = written("COW", **before)

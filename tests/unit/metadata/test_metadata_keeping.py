@@ -39,6 +39,7 @@ from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.view.load import data_files
 from support.metadata_tables import METADATA, table_files
+from support.nightly import WAYS_TO_DIE
 
 TABLE = {
     "hoodie.table.name": "trips",
@@ -409,7 +410,7 @@ def test_it_is_not_built_while_an_instant_is_pending() -> None:
 # --- died in between ---
 
 
-@pytest.mark.parametrize("dying", Dying)
+@pytest.mark.parametrize("dying", WAYS_TO_DIE)
 @pytest.mark.parametrize("kind", ["COW", "MOR"])
 def test_readers_never_use_lists_of_a_write_that_died(kind: str, dying: Dying) -> None:
     start = table(kind, **INDEXES)
@@ -470,7 +471,7 @@ def test_what_a_writer_wrote_that_began_since_the_timeline_was_loaded_stays() ->
     assert times(made, Action.ROLLBACK) == []
 
 
-@pytest.mark.parametrize("dying", Dying)
+@pytest.mark.parametrize("dying", WAYS_TO_DIE)
 def test_a_rollback_in_the_metadata_table_that_died_is_finished_by_the_next_action(dying: Dying) -> None:
     start = table("MOR", **INDEXES)
     start.upsert(rows(("a", "oslo"), ts=2))

@@ -9,7 +9,7 @@ import pytest
 from hoodie.config.options import Options
 from hoodie.errors import UnsupportedTable
 from hoodie.metadata.keys import MetadataPartition
-from hoodie.metadata.read import slice_records, whole_view
+from hoodie.metadata.read import partition_slices, slice_records, whole_view
 from hoodie.metadata.table import MetadataTable, open_metadata
 from hoodie.metadata.validate import validate
 from hoodie.model.instant import Action, State
@@ -17,7 +17,7 @@ from hoodie.reading.row_keys import read_keys
 from hoodie.recovery.rollback import rollback
 from hoodie.services.metadata_upkeep import archive_table, keep_up
 from hoodie.table.state import load_state
-from hoodie.testing.storage import MemoryStorage
+from hoodie.testing.storage import Crash, CrashAfter, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.view.slices import slice_before
 from support.metadata_tables import METADATA, WITH_RECORDS, table_files
@@ -90,6 +90,23 @@ def test_a_compaction_waits_for_what_is_pending_on_the_table() -> None:
     made.storage.delete(".hoodie/20200101000000000.commit.requested")
     keep_up(made.storage, options)
     assert times(made, Action.COMMIT) == [f"{made.state().timeline.newest_commit}001"]
+    assert_kept(made)
+
+
+def test_a_file_group_that_was_empty_when_it_was_compacted_takes_what_came_meanwhile() -> None:
+    """The compaction gives it no base file, and the slice that its plan opened has a log by then."""
+    groups = {"hoodie.metadata.index.bloom.filter.file.group.count": "1"}
+    made = ArrowTable.create(MemoryStorage(), {**TABLE, **INDEXES, **groups})
+    made.upsert(rows(("a", "oslo")))
+    rollback(made.storage, made.options)
+    options = Options({**made.options, "hoodie.metadata.compact.max.delta.commits": "1"})
+    with pytest.raises(Crash):
+        keep_up(CrashAfter(made.storage, 2), options)
+    (compaction,) = metadata_of(made).timeline.pending_compactions
+    made.upsert(rows(("b", "rome")))
+    keep_up(made.storage, options)
+    (slice_,) = partition_slices(metadata_of(made), MetadataPartition.BLOOM_FILTERS)
+    assert (slice_.base_instant, slice_.base, len(slice_.logs)) == (compaction.requested, None, 1)
     assert_kept(made)
 
 

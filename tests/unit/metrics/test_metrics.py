@@ -22,7 +22,7 @@ from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage import storage_for
 from hoodie.testing.storage import MemoryStorage
-from hoodie.writing.on_failure import failures_heard
+from hoodie.writing.result import failures_heard
 from support.reported import DUE, table_with_history
 
 ROOT = Path(__file__).parents[3]

@@ -11,8 +11,7 @@ import pytest
 
 from hoodie.errors import SchemaMismatch
 from hoodie.reading.slices.column_types import columns_at
-from hoodie.schema.conform import conform
-from hoodie.schema.written import Written, with_history, written_columns
+from hoodie.schema.conform import Written, conform, with_history, written_columns
 
 OLD, NOW = "20240101000000000", "20240102000000000"
 

@@ -18,7 +18,7 @@ from hoodie.reading.snapshot import read_table
 from hoodie.storage import Entry, Storage, WrappedStorage
 from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
-from hoodie.view.missing import snapshot_files
+from hoodie.view.published import snapshot_files
 from support.metadata_tables import ALL, METADATA, facts, table_files
 
 OFF = Options({"hoodie.metadata.enable": "false"})

@@ -13,9 +13,8 @@ import pytest
 
 from hoodie.formats.avro.schema import to_avro
 from hoodie.formats.log.blocks import BlockMap, HeaderKey, LogBlock, encode_block
-from hoodie.formats.log.content import avro_block, delete_block
+from hoodie.formats.log.content import avro_block, delete_block, encode_positions
 from hoodie.formats.log.delete_block import deletes_of
-from hoodie.formats.log.positions import encode_positions
 from hoodie.merge.log_scan import Committed
 from hoodie.merge.payloads import DEFAULT, OVERWRITE_WITH_LATEST, PARTIAL_UPDATE, rule_for
 from hoodie.merge.rules import MergeRule

@@ -20,6 +20,7 @@ from hoodie.table.state import load_state
 from hoodie.testing.storage import Dying
 from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.transition import instant_path
+from support.nightly import WAYS_TO_DIE
 from support.undoing import (
     COW,
     LATER,
@@ -96,7 +97,7 @@ def test_a_damaged_commit_is_rolled_back_and_its_rows_stay_away_once_it_is_archi
     assert read(storage) == rows
 
 
-@pytest.mark.parametrize("how", Dying)
+@pytest.mark.parametrize("how", WAYS_TO_DIE)
 @pytest.mark.parametrize("kind", ["cow upsert", "cow overwrite", "mor upsert", "mor compaction"])
 def test_a_rollback_of_a_damaged_commit_that_dies_anywhere_can_be_repeated(kind: str, how: Dying):
     options, act = LAST[kind]

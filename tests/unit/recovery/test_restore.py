@@ -31,6 +31,7 @@ from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.transition import create_requested, instant_path, to_inflight
 from support import undoing
+from support.nightly import WAYS_TO_DIE
 from support.undoing import (
     COW,
     FIRST,
@@ -159,7 +160,7 @@ def test_the_plan_and_the_outcome_are_on_the_timeline_as_hudi_has_them(history):
         assert rolled_back["commitsRollback"] == [instant]
 
 
-@pytest.mark.parametrize("how", Dying)
+@pytest.mark.parametrize("how", WAYS_TO_DIE)
 @pytest.mark.parametrize("history", HISTORIES, indirect=True)
 def test_a_restore_that_dies_anywhere_goes_on_when_it_is_called_again(history, how: Dying):
     storage, saved = history

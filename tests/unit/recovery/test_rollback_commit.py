@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hoodie.commit.rollback_executor import pending_rollbacks
+from hoodie.commit.conflict_check import pending_rollbacks
 from hoodie.commit.transaction import clean_up
 from hoodie.config.options import Options
 from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
@@ -39,6 +39,7 @@ from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.transition import create_requested, instant_path, to_inflight
 from support import undoing
+from support.nightly import WAYS_TO_DIE
 from support.undoing import (
     COW,
     FIRST,
@@ -106,7 +107,7 @@ def test_a_rolled_back_commit_leaves_the_table_as_it_was_before(kind: str, tmp_p
     assert read(storage) == {**before, **LATER}
 
 
-@pytest.mark.parametrize("how", Dying)
+@pytest.mark.parametrize("how", WAYS_TO_DIE)
 @pytest.mark.parametrize("kind", ["cow upsert", "cow overwrite", "mor upsert", "mor compaction"])
 def test_a_rollback_that_dies_anywhere_leaves_before_or_after_and_is_finished_by_the_next(kind: str, how: Dying):
     options, act = LAST[kind]
@@ -283,7 +284,7 @@ def test_a_pending_clustering_keeps_its_plan_and_loses_its_files():
     assert found == Instant(begun.requested, Action.REPLACE_COMMIT, State.REQUESTED)
 
 
-@pytest.mark.parametrize("how", Dying)
+@pytest.mark.parametrize("how", WAYS_TO_DIE)
 def test_a_completed_clustering_goes_with_its_plan(how: Dying):
     storage = table()
     before = read(storage)

@@ -8,8 +8,7 @@ import pytest
 from hoodie.config.options import Options
 from hoodie.config.write import MissingColumnOptions, MissingColumns, missing_options
 from hoodie.errors import InvalidInput, InvalidOption, SchemaMismatch
-from hoodie.schema.missing import NO_DIFFERENCE, ColumnDifference, column_difference, refusal
-from hoodie.schema.schema import reconcile
+from hoodie.schema.schema import NO_DIFFERENCE, ColumnDifference, column_difference, reconcile, refusal
 
 LONG = pa.int64()
 TABLE = pa.schema([("id", pa.string()), ("fare", pa.float64()), ("tip", pa.float64())])

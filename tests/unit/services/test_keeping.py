@@ -8,9 +8,8 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.config.keeping import kept_options, policy_text, with_kept
 from hoodie.config.options import Options
-from hoodie.config.services import CleanOptions, CleanPolicy
+from hoodie.config.services import CleanOptions, CleanPolicy, kept_options, policy_text, with_kept
 from hoodie.errors import InvalidInput, TableMismatch
 from hoodie.table.state import load_state
 

@@ -191,7 +191,7 @@ def test_a_pending_write_that_is_alive_stops_the_upgrade() -> None:
     }
     from hoodie.commit.transaction import begin
     from hoodie.config.write import WriteOperation
-    from hoodie.table.concurrency import Writers
+    from hoodie.table.settings import Writers
 
     options = Options({**made.options, **several})
     transaction = begin(made.state(), WriteOperation.UPSERT, Action.COMMIT, writers=Writers.read(options))

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hoodie.errors import InstantNotFound, WriteConflict
 from hoodie.model.instant import Action, State
 from hoodie.storage.fsspec_store import common_beginnings
-from hoodie.storage.remembering import RememberingStorage, remembering
-from hoodie.storage.together import together
+from hoodie.storage.protocol import together
+from hoodie.storage.remembering import RememberingStorage
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, MemoryStorage
@@ -144,10 +144,9 @@ def test_a_file_that_is_not_of_the_listed_size_is_not_remembered():
         storage.open_listed("a.parquet", 4)
 
 
-def test_only_a_remote_storage_remembers():
+def test_a_storage_that_remembers_is_pickled():
     near = MemoryStorage()
-    assert remembering(near) is near
-    far = remembering(Remote(near))
+    far = RememberingStorage(Remote(near))
     far.write("f", b"1")
     assert pickle.loads(pickle.dumps(far)).read("f") == b"1"
 

@@ -41,7 +41,7 @@ from hoodie.storage.faults import fault_of, typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.testing.storage import MemoryStorage, RefusingStorage
 from hoodie.testing.tables import ArrowTable
-from hoodie.writing.finish import delete_partitions
+from hoodie.writing.run import delete_partitions
 from support.trips import TRIPS
 
 OPTIONS = {

@@ -11,8 +11,8 @@ import hoodie
 from hoodie.errors import TableMismatch, UnsupportedTable, WriteConflict
 from hoodie.storage import storage_for
 from hoodie.table.change_logging import log_change_data
-from hoodie.table.concurrency import Writers
 from hoodie.table.properties import PROPERTIES, update_properties
+from hoodie.table.settings import Writers
 from hoodie.table.state import load_state
 
 MODE = "hoodie.table.cdc.supplemental.logging.mode"

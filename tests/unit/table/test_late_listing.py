@@ -15,7 +15,7 @@ from hoodie.storage import WrappedStorage
 from hoodie.storage.protocol import Entry, join
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from hoodie.timeline import just_completed
+from hoodie.timeline import memory
 from support.undoing import COW, FIRST, MOR, SECOND, THIRD, batch, read, upsert
 
 _numbers = itertools.count()
@@ -134,7 +134,7 @@ def test_a_commit_that_looks_pending_is_not_rolled_back_and_nobody_builds_on_the
     ArrowTable.create(storage, options)
     upsert(storage, FIRST)
     instant = upsert(storage, SECOND)
-    just_completed.forget()  # another process
+    memory.forget()  # another process
     storage.hides = lambda path: path.startswith(f".hoodie/{instant}.") and path.endswith("commit")
     with pytest.raises(ListingStale, match=instant):
         upsert(storage, THIRD)

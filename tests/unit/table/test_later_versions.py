@@ -13,8 +13,7 @@ from hoodie.config.table import from_properties, require_writable
 from hoodie.errors import InvalidOption, TableMismatch, UnsupportedTable
 from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.model.table_version import VERSIONS, WRITTEN
-from hoodie.table.create import create, table_properties
-from hoodie.table.overrides import completed
+from hoodie.table.create import completed, create, table_properties
 from hoodie.table.state import load_state
 from hoodie.table.version_properties import as_version_6, merge_properties
 from hoodie.testing.storage import MemoryStorage

@@ -8,8 +8,7 @@ import pytest
 
 from hoodie.errors import InvalidOption, TableMismatch
 from hoodie.keygen.keygen import FieldKind, Kind
-from hoodie.table.create import create
-from hoodie.table.overrides import completed
+from hoodie.table.create import completed, create
 from hoodie.table.state import TableState, load_state, table_keygen
 from hoodie.testing.storage import MemoryStorage
 

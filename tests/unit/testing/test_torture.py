@@ -8,8 +8,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from hoodie.storage.local import LocalStorage
+from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
 from support.oracles import read_hudi_rs
+from torture.actor import WITH_METADATA_TABLE
 from torture.ledger import Account, Ledger, batch, problems, read_ledgers
 from torture.plot import chart
 from torture.soak import MEASURES, soak
@@ -65,12 +68,16 @@ def test_a_ledger_survives_a_line_cut_short(tmp_path):
 
 
 @pytest.mark.nightly  # make torture has a longer one
-def test_a_storm_of_killed_processes_loses_nothing(tmp_path):
-    toll = storm(10, tmp_path, seed=1, oracle=read_hudi_rs)
+@pytest.mark.parametrize("options", [{}, WITH_METADATA_TABLE], ids=["plain", "metadata table"])
+def test_a_storm_of_killed_processes_loses_nothing(tmp_path, options):
+    toll = storm(10, tmp_path, seed=1, oracle=read_hudi_rs, options=options)
     assert toll.wrong == []
     assert toll.kills > 3
     assert toll.acknowledged > 0
     assert "| rows lost, doubled or in part | 0 |" in toll.report()
+    if options:
+        partitions = load_state(LocalStorage(tmp_path / "table")).config.metadata_partitions
+        assert partitions == ("bloom_filters", "column_stats", "files", "record_index")
 
 
 # --- the soak ---

@@ -16,13 +16,13 @@ from hoodie.display.progress import Advance
 from hoodie.lookup.batch import assign
 from hoodie.storage.local import LocalStorage
 from hoodie.sync.after_commit import after_commit
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableFiles
 from hoodie.testing.tables import ArrowTable
 from hoodie.writing.batch.arrow import check_rows
-from hoodie.writing.batch.held import HeldBatch, TaskReports
 from hoodie.writing.batch.memory import MemoryBatch, MemoryPlan
 from hoodie.writing.batch.stage import Stage
-from hoodie.writing.planning import BatchPlan, task_runner
+from hoodie.writing.planning import BatchPlan, HeldBatch, TaskReports, task_runner
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.run import IncomingBatch, run
 from hoodie.writing.write import Write
@@ -75,7 +75,7 @@ class ProcessBatch:
 
 
 def write_in_processes(table: ArrowTable, operation: WriteOperation, rows: pa.Table) -> WriteResult:
-    write, source = check_rows(table.storage, operation, rows.to_reader(), table.options)
+    write, source = check_rows(table.storage, operation, rows.to_reader(), Settings.read(table.options))
 
     def acquire(write: Write, phases: Phases) -> ProcessBatch:
         return ProcessBatch(MemoryBatch(pa.Table.from_batches(source.batches(), source.schema)))

@@ -23,8 +23,8 @@ from hoodie.table.create import create
 from hoodie.table.settings import Settings
 from hoodie.table.state import key_samples, load_state, table_keygen
 from hoodie.testing.tables import keyed
-from hoodie.writing.batch.held import TaskResults
 from hoodie.writing.finish import finish
+from hoodie.writing.planning import TaskResults
 from hoodie.writing.result import Phases
 from hoodie.writing.tasks.run import new_file_id, run_task, write_stream
 from hoodie.writing.write import Write, check, start

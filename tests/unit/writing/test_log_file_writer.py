@@ -17,9 +17,8 @@ from hoodie.config.options import read_options
 from hoodie.config.write import BloomOptions, FileSizing, LogOptions
 from hoodie.formats.avro.schema import to_avro
 from hoodie.formats.log.blocks import BlockKind, HeaderKey, LogBlock, read_blocks
-from hoodie.formats.log.content import data_rows
+from hoodie.formats.log.content import data_rows, decode_positions
 from hoodie.formats.log.delete_block import OrderingClass, decode_deletes
-from hoodie.formats.log.positions import decode_positions
 from hoodie.merge.base import Incoming
 from hoodie.merge.payloads import DEFAULT, rule_for
 from hoodie.model.commit import WriteStat

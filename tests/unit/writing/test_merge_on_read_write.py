@@ -29,9 +29,9 @@ from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable, keyed
 from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.transition import create_requested
-from hoodie.writing.batch.held import TaskResults
 from hoodie.writing.batch.memory import MemoryBatch
 from hoodie.writing.finish import finish
+from hoodie.writing.planning import TaskResults
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.tasks.run import run_task
 from hoodie.writing.write import Write, check, start, writable_state

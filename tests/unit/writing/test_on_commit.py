@@ -26,7 +26,7 @@ from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.writing.result import Phases, WriteResult
-from hoodie.writing.retry import with_retries
+from hoodie.writing.run import with_retries
 from support.trips import TRIPS
 
 ROWS = pa.table({"id": ["a", "b"], "city": ["oslo", "rome"], "ts": [1, 2]})
@@ -259,7 +259,7 @@ def test_no_handler_is_installed_and_nothing_is_formatted_that_nobody_reads() ->
         def __str__(self) -> str:
             raise Told
 
-    from hoodie.writing.on_commit import notify_committed
+    from hoodie.writing.result import notify_committed
 
     notify_committed(Result("1", None, None, "driver", {}))  # type: ignore[arg-type]
 

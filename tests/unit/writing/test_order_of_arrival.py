@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pytest
 
-from hoodie.merge import dedupe
 from hoodie.merge.rows import Positions, key_groups
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from hoodie.writing.batch import duplicates
 from support.trips import TRIPS
 
 SPILLED = {"hoodie.spark.driver.max.batch.bytes": "1"}
@@ -61,7 +61,7 @@ def test_rows_of_one_key_are_looked_for_once_in_a_batch_in_memory(monkeypatch: p
         looked.append(rows.num_rows)
         return key_groups(rows, key_columns)
 
-    monkeypatch.setattr(dedupe, "key_groups", counted)
+    monkeypatch.setattr(duplicates, "key_groups", counted)
     table = ArrowTable.create(MemoryStorage(), TRIPS)
     for number in (1, 2):
         table.upsert(batch(("a", "oslo", number), ("x", "rome", number), ("a", "oslo", number + 1)))

@@ -40,8 +40,7 @@ from hoodie.timeline.transition import create_requested, instant_path, remove_pe
 from hoodie.writing.batch.memory import MemoryBatch
 from hoodie.writing.finish import abandoned_on_error, finish
 from hoodie.writing.result import Phases
-from hoodie.writing.retry import KNOWN
-from hoodie.writing.run import write_batch
+from hoodie.writing.run import KNOWN, write_batch
 from hoodie.writing.write import Write, check, start, writable_state
 from support.trips import TRIPS
 

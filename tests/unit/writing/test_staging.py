@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie.index.pruning import SEVERAL
-from hoodie.lookup.row_positions import ROW_POSITION
+from hoodie.merge.rows import ROW_POSITION
 from hoodie.model.meta import RECORD_KEY
 from hoodie.spark.tasks import bin_pack
 from hoodie.testing.storage import MemoryStorage

@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 _POLYNOMIAL = 0x82F63B78  # reflected
 _LANES = 128  # of a chunk; a power of two
-_LEAST = 4  # bytes that are not taken one by one
+_LEAST = 4  # bytes that lanes can be cut of
+_LANES_PAY = 2048  # bytes of all pieces: fewer are taken one by one, as a dozen small arrays cost more
 
 Words = npt.NDArray[np.uint32]
 
@@ -30,16 +31,17 @@ def crc32c_chunks(data: bytes | memoryview, chunk: int) -> list[int]:
 def crc32c_chunks_of(many: Sequence[bytes | memoryview], chunk: int) -> list[list[int]]:
     """The CRC-32C of each started chunk of each of some pieces of data. Many at once take little longer than one."""
     pieces = [memoryview(data)[at : at + chunk] for data in many for at in range(0, len(data), chunk)]
-    long = [piece for piece in pieces if len(piece) >= _LEAST]
+    least = _LEAST if sum(map(len, pieces)) >= _LANES_PAY else _LANES_PAY
+    long = [piece for piece in pieces if len(piece) >= least]
     sums = iter(_sums(long) if long else ())
-    every = iter([next(sums) if len(piece) >= _LEAST else _by_bytes(piece) for piece in pieces])
+    every = iter([next(sums) if len(piece) >= least else _by_bytes(piece) for piece in pieces])
     return [[next(every) for _ in range(0, len(data), chunk)] for data in many]
 
 
 def _by_bytes(piece: memoryview) -> int:
-    table, crc = _table(), 0xFFFFFFFF
+    table, crc = _numbers(), 0xFFFFFFFF
     for byte in piece:
-        crc = int(table[(crc ^ byte) & 0xFF]) ^ (crc >> 8)
+        crc = table[(crc ^ byte) & 0xFF] ^ (crc >> 8)
     return crc ^ 0xFFFFFFFF
 
 
@@ -84,6 +86,12 @@ def _table() -> Words:
     for _ in range(8):
         table = np.where(table & np.uint32(1), (table >> np.uint32(1)) ^ np.uint32(_POLYNOMIAL), table >> np.uint32(1))
     return table.astype(np.uint32)
+
+
+@cache
+def _numbers() -> list[int]:
+    numbers: list[int] = _table().tolist()
+    return numbers
 
 
 @cache

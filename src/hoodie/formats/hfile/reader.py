@@ -5,7 +5,7 @@ Source: docs/format/metadata-table.md 2; pinned by tests/vectors/tiny_hfiles.jso
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,11 +31,14 @@ from hoodie.formats.hfile.trailer import TRAILER_SIZE, Trailer, decode_trailer
 
 #: Reads `length` bytes at `offset`; fewer only at the end of the file.
 RangedRead = Callable[[int, int], bytes | memoryview]
+#: Reads several ranges, offset and length each, which ascend and do not overlap: the bytes of each.
+ManyRead = Callable[[Sequence[tuple[int, int]]], Sequence[bytes | memoryview]]
 
 _TAIL = 64 * 1024  # the first read: trailer, file info and index of nearly all files
 #: Up to so many rows are searched for in a block; for more of them all its cells are looked at.
 _FEW = 8
-_TOGETHER = 4 * 1024 * 1024  # blocks that lie side by side are read at once, up to so many bytes
+_TOGETHER = 4 * 1024 * 1024  # blocks that lie side by side are one range, up to so many bytes
+_AT_ONCE = 16 * 1024 * 1024  # bytes of ranges that are read before the first is decoded
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +57,7 @@ class HFile:
     index: BlockIndex
     metas: dict[str, IndexEntry]
     read: RangedRead
+    read_many: ManyRead
 
     def cells(self) -> Iterator[Cells]:
         """All cells, block by block. Raises CorruptFile"""
@@ -77,7 +81,7 @@ class HFile:
                 if self.index.row(at) != row:
                     break
                 at -= 1  # a row with several cells may begin in the block before
-        for number, payload in self._payloads(sorted(wanted), by_gzip=True):
+        for number, payload in self._payloads(sorted(wanted)):
             names = wanted[number]
             if len(names) <= _FEW:
                 cells = find_cells(payload, names, int(self.index.offsets[number]), self.path)
@@ -126,43 +130,50 @@ class HFile:
             raise CorruptFile(self.path, f"a block that begins before its index entry {entry.row!r}", entry.offset)
         return cells
 
-    def _payloads(self, numbers: Collection[int], *, by_gzip: bool = False) -> Iterator[tuple[int, memoryview]]:
+    def _payloads(self, numbers: Collection[int]) -> Iterator[tuple[int, memoryview]]:
         """The content of some data blocks, in order. Those that lie side by side are read at once."""
         chosen = np.fromiter(numbers, np.int64, len(numbers))
         offsets, sizes = self.index.offsets[chosen], self.index.sizes[chosen]
         ends = offsets + sizes
         blocks = list(zip(chosen.tolist(), offsets.tolist(), sizes.tolist(), strict=True))
-        begin = 0
+        begin, bytes_ = 0, 0
+        runs: list[list[tuple[int, int, int]]] = []
         for end in [*(np.flatnonzero(ends[:-1] != offsets[1:]) + 1).tolist(), len(blocks)]:
             while begin < end:
                 stop = begin + max(1, int(np.searchsorted(ends[begin:end], offsets[begin] + _TOGETHER, side="right")))
-                yield from self._run(blocks[begin:stop], by_gzip)
-                begin = stop
+                length = int(ends[stop - 1] - offsets[begin])
+                if bytes_ + length > _AT_ONCE:
+                    yield from self._read(runs)
+                    runs, bytes_ = [], 0
+                runs.append(blocks[begin:stop])
+                begin, bytes_ = stop, bytes_ + length
+        yield from self._read(runs)
 
-    def _run(self, blocks: list[tuple[int, int, int]], by_gzip: bool) -> Iterator[tuple[int, memoryview]]:
-        """The content of data blocks that lie side by side. blocks: number, offset and size of each"""
-        _, start, _ = blocks[0]
-        _, last, size = blocks[-1]
-        data = memoryview(self.read(start, last + size - start))
-        for number, offset, size in blocks:
-            piece = data[offset - start : offset - start + size]
-            head, payload = decode_block(piece, DATA, self.trailer.codec, offset, self.path, by_gzip=by_gzip)
-            if head.size != size:
-                raise CorruptFile(self.path, f"a block of {head.size} bytes, where the index says {size}", offset)
-            yield number, payload
+    def _read(self, runs: list[list[tuple[int, int, int]]]) -> Iterator[tuple[int, memoryview]]:
+        """The content of data blocks, of which those of a run lie side by side: number, offset and size of each."""
+        ranges = [(run[0][1], run[-1][1] + run[-1][2] - run[0][1]) for run in runs]
+        for (start, _), run, read in zip(ranges, runs, self.read_many(ranges), strict=True):
+            data = memoryview(read)
+            for number, offset, size in run:
+                piece = data[offset - start : offset - start + size]
+                head, payload = decode_block(piece, DATA, self.trailer.codec, offset, self.path, by_gzip=True)
+                if head.size != size:
+                    raise CorruptFile(self.path, f"a block of {head.size} bytes, where the index says {size}", offset)
+                yield number, payload
 
 
-def open_hfile(read: RangedRead, size: int, path: str) -> HFile:
+def open_hfile(read: RangedRead, size: int, path: str, read_many: ManyRead | None = None) -> HFile:
     """Open an HFile: one read of its last 64 KiB, in nearly all files.
 
-    read    ranged read of the file
-    size    of the file, in bytes
-    Raises  CorruptFile; UnsupportedTable on a version, or a codec, that is not read
+    read       ranged read of the file
+    size       of the file, in bytes
+    read_many  several ranges, where that is faster than one after the other
+    Raises     CorruptFile; UnsupportedTable on a version, or a codec, that is not read
     """
     if size < TRAILER_SIZE:
         raise CorruptFile(path, f"{size} bytes are no HFile: its trailer alone has {TRAILER_SIZE}")
     start = size - min(size, _TAIL)
-    exact = _exactly(read, size, path)
+    exact, many = _exactly(read, size, path), _all_exactly(read, read_many, size, path)
     data = memoryview(exact(start, size - start))
     trailer = decode_trailer(data[-TRAILER_SIZE:], size, path)
     if trailer.load_on_open < start:
@@ -175,9 +186,14 @@ def open_hfile(read: RangedRead, size: int, path: str) -> HFile:
             return view[offset - start : offset - start + length]
         return exact(offset, length)
 
+    def several(ranges: Sequence[tuple[int, int]]) -> list[bytes | memoryview]:
+        before = [at for at, (offset, length) in enumerate(ranges) if offset < start or offset + length > size]
+        pieces = dict(zip(before, many([ranges[at] for at in before]), strict=True)) if before else {}
+        return [pieces[at] if at in pieces else within(*range_) for at, range_ in enumerate(ranges)]
+
     own = load_on_open(bytes(data[trailer.load_on_open - start :]), trailer, path)
     index = own.index if trailer.levels == 1 else _descended(exact, own.index, trailer, path)
-    return HFile(path, size, trailer, own.info, index, own.metas, within)
+    return HFile(path, size, trailer, own.info, index, own.metas, within, several)
 
 
 def _descended(read: RangedRead, index: BlockIndex, trailer: Trailer, path: str) -> BlockIndex:
@@ -204,9 +220,20 @@ def _inner_index(read: RangedRead, entry: IndexEntry, trailer: Trailer, path: st
 
 def _exactly(read: RangedRead, size: int, path: str) -> RangedRead:
     def exact(offset: int, length: int) -> bytes | memoryview:
-        data = read(offset, length)
-        if len(data) != length:
-            raise CorruptFile(path, f"{len(data)} bytes read where {length} of {size} were expected", offset)
-        return data
+        return _of_length(read(offset, length), offset, length, size, path)
 
     return exact
+
+
+def _all_exactly(read: RangedRead, many: ManyRead | None, size: int, path: str) -> ManyRead:
+    def exact(ranges: Sequence[tuple[int, int]]) -> list[bytes | memoryview]:
+        pieces = [read(*range_) for range_ in ranges] if many is None else many(ranges)
+        return [_of_length(piece, *range_, size, path) for piece, range_ in zip(pieces, ranges, strict=True)]
+
+    return exact
+
+
+def _of_length(data: bytes | memoryview, offset: int, length: int, size: int, path: str) -> bytes | memoryview:
+    if len(data) != length:
+        raise CorruptFile(path, f"{len(data)} bytes read where {length} of {size} were expected", offset)
+    return data

@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from hoodie.errors import CorruptFile
-from hoodie.formats.timeline.paths import file_name, inside
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
-from hoodie.model.files import FileGroupId
+from hoodie.model.files import FileGroupId, file_name, inside
 
 #: Operations whose commit replaces file groups: their JSON names the replaced ones, be there none.
 REPLACING = frozenset(

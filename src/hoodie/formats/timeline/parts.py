@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hoodie.errors import CorruptFile
-from hoodie.formats.timeline.paths import absolute, file_name, inside
-from hoodie.model.files import FileGroupId
+from hoodie.model.files import FileGroupId, absolute, file_name, inside
 from hoodie.model.plans import InstantRef, PlanStrategy
 
 Record = Mapping[str, Any]

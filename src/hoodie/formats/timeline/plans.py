@@ -9,7 +9,7 @@ from hoodie.errors import UnsupportedTable
 from hoodie.formats.avro.container import read_one, write_one
 from hoodie.formats.timeline import schemas
 from hoodie.formats.timeline.parts import Record, file_group, names, optional_name, plan_strategy
-from hoodie.formats.timeline.paths import absolute
+from hoodie.model.files import absolute
 from hoodie.model.plans import (
     ClusteringGroup,
     ClusteringPlan,

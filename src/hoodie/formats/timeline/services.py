@@ -12,7 +12,6 @@ from hoodie.formats.avro.container import read_one, write_one
 from hoodie.formats.timeline import schemas
 from hoodie.formats.timeline.commit_json import read_document
 from hoodie.formats.timeline.parts import Record, by_partition, names, ref, ref_record, sizes, with_root
-from hoodie.formats.timeline.paths import absolute, inside
 from hoodie.formats.timeline.plans import (
     decode_compaction_plan,
     decode_replace_plan,
@@ -20,6 +19,7 @@ from hoodie.formats.timeline.plans import (
     encode_replace_plan,
 )
 from hoodie.model.commit import CommitMetadata, Operation
+from hoodie.model.files import absolute, inside
 from hoodie.model.plans import (
     CleanedPartition,
     CleanMetadata,

@@ -28,8 +28,7 @@ from hoodie.metadata.records import tombstones
 from hoodie.model.files import BaseFile, LogFile
 from hoodie.model.meta import META_COLUMNS
 from hoodie.model.table_version import VERSIONS
-from hoodie.storage.protocol import Storage
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import Storage, in_threads
 from hoodie.table.state import TableState, declared_schema
 
 #: Logs that are in memory at once: a large commit appends some hundred megabytes to one.

@@ -12,8 +12,7 @@ from hoodie.formats.log.blocks import BlockKind, LogBlock, read_blocks
 from hoodie.formats.parquet.base_footer import read_file_metadata
 from hoodie.metadata.changes import FileChanges
 from hoodie.model.files import BaseFile, LogFile, parse_data_file
-from hoodie.storage.protocol import Storage
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import Storage, in_threads
 
 #: Files whose footers are in memory at once: that of a file with a bloom filter has half a megabyte.
 _AT_ONCE = 64

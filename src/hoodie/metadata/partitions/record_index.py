@@ -30,8 +30,7 @@ from hoodie.metadata.records import RECORD_INDEX as SCHEMA
 from hoodie.metadata.records import tombstones
 from hoodie.model.commit import Operation
 from hoodie.model.files import BaseFile, FileSlice
-from hoodie.storage.protocol import Storage
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import Storage, in_threads
 from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
 

@@ -21,8 +21,7 @@ from hoodie.metadata.merging import united
 from hoodie.metadata.partitions.column_ranges import Range, no_rows, of_footer, of_rows
 from hoodie.metadata.partitions.data_files import data_blocks, of_sources
 from hoodie.model.files import BaseFile, LogFile
-from hoodie.storage.protocol import Storage
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import Storage, in_threads
 
 #: Logs that are in memory at once.
 _LOGS_AT_ONCE = 4

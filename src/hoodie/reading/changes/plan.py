@@ -27,14 +27,12 @@ from hoodie.reading.table_schema import read_schema
 from hoodie.table.replacement import refuse_before
 from hoodie.table.state import TableState, tell_of_missing
 from hoodie.timeline.archive import commits_that_left
-from hoodie.timeline.clock import Clock, utc_now
 from hoodie.timeline.load import completion_times, read_commit, read_replace_plan
 from hoodie.timeline.points import Point, is_instant, query_instant
-from hoodie.timeline.timeline import Timeline
+from hoodie.timeline.timeline import Clock, Timeline, utc_now
 from hoodie.view.incremental import Span, Touched, before, changed_slices, missing, moment, span, touched
 from hoodie.view.load import load_view
-from hoodie.view.missing import Missing, find_missing, missing_files, snapshot_files
-from hoodie.view.published import published_by
+from hoodie.view.published import Missing, find_missing, missing_files, published_by, snapshot_files
 from hoodie.view.slices import FileSystemView, merged_slices
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie.reading.filters.predicate import ANY, Bounds, Tests, may_pass
-from hoodie.reading.slices.file_columns import FileColumns
+from hoodie.reading.slices.column_types import FileColumns
 
 
 def row_groups(

@@ -17,8 +17,7 @@ from hoodie.formats.timeline.services import decode_rollback_metadata
 from hoodie.merge.log_scan import Committed, Scanned, blocks_to_merge, blocks_to_merge_compacted
 from hoodie.model.files import LogFile
 from hoodie.model.instant import Action
-from hoodie.storage.protocol import Storage
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import Storage, in_threads
 from hoodie.timeline.timeline import Timeline
 
 #: A log up to this many bytes is read whole at once, unless the slice has very many of them.

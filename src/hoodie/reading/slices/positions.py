@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie.formats.log.blocks import HeaderKey
-from hoodie.formats.log.positions import RowPositions, decode_positions
+from hoodie.formats.log.content import RowPositions, decode_positions
 from hoodie.merge.log_merge import Versions
 from hoodie.merge.rows import as_array, distinct
 from hoodie.model.files import BaseFile, FileSlice, LogFile, names_instant

@@ -36,8 +36,7 @@ from hoodie.model.files import BaseFile, FileGroupId, FileSlice
 from hoodie.model.meta import RECORD_KEY
 from hoodie.reading.filters.predicate import ANY, Tests
 from hoodie.reading.filters.row_groups import fetched_together, row_groups
-from hoodie.reading.slices.column_types import base_columns, block_columns, columns_at
-from hoodie.reading.slices.file_columns import FileColumns
+from hoodie.reading.slices.column_types import FileColumns, base_columns, block_columns, columns_at
 from hoodie.reading.slices.log_rows import LogFold, LogRows
 from hoodie.reading.slices.log_scanner import (
     PlacedBlock,

@@ -23,7 +23,7 @@ from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState, load_state
-from hoodie.timeline.clock import Clock, new_time, utc_now
+from hoodie.timeline.timeline import Clock, new_time, utc_now
 
 #: Tables that were warned of.
 _warned: set[str] = set()

@@ -29,16 +29,12 @@ from hoodie.services.compaction.job import Compaction, CompactionJob, Compaction
 from hoodie.services.compaction.publish import give_up, publish
 from hoodie.services.compaction.schedule import compactable_state, find_compaction, is_pending_plan
 from hoodie.storage.faults import typed_errors
-from hoodie.storage.protocol import Storage, redacted
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import Storage, in_threads, redacted
 from hoodie.table.partition_metadata import ensure_partition
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
-from hoodie.writing.batch.held import DRIVER, EXECUTORS
-from hoodie.writing.on_commit import notify_committed
-from hoodie.writing.on_failure import failures_heard
-from hoodie.writing.planning import written
-from hoodie.writing.result import Phases, WriteResult
+from hoodie.writing.planning import DRIVER, EXECUTORS, written
+from hoodie.writing.result import Phases, WriteResult, failures_heard, notify_committed
 from hoodie.writing.tasks.base_file import BaseFileWriter
 
 _log = logging.getLogger("hoodie.services")

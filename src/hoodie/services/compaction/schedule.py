@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from hoodie.commit.conflict_check import failed_writes
 from hoodie.commit.markers import delete_markers, read_markers
-from hoodie.commit.rollback_executor import failed_writes
 from hoodie.config.compaction import CompactionOptions, with_recorded
 from hoodie.config.locks import ConcurrencyOptions
 from hoodie.config.options import Options
@@ -32,9 +32,9 @@ from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, remove_with_temporaries, split
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, columns_by_id, load_state
-from hoodie.timeline.clock import Clock, moment_of, new_time, utc_now
 from hoodie.timeline.layout import TimelineLayout
 from hoodie.timeline.load import read_compaction_plan, read_replace_plan
+from hoodie.timeline.timeline import Clock, moment_of, new_time, utc_now
 from hoodie.timeline.transition import back_to_requested, completed_instants, create_requested
 from hoodie.view.load import load_view
 from hoodie.writing.write import refuse_column_types, writable_state

@@ -23,7 +23,7 @@ from hoodie.index.pruning import ABSENT, SEVERAL, IndexStats, prune_by_filter, p
 from hoodie.lookup.batch import one_chunk, order_by_partition
 from hoodie.lookup.context import LookupContext
 from hoodie.lookup.key_lookup import FileWithLogs, positions_in_base
-from hoodie.lookup.row_positions import ROW_POSITION
+from hoodie.merge.rows import ROW_POSITION
 from hoodie.model.files import BaseFile
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.exchange import expected_pairs, joins_keys, pair_partitions
@@ -34,8 +34,7 @@ from hoodie.spark.read.route import route_to
 from hoodie.spark.tasks import Packed, collect, run_per_item
 from hoodie.spark.types import to_arrow
 from hoodie.spark.worker_errors import mark_worker_errors
-from hoodie.storage.protocol import Storage
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import Storage, in_threads
 
 FILE_ID = "_hoodie_file_id"
 COST = "_hoodie_index_cost"

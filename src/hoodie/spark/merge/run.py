@@ -25,7 +25,7 @@ from hoodie.expressions.text import tick
 from hoodie.keygen.arrow_keys import RowKeys
 from hoodie.keygen.generated_keys import NewKeys
 from hoodie.keygen.keygen import KeyGenerator
-from hoodie.merge.row_action import ROW_ACTION, RowAction
+from hoodie.merge.rows import ROW_ACTION, RowAction
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.reading.scan import ScanPlan
 from hoodie.reading.scan_plan import plan_scan
@@ -45,7 +45,7 @@ from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.spark.write.batch import acquire
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState
-from hoodie.writing.batch.held import HeldBatch
+from hoodie.writing.planning import HeldBatch
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.run import IncomingBatch, run
 from hoodie.writing.write import Write, as_merge, as_update, check

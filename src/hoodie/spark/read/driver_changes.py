@@ -31,7 +31,7 @@ from hoodie.schema.conform import conform
 from hoodie.spark.read.kept_changes import Commits, reads_same
 from hoodie.spark.tasks import balance, cores
 from hoodie.spark.types import in_session_zone, nullable, to_arrow, to_spark
-from hoodie.storage.together import in_threads
+from hoodie.storage.protocol import in_threads
 
 #: Bytes of logs that share a file: Spark takes the opening of a file for as many.
 _FILE_BYTES = 4 * 1024 * 1024

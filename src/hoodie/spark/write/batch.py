@@ -28,15 +28,17 @@ from hoodie.spark.write.shuffled import LocatedRows, record_executor_writes, tag
 from hoodie.spark.write.staging import SparkStage
 from hoodie.table.state import TableFiles
 from hoodie.writing.batch.arrow import ArrowRows, ordering_needed, partitions_of, sound_rows
-from hoodie.writing.batch.held import EXECUTORS, HeldBatch, TaskReports
+from hoodie.writing.batch.duplicates import combine
 from hoodie.writing.batch.memory import MemoryBatch
-from hoodie.writing.batch.precombine import combine
 from hoodie.writing.batch.stage import StagedHits, lies_deleted, profile, reads_stay_few, require_sound
 from hoodie.writing.batch.staging import new_stage, remove_stale
 from hoodie.writing.local import stage_batches, take_rows
 from hoodie.writing.operations import Combine
 from hoodie.writing.planning import (
+    EXECUTORS,
     BatchPlan,
+    HeldBatch,
+    TaskReports,
     plan_batch,
     task_runner,
     written,

@@ -15,7 +15,7 @@ from pyspark.sql.types import BinaryType, LongType, StringType, StructField, Str
 from hoodie.errors import HoodieError
 from hoodie.formats.timeline.commit_json import decode_commit, encode_commit
 from hoodie.keygen.generated_keys import MakeKeys
-from hoodie.lookup.row_positions import agreed_positions
+from hoodie.merge.rows import agreed_positions
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.exchange import shared_partitions
@@ -25,10 +25,9 @@ from hoodie.spark.lookup.locate import FILE_ID
 from hoodie.spark.tasks import Packed, collect
 from hoodie.spark.types import nullable, sound
 from hoodie.spark.worker_errors import mark_worker_errors
-from hoodie.writing.batch.held import TaskReports
-from hoodie.writing.batch.precombine import ARRIVAL
+from hoodie.writing.batch.duplicates import ARRIVAL
 from hoodie.writing.index_updates import TaskResult
-from hoodie.writing.planning import TaskRunner
+from hoodie.writing.planning import TaskReports, TaskRunner
 
 TASK = "_hoodie_task"
 _SHARE = "_hoodie_share"

@@ -19,6 +19,7 @@ from hoodie.spark.types import to_arrow, with_types_of
 from hoodie.spark.validate import validate
 from hoodie.spark.write.batch import acquire, acquire_arrow
 from hoodie.storage.protocol import Storage
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
 from hoodie.writing.batch.arrow import KEYS, check_against, check_rows, keys_for
 from hoodie.writing.result import Phases
@@ -47,7 +48,7 @@ def check_batch(
         write = check_against(
             storage,
             operation,
-            options,
+            Settings.read(options),
             new,
             columns=lambda known: to_arrow(with_types_of(known, schema)),
             require=partial(require_columns, schema),
@@ -95,7 +96,7 @@ def check_arrow(
     """As `check_batch`, of Arrow rows that this process has."""
     phases = Phases()
     with phases.time("check"):
-        write, rows = check_rows(storage, operation, source, options, new)
+        write, rows = check_rows(storage, operation, source, Settings.read(options), new)
     return IncomingBatch(
         write,
         partial(acquire_arrow, session, rows),

@@ -31,9 +31,7 @@ from hoodie.index.pruning import IndexStats
 from hoodie.lookup.batch import numbered_groups, one_chunk
 from hoodie.lookup.deleted_keys import may_hold_deleted
 from hoodie.lookup.index_choice import index_context
-from hoodie.lookup.key_status import KEY_STATUS, KeyStatus
-from hoodie.lookup.row_positions import ROW_POSITION
-from hoodie.merge.rows import as_array
+from hoodie.merge.rows import KEY_STATUS, ROW_POSITION, KeyStatus, as_array
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
@@ -48,7 +46,7 @@ from hoodie.spark.write.executors import STATS, report, reports_of
 from hoodie.spark.write.staging import SparkStage
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableFiles
-from hoodie.writing.batch.precombine import ARRIVAL, combine
+from hoodie.writing.batch.duplicates import ARRIVAL, combine
 from hoodie.writing.batch.stage import profile
 from hoodie.writing.index_updates import TaskResult, record_files
 from hoodie.writing.operations import OperationRules

@@ -29,8 +29,7 @@ from hoodie.spark.types import to_arrow
 from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.spark.write.executors import STATS, report, reports_of, write_token
 from hoodie.storage.protocol import Storage
-from hoodie.writing.batch.held import TaskReports
-from hoodie.writing.batch.precombine import ARRIVAL
+from hoodie.writing.batch.duplicates import ARRIVAL
 from hoodie.writing.batch.stage import (
     Measured,
     Stage,
@@ -53,7 +52,7 @@ from hoodie.writing.batch.staging import (
     without_arrivals,
 )
 from hoodie.writing.index_updates import TaskResult
-from hoodie.writing.planning import TaskRunner
+from hoodie.writing.planning import TaskReports, TaskRunner
 from hoodie.writing.write import Write
 
 _PIECE = StructType(

@@ -1,18 +1,25 @@
-"""A batch of Arrow rows that fits its table, its rows with their keys, and those of them that cannot be written."""
+"""A batch of Arrow rows that fits its table, its rows with their keys, and those of them that cannot be written.
+
+Files and data frames bring columns of another type than the table's, with values that its type holds.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types as arrow
 
-from hoodie.config.options import Options
-from hoodie.config.write import BroughtTypeOptions, WriteOperation
-from hoodie.errors import InvalidInput, SchemaMismatch
-from hoodie.keygen.arrow_keys import RowKeys, parts_of, require_order
-from hoodie.keygen.arrow_text import type_at
+from hoodie.config.write import WriteOperation
+from hoodie.errors import ColumnLeftOut, InvalidInput, SchemaMismatch
+from hoodie.expressions.casts import kernel_of
+from hoodie.keygen.arrow_keys import RowKeys, is_text, parts_of, require_order, type_at
 from hoodie.keygen.generated_keys import MakeKeys, NewKeys, StoredKeys, for_task
 from hoodie.keygen.keygen import KeyGenerator, refuse_lacking
 from hoodie.merge.ordering import require_ordering
@@ -20,14 +27,141 @@ from hoodie.merge.rules import Survivor
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.schema.conform import conform
 from hoodie.schema.schema import stored_form, without_meta_fields
+from hoodie.schema.types import spark_name, stored_type, widen
 from hoodie.storage.protocol import Storage
-from hoodie.table.overrides import completed
+from hoodie.table.create import completed
 from hoodie.table.partition_metadata import require_partition_paths
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, declared_schema, in_units_of, key_samples, table_keygen
-from hoodie.writing.batch.brought import BroughtColumns, brought_columns, note_left_out, peeked
 from hoodie.writing.operations import Combine
 from hoodie.writing.write import Write, check, writable_state
+
+#: The greatest whole number up to which a floating type holds each one.
+_WHOLE = {32: 2**24, 64: 2**53}
+
+
+def peeked(source: pa.RecordBatchReader) -> tuple[pa.RecordBatch | None, pa.RecordBatchReader]:
+    """The first batch that has rows, and the stream with it; None: there is none."""
+    held: list[pa.RecordBatch] = []
+    for batch in source:
+        held.append(batch)
+        if batch.num_rows:
+            break
+    rest: Iterator[pa.RecordBatch] = chain(held, source)
+    first = held[-1] if held and held[-1].num_rows else None
+    return first, pa.RecordBatchReader.from_batches(source.schema, rest)
+
+
+@dataclass(frozen=True, slots=True)
+class BroughtColumns:
+    """The columns of a batch in the types that they are written with.
+
+    read_text  text is read as the dates, times and numbers of its column
+    """
+
+    schema: pa.Schema
+    read_text: bool = False
+
+    def applied(self, rows: pa.Table) -> pa.Table:
+        """Rows with these columns, behind them the meta columns that they have.
+
+        Raises SchemaMismatch naming the column, and a value that its type does not hold
+        """
+        for field in self.schema:
+            at = rows.schema.get_field_index(field.name)
+            column = rows.column(at)
+            if column.type != field.type:
+                chunks = [_converted(chunk, field.type, field.name, self.read_text) for chunk in column.chunks]
+                rows = rows.set_column(at, field, pa.chunked_array(chunks, field.type))
+        return rows.select([*self.schema.names, *(name for name in rows.schema.names if name in META_COLUMNS)])
+
+
+def brought_columns(
+    table: pa.Schema | None, batch: pa.Schema, first: pa.RecordBatch | None, *, read_text: bool = False
+) -> BroughtColumns:
+    """How the columns of a batch are written; those of no type that the table lacks are left out.
+
+    table  in stored form; None: it has no columns yet
+    first  the first rows: whether numbers are whole, and whether a column has values at all, is seen there. Later rows
+           that differ are refused once they are read
+    """
+    fields = []
+    for field in batch:
+        at = -1 if table is None else table.get_field_index(field.name)
+        if at >= 0:
+            assert table is not None
+            fields.append(field.with_type(_written(table.field(at).type, field, first, read_text)))
+        elif not arrow.is_null(field.type):
+            fields.append(field)
+    return BroughtColumns(pa.schema(fields), read_text)
+
+
+def note_left_out(table: str, batch: pa.Schema, written: pa.Schema) -> None:
+    """Warns of columns that have no type, as none of their values tells one."""
+    if names := [field.name for field in batch if field.name not in written.names]:
+        warnings.warn(ColumnLeftOut(table, tuple(names)), stacklevel=2)
+
+
+def _written(kind: pa.DataType, field: pa.Field, first: pa.RecordBatch | None, read_text: bool) -> pa.DataType:
+    have = field.type
+    if arrow.is_null(have):
+        return kind
+    values = None if first is None else first.column(first.schema.get_field_index(field.name))
+    if arrow.is_floating(have) and arrow.is_integer(kind):
+        return kind if values is None or _all_whole(values, kind) else have
+    if arrow.is_integer(have) and arrow.is_floating(kind):
+        return kind
+    if read_text and is_text(have) and not is_text(kind) and kernel_of(pa.string(), kind) is not None:
+        return kind
+    stored = stored_type(have)
+    fits = stored is not None and widen(kind, stored) == kind
+    empty = values is not None and values.null_count == len(values)
+    return kind if empty and not fits and not arrow.is_nested(kind) else have
+
+
+def _all_whole(values: pa.Array, kind: pa.DataType) -> bool:
+    return bool(_whole(values, kind).null_count == values.null_count)
+
+
+def _whole(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Floating numbers as whole ones; null where one is none."""
+    numbers = values.cast(pa.float64()).fill_null(0).to_numpy(zero_copy_only=False)
+    limit = 2.0 ** (kind.bit_width - 1)
+    with np.errstate(invalid="ignore"):
+        fits = (np.trunc(numbers) == numbers) & (numbers >= -limit) & (numbers < limit)
+    made = np.where(fits, numbers, 0).astype(np.int64)
+    return pa.array(made, pa.int64(), mask=~fits | np.asarray(values.is_null())).cast(kind)
+
+
+def _converted(values: pa.Array, kind: pa.DataType, name: str, read_text: bool) -> pa.Array:
+    have = values.type
+    if values.null_count == len(values):
+        return pa.nulls(len(values), kind)
+    if arrow.is_floating(have) and arrow.is_integer(kind):
+        return _refusing(values, _whole(values, kind), kind, name)
+    if arrow.is_integer(have) and arrow.is_floating(kind):
+        most = _WHOLE[kind.bit_width]
+        large = pc.or_(pc.greater(values, most), pc.less(values, -most))
+        return _refusing(values, pc.if_else(large, pa.scalar(None, have), values), kind, name).cast(kind, safe=False)
+    kernel = kernel_of(pa.string(), kind) if read_text and is_text(have) else None
+    if kernel is None:
+        raise _mismatch(values, values.is_valid(), kind, name)
+    return _refusing(values, kernel(values.cast(pa.string())), kind, name)
+
+
+def _refusing(values: pa.Array, fitting: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
+    if fitting.null_count > values.null_count:
+        raise _mismatch(values, pc.and_(values.is_valid(), fitting.is_null()), kind, name)
+    return fitting
+
+
+def _mismatch(values: pa.Array, bad: pa.Array, kind: pa.DataType, name: str) -> SchemaMismatch:
+    value, word = values.filter(bad)[0].as_py(), spark_name(kind)
+    return SchemaMismatch(
+        f"column {name} is {word} in the table, which does not hold the {spark_name(values.type)} value {value!r} of "
+        f"the batch: cast the column to {word} first; nothing was written"
+    )
+
 
 #: What reads give rows, and says which row of the table one is.
 KEYS = (RECORD_KEY, PARTITION_PATH)
@@ -42,7 +176,7 @@ class ArrowRows:
     source  the user's columns, as they came
     columns those that are written, in stored form; of a delete those of a compound key, which are compared with the
             stored rows'. None: the keys are taken alone
-    make_keys  gives the rows record keys and partition paths
+    make_keys  gives the rows record keys and partition paths, one part after the other
     deleting  the rows have columns beside `columns`: the path is made of them
     with_keys `make_keys` asks for the keys that rows bring
     brought  the user's columns in the types that they are written with; None: as they are
@@ -66,14 +200,13 @@ class ArrowRows:
 
         Raises SchemaMismatch on values that the table's types cannot hold, InvalidInput as key generators
         """
-        key = for_task(self.make_keys, 0)
         for batch in self.source:
             for rows in parts_of(pa.Table.from_batches([batch])):
                 if self.brought is not None:
                     rows = self.brought.applied(rows)
                 if self.columns is not None and not self.deleting:
                     rows = self._conformed(rows)
-                yield from key(rows).cast(self.schema).to_batches()
+                yield from self.make_keys(rows).cast(self.schema).to_batches()
 
     def _conformed(self, rows: pa.Table) -> pa.Table:
         """The user's columns as they are written, then the keys that rows have, if they are asked for."""
@@ -88,7 +221,7 @@ def check_rows(
     storage: Storage,
     operation: WriteOperation,
     source: pa.RecordBatchReader,
-    options: Options,
+    settings: Settings,
     new: TableState | None = None,
 ) -> tuple[Write, ArrowRows]:
     """See whether the table may be written and the batch fits it. No row is read yet.
@@ -99,7 +232,7 @@ def check_rows(
     schema = without_meta_fields(source.schema)
     has_keys = set(KEYS) <= set(source.schema.names)
     first, source = peeked(source)
-    read_text = options.read(BroughtTypeOptions).read_text
+    read_text = settings.brought.read_text
 
     def brought(known: pa.Schema | None) -> BroughtColumns:
         return brought_columns(known, schema, first, read_text=read_text)
@@ -107,7 +240,7 @@ def check_rows(
     write = check_against(
         storage,
         operation,
-        options,
+        settings,
         new,
         columns=lambda known: stored_form(brought(known).schema),
         require=partial(require_columns, schema, index=(source.schema.metadata or {}).get(INDEX_LEFT_OUT)),
@@ -123,6 +256,8 @@ def check_rows(
         return write, ArrowRows(source, columns, keys, deleting=True, brought=typed)
     columns = write.columns
     make_keys = keys_for(write, () if columns is None else columns.names)
+    if write.keygen is not None and write.keygen.makes_new_keys:
+        make_keys = for_task(make_keys, 0)
     return write, ArrowRows(
         source,
         columns,
@@ -144,7 +279,7 @@ def keys_for(write: Write, columns: Sequence[str]) -> MakeKeys:
 def check_against(
     storage: Storage,
     operation: WriteOperation,
-    options: Options,
+    settings: Settings,
     new: TableState | None,
     *,
     columns: Callable[[pa.Schema | None], pa.Schema],
@@ -157,8 +292,7 @@ def check_against(
     require   refuses a batch that lacks what a key generator, and ordering columns, need; last the table's name
     has_keys  rows have record key and partition path: all that a delete needs
     """
-    settings = Settings.read(options)
-    state = completed(new or writable_state(storage, settings), options)
+    state = completed(new or writable_state(storage, settings), settings.given)
     keygen = table_keygen(state, key_samples(state))
     deleting = operation is WriteOperation.DELETE
     if deleting and keygen.makes_new_keys and not has_keys:

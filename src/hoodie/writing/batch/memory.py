@@ -28,23 +28,29 @@ from hoodie.lookup.batch import (
     without_rows,
 )
 from hoodie.lookup.index_choice import index_context
-from hoodie.lookup.key_status import KeyStatus, KeyStatuses, take_statuses, with_statuses
-from hoodie.lookup.row_positions import with_positions
 from hoodie.lookup.stored_footers import stored_footers
-from hoodie.merge.row_action import NOT_INSERTED, NOT_MATCHED, actions_of
-from hoodie.merge.rows import Positions
+from hoodie.merge.rows import (
+    NOT_INSERTED,
+    NOT_MATCHED,
+    KeyStatus,
+    KeyStatuses,
+    Positions,
+    actions_of,
+    take_statuses,
+    with_positions,
+    with_statuses,
+)
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.storage.protocol import Storage
-from hoodie.storage.remembering import remembering
+from hoodie.storage.remembering import RememberingStorage
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableFiles
 from hoodie.writing.batch.arrow import partitions_of
-from hoodie.writing.batch.held import DRIVER, HeldBatch, TaskReports
-from hoodie.writing.batch.precombine import combine
+from hoodie.writing.batch.duplicates import combine
 from hoodie.writing.batch.stage import Stage
 from hoodie.writing.index_updates import TaskResult, record_files
 from hoodie.writing.operations import Combine
-from hoodie.writing.planning import BatchPlan, plan_batch, task_runner, written
+from hoodie.writing.planning import DRIVER, BatchPlan, HeldBatch, TaskReports, plan_batch, task_runner, written
 from hoodie.writing.relocation import resolve_locations, with_stored
 from hoodie.writing.tasks.run import write_stream
 from hoodie.writing.write import Write
@@ -120,7 +126,9 @@ class MemoryBatch:
         return partitions_of(self.rows)
 
     def locate(self, write: Write, files: TableFiles) -> MemoryPlan:
-        remembers = replace(write, state=replace(write.state, storage=remembering(write.storage)))
+        remembers = write
+        if write.storage.remote:
+            remembers = replace(write, state=replace(write.state, storage=RememberingStorage(write.storage)))
         with thread_pool(write.settings, sum(map(len, files.bases.values()))) as pool:
             tag = tagger(remembers, self.partitions, files)
             tagged = tag_on_driver(remembers, self.rows, files, pool, tag)

@@ -19,7 +19,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.partition_metadata import require_partition_paths
 from hoodie.table.state import TableFiles, TableState
 from hoodie.writing.batch.arrow import refuse_bad_keys
-from hoodie.writing.batch.precombine import in_order_of_arrival
+from hoodie.writing.batch.duplicates import in_order_of_arrival
 from hoodie.writing.batch.staging import (
     LookupCall,
     Piece,

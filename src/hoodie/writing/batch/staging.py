@@ -21,12 +21,11 @@ from hoodie.formats.parquet.murmur import KeyHashes
 from hoodie.index.pruning import IndexStats
 from hoodie.lookup.batch import group_batches, one_chunk
 from hoodie.lookup.key_lookup import find_in_file
-from hoodie.lookup.row_positions import RowPositions, with_positions
-from hoodie.merge.row_action import NOT_INSERTED, NOT_MATCHED, ROW_ACTION
+from hoodie.merge.rows import NOT_INSERTED, NOT_MATCHED, ROW_ACTION, RowPositions, with_positions
 from hoodie.model.files import BaseFile
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.storage.protocol import Storage, join
-from hoodie.writing.batch.precombine import ARRIVAL
+from hoodie.writing.batch.duplicates import ARRIVAL
 
 #: Below the table, beside the markers; Hudi's clean-up of markers looks at folders named by instants only.
 STAGING = ".hoodie/.temp/staged"

@@ -19,7 +19,7 @@ from hoodie.config.write import BloomOptions, FileSizing, LogOptions
 from hoodie.errors import InstantNotFound
 from hoodie.formats.parquet.base_footer import BaseFooter, footer_metadata, java_min_max
 from hoodie.formats.parquet.bloom import BloomFilter, BloomKind, add_keys, empty_filter
-from hoodie.formats.parquet.encodings import dictionary_columns, statistics_columns
+from hoodie.formats.parquet.columns import dictionary_columns, statistics_columns
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import BaseFile, FileGroupId, base_file_name
 from hoodie.model.instant import Instant

@@ -29,17 +29,18 @@ _FROM = {OP: OP, KEY: RECORD_KEY, BEFORE: BEFORE, AFTER: AFTER}
 
 class ChangeLogWriter:
     """The change log of one rewrite: changes in the order of the file, then inserts. The file is made when a block is
-    full, or at the end; a table that logs no change data has none. Leaving the `with` block by an error leaves no file.
+    full, or at the end. Leaving the `with` block by an error leaves no file.
     """
 
-    def __init__(self, spec: WriteSpec, group: FileGroupId, token: str) -> None:
+    def __init__(self, spec: WriteSpec, images: LoggedImages, group: FileGroupId, token: str) -> None:
         """token  of the base file"""
         self._spec = spec
         self._marker = MarkerKind.CREATE if spec.layout.version.logs_of_writes else MarkerKind.APPEND
         name = change_log_name(group.file_id, spec.instant, 1, token)
         self._file = LogFile(group, spec.instant, 1, token, 0, name, cdc=True)
         self._image = image_type(spec.schema)
-        self._schema = "" if spec.cdc is None else cdc_schema(spec.avro_schema, spec.cdc)
+        self._images = images
+        self._schema = cdc_schema(spec.avro_schema, images)
         self._waiting: list[pa.Table] = []
         self._bytes = self._written = 0
         self._stack = ExitStack()
@@ -70,13 +71,11 @@ class ChangeLogWriter:
 
     def merged(self, stored: pa.Table, merged: Merged) -> None:
         """What a merge did to a batch of stored rows."""
-        if self._spec.cdc is not None:
-            self._add(merged_changes(stored, merged, self._image))
+        self._add(merged_changes(stored, merged, self._image))
 
     def inserted(self, rows: pa.Table) -> None:
         """Rows with new keys."""
-        if self._spec.cdc is not None:
-            self._add(added_changes(rows, self._image))
+        self._add(added_changes(rows, self._image))
 
     def end(self, rows: int, inserted: int) -> None:
         """After the last row: of a file that is empty, or of inserts alone, Hudi logs nothing: the file tells it.
@@ -101,15 +100,14 @@ class ChangeLogWriter:
     def _flush(self) -> None:
         if not self._waiting:
             return
-        assert self._spec.cdc is not None  # nothing is added else
         if self._sink is None:
             self._sink = self._stack.enter_context(open_marked(self._spec, self._file.path, self._marker))
         changes = pa.concat_tables(self._waiting)
-        data = encode_block(cdc_block(self._spec.instant, self._schema, self._columns(changes, self._spec.cdc)))
+        data = encode_block(cdc_block(self._spec.instant, self._schema, self._columns(changes)))
         self._sink.write(data)
         self._written += len(data)
         self._waiting, self._bytes = [], 0
 
-    def _columns(self, changes: pa.Table, logged: LoggedImages) -> pa.Table:
+    def _columns(self, changes: pa.Table) -> pa.Table:
         times = pa.repeat(self._spec.instant, changes.num_rows)
-        return pa.table({name: times if name == TS else changes.column(_FROM[name]) for name in COLUMNS[logged]})
+        return pa.table({name: times if name == TS else changes.column(_FROM[name]) for name in COLUMNS[self._images]})

@@ -14,17 +14,16 @@ import pyarrow.compute as pc
 
 from hoodie.errors import SchemaMismatch
 from hoodie.merge.base import Incoming
-from hoodie.merge.keep import with_kept
 from hoodie.merge.rows import Mask, as_array, nullable, pick
-from hoodie.merge.rules import MergeRule
+from hoodie.merge.rules import MergeRule, with_kept
 from hoodie.model.meta import RECORD_KEY
 from hoodie.plan.write import WriteTask
 from hoodie.writing.tasks.base_file import WriteSpec
 
 
-def before_the_merge(spec: WriteSpec, rule: MergeRule) -> WriteSpec:
+def before_the_merge(spec: WriteSpec) -> WriteSpec:
     """The write as its rows come in: kept columns are null until they meet the stored row."""
-    return replace(spec, schema=nullable(spec.schema)) if rule.keeps else spec
+    return replace(spec, schema=nullable(spec.schema))
 
 
 def after_the_merge(rows: pa.Table, spec: WriteSpec, rule: MergeRule) -> pa.Table:
@@ -32,8 +31,6 @@ def after_the_merge(rows: pa.Table, spec: WriteSpec, rule: MergeRule) -> pa.Tabl
 
     Raises SchemaMismatch when the table takes no nulls where they have some
     """
-    if not rule.keeps:
-        return rows
     _refuse_nulls(rows, spec, rule)
     return pa.Table.from_arrays(rows.columns, schema=spec.schema)
 
@@ -43,8 +40,6 @@ def with_stored_values(spec: WriteSpec, rule: MergeRule, task: WriteTask, incomi
 
     Raises SchemaMismatch as `after_the_merge`, of the others
     """
-    if not rule.keeps:
-        return incoming
     rows = incoming.rows
     if task.slice is not None:
         assert spec.stored is not None  # a write that keeps values has a reader

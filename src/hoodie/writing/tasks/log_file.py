@@ -20,13 +20,11 @@ import pyarrow.compute as pc
 from hoodie.commit.markers import MarkerKind
 from hoodie.config.write import LogFormat
 from hoodie.formats.log.blocks import LogBlock, encode_block
-from hoodie.formats.log.content import avro_block, delete_block, parquet_block
+from hoodie.formats.log.content import RowPositions, avro_block, delete_block, encode_positions, parquet_block
 from hoodie.formats.log.delete_block import deletes_of
-from hoodie.formats.log.positions import RowPositions, encode_positions
-from hoodie.lookup.key_status import KeyStatus, KeyStatuses
 from hoodie.merge.base import Incoming
 from hoodie.merge.ordering import ordering_column
-from hoodie.merge.rows import Mask, as_array
+from hoodie.merge.rows import KeyStatus, KeyStatuses, Mask, as_array
 from hoodie.merge.rules import MergeRule
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import LogFile, log_file_name, log_token

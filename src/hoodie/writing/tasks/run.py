@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from uuid import uuid4
 
@@ -17,12 +17,21 @@ from hoodie.formats.parquet.columns import damage_of, open_encoded, open_parquet
 from hoodie.keygen.generated_keys import finished
 from hoodie.lookup.batch import group_batches, one_chunk
 from hoodie.lookup.index_choice import is_bucket
-from hoodie.lookup.key_status import KeyStatus, take_statuses
-from hoodie.lookup.row_positions import take_positions
 from hoodie.merge.base import BaseMerge, Incoming, taken
 from hoodie.merge.payloads import by_ordering
-from hoodie.merge.row_action import DELETING, NOT_INSERTED, NOT_MATCHED, RowAction, RowActions, take_actions
-from hoodie.merge.rows import Mask, values_of_keys
+from hoodie.merge.rows import (
+    DELETING,
+    NOT_INSERTED,
+    NOT_MATCHED,
+    KeyStatus,
+    Mask,
+    RowAction,
+    RowActions,
+    take_actions,
+    take_positions,
+    take_statuses,
+    values_of_keys,
+)
 from hoodie.merge.rules import MergeRule
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import BaseFile, FileGroupId
@@ -32,16 +41,13 @@ from hoodie.reading.slices.column_types import base_columns
 from hoodie.schema.conform import conform
 from hoodie.schema.encoded import keeping_encoded
 from hoodie.storage.protocol import InputFile
-from hoodie.writing.batch.key_tuples import ambiguous_keys, require_one_tuple
-from hoodie.writing.batch.precombine import combine, in_order_of_arrival
+from hoodie.writing.batch.duplicates import ambiguous_keys, combine, in_order_of_arrival, require_one_tuple
 from hoodie.writing.operations import LateRows, OperationRules
 from hoodie.writing.tasks.base_file import BaseFileWriter, WriteSpec, stamp
 from hoodie.writing.tasks.change_log import ChangeLogWriter
 from hoodie.writing.tasks.kept_values import after_the_merge, before_the_merge, with_stored_values
 from hoodie.writing.tasks.log_file import append_log
 from hoodie.writing.tasks.stored_rows import late_rows
-
-TaskRunner = Callable[[WriteTask, pa.Table, str], Sequence[WriteStat]]
 
 #: Rows of a base file that a rewrite holds at a time.
 BATCH_ROWS = 131_072
@@ -77,7 +83,8 @@ def run_task(
         positions = None if positions is None else values_of_keys(keys, rows, positions)
         statuses = None if statuses is None else values_of_keys(keys, rows, statuses)
     combined, actions = take_actions(combined)
-    incoming = _incoming(before_the_merge(spec, rule), operation_rules, task.group.partition, combined, token)
+    arriving = before_the_merge(spec) if rule.keeps else spec
+    incoming = _incoming(arriving, operation_rules, task.group.partition, combined, token)
     if actions is not None:
         incoming = _as_asked(incoming, actions)
     if statuses is not None and (moved := statuses == KeyStatus.MOVED_OUT).any():
@@ -95,7 +102,8 @@ def run_task(
                 statuses = None if statuses is None else statuses[~late]
                 positions = None if positions is None else positions[~late]
                 late = None
-            incoming = with_stored_values(spec, rule, task, incoming)
+            if rule.keeps:
+                incoming = with_stored_values(spec, rule, task, incoming)
             return append_log(spec, rule, task, incoming, token, statuses, positions, late)
 
 
@@ -153,7 +161,8 @@ def _create(spec: WriteSpec, rule: MergeRule, task: WriteTask, incoming: Incomin
     """New base files of at most the maximum size; more than one when rows turn out larger than planned."""
     with GroupWriter(spec, task.group, token, rolls=not task.named) as writer:
         rows = incoming.rows if incoming.added is None else incoming.rows.filter(pa.array(incoming.added))
-        writer.append(after_the_merge(_without_deletes(rows, rule), spec, rule))
+        rows = _without_deletes(rows, rule)
+        writer.append(after_the_merge(rows, spec, rule) if rule.keeps else rows)
     return writer.stats
 
 
@@ -184,7 +193,7 @@ def _rewrite(
         footer = read_footer(source, base.path)
         source.seek(0)
         with (
-            ChangeLogWriter(spec, task.group, token) as changes,
+            nullcontext() if spec.cdc is None else ChangeLogWriter(spec, spec.cdc, task.group, token) as changes,
             BaseFileWriter(
                 spec, task.group, token, base=footer, base_path=base.path, expected_rows=footer.rows + task.inserts
             ) as writer,
@@ -195,15 +204,19 @@ def _rewrite(
                 if operation_rules.match:
                     merged = merge.merge(stored)
                     writer.append(merged.rows, no_keys)
-                    changes.merged(stored, merged)
+                    if changes is not None:
+                        changes.merged(stored, merged)
                 else:
                     merge.kept += stored.num_rows
                     writer.append(stored, no_keys)
             deleted = merge.deleted  # before deletes of keys that are not there are counted, too
-            inserts = after_the_merge(merge.inserts(), spec, rule)
+            inserts = merge.inserts()
+            if rule.keeps:
+                inserts = after_the_merge(inserts, spec, rule)
             writer.append(inserts)
-            changes.inserted(inserts)
-            changes.end(writer.rows, merge.inserted)
+            if changes is not None:
+                changes.inserted(inserts)
+                changes.end(writer.rows, merge.inserted)
     return replace(
         writer.stat(),
         prev_commit=base.instant,
@@ -211,7 +224,7 @@ def _rewrite(
         num_deletes=deleted,
         num_updates=merge.updated,
         num_inserts=merge.inserted,
-        cdc_stats=changes.stats,
+        cdc_stats=None if changes is None else changes.stats,
     )
 
 

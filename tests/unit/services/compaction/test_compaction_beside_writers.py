@@ -38,6 +38,7 @@ from support.compacting import (
     opened,
     schedule,
 )
+from support.nightly import WAYS_TO_DIE
 
 
 @pytest.fixture
@@ -191,7 +192,7 @@ def test_plans_are_completed_in_any_order(order: tuple[int, ...], storage: Memor
     assert commits == instants
 
 
-@pytest.mark.parametrize("dying", Dying)
+@pytest.mark.parametrize("dying", WAYS_TO_DIE)
 @STATES
 def test_a_write_that_dies_beside_a_compaction_is_rolled_back(
     state: State, dying: Dying, storage: MemoryStorage

@@ -1,0 +1,54 @@
+"""Which instants of a table its metadata table lacks: told by both timelines alone.
+
+Pure rules. Source: docs/format/metadata-table.md 5 and 7.2; pinned by tests/unit/metadata/test_metadata_table.py.
+"""
+
+from __future__ import annotations
+
+from hoodie.model.instant import Action, Instant, State
+from hoodie.timeline.timeline import Timeline
+
+#: Actions on the data table that a metadata table follows with an instant of the same time.
+_FOLLOWED = frozenset(
+    {Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT, Action.CLEAN, Action.ROLLBACK, Action.RESTORE}
+)
+
+
+def behind(own: Timeline, data: Timeline) -> tuple[str, ...]:
+    """Instants that are completed on the data table and that its metadata table lacks, oldest first.
+
+    Each such action has its instant there, unless it is older than all there are: these were archived, or the metadata
+    table was built after it. From table version 8 on a restore has instants of other times there, and the first
+    instant's time does not tell when the metadata table was built: its completion does.
+
+    own   of the metadata table, with one instant at least; loaded after `data`
+    data  of the data table
+    """
+    followed = {instant.requested for instant in completed(own)}
+    followed |= {restore.requested for restore in restores(data) if _has_restored(own, restore)}
+    first = own.instants[0]
+    return tuple(
+        instant.requested
+        for instant in data.completed(_FOLLOWED)
+        if instant.requested not in followed
+        and instant.requested >= first.requested
+        and not (instant.completed and instant.completed <= first.completed)
+    )
+
+
+def restores(data: Timeline) -> list[Instant]:
+    """Those of the data table that have instants of other times in the metadata table."""
+    return list(data.completed({Action.RESTORE})) if data.layout == 2 else []
+
+
+def of_restore(own: Timeline, restore: Instant) -> list[Instant]:
+    """What was done in the metadata table for a restore of the data table, which is completed after it."""
+    return [i for i in completed(own) if restore.requested < i.requested and i.completed < restore.completed]
+
+
+def completed(own: Timeline) -> list[Instant]:
+    return [instant for instant in own.instants if instant.state is State.COMPLETED]
+
+
+def _has_restored(own: Timeline, restore: Instant) -> bool:
+    return any(instant.action is Action.RESTORE for instant in of_restore(own, restore))
