@@ -8,8 +8,8 @@ from hoodie.formats.timeline.plans import encode_replace_plan
 from hoodie.model.instant import Action
 from hoodie.model.plans import ClusteringGroup, ClusteringPlan, ClusteringSlice, ReplacePlan
 from hoodie.storage.protocol import Storage
+from hoodie.table.state import load_state
 from hoodie.testing.tables import ArrowTable
-from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.transition import create_requested, to_inflight
 
 PLAN = "20990101000000000"
@@ -26,9 +26,10 @@ def plan_clustering(
         if slice_.group.partition in partitions
     )
     plan = ReplacePlan(operation="CLUSTER", clustering=ClusteringPlan(groups=(ClusteringGroup(slices=slices),)))
+    layout = load_state(storage).layout
     planned = create_requested(
-        storage, instant, Action.REPLACE_COMMIT, encode_replace_plan(plan, storage.root), layout=LAYOUT_1
+        storage, instant, Action.CLUSTERING, encode_replace_plan(plan, storage.root), layout=layout
     )
     if inflight:
-        to_inflight(storage, planned, layout=LAYOUT_1)
+        to_inflight(storage, planned, layout=layout)
         storage.write(f"oslo/f-0_1-1-1_{instant}.parquet", b"half")
