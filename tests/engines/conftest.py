@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from pyspark.sql import SparkSession
 
 from support.hbase import HBase
 from support.hive3 import Hive
@@ -20,6 +21,7 @@ from support.kafka import Kafka
 from support.metastore import Metastore
 from support.query_servers import CATALOGS, QueryServer
 from support.servers import Startable, running
+from support.spark_settings import small_session
 from support.versitygw import Versitygw
 from tools.engines import HUDI, USUAL_HUDI, Missing, hdfs_jars, java_home
 
@@ -46,6 +48,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _require(names: set[str]) -> None:
     if not names & set(os.environ.get("ENGINES", _ALL).split()):
         pytest.skip(f"ENGINES does not name {' or '.join(sorted(names))}")
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The library's own session, beside the engines."""
+    with small_session(tmp_path_factory.mktemp("warehouse")) as session:
+        yield session
 
 
 def _started(names: set[str], make: Callable[[], S]) -> Iterator[S]:

@@ -9,25 +9,13 @@ from pyspark.sql import SparkSession
 
 from hoodie.sources.register import unregister
 from hoodie.spark.own_sql import takes_sql
-from hoodie.spark.session import local_session
-from support.spark_settings import SMALL
+from support.spark_settings import small_session
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """local[2] in UTC, set up for tests, which move few rows."""
-    session = local_session(
-        "hoodie-tests",
-        cores=2,
-        memory="2g",
-        **{
-            **SMALL,
-            "spark.sql.session.timeZone": "UTC",
-            "spark.sql.warehouse.dir": tmp_path_factory.mktemp("warehouse"),
-        },
-    )
-    yield session
-    session.stop()
+    with small_session(tmp_path_factory.mktemp("warehouse")) as session:
+        yield session
 
 
 @pytest.fixture(scope="module", autouse=True)
