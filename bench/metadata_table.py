@@ -1,11 +1,12 @@
 """What the metadata table costs and buys, as ratios: listing, keeping, and looking keys up.
 
 `python -m bench.metadata_table [--files 100000 --partitions 1000] [--n 2000000] [--rows 2000000 8000000] [--rounds 12]`
-prints three tables in Markdown; `--only` names one of them. No Spark takes part.
+prints four tables in Markdown; `--only` names one of them. No Spark takes part.
 
 - listing: listing all files where each request to the storage takes 20 ms, from `files`, its checks included, against
   the storage, which is asked for each folder, 32 at once: wall time, CPU, requests
 - keeping: CPU of `tiny`, an upsert of 1,000 rows of one of ten partitions, with a metadata table against without
+- inserts: the same with 1,000 new keys
 - keys: what `bench.record_index` prints
 """
 
@@ -19,7 +20,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from statistics import mean
+from statistics import mean, median
 
 import numpy as np
 import pyarrow as pa
@@ -128,8 +129,11 @@ def rows(numbers: np.ndarray, days: np.ndarray, ts: int = 0) -> pa.Table:
     return pa.table({"id": keys_of(numbers), "day": names, "ts": np.full(len(numbers), ts), **columns})
 
 
-def keeping(count: int, rounds: int) -> None:
-    """Print what `tiny` takes with and without a metadata table, its own services after every tenth commit included."""
+def keeping(count: int, rounds: int, *, new: bool = False) -> None:
+    """Print what `tiny` takes with and without a metadata table, its own services after every tenth commit included.
+
+    new  of keys that the table does not have
+    """
     folder = Path(tempfile.mkdtemp(prefix="hoodie-keeping-"))
     try:
         tables = {}
@@ -143,6 +147,7 @@ def keeping(count: int, rounds: int) -> None:
         spent: dict[str, list[float]] = {name: [] for name in KEPT}
         for ts in range(1, rounds + 3):
             some = np.random.default_rng(ts).choice(count // _DAYS, 1_000, replace=False) * _DAYS + ts % _DAYS
+            some += new * ts * count
             batch = rows(some, some % _DAYS, ts)
             for name, table in tables.items():
                 seconds = cpu(lambda table=table, batch=batch: table.upsert(batch))  # type: ignore[misc]
@@ -151,9 +156,10 @@ def keeping(count: int, rounds: int) -> None:
     finally:
         shutil.rmtree(folder)
     base = spent["none"]
-    print("| kept | CPU s | ratio |\n|---|---:|---:|")
+    print(f"| kept, {'inserts' if new else 'updates'} | CPU s | median | mean |\n|---|---:|---:|---:|")
     for name, times in spent.items():
-        print(f"| {name} | {mean(times):.3f} | {mean(times) / mean(base):.2f} |")
+        ratios = median(times) / median(base), mean(times) / mean(base)
+        print(f"| {name} | {mean(times):.3f} | {ratios[0]:.2f} | {ratios[1]:.2f} |")
     print()
 
 
@@ -164,11 +170,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--n", type=int, default=2_000_000)
     parser.add_argument("--rows", type=int, nargs="+", default=[2_000_000, 8_000_000])
     parser.add_argument("--rounds", type=int, default=12)
-    parser.add_argument("--only", choices=["listing", "keeping", "keys"])
+    parser.add_argument("--only", choices=["listing", "keeping", "inserts", "keys"])
     options = parser.parse_args(arguments)
     parts: dict[str, Callable[[], None]] = {
         "listing": lambda: listing(options.files, options.partitions, 5),
         "keeping": lambda: keeping(options.n, options.rounds),
+        "inserts": lambda: keeping(options.n, options.rounds, new=True),
         "keys": lambda: print_table(options.rows),
     }
     for name, run in parts.items():

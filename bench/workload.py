@@ -66,27 +66,26 @@ def base_rows(spark: SparkSession, n: int) -> DataFrame:
 def batch_rows(spark: SparkSession, name: str, n: int) -> DataFrame:
     """The rows of a batch for a base of n rows. Updated ids are spaced evenly, none twice; inserted ids start at n."""
     if name == "spread":
-        updates = _updates(spark, n // 10 * 9 // 10, days=DAYS, n=n)
-        return updates.unionAll(_inserts(spark, n // 100, newest_days=1, n=n))
+        return updates(spark, n // 10 * 9 // 10, n).unionAll(inserts(spark, n // 100, n))
     if name == "recent":
-        updates = _updates(spark, n // 200, days=2, n=n)
-        return updates.unionAll(_inserts(spark, n // 200, newest_days=2, n=n))
+        return updates(spark, n // 200, n, days=2).unionAll(inserts(spark, n // 200, n, days=2))
     if name == "tiny":
-        return _updates(spark, min(1000, n // DAYS), days=1, n=n)
+        return updates(spark, min(1000, n // DAYS), n, days=1)
     raise ValueError(f"no batch {name!r}; there are {', '.join(BATCHES)}")
 
 
-def _updates(spark: SparkSession, count: int, days: int, n: int) -> DataFrame:
-    """`count` orders, as many in each of the newest `days` partitions."""
+def updates(spark: SparkSession, count: int, n: int, *, days: int = DAYS, version: int = 1) -> DataFrame:
+    """`count` of n orders, as many in each of the newest `days` partitions. A later version has later times."""
     rows_of_day, updated_of_day = n // DAYS, math.ceil(count / days)
     day = DAYS - days + F.col("id") % days
     nth = F.floor(F.floor(F.col("id") / days) * rows_of_day / updated_of_day).cast("bigint")
-    return spark.range(count).select(*_order(nth * DAYS + day, _day(day), version=1))
+    return spark.range(count).select(*_order(nth * DAYS + day, _day(day), version))
 
 
-def _inserts(spark: SparkSession, count: int, newest_days: int, n: int) -> DataFrame:
-    day = DAYS - newest_days + F.col("id") % newest_days
-    return spark.range(count).select(*_order(F.col("id") + n, _day(day), version=1))
+def inserts(spark: SparkSession, count: int, first: int, *, days: int = 1) -> DataFrame:
+    """Orders of the newest `days` partitions, from the number `first` on."""
+    day = DAYS - days + F.col("id") % days
+    return spark.range(count).select(*_order(F.col("id") + first, _day(day), version=1))
 
 
 def _day(number: Column) -> Column:
