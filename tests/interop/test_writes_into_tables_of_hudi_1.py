@@ -14,6 +14,7 @@ import hoodie
 from hoodie.errors import TableMismatch, UnsupportedTable, WriteConflict
 from hoodie.formats.log.blocks import HeaderKey, read_block_headers
 from hoodie.formats.timeline.schemas import COMMIT_METADATA
+from hoodie.metadata.drop import not_kept
 from hoodie.metadata.validate import validate
 from hoodie.model.files import LogFile, parse_data_file
 from hoodie.model.instant import Action, State
@@ -101,10 +102,10 @@ def check_files(path: Path) -> None:
     """Names and contents of what was written are those of the table's version."""
     state, storage = state_of(path), LocalStorage(path)
     assert not [entry.name for entry in storage.list(".hoodie") if entry.name[:1].isdigit()]
-    assert {entry.name for entry in storage.list(".hoodie/metadata")} <= {".hoodie", "files"}
+    assert {entry.name for entry in storage.list(".hoodie/metadata")} <= {".hoodie", *state.config.metadata_partitions}
     told = validate(storage, state.config, state.timeline)
     assert told is None or told.problems == ()
-    assert set(state.config.metadata_partitions) <= {"files"}
+    assert not_kept(storage, state.config) == ()
     times = [time for i in state.timeline.instants for time in (i.requested, i.completed) if time]
     saved = [i for i in state.timeline.instants if i.action is Action.SAVEPOINT]
     assert len(times) - len(saved) == len(set(times))
