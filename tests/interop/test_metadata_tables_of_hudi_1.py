@@ -14,7 +14,7 @@ from hoodie.config.options import Options
 from hoodie.doctor.examine import Severity, examine
 from hoodie.doctor.findings import Fault
 from hoodie.errors import HoodieError, MetadataTableDropped, MetadataTableIgnored
-from hoodie.metadata.delta import append
+from hoodie.metadata.keeping.delta import append
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.records import SCHEMAS
 from hoodie.metadata.table import MetadataTable, open_metadata

@@ -14,7 +14,7 @@ import hoodie
 from hoodie.errors import TableMismatch, UnsupportedTable, WriteConflict
 from hoodie.formats.log.blocks import HeaderKey, read_block_headers
 from hoodie.formats.timeline.schemas import COMMIT_METADATA
-from hoodie.metadata.drop import not_kept
+from hoodie.metadata.keeping.drop import not_kept
 from hoodie.metadata.validate import validate
 from hoodie.model.files import LogFile, parse_data_file
 from hoodie.model.instant import Action, State

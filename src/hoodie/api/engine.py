@@ -12,7 +12,7 @@ from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.lookup.index_follow import RepairJob
 from hoodie.lookup.point_read import ReadStats
-from hoodie.metadata.build_tasks import MapItems
+from hoodie.metadata.keeping.build_tasks import MapItems
 from hoodie.reading.filters.selection import Filters
 from hoodie.reading.scan import ScanKind
 from hoodie.services.compaction.job import RunTasks

@@ -25,7 +25,7 @@ from hoodie.config.write import WriteOperation, WriteOptions, missing_options
 from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, TableMismatch, TableNotFound, WriteConflict
 from hoodie.lookup.index_choice import choose_index
 from hoodie.lookup.index_follow import index_follows, notify_of_rollbacks, notify_rolled_back
-from hoodie.metadata.build_tasks import executors_for
+from hoodie.metadata.keeping.build_tasks import executors_for
 from hoodie.plan.conflict import vanished
 from hoodie.reading.row_keys import read_keys
 from hoodie.recovery.rollback import rollback

@@ -42,11 +42,11 @@ from hoodie.errors import (
 from hoodie.formats.timeline.commit_json import inflight_profile
 from hoodie.formats.timeline.plans import encode_replace_plan
 from hoodie.locks import Lock
-from hoodie.metadata.build import build, missing, not_built, settings_of, why_not
-from hoodie.metadata.build_tasks import Executors
 from hoodie.metadata.changes import KeyChanges, of_commit
-from hoodie.metadata.drop import drop_partitions, tell_of_drop, was_upgraded
-from hoodie.metadata.follow import follow
+from hoodie.metadata.keeping.build import build, missing, not_built, settings_of, why_not
+from hoodie.metadata.keeping.build_tasks import Executors
+from hoodie.metadata.keeping.drop import drop_partitions, tell_of_drop, was_upgraded
+from hoodie.metadata.keeping.follow import follow
 from hoodie.metadata.partitions.kind import Change, ReadKeys
 from hoodie.model.commit import CommitMetadata, WriteStat
 from hoodie.model.files import FileGroupId

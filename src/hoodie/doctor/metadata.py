@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator
 
 from hoodie.doctor.findings import Fault, Finding, Mend, Remedy, Scene, Severity
 from hoodie.errors import HoodieError
-from hoodie.metadata.drop import was_upgraded
+from hoodie.metadata.keeping.drop import was_upgraded
 from hoodie.metadata.keys import FOLDER, MetadataPartition
 from hoodie.metadata.validate import validate
 from hoodie.model.files import LogFile

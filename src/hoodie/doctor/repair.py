@@ -13,7 +13,7 @@ from hoodie.doctor.findings import Finding, Mend, Remedies, Remedy
 from hoodie.formats.timeline.archive_log import with_java_headers
 from hoodie.locks import Lock
 from hoodie.locks.clock import LOCKS
-from hoodie.metadata.drop import drop
+from hoodie.metadata.keeping.drop import drop
 from hoodie.model.instant import Action, State
 from hoodie.storage.protocol import Storage, rewrite
 from hoodie.table.downgraded_timeline import finish_downgrade

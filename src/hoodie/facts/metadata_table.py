@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hoodie.errors import CorruptFile, UnsupportedTable
-from hoodie.metadata.compact import waiting
+from hoodie.metadata.keeping.compact import waiting
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.read import partition_slices, stored_counts
 from hoodie.metadata.table import MetadataTable, open_metadata

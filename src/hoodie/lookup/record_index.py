@@ -21,7 +21,7 @@ from hoodie.config.write import IndexType
 from hoodie.errors import CorruptFile, CorruptIndex, RecordIndexIgnored, UnsupportedTable
 from hoodie.index.contract import ByFile, ByKey, Index, IndexContext, TagKeys, Tags
 from hoodie.index.pruning import IndexStats
-from hoodie.metadata.drop import was_upgraded
+from hoodie.metadata.keeping.drop import was_upgraded
 from hoodie.metadata.keys import FOLDER
 from hoodie.metadata.locations import RecordLocator, open_locator
 from hoodie.storage.protocol import Storage

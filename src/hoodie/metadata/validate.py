@@ -11,7 +11,7 @@ from hoodie.config.metadata import MetadataOptions
 from hoodie.config.table import TableConfig
 from hoodie.errors import CorruptFile, UnsupportedTable
 from hoodie.metadata.changes import of_listing
-from hoodie.metadata.drop import not_kept
+from hoodie.metadata.keeping.drop import not_kept
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.listing import listed_folders
 from hoodie.metadata.partitions.kind import Building, ReadKeys

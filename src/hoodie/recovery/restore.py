@@ -37,9 +37,9 @@ from hoodie.formats.timeline.services import (
 )
 from hoodie.locks import Lock, lock_for
 from hoodie.lookup.index_follow import RunRepair, index_follows
-from hoodie.metadata.build import build, not_built, why_not
-from hoodie.metadata.build_tasks import MapItems, executors_for
-from hoodie.metadata.drop import drop, drop_with_warning, tell_of_drop, was_upgraded
+from hoodie.metadata.keeping.build import build, not_built, why_not
+from hoodie.metadata.keeping.build_tasks import MapItems, executors_for
+from hoodie.metadata.keeping.drop import drop, drop_with_warning, tell_of_drop, was_upgraded
 from hoodie.model.files import LogFile
 from hoodie.model.instant import WRITES, Action, Instant, State
 from hoodie.model.plans import InstantRef, RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPlan

@@ -22,7 +22,7 @@ from hoodie.errors import SchemaMismatch, UnsupportedTable, WriteConflict
 from hoodie.formats.avro.schema import to_avro
 from hoodie.formats.timeline.commit_json import inflight_profile
 from hoodie.formats.timeline.internal_schema import LATEST_SCHEMA, SCHEMA_COMMIT, SCHEMA_FOLDER
-from hoodie.metadata.build_tasks import MapItems, executors_for
+from hoodie.metadata.keeping.build_tasks import MapItems, executors_for
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.reading.row_keys import read_keys
 from hoodie.schema.by_id import Change, Node, changed, columns_of, first_version, needs_ids

@@ -28,7 +28,7 @@ from hoodie.formats.timeline.services import (
 from hoodie.locks import lock_for
 from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.metadata.changes import of_clean
-from hoodie.metadata.follow import follow
+from hoodie.metadata.keeping.follow import follow
 from hoodie.metadata.partitions.kind import Change
 from hoodie.model.files import parse_data_file
 from hoodie.model.instant import WRITES, Action, Instant, State

@@ -16,7 +16,7 @@ from hoodie.config.table import DOWNGRADED_FROM, TableConfig, from_properties, r
 from hoodie.errors import InvalidOption, UnsupportedTable
 from hoodie.locks import lock_for
 from hoodie.merge.payloads import KNOWN_PAYLOADS
-from hoodie.metadata.drop import drop
+from hoodie.metadata.keeping.drop import drop
 from hoodie.model.table_version import VERSIONS, WRITTEN, TableVersion
 from hoodie.services.compaction.job import RunTasks
 from hoodie.services.upgrade import UpgradeResult, change_of, make_ready, refuse_pending, require_ready, steps_before

@@ -21,7 +21,7 @@ from hoodie.display.displayed import Displayed
 from hoodie.display.summary import Summary, summary
 from hoodie.errors import InvalidOption
 from hoodie.formats.java.properties import parse_properties
-from hoodie.metadata.build_tasks import MapItems
+from hoodie.metadata.keeping.build_tasks import MapItems
 from hoodie.model.files import FileSlice, LogFile
 from hoodie.plan.expiry import expired, expires_before, newest_in_names
 from hoodie.services.clean import service_state

@@ -14,9 +14,9 @@ from hoodie.config.write import EngineOptions
 from hoodie.errors import WriteConflict
 from hoodie.locks import lock_for
 from hoodie.merge.payloads import KNOWN_PAYLOADS
-from hoodie.metadata.build import build, missing, why_not
-from hoodie.metadata.build_tasks import MapItems, executors_for
-from hoodie.metadata.drop import drop, drop_partitions
+from hoodie.metadata.keeping.build import build, missing, why_not
+from hoodie.metadata.keeping.build_tasks import MapItems, executors_for
+from hoodie.metadata.keeping.drop import drop, drop_partitions
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.reading.row_keys import read_keys
 from hoodie.storage.faults import typed_errors

@@ -13,9 +13,9 @@ from hoodie.config.options import Options
 from hoodie.config.services import ArchiveOptions, CleanOptions
 from hoodie.errors import CorruptFile, UnsupportedTable
 from hoodie.locks import lock_for
-from hoodie.metadata.clean import clean, retained
-from hoodie.metadata.compact import compact
-from hoodie.metadata.drop import drop_with_warning
+from hoodie.metadata.keeping.clean import clean, retained
+from hoodie.metadata.keeping.compact import compact
+from hoodie.metadata.keeping.drop import drop_with_warning
 from hoodie.metadata.table import MetadataTable, open_metadata
 from hoodie.model.instant import Action, Instant, State
 from hoodie.services.archive import ArchiveResult, archive, move_to_archive

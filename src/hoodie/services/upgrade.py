@@ -20,7 +20,7 @@ from hoodie.errors import InvalidOption, UnsupportedTable, WriteConflict
 from hoodie.keygen.keygen import Kind
 from hoodie.locks import lock_for
 from hoodie.merge.payloads import KNOWN_PAYLOADS
-from hoodie.metadata.drop import drop
+from hoodie.metadata.keeping.drop import drop
 from hoodie.model.instant import Action, State
 from hoodie.model.table_version import VERSIONS, WRITTEN, TableVersion
 from hoodie.services.clean import resume

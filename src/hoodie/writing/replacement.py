@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from hoodie.config.options import Options
 from hoodie.config.table import REPLACED, from_properties
 from hoodie.errors import InvalidInput
-from hoodie.metadata.drop import drop
+from hoodie.metadata.keeping.drop import drop
 from hoodie.model.instant import Action
 from hoodie.storage.protocol import Storage
 from hoodie.table.create import table_properties, warn_without_key

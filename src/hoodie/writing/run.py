@@ -19,7 +19,7 @@ from hoodie.display.progress import progress
 from hoodie.errors import CorruptIndex, InstantNotFound, InvalidInput, WriteConflict
 from hoodie.index.pruning import IndexStats
 from hoodie.lookup.record_index import by_files, ignore_record_index, uses_record_index
-from hoodie.metadata.build_tasks import MapItems
+from hoodie.metadata.keeping.build_tasks import MapItems
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage

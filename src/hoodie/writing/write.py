@@ -24,8 +24,8 @@ from hoodie.lookup.index_follow import notify_rolled_back
 from hoodie.lookup.record_index import with_record_index
 from hoodie.merge.payloads import KNOWN_PAYLOADS, by_ordering, greater_or_equal, table_rule
 from hoodie.merge.rules import MergeRule, keeping
-from hoodie.metadata.build_tasks import MapItems, executors_for
-from hoodie.metadata.drop import drop, drop_others, not_kept
+from hoodie.metadata.keeping.build_tasks import MapItems, executors_for
+from hoodie.metadata.keeping.drop import drop, drop_others, not_kept
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action
 from hoodie.model.meta import RECORD_KEY

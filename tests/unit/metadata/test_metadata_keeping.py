@@ -17,7 +17,7 @@ from hoodie.errors import HoodieError, MetadataTableDropped, MetadataTableIgnore
 from hoodie.formats.log.blocks import BlockKind, encode_block, read_blocks
 from hoodie.metadata.changes import FileChanges
 from hoodie.metadata.encode import delete_block
-from hoodie.metadata.follow import follow
+from hoodie.metadata.keeping.follow import follow
 from hoodie.metadata.keys import FOLDER, MetadataPartition, bloom_filter_key
 from hoodie.metadata.listing import listed_folders
 from hoodie.metadata.partitions.kind import Change

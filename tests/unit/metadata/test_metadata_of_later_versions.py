@@ -17,9 +17,9 @@ from hoodie.config.metadata import MetadataOptions, requested_partitions
 from hoodie.config.options import Options
 from hoodie.errors import MetadataTableDropped, MetadataTableIgnored, OptionIgnored, RecordIndexIgnored
 from hoodie.formats.hfile.reader import open_hfile
-from hoodie.metadata.build import build
 from hoodie.metadata.changes import of_listing
 from hoodie.metadata.definitions import IndexDefinition, read_definitions, write_definitions
+from hoodie.metadata.keeping.build import build
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.listing import listed_folders
 from hoodie.metadata.partitions.kind import Building

@@ -12,7 +12,7 @@ from hoodie.commit.markers import delete_markers
 from hoodie.errors import HoodieError, InstantNotFound, LockLost, WriteConflict
 from hoodie.locks import Lock
 from hoodie.metadata.changes import of_commit
-from hoodie.metadata.follow import follow
+from hoodie.metadata.keeping.follow import follow
 from hoodie.metadata.partitions.kind import Change
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.files import BaseFile, FileGroupId, parse_data_file

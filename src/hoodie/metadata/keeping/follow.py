@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from hoodie.config.table import TableConfig
 from hoodie.errors import CorruptFile, UnsupportedTable
-from hoodie.metadata.delta import append, finish_pending, is_compacted, orphans, take_back
-from hoodie.metadata.drop import drop_others, drop_partitions, drop_with_warning, not_kept, tell_of_drop
+from hoodie.metadata.keeping.delta import append, finish_pending, is_compacted, orphans, take_back
+from hoodie.metadata.keeping.drop import drop_others, drop_partitions, drop_with_warning, not_kept, tell_of_drop
 from hoodie.metadata.keys import MetadataPartition, partition_id
 from hoodie.metadata.partitions.kind import Change
 from hoodie.metadata.partitions.kinds import kinds_of

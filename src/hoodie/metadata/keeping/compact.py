@@ -10,8 +10,8 @@ import time
 
 from hoodie.errors import CorruptFile
 from hoodie.formats.timeline.plans import encode_compaction_plan
-from hoodie.metadata.delta import orphans
 from hoodie.metadata.encode import base_file
+from hoodie.metadata.keeping.delta import orphans
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.partitions.kinds import kind_of, kinds_of
 from hoodie.metadata.read import log_instants, partition_slices, slice_records, stored_schema, whole_view

@@ -12,9 +12,9 @@ from dataclasses import replace
 from hoodie.config.metadata import MetadataOptions
 from hoodie.config.table import TableConfig
 from hoodie.errors import UnsupportedTable
-from hoodie.metadata.build_tasks import Executors, MapItems, write_base_files
 from hoodie.metadata.changes import FileChanges, of_listing
-from hoodie.metadata.drop import PARTITIONS, drop, drop_partitions, drop_with_warning, was_upgraded
+from hoodie.metadata.keeping.build_tasks import Executors, MapItems, write_base_files
+from hoodie.metadata.keeping.drop import PARTITIONS, drop, drop_partitions, drop_with_warning, was_upgraded
 from hoodie.metadata.keys import FOLDER, MetadataPartition
 from hoodie.metadata.partitions.defined import define
 from hoodie.metadata.partitions.files import FILES

@@ -1,0 +1,1 @@
+"""How a metadata table is built, kept up with each action on its table, compacted, cleaned and removed."""
