@@ -8,7 +8,7 @@ from support.twin_histories import run_histories
 
 
 def test_both_table_types_hold_the_same_rows_after_every_step() -> None:
-    run_histories(40, 6)
+    run_histories(20, 6)
 
 
 @pytest.mark.nightly

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -18,42 +19,56 @@ from hoodie.metadata.keys import ALL_PARTITIONS, MetadataPartition
 from hoodie.metadata.read import read_records
 from hoodie.metadata.records import BOUND, BRANCHES, RECORD_FIELDS, SCHEMAS
 from hoodie.metadata.table import open_metadata
+from hoodie.model.table_version import TableVersion
 from hoodie.table.state import TableState
 
 _FILE = pa.struct([("size", pa.int64()), ("isDeleted", pa.bool_())])
 _LIST = pa.map_(pa.string(), _FILE)
-#: The members of Hudi's union of values, by their place.
-_MEMBERS = pa.struct([(f"member{place}", pa.struct([("value", kind.type)])) for place, kind in enumerate(BOUND)])
 #: The types of lists: of all partitions, and of the files of one.
 _PARTITIONS, _FILES = BRANCHES[MetadataPartition.FILES][1]
-
-
-def _branch(partition: MetadataPartition) -> pa.DataType:
-    """The type of the column that holds what a partition is about."""
-    if partition is MetadataPartition.FILES:
-        return _LIST
-    columns = zip(SCHEMAS[partition].names[1:], RECORD_FIELDS[partition], strict=True)
-    kinds = [(field, SCHEMAS[partition].field(column).type) for column, field in columns if field]
-    return pa.struct([(field, _MEMBERS if kind == BOUND else kind) for field, kind in kinds])
-
-
 _SHOWN = (
     MetadataPartition.FILES,
     MetadataPartition.BLOOM_FILTERS,
     MetadataPartition.COLUMN_STATS,
     MetadataPartition.RECORD_INDEX,
 )
-RECORDS = pa.schema(
-    [
-        ("key", pa.string()),
-        ("type", pa.int32()),
-        *((BRANCHES[partition][0], _branch(partition)) for partition in _SHOWN),
-    ]
-)
+_ORDER = (*_SHOWN, MetadataPartition.PARTITION_STATS)  # which are in the column of COLUMN_STATS
+#: Members of Hudi's union of values that table version 6 has: later ones have more.
+_FIRST_MEMBERS = 11
+
+
+@cache
+def columns_of(version: TableVersion) -> pa.Schema:
+    """The columns of the records of a table."""
+    branches = [(BRANCHES[partition][0], _branch(partition, version)) for partition in _SHOWN]
+    return pa.schema([("key", pa.string()), ("type", pa.int32()), *branches])
+
+
+def _branch(partition: MetadataPartition, version: TableVersion) -> pa.DataType:
+    """The type of the column that holds what a partition is about."""
+    if partition is MetadataPartition.FILES:
+        return _LIST
+    fields = _fields(partition, version).items()
+    kinds = [(field, SCHEMAS[partition].field(column).type) for field, column in fields]
+    return pa.struct([(field, _members_of(version) if kind == BOUND else kind) for field, kind in kinds])
+
+
+def _fields(partition: MetadataPartition, version: TableVersion) -> dict[str, str]:
+    """The fields of a record of that version, and the columns that hold them."""
+    columns = zip(RECORD_FIELDS[partition], SCHEMAS[partition].names[1:], strict=True)
+    later = {"isTightBound": version.defines_indexes, "valueType": version.types_statistics}
+    return {field: column for field, column in columns if field and later.get(field, True)}
+
+
+def _members_of(version: TableVersion) -> pa.StructType:
+    """The members of Hudi's union of values, by their place."""
+    count = len(BOUND) if version.defines_indexes else _FIRST_MEMBERS
+    kinds = [BOUND.field(place).type for place in range(count)]
+    return pa.struct([(f"member{place}", pa.struct([("value", kind)])) for place, kind in enumerate(kinds)])
 
 
 def metadata_records(state: TableState) -> pa.Table:
-    """All records of the metadata table, of the columns of `RECORDS`, a partition after the other, sorted by key.
+    """All records of the metadata table, of the columns of its version, a partition after the other, sorted by key.
 
     Raises  UnsupportedTable without a metadata table; CorruptFile when it is damaged
     Warns   MetadataTableIgnored when it is out of date: the rows are those that it has
@@ -66,24 +81,25 @@ def metadata_records(state: TableState) -> pa.Table:
         )
     if problem := table.problem():
         warnings.warn(MetadataTableIgnored(table.storage.root, problem), stacklevel=2)
-    parts = [_rows(partition, read_records(table, partition)) for partition in _SHOWN if partition in table.ready]
-    return pa.concat_tables([RECORDS.empty_table(), *parts])
+    version = state.layout.version
+    shown = [partition for partition in _ORDER if partition in table.ready]
+    parts = [_rows(partition, read_records(table, partition), version) for partition in shown]
+    return pa.concat_tables([columns_of(version).empty_table(), *parts])
 
 
-def _rows(partition: MetadataPartition, records: pa.Table) -> pa.Table:
+def _rows(partition: MetadataPartition, records: pa.Table, version: TableVersion) -> pa.Table:
     records = records.sort_by([(name, "ascending") for name in records.schema.names[:2]]).combine_chunks()
     if partition is MetadataPartition.FILES:
-        return _lists(records)
+        return _lists(records, version)
     branch, (kind,) = BRANCHES[partition]
-    columns = zip(SCHEMAS[partition].names[1:], RECORD_FIELDS[partition], strict=True)
-    fields = {field: column_of(records, column) for column, field in columns if field}
-    members = [_members(values) if values.type == BOUND else values for values in fields.values()]
+    fields = {field: column_of(records, column) for field, column in _fields(partition, version).items()}
+    members = [_members(values, version) if values.type == BOUND else values for values in fields.values()]
     content = pa.StructArray.from_arrays(members, names=list(fields))
     kinds = pa.array(np.full(len(records), kind, np.int32))
-    return _table({"key": column_of(records, "row"), "type": kinds, branch: content}, len(records))
+    return _table({"key": column_of(records, "row"), "type": kinds, branch: content}, version)
 
 
-def _lists(records: pa.Table) -> pa.Table:
+def _lists(records: pa.Table, version: TableVersion) -> pa.Table:
     """A row for each list: its files by name."""
     rows = column_of(records, "row")
     codes = np.asarray(rows.dictionary_encode().indices)
@@ -93,18 +109,20 @@ def _lists(records: pa.Table) -> pa.Table:
     lists = pa.MapArray.from_arrays(offsets, column_of(records, "name"), files)
     keys = rows.take(pa.array(starts))
     kinds = pc.if_else(pc.equal(keys, ALL_PARTITIONS), _PARTITIONS, _FILES).cast(pa.int32())
-    return _table({"key": keys, "type": kinds, BRANCHES[MetadataPartition.FILES][0]: lists}, len(keys))
+    return _table({"key": keys, "type": kinds, BRANCHES[MetadataPartition.FILES][0]: lists}, version)
 
 
-def _members(values: pa.StructArray) -> pa.StructArray:
+def _members(values: pa.StructArray, version: TableVersion) -> pa.StructArray:
     """Least or greatest values: the member of its class is a struct with it, the others are null."""
+    kinds = _members_of(version)
     members = []
-    for place in range(len(BOUND)):
+    for place in range(len(kinds)):
         member = pc.struct_field(values, place)
         members.append(pa.StructArray.from_arrays([member], names=["value"], mask=member.is_null()))
-    return pa.StructArray.from_arrays(members, fields=list(_MEMBERS), mask=values.is_null())
+    return pa.StructArray.from_arrays(members, fields=list(kinds), mask=values.is_null())
 
 
-def _table(columns: Mapping[str, pa.Array], count: int) -> pa.Table:
-    arrays = [columns.get(field.name, pa.nulls(count, field.type)) for field in RECORDS]
-    return pa.Table.from_arrays(arrays, schema=RECORDS)
+def _table(columns: Mapping[str, pa.Array], version: TableVersion) -> pa.Table:
+    schema, count = columns_of(version), len(columns["key"])
+    arrays = [columns.get(field.name, pa.nulls(count, field.type)) for field in schema]
+    return pa.Table.from_arrays(arrays, schema=schema)
