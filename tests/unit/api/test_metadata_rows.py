@@ -50,7 +50,7 @@ def test_each_partition_is_shown_as_rows(path: Path) -> None:
 
 def test_what_is_not_there_is_said(path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     table = hoodie.open_table(str(path))
-    with pytest.raises(InvalidInput, match="expected one of files, column_stats, .*record_index"):
+    with pytest.raises(InvalidInput, match=r"expected one of files, column_stats, .*record_index"):
         table.metadata("file_list")
     with pytest.raises(InvalidInput, match="has no partition_stats: it has bloom_filters, column_stats, files, record"):
         table.metadata("partition_stats")
