@@ -20,7 +20,7 @@ from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.snapshot import read_scan
 from hoodie.storage.local import LocalStorage
 from hoodie.table.state import load_state
-from hoodie.timeline.archive import archived_commits
+from hoodie.timeline.archive import archived_commits, newest_archived
 from support.by_position import rows_by_position
 from support.hudi_1_tables import Row, begin_of, facts, noted, noting, noting_changes, table_names, unpack, views
 
@@ -130,6 +130,21 @@ def test_logs_of_archived_commits_are_merged_now_and_as_of_then(tmp_path: Path) 
     for number, instant in enumerate(archived, 1):
         rows = hoodie.open_table(path).snapshot(as_of=instant, filters="id = 'k1'", meta=True).to_arrow()
         assert rows.column("ts").to_pylist() == [number]
+
+
+def test_files_of_the_history_that_name_the_newest_instant_first_are_read(tmp_path: Path) -> None:
+    """As an upgrade by Hudi 1.0 leaves it."""
+    path = unpack("v9_mor_archived_no_compaction", tmp_path)
+    rows = noting(hoodie.open_table(path).snapshot(meta=True).to_arrow())
+    history = Path(path) / ".hoodie/timeline/history"
+    (file,) = (file for file in history.glob("*_1.parquet"))
+    oldest, newest, _ = file.name.split("_")
+    file.rename(history / f"{newest}_{oldest}_1.parquet")
+    for manifest in history.glob("manifest_*"):
+        manifest.write_text(manifest.read_text().replace(file.name, f"{newest}_{oldest}_1.parquet"))
+    assert noting(hoodie.open_table(path).snapshot(meta=True).to_arrow()) == rows
+    state = load_state(LocalStorage(path))
+    assert newest_archived(state.storage, state.config, newest + "1") == newest
 
 
 def plain(rows: pa.Table) -> Counter[str]:

@@ -26,7 +26,7 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.model.plans import CleanMetadata
 from hoodie.storage.protocol import Storage, join
-from hoodie.timeline.load import history_files, modified
+from hoodie.timeline.load import history_files, history_span, modified
 from hoodie.timeline.timeline import Timeline
 
 _NAME = re.compile(r"\.commits_\.archive\.(\d+)(_\d+-\d+-\d+)?", re.ASCII)
@@ -137,7 +137,7 @@ def newest_archived(storage: Storage, config: TableConfig, before: str) -> str:
     """
     if config.layout == 2:
         # A name has the times of all instants in the file: at least as new as its newest commit.
-        times = (name.split("_")[1] for name in history_files(storage, config.history_folder))
+        times = (history_span(name)[1] for name in history_files(storage, config.history_folder))
         return max((time for time in times if time < before), default="")
     newest = newest_archived_entry(storage, config, before)
     return "" if newest is None else newest.instant.requested

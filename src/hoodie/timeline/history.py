@@ -20,7 +20,7 @@ from hoodie.errors import CorruptFile
 from hoodie.formats.timeline.schemas import LSM_INSTANT
 from hoodie.model.instant import Action, Instant, State
 from hoodie.storage.protocol import Storage, join, rewrite
-from hoodie.timeline.load import MANIFEST, VERSION_FILE, history_files, history_version
+from hoodie.timeline.load import MANIFEST, VERSION_FILE, history_files, history_span, history_version
 
 #: Files of one layer that become one of the next, and the bytes that these have at most.
 MERGED_FILES = 10
@@ -113,8 +113,8 @@ def _instants_in(storage: Storage, folder: str, names: Collection[str], times: C
     """Which of the instants of some times the history has: with the action that it says."""
     found: set[tuple[str, str]] = set()
     for name in names:
-        first, last, _ = name.split("_", 2)
-        if not any(first <= time <= last for time in times):
+        oldest, newest = history_span(name)
+        if not any(oldest <= time <= newest for time in times):
             continue
         rows = _read(storage, join(folder, name), ["instantTime", "action"])
         found.update(zip(*(rows.column(at).to_pylist() for at in ("instantTime", "action")), strict=True))
@@ -175,7 +175,7 @@ def _merge_layers(storage: Storage, folder: str) -> int:
         if len(chosen) < 2:
             return merges
         parts = [_read(storage, join(folder, name)).select(_COLUMNS.names) for name in chosen]
-        first, last = min(name.split("_")[0] for name in chosen), max(name.split("_")[1] for name in chosen)
+        first, last = min(history_span(name)[0] for name in chosen), max(history_span(name)[1] for name in chosen)
         merged = f"{first}_{last}_{layer + 1}.parquet"
         _write(storage, join(folder, merged), pa.concat_tables([part.cast(_COLUMNS) for part in parts]))
         _publish(storage, folder, [*(name for name in names if name not in chosen), merged])

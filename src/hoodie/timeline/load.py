@@ -234,9 +234,8 @@ def with_history(storage: Storage, config: TableConfig, timeline: Timeline, inst
         return timeline
     history = dict(timeline.history)
     for name in history_files(storage, config.history_folder):
-        bounds = _HISTORY_NAME.fullmatch(name)
-        assert bounds is not None  # history_files checked it
-        inside = [time for time in times if bounds[1] <= time <= bounds[2]]
+        oldest, newest = history_span(name)
+        inside = [time for time in times if oldest <= time <= newest]
         if inside:
             history |= _completions(storage, f"{config.history_folder}/{name}", inside)
     return dataclasses.replace(timeline, history=history)
@@ -252,6 +251,13 @@ def history_version(storage: Storage, folder: str) -> int | None:
     if not re.fullmatch(r"\d+", version, re.ASCII):
         raise CorruptFile(f"{folder}/{VERSION_FILE}", f"{version!r} is not a version of the history")
     return int(version)
+
+
+def history_span(name: str) -> tuple[str, str]:
+    """The oldest and the newest instant in a file of the history. Names that an upgrade by Hudi 1.0 gives have the newest
+    first."""
+    first, last, _ = name.split("_", 2)
+    return min(first, last), max(first, last)
 
 
 def history_files(storage: Storage, folder: str, version: int | None = None) -> list[str]:
