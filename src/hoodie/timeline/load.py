@@ -254,8 +254,10 @@ def history_version(storage: Storage, folder: str) -> int | None:
 
 
 def history_span(name: str) -> tuple[str, str]:
-    """The oldest and the newest instant in a file of the history. Names that an upgrade by Hudi 1.0 gives have the newest
-    first."""
+    """The oldest and the newest instant in a file of the history, by its name.
+
+    A name that an upgrade by Hudi 1.0 gave has the newest first.
+    """
     first, last, _ = name.split("_", 2)
     return min(first, last), max(first, last)
 
