@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast, overload
 
 from hoodie.api.arrow.rows import Rows
@@ -93,7 +93,7 @@ def create_table(
     name: str = "",
     partition_by: str | Sequence[str] = (),
     ordering: str = "",
-    table_type: str = "COPY_ON_WRITE",
+    table_type: str = "",
     keep: str | int | None = None,
     spark: None = None,
     storage: Storage | None = None,
@@ -108,7 +108,7 @@ def create_table(
     name: str = "",
     partition_by: str | Sequence[str] = (),
     ordering: str = "",
-    table_type: str = "COPY_ON_WRITE",
+    table_type: str = "",
     keep: str | int | None = None,
     spark: SparkSession,
     storage: Storage | None = None,
@@ -124,7 +124,7 @@ def create_table(
     name: str = "",
     partition_by: str | Sequence[str] = (),
     ordering: str = "",
-    table_type: str = "COPY_ON_WRITE",
+    table_type: str = "",
     keep: str | int | None = None,
     spark: Any = None,
     storage: Storage | None = None,
@@ -141,6 +141,8 @@ def create_table(
                      month, day or hour, in UTC: "year(at)", "month(at)", "day(at)", "hour(at)"
     ordering         column that tells the newer of two versions of a row: the greater value wins, whichever came last,
                      unless the options name another rule (`hoodie.datasource.write.payload.class`)
+    table_type       "COPY_ON_WRITE" or "MERGE_ON_READ"; "": as `hoodie.datasource.write.table.type` says, by default
+                     the former
     keep             how much history cleaning leaves for reads as of earlier times: "30 days", "48 hours" or a number
                      of commits. The table keeps it as a setting of its own, for all writers of this library that name
                      no cleaning policy themselves. None: 10 commits
@@ -150,7 +152,7 @@ def create_table(
     storage_options  of the fsspec driver of the path, such as key and secret of s3fs; a local path needs none
     options          `hoodie.*` options by Hudi's names; those of writes hold for this object
     Raises           InvalidOption; TableMismatch when the table there has other settings; InvalidInput on a path and
-                     a storage at once, or neither
+                     a storage at once, or neither; also where an argument and an option contradict each other
     """
     checked = door_options(options, path=path)
     Settings.read(checked)
@@ -169,11 +171,24 @@ def create_table(
         "hoodie.datasource.write.precombine.field": ordering,
         "hoodie.datasource.write.table.type": table_type,
     }
+    _refuse_contradictions(named, checked)
     settings = overridden(without_driver_options(checked), {key: value for key, value in named.items() if value})
     if "hoodie.table.name" not in settings:
         settings = overridden(settings, {"hoodie.table.name": table.path.rstrip("/").rpartition("/")[2]})
     completed(create(table.storage, settings, own_call=True, keep=keep), checked)
     return table
+
+
+#: What a call says by an argument, and its options may say, too.
+_SAID_TWICE = tuple(f"hoodie.datasource.write.{name}" for name in ("recordkey.field", "precombine.field", "table.type"))
+
+
+def _refuse_contradictions(named: Mapping[str, str], options: Mapping[str, str]) -> None:
+    """Raises InvalidInput where the arguments of a call and its options name two keys, orderings or types."""
+    for key in _SAID_TWICE:
+        said, given = (values.get(key, "").replace(" ", "") for values in (named, options))
+        if said and given and said != given:
+            raise InvalidInput(f"the call says {said!r}, and {key} in the options is {given!r}: leave one of them out")
 
 
 @overload

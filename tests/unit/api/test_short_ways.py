@@ -84,6 +84,15 @@ def test_a_result_says_how_long_it_took_and_not_who_did_it(table: HoodieTable[Ro
         assert sum(result.seconds.values()) > 0
 
 
+def test_the_type_of_a_new_table_may_be_an_option_and_contradictions_make_none(tmp_path: Path):
+    logged = {"hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.datasource.write.recordkey.field": "id"}
+    assert hoodie.create_table(tmp_path / "t", options=logged).info().table_type == "MERGE_ON_READ"
+    for argument in ({"table_type": "COPY_ON_WRITE"}, {"record_key": "day"}):
+        with pytest.raises(InvalidInput, match="leave one of them out"):
+            hoodie.create_table(tmp_path / "other", options=logged, **argument)
+    assert not (tmp_path / "other").exists()
+
+
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_a_notebook_shows_what_a_table_is_and_its_first_rows(tmp_path: Path, table_type: str):
     table = hoodie.create_table(
