@@ -33,13 +33,13 @@ from hoodie.reading.row_keys import read_keys
 from hoodie.storage.local import LocalStorage
 from hoodie.table.properties import update_properties
 from hoodie.table.state import TableState, load_state
-from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
+from hoodie.testing.storage import Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.view.load import data_files
 from support.hudi_1_tables import unpack
 from support.metadata_tables import FOLDER
 from support.nightly import by_day
-from unit.metadata.test_metadata_keeping import ACTIONS, INDEXES, TABLE, rows
+from unit.metadata.test_metadata_keeping import ACTIONS, INDEXES, TABLE, after_each_death, rows
 
 COLUMN_STATS, PARTITION_STATS = MetadataPartition.COLUMN_STATS, MetadataPartition.PARTITION_STATS
 ALL = {**INDEXES, "hoodie.index.type": "RECORD_INDEX", "hoodie.metadata.record.index.min.filegroup.count": "2"}
@@ -118,21 +118,8 @@ def test_the_metadata_table_follows_every_action(kind: str, action: str) -> None
     ("kind", "dying"), by_day([(kind, dying) for kind in KINDS for dying in Dying], lambda case: case[0] == "MOR")
 )
 def test_readers_never_use_records_of_a_write_that_died(kind: str, dying: Dying) -> None:
-    start = table(kind)
-    before = set(start.snapshot()["id"].to_pylist())
-    for call in range(0, 120, 5):
-        storage = start.storage.copy()  # type: ignore[attr-defined]
-        try:
-            ArrowTable(CrashAfter(storage, call, dying), start.options).upsert(rows(("a", "oslo"), ("n", "new"), ts=2))
-        except Crash:
-            pass
-        else:
-            return
-        made = ArrowTable(storage, start.options)
-        assert set(made.snapshot()["id"].to_pylist()) in (before, before | {"n"})
-        made.upsert(rows(("z", "rome")))
+    for made in after_each_death(table(kind), dying, range(0, 120, 5)):
         assert_kept(made, kind)
-    pytest.fail("the write has more calls than were tried")
 
 
 def test_it_is_built_on_a_table_that_has_none() -> None:
