@@ -91,7 +91,20 @@ class QueryServer:
         self._server.stop()
 
     def query(self, sql: str, catalog: str, schema: str = "default") -> list[tuple[Any, ...]]:
-        """The rows, as JSON has them. Raises QueryFailed"""
+        """The rows, as JSON has them. Raises QueryFailed
+
+        Seconds after a start the coordinator may not know yet that its worker has this catalog: no other query tells.
+        """
+        end = time.monotonic() + 60
+        while True:
+            try:
+                return self._query(sql, catalog, schema)
+            except QueryFailed as error:
+                if not str(error).startswith("NO_NODES_AVAILABLE") or time.monotonic() > end:
+                    raise
+                time.sleep(0.5)
+
+    def _query(self, sql: str, catalog: str, schema: str) -> list[tuple[Any, ...]]:
         prefix = f"X-{self.name.capitalize()}"
         headers = {
             f"{prefix}-User": "test",
@@ -114,7 +127,7 @@ class QueryServer:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/v1/info", timeout=2) as answer:
                 if json.load(answer).get("starting") is not False:
                     return False
-            self.query("select 1", "system", "runtime")  # a worker has to have registered, too
+            self._query("select 1", "system", "runtime")
         except (OSError, ValueError, QueryFailed):
             return False
         return True
