@@ -15,6 +15,7 @@ from hoodie.model.commit import CommitMetadata
 from hoodie.model.instant import Instant
 from hoodie.table.state import TableState
 from hoodie.timeline.load import read_commit
+from hoodie.timeline.memory import Grown
 
 #: The entry of a commit's extra metadata that holds the map.
 CHECKPOINT = "_hudi_streaming_sink_checkpoint"
@@ -74,19 +75,28 @@ def newest_batches(
     among     commits; None: all
     Raises    CorruptFile on a commit that cannot be read
     """
-    newest: dict[str, int] = {}
-    for instant in state.timeline.commits if among is None else among:
+    count, known = (_NEWEST.get(state.storage, state.timeline) if among is None else None) or (0, {})
+    newest, whole = dict(known), True
+    for instant in state.timeline.commits[count:] if among is None else among:
         try:
             batches = batches_of(state, instant)
         except FileNotFoundError:
+            whole = False
             continue
         except CorruptFile:
             if all_read:
                 raise
+            whole = False
             continue
         for application, batch in batches.items():
             newest[application] = max(batch, newest.get(application, batch))
+    if whole and among is None:
+        _NEWEST.put(state.storage, state.timeline, newest)
     return newest
+
+
+#: The newest batches of tables that this process has written to.
+_NEWEST: Grown[dict[str, int]] = Grown()
 
 
 def batches_of(state: TableState, instant: Instant) -> dict[str, int]:

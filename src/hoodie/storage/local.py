@@ -49,15 +49,14 @@ class LocalStorage(Storage):
     def list_some(
         self, folder: str, sized: Callable[[Set[str]], Set[str]]
     ) -> tuple[builtins.list[Entry], builtins.list[str]]:
+        full = self._at(check_path(folder))
         try:
-            scan = os.scandir(self._at(check_path(folder)))
+            names = set(os.listdir(full))
         except FileNotFoundError:
             return [], []
-        with scan:
-            items = {item.name: item for item in scan}
-            names = sized(items.keys())
-            entries = [entry for name in sorted(names) if (entry := _entry(items[name])) is not None]
-        return entries, list(items.keys() - names)
+        chosen = sized(names)
+        entries = [entry for name in sorted(chosen) if (entry := _entry(full, name)) is not None]
+        return entries, list(names - chosen)
 
     def list_tree(self, folder: str = "", skip: Collection[str] = ()) -> dict[str, builtins.list[Entry]]:
         tree: dict[str, list[Entry]] = {}
@@ -185,13 +184,13 @@ def _drop_checksum(full: str) -> None:
         os.unlink(os.path.join(folder, f".{name}.crc"))
 
 
-def _entry(item: os.DirEntry[str]) -> Entry | None:
+def _entry(parent: str, name: str) -> Entry | None:
     try:
-        stat = item.stat()
+        stat = os.stat(f"{parent}/{name}")
     except FileNotFoundError:  # deleted since it was listed, or a link to nothing
         return None
     folder = _is_folder(stat)
-    return Entry(item.name, 0 if folder else stat.st_size, 0 if folder else stat.st_mtime_ns // 1_000_000, folder)
+    return Entry(name, 0 if folder else stat.st_size, 0 if folder else stat.st_mtime_ns // 1_000_000, folder)
 
 
 def _is_folder(stat: os.stat_result) -> bool:

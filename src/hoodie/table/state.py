@@ -35,7 +35,7 @@ from hoodie.timeline.layout import TimelineLayout, layout_of
 from hoodie.timeline.load import list_timeline, load_timeline, read_commit
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.load import load_view
-from hoodie.view.published import Missing, all_published, find_missing, writer_files
+from hoodie.view.published import Missing, missing_for_writers
 from hoodie.view.slices import FileSystemView, committed_slices, latest_base_files, latest_slices
 
 Slices = Mapping[str, Sequence[FileSlice]]
@@ -140,8 +140,7 @@ class TableState(Short):
     def missing(self, view: FileSystemView, partitions: Collection[str] | None = None) -> list[Missing]:
         """The published files that a writer would build on, and that are not there, by path; by all commits of the
         timeline. partitions: those that the view is of"""
-        commits = all_published(self.storage, self.timeline)
-        return find_missing(self.storage, self.config, view, commits, writer_files, partitions)
+        return missing_for_writers(self.storage, self.config, view, partitions)
 
     def require_complete(
         self,

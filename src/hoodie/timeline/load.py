@@ -93,11 +93,10 @@ def load_timeline(
     known = older.stamps
     if not older.files <= files:  # some went away
         older, fresh = Timeline(layout=layout), files
-    timeline = _extended(older, config, fresh, sizes, known)
     folders = frozenset([entry.name for entry in entries if entry.is_dir])
     if layout == 1 and UPGRADED_FOLDER in folders:
         refuse_stopped_upgrade(storage, files)
-    timeline = dataclasses.replace(timeline, folder=folder, folders=folders, files=files)
+    timeline = _extended(older, config, fresh, sizes, known, folders, files)
     if not usable:
         LISTED.keep(storage, timeline, sizes)
     return timeline
@@ -109,11 +108,14 @@ def _extended(
     fresh: Set[str],
     sizes: Mapping[str, Entry],
     known: Mapping[Instant, tuple[int, int]],
+    folders: frozenset[str],
+    files: frozenset[str],
 ) -> Timeline:
     """A timeline with files that were added to it: these are looked at, and the instants before them stay.
 
     fresh  names of the files
     sizes  entries of those of completed instants, save those whose size and time are known
+    known  sizes and times
     """
     layout = config.layout
     instants = [(n, instant) for n in fresh if (instant := parse_name(n, layout, config.timeline_folder)) is not None]
@@ -134,13 +136,23 @@ def _extended(
         lower = highest.get(key)
         if lower is None or (state, instant.completed) > (lower.state, lower.completed):
             highest[key] = instant
-    tail = sorted(highest.values(), key=_ORDER)
-    return Timeline((*older.instants[:at], *tail), layout, names=names, stamps=stamps, repeated=frozenset(repeated))
+    timeline = Timeline(
+        (*older.instants[:at], *sorted(highest.values(), key=_ORDER)),
+        layout,
+        config.timeline_folder,
+        names=names,
+        stamps=stamps,
+        folders=folders,
+        files=files,
+        repeated=frozenset(repeated),
+    )
+    timeline.follow(older, at)
+    return timeline
 
 
 def _shown(storage: Storage, folder: str, entries: list[Entry], others: list[str]) -> tuple[list[Entry], list[str]]:
     """The files of the timeline, those among them that this process has just completed. Raises ListingStale"""
-    if missing := unlisted(storage, folder, {*others, *(entry.name for entry in entries)}):
+    if storage.remote and (missing := unlisted(storage, folder, {*others, *(entry.name for entry in entries)})):
         entries, others = storage.list(folder), []  # made after all of them: what it lacks now, the storage lists late
         late = set(missing).intersection(unlisted(storage, folder, {entry.name for entry in entries}))
         if late:

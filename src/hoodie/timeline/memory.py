@@ -101,6 +101,46 @@ class Memory(Generic[T]):
             self._bytes = 0
 
 
+#: Tables of which something is remembered by `Grown`.
+_TABLES = 8
+
+
+class Grown(Generic[T]):
+    """What was made of all commits of a table, for as long as these are still on its timeline, with the same files:
+    so it costs only the commits that have come since. For all threads."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, tuple[tuple[Instant, ...], tuple[tuple[int, int], ...], T]] = OrderedDict()
+        self._turn = threading.Lock()
+
+    def get(self, storage: Storage, timeline: Timeline) -> tuple[int, T] | None:
+        """Of how many of the oldest commits something is remembered, and what."""
+        with self._turn:
+            found = self._known.get(storage.root)
+        if found is None:
+            return None
+        commits, stamps, value = found
+        count = len(commits)
+        same = timeline.commits[:count] == commits and timeline.commit_stamps[:count] == stamps
+        return (count, value) if same else None
+
+    def put(self, storage: Storage, timeline: Timeline, value: T) -> None:
+        """Remember what was made of all commits of a timeline."""
+        stamps = timeline.commit_stamps
+        if storage.root.startswith("memory:") or not all(mtime for _, mtime in stamps):
+            return
+        with self._turn:
+            self._known[storage.root] = timeline.commits, stamps, value
+            self._known.move_to_end(storage.root)
+            while len(self._known) > _TABLES:
+                self._known.popitem(last=False)
+
+    def forget(self) -> None:
+        """Forget everything, as a new process."""
+        with self._turn:
+            self._known.clear()
+
+
 def _key(storage: Storage, timeline: Timeline, instant: Instant) -> _Key | None:
     size, mtime = timeline.stamps.get(instant, (0, 0))
     if not mtime or storage.root.startswith("memory:"):

@@ -6,8 +6,10 @@ Source: docs/format/table-and-timeline.md 5.3 and 7.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any
 
 from hoodie.config.table import TimelineZone
@@ -17,6 +19,10 @@ from hoodie.model.instant import COMMITS, WRITES, Action, Instant, State, next_t
 from hoodie.timeline.layout import comparable_action, file_name
 
 Clock = Callable[[], dt.datetime]
+
+_REQUESTED = attrgetter("requested")
+_STAMPS = "stamps"  # among what is derived of a timeline
+_NO_STAMP = (0, 0)
 
 
 def utc_now() -> dt.datetime:
@@ -98,6 +104,21 @@ class Timeline(Short):
     #: What was derived from these fields: a write asks for its commits some thirty times.
     _known: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
+    def follow(self, older: Timeline, same: int) -> None:
+        """Derive what was derived of an earlier timeline from that, whose first instants are these, files included.
+
+        same  number of these instants
+        """
+        first = self.instants[same].requested if same < len(self.instants) else "~"
+        for key, chosen in older._known.items():
+            if isinstance(key, tuple):
+                before = chosen[: bisect_left(chosen, first, key=_REQUESTED)]
+                self._known[key] = (*before, *self._chosen_from(same, *key))
+        if _STAMPS in older._known:
+            count = bisect_left(older.commits, first, key=_REQUESTED)
+            later = (self.stamps.get(instant, _NO_STAMP) for instant in self.commits[count:])
+            self._known[_STAMPS] = (*older._known[_STAMPS][:count], *later)
+
     def path(self, instant: Instant) -> str:
         """The path of an instant's file, relative to the base path."""
         return f"{self.folder}/{self.names.get(instant) or file_name(instant, self.layout)}"
@@ -112,15 +133,26 @@ class Timeline(Short):
 
     def _chosen(self, actions: frozenset[Action], completed: bool) -> tuple[Instant, ...]:
         if (actions, completed) not in self._known:
-            chosen = (i for i in self.instants if i.action in actions and (i.state is State.COMPLETED) is completed)
-            self._known[actions, completed] = tuple(chosen)
+            self._known[actions, completed] = tuple(self._chosen_from(0, actions, completed))
         found: tuple[Instant, ...] = self._known[actions, completed]
         return found
+
+    def _chosen_from(self, position: int, actions: frozenset[Action], completed: bool) -> Iterator[Instant]:
+        instants = self.instants[position:]
+        return (i for i in instants if i.action in actions and (i.state is State.COMPLETED) is completed)
 
     @property
     def commits(self) -> tuple[Instant, ...]:
         """Completed commits, delta commits and replace commits, oldest first."""
         return self.completed()
+
+    @property
+    def commit_stamps(self) -> tuple[tuple[int, int], ...]:
+        """Size and modification time of the files of `commits`; (0, 0) where the listing had none."""
+        if _STAMPS not in self._known:
+            self._known[_STAMPS] = tuple(self.stamps.get(instant, _NO_STAMP) for instant in self.commits)
+        stamps: tuple[tuple[int, int], ...] = self._known[_STAMPS]
+        return stamps
 
     @property
     def first_commit(self) -> str:

@@ -23,7 +23,7 @@ from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile, parse_
 from hoodie.model.instant import Action, Instant, State
 from hoodie.storage.protocol import Storage, in_threads, join
 from hoodie.timeline.load import COMMITS, read_commit, with_history
-from hoodie.timeline.memory import Memory
+from hoodie.timeline.memory import Grown, Memory
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.slices import FileSystemView, GroupFiles, group_files, latest_base_files, merged_slices
 
@@ -211,10 +211,69 @@ def find_missing(
     Storage is read only when files look missing: cleanings on the timeline, and (layout 2) the history of instants
     that left it.
     """
+    return _needed(storage, config, view, named_and_absent(view, commits, partitions), taken)
+
+
+@dataclass(frozen=True, slots=True)
+class _Complete:
+    """Partitions of a table in which no file was missing.
+
+    compacting  the pending compactions then
+    partitions  by how many of the oldest commits, and which files were there
+    """
+
+    compacting: Mapping[FileGroupId, str]
+    partitions: Mapping[str, tuple[int, frozenset[str]]]
+
+
+#: What this process has seen to be complete; forgotten once it is this many files of a table.
+COMPLETE: Grown[_Complete] = Grown()
+_MOST_NAMES = 200_000
+
+
+def missing_for_writers(
+    storage: Storage, config: TableConfig, view: FileSystemView, partitions: Collection[str] | None = None
+) -> list[Missing]:
+    """As `find_missing`, by all commits of the timeline, for a writer.
+
+    Where nothing was missing the last time, and the commits and pending compactions of that time are still there, a
+    file can be missing now only if a later commit names it, or if it was there: slices only follow each other.
+    """
+    timeline, present = view.timeline, _present(view)
+    _, known = COMPLETE.get(storage, timeline) or (0, _Complete(view.compacting, {}))
+    before = known.partitions if known.compacting == view.compacting else {}
+    paths = present.keys() if partitions is None else partitions
+    seen = [before[path] for path in paths if path in before]
+    checked = min(count for count, _ in seen) if partitions is not None and seen and len(seen) == len(paths) else 0
+    instants = timeline.commits[checked:]
+    commits = [commit for commit in _read(storage, timeline, reversed(instants)) if commit is not None]
     absent = named_and_absent(view, commits, partitions)
+    if checked:
+        absent += [
+            Missing(file, Instant(_instant_of(file), Action.COMMIT, State.COMPLETED))
+            for path, (_, names) in zip(paths, seen, strict=True)
+            for name in names - present.get(path, set())
+            if (file := _data_file(path, name)) is not None
+        ]
+    missing = _needed(storage, config, view, absent, writer_files)
+    if missing and checked:  # by which commit, all of them tell
+        return find_missing(storage, config, view, all_published(storage, timeline), writer_files, partitions)
+    if not missing and len(commits) == len(instants):
+        now = {path: (len(timeline.commits), frozenset(present.get(path, ()))) for path in paths}
+        every = {**before, **now}
+        if sum(len(names) for _, names in every.values()) > _MOST_NAMES:
+            every = now
+        COMPLETE.put(storage, timeline, _Complete(view.compacting, every))
+    return missing
+
+
+def _needed(
+    storage: Storage, config: TableConfig, view: FileSystemView, absent: Collection[Missing], taken: Taken
+) -> list[Missing]:
+    """The absent files that are missing. Raises CorruptFile"""
     if not absent:
         return []
-    times = {entry.file.instant if isinstance(entry.file, BaseFile) else entry.file.base_instant for entry in absent}
+    times = {_instant_of(entry.file) for entry in absent}
     view = replace(view, timeline=with_history(storage, config, view.timeline, times))
     missing = missing_files(view, absent, taken)
     if not missing:
@@ -227,11 +286,7 @@ def named_and_absent(
     view: FileSystemView, commits: Iterable[Published], partitions: Collection[str] | None = None
 ) -> list[Missing]:
     """The data files that commits name and the listing lacks, needed or not."""
-    present_by_folder: dict[str, set[str]] = {}
-    for group, files in view.groups.items():
-        present = present_by_folder.setdefault(group.partition, set())
-        present.update(base.name for base in files.bases)
-        present.update(log.name for log in (*files.logs, *files.changes))
+    present_by_folder = _present(view)
     only = None if partitions is None else frozenset(partitions)
     absent: dict[tuple[str, str], Instant] = {}
     beside: dict[tuple[str, str], Instant] = {}
@@ -243,10 +298,29 @@ def named_and_absent(
                     kept |= {(partition, name): commit.instant for name in names if name not in present}
     found = []
     for (partition, name), instant in {**beside, **absent}.items():
-        file = parse_data_file(partition, name, 0)
-        if file is not None and not (isinstance(file, LogFile) and file.cdc):
+        if (file := _data_file(partition, name)) is not None:
             found.append(Missing(file, instant))
     return found
+
+
+def _present(view: FileSystemView) -> dict[str, set[str]]:
+    """The names of the data files of a view, by partition path."""
+    present: dict[str, set[str]] = {}
+    for group, files in view.groups.items():
+        names = present.setdefault(group.partition, set())
+        names.update(base.name for base in files.bases)
+        names.update(log.name for log in (*files.logs, *files.changes))
+    return present
+
+
+def _instant_of(file: BaseFile | LogFile) -> str:
+    return file.instant if isinstance(file, BaseFile) else file.base_instant
+
+
+def _data_file(partition: str, name: str) -> BaseFile | LogFile | None:
+    """The base or log file of a name; None: it is neither, or holds change data."""
+    file = parse_data_file(partition, name, 0)
+    return None if isinstance(file, LogFile) and file.cdc else file
 
 
 def missing_files(view: FileSystemView, absent: Iterable[Missing], taken: Taken) -> list[Missing]:

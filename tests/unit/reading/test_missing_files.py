@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from hoodie.commit import batch_ids
 from hoodie.config.options import Options
 from hoodie.doctor.examine import Fault, examine
 from hoodie.doctor.repair import repair
@@ -37,6 +39,7 @@ from hoodie.testing.storage import CountingStorage, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.load import COMMITS
 from hoodie.view import published
+from hoodie.view.load import load_view
 from support.trips import TRIPS
 
 OPTIONS = {
@@ -381,6 +384,70 @@ def test_a_read_opens_so_many_commits_at_most_and_goes_further_back_each_time(tm
         table.snapshot()
     with pytest.raises(MissingFile):  # a write looks at all
         table.upsert(batch(9, b="rome"))
+
+
+def assert_same(table: ArrowTable, chosen: random.Random) -> int:
+    """What a writer of each partition misses is what all commits say; how many files these are."""
+    state, missed = table.state(), 0
+    commits = published.all_published(state.storage, state.timeline)
+    for parts in (["oslo"], ["rome"], ["oslo", "rome"], ["bern"], None)[:: chosen.choice((1, -1))]:
+        view = load_view(state.storage, state.timeline, state.config, parts)
+        expected = published.find_missing(state.storage, state.config, view, commits, published.writer_files, parts)
+        assert state.missing(view, parts) == expected
+        missed += len(expected)
+    return missed
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(4))
+def test_a_writer_misses_what_a_new_process_would(tmp_path, kind, seed):
+    """Whatever happened to the table, and to its files, since this process looked at it last."""
+    chosen, table = random.Random(seed), made(kind, LocalStorage(tmp_path))
+    missed = 0
+    for step in range(30):
+        options = Options({"hoodie.compact.inline.max.delta.commits": "1", "hoodie.cleaner.commits.retained": "2"})
+        match chosen.randrange(8):
+            case 0:
+                clean(table.storage, options)
+            case 1 if kind == "MERGE_ON_READ" and (planned := schedule_compaction(table.storage, options)):
+                table.upsert(batch(step, a="oslo"))
+                if chosen.random() < 0.7:
+                    compact(table.storage, Options(), planned)
+            case 2:
+                table.insert_overwrite(batch(step, d="rome"))
+            case 3 if not table.state().timeline.pending_compactions:
+                rollback(table.storage, Options())
+            case 4:
+                archive(table.storage, Options({"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4"}))
+            case _:
+                table.upsert(batch(step, **{key: chosen.choice(["oslo", "rome"]) for key in "ab"[: step % 2 + 1]}))
+        paths = sorted(path for path in tmp_path.rglob("*") if path.parent.name in ("oslo", "rome") and path.is_file())
+        lost = chosen.choice([path for path in paths if not path.name.endswith("metadata")])
+        content = lost.read_bytes()
+        assert_same(table, chosen)
+        lost.unlink()
+        missed += assert_same(table, chosen)
+        lost.write_bytes(content)
+    assert missed
+
+
+def test_the_next_write_looks_at_the_files_of_the_commits_since_only(tmp_path, monkeypatch):
+    table = made(storage=LocalStorage(tmp_path))
+    for number in range(3, 8):
+        table.upsert(batch(number, a="oslo"))
+    looked = []
+    every = published.named_and_absent
+    monkeypatch.setattr(
+        published,
+        "named_and_absent",
+        lambda view, commits, parts: looked.append(len(commits)) or every(view, commits, parts),
+    )
+    read = []
+    monkeypatch.setattr(batch_ids, "batches_of", lambda state, instant: read.append(instant) or {})
+    for number in range(8, 11):
+        table.upsert(batch(number, a="oslo"))
+    assert looked == [1, 1, 1]
+    assert len(read) == 3
 
 
 # --- partitions without metafile ---

@@ -39,8 +39,8 @@ def as_new_process(storage: LocalStorage) -> Timeline:
 
 
 def same(a: Timeline, b: Timeline) -> bool:
-    fields = ("instants", "files", "stamps", "folders", "repeated", "folder", "layout")
-    return all(getattr(a, name) == getattr(b, name) for name in fields)
+    fields = ("instants", "files", "stamps", "folders", "repeated", "folder", "layout", "commits", "commit_stamps")
+    return all(getattr(a, name) == getattr(b, name) for name in fields) and a.pending() == b.pending()
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -67,7 +67,8 @@ def test_a_timeline_is_that_of_a_new_process_whatever_happened_since_the_last_li
             before = now
         elif before is not None:  # within a call, which completed instants do not change
             now = load_timeline(storage, CONFIG, before=before)
-            assert (now.instants, now.files) == ((new := as_new_process(storage)).instants, new.files)
+            new = as_new_process(storage)
+            assert (now.instants, now.files, now.commits) == (new.instants, new.files, new.commits)
 
 
 def test_a_completed_file_that_was_replaced_is_seen(storage: LocalStorage) -> None:
