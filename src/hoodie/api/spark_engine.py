@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -21,7 +22,7 @@ from hoodie.errors import InvalidInput, MissingPackage
 from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.changes.data_plan import CHANGE_COLUMNS
 from hoodie.reading.filters.predicate import ANY, Test, Tests, tests_of
-from hoodie.reading.filters.selection import Filters, check_columns, read_filter, sure_tests
+from hoodie.reading.filters.selection import ANY_ZONE, Filters, check_columns, read_filter, sure
 from hoodie.reading.scan import ScanKind
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.table_schema import read_schema
@@ -33,7 +34,7 @@ from hoodie.spark.local_frame import local_frame
 from hoodie.spark.read import incremental, snapshot
 from hoodie.spark.read.change_data import change_data
 from hoodie.spark.read.route import route_to
-from hoodie.spark.tasks import map_items
+from hoodie.spark.tasks import is_classic, map_items
 from hoodie.spark.types import to_spark
 from hoodie.spark.validate import validate
 from hoodie.spark.write.run import check_arrow, check_batch
@@ -91,7 +92,7 @@ def read(session: SparkSession, state: TableState, read: Read, options: Options)
         check_columns(read.columns, CHANGE_COLUMNS)
     if read.filters is None:
         return _read(session, state, read, read.columns, options)
-    rows = _filter(state, read)
+    rows = _filter(session, state, read)
     whole = replace(read, meta=True)  # the condition may ask for meta columns
     found = _read(session, state, whole, rows.read, options, rows.tests).where(rows.condition)
     if read.columns is not None:
@@ -140,7 +141,7 @@ class _Filter(NamedTuple):
     tests: Tests
 
 
-def _filter(state: TableState, read: Read) -> _Filter:
+def _filter(session: SparkSession, state: TableState, read: Read) -> _Filter:
     filters = read.filters
     schema = CHANGE_COLUMNS if read.cdc else read_schema(state, FileSystemView(state.timeline))
     if isinstance(filters, pc.Expression):
@@ -156,7 +157,12 @@ def _filter(state: TableState, read: Read) -> _Filter:
     check_columns(found.columns, schema)
     condition = F.expr(filters) if isinstance(filters, str) else _any(filters or ())
     columns = None if read.columns is None else list(dict.fromkeys([*read.columns, *found.columns]))
-    return _Filter(condition, columns, sure_tests(found, schema))
+    # Over Spark Connect the zone counts that the session has when the query runs.
+    exact = is_classic(session) and session.conf.get("spark.sql.session.timeZone") in _UTC
+    return _Filter(condition, columns, sure(found.tests, schema, dt.timedelta() if exact else ANY_ZONE))
+
+
+_UTC = frozenset({"UTC", "Etc/UTC", "GMT", "Z", "+00:00"})
 
 
 def _any(filters: Filters) -> Column:

@@ -53,13 +53,14 @@ def marker_path(instant: str, data_file_path: str, kind: MarkerKind) -> str:
 
 
 def create_marker(storage: Storage, instant: str, data_file_path: str, kind: MarkerKind) -> None:
-    """Record that a data file is about to be written; on storage when this returns. Call it before opening the file.
+    """Record that a data file is about to be written; on storage before that has its name. Call it before opening the
+    file, in its process.
 
     An existing marker is accepted: data file names are unique by their write token, so it is our own, of a create
     whose response was lost.
     """
     try:
-        storage.create_new(marker_path(instant, data_file_path, kind), b"")
+        storage.create_ahead(marker_path(instant, data_file_path, kind), b"")
     except FileExistsError:
         return
 

@@ -133,7 +133,7 @@ def begin(
         # A write without a heartbeat would be considered dead: the heartbeat comes first.
         heart = beating(state.storage, time, writers.concurrency) if _lazy(writers) else None
         try:
-            requested = create_requested(state.storage, time, action, content, layout=state.layout)
+            requested = create_requested(state.storage, time, action, content, ahead=True, layout=state.layout)
         except BaseException:
             if heart is not None:
                 heart.end()

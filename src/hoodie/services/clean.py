@@ -147,7 +147,7 @@ def clean(
             return result
         lock.check()
         content = encode_clean_plan(plan, storage.root)
-        requested = create_requested(storage, time, Action.CLEAN, content, layout=state.layout)
+        requested = create_requested(storage, time, Action.CLEAN, content, ahead=True, layout=state.layout)
     _log.info("%s: clean %s begins: %d files", state.config.name, time, sum(map(len, plan.files.values())))
     done = execute(storage, requested, plan, options, state, just_requested=True)
     gone = {partition: part.deleted for partition, part in done.partitions.items() if part.deleted}
@@ -315,7 +315,7 @@ def execute(
             if state.config.has_metadata_table:
                 _tell_metadata_table(storage, begun, metadata, saved)
                 lock.check()
-            complete(storage, begun, encode_clean_metadata(metadata), layout=state.layout)
+            complete(storage, begun, encode_clean_metadata(metadata), ahead=True, layout=state.layout)
     return metadata
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import errno
 import os
+import threading
 from collections.abc import Callable, Collection, Iterator, Set
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -30,7 +31,8 @@ _SMALL = 1024 * 1024
 class LocalStorage(Storage):
     """The files below one folder of a local file system.
 
-    A file is on disk, its name included, when the call that wrote it returns.
+    A file is on disk, its name included, when the call that wrote it returns; one that is created ahead, when the next
+    one is.
     """
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
@@ -108,26 +110,39 @@ class LocalStorage(Storage):
         return not _is_folder(stat)
 
     def create_new(self, path: str, data: bytes) -> None:
+        self._create(path, data)
+        _sync_folder(os.path.dirname(self._at(path)))
+
+    def create_ahead(self, path: str, data: bytes) -> None:
+        self._create(path, data, ahead=True)
+        _ahead(os.path.dirname(self._at(path)))
+
+    def _create(self, path: str, data: bytes, *, ahead: bool = False) -> None:
         full = self._at(check_file(path))
-        _make_folder(os.path.dirname(full))
+        folder = os.path.dirname(full)
+        _make_folder(folder)
         _drop_checksum(full)
         if not data:  # the exclusive open is the whole publication
+            if not ahead:
+                _sync_ahead(but=folder)
             os.close(os.open(full, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
-        else:
-            temporary = self._at(temporary_beside(path))
-            try:
-                _write_durably(temporary, data)
-                _link(temporary, full)
-            finally:
-                with suppress(FileNotFoundError):
-                    os.unlink(temporary)
-        _sync_folder(os.path.dirname(full))
+            return
+        temporary = self._at(temporary_beside(path))
+        try:
+            _write_durably(temporary, data)
+            if not ahead:
+                _sync_ahead(but=folder)
+            _link(temporary, full)
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)
 
     def write(self, path: str, data: bytes) -> None:
         full, temporary = self._at(check_file(path)), self._at(temporary_beside(path))
         _make_folder(os.path.dirname(full))
         try:
             _write_durably(temporary, data)
+            _sync_ahead(but=os.path.dirname(full))
             _drop_checksum(full)
             os.replace(temporary, full)
         except BaseException:
@@ -147,6 +162,7 @@ class LocalStorage(Storage):
             yield file
             file.close()
             _sync(temporary)
+            _sync_ahead(but=os.path.dirname(full))
             _drop_checksum(full)
             os.replace(temporary, full)
         except BaseException:
@@ -224,13 +240,38 @@ def _remove_folder(full: str) -> None:
 
 
 def _make_folder(folder: str) -> None:
-    """Make a folder and its parents, and put their names on disk."""
+    """Make a folder and its parents, whose names are on disk before the next file has its own."""
     if os.path.isdir(folder):
         return
-    _make_folder(os.path.dirname(folder))
+    parent = os.path.dirname(folder)
+    _make_folder(parent)
+    _ahead(parent)  # before, so that no other thread finds a folder that nobody is to sync
     with suppress(FileExistsError):  # another writer came first; if a file lies there the next call says so
         os.mkdir(folder)
-    _sync_folder(os.path.dirname(folder))
+    _ahead(parent)
+
+
+#: Folders that may have names that are not on disk, of this process. Values differ for each name that came ahead.
+_unsynced: dict[str, object] = {}
+_turn = threading.Lock()
+
+
+def _ahead(folder: str) -> None:
+    """A folder has a name that is to be on disk before the next file has its own."""
+    with _turn:
+        _unsynced[folder] = object()
+
+
+def _sync_ahead(*, but: str) -> None:
+    """Put the names on disk that came ahead. but: a folder that is synced with the name that is about to be given"""
+    with _turn:
+        folders = [folder for folder in _unsynced if folder != but]
+    for folder in folders:
+        try:
+            _sync_folder(folder)
+        except _GONE:  # deleted since, such as the folder of a write's markers
+            with _turn:
+                _unsynced.pop(folder, None)
 
 
 def _write_durably(full: str, data: bytes) -> None:
@@ -264,5 +305,10 @@ def _sync(full: str) -> None:
 
 
 def _sync_folder(full: str) -> None:
+    with _turn:
+        last = _unsynced.get(full)
     if os.name != "nt":  # Windows opens no folders
         _sync(full)
+    with _turn:
+        if last is not None and _unsynced.get(full) is last:
+            del _unsynced[full]

@@ -141,6 +141,11 @@ class Storage(Protocol):
         Raises FileExistsError; UnsupportedTable when the storage cannot create exclusively.
         """
 
+    def create_ahead(self, path: str, data: bytes) -> None:
+        """As `create_new`, of a file that counts only for others that this process writes after it: a failure of power
+        may lose it, but none that comes later by `create_new`, `write` or `open_output`."""
+        self.create_new(path, data)
+
     def write(self, path: str, data: bytes) -> None:
         """Create or replace a file; readers see the old content or the new. Parents are made."""
 

@@ -60,6 +60,9 @@ class SubfolderStorage(WrappedStorage):
     def create_new(self, path: str, data: bytes) -> None:
         self.inner.create_new(self._at(path), data)
 
+    def create_ahead(self, path: str, data: bytes) -> None:
+        self.inner.create_ahead(self._at(path), data)
+
     def write(self, path: str, data: bytes) -> None:
         self.inner.write(self._at(path), data)
 

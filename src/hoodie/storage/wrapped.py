@@ -73,6 +73,12 @@ class WrappedStorage(Storage):
     def create_new(self, path: str, data: bytes) -> None:
         self.mutate("create_new", path, lambda: self.inner.create_new(path, data))
 
+    def create_ahead(self, path: str, data: bytes) -> None:
+        if type(self).create_new is not WrappedStorage.create_new:
+            self.create_new(path, data)
+        else:
+            self.mutate("create_new", path, lambda: self.inner.create_ahead(path, data))
+
     def write(self, path: str, data: bytes) -> None:
         self.mutate("write", path, lambda: self.inner.write(path, data))
 

@@ -23,17 +23,24 @@ def instant_path(instant: Instant, layout: TimelineLayout) -> str:
 
 
 def create_requested(
-    storage: Storage, time: str, action: Action, content: bytes = b"", *, layout: TimelineLayout
+    storage: Storage,
+    time: str,
+    action: Action,
+    content: bytes = b"",
+    *,
+    ahead: bool = False,
+    layout: TimelineLayout,
 ) -> Instant:
     """Announce an instant.
 
     content  its plan; empty for commits and delta commits
+    ahead    nothing is done for it before this process makes it inflight
     Raises   WriteConflict when the instant is taken
     """
     if action is Action.CLUSTERING and not layout.stamps_completion:
         action = Action.REPLACE_COMMIT
     instant = Instant(time, action, State.REQUESTED)
-    _create(storage, instant, content, layout)
+    _create(storage, instant, content, layout, ahead=ahead)
     return instant
 
 
@@ -82,12 +89,14 @@ def complete(
     content: bytes,
     *,
     just_listed: bool = False,
+    ahead: bool = False,
     layout: TimelineLayout,
     clock: Clock = utc_now,
 ) -> Instant:
     """Publish an inflight instant: with this one create readers see it. A compaction completes as a commit.
 
     just_listed  the timeline was listed a moment ago, and has it inflight: whether it still is need not be looked at
+    ahead        if it is lost, the next process completes it
     layout       where it stamps completion, the time comes after all times on the timeline, however clocks go: the
                  caller holds the table's lock, where there is one
     Raises       InstantNotFound when it is not inflight (rolled back meanwhile); WriteConflict when it is completed
@@ -98,7 +107,7 @@ def complete(
         made = dataclasses.replace(made, completed=_completion(storage, instant, layout, clock))
     elif not just_listed:
         _require(storage, dataclasses.replace(instant, state=State.INFLIGHT), layout)
-    _create(storage, made, content, layout)
+    _create(storage, made, content, layout, ahead=ahead)
     just_completed(storage, layout.path(made))
     return made
 
@@ -201,9 +210,9 @@ def _refused(storage: Storage, instant: Instant, content: bytes, layout: Timelin
     return None
 
 
-def _create(storage: Storage, instant: Instant, content: bytes, layout: TimelineLayout) -> None:
+def _create(storage: Storage, instant: Instant, content: bytes, layout: TimelineLayout, *, ahead: bool = False) -> None:
     path = layout.path(instant)
     try:
-        storage.create_new(path, content)
+        (storage.create_ahead if ahead else storage.create_new)(path, content)
     except FileExistsError as error:
         raise WriteConflict(f"{path} already exists: another writer took instant {instant.requested}") from error

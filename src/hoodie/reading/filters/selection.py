@@ -168,25 +168,47 @@ def check_columns(names: Iterable[str], schema: pa.Schema) -> None:
             raise InvalidInput(f"the table has no column {name!r}.{hint}")
 
 
-def sure_tests(found: RowFilter, schema: pa.Schema) -> Tests:
-    """The tests that mean the same to every engine: whole numbers, text, truth values and dates, each compared with one
-    of its kind. Times go by the engine's time zone, and NaN has its own rules in each."""
-    return sure(found.tests, schema)
+#: How far the moment that a time without a zone stands for is from UTC in any zone, and more.
+ANY_ZONE = dt.timedelta(days=1)
 
 
-def sure(tests: Tests, schema: pa.Schema) -> Tests:
-    """Those of `sure_tests` that are about columns of the schema."""
+def sure(tests: Tests, schema: pa.Schema, slack: dt.timedelta = ANY_ZONE) -> Tests:
+    """Tests of columns of the schema that pass all that passes these in any engine: whole numbers, text, truth values
+    and dates, each compared with one of its kind; and times, wider than they are. NaN has its own rules in each.
+
+    slack  how far a time with a zone, as SQL has it, may be from the moment that the engine takes it for
+    """
     return tuple(
-        tuple(test for test in clause if test.column in schema.names and _is_sure(test, schema)) for clause in tests
+        tuple(one for test in clause if test.column in schema.names for one in _sure(test, schema, slack))
+        for clause in tests
     )
 
 
-def _is_sure(test: Test, schema: pa.Schema) -> bool:
+def _sure(test: Test, schema: pa.Schema, slack: dt.timedelta) -> tuple[Test, ...]:
     if test.op in ("null", "not null"):
-        return True
+        return (test,)
+    kind = schema.field(test.column).type
     values = test.value if test.op in ("in", "not in") else [test.value]
+    if values and pa.types.is_timestamp(kind) and all(type(value) is dt.datetime for value in values):
+        try:
+            return _widened(test, values, slack if all(value.tzinfo for value in values) else ANY_ZONE)
+        except (OverflowError, TypeError):  # the end of the calendar; times with a zone beside those without
+            return ()
     is_kind = [_SURE.get(type(value)) for value in values]
-    return all(kind is not None and kind(schema.field(test.column).type) for kind in is_kind)
+    return (test,) if all(one is not None and one(kind) for one in is_kind) else ()
+
+
+def _widened(test: Test, values: Sequence[dt.datetime], slack: dt.timedelta) -> tuple[Test, ...]:
+    above, below = (Test(test.column, ">=", min(values) - slack), Test(test.column, "<=", max(values) + slack))
+    match test.op:
+        case ">" | ">=":
+            return (above,)
+        case "<" | "<=":
+            return (below,)
+        case "=" | "==" | "in":
+            return (above, below)
+        case _:
+            return ()
 
 
 _SURE: Mapping[type, Callable[[pa.DataType], bool]] = {
