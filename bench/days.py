@@ -1,5 +1,6 @@
 """Sixty days of a table of orders, without Spark: python -m bench.days. Hoodie against delta-rs, and pyiceberg where it
-is installed (pip install deltalake 'pyiceberg[sql-sqlite]').
+is installed (pip install deltalake 'pyiceberg[sql-sqlite]'). With --commits: as many upserts of three rows on a table
+whose archiving is off, and what each costs the processor.
 
 Each day new orders come and older ones change, cancelled ones are deleted, a report sums the day by city, and the table
 is counted as it was the day before. All contenders give the same answers, or the run fails. Printed are seconds of
@@ -172,12 +173,29 @@ def lines(kind: type) -> int:
     return sum(len([line for line in inspect.getsource(c).splitlines() if line.strip()]) for c in list(own)[-1:])
 
 
+def commits(count: int) -> None:
+    """Print what a small upsert costs as instants add up."""
+    with tempfile.TemporaryDirectory(prefix="hoodie-commits-") as folder:
+        table = hoodie.create_table(Path(folder, "t"), record_key="id", options={"hoodie.archive.automatic": False})
+        for number in range(0, count, 50):
+            spent = []
+            for value in range(number, number + 50):
+                at = time.process_time()
+                table.upsert(pa.table({"id": [1, 2, 3], "value": [value] * 3}))
+                spent.append(time.process_time() - at)
+            print(f"{number + 50:6} commits{sorted(spent)[25] * 1000:8.1f} ms of processor time each", flush=True)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser("bench.days", description=__doc__)
     parser.add_argument("--days", type=int, default=60)
     parser.add_argument("--rows", type=int, default=3000, help="of a day")
     parser.add_argument("--without", default="", help="a contender to leave out")
+    parser.add_argument("--commits", type=int, help="with archiving off, instead")
     options = parser.parse_args(arguments)
+    if options.commits:
+        commits(options.commits)
+        return
     print(f"{'':12}{'lines':>6}{'clock':>8}{'cpu':>8}   of it")
     expected: list[Any] | None = None
     for kind in contenders():

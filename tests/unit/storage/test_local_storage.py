@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from hoodie.storage import LocalStorage, is_temporary
+from hoodie.storage import LocalStorage, is_temporary, local
 
 
 @pytest.fixture
@@ -70,6 +70,27 @@ def test_every_published_byte_is_synced_before_its_name(storage, monkeypatch):
     assert done == ["fsync", "replace", "fsync"]
 
 
+def test_names_that_came_ahead_are_synced_before_the_next_name(storage, monkeypatch):
+    done = []
+    for name in ("link", "replace"):
+        real = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda *a, name=name, real=real: (done.append(name), real(*a))[1])
+    sync = local._sync
+    monkeypatch.setattr(local, "_sync", lambda full: (done.append(os.path.relpath(full, storage.root)), sync(full))[1])
+    for ahead, later in (("a/b/marker", "x/f"), ("x/requested", "x/inflight")):
+        storage.create_ahead(ahead, b"")
+        assert done == []
+        storage.create_new(later, b"1")
+        assert done == ([".", "a", "a/b", "link", "x"] if later == "x/f" else ["link", "x"])
+        done.clear()
+    storage.create_ahead("gone/marker", b"plan")
+    storage.delete_tree("gone")
+    storage.write("x/g", b"2")
+    assert done == ["link", ".", "replace", "x"]
+    with pytest.raises(FileExistsError):
+        storage.create_ahead("x/g", b"3")
+
+
 def test_temporary_names_repeat_nothing_of_the_file(storage, tmp_path):
     with storage.open_output(".group_001.log.1_0-1-2") as file:
         file.write(b"x")
@@ -117,7 +138,8 @@ def test_a_folder_that_cannot_be_read_is_no_empty_folder(storage, monkeypatch):
     def refuse(_):
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(os, "scandir", refuse)
+    for name in ("scandir", "listdir"):
+        monkeypatch.setattr(os, name, refuse)
     for call in (storage.list, storage.list_tree, lambda: storage.delete_tree("a")):
         with pytest.raises(PermissionError):
             call()
