@@ -75,7 +75,7 @@ def newest_batches(
     among     commits; None: all
     Raises    CorruptFile on a commit that cannot be read
     """
-    count, known = (_NEWEST.get(state.storage, state.timeline) if among is None else None) or (0, {})
+    count, known = (NEWEST.get(state.storage, state.timeline) if among is None else None) or (0, {})
     newest, whole = dict(known), True
     for instant in state.timeline.commits[count:] if among is None else among:
         try:
@@ -91,12 +91,12 @@ def newest_batches(
         for application, batch in batches.items():
             newest[application] = max(batch, newest.get(application, batch))
     if whole and among is None:
-        _NEWEST.put(state.storage, state.timeline, newest)
+        NEWEST.put(state.storage, state.timeline, newest)
     return newest
 
 
 #: The newest batches of tables that this process has written to.
-_NEWEST: Grown[dict[str, int]] = Grown()
+NEWEST: Grown[dict[str, int]] = Grown()
 
 
 def batches_of(state: TableState, instant: Instant) -> dict[str, int]:

@@ -63,6 +63,7 @@ def forget() -> None:
     """As in a new process."""
     COMMITS.forget()
     published.PUBLISHED.forget()
+    published.COMPLETE.forget()
 
 
 @pytest.fixture(autouse=True)

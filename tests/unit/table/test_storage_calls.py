@@ -24,7 +24,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.testing.storage import CountingStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.load import COMMITS, load_timeline
-from hoodie.view.published import PUBLISHED
+from hoodie.view.published import COMPLETE, PUBLISHED
 
 T = TypeVar("T")
 
@@ -86,6 +86,8 @@ class Measured:
         """The calls in a process that has not seen the table."""
         COMMITS.forget()
         PUBLISHED.forget()
+        COMPLETE.forget()
+        NEWEST.forget()
         clean.CLEANS.forget()
         return self.warm(run)
 
@@ -323,7 +325,7 @@ def test_a_second_look_asks_for_what_has_changed_only(tmp_path, monkeypatch):
     state = ArrowTable(LocalStorage(tmp_path), table.options).state()
     asked: list[str] = []
     entry = local._entry
-    monkeypatch.setattr(local, "_entry", lambda item: (asked.append(item.name), entry(item))[1])
+    monkeypatch.setattr(local, "_entry", lambda folder, name: (asked.append(name), entry(folder, name))[1])
     again = state.look_again()
     assert not [name for name in asked if name.endswith("commit")]
     assert again.timeline == state.timeline == state.reload().timeline
