@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pytest
 
+from hoodie.commit.batch_ids import NEWEST
 from hoodie.config.table import from_properties
 from hoodie.services import clean
 from hoodie.storage import local
