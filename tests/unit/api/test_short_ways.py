@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -75,6 +78,41 @@ def test_a_list_is_the_keys_of_a_key_of_one_column(table: HoodieTable[Rows], tmp
         parts.get([1])
     anywhere = {"hoodie.index.type": "GLOBAL_SIMPLE"}
     assert parts.delete([1], options=anywhere).deleted == 1
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        *((1, 9), {1, 9}, range(2), [1.0], np.array([1, 9]), pa.array([1]), pa.chunked_array([[1], [9]])),
+        *(pd.Series([1, 9], index=[5, 6]), pd.Series([1, None], dtype="Int64").dropna(), pl.Series([1.0, 9.0])),
+    ],
+)
+def test_a_column_is_the_keys_of_a_key_of_one_column(table: HoodieTable[Rows], keys: Any):
+    table.upsert(rows((1, "oslo", 1.0), (2, "rome", 2.0)))
+    assert table.get(keys).rows.to_arrow()["id"].to_pylist() == [1]
+    assert table.delete(keys).deleted == 1
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        *([1.5], np.array([1.5]), pl.Series([1.5]), [2**70], [True], np.array([True]), ["1"], pd.Series(["1"])),
+        *(pd.Series(["1"], dtype="category"), [dt.date(2024, 1, 1)], [None], np.array([np.nan]), [float("nan")]),
+    ],
+)
+def test_keys_of_another_kind_delete_nothing(table: HoodieTable[Rows], keys: Any):
+    table.upsert(rows((1, "oslo", 1.0)))
+    with pytest.raises(InvalidInput, match="what 'id' .int64. does not|null or empty"):
+        table.delete(keys)
+    assert table.count() == 1
+
+
+def test_columns_of_a_read_are_a_list_and_another_spelling_is_named(table: HoodieTable[Rows]):
+    table.upsert(rows((1, "oslo", 1.0)))
+    with pytest.raises(InvalidInput, match=r"columns='fare': expected a list, such as \['fare'\]"):
+        table.to_arrow(columns="fare")
+    with pytest.raises(InvalidInput, match="no column 'FARE'. Did you mean 'fare'"):
+        table.to_arrow(columns=["FARE"])
 
 
 def test_a_result_says_how_long_it_took_and_not_who_did_it(table: HoodieTable[Rows]):
