@@ -6,7 +6,6 @@ sqlglot only recognises here. Spark evaluates, and gets slices of the text as it
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Collection
 
 import sqlglot

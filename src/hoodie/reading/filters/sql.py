@@ -18,9 +18,9 @@ import sqlglot
 from sqlglot import expressions as sql
 
 from hoodie.errors import InvalidInput
+from hoodie.expressions.standard import plain_problem, standard_text
 from hoodie.reading.filters.exact_numbers import Number, fitted, is_exact, members
 from hoodie.reading.filters.predicate import ANY, Test, Tests, both, either
-from hoodie.expressions.standard import plain_problem, standard_text
 
 _OPS: Mapping[type, tuple[str, Callable[[Any, Any], Any]]] = {
     sql.EQ: ("=", operator.eq),

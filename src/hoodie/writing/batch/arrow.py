@@ -345,8 +345,8 @@ def require_columns(
         kind = type_at(schema, name)
         if kind is not None and pa.types.is_null(kind):
             raise SchemaMismatch(
-                f"The batch does not fit table {table!r}: column {name!r} has no value, and is of its key, partition or "
-                "ordering: fill it, or give the column a type if the batch has no rows"
+                f"The batch does not fit table {table!r}: column {name!r} has no value, and is of its key, partition "
+                "or ordering: fill it, or give the column a type if the batch has no rows"
             )
         return kind is not None
 
