@@ -6,7 +6,7 @@ The decision itself is pure: `hoodie.plan.conflict`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -49,6 +49,21 @@ def failed_writes(timeline: Timeline, is_clustering: Callable[[Instant], bool]) 
     return [
         i for i in reversed(timeline.pending(FAILED)) if not (i.action is Action.REPLACE_COMMIT and is_clustering(i))
     ]
+
+
+def built_upon(write: Instant, commits: Mapping[Instant, CommitMetadata]) -> Instant | None:
+    """The first completed commit that wrote to a file slice of a pending write: the write was completed then, and its
+    completed file is lost. None: there is none.
+
+    commits  of the timeline, with what they did
+    """
+    later = (
+        commit
+        for commit, metadata in commits.items()
+        if commit.requested > write.requested
+        and any(stat.prev_commit == write.requested for part in metadata.stats.values() for stat in part)
+    )
+    return min(later, default=None)
 
 
 def pending_rollbacks(timeline: Timeline) -> Sequence[Instant]:
