@@ -149,10 +149,11 @@ def require_whole(now: TableState, instant: Instant) -> None:
     """
     pending = (replace(instant, state=state) for state in (State.REQUESTED, State.INFLIGHT))
     if not all(now.layout.path(state).rpartition("/")[2] in now.timeline.files for state in pending):
-        raise InstantNotFound(_rolled_back(instant))
+        raise InstantNotFound(rolled_back(instant))
 
 
-def _rolled_back(instant: Instant) -> str:
+def rolled_back(instant: Instant) -> str:
+    """What is said to a write that another writer rolled back."""
     return (
         f"instant {instant.requested} is no longer on the timeline: another writer considered this one dead and "
         f"rolled it back. Nothing is published; write the batch again. {WITHOUT_LOCK}"
@@ -162,7 +163,7 @@ def _rolled_back(instant: Instant) -> str:
 def _require_standing(instant: Instant, now: TableState) -> None:
     current = now.timeline.find(instant.requested, instant.action)
     if current is None or current.state is State.REQUESTED:
-        raise InstantNotFound(_rolled_back(instant))
+        raise InstantNotFound(rolled_back(instant))
     if current.state is State.COMPLETED:
         raise WriteConflict(f"instant {instant.requested} is published already")
 

@@ -30,6 +30,9 @@ HEARTBEATS = ".hoodie/.heartbeat"
 #: Instants that are failed writes when pending, unless their writer is alive.
 _FAILED = COMMITS
 
+#: Versions of tables whose Hudi, before 0.11, wrote no checksum.
+_WITHOUT_CHECKSUM = ("0", "1", "2", "3")
+
 States = dict[tuple[str, Action], dict[State, Entry]]
 
 
@@ -96,7 +99,7 @@ def _cut_settings(storage: Storage, properties: Mapping[str, str]) -> Iterator[F
     if not storage.read(PROPERTIES).endswith(b"\n"):
         problem = "the file ends within a line: it was cut short, and the settings behind are lost"
         yield Finding(Severity.ERROR, Fault.PROPERTIES, PROPERTIES, problem, "Restore it from a copy of the table")
-    elif CHECKSUM not in properties:
+    elif CHECKSUM not in properties and properties.get("hoodie.table.version", "") not in _WITHOUT_CHECKSUM:
         problem = f"it has no {CHECKSUM}, which each writer puts there: settings may be lost"
         advice = "Compare it with a copy of the table; if it has all settings, repair with --checksum"
         remedy = Remedy(Mend.CHECKSUM, PROPERTIES)
