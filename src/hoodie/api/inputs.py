@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyarrow import types as arrow
 
 from hoodie.errors import InvalidInput, SchemaMismatch
-from hoodie.keygen.arrow_keys import type_at
+from hoodie.keygen.arrow_keys import is_text, type_at
 from hoodie.model.instant import Instant
 from hoodie.reading.table_schema import read_schema
 from hoodie.schema.types import is_list
@@ -45,11 +45,13 @@ def instant_of(moment: Moment | None) -> Point | None:
 
 
 def keys_of(keys: Any, storage: Storage) -> Any:
-    """Keys as rows: a list of values is those of the one column that the table's record key is made of.
+    """Keys as rows: a list of values, or a column of a frame, is those of the one column that the table's record key is
+    made of.
 
     Raises InvalidInput where it is made of more, or of none
     """
-    if not isinstance(keys, list):
+    is_column = _is_column(keys)
+    if not is_column and not isinstance(keys, (list, tuple, set, frozenset, range)):
         return keys
     state = load_state(storage)
     columns = state.config.record_key
@@ -57,13 +59,36 @@ def keys_of(keys: Any, storage: Storage) -> Any:
         made_of = ", ".join(columns) or "no column"
         raise InvalidInput(
             f"the key of {state.config.name} is made of {made_of}: give rows with the key and partition columns, such "
-            "as a pyarrow.Table or a DataFrame, and not a list"
+            f"as a pyarrow.Table or a DataFrame, and not a {type(keys).__name__}"
         )
     kind = type_at(read_schema(state, FileSystemView(state.timeline)), columns[0])
     try:
-        return pa.table({columns[0]: pa.array(keys, kind)})
-    except (pa.ArrowException, TypeError) as problem:
+        return pa.table({columns[0]: _of_kind(keys, kind) if is_column else _listed(list(keys), kind)})
+    except (pa.ArrowException, TypeError, OverflowError) as problem:
         raise InvalidInput(f"the list of keys holds what {columns[0]!r} ({kind}) does not: {problem}") from problem
+
+
+def _is_column(values: Any) -> bool:
+    """Whether values are one column: of pandas, Polars, numpy or Arrow."""
+    return isinstance(values, (pa.Array, pa.ChunkedArray)) or len(getattr(values, "shape", ())) == 1
+
+
+def _listed(keys: list[Any], kind: pa.DataType | None) -> pa.Array:
+    found = pa.array(keys, kind)
+    if kind is not None and arrow.is_integer(kind) and any(isinstance(key, float) for key in keys):
+        return _of_kind(pa.array(keys), kind)  # Arrow would cut 7.5 to 7
+    return found
+
+
+def _of_kind(keys: Any, kind: pa.DataType | None) -> pa.Array | pa.ChunkedArray:
+    """A column of keys in the type of the table's. Raises TypeError where that is another kind of value"""
+    found = pa.chunked_array(keys) if hasattr(keys, "__arrow_c_stream__") else pa.array(keys, from_pandas=True)
+    if kind is None or arrow.is_null(found.type):
+        return found
+    have = found.type.value_type if arrow.is_dictionary(found.type) else found.type
+    if any(is_one(have) != is_one(kind) for is_one in (is_text, arrow.is_boolean, arrow.is_temporal)):
+        raise TypeError(f"they are {have}")
+    return found.cast(kind)
 
 
 def column_names(rows: Any) -> list[str]:
@@ -86,20 +111,34 @@ def arrow_stream(rows: Any) -> pa.RecordBatchReader:
         reader = _of_pandas(rows).to_reader()
     elif isinstance(rows, pa.RecordBatch):
         reader = pa.Table.from_batches([rows]).to_reader()
-    elif hasattr(rows, "__arrow_c_stream__"):
+    elif hasattr(rows, "__arrow_c_stream__") and not _is_column(rows):
+        _refuse_objects(rows)
         try:
             reader = pa.RecordBatchReader.from_stream(rows)
         except pa.ArrowException as problem:
             raise SchemaMismatch(f"the rows make no table of Arrow's: {problem}") from problem
     else:
+        collected = ". Collect it: rows.collect()" if hasattr(rows, "collect_schema") else ""
         raise InvalidInput(
             f"expected rows, not {type(rows).__name__}: a Spark DataFrame, or what speaks Arrow: pyarrow.Table, "
-            "RecordBatchReader, a pandas or Polars DataFrame, a DuckDB relation"
+            f"RecordBatchReader, a pandas or Polars DataFrame, a DuckDB relation{collected}"
         )
     schema = pa.schema([field.with_type(_in_micros(field.type)) for field in reader.schema], reader.schema.metadata)
     if schema.types == reader.schema.types:
         return reader
     return pa.RecordBatchReader.from_batches(schema, _cast(reader, schema))
+
+
+def _refuse_objects(rows: Any) -> None:
+    """Raises SchemaMismatch on columns of Polars that hold Python's objects: it hands over their addresses."""
+    schema = getattr(rows, "schema", None)
+    if type(rows).__module__.partition(".")[0] != "polars" or schema is None:
+        return
+    if names := [name for name, kind in schema.items() if str(kind) == "Object"]:
+        raise SchemaMismatch(
+            f"These columns cannot be stored: {', '.join(names)} of type Object: cast them to string, such as by "
+            f"pl.col({names[0]!r}).map_elements(str, return_dtype=pl.String)"
+        )
 
 
 def _of_pandas(frame: Any) -> pa.Table:

@@ -160,7 +160,7 @@ def create_table(
     table: HoodieTable[Any] = HoodieTable(
         path, spark=spark, storage=storage, storage_options=storage_options, options=write_options(checked)
     )
-    keys, partitions = _listed(record_key), partition_columns(_listed(partition_by))
+    keys, partitions = _listed(record_key, "record_key"), partition_columns(_listed(partition_by, "partition_by"))
     columns = [*keys, *(column.name for column in partitions), ordering or ""]
     # Also as Hudi's options have them: by commas, a partition column with its kind behind a colon.
     refuse_names(part.partition(":")[0].strip() for text in columns for part in text.split(",") if part.strip())
@@ -252,5 +252,9 @@ def _storage(path: Any, storage: Storage | None, options: Checked, storage_optio
     return storage
 
 
-def _listed(names: str | Sequence[str]) -> list[str]:
-    return [names] if isinstance(names, str) else list(names)
+def _listed(names: object, argument: str) -> list[str]:
+    """Columns as a call names them; None: none. Raises InvalidInput on what is neither a name nor a list of names"""
+    listed = [names] if isinstance(names, str) else list(names) if isinstance(names, (list, tuple)) else names or []
+    if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+        raise InvalidInput(f"{argument}={names!r}: expected a column, or a list of columns")
+    return listed

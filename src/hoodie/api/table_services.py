@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from hoodie.api.engine import Frame
 from hoodie.api.handle import Options, TableHandle
@@ -52,7 +53,8 @@ class TableServices(TableHandle[Frame]):
         returns  None when no instant is given and there is none to run
         Raises   InstantNotFound; InvalidPlan naming files that are gone; PlanInUse when another process runs it
         """
-        return compact(self.storage, self._options(options), instant, self.engine.compaction)
+        result = compact(self.storage, self._options(options), instant, self.engine.compaction)
+        return None if result is None else replace(result, alone=self.session is None)
 
     def clean(self, *, dry_run: bool = False, options: Options | None = None) -> CleanResult:
         """Delete files that the cleaning policy does not keep. After a commit that is done automatically.

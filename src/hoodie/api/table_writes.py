@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
@@ -172,9 +173,10 @@ class TableWrites(TableHandle[Frame]):
         """
         with failures_heard(self.storage, WriteOperation.DELETE_PARTITION):
             engine, given = self.engine, self._options(options)
-            return delete_partitions(
+            result = delete_partitions(
                 self.storage, partitions, given, engine.after_commit, engine.validate, run=engine.run
             )
+        return replace(result, alone=self.session is None)
 
     def explain_upsert(
         self, df: Rowset, *, missing: str | None = None, options: Options | None = None

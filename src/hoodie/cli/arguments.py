@@ -101,7 +101,7 @@ def option(*names: str, example: str, **more: Any) -> Decorator:
 _FROM = option(
     "--from",
     "listed",
-    type=click.File(),
+    type=click.File(encoding="utf-8-sig", errors="surrogateescape"),
     metavar="FILE",
     example="--from tables.txt",
     help="Take more paths from a file, one a line; - is the standard input, # begins a comment.",

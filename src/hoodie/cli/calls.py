@@ -26,6 +26,8 @@ from hoodie.storage.protocol import in_threads
 
 R = TypeVar("R")
 
+#: A comment in a file of paths; a number sign within a path begins none.
+_COMMENT = re.compile(r"(?:^|\s)#.*")
 #: The time of an instant, as `hoodie history` prints it.
 _INSTANT = re.compile(r"\d+(_\d+)?")
 
@@ -74,7 +76,7 @@ class Call:
 
             options = door_options(dict(given.pop("options")), props=given.pop("props"))
         listed, paths = given.pop("listed", None), given.pop("paths", None)
-        lines = tuple(filter(None, (line.split("#")[0].strip() for line in listed or ())))
+        lines = tuple(filter(None, (_COMMENT.sub("", line).strip() for line in listed or ())))
         if paths is not None and not paths and not lines:
             raise click.UsageError("no table: give a path, a glob, or --from FILE", context)
         return cls(

@@ -6,7 +6,7 @@ The decision itself is pure: `hoodie.plan.conflict`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -49,6 +49,21 @@ def failed_writes(timeline: Timeline, is_clustering: Callable[[Instant], bool]) 
     return [
         i for i in reversed(timeline.pending(FAILED)) if not (i.action is Action.REPLACE_COMMIT and is_clustering(i))
     ]
+
+
+def built_upon(write: Instant, commits: Mapping[Instant, CommitMetadata]) -> Instant | None:
+    """The first completed commit that wrote to a file slice of a pending write: the write was completed then, and its
+    completed file is lost. None: there is none.
+
+    commits  of the timeline, with what they did
+    """
+    later = (
+        commit
+        for commit, metadata in commits.items()
+        if commit.requested > write.requested
+        and any(stat.prev_commit == write.requested for part in metadata.stats.values() for stat in part)
+    )
+    return min(later, default=None)
 
 
 def pending_rollbacks(timeline: Timeline) -> Sequence[Instant]:
@@ -134,10 +149,11 @@ def require_whole(now: TableState, instant: Instant) -> None:
     """
     pending = (replace(instant, state=state) for state in (State.REQUESTED, State.INFLIGHT))
     if not all(now.layout.path(state).rpartition("/")[2] in now.timeline.files for state in pending):
-        raise InstantNotFound(_rolled_back(instant))
+        raise InstantNotFound(rolled_back(instant))
 
 
-def _rolled_back(instant: Instant) -> str:
+def rolled_back(instant: Instant) -> str:
+    """What is said to a write that another writer rolled back."""
     return (
         f"instant {instant.requested} is no longer on the timeline: another writer considered this one dead and "
         f"rolled it back. Nothing is published; write the batch again. {WITHOUT_LOCK}"
@@ -147,7 +163,7 @@ def _rolled_back(instant: Instant) -> str:
 def _require_standing(instant: Instant, now: TableState) -> None:
     current = now.timeline.find(instant.requested, instant.action)
     if current is None or current.state is State.REQUESTED:
-        raise InstantNotFound(_rolled_back(instant))
+        raise InstantNotFound(rolled_back(instant))
     if current.state is State.COMPLETED:
         raise WriteConflict(f"instant {instant.requested} is published already")
 

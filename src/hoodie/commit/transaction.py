@@ -14,6 +14,7 @@ from functools import partial
 
 from hoodie.commit.batch_ids import require_new, with_batch
 from hoodie.commit.conflict_check import (
+    built_upon,
     failed_writes,
     pending_rollbacks,
     refuse_during_restore,
@@ -30,6 +31,7 @@ from hoodie.config.locks import FailedWrites
 from hoodie.config.metadata import RequestedPartitions
 from hoodie.config.write import WriteOperation
 from hoodie.errors import (
+    CorruptFile,
     HoodieError,
     InstantNotFound,
     ListingStale,
@@ -60,7 +62,7 @@ from hoodie.table.replacement import NOT_YET
 from hoodie.table.settings import Writers
 from hoodie.table.state import TableState
 from hoodie.timeline.layout import completed_content, inflight_content
-from hoodie.timeline.load import load_timeline, read_replace_plan, remember_commit
+from hoodie.timeline.load import load_timeline, read_commit, read_replace_plan, remember_commit
 from hoodie.timeline.timeline import Clock, Timeline, moment_of, new_time, utc_now
 from hoodie.timeline.transition import (
     complete,
@@ -231,10 +233,25 @@ def dead_writes(state: TableState, writers: Writers) -> list[Instant]:
     failed = failed_writes(state.timeline, partial(_is_clustering, state))
     if policy is FailedWrites.NEVER or not failed:
         return []
-    if policy is FailedWrites.EAGER:
-        return failed
-    silent = expired(state.storage, [instant.requested for instant in failed], writers.concurrency)
-    return [instant for instant in failed if instant.requested in silent]
+    if policy is not FailedWrites.EAGER:
+        silent = expired(state.storage, [instant.requested for instant in failed], writers.concurrency)
+        failed = [instant for instant in failed if instant.requested in silent]
+    for instant in failed:
+        _refuse_lost(state, instant)
+    return failed
+
+
+def _refuse_lost(state: TableState, write: Instant) -> None:
+    """Raises CorruptFile on a write that is pending only because its completed file is lost: its files are in use."""
+    later = [commit for commit in state.timeline.commits if commit.requested > write.requested]
+    commits = {commit: read_commit(state.storage, state.timeline, commit) for commit in later}
+    if commit := built_upon(write, commits):
+        raise CorruptFile(
+            state.timeline.path(write),
+            f"the completed file of this {write.action} is lost: {commit.action} {commit.requested} wrote to its file "
+            "groups",
+            advice="Restore it from a copy of the table: a rollback would delete rows.",
+        )
 
 
 def _is_clustering(state: TableState, instant: Instant) -> bool:

@@ -222,7 +222,7 @@ def kept_options(keep: str | int | None) -> dict[str, str]:
     """
     if keep is None:
         return {}
-    match = _KEEP.fullmatch(f"{keep} commits" if isinstance(keep, int) else keep)
+    match = _KEEP.fullmatch(f"{keep} commits" if isinstance(keep, int) else str(keep))
     if match is None or not int(match[1]) or isinstance(keep, bool):
         raise InvalidInput(f'keep={keep!r}: expected such as "30 days", "48 hours", "2 weeks", "20 commits" or 20')
     unit = match[2].lower().rstrip("s")

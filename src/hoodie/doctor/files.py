@@ -63,7 +63,7 @@ def _present(scene: Scene) -> dict[str, int]:
 
 def _missing(scene: Scene, contents: Contents, published: Named) -> Iterator[Finding]:
     present = _present(scene)
-    removed = _removed(contents)
+    removed = _removed(contents, published)
     newest = _newest_bases(published)
     replaced = {
         FileGroupId(partition, file_id)
@@ -112,8 +112,9 @@ def _missing(scene: Scene, contents: Contents, published: Named) -> Iterator[Fin
         )
 
 
-def _removed(contents: Contents) -> set[str]:
-    """Files that instants of the timeline removed, or will remove."""
+def _removed(contents: Contents, published: Named) -> set[str]:
+    """Files that instants of the timeline removed, or will remove. A rollback may remove what is its target's only: not
+    what a commit published that is on the timeline."""
     removed: set[str] = set()
     for clean in contents.cleans.values():
         for partition, done in clean.partitions.items():
@@ -121,7 +122,8 @@ def _removed(contents: Contents) -> set[str]:
     for plan in contents.clean_plans.values():
         removed |= {join(partition, name) for partition, names in plan.files.items() for name in names}
     for rollback in contents.rollbacks.values():
-        removed |= {join(partition, name) for partition, done in rollback.partitions.items() for name in done.deleted}
+        paths = {join(partition, name) for partition, done in rollback.partitions.items() for name in done.deleted}
+        removed |= paths - published.stats.keys()
     return removed
 
 
@@ -221,6 +223,7 @@ def _orphans(scene: Scene, contents: Contents, published: Named) -> Iterator[Fin
         for name in names
     }
     mtimes = {join(folder, entry.name): entry.mtime for folder, entries in scene.tree.items() for entry in entries}
+    built_upon = {stat.prev_commit for _, stat in published.stats.values()}
     for file in scene.files:
         instant = file.instant if isinstance(file, BaseFile) else file.base_instant
         path = file.path
@@ -234,6 +237,10 @@ def _orphans(scene: Scene, contents: Contents, published: Named) -> Iterator[Fin
                     yield _lost_changes(file)
                 continue  # which commit wrote it is in its blocks
             yield _attempt(scene, file, contents, path)
+        elif not visible.committed(instant) and (instant in built_upon or not scene.timeline.instants):
+            problem = f"of instant {instant}, which was completed, and whose files of the timeline are lost"
+            advice = "Restore them from a copy of the table: readers miss its rows. Do not delete it"
+            yield Finding(Severity.ERROR, Fault.ORPHAN, path, problem, advice)
         elif not visible.committed(instant):
             problem = f"of instant {instant}, which is not on the timeline: a write that was never published"
             advice = "Readers ignore it as long as the timeline begins before it: it can be deleted"
@@ -279,11 +286,20 @@ def _strays(scene: Scene) -> Iterator[Finding]:
 
 
 def _invisible(scene: Scene, contents: Contents) -> Iterator[Finding]:
-    """Folders with data files that have no metafile: Hudi's readers, and others, ignore them."""
+    """Folders with data files that have no metafile, or an empty one: Hudi's readers, and others, ignore them."""
     partitions = {partition for commit in contents.commits.values() for partition in (*commit.stats, *commit.replaced)}
     marked = {folder for folder, entries in scene.tree.items() if _has_metafile(entries)}
     visible = scene.timeline.visible()
     for folder, entries in scene.tree.items():
+        if any(entry.name in METAFILES and not entry.size for entry in entries):
+            yield Finding(
+                Severity.ERROR,
+                Fault.INVISIBLE,
+                folder,
+                "its .hoodie_partition_metadata is empty: other readers fail on it",
+                "--repair writes it anew",
+                Remedy(Mend.METAFILE, folder),
+            )
         files = data_files({folder: entries})
         if folder in marked or not files or any(join(folder, "").startswith(f"{m}/" if m else "") for m in marked):
             continue

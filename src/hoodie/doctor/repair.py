@@ -15,9 +15,9 @@ from hoodie.locks import Lock
 from hoodie.locks.clock import LOCKS
 from hoodie.metadata.keeping.drop import drop
 from hoodie.model.instant import Action, State
-from hoodie.storage.protocol import Storage, rewrite
+from hoodie.storage.protocol import Storage, join, rewrite
 from hoodie.table.downgraded_timeline import finish_downgrade
-from hoodie.table.partition_metadata import ensure_partition
+from hoodie.table.partition_metadata import METAFILE, ensure_partition
 from hoodie.table.properties import recover, rewrite_checksum
 from hoodie.table.settings import Writers
 from hoodie.table.state import load_state
@@ -102,6 +102,9 @@ def _repair(storage: Storage, lock: Lock, *, checksum: bool, grace: float, now: 
         mend(remedy)
     for remedy in plan(False) if settings else planned:
         mend(remedy)
+    for remedy in plan(False) if done else ():  # what only shows once something else is gone
+        if remedy not in done:
+            mend(remedy)
     return Remedies(done)
 
 
@@ -114,6 +117,9 @@ def _checksum(storage: Storage, target: str, clock: Clock) -> None:
 
 
 def _metafile(storage: Storage, target: str, clock: Clock) -> None:
+    for entry in storage.list(target):
+        if entry.name == METAFILE and not entry.size:
+            storage.delete(join(target, METAFILE))
     ensure_partition(storage, target, load_state(storage).timeline.newest_commit)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from hoodie.commit.conflict_check import built_upon
 from hoodie.doctor.damaged import damaged_instant
 from hoodie.doctor.findings import Contents, Fault, Finding, Mend, Remedy, Scene, Severity
 from hoodie.errors import CorruptFile
@@ -28,6 +29,9 @@ HEARTBEATS = ".hoodie/.heartbeat"
 
 #: Instants that are failed writes when pending, unless their writer is alive.
 _FAILED = COMMITS
+
+#: Versions of tables whose Hudi, before 0.11, wrote no checksum.
+_WITHOUT_CHECKSUM = ("0", "1", "2", "3")
 
 States = dict[tuple[str, Action], dict[State, Entry]]
 
@@ -65,7 +69,8 @@ def read_settings(storage: Storage) -> tuple[dict[str, str] | None, list[Finding
             Finding(Severity.WARNING, Fault.BACKUP, BACKUP, problem, advice, Remedy(Mend.RECOVER, PROPERTIES))
         )
     try:
-        return load_properties(storage, sleep=lambda seconds: None), findings
+        properties = load_properties(storage, sleep=lambda seconds: None)
+        return properties, [*findings, *_cut_settings(storage, properties)]
     except CorruptFile as error:
         fault = error
     remedy = findings[0].remedy if findings else None
@@ -85,6 +90,20 @@ def read_settings(storage: Storage) -> tuple[dict[str, str] | None, list[Finding
         properties = {}
     advice = fault.advice.rstrip(".") or "Restore it from a copy of the table"
     return None, [*findings, Finding(Severity.ERROR, Fault.PROPERTIES, fault.path, fault.problem, advice, remedy)]
+
+
+def _cut_settings(storage: Storage, properties: Mapping[str, str]) -> Iterator[Finding]:
+    """Signs that settings which can be read are not all that there were."""
+    if not storage.exists(PROPERTIES):
+        return  # a writer died that had them in the backup; there is a finding
+    if not storage.read(PROPERTIES).endswith(b"\n"):
+        problem = "the file ends within a line: it was cut short, and the settings behind are lost"
+        yield Finding(Severity.ERROR, Fault.PROPERTIES, PROPERTIES, problem, "Restore it from a copy of the table")
+    elif CHECKSUM not in properties and properties.get("hoodie.table.version", "") not in _WITHOUT_CHECKSUM:
+        problem = f"it has no {CHECKSUM}, which each writer puts there: settings may be lost"
+        advice = "Compare it with a copy of the table; if it has all settings, repair with --checksum"
+        remedy = Remedy(Mend.CHECKSUM, PROPERTIES)
+        yield Finding(Severity.WARNING, Fault.CHECKSUM, PROPERTIES, problem, advice, remedy)
 
 
 # --- names and contents ---
@@ -237,6 +256,17 @@ def pending_instants(scene: Scene, contents: Contents, damaged: Collection[str] 
         path = scene.timeline.path(instant)
         # Fewer than three states: it did not get as far as any effect that a plan must undo.
         if instant.action in _FAILED and not _is_clustering(contents, instant):
+            if later := built_upon(instant, contents.commits):
+                problem = (
+                    f"the completed file of this {instant.action} is lost: {later.action} {later.requested} wrote to "
+                    "its file groups, and readers miss its rows"
+                )
+                advice = "Restore the file from a copy of the table. A rollback would delete the rows: writes refuse it"
+                done = scene.timeline.path(replace(instant, state=State.COMPLETED))
+                yield Finding(
+                    Severity.ERROR, Fault.HOLLOW, done if scene.timeline.layout == 1 else path, problem, advice
+                )
+                continue
             hollow = instant.requested < newest
             fault = Fault.HOLLOW if hollow else Fault.STALE
             problem = f"a {instant.action} began and did not end" + (", and later ones did" if hollow else "")

@@ -24,7 +24,7 @@ Fact = tuple[Name, str, Any]
 def facts_of(text: str, scope: Scope) -> list[Fact]:
     """Facts of which each must hold for the condition to be true, as far as they are plain to see: whole numbers, text,
     truth values and dates. Raises InvalidInput as `read_condition`"""
-    return list(_facts(Reader(text, scope), tree_of(text)))
+    return list(_facts(Reader(text, scope), tree_of(text, scope)))
 
 
 def _facts(reader: Reader, node: Any) -> Iterator[Fact]:

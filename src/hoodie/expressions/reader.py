@@ -23,9 +23,9 @@ from hoodie.expressions.functions import call, choice
 from hoodie.expressions.joins import Conjunct
 from hoodie.expressions.kinds import BOOL, DATE, NULL, TEXT, TIMESTAMP, TIMESTAMP_NTZ, is_text
 from hoodie.expressions.scope import Scope
+from hoodie.expressions.standard import plain_problem, standard_text
 from hoodie.expressions.subqueries import among_rows, exists, single_value
 from hoodie.expressions.terms import Term, computed, constant
-from hoodie.expressions.text import joined_quotes
 
 LOGIC = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>"}
 _ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.IntDiv: "div"}
@@ -60,12 +60,17 @@ class _Dialect(Spark):
         }
 
 
-@functools.lru_cache(maxsize=256)
-def tree_of(text: str) -> Any:
+def tree_of(text: str, scope: Scope) -> Any:
+    """The parser's tree of an expression; it is not to be changed. Raises InvalidInput on what is none"""
     try:
-        return sqlglot.parse_one(joined_quotes(text), read=_Dialect)
+        return _parsed(standard_text(text, scope.column_names()))
     except SqlglotError as problem:
-        raise InvalidInput(f"{text!r} cannot be parsed: {problem}") from problem
+        raise InvalidInput(f"{text!r} cannot be parsed: {plain_problem(problem)}") from problem
+
+
+@functools.lru_cache(maxsize=256)
+def _parsed(text: str) -> Any:
+    return sqlglot.parse_one(text, read=_Dialect)
 
 
 def read_expression(text: str, scope: Scope) -> Term:
@@ -74,7 +79,7 @@ def read_expression(text: str, scope: Scope) -> Term:
     Raises InvalidInput on what is none, an unknown column or function, and types that do not go together;
            MissingPackage for what DuckDB is needed for
     """
-    return Reader(text, scope).term(tree_of(text))
+    return Reader(text, scope).term(tree_of(text, scope))
 
 
 def read_condition(text: str, scope: Scope) -> Term:
@@ -84,7 +89,7 @@ def read_condition(text: str, scope: Scope) -> Term:
 
 def read_conjuncts(text: str, scope: Scope) -> list[Conjunct]:
     """The parts of a condition that AND joins. Raises as `read_expression`"""
-    return Reader(text, scope).conjuncts(tree_of(text))
+    return Reader(text, scope).conjuncts(tree_of(text, scope))
 
 
 class Reader:
@@ -122,6 +127,8 @@ class Reader:
             return compare.comparison(LOGIC[type(node)], self.term(node.left), self.term(node.right))
         if type(node) in _ARITHMETIC:
             return self._arithmetic(node)
+        if isinstance(node, exp.NullSafeNEQ):
+            return compare.negated(compare.comparison("<=>", self.term(node.left), self.term(node.right)))
         match node:
             case exp.Paren():
                 return self.term(node.this)

@@ -39,6 +39,11 @@ class Scope:
         """The scope of a subquery on one frame."""
         return replace(self, tables={name: schema}, outer=self)
 
+    def column_names(self) -> set[str]:
+        """The columns that an expression, or a subquery within it, may ask for."""
+        schemas = (*self.tables.values(), *(frame.schema for frame in self.frames.values()))
+        return {name for schema in schemas for name in schema.names}
+
     def column(self, parts: Sequence[str], text: str) -> Term:
         """The column of a name, which may be dotted. Raises InvalidInput where there is none, or more than one"""
         scope: Scope | None = self

@@ -6,7 +6,6 @@ sqlglot only recognises here. Spark evaluates, and gets slices of the text as it
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Collection
 
 import sqlglot
@@ -158,19 +157,6 @@ def _written(text: str) -> str:
     if isinstance(tree, exp.Column):
         return ".".join(part.name.lower() for part in tree.parts)
     return text.strip()
-
-
-def joined_quotes(text: str) -> str:
-    """The text with a quote that is written twice within a text in the form that sqlglot reads."""
-    try:
-        tokens = tokens_of(text)
-    except SqlglotError:
-        return text
-    for one, other in reversed(list(itertools.pairwise(tokens))):
-        both_texts = one.token_type is TokenType.STRING and other.token_type is TokenType.STRING
-        if both_texts and one.end + 1 == other.start and text[other.start] == text[one.start]:
-            text = f"{text[: one.end]}\\{text[other.start]}{text[other.start + 1 :]}"
-    return text
 
 
 def tick(name: str) -> str:

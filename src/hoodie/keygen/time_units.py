@@ -18,6 +18,7 @@ from hoodie.keygen.timebased import FOLDERS
 #: are of. What Hudi's key generator goes by stands beside it.
 UNIT = "hoodie.write.partition.time.unit"
 
+_EPOCH = dt.datetime(1970, 1, 1)
 _CALL = re.compile(r"\s*(\w+)\s*\(\s*([^()\s]+)\s*\)\s*")
 _TIMES = "hoodie.keygen.timebased."
 _GENERATOR = "hoodie.datasource.write.keygenerator.class"
@@ -87,7 +88,10 @@ def partition_names(columns: Sequence[str], properties: Mapping[str, str]) -> tu
 
 def folder_bounds(text: str, unit: PartitionUnit) -> tuple[dt.datetime, dt.datetime] | None:
     """The first and the last microsecond, in UTC and without a zone, of the times in a folder; None: it is no such
-    folder's name."""
+    folder's name.
+
+    Before 1970 a time within the last millisecond of a unit is in the next one's folder: Java cuts microseconds to
+    milliseconds towards zero."""
     try:
         first = dt.datetime.strptime(text, _PYTHON[unit])
         match unit:
@@ -99,9 +103,10 @@ def folder_bounds(text: str, unit: PartitionUnit) -> tuple[dt.datetime, dt.datet
                 after = first + dt.timedelta(days=1)
             case _:
                 after = first + dt.timedelta(hours=1)
+        low = first - dt.timedelta(microseconds=999) if first <= _EPOCH else first
     except (ValueError, OverflowError):  # another writer's folder, or the end of Python's calendar
         return None
-    return first, after - dt.timedelta(microseconds=1)
+    return low, after - dt.timedelta(microseconds=1)
 
 
 def _column(name: str) -> PartitionColumn:

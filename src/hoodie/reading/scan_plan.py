@@ -186,6 +186,8 @@ def _selected(
     schema: pa.Schema, columns: Sequence[str] | None, filters: Filters | None, meta: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...], RowFilter | None]:
     """The columns wanted, those that are read, and the filter. Raises InvalidInput."""
+    if isinstance(columns, str):
+        raise InvalidInput(f"columns={columns!r}: expected a list, such as [{columns!r}]")
     wanted = tuple(every_column(schema, meta) if columns is None else columns)
     rows = read_filter(filters, schema)
     read = tuple(dict.fromkeys([*wanted, *(rows.columns if rows else ())]))

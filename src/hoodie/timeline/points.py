@@ -66,4 +66,5 @@ def query_instant(point: Point, zone: TimelineZone = TimelineZone.UTC) -> str:
 
 def _in_zone(moment: dt.datetime, zone: TimelineZone) -> dt.datetime:
     """In the table's zone. A naive moment is local, as in Python."""
+    moment = dt.datetime.combine(moment.date(), moment.time(), moment.tzinfo)  # pandas' Timestamp knows no local time
     return moment.astimezone(dt.UTC) if zone is TimelineZone.UTC else moment.astimezone()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hoodie.display.displayed import Displayed
 from hoodie.display.summary import Column, Kind, Summary, summary
@@ -26,6 +26,7 @@ class WriteExplanation(Displayed):
     index: IndexStats
     index_why: str = ""  # why it is this index
     difference: ColumnDifference = NO_DIFFERENCE
+    alone: bool = field(default=False, repr=False)  # this process does it all, and nobody asks who of two would
 
     @property
     def missing_columns(self) -> tuple[str, ...]:
@@ -41,7 +42,8 @@ class WriteExplanation(Displayed):
         inserts = sum(rows.inserts for rows in self.profile.values())
         updates = sum(sum(rows.updates.values()) for rows in self.profile.values())
         lines = [
-            f"upsert of {inserts} new and {updates} present keys in {len(self.profile)} partitions, {self.route}",
+            f"upsert of {inserts} new and {updates} present keys in {len(self.profile)} partitions"
+            f"{'' if self.alone else f', {self.route}'}",
             f"index {self.index_type} ({self.index_why}): {self.index}",
             f"{len(self.plan.tasks)} tasks read {self.plan.bytes_read} bytes; a record is taken to need "
             f"{self.plan.record_size} bytes",
@@ -83,7 +85,14 @@ def explain(batch: IncomingBatch) -> WriteExplanation:
         spreads = held.spread is not None and not fits_driver(write, planned.plan)
         route = EXECUTORS if spreads else held.route
         return WriteExplanation(
-            planned.profile, planned.plan, route, write.index.name, planned.index, write.why, write.difference
+            planned.profile,
+            planned.plan,
+            route,
+            write.index.name,
+            planned.index,
+            write.why,
+            write.difference,
+            alone=batch.alone,
         )
     finally:
         held.release()

@@ -7,10 +7,10 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from hoodie.commit.conflict_check import WITHOUT_LOCK
-from hoodie.commit.transaction import abandon, describe, publish_seen
+from hoodie.commit.conflict_check import WITHOUT_LOCK, rolled_back
+from hoodie.commit.transaction import Transaction, abandon, describe, publish_seen
 from hoodie.config.options import Options
-from hoodie.errors import FileGone, HoodieError, InvalidInput, SmallFiles, WriteConflict
+from hoodie.errors import FileGone, HoodieError, InstantNotFound, InvalidInput, SmallFiles, WriteConflict
 from hoodie.index import bucket
 from hoodie.keygen.time_units import partition_names
 from hoodie.lookup.index_follow import notify_of_rollbacks
@@ -123,18 +123,20 @@ def _extra(write: Write) -> dict[str, str]:
 def abandoned_on_error(write: Write) -> Iterator[None]:
     """A write that fails is rolled back at once, and its index hears of it; if that fails too, the next write does it.
 
-    Raises  what it failed with; WriteConflict where that was a file which other writers' commits made obsolete
+    Raises  what it failed with; WriteConflict where that was a file which other writers' commits made obsolete;
+            InstantNotFound where another writer without a lock took the files of this one away
     """
     transaction = write.begun
     try:
         yield
     except Exception as error:
         _log.info("write %s failed with %s; rolling it back", transaction.time, type(error).__name__)
-        conflict = None
+        conflict: HoodieError | None = None
         try:
             with typed_errors():
+                conflict = _rolled_back_meanwhile(transaction, error)
                 taken_back = abandon(transaction)
-                conflict = overtaken(transaction.state, error)
+                conflict = overtaken(transaction.state, error) or conflict
             if not taken_back:
                 error.add_note(
                     f"Instant {transaction.time} is not pending: see the table's history for what became of it."
@@ -186,7 +188,24 @@ def warn_of_small_files(write: Write, stats: Sequence[WriteStat]) -> None:
 
 def with_remedy(error: Exception) -> str:
     """What an error says, and what several writers without a lock need."""
-    return str(error) if WITHOUT_LOCK in str(error) else f"{error} {WITHOUT_LOCK}"
+    return str(error) if WITHOUT_LOCK in str(error) else f"{str(error).rstrip('.')}. {WITHOUT_LOCK}"
+
+
+def _rolled_back_meanwhile(transaction: Transaction, error: Exception) -> InstantNotFound | None:
+    """What a file that is gone means to a single writer while another one is at the table; None: it has another
+    reason."""
+    if transaction.writers.concurrency.several or not isinstance(_fault(error), FileGone):
+        return None
+    known = {instant.requested for instant in transaction.state.timeline.instants} | {transaction.time}
+    now = transaction.state.reload().timeline
+    there = now.find(transaction.time, transaction.instant.action) is not None
+    if there and all(instant.requested in known for instant in now.instants):
+        return None
+    return InstantNotFound(rolled_back(transaction.instant))
+
+
+def _fault(error: Exception) -> BaseException | None:
+    return error if isinstance(error, FileGone) else fault_of(error)
 
 
 def overtaken(before: TableState, error: Exception) -> WriteConflict | None:
@@ -195,8 +214,7 @@ def overtaken(before: TableState, error: Exception) -> WriteConflict | None:
 
     before  the table as the write found it
     """
-    fault = error if isinstance(error, FileGone) else fault_of(error)
-    if not isinstance(fault, FileGone):
+    if not isinstance(_fault(error), FileGone):
         return None
     now = before.reload().timeline
     if now.commits != before.timeline.commits:

@@ -84,6 +84,17 @@ def test_times_that_are_null_are_found_wherever_their_folder_is(tmp_path: Path) 
     assert table.to_arrow(filters="at > '2000-01-01'")["id"].to_pylist() == [2]
 
 
+@pytest.mark.parametrize("unit", ["year", "month", "day", "hour"])
+def test_times_before_1970_are_found_to_the_microsecond(tmp_path: Path, unit: str) -> None:
+    table = hoodie.create_table(tmp_path, name="t", record_key="id", partition_by=f"{unit}(at)")
+    ends = [dt.datetime(1970, 1, 1, tzinfo=dt.UTC), dt.datetime(1960, 1, 1, tzinfo=dt.UTC), START.replace(hour=0)]
+    times = [end - dt.timedelta(microseconds=before) for end in ends for before in (-1, 0, 1, 999, 1000, 1001)]
+    table.upsert(pa.table({"id": range(len(times)), "at": pa.array(times, pa.timestamp("us", "UTC"))}))
+    for number, at in enumerate(times):
+        assert table.to_arrow(filters=f"at = '{at:%Y-%m-%d %H:%M:%S.%f}'")["id"].to_pylist() == [number], at
+    assert table.delete(where=f"at < '{ends[0]:%Y-%m-%d}' and at >= '1969-12-31 23:59:59.999999'").deleted == 1
+
+
 def test_a_column_that_is_no_time_is_refused_by_the_first_batch(tmp_path: Path) -> None:
     table = hoodie.create_table(tmp_path, name="t", record_key="id", partition_by="day(at)")
     for values in (pa.array([dt.date(2024, 1, 1)]), pa.array([1]), pa.array(["2024-01-01"])):
@@ -96,6 +107,15 @@ def test_a_column_that_is_no_time_is_refused_by_the_first_batch(tmp_path: Path) 
         with pytest.raises(TableMismatch):
             hoodie.create_table(tmp_path, name="t", record_key="id", partition_by=other)
     assert hoodie.create_table(tmp_path, name="t", record_key="id", partition_by="day(at)").path == str(tmp_path)
+
+
+def test_arguments_that_name_no_columns_are_refused_and_none_is_none(tmp_path: Path) -> None:
+    for wrong in ({"record_key": 5}, {"partition_by": ["city", 5]}, {"partition_by": {"city": 1}}):
+        with pytest.raises(InvalidInput, match=r"=.*: expected a column, or a list of columns"):
+            hoodie.create_table(tmp_path / "t", **{"record_key": "id", **wrong})  # type: ignore[arg-type]
+    assert not (tmp_path / "t").exists()
+    table = hoodie.create_table(tmp_path / "t", record_key="id", partition_by=None)  # type: ignore[arg-type]
+    assert table.info().partition_by == ()
 
 
 def test_columns_that_no_table_can_have_are_refused_when_it_is_made(tmp_path: Path) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -77,8 +80,54 @@ def test_a_list_is_the_keys_of_a_key_of_one_column(table: HoodieTable[Rows], tmp
     assert parts.delete([1], options=anywhere).deleted == 1
 
 
-def test_a_result_says_how_long_it_took_and_not_who_did_it(table: HoodieTable[Rows]):
-    for result in (table.upsert(rows((1, "oslo", 1.0))), table.update({"fare": 2}), table.delete([1])):
+@pytest.mark.parametrize(
+    "keys",
+    [
+        *((1, 9), {1, 9}, range(2), [1.0], np.array([1, 9]), pa.array([1]), pa.chunked_array([[1], [9]])),
+        *(pd.Series([1, 9], index=[5, 6]), pd.Series([1, None], dtype="Int64").dropna(), pl.Series([1.0, 9.0])),
+    ],
+)
+def test_a_column_is_the_keys_of_a_key_of_one_column(table: HoodieTable[Rows], keys: Any):
+    table.upsert(rows((1, "oslo", 1.0), (2, "rome", 2.0)))
+    assert table.get(keys).rows.to_arrow()["id"].to_pylist() == [1]
+    assert table.delete(keys).deleted == 1
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        *([1.5], np.array([1.5]), pl.Series([1.5]), [2**70], [True], np.array([True]), ["1"], pd.Series(["1"])),
+        *(pd.Series(["1"], dtype="category"), [dt.date(2024, 1, 1)], [None], np.array([np.nan]), [float("nan")]),
+    ],
+)
+def test_keys_of_another_kind_delete_nothing(table: HoodieTable[Rows], keys: Any):
+    table.upsert(rows((1, "oslo", 1.0)))
+    with pytest.raises(InvalidInput, match=r"what 'id' .int64. does not|null or empty"):
+        table.delete(keys)
+    assert table.count() == 1
+
+
+def test_columns_of_a_read_are_a_list_and_another_spelling_is_named(table: HoodieTable[Rows]):
+    table.upsert(rows((1, "oslo", 1.0)))
+    with pytest.raises(InvalidInput, match=r"columns='fare': expected a list, such as \['fare'\]"):
+        table.to_arrow(columns="fare")
+    with pytest.raises(InvalidInput, match=r"no column 'FARE'\. Did you mean 'fare'"):
+        table.to_arrow(columns=["FARE"])
+
+
+def test_a_result_says_how_long_it_took_and_not_who_did_it(table: HoodieTable[Rows], tmp_path: Path):
+    logged = hoodie.create_table(
+        tmp_path / "logged", record_key="id", partition_by="city", table_type="MERGE_ON_READ",
+        options={"hoodie.compact.inline": "false", "hoodie.compact.inline.max.delta.commits": 1},
+    )  # fmt: skip
+    for fare in (1.0, 2.0):
+        logged.upsert(rows((1, "oslo", fare)))
+    logged.schedule_compaction()
+    assert "driver" not in str(logged.explain_upsert(rows((1, "oslo", 3.0))))
+    results = [table.upsert(rows((1, "oslo", 1.0))), table.update({"fare": 2}), table.delete([1])]
+    results += [logged.compact(), logged.delete_partitions(["oslo"])]
+    for result in results:
+        assert result is not None
         assert "driver" not in str(result)
         assert str(result).endswith(" s")
         assert sum(result.seconds.values()) > 0

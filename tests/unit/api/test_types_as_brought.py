@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import uuid
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 import hoodie
 from hoodie.api.arrow.rows import Rows
 from hoodie.api.table import HoodieTable
-from hoodie.errors import ColumnLeftOut, SchemaMismatch
+from hoodie.errors import ColumnLeftOut, InvalidInput, SchemaMismatch
 
 COLUMNS = {
     "id": pa.int64(), "n": pa.int64(), "i": pa.int32(), "x": pa.float64(), "b": pa.bool_(), "s": pa.string(),
@@ -56,6 +57,53 @@ def test_pandas_rows_go_round_with_all_their_digits(table: HoodieTable[Rows]):
     assert table.schema.equals(pa.schema(COLUMNS))
     plain = table.snapshot(columns=["n"]).to_pandas(types_mapper={pa.int64(): pd.ArrowDtype(pa.int64())}.get)
     assert str(plain["n"].dtype) == "int64[pyarrow]"
+
+
+NESTED = {
+    "list": pa.array([[2**53 + 1, None], None]),
+    "lists": pa.array([[[1], [None]], []], pa.list_(pa.list_(pa.int32()))),
+    "struct": pa.array([{"a": 2**53 + 1, "b": None}, None], pa.struct([("a", pa.int64()), ("b", pa.string())])),
+    "map": pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int64())),
+    "empty": pa.array([[], []], pa.list_(pa.string())),
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_nested_values_go_round_through_pandas(tmp_path: Path, name: str):
+    table = hoodie.create_table(tmp_path / "t", record_key="id")
+    rows = pa.table({"id": [1, 2], "v": NESTED[name]})
+    table.upsert(rows)
+    table.upsert(table.to_pandas())
+    assert table.to_arrow().sort_by("id").equals(rows)
+
+
+def test_nested_values_that_tell_no_type_are_of_the_tables(tmp_path: Path):
+    table = hoodie.create_table(tmp_path / "t", record_key="id")
+    kind = pa.struct([("a", pa.int64()), ("m", pa.map_(pa.string(), pa.list_(pa.int32())))])
+    table.upsert(pa.table({"id": [1], "v": pa.array([{"a": 1, "m": [("k", [1])]}], kind), "l": [["x"]]}))
+    untyped = pa.struct([("a", pa.null()), ("m", pa.map_(pa.string(), pa.list_(pa.null())))])
+    table.upsert(pa.table({"id": [1], "v": pa.array([{"a": None, "m": [("k", [])]}], untyped), "l": [[]]}))
+    assert table.to_arrow().to_pylist() == [{"id": 1, "v": {"a": None, "m": [("k", [])]}, "l": []}]
+    with pytest.raises(SchemaMismatch, match=r"column v\.new is void"):
+        table.upsert(pa.table({"id": [1], "v": [{"new": None}], "l": [[]]}))
+
+
+def test_objects_of_polars_are_refused_and_not_stored_as_addresses(table: HoodieTable[Rows]):
+    frame = pl.DataFrame({"id": [1], "u": [uuid.uuid4()], "s": ["a"]})
+    with pytest.raises(SchemaMismatch, match=r"u of type Object: cast them to string, .*map_elements\(str"):
+        table.upsert(frame, missing="keep")
+    cast = frame.with_columns(u=pl.Series([str(value) for value in frame["u"]]))
+    assert table.upsert(cast, missing="keep").updated == 1
+
+
+def test_what_is_no_batch_of_rows_says_what_to_do(table: HoodieTable[Rows]):
+    frame = table.to_pandas()
+    with pytest.raises(InvalidInput, match="expected rows, not Series"):
+        table.upsert(frame["id"])
+    with pytest.raises(InvalidInput, match=r"expected rows, not LazyFrame.*Collect it: rows\.collect\(\)"):
+        table.upsert(pl.from_pandas(frame[["id"]]).lazy())
+    with pytest.raises(SchemaMismatch, match="column 'id' has no value, and is of its key"):
+        table.upsert(pd.DataFrame({"id": [None, None]}), missing="keep")
 
 
 def test_whole_doubles_fit_whole_numbers(table: HoodieTable[Rows]):

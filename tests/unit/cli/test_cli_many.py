@@ -35,6 +35,15 @@ def test_a_glob_works_on_a_store_that_fsspec_has_a_driver_for(lake: Path, hoodie
     ]
 
 
+def test_a_number_sign_within_a_path_is_no_comment_and_any_editor_may_have_saved_the_file(
+    lake: Path, tmp_path: Path, hoodie: Terminal
+) -> None:
+    paths = [str((lake / name).rename(lake / other)) for name, other in (("a", "a#1"), ("b", "b ü"))]
+    (tmp_path / "tables.txt").write_text(f"\ufeff{paths[0]} # the first\r\n#{lake}\r\n{paths[1]}\r\n", "utf-8")
+    found = hoodie.document("show", "--from", tmp_path / "tables.txt")
+    assert [table["path"] for table in found["tables"]] == paths
+
+
 def test_paths_come_from_a_file_and_from_standard_input(
     lake: Path, tmp_path: Path, hoodie: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -110,6 +110,28 @@ def strange_instant(table: Path) -> None:
     (table / ".hoodie" / "20260101000000000.comit").write_text("{}")
 
 
+def lost_completion(table: Path) -> None:
+    min(path for path in (table / ".hoodie").iterdir() if path.name[17:] in (".commit", ".deltacommit")).unlink()
+
+
+def settings_cut_for_good(table: Path) -> None:
+    cut(table / PROPERTIES, 0.5)
+
+
+def settings_without_checksum(table: Path) -> None:
+    text = (table / PROPERTIES).read_text()
+    (table / PROPERTIES).write_text(re.sub(r"hoodie.table.checksum=.*\n", "", text))
+
+
+def empty_metafile(table: Path) -> None:
+    (table / "oslo" / ".hoodie_partition_metadata").write_bytes(b"")
+
+
+def zeroed_rollback(table: Path) -> None:
+    for ending in ("rollback.requested", "rollback.inflight", "rollback"):  # as a loss of power leaves it
+        (table / ".hoodie" / f"20250101000000000.{ending}").touch()
+
+
 def stray_file(table: Path) -> None:
     path = base_file(table)
     path.with_name("notes.txt").write_text("by hand")  # a note: nothing is wrong with the table
@@ -140,6 +162,11 @@ DAMAGES = (
     Damage(orphan, "orphan file"),
     Damage(no_metafile, "partition without metafile"),
     Damage(strange_instant, "unknown instant file"),
+    Damage(lost_completion, "hollow instant"),
+    Damage(settings_cut_for_good, "damaged properties"),
+    Damage(settings_without_checksum, "wrong checksum"),
+    Damage(empty_metafile, "partition without metafile"),
+    Damage(zeroed_rollback, "0-byte instant"),
 )
 
 

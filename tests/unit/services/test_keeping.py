@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 
 import pyarrow as pa
@@ -39,7 +40,7 @@ def test_how_much_is_kept_is_a_cleaning_policy(keep: str | int | None, policy: s
     assert (how.policy, how.commits, how.hours) == (CleanPolicy(policy), commits, hours)
 
 
-@pytest.mark.parametrize("keep", ["", "30", "30 months", "0 days", 0, -1, True, "forever"])
+@pytest.mark.parametrize("keep", ["", "30", "30 months", "0 days", 0, -1, True, "forever", 1.5, dt.timedelta(days=3)])
 def test_what_is_no_length_of_history_is_refused(keep: str | int, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match='expected such as "30 days"'):
         hoodie.create_table(tmp_path, name="t", record_key="id", keep=keep)

@@ -6,6 +6,7 @@ import datetime as dt
 import time
 from collections.abc import Iterator
 
+import pandas as pd
 import pytest
 
 from hoodie.config.table import TimelineZone
@@ -90,7 +91,8 @@ def test_a_zone_is_converted_to_the_tables() -> None:
 
 @pytest.mark.usefixtures("in_tokyo")
 def test_what_names_no_zone_is_local_as_in_python() -> None:
-    for point in ("2024-03-01 12:30:45.678", dt.datetime(2024, 3, 1, 12, 30, 45, 678_000)):
+    moment = dt.datetime(2024, 3, 1, 12, 30, 45, 678_000)
+    for point in ("2024-03-01 12:30:45.678", moment, pd.Timestamp(moment), pd.Timestamp(moment, tz="Asia/Tokyo")):
         assert query_instant(point) == "20240301033045678"
         assert query_instant(point, TimelineZone.LOCAL) == "20240301123045678"
     assert query_instant("2024-03-01") == query_instant(dt.date(2024, 3, 1)) == "20240229150000000"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import warnings
 from collections.abc import Callable
@@ -213,6 +214,48 @@ def test_without_a_lock_a_writer_that_another_took_for_dead_is_told():
     with pytest.raises(WriteConflict, match=r"considered this one dead.*OPTIMISTIC_CONCURRENCY_CONTROL, each of them"):
         second.upsert(rows("a", note="second"), {RETRIES: "3"})  # at once: two that try again would take turns
     assert notes(first.storage) == {"a": "old", "c": "first"}
+
+
+class Failing(WrappedStorage):
+    """Fails where a file of an ending is made, after something else was done."""
+
+    def __init__(self, inner: Storage, ending: str, error: type[BaseException], act: Callable[[], object]) -> None:
+        super().__init__(inner)
+        self.ending, self.error, self.act = ending, error, act
+
+    def mutate(self, name: str, path: str, call: Callable[[], Any]) -> Any:
+        if name in ("open_output", "create_new") and path.endswith(self.ending):
+            self.act()
+            raise self.error(2, "No such file or directory", path)
+        return call()
+
+
+@pytest.mark.parametrize("ending", [".parquet", "MERGE"])
+@pytest.mark.parametrize("dies", [True, False])
+def test_a_file_that_another_writer_without_a_lock_took_away_is_its_rollback(ending: str, dies: bool) -> None:
+    first = table()
+    first.upsert(rows("a"))
+
+    def other() -> None:
+        if dies:  # once it has rolled this write back
+            with pytest.raises(Crash):
+                ArrowTable(Failing(first.storage, ".parquet", Crash, list), first.options).upsert(rows("c"))
+        else:
+            first.upsert(rows("c", note="first"))
+
+    second = ArrowTable(Failing(first.storage, ending, FileNotFoundError, other), first.options)
+    with pytest.raises(WriteConflict) as caught:
+        second.upsert(rows("a", note="second"))
+    said = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
+    assert "Several writers need hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL" in said
+    assert not re.search(r"[a-z] Several writers", said)
+    assert notes(first.storage) == ({"a": "old"} if dies else {"a": "old", "c": "first"})
+
+
+def test_a_file_that_is_gone_while_nobody_else_writes_is_said_to_be_gone() -> None:
+    only = table()
+    with pytest.raises(FileNotFoundError):
+        ArrowTable(Failing(only.storage, ".parquet", FileNotFoundError, list), only.options).upsert(rows("a"))
 
 
 def test_a_conflict_is_tried_again_three_times_unless_the_options_say_otherwise():

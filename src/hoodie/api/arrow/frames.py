@@ -7,19 +7,22 @@ from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
+from pyarrow import types as arrow
 
 from hoodie.errors import MissingPackage
+from hoodie.schema.types import is_list
 
 
 def pandas_frame(rows: pa.Table, options: Mapping[str, Any]) -> Any:
-    """A pandas DataFrame; whole numbers and truth values with nulls among them in pandas' own types for these.
+    """A pandas DataFrame; whole numbers and truth values with nulls among them in pandas' own types for these, and
+    values that pandas' objects would change in Arrow's: maps, and nested whole numbers with nulls among them.
 
     options  of `pyarrow.Table.to_pandas`; with `types_mapper` that says the types
     Raises   MissingPackage without pandas
     """
     if "types_mapper" in options:
         return _made(rows, options)
-    places = [place for place, column in enumerate(rows.columns) if column.null_count and column.type in _NULLABLE]
+    places = [place for place, column in enumerate(rows.columns) if _is_typed(column)]
     if not places:
         return _made(rows, options)
     frame = _made(rows.select([place for place in range(rows.num_columns) if place not in places]), options)
@@ -28,9 +31,24 @@ def pandas_frame(rows: pa.Table, options: Mapping[str, Any]) -> Any:
         frame = pandas.DataFrame(index=range(rows.num_rows))
     for place in places:
         column = rows.column(place)
-        kind = getattr(pandas, _NULLABLE[column.type])()
+        kind = getattr(pandas, _NULLABLE[column.type])() if column.type in _NULLABLE else pandas.ArrowDtype(column.type)
         frame.insert(place, rows.schema.names[place], kind.__from_arrow__(column))
     return frame
+
+
+def _is_typed(column: pa.ChunkedArray) -> bool:
+    """Whether a column needs a type in pandas to be written back as it is."""
+    return bool(column.null_count) if column.type in _NULLABLE else any(map(_is_changed, column.chunks))
+
+
+def _is_changed(values: pa.Array, *, nested: bool = False) -> bool:
+    """Whether objects of pandas would be other values: maps are lists there, and whole numbers beside nulls floats."""
+    kind = values.type
+    if is_list(kind):
+        return _is_changed(values.flatten(), nested=True)
+    if arrow.is_struct(kind):
+        return any(_is_changed(field, nested=True) for field in values.flatten())
+    return arrow.is_map(kind) or (nested and arrow.is_integer(kind) and values.null_count > 0)
 
 
 def _made(rows: pa.Table, options: Mapping[str, Any]) -> Any:

@@ -63,7 +63,7 @@ def read_filter(filters: Filters | None, schema: pa.Schema) -> RowFilter | None:
     if filters is None:
         return None
     if isinstance(filters, str):
-        return _fitting(filters, _of_text(filters, schema), schema)
+        return _of_text(filters, schema)
     if isinstance(filters, pc.Expression):
         return _fitting(filters, RowFilter(filters, filter_columns(filters, schema, ())), schema)
     try:
@@ -95,13 +95,13 @@ def filter_columns(
 
 
 def _of_text(text: str, schema: pa.Schema) -> RowFilter:
-    """Comparisons of columns with constants as Arrow has them; all else, and what asks for floats, whose NaN Arrow
-    compares otherwise, as expressions of SQL."""
+    """Comparisons of columns with constants, or with columns of their type, as Arrow has them; all else, and what asks
+    for floats, whose NaN Arrow compares otherwise, as expressions of SQL."""
     from hoodie.reading.filters.condition import read_sql  # their parser is an extra
     from hoodie.reading.filters.sql import parse_condition
 
     try:
-        plain = RowFilter(*parse_condition(text, schema))
+        plain = _fitting(text, RowFilter(*parse_condition(text, schema)), schema)
     except InvalidInput:
         sql = read_sql(text, schema)
         return RowFilter(sql, sql.columns, sql.tests)
@@ -163,8 +163,9 @@ def check_columns(names: Iterable[str], schema: pa.Schema) -> None:
     """Raises InvalidInput naming a column that is not in the schema, and the nearest one that is."""
     for name in names:
         if name not in schema.names:
-            near = difflib.get_close_matches(str(name), schema.names, n=1, cutoff=0.5)
-            hint = f" Did you mean {near[0]!r}?" if near else f" It has {', '.join(schema.names)}."
+            spellings = {known.lower(): known for known in schema.names}
+            near = difflib.get_close_matches(str(name).lower(), spellings, n=1, cutoff=0.5)
+            hint = f" Did you mean {spellings[near[0]]!r}?" if near else f" It has {', '.join(schema.names)}."
             raise InvalidInput(f"the table has no column {name!r}.{hint}")
 
 

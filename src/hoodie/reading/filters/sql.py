@@ -18,9 +18,9 @@ import sqlglot
 from sqlglot import expressions as sql
 
 from hoodie.errors import InvalidInput
+from hoodie.expressions.standard import plain_problem, standard_text
 from hoodie.reading.filters.exact_numbers import Number, fitted, is_exact, members
 from hoodie.reading.filters.predicate import ANY, Test, Tests, both, either
-from hoodie.reading.filters.standard import plain_problem, standard_text
 
 _OPS: Mapping[type, tuple[str, Callable[[Any, Any], Any]]] = {
     sql.EQ: ("=", operator.eq),
@@ -158,6 +158,8 @@ class _Reader:
         column = self._column(left)
         if _is_column(right):
             other = self._column(right)
+            if column.kind != other.kind:  # Arrow's common type is not Spark's
+                raise self._refused(right)
             return Condition(function(column.field, other.field), (column.name, other.name))
         constant = self._constant(right)
         if _is_number(constant) and is_exact(column.kind):

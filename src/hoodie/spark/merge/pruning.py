@@ -95,7 +95,9 @@ def _clause(scan: ScanPlan, condition: str | Column | None, name: str) -> tuple[
     scope, tests = Scope({name: scan.schema}), []
     for part in conjuncts(condition):
         try:
-            if all(isinstance(node, _PLAIN) for node in tree_of(part).walk()):
+            if '"' in part:  # a text to Spark, and perhaps a column to us
+                continue
+            if all(isinstance(node, _PLAIN) for node in tree_of(part, scope).walk()):
                 tests += [Test(column, op, value) for (_, column), op, value in facts_of(part, scope)]
         except InvalidInput:  # names that are not the table's
             continue

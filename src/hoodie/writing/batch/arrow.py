@@ -27,7 +27,7 @@ from hoodie.merge.rules import Survivor
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.schema.conform import conform
 from hoodie.schema.schema import stored_form, without_meta_fields
-from hoodie.schema.types import spark_name, stored_type, widen
+from hoodie.schema.types import is_list, spark_name, stored_type, widen
 from hoodie.storage.protocol import Storage
 from hoodie.table.create import completed
 from hoodie.table.partition_metadata import require_partition_paths
@@ -106,6 +106,8 @@ def _written(kind: pa.DataType, field: pa.Field, first: pa.RecordBatch | None, r
     have = field.type
     if arrow.is_null(have):
         return kind
+    if arrow.is_nested(have):
+        return _typed(have, kind)
     values = None if first is None else first.column(first.schema.get_field_index(field.name))
     if arrow.is_floating(have) and arrow.is_integer(kind):
         return kind if values is None or _all_whole(values, kind) else have
@@ -117,6 +119,21 @@ def _written(kind: pa.DataType, field: pa.Field, first: pa.RecordBatch | None, r
     fits = stored is not None and widen(kind, stored) == kind
     empty = values is not None and values.null_count == len(values)
     return kind if empty and not fits and not arrow.is_nested(kind) else have
+
+
+def _typed(have: pa.DataType, kind: pa.DataType) -> pa.DataType:
+    """A nested type, what has no type in it as in the table's: lists that are all empty, fields that are all null."""
+    if arrow.is_null(have):
+        return kind
+    if arrow.is_struct(have) and arrow.is_struct(kind):
+        known = {child.name: child.type for child in kind}
+        return pa.struct([child.with_type(_typed(child.type, known.get(child.name, child.type))) for child in have])
+    if is_list(have) and is_list(kind):
+        return pa.list_(have.value_field.with_type(_typed(have.value_type, kind.value_type)))
+    if arrow.is_map(have) and arrow.is_map(kind):
+        item = have.item_field.with_type(_typed(have.item_type, kind.item_type))
+        return pa.map_(have.key_field.with_type(_typed(have.key_type, kind.key_type)), item)
+    return have
 
 
 def _all_whole(values: pa.Array, kind: pa.DataType) -> bool:
@@ -137,6 +154,8 @@ def _converted(values: pa.Array, kind: pa.DataType, name: str, read_text: bool) 
     have = values.type
     if values.null_count == len(values):
         return pa.nulls(len(values), kind)
+    if arrow.is_nested(have):
+        return values.cast(kind)
     if arrow.is_floating(have) and arrow.is_integer(kind):
         return _refusing(values, _whole(values, kind), kind, name)
     if arrow.is_integer(have) and arrow.is_floating(kind):
@@ -324,7 +343,12 @@ def require_columns(
 
     def has(name: str) -> bool:
         kind = type_at(schema, name)
-        return kind is not None and not pa.types.is_null(kind)
+        if kind is not None and pa.types.is_null(kind):
+            raise SchemaMismatch(
+                f"The batch does not fit table {table!r}: column {name!r} has no value, and is of its key, partition "
+                "or ordering: fill it, or give the column a type if the batch has no rows"
+            )
+        return kind is not None
 
     try:
         refuse_lacking(schema.names, has, keygen, ordering, table)

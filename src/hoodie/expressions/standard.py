@@ -1,4 +1,4 @@
-"""What standard SQL and Spark's read differently in a condition: quotes, and columns that are named like keywords."""
+"""What standard SQL and Spark's read differently in an expression: quotes, and columns that are named like keywords."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ _TOKEN = re.compile(
 )
 #: What follows a column: a comparison. Then the word before it can be no keyword.
 _COMPARED = re.compile(r"\s*(?:[=<>]|!=|(?:not|is|in|like|between)\b)", re.I)
-_ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+#: What the parser says for programmers and terminals: names of its classes, and the codes that underline a word.
+_NOISE = re.compile(r" for <class '[^']*'>|\x1b\[[0-9;]*m")
 
 
 def standard_text(text: str, columns: Collection[str]) -> str:
-    """A condition as Spark's SQL has it.
+    """An expression as Spark's SQL has it.
 
     Two quotes within a text are one, as in 'it''s'. A name in double quotes, or a bare keyword such as when, is a
     column where a comparison follows and the table has it; elsewhere double quotes are a text, as in Spark.
@@ -30,15 +31,16 @@ def standard_text(text: str, columns: Collection[str]) -> str:
     def token(match: re.Match[str]) -> str:
         if match["text"]:
             return "'" + match["text"][1:-1].replace("''", r"\'") + "'"
-        name = match["word"] or (match["quoted"] or "")[1:-1].replace('""', '"')
+        quoted = (match["quoted"] or "")[1:-1]
+        name = match["word"] or quoted.replace('""', '"')
         around = text[match.start() - 1 : match.start()] == "." or "`" in name
-        if around or name.lower() not in lower or not _COMPARED.match(text, match.end()):
-            return match[0]
-        return f"`{name}`"
+        if not around and name.lower() in lower and _COMPARED.match(text, match.end()):
+            return f"`{name}`"
+        return '"' + quoted.replace('""', r"\"") + '"' if quoted else match[0]
 
     return _TOKEN.sub(token, text)
 
 
 def plain_problem(problem: SqlglotError) -> str:
-    """What the parser says, without the codes that underline a word at a terminal."""
-    return " ".join(_ESCAPE.sub("", str(problem)).split())
+    """What the parser says, as a user reads it."""
+    return " ".join(_NOISE.sub("", str(problem)).split())

@@ -1,0 +1,94 @@
+"""Instants whose files are lost, and not those of writes that failed: no repair and no write deletes their rows."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.api.arrow.rows import Rows
+from hoodie.api.table import HoodieTable
+from hoodie.doctor.examine import Fault, Severity
+from hoodie.errors import CorruptFile, MissingFile
+
+TYPES = pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "t"
+
+
+def filled(path: Path, table_type: str) -> HoodieTable[Rows]:
+    """Three commits. The first one's rows in rome are in no later file, those in oslo in files of each."""
+    table = hoodie.create_table(path, record_key="id", partition_by="city", table_type=table_type)
+    for number, cities in enumerate((["oslo", "rome"], ["oslo"], ["oslo"])):
+        table.upsert(pa.table({"id": range(len(cities)), "city": cities, "n": [number] * len(cities)}))
+    return table
+
+
+def data_files(path: Path) -> set[str]:
+    return {str(file.relative_to(path)) for file in path.rglob("*") if re.search(r"\.parquet$|\.log\.", file.name)}
+
+
+def instants(path: Path) -> list[list[Path]]:
+    """The files of each instant, oldest first."""
+    files = sorted(file for file in (path / ".hoodie").iterdir() if file.name[:2] == "20")
+    return [[file for file in files if file.name[:17] == time] for time in sorted({file.name[:17] for file in files})]
+
+
+def completion(path: Path) -> Path:
+    """The completed file of the first commit."""
+    return next(file for file in instants(path)[0] if file.name[17:] in (".commit", ".deltacommit"))
+
+
+@TYPES
+def test_a_write_is_not_rolled_back_when_later_ones_wrote_to_its_files(path: Path, table_type: str) -> None:
+    table = filled(path, table_type)
+    before, rows = data_files(path), table.to_arrow().sort_by("id")
+    lost = completion(path)
+    content = lost.read_bytes()
+    lost.unlink()
+    (finding,) = (found for found in table.check(grace=0) if found.severity is Severity.ERROR)
+    assert (finding.fault, finding.where, finding.remedy) == (Fault.HOLLOW, f".hoodie/{lost.name}", None)
+    assert list(table.repair(dry_run=False, grace=0)) == []
+    with pytest.raises(CorruptFile, match=r"completed file of this \w+ is lost.*Restore it from a copy"):
+        table.upsert(pa.table({"id": [5], "city": ["oslo"], "n": [5]}))
+    assert data_files(path) == before
+    lost.write_bytes(content)
+    assert not list(table.check(grace=0))
+    assert table.to_arrow().sort_by("id") == rows
+    assert table.upsert(pa.table({"id": [5], "city": ["oslo"], "n": [5]})).inserted == 1
+
+
+@pytest.mark.parametrize("lost", ["all", "one"])
+def test_files_of_instants_that_were_completed_are_no_leftovers(path: Path, tmp_path: Path, lost: str) -> None:
+    table = filled(path, "COPY_ON_WRITE")
+    rows = table.to_arrow().sort_by("id")
+    shutil.copytree(path / ".hoodie", tmp_path / "copy")
+    for files in instants(path)[1:2] if lost == "one" else instants(path):
+        for file in files:
+            file.unlink()
+    before = data_files(path)
+    orphans = [found for found in table.check(grace=0) if found.fault is Fault.ORPHAN]
+    assert len(orphans) == (len(before) if lost == "all" else 1)
+    assert all(found.severity is Severity.ERROR and found.remedy is None for found in orphans)
+    table.repair(dry_run=False, grace=0)
+    assert data_files(path) == before
+    shutil.copytree(tmp_path / "copy", path / ".hoodie", dirs_exist_ok=True)
+    assert not list(table.check(grace=0))
+    assert table.to_arrow().sort_by("id") == rows
+
+
+def test_a_published_file_that_a_rollback_of_another_write_deleted_is_missing(path: Path) -> None:
+    table = filled(path, "MERGE_ON_READ")
+    lost = completion(path)
+    lost.unlink()
+    table.rollback(lost.name[:17])  # by hand, and though later logs belong to its files
+    assert {found.fault for found in table.check(grace=0)} == {Fault.MISSING}
+    with pytest.raises(MissingFile):
+        table.to_arrow()
