@@ -26,6 +26,10 @@ from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
 
 Told = dict[str, list[Any]]
+_ONE_GROUP = {
+    "hoodie.metadata.index.column.stats.file.group.count": "1",
+    "hoodie.metadata.index.bloom.filter.file.group.count": "1",
+}
 #: A metadata table of all partitions, whose own services run as often as they can.
 KEPT = {
     "hoodie.metadata.enable": "true",
@@ -34,6 +38,7 @@ KEPT = {
     "hoodie.metadata.record.index.enable": "true",
     "hoodie.metadata.record.index.min.filegroup.count": "2",
     "hoodie.metadata.compact.max.delta.commits": "2",
+    **_ONE_GROUP,
 }
 _OFF = Options({"hoodie.metadata.enable": "false"})
 
@@ -107,5 +112,6 @@ def told_afresh(storage: Storage) -> Told:
     other = MemoryStorage({path: storage.read(path) for path in files})
     partitions = load_state(other).config.metadata_partitions
     drop_metadata_table(other, Options({}))
-    create_metadata_table(other, Options({}), partitions)
+    fewest = Options({**_ONE_GROUP, "hoodie.metadata.record.index.min.filegroup.count": "1"})
+    create_metadata_table(other, fewest, partitions)
     return told(other)
