@@ -59,7 +59,7 @@ def test_each_commit_is_told_beside_a_metadata_table(**history) -> None:
 
 
 @pytest.mark.nightly
-@settings(EXAMPLES, max_examples=40)
+@settings(EXAMPLES, max_examples=20)
 @of_histories
 def test_each_commit_is_told_beside_a_metadata_table_in_many_histories(**history) -> None:
     tell(**history, more=KEPT)

@@ -366,4 +366,4 @@ class TestKept(_Quiet, CompactionsKept.TestCase):  # type: ignore[misc, valid-ty
 
 @pytest.mark.nightly
 class TestKeptLong(_Quiet, CompactionsKept.TestCase):  # type: ignore[misc, valid-type, name-defined]
-    settings = settings(SETTINGS, max_examples=60, stateful_step_count=20)
+    settings = settings(SETTINGS, max_examples=25, stateful_step_count=15)

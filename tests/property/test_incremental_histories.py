@@ -109,7 +109,7 @@ def test_changes_are_the_same_beside_a_metadata_table(table_type: str, data: st.
 
 
 @pytest.mark.nightly
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(table_type=TABLE_TYPES, data=st.data())
 def test_changes_are_the_same_beside_a_metadata_table_in_many_histories(table_type: str, data: st.DataObject) -> None:
     run(table_type, OVERWRITE, data, KEPT)

@@ -19,6 +19,6 @@ def test_both_table_types_hold_the_same_rows_in_long_histories() -> None:
 
 #: Keys in two partitions end the record index.
 @pytest.mark.filterwarnings("ignore::hoodie.errors.MetadataTableDropped")
-@pytest.mark.parametrize(("count", "steps"), [(2, 6), nightly(40, 15)])
+@pytest.mark.parametrize(("count", "steps"), [(2, 6), nightly(15, 12)])
 def test_metadata_tables_follow_histories_of_both_table_types(count: int, steps: int) -> None:
     run_histories(count, steps, Kept)
