@@ -232,4 +232,12 @@ WITH_RECORD_INDEX = tuple(
     for case in (*WRITES, *SERVICES, WITH_METADATA_TABLE[-1])
     if case.name not in ("create", "savepoint", "delete a savepoint")
 )
-CASES = (*WRITES, *SERVICES, *WITH_METADATA_TABLE, *WITH_RECORD_INDEX, *LATER_VERSIONS)
+#: The metadata table has another form there, with rollbacks that delete its logs.
+LATER_WITH_METADATA_TABLE = tuple(
+    replace(
+        case, name=f"{case.name}, version {version}", options={"hoodie.write.table.version": version, **case.options}
+    )
+    for version in ("8", "9")
+    for case in WITH_METADATA_TABLE
+)
+CASES = (*WRITES, *SERVICES, *WITH_METADATA_TABLE, *WITH_RECORD_INDEX, *LATER_VERSIONS, *LATER_WITH_METADATA_TABLE)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import hoodie
 from hoodie.config.table import LoggedImages
+from hoodie.errors import MetadataTableDropped
 from hoodie.reading.changes.data import change_data_batches
 from hoodie.reading.changes.data_plan import plan_change_data
 from hoodie.table.state import load_state
 from support.change_data import change
+from support.metadata_fresh import KEPT, check_kept
 
 Rows = dict[str, tuple[Any, ...]]
 
@@ -31,8 +35,8 @@ steps = st.tuples(
 _FIRST = ("upsert", ["a", "b", "c", "d"], "p", "")
 
 
-@settings(max_examples=12, phases=[Phase.explicit, Phase.generate])
-@given(
+EXAMPLES = settings(max_examples=12, phases=[Phase.explicit, Phase.generate])
+of_histories = given(
     history=st.lists(steps, min_size=2, max_size=7),
     table_type=st.sampled_from(["COPY_ON_WRITE", "MERGE_ON_READ"]),
     logged=st.sampled_from(LoggedImages),
@@ -40,8 +44,31 @@ _FIRST = ("upsert", ["a", "b", "c", "d"], "p", "")
     ordered=st.booleans(),
     version=st.sampled_from(["6", "8", "9"]),
 )
-def test_each_commit_is_told_as_it_was(history, table_type, logged, index, ordered, version) -> None:
-    with TemporaryDirectory() as path:
+
+
+@EXAMPLES
+@of_histories
+def test_each_commit_is_told_as_it_was(**history) -> None:
+    tell(**history)
+
+
+@settings(EXAMPLES, max_examples=2)
+@of_histories
+def test_each_commit_is_told_beside_a_metadata_table(**history) -> None:
+    tell(**history, more=KEPT)
+
+
+@pytest.mark.nightly
+@settings(EXAMPLES, max_examples=20)
+@of_histories
+def test_each_commit_is_told_beside_a_metadata_table_in_many_histories(**history) -> None:
+    tell(**history, more=KEPT)
+
+
+def tell(history, table_type, logged, index, ordered, version, more=None) -> None:
+    """more  options of a metadata table, which is compared with a build after each step"""
+    with TemporaryDirectory() as path, warnings.catch_warnings():
+        warnings.simplefilter("ignore", MetadataTableDropped)  # a key in two partitions ends the record index
         table = hoodie.create_table(
             path,
             name="t",
@@ -58,6 +85,7 @@ def test_each_commit_is_told_as_it_was(history, table_type, logged, index, order
                 "hoodie.compact.inline": "false",  # a commit that one followed cannot be undone
                 "hoodie.write.table.version": version,
                 **({"hoodie.datasource.write.payload.class": "DefaultHoodieRecordPayload"} if ordered else {}),
+                **(more or {}),
             },
         )
         before: Rows = {}
@@ -74,8 +102,10 @@ def test_each_commit_is_told_as_it_was(history, table_type, logged, index, order
             found = list(told(table, last, instant))
             check(found, before, after)
             check(list(without_logs(table, last, instant)), before, after)
+            assert check_kept(table.storage) == bool(more)
             if then == "undo" and number and not planned:
                 table.rollback(instant)
+                check_kept(table.storage)
                 assert list(told(table, last, None)) == []
                 continue
             before, last = after, instant
@@ -84,6 +114,7 @@ def test_each_commit_is_told_as_it_was(history, table_type, logged, index, order
             if then == "compact" and (planned or (table_type == "MERGE_ON_READ" and table.schedule_compaction())):
                 table.compact()
                 planned = False
+                check_kept(table.storage)
                 assert list(told(table, last, None)) == []
         check_chain(list(told(table, "earliest", None)), snapshot(table))
 

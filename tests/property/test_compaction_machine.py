@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -21,7 +22,7 @@ from hoodie.commit.rollback_executor import roll_back
 from hoodie.commit.transaction import clean_up
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
-from hoodie.errors import DamagedLog, InvalidPlan
+from hoodie.errors import DamagedLog, InvalidPlan, MetadataTableDropped
 from hoodie.model.files import BaseFile
 from hoodie.model.instant import Action
 from hoodie.services.compaction.job import begin
@@ -46,6 +47,7 @@ from support.history_model import (
     text_of,
 )
 from support.instants import next_time
+from support.metadata_fresh import KEPT, check_kept
 
 #: Few keys and ordering values, so that versions meet: late ones, equal ones, deletes and what comes back after them.
 SHAPE = Shape(
@@ -181,6 +183,7 @@ class Compactions(RuleBasedStateMachine):
     """One writer, any number of plans, and compactors that come and die."""
 
     payload = OVERWRITE
+    more: Mapping[str, str] = {}
 
     @initialize(
         rows=ROWS, keys=DELETED, small=st.sampled_from([0, 20_000]), format=st.sampled_from(["avro", "parquet"])
@@ -199,6 +202,7 @@ class Compactions(RuleBasedStateMachine):
                 "hoodie.spark.driver.threads": 1,
                 "hoodie.compact.inline": "false",  # the rules of this machine do it
                 **NOW,
+                **self.more,
             },
         )
         self.options = self.table.options
@@ -316,22 +320,50 @@ class CompactionsByOrdering(Compactions):
     payload = BY_ORDERING
 
 
+class CompactionsKept(Compactions):
+    """Beside a metadata table of all partitions."""
+
+    more = KEPT
+
+    @invariant()
+    def the_metadata_table_tells_what_a_build_does(self) -> None:
+        if hasattr(self, "table"):
+            check_kept(self.storage)
+
+    def teardown(self) -> None:
+        """Once nothing is pending, since no metadata table is built before."""
+        if hasattr(self, "table"):
+            clean_up(self.table.state())
+            while compact(self.storage, self.options) is not None:
+                pass
+            check_kept(self.storage)
+
+
 SETTINGS = settings(max_examples=20, stateful_step_count=12)
 
 
-class TestOverwriting(Compactions.TestCase):  # type: ignore[misc, valid-type, name-defined]
+class _Quiet:
     settings = SETTINGS
 
     def runTest(self) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DamagedLog)  # of writers that died, until the next one takes them back
-            super().runTest()
+            warnings.simplefilter("ignore", MetadataTableDropped)  # a rollback of what is compacted ends parts of it
+            super().runTest()  # type: ignore[misc]
 
 
-class TestByOrdering(CompactionsByOrdering.TestCase):  # type: ignore[misc, valid-type, name-defined]
-    settings = SETTINGS
+class TestOverwriting(_Quiet, Compactions.TestCase):  # type: ignore[misc, valid-type, name-defined]
+    pass
 
-    def runTest(self) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DamagedLog)
-            super().runTest()
+
+class TestByOrdering(_Quiet, CompactionsByOrdering.TestCase):  # type: ignore[misc, valid-type, name-defined]
+    pass
+
+
+class TestKept(_Quiet, CompactionsKept.TestCase):  # type: ignore[misc, valid-type, name-defined]
+    settings = settings(SETTINGS, max_examples=2)
+
+
+@pytest.mark.nightly
+class TestKeptLong(_Quiet, CompactionsKept.TestCase):  # type: ignore[misc, valid-type, name-defined]
+    settings = settings(SETTINGS, max_examples=25, stateful_step_count=15)

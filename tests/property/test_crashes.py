@@ -14,9 +14,11 @@ from torture.operations import (
     CHANGES,
     FIRST,
     LATER_VERSIONS,
+    LATER_WITH_METADATA_TABLE,
     OVERWRITE,
-    WITH_METADATA_TABLE,
+    SERVICES,
     WITH_RECORD_INDEX,
+    WRITES,
     make,
     two_commits,
     upsert,
@@ -46,19 +48,22 @@ BY_DAY = {
     }.items()
     for name in names
 }
+BY_DAY |= {"upsert, Merge-on-Read, metadata table, version 9"}
 #: The others with a record index repeat those with a metadata table.
 SHORT = {
     f"{name}, record index"
     for name in ("first write", "upsert, Copy-on-Write", "delete, Merge-on-Read", "upkeep of the metadata table")
 }
-RARE = LONG | ({case.name for case in (*LATER_VERSIONS, *WITH_RECORD_INDEX)} - BY_DAY - SHORT)
+RARE = LONG | (
+    {case.name for case in (*LATER_VERSIONS, *LATER_WITH_METADATA_TABLE, *WITH_RECORD_INDEX)} - BY_DAY - SHORT
+)
 
 
 @pytest.mark.parametrize(
     "case", [case if case.name not in RARE else nightly(case) for case in CASES], ids=lambda case: case.name
 )
 def test_a_process_that_dies_anywhere_leaves_the_table_as_before_or_after(case):
-    repeated = case in (*WITH_METADATA_TABLE, *WITH_RECORD_INDEX, *LATER_VERSIONS)
+    repeated = case not in (*WRITES, *SERVICES)
     outcome = torture(case, 1 if case.name in ("create", "savepoint") else 9 if repeated else STRIDE, in_turn=True)
     assert outcome.points > 0
     assert outcome.failures == ()

@@ -22,15 +22,18 @@ from hypothesis import strategies as st
 
 from hoodie.doctor.examine import Fault, Severity, examine
 from hoodie.doctor.repair import repair
-from hoodie.errors import DamagedLog, HoodieError
+from hoodie.errors import DamagedLog, HoodieError, MetadataTableDropped, MetadataTableIgnored
 from hoodie.formats.parquet.base_footer import read_footer
 from hoodie.formats.parquet.bloom import BloomKind, add_keys, decode, empty_filter, encode, might_contain
+from hoodie.metadata.keys import FOLDER
 from hoodie.reading.snapshot import read_table
 from hoodie.storage.protocol import Storage
 from hoodie.table.properties import BACKUP, PROPERTIES, load_properties
 from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from support.metadata_fresh import KEPT
+from support.nightly import nightly
 from support.real_tables import NAMES, files_of, right_rows
 from support.timestamp_tables import LABELS, NUMBER, Witnesses, declared, in_micros, label_of, make_table
 from support.timestamp_tables import OPTIONS as TIMES_OPTIONS
@@ -214,9 +217,10 @@ OPTIONS = {
 
 
 @cache
-def own_table(kind: str) -> dict[str, bytes]:
-    """A table with three commits, as this library writes it."""
-    table = ArrowTable.create(MemoryStorage(), {**OPTIONS, "hoodie.datasource.write.table.type": kind})
+def own_table(kind: str, kept: bool = False) -> dict[str, bytes]:
+    """A table with three commits, as this library writes it. kept: it has a metadata table"""
+    options = {**OPTIONS, **(KEPT if kept else {}), "hoodie.datasource.write.table.type": kind}
+    table = ArrowTable.create(MemoryStorage(), options)
     for number in range(3):
         table.upsert(pa.table({"id": ["a", f"k{number}"], "ts": [number, 1]}))
     snapshot: dict[str, bytes] = table.storage.snapshot()  # type: ignore[attr-defined]
@@ -238,6 +242,29 @@ def test_a_write_to_a_damaged_table_succeeds_or_is_refused(kind, data):
     rows = read(storage)
     if rows is not None and path != PROPERTIES:
         assert pc.any(pc.equal(rows.column("_hoodie_record_key"), "new")).as_py()
+
+
+@pytest.mark.parametrize("count", [8, nightly(80)])
+def test_a_damaged_metadata_table_costs_no_rows(count):
+    @given(st.sampled_from(["COPY_ON_WRITE", "MERGE_ON_READ"]), st.data())
+    @settings(max_examples=count)
+    def run(kind, data):
+        whole = MemoryStorage(own_table(kind, kept=True))
+        path = data.draw(st.sampled_from([path for path in whole.snapshot() if path.startswith(f"{FOLDER}/")]))
+        storage = whole.copy()
+        storage.write(path, data.draw(damaged(whole.read(path), whole.read(path))))
+        with in_time(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", MetadataTableIgnored)
+            warnings.simplefilter("ignore", MetadataTableDropped)
+            for filters in (None, [("ts", ">", 1)]):
+                rows, expected = (read_table(load_state(one), filters=filters) for one in (storage, whole))
+                assert rows.equals(expected)
+            ArrowTable(storage, {**OPTIONS, **KEPT}).upsert(pa.table({"id": ["a", "new"], "ts": [9, 9]}))
+            for filters, keys in ((None, ["a", "k0", "k1", "k2", "new"]), ([("ts", ">", 1)], ["a", "new"])):
+                rows = read_table(load_state(storage), filters=filters)
+                assert sorted(rows.column("id").to_pylist()) == keys
+
+    run()
 
 
 _FOOTERS = ["", "timestamp-millis", "timestamp-micros", "local-timestamp-millis", "local-timestamp-micros", "long", "{"]

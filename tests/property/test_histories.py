@@ -15,14 +15,11 @@ from hypothesis import strategies as st
 
 from hoodie.config.write import WriteOperation
 from hoodie.errors import DamagedLog, MetadataTableDropped, RecordIndexIgnored
-from hoodie.metadata.validate import validate
-from hoodie.model.instant import State
-from hoodie.reading.row_keys import read_keys
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.strategies import Shape, Step, histories, indexes, operations_with, shapes
 from support.histories import History
 from support.history_model import BY_ORDERING, CROWDED, OVERWRITE
-from support.metadata_fresh import told, told_afresh
+from support.metadata_fresh import check_kept
 from support.nightly import by_day
 
 #: Files hold a handful of rows, and a filter for as many, so that some grow and others are closed.
@@ -157,13 +154,7 @@ def test_a_metadata_table_follows_histories(table_type: str, data: st.DataObject
 
 
 def check_listed(history: History) -> None:
-    state = history.table.state()
-    if not state.timeline.commits or any(instant.state is not State.COMPLETED for instant in state.timeline.instants):
-        return
-    validated = validate(state.storage, state.config, state.timeline, read_keys=read_keys)
-    assert validated is not None
-    assert validated.problems == ()
-    assert told(history.table.storage) == told_afresh(history.table.storage)
+    check_kept(history.storage)
 
 
 @pytest.mark.nightly

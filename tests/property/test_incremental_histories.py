@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoodie.config.write import WriteOperation
-from hoodie.errors import DamagedLog, InvalidInput
+from hoodie.errors import DamagedLog, InvalidInput, MetadataTableDropped
 from hoodie.reading.scan import ScanKind
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.testing.storage import Crash, MemoryStorage
@@ -20,6 +21,7 @@ from hoodie.testing.tables import REFUSED, ArrowTable
 from hoodie.timeline.load import read_commit
 from support.by_position import rows_by_position
 from support.history_model import BY_ORDERING, CROWDED, OVERWRITE, TableModel, placement, text_of
+from support.metadata_fresh import KEPT, check_kept
 from support.mode_model import ModeModel
 from support.nightly import nightly
 
@@ -94,18 +96,42 @@ class History:
 def test_changes_between_two_commits_are_those_of_a_dict_of_rows(
     table_type: str, payload: str, data: st.DataObject
 ) -> None:
+    run(table_type, payload, data)
+
+
+TABLE_TYPES = st.sampled_from(["COPY_ON_WRITE", "MERGE_ON_READ"])
+
+
+@settings(max_examples=4)
+@given(table_type=TABLE_TYPES, data=st.data())
+def test_changes_are_the_same_beside_a_metadata_table(table_type: str, data: st.DataObject) -> None:
+    run(table_type, OVERWRITE, data, KEPT)
+
+
+@pytest.mark.nightly
+@settings(max_examples=30)
+@given(table_type=TABLE_TYPES, data=st.data())
+def test_changes_are_the_same_beside_a_metadata_table_in_many_histories(table_type: str, data: st.DataObject) -> None:
+    run(table_type, OVERWRITE, data, KEPT)
+
+
+def run(table_type: str, payload: str, data: st.DataObject, more: Mapping[str, str] | None = None) -> None:
+    """more  options of a metadata table, which is compared after each step"""
     shape = data.draw(st.just(CROWDED) | shapes(), label="shape")
     options = {
         **data.draw(SIZES, label="sizes"),
         "hoodie.datasource.write.payload.class": payload,
         "hoodie.datasource.write.table.type": table_type,
         "hoodie.write.table.version": data.draw(st.sampled_from(["6", "8", "9"]), label="version"),
+        **(more or {}),
     }
     history = History(shape, options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DamagedLog)  # of writers that died, until the next one takes their write back
+        warnings.simplefilter("ignore", MetadataTableDropped)  # a key in two partitions ends the record index
         for step in data.draw(histories(shape, least=2, most=6), label="history"):
             history.take(step)
+            check_kept(history.table.storage)
         if len(history.states) == 1:
             return  # no write got through
         instants = st.sampled_from(sorted(history.states))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from support.twin_histories import run_histories
+from support.nightly import nightly
+from support.twin_histories import Kept, run_histories
 
 
 def test_both_table_types_hold_the_same_rows_after_every_step() -> None:
@@ -14,3 +15,10 @@ def test_both_table_types_hold_the_same_rows_after_every_step() -> None:
 @pytest.mark.nightly
 def test_both_table_types_hold_the_same_rows_in_long_histories() -> None:
     run_histories(2000, 30)
+
+
+#: Keys in two partitions end the record index.
+@pytest.mark.filterwarnings("ignore::hoodie.errors.MetadataTableDropped")
+@pytest.mark.parametrize(("count", "steps"), [(2, 6), nightly(15, 12)])
+def test_metadata_tables_follow_histories_of_both_table_types(count: int, steps: int) -> None:
+    run_histories(count, steps, Kept)

@@ -3,25 +3,86 @@ touched."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pyarrow.compute as pc
 
 from hoodie.config.options import Options
-from hoodie.metadata.keys import MetadataPartition
+from hoodie.errors import MetadataTableIgnored
+from hoodie.metadata.keys import ALL_PARTITIONS, MetadataPartition
+from hoodie.metadata.merging import united
 from hoodie.metadata.read import read_records
 from hoodie.metadata.records import file_ids
 from hoodie.metadata.table import open_metadata
+from hoodie.metadata.validate import validate
+from hoodie.model.instant import State
+from hoodie.reading.row_keys import read_keys
+from hoodie.reading.scan_plan import plan_scan
+from hoodie.reading.snapshot import read_scan
 from hoodie.services.metadata_table import create_metadata_table, drop_metadata_table
+from hoodie.storage.protocol import Storage, join
 from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
 
 Told = dict[str, list[Any]]
+_ONE_GROUP = {
+    "hoodie.metadata.index.column.stats.file.group.count": "1",
+    "hoodie.metadata.index.bloom.filter.file.group.count": "1",
+}
+#: A metadata table of all partitions, whose own services run as often as they can.
+KEPT = {
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.index.column.stats.enable": "true",
+    "hoodie.metadata.index.bloom.filter.enable": "true",
+    "hoodie.metadata.record.index.enable": "true",
+    "hoodie.metadata.record.index.min.filegroup.count": "2",
+    "hoodie.metadata.compact.max.delta.commits": "2",
+    **_ONE_GROUP,
+}
+_OFF = Options({"hoodie.metadata.enable": "false"})
 
 
-def told(storage: MemoryStorage) -> Told:
+def check_kept(storage: Storage) -> bool:
+    """A table's metadata table tells what a build would, and reads that use it have the rows of reads that do not.
+
+    returns  False: the table has none
+    """
+    state = load_state(storage)
+    if not state.config.metadata_partitions:
+        return False
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", MetadataTableIgnored)
+        if state.timeline.commits:
+            by_metadata = plan_scan(state)
+            assert by_metadata.listed
+            rows, expected = (read_scan(scan).to_pylist() for scan in (by_metadata, plan_scan(state, options=_OFF)))
+            assert repr(rows) == repr(expected)  # as texts: NaN is equal to none
+    validated = validate(storage, state.config, state.timeline, read_keys=read_keys)
+    assert validated is not None
+    assert validated.problems == ()
+    if all(instant.state is State.COMPLETED for instant in state.timeline.instants):  # else none is built
+        kept, fresh = told(storage), told_afresh(storage)
+        check_covers(kept.pop(MetadataPartition.PARTITION_STATS, []), fresh.get(MetadataPartition.PARTITION_STATS, []))
+        for partition in kept:
+            assert kept[partition] == fresh[partition], partition
+    return True
+
+
+def check_covers(kept: list[Any], fresh: list[Any]) -> None:
+    """Statistics of partitions may be wider than a build has them, since files that are replaced count once more."""
+    by_row = {record["row"]: record for record in kept}
+    for record in fresh if kept else []:
+        old = by_row[record["row"]]
+        both = united(record, old)
+        assert (both["min"], both["max"]) == (old["min"], old["max"]), record
+        assert record["nulls"] <= old["nulls"], record
+
+
+def told(storage: Storage) -> Told:
     """All that a metadata table says, by partition, but for what a build cannot know: when a key was inserted, and
-    statistics of logs, which only the commits that wrote them have made."""
+    statistics of logs, which only the commits that wrote them have made; and for folders without files, which a
+    rollback leaves on the storage and not in the lists."""
     state = load_state(storage)
     table = open_metadata(storage, state.config, state.timeline)
     assert table is not None
@@ -35,15 +96,22 @@ def told(storage: MemoryStorage) -> Told:
             continue
         if partition is MetadataPartition.COLUMN_STATS:
             records = records.filter(pc.invert(pc.starts_with(records.column("file"), ".")))
-        rows = records.drop_columns([name for name in ("deleted", "instant") if name in records.column_names])
-        parts[partition] = sorted(rows.to_pylist(), key=repr)
+        rows = records.drop_columns(
+            [name for name in ("deleted", "instant") if name in records.column_names]
+        ).to_pylist()
+        if partition is MetadataPartition.FILES:
+            filled = {row["row"] for row in rows}
+            rows = [row for row in rows if row["row"] != ALL_PARTITIONS or row["name"] in filled]
+        parts[partition] = sorted(rows, key=repr)
     return parts
 
 
-def told_afresh(storage: MemoryStorage) -> Told:
+def told_afresh(storage: Storage) -> Told:
     """The same of a copy of the table whose metadata table is dropped and built."""
-    other = storage.copy()
+    files = [join(folder, entry.name) for folder, entries in storage.list_tree().items() for entry in entries]
+    other = MemoryStorage({path: storage.read(path) for path in files})
     partitions = load_state(other).config.metadata_partitions
     drop_metadata_table(other, Options({}))
-    create_metadata_table(other, Options({}), partitions)
+    fewest = Options({**_ONE_GROUP, "hoodie.metadata.record.index.min.filegroup.count": "1"})
+    create_metadata_table(other, fewest, partitions)
     return told(other)

@@ -17,6 +17,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from support.metadata_fresh import KEPT, check_kept
 from support.twins import CONDITIONS, FLOAT, NO_PARTITION, PAIR, TEXT, Keys, Row, Twins
 
 PLACES = ["x", "y", "", None]
@@ -59,6 +60,7 @@ class Histories(RuleBasedStateMachine):
 
     spark: Any = None
     folder = "memory://twins"
+    more: Mapping[str, str] = {}
 
     @initialize(
         keys=st.sampled_from([TEXT, FLOAT, PAIR]),
@@ -91,6 +93,7 @@ class Histories(RuleBasedStateMachine):
             "hoodie.parquet.small.file.limit": small,
             "hoodie.logfile.data.block.format": format,
             "hoodie.write.table.version": version,
+            **self.more,
         }
         if spilled:
             options["hoodie.spark.driver.max.batch.bytes"] = 0
@@ -176,6 +179,18 @@ class Histories(RuleBasedStateMachine):
                 self.twins.serve(service)
             if services:
                 self.twins.check()
+
+
+class Kept(Histories):
+    """Beside metadata tables of all partitions, which are compared after each step."""
+
+    more = KEPT
+
+    @invariant()
+    def the_metadata_tables_tell_what_a_build_does(self) -> None:
+        if hasattr(self, "twins"):
+            for table in self.twins.tables:
+                check_kept(table.storage)
 
 
 def run_histories(count: int, steps: int, machine: type[Histories] = Histories) -> None:

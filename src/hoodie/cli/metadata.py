@@ -330,7 +330,8 @@ def create(call: Call, partitions: tuple[str, ...], again: bool) -> int:
     def do(target: Target) -> MetadataCreated:
         return MetadataCreated(create_metadata_table(target.storage, target.options, partitions, again=again))
 
-    return call.each(do, lambda made: ["the metadata table is built" if made.built else "it has a metadata table"])
+    name = _named(partitions)
+    return call.each(do, lambda made: [f"built: {name}" if made.built else f"there already: {name}"])
 
 
 @command(
@@ -362,8 +363,10 @@ def drop(call: Call, partitions: tuple[str, ...], dry_run: bool, yes: bool) -> i
 
     def text(done: MetadataDropped) -> list[Block]:
         if not done.dropped:
-            return ["no metadata table"]
-        return [f"the metadata table {'would be' if done.dry_run else 'is'} removed"]
+            return [f"not there: {name}"]
+        return [f"{'would be removed' if done.dry_run else 'removed'}: {name}"]
+
+    name = _named(() if "files" in partitions else partitions)
 
     return call.change(
         do,
@@ -371,8 +374,13 @@ def drop(call: Call, partitions: tuple[str, ...], dry_run: bool, yes: bool) -> i
         dry_run=dry_run,
         yes=yes,
         goes=lambda done: int(done.dropped),
-        question="Remove the metadata table, of {} tables?",
+        question=f"Remove {name}, of {{}} tables?",
     )
+
+
+def _named(partitions: tuple[str, ...]) -> str:
+    """What a command builds or removes."""
+    return f"{', '.join(partitions)} of the metadata table" if partitions else "the metadata table"
 
 
 for _each in (show, stats, list_, validate, create, drop):

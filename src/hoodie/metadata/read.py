@@ -6,7 +6,7 @@ Source: docs/format/metadata-table.md 1.2, 5.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 
@@ -40,11 +40,15 @@ class Wanted:
 
     keys: frozenset[str] | None = None
     prefixes: tuple[str, ...] = ()
+    _rows: tuple[bytes, ...] = field(init=False, repr=False, compare=False)  # of the keys, as HFiles are asked for them
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_rows", tuple([key.encode() for key in self.keys or ()]))
 
     def cells(self, file: HFile) -> Iterator[Cells]:
         """Those of an HFile."""
         if self.keys is not None:
-            yield from file.rows([key.encode() for key in self.keys])
+            yield from file.rows(self._rows)
         elif self.prefixes:
             for prefix in self.prefixes:
                 yield from file.prefixed(prefix.encode())
@@ -235,7 +239,8 @@ def _records_of_keys(
         stored = _stored(table, partition, slices[group], Wanted(frozenset(by_group[group])), at_once)
         return [replace(part, cells=tuple(part.cells)) for part in stored]
 
-    return _merged([part for of_slice in in_threads(found, sorted(by_group)) for part in of_slice], partition)
+    slices_found = in_threads(found, sorted(by_group), _threads(table.storage))
+    return _merged([part for parts in slices_found for part in parts], partition)
 
 
 def _merged(parts: Sequence[_Stored], partition: MetadataPartition) -> pa.Table:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -45,13 +46,16 @@ class Cells:
 
     @classmethod
     def joined(cls, parts: Sequence[Cells]) -> Cells:
-        """Cells of several blocks, their values in one piece."""
+        """Cells of several blocks, whose bytes are put together."""
         if len(parts) == 1:
             return parts[0]
-        values = [value for part in parts for value in part.values()]
-        bounds = np.cumsum([0, *map(len, values)], dtype=np.int64)
-        rows = tuple(row for part in parts for row in part.rows)
-        return cls(memoryview(b"".join(values)), rows, bounds[:-1], bounds[1:])
+        shifts = np.cumsum([0, *(len(part.data) for part in parts)], dtype=np.int64)[:-1]
+        starts, ends = (
+            np.concatenate([getattr(part, name) + shift for part, shift in zip(parts, shifts, strict=True)])
+            for name in ("starts", "ends")
+        )
+        rows = tuple(chain.from_iterable(part.rows for part in parts))
+        return cls(memoryview(b"".join(part.data for part in parts)), rows, starts, ends)
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[bytes, bytes]]) -> Cells:
@@ -70,29 +74,34 @@ class Cells:
 def decode_cells(payload: memoryview, offset: int, path: str) -> Cells:
     """The cells of a data block. offset: of the block in its file, for errors. Raises CorruptFile"""
     # Each cell's lengths say where the next begins, so the only way is step by step.
-    rows: list[bytes] = []
+    data, unpack = bytes(payload), _LENGTHS.unpack_from
+    names: list[int] = []  # where each row begins, and where it ends
+    stops: list[int] = []
     starts: list[int] = []
     ends: list[int] = []
-    at, limit, last, unpack = 0, len(payload), b"", _LENGTHS.unpack_from
-    while at < limit:
-        if limit - at < _LENGTHS.size:
-            raise CorruptFile(path, f"{limit - at} bytes after the last cell of a block", offset)
-        key, value, length = unpack(payload, at)
-        row, start = at + _LENGTHS.size, at + 8 + key
-        end = start + value
-        if length < 0 or key < length + 2 or value < 0 or end >= limit:
-            raise CorruptFile(path, f"a cell with a key of {key} and a value of {value} bytes", offset)
-        if payload[end]:
-            raise CorruptFile(path, "a cell of a transaction that is not over", offset)
-        name = bytes(payload[row : row + length])
-        if name < last:
-            raise CorruptFile(path, f"row {name!r} comes after {last!r}", offset)
-        last = name
-        rows.append(name)
-        starts.append(start)
-        ends.append(end)
-        at = end + 1
-    return Cells(payload, tuple(rows), np.array(starts, np.int64), np.array(ends, np.int64))
+    at, limit = 0, len(data)
+    try:
+        while at < limit:
+            key, value, length = unpack(data, at)
+            start = at + 8 + key
+            end = start + value
+            if length < 0 or key < length + 2 or value < 0 or end >= limit:
+                raise CorruptFile(path, f"a cell with a key of {key} and a value of {value} bytes", offset)
+            names.append(at + 10)
+            stops.append(at + 10 + length)
+            starts.append(start)
+            ends.append(end)
+            at = end + 1
+    except struct.error as error:
+        raise CorruptFile(path, f"{limit - at} bytes after the last cell of a block", offset) from error
+    places = np.array(ends, np.int64)
+    if np.frombuffer(data, np.uint8)[places].any():
+        raise CorruptFile(path, "a cell of a transaction that is not over", offset)
+    rows = [data[begin:stop] for begin, stop in zip(names, stops, strict=True)]
+    if sorted(rows) != rows:  # cheap of rows that are sorted
+        last, name = next(pair for pair in pairwise(rows) if pair[1] < pair[0])
+        raise CorruptFile(path, f"row {name!r} comes after {last!r}", offset)
+    return Cells(payload, tuple(rows), np.array(starts, np.int64), places)
 
 
 def find_cells(payload: memoryview, rows: Sequence[bytes], offset: int, path: str) -> list[tuple[bytes, bytes]]:

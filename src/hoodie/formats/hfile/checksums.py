@@ -17,7 +17,8 @@ import numpy.typing as npt
 _POLYNOMIAL = 0x82F63B78  # reflected
 _LANES = 128  # of a chunk; a power of two
 _LEAST = 4  # bytes that lanes can be cut of
-_LANES_PAY = 2048  # bytes of all pieces: fewer are taken one by one, as a dozen small arrays cost more
+_SPAN = 256  # bytes whose places have tables of their own; of shorter pieces a loop over bytes is faster
+_LANES_PAY = 2048  # bytes of all pieces: fewer are taken one by one
 
 Words = npt.NDArray[np.uint32]
 
@@ -34,15 +35,45 @@ def crc32c_chunks_of(many: Sequence[bytes | memoryview], chunk: int) -> list[lis
     least = _LEAST if sum(map(len, pieces)) >= _LANES_PAY else _LANES_PAY
     long = [piece for piece in pieces if len(piece) >= least]
     sums = iter(_sums(long) if long else ())
-    every = iter([next(sums) if len(piece) >= least else _by_bytes(piece) for piece in pieces])
+    every = iter([next(sums) if len(piece) >= least else _sum(piece) for piece in pieces])
     return [[next(every) for _ in range(0, len(data), chunk)] for data in many]
 
 
+def _sum(piece: memoryview) -> int:
+    """Of one short piece: what each byte comes to, by its distance from the end of its span, and spans put together."""
+    if len(piece) < _SPAN:
+        return _by_bytes(piece)
+    padded = np.zeros(_SPAN << (-(-len(piece) // _SPAN) - 1).bit_length(), np.uint8)
+    padded[-len(piece) :] = np.frombuffer(piece, np.uint8)
+    start = len(padded) - len(piece)
+    padded[start : start + _LEAST] ^= 0xFF  # the checksum begins with all ones
+    places = padded.reshape(-1, _SPAN) + np.arange(_SPAN) * 256
+    return int(_together(np.bitwise_xor.reduce(_by_place().take(places), axis=1)[None, :], _SPAN)[0] ^ 0xFFFFFFFF)
+
+
+def _together(crc: Words, length: int) -> Words:
+    """Checksums of rows of lanes, a power of two of `length` bytes each."""
+    while crc.shape[1] > 1:
+        crc = _moved(crc[:, 0::2], length) ^ crc[:, 1::2]
+        length *= 2
+    return crc[:, 0]
+
+
+@cache
+def _by_place() -> Words:
+    """uint32[_SPAN * 256]: what a byte comes to that so many bytes of its span follow, the first of it first."""
+    every = [_table()]
+    for _ in range(_SPAN - 1):
+        last = every[-1]
+        every.append(_table()[last & np.uint32(0xFF)] ^ (last >> np.uint32(8)))
+    return np.concatenate(every[::-1])
+
+
 def _by_bytes(piece: memoryview) -> int:
-    table, crc = _numbers(), 0xFFFFFFFF
+    table, crc = _table().tolist(), 0xFFFFFFFF
     for byte in piece:
         crc = table[(crc ^ byte) & 0xFF] ^ (crc >> 8)
-    return crc ^ 0xFFFFFFFF
+    return int(crc ^ 0xFFFFFFFF)
 
 
 def _sums(pieces: Sequence[memoryview]) -> list[int]:
@@ -59,11 +90,7 @@ def _sums(pieces: Sequence[memoryview]) -> list[int]:
     crc: Words = np.zeros(len(pieces) * _LANES, np.uint32)
     for column in lanes:
         crc = table[(crc ^ column) & np.uint32(0xFF)] ^ (crc >> np.uint32(8))
-    crc = crc.reshape(len(pieces), _LANES)
-    while crc.shape[1] > 1:
-        crc = _moved(crc[:, 0::2], lane) ^ crc[:, 1::2]
-        lane *= 2
-    found: list[int] = (crc[:, 0] ^ np.uint32(0xFFFFFFFF)).tolist()
+    found: list[int] = (_together(crc.reshape(len(pieces), _LANES), lane) ^ np.uint32(0xFFFFFFFF)).tolist()
     return found
 
 
@@ -86,12 +113,6 @@ def _table() -> Words:
     for _ in range(8):
         table = np.where(table & np.uint32(1), (table >> np.uint32(1)) ^ np.uint32(_POLYNOMIAL), table >> np.uint32(1))
     return table.astype(np.uint32)
-
-
-@cache
-def _numbers() -> list[int]:
-    numbers: list[int] = _table().tolist()
-    return numbers
 
 
 @cache

@@ -77,6 +77,8 @@ class BlockIndex:
 
     def last_of(self, rows: Sequence[bytes]) -> list[int]:
         """`last` of many rows."""
+        if len(self) == 1:
+            return [0 if row >= self.row(0) else -1 for row in rows]
         heads = np.frombuffer(b"".join([row[:8].ljust(8, b"\0") for row in rows]), ">u8").astype(np.uint64)
         lows = np.searchsorted(self.heads, heads, "left").tolist()
         highs = np.searchsorted(self.heads, heads, "right").tolist()

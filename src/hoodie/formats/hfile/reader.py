@@ -185,7 +185,7 @@ def open_hfile(read: RangedRead, size: int, path: str, read_many: ManyRead | Non
     start = size - min(size, _TAIL)
     exact, many = _exactly(read, size, path), _all_exactly(read, read_many, size, path)
     data = memoryview(exact(start, size - start))
-    trailer = decode_trailer(data[-TRAILER_SIZE:], size, path)
+    trailer = decode_trailer(bytes(data[-TRAILER_SIZE:]), size, path)
     if trailer.load_on_open < start:
         start = trailer.load_on_open
         data = memoryview(exact(start, size - start))

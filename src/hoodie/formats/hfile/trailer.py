@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from hoodie.errors import CorruptFile, UnsupportedTable
 from hoodie.formats.hfile.blocks import Codec
@@ -63,15 +64,16 @@ _FIELDS = {
 _OPTIONAL = {"index_size": 0, "total_size": 0, "levels": 1, "first": -1, "last": -1, "comparator": ""}
 
 
-def decode_trailer(data: bytes | memoryview, size: int, path: str) -> Trailer:
+@lru_cache(maxsize=1024)
+def decode_trailer(data: bytes, size: int, path: str) -> Trailer:
     """The trailer of a file of `size` bytes, of its last 4096.
 
     Raises CorruptFile; UnsupportedTable on another version
     """
     where = max(0, size - TRAILER_SIZE)
-    if len(data) != TRAILER_SIZE or bytes(data[:8]) != _MAGIC:
+    if len(data) != TRAILER_SIZE or data[:8] != _MAGIC:
         raise CorruptFile(path, "no HFile: its trailer is missing. The file is cut off, or something else", where)
-    if bytes(data[-3:]) != _MAJOR:
+    if data[-3:] != _MAJOR:
         raise UnsupportedTable(f"{path}: an HFile of version {int.from_bytes(data[-3:], 'big')}; version 3 is read")
     values: dict[str, object] = dict(_OPTIONAL)
     for number, value in decode_fields(decode_message(data[8:-4], path), path):

@@ -7,8 +7,8 @@ Source: docs/format/metadata-table.md 7.2 and 7.3; pinned by tests/unit/metadata
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -48,47 +48,71 @@ def append(table: MetadataTable, instant: str, records: Mapping[MetadataPartitio
     Raises   CorruptFile when a partition is damaged
     """
     started, storage = time.monotonic(), table.storage
-    shares = [
-        (kind, slice_, part)
-        for kind in kinds_of(records)
-        if len(records[kind.partition])
-        for slice_, part in _by_group(records[kind.partition], writer_slices(table, kind.partition))
-    ]
-    updates = {slice_.group: (slice_.base_instant, _count(part)) for _, slice_, part in shares}
+    shares = [share for kind in kinds_of(records) for share in _shares(table, kind, records[kind.partition])]
+    updates = {share.slice.group: (share.slice.base_instant, share.count) for share in shares}
     profile = inflight_profile(Operation.UPSERT_PREPPED, {group.partition: 0 for group in updates}, updates)
     layout = table.layout
     requested = create_requested(storage, instant, Action.DELTA_COMMIT, layout=layout)
     begun = to_inflight(storage, requested, inflight_content(profile, layout), just_requested=True, layout=layout)
     stats: dict[str, tuple[WriteStat, ...]] = {}
-    for kind, slice_, part in shares:
-        parts = _parted(kind, part, layout.version)
-        content = b"".join(map(encode_block, _blocks(kind, instant, parts, stored_schema(table, slice_))))
+    for share in shares:
+        content = b"".join(map(encode_block, _blocks(instant, share)))
+        slice_ = share.slice
         if layout.version.logs_of_writes:  # its slice is not told, as it follows from when the write is completed
             slice_ = FileSlice(slice_.group, instant, None)
         name, version = create_log(storage, slice_, log_token(instant, "0-0-0"), content)
-        stat = _stat(slice_, name, version, parts, len(content), time.monotonic() - started)
+        stat = _stat(slice_, name, version, share, len(content), time.monotonic() - started)
         stats[slice_.group.partition] = (*stats.get(slice_.group.partition, ()), stat)
     done = CommitMetadata(operation=Operation.UPSERT_PREPPED, stats=stats, extra={"schema": schema_of(layout.version)})
     complete(storage, begun, completed_content(done, Action.DELTA_COMMIT, layout), layout=layout)
 
 
-def _by_group(records: pa.Table, slices: Sequence[FileSlice]) -> Iterator[tuple[FileSlice, pa.Table]]:
-    """The records of each file group that has any. slices: of all file groups, by file id"""
-    if len(slices) == 1:
-        yield slices[0], records
+@dataclass(frozen=True, slots=True, eq=False)
+class _Share:
+    """What one file group gets.
+
+    rows, values  of cells
+    deleted       keys whose records are taken away: string[n]
+    schema        that the values are written by
+    """
+
+    slice: FileSlice
+    rows: pa.Array
+    values: pa.Array
+    deleted: pa.Array
+    schema: str
+
+    @property
+    def count(self) -> int:
+        return len(self.rows) + len(self.deleted)
+
+
+def _shares(table: MetadataTable, kind: PartitionKind, records: pa.Table) -> Iterator[_Share]:
+    """Those of a partition, for each file group that has any. The values are encoded at once: few are as much work as
+    one."""
+    if not len(records):
         return
-    groups = file_groups_of(column_of(records, "row"), len(slices))
-    for number in np.unique(groups).tolist():
-        yield slices[number], records.filter(pa.array(groups == number))
+    slices = writer_slices(table, kind.partition)
+    stored, deletes = _parted(kind, records, table.layout.version)
+    deleted = column_of(deletes, "row").unique()
+    groups_deleted = file_groups_of(deleted, len(slices))
+    touched = {*file_groups_of(column_of(stored, "row").unique(), len(slices)).tolist(), *groups_deleted.tolist()}
+    schemas = {number: stored_schema(table, slices[number]) for number in sorted(touched)}
+    cells = {schema: kind.cells(stored, "", schema) for schema in {*schemas.values()}}
+    groups = {schema: file_groups_of(rows, len(slices)) for schema, (rows, _) in cells.items()}
+    for number, schema in schemas.items():
+        chosen = pa.array(np.flatnonzero(groups[schema] == number))
+        rows, values = (column.take(chosen) for column in cells[schema])
+        gone = deleted.filter(pa.array(groups_deleted == number))
+        yield _Share(slices[number], rows, values, gone, schema)
 
 
-def _blocks(kind: PartitionKind, instant: str, parts: tuple[pa.Table, pa.Table], schema: str) -> Iterator[LogBlock]:
+def _blocks(instant: str, share: _Share) -> Iterator[LogBlock]:
     """The blocks with the records of one file group: deletes come last."""
-    stored, deleted = parts
-    if len(stored):
-        yield data_block(instant, *kind.cells(stored, "", schema), schema)
-    if len(deleted):
-        yield delete_block(instant, kind.partition, column_of(deleted, "row"))
+    if len(share.rows):
+        yield data_block(instant, share.rows, share.values, share.schema)
+    if len(share.deleted):
+        yield delete_block(instant, MetadataPartition(share.slice.group.partition), share.deleted)
 
 
 def _parted(kind: PartitionKind, records: pa.Table, version: TableVersion) -> tuple[pa.Table, pa.Table]:
@@ -97,10 +121,6 @@ def _parted(kind: PartitionKind, records: pa.Table, version: TableVersion) -> tu
         return records, records.slice(0, 0)
     deleted = records.column("deleted")
     return records.filter(pc.invert(deleted)), records.filter(deleted)
-
-
-def _count(records: pa.Table) -> int:
-    return int(pc.count_distinct(records.column("row")).as_py())
 
 
 def create_log(storage: Storage, slice_: FileSlice, token: str, content: bytes) -> tuple[str, int]:
@@ -116,11 +136,8 @@ def create_log(storage: Storage, slice_: FileSlice, token: str, content: bytes) 
         return name, version
 
 
-def _stat(
-    slice_: FileSlice, name: str, version: int, parts: tuple[pa.Table, pa.Table], size: int, seconds: float
-) -> WriteStat:
-    stored, deleted = parts
-    count = _count(stored)
+def _stat(slice_: FileSlice, name: str, version: int, share: _Share, size: int, seconds: float) -> WriteStat:
+    count = len(share.rows)
     return WriteStat(
         file_id=slice_.group.file_id,
         path=join(slice_.group.partition, name),
@@ -128,7 +145,7 @@ def _stat(
         prev_commit=slice_.base_instant,
         num_writes=count,
         num_updates=count,
-        num_deletes=_count(deleted),
+        num_deletes=len(share.deleted),
         total_write_bytes=size,
         file_size=size,
         upsert_time=int(seconds * 1000),
