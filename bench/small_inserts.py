@@ -1,7 +1,7 @@
 """Small inserts into a Merge-on-Read table, by Hudi's options about small files: python -m bench.small_inserts.
 
-A table of one partition gets inserts of new keys, without Spark. Printed are the bytes that they wrote, as a multiple of
-what the same rows take as one base file; the files that they left, after a compaction too; and CPU seconds of the
+A table of one partition gets inserts of new keys, without Spark. Printed are the bytes that they wrote, as a multiple
+of what the same rows take as one base file; the files that they left, after a compaction too; and CPU seconds of the
 inserts, and of reads of all rows afterwards, each divided by those of the first line.
 """
 
