@@ -18,7 +18,7 @@ from hoodie.conditional.keys import IN_DOUBT, OLD_KEY, OLD_PATH, CertainKeys, Me
 from hoodie.conditional.names import check_names
 from hoodie.conditional.rows import Call, MadeRows, assigned_terms, column_values, condition_term, keyed_schema
 from hoodie.conditional.shape import TableShape, check_request, equated, schema_of
-from hoodie.conditional.target import Target, keeping, with_retries
+from hoodie.conditional.target import Target, attempted, keeping
 from hoodie.config.options import Options
 from hoodie.expressions.casts import kernel_of
 from hoodie.expressions.scope import Scope
@@ -42,7 +42,7 @@ def merge(call: Call, request: MergeRequest, options: Options) -> WriteResult:
              writer was faster; UnsupportedTable
     """
     check_names(request.columns, request.source_name)
-    return with_retries(call.storage, options, lambda target: _merge(call, target, request))
+    return attempted(call.storage, options, lambda target: _merge(call, target, request))
 
 
 def _merge(call: Call, target: Target, request: MergeRequest) -> WriteResult:

@@ -11,7 +11,7 @@ from hoodie.conditional.shape import TableShape, shape_of
 from hoodie.config.datasource import overridden
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation, missing_options
-from hoodie.errors import FileGone, InstantNotFound, UnsupportedTable, WriteConflict
+from hoodie.errors import FileGone, UnsupportedTable
 from hoodie.keygen.keygen import KeyGenerator
 from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.scan_plan import plan_scan
@@ -20,8 +20,9 @@ from hoodie.table.create import completed
 from hoodie.table.settings import Settings
 from hoodie.table.state import in_units_of, key_samples, table_keygen
 from hoodie.writing.batch.duplicates import without_dropping
-from hoodie.writing.finish import overtaken, with_remedy
+from hoodie.writing.finish import overtaken
 from hoodie.writing.result import Phases, WriteResult
+from hoodie.writing.run import with_retries
 from hoodie.writing.write import Write, check, writable_state
 
 
@@ -39,31 +40,25 @@ class Target:
     phases: Phases
 
 
-def with_retries(storage: Storage, options: Options, attempt: Callable[[Target], WriteResult]) -> WriteResult:
+def attempted(storage: Storage, options: Options, attempt: Callable[[Target], WriteResult]) -> WriteResult:
     """Rows that were read before another writer's commit are read again: each attempt is a whole one.
 
     Raises  WriteConflict once there were enough of them; UnsupportedTable; as the attempts
     """
     settings = Settings.read(without_dropping(options))
-    for left in range(settings.writers.concurrency.conflict_retries, -1, -1):
+
+    def whole_attempt() -> WriteResult:
         target: Target | None = None
         try:
             target = _target(storage, settings)
             return attempt(target)
-        except InstantNotFound as rolled_back:
-            if settings.writers.concurrency.several:
-                raise
-            raise WriteConflict(with_remedy(rolled_back)) from rolled_back
-        except WriteConflict:
-            if not left:
-                raise
         except FileGone as gone:
             conflict = None if target is None else overtaken(target.write.state, gone)
             if conflict is None:
                 raise
-            if not left:
-                raise conflict from gone
-    raise AssertionError  # the last attempt returns or raises
+            raise conflict from gone
+
+    return with_retries(settings, whole_attempt)
 
 
 def _target(storage: Storage, settings: Settings) -> Target:

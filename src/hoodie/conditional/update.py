@@ -21,7 +21,7 @@ from hoodie.conditional.rows import (
     target_scan,
 )
 from hoodie.conditional.shape import refuse_set_key, schema_of
-from hoodie.conditional.target import Target, with_retries
+from hoodie.conditional.target import Target, attempted
 from hoodie.config.options import Options
 from hoodie.errors import InvalidInput
 from hoodie.expressions.scope import Scope
@@ -41,12 +41,12 @@ def update(call: Call, condition: Any, values: Mapping[str, Any], options: Optio
     """
     if not values:
         raise InvalidInput("the update sets no column")
-    return with_retries(call.storage, options, lambda target: _update(call, target, condition, values, name))
+    return attempted(call.storage, options, lambda target: _update(call, target, condition, values, name))
 
 
 def delete_where(call: Call, condition: Any, options: Options, name: str) -> WriteResult:
     """Delete the rows for which a condition holds; None: all. Raises as `update`"""
-    return with_retries(call.storage, options, lambda target: _delete(call, target, condition, name))
+    return attempted(call.storage, options, lambda target: _delete(call, target, condition, name))
 
 
 def _scope(call: Call, target: Target, name: str) -> Scope:

@@ -17,7 +17,7 @@ from hoodie.conditional.clauses import Act, MergeRequest, When
 from hoodie.conditional.keys import OLD_KEY, OLD_PATH, CertainKeys, MergedKeys
 from hoodie.conditional.names import check_names, column_of
 from hoodie.conditional.shape import TableShape, check_request, refuse_set_key, schema_of
-from hoodie.conditional.target import Target, keeping, with_retries
+from hoodie.conditional.target import Target, attempted, keeping
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput
@@ -89,7 +89,7 @@ def merge(session: SparkSession, storage: Storage, request: MergeRequest, option
             f"the source of a merge is a Spark DataFrame, not {type(request.source).__name__}: spark.createDataFrame(…)"
         )
     check_names(request.columns, request.source_name)
-    return with_retries(storage, options, lambda target: _marked(_merge, session, target, request))
+    return attempted(storage, options, lambda target: _marked(_merge, session, target, request))
 
 
 def update(
@@ -103,7 +103,7 @@ def update(
     """Set columns of the rows for which a condition holds; None: of all. Raises as `merge`."""
     if not values:
         raise InvalidInput("the update sets no column")
-    return with_retries(storage, options, lambda target: _marked(_update, session, target, condition, values, name))
+    return attempted(storage, options, lambda target: _marked(_update, session, target, condition, values, name))
 
 
 def delete_where(
@@ -114,7 +114,7 @@ def delete_where(
     name: str = "target",
 ) -> WriteResult:
     """Delete the rows for which a condition holds; None: all. Raises as `merge`."""
-    return with_retries(storage, options, lambda target: _marked(_delete, session, target, condition, name))
+    return attempted(storage, options, lambda target: _marked(_delete, session, target, condition, name))
 
 
 # --- merge ---
