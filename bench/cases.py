@@ -14,12 +14,15 @@ from pyspark.sql import functions as F
 
 import hoodie
 from bench import normaliser
+from bench.meter import Meter
 from bench.workload import Workload
 from hoodie.spark.read import driver_changes
 
 PLAIN = "plain Spark"
 SLOTS = 2000
-SNAPSHOTS = ("snapshot", "snapshot-keys", "snapshot-few")
+SNAPSHOTS = ("snapshot", "snapshot-first", "snapshot-keys", "snapshot-few")
+#: The contender that finds nothing kept of the logs.
+FIRST = "first query"
 #: `ts` of an insert is this and the id; ids of inserts begin at n.
 FIRST_INSERTED = 10**12
 
@@ -153,38 +156,40 @@ class Bench:
     def _snapshots(self, kind: str) -> Iterator[Case]:
         """Queries on a Merge-on-Read snapshot as people write them: no columns are named for the read.
 
-        snapshot       logs of the spread batch in every file group: read by executors, by the positions that the logs
-                       have; then by the driver, as the first query does; then what is kept of queries before, and
-                       beside it the table once it is compacted
-        snapshot-keys  the same, where the logs have no positions, and keys are compared
-        snapshot-few   logs on 5% of the file groups
+        snapshot        logs of the spread batch in every file group, read by executors, by the positions that the logs
+                        have; then what is kept of queries before, and beside it the table once it is compacted
+        snapshot-first  the same logs as the first query finds them, read by the driver if they are small, and as the
+                        second one does
+        snapshot-keys   the same, where the logs have no positions, and keys are compared
+        snapshot-few    logs on 5% of the file groups
+
+        Phases are CPU seconds: of opening the table and making the frame, and of running it.
         """
         if kind == "snapshot-few":
             table, plain = self._wide_after_updates()
             yield from self._asked(f"{SLOTS} files, logs on 5%", plain, {"what is kept": table})
             return
         logged, plain, _ = self.after_spread()
+        if kind == "snapshot-first":
+            yield from self._asked("logs of spread", plain, {FIRST: logged, "second query": logged})
+            return
         if kind == "snapshot-keys":
             yield from self._asked("logs of spread", plain, {"by keys": self._after_spread_without_positions()}, False)
             return
         yield from self._asked("logs of spread", plain, {"by positions, executors": logged}, False)
-        yield from self._asked("logs of spread", plain, {"first query": logged}, first=True)
         yield from self._asked("logs of spread", plain, {"what is kept": logged, "compacted": self._compacted()})
 
-    def _asked(
-        self, told: str, plain: Path, tables: Mapping[str, Path], keep: bool = True, first: bool = False
-    ) -> Iterator[Case]:
+    def _asked(self, told: str, plain: Path, tables: Mapping[str, Path], keep: bool = True) -> Iterator[Case]:
         """All that is asked of some rows, of each table that has them.
 
-        keep   a session keeps what it read of logs
-        first  of queries before nothing is kept
+        keep  a session keeps what it read of logs
         """
         options = {} if keep else {"hoodie.spark.read.cache.max.log.bytes": 0}
 
-        def forget(_: Path) -> None:
+        def forget(name: str, _: Path) -> None:
             if not keep:  # Spark would find what is kept in the plan of a query that keeps nothing
                 self.spark.catalog.clearCache()
-            if first:
+            if name == FIRST:
                 driver_changes.forget()
 
         @cache
@@ -194,13 +199,16 @@ class Bench:
 
         def asks(name: str, path: Path, run: Callable[[DataFrame], object]) -> Contender:
             def ask(_: Path) -> Phases:
-                if path == plain:
-                    run(normaliser.read(self.spark, plain))
-                else:
-                    run(hoodie.open_table(str(path), spark=self.spark, options=options).snapshot())
-                return {}
+                with Meter() as frame:
+                    if path == plain:
+                        rows = normaliser.read(self.spark, plain)
+                    else:
+                        rows = hoodie.open_table(str(path), spark=self.spark, options=options).snapshot()
+                with Meter() as query:
+                    run(rows)
+                return {"frame": frame.reading.cpu, "query": query.reading.cpu}
 
-            return Contender(name, forget, ask, lambda _: held(path))
+            return Contender(name, partial(forget, name), ask, lambda _: held(path))
 
         for what, run in ASKED.items():
             contenders = [asks(name, path, run) for name, path in {PLAIN: plain, **tables}.items()]

@@ -1,9 +1,9 @@
 """One upsert on paper: the planner of real writes over a table and a batch of which there are only counts.
 
 Profile, file slices, tasks, shares of Spark's partitions and what is sent to executors are made by the library's own
-functions, in a process of its own, so that time and memory are a driver's. What files would be opened and how large a
-shuffle block can be follows from these by the formulae of this module; `bench.simulate.formulae` compares them with
-writes that run.
+functions, in a process of its own, so that processor time and memory are a driver's. What files would be opened and how
+large a shuffle block can be follows from these by the formulae of this module; `bench.simulate.formulae` compares them
+with writes that run.
 """
 
 from __future__ import annotations
@@ -251,11 +251,11 @@ class Planned:
 def _planned(case: Case) -> Planned:
     idle = _peak()
     table = meet(case)
-    started = time.perf_counter()
+    started = time.process_time()
     made = plan(case, table)
     shared = np.array(shared_partitions(made.tasks, case.sizes.row), np.int64)
     sent = sum(map(len, Packed.of(made.tasks).bundles))
-    return Planned(table, made, shared, sent, time.perf_counter() - started, _peak() - idle)
+    return Planned(table, made, shared, sent, time.process_time() - started, _peak() - idle)
 
 
 def simulate(case: Case) -> Outcome:

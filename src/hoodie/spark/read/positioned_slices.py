@@ -8,7 +8,9 @@ in the file, and read the logs.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import json
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -25,10 +27,8 @@ from hoodie.reading.slices.reader import SliceReader
 from hoodie.reading.slices.slice_changes import SliceChanges
 from hoodie.schema.schema import AVRO_DEFAULT
 from hoodie.spark.columns import is_floating, quoted, tested_by_row
-from hoodie.spark.local_frame import local_frame
 from hoodie.spark.own_sql import spark_sql
 from hoodie.spark.read.merged_slices import packed_tasks, slice_bytes, slice_rows
-from hoodie.spark.types import to_spark
 from hoodie.spark.worker_errors import as_text
 from hoodie.storage.faults import typed_errors
 
@@ -41,12 +41,12 @@ _GONE = "hoodie.gone"  # its rows that logs replace, a bit a row: 64 to a number
 _ROW = "_metadata.row_index"  # position of a row in its file, as Spark has it
 _SLICE = "hoodie.slice"  # which of the slices a change is of
 _KEY = "hoodie.key"  # size or name of a file
+#: Positions of rows that are replaced in a file without logs.
+NONE_GONE: Positions = np.empty(0, np.int64)
+#: Characters that stand in a statement; as an argument, which Spark does not parse, they take four calls more.
+_MOST_TEXT = 20_000
 #: Of a file beside its own.
-OWN_COLUMNS = (_KEY, _GONE)
-#: Words of bits that go to Spark as text, for 65,536 rows: about 20 kB, a few ms.
-_MOST_WORDS_AS_TEXT = 1024
-#: Frames of bits that a session keeps.
-_MOST_FRAMES = 8
+OWN_COLUMNS = (_GONE,)
 _FAILED = -1  # in place of a size: the slice could not be read, and `_FILE` says why
 _BITS = [pa.field(_FILE, pa.string()), pa.field(_SIZE, pa.int64()), pa.field(_GONE, pa.list_(pa.int64()))]
 
@@ -138,50 +138,67 @@ def rows_with_logs(
     """
     words = {(file.name, file.size): _words(positions) for file, positions in replaced.items()}
     words |= {file: np.empty(0, np.int64) for file in rows.items()}
-    sizes_differ = len({size for _, size in words}) == len(words)
-    gone = {size if sizes_differ else name: each for (name, size), each in words.items()}
-    return _without(frame, _gone_frame(session, gone), sizes_differ)
+    numbered = ((told, {of(*file): each for file, each in words.items()}) for told, of in _NUMBERS)
+    told, gone = next((told, gone) for told, gone in numbered if len(gone) == len(words))
+    # One value has it all, a scalar subquery: Spark runs no job for it, plans no join, and shows none of it in a plan.
+    text = json.dumps(_placed(gone), separators=(",", ":"))
+    if len(text) > _MOST_TEXT:
+        value = spark_sql(session, _VALUE.format(":gone"), {"gone": text}).scalar()
+    else:
+        value = spark_sql(session, _VALUE.format(f"'{text}'"), {}).scalar()  # no arguments: three calls more
+    return frame.withColumn(_GONE, value).where(_stays(told, len(gone)))
 
 
-def _gone_frame(session: SparkSession, gone: Mapping[int | str, Words]) -> DataFrame:
-    """Rows that are gone, of each file by its size or name, as rows of the driver.
+def _placed(gone: Mapping[int, Words]) -> list[list[int] | None]:
+    """Bits by the places of files, each after the number of its file.
 
-    Few words go as text: two calls to Spark, where a frame of Arrow takes 38. Of many it takes Spark longer to read it,
-    and the session keeps the frame.
+    gone  bits by the number of the file
+
+    A number's remainder by their count is a place in the first list. It tells where the others with this remainder
+    begin, and in the lower 20 bits by what to divide once more so that no two of them are at one place.
     """
-    if sum(map(len, gone.values())) > _MOST_WORDS_AS_TEXT:
-        kind = pa.int64() if isinstance(next(iter(gone)), int) else pa.string()
-        schema = pa.schema([pa.field(_KEY, kind), pa.field(_GONE, pa.list_(pa.int64()))])
-        columns = [pa.array(list(gone), kind), pa.array(list(gone.values()), schema.field(1).type)]
-        return F.broadcast(_kept_frame(session, pa.table(columns, schema=schema).sort_by(_KEY)))
-    rows = ", ".join(f"({_literal(key)}, {_array(words)})" for key, words in gone.items())
-    text = f"select /*+ broadcast(gone) */ * from values {rows} as gone(`{_KEY}`, `{_GONE}`)"
-    return spark_sql(session, text, {})  # no arguments take three calls more than an empty mapping
+    same: dict[int, list[int]] = {}
+    for number in gone:
+        same.setdefault(number % len(gone), []).append(number)
+    nothing = 1
+    first = [nothing << 20 | 1] * len(gone)
+    placed: list[list[int] | None] = [first, None]
+    for remainder, numbers in same.items():
+        divisor = len(numbers)
+        while len({number % divisor for number in numbers}) < len(numbers):
+            divisor += 1
+        first[remainder] = len(placed) << 20 | divisor
+        at = {number % divisor: [number, *gone[number].tolist()] for number in numbers}
+        placed += [at.get(place) for place in range(divisor)]
+    return placed
 
 
-def _kept_frame(session: SparkSession, rows: pa.Table) -> DataFrame:
-    """Rows of the driver as a frame, which is not sent again for a further query that needs the same."""
-    kept: dict[bytes, DataFrame] = vars(session).setdefault("_hoodie_gone", {})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as stream:
-        stream.write_table(rows)
-    key = hashlib.sha256(sink.getvalue()).digest()
-    frame = kept.get(key)
-    if frame is None:
-        kept[key] = frame = local_frame(session, rows, to_spark(rows.schema))
-        for oldest in list(kept)[:-_MOST_FRAMES]:
-            kept.pop(oldest, None)
-    return frame
+def _stays(told: str, count: int) -> str:
+    """Whether a row is none of those that are gone, of so many files that are told by this number.
+
+    A file that nothing is known of must not pass for one without changes.
+    """
+    begin = f"get(get({tick(_GONE)}, 0), cast(pmod({told}, {count}L) as int))"
+    bits = f"get({tick(_GONE)}, cast(shiftright({begin}, 20) + pmod({told}, {begin} & 1048575L) as int))"
+    word = f"coalesce(get({bits}, cast(shiftright({_ROW}, 6) as int) + 1), 0L)"
+    return f"if(get({bits}, 0) <=> {told}, {_bit(word)} = 0, {_UNKNOWN})"
 
 
-def _literal(key: int | str) -> str:
-    return f"{key}L" if isinstance(key, int) else f"cast(X'{key.encode().hex()}' as string)"
+def _crc32(name: str, size: int) -> int:
+    return zlib.crc32(name.encode())
 
 
-def _array(words: Words) -> str:
-    if not len(words):
-        return "cast(array() as array<bigint>)"
-    return f"cast(split('{','.join(map(str, words.tolist()))}', ',') as array<bigint>)"
+def _md5(name: str, size: int) -> int:
+    return int(hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()[:15], 16)
+
+
+_VALUE = "select * from values (from_json({}, 'array<array<bigint>>')) as gone(bits)"
+#: What tells a file by a number, the fastest first, where no two have the same.
+_NUMBERS: tuple[tuple[str, Callable[[str, int], int]], ...] = (
+    ("_metadata.file_size", lambda name, size: size),
+    ("crc32(cast(_metadata.file_name as binary))", _crc32),
+    ("cast(conv(left(md5(cast(_metadata.file_name as binary)), 15), 16, 10) as bigint)", _md5),
+)
 
 
 def _without(frame: DataFrame, gone: DataFrame, by_size: bool) -> DataFrame:
@@ -192,13 +209,15 @@ def _without(frame: DataFrame, gone: DataFrame, by_size: bool) -> DataFrame:
     Expressions are text: to make a column in Python takes several calls to Spark, and tables have many.
     """
     told = "file_size" if by_size else "file_name"
-    return frame.join(gone, F.expr(f"_metadata.{told} = `{_KEY}`"), "left").where(_STAYS)
+    return frame.join(gone, F.expr(f"_metadata.{told} = `{_KEY}`"), "left").where(f"{_bit(_WORD)} = 0")
 
 
-# A file that nothing is known of must not pass for one without changes.
-_WORDS = f"coalesce(`{_GONE}`, raise_error('what the logs change of a base file is not known'))"
-_WORD = f"coalesce(get({_WORDS}, cast(shiftright({_ROW}, 6) as int)), 0L)"
-_STAYS = f"shiftright({_WORD}, cast({_ROW} & 63 as int)) & 1 = 0"
+def _bit(word: str) -> str:
+    return f"(shiftright({word}, cast({_ROW} & 63 as int)) & 1)"
+
+
+_UNKNOWN = "raise_error('what the logs change of a base file is not known')"
+_WORD = f"coalesce(get(coalesce(`{_GONE}`, {_UNKNOWN}), cast(shiftright({_ROW}, 6) as int)), 0L)"
 
 
 def _changes(

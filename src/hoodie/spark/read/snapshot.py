@@ -30,6 +30,7 @@ from hoodie.spark.read.driver_changes import SliceLogs, driver_changes
 from hoodie.spark.read.kept_changes import kept_changes
 from hoodie.spark.read.merged_slices import Keep, merged_rows
 from hoodie.spark.read.positioned_slices import (
+    NONE_GONE,
     OWN_COLUMNS,
     changes_of,
     readable,
@@ -95,20 +96,18 @@ def scan_frames(
     """
     if scan.filter is not None:
         raise InvalidInput("this scan has filters, which only reads without Spark take: use DataFrame.where instead")
-    frames = []
+    frames, merged, plain = list[DataFrame](), list[DataFrame](), scan.plain
     root = route_to(session, scan.state.storage, scan.options).root
-    if scan.plain or not scan.logged:
-        rows = base_rows(session, scan, root, columns)
-        frames.append(rows if where is None else rows.where(where))
     if scan.reader is not None:
         by_position = [] if root is None else slices_by_position(scan, columns)
-        frames += [
-            rows if where is None else rows.where(where)
-            for rows in _rows_by_position(session, scan, scan.reader, root, by_position, columns)
-        ]
+        if by_position and root is not None:
+            rows, plain = _rows_by_position(session, scan, scan.reader, root, by_position, columns)
+            frames += rows
         if rest := [slice_ for slice_ in scan.logged if slice_ not in set(by_position)]:
-            frames.append(merged_rows(session, scan.reader, rest, columns, keep))
-    return frames
+            merged.append(merged_rows(session, scan.reader, rest, columns, keep))
+    if plain or not scan.logged:
+        frames.insert(0, base_rows(session, scan, plain, root, columns))
+    return [*(frames if where is None else [rows.where(where) for rows in frames]), *merged]
 
 
 def slices_by_position(scan: ScanPlan, columns: Sequence[str]) -> list[FileSlice]:
@@ -122,26 +121,39 @@ def _rows_by_position(
     session: SparkSession,
     scan: ScanPlan,
     reader: SliceReader,
-    root: str | None,
+    root: str,
     slices: Sequence[FileSlice],
     columns: Sequence[str],
-) -> Iterator[DataFrame]:
-    """The rows of base files that logs do not replace, and the rows of the logs."""
-    if not slices or root is None:
-        return
+) -> tuple[list[DataFrame], tuple[FileSlice, ...]]:
+    """The rows of base files that logs do not replace, and the rows of the logs; and the slices without logs whose rows
+    are not among them."""
     names = list(columns) or scan.schema.names[:1]
     limit = 0 if scan.kind is ScanKind.CHANGES else scan.options.read(PositionOptions).kept
     commits = partial(newest_published, scan.state.storage, scan.state.timeline)
     logs = driver_changes(session, scan, reader, slices, names, limit, commits)
     if logs is not None:
-        yield from _rows_of_logs_here(session, scan, root, logs, names, columns)
-        return
+        beside = scan.plain if _read_beside(scan, slices, columns) else ()
+        frames = list(_rows_of_logs_here(session, scan, root, logs, beside, names, columns))
+        return frames, () if beside else scan.plain
     kept = kept_changes(session, reader, slices, names, limit, commits)
     changes = changes_of(session, reader, slices, names) if kept is None else kept
-    yield rows_of(changes, columns)
+    frames = [rows_of(changes, columns)]
     if files := [slice_.base for slice_ in slices if slice_.base is not None]:
         gone = rows_gone(session, reader, slices) if kept is None else kept
-        yield rows_that_stay(_base_frame(session, scan, root, files), files, gone, columns)
+        frames.append(rows_that_stay(_base_frame(session, scan, root, files), files, gone, columns))
+    return frames, scan.plain
+
+
+def _read_beside(scan: ScanPlan, slices: Sequence[FileSlice], columns: Sequence[str]) -> bool:
+    """Whether the slices without logs are read by the scan of those with, whose test each row then takes: a scan of
+    their own costs more where they are fewer."""
+    files = [slice_.base for slice_ in scan.plain if slice_.base is not None]
+    with_logs = [slice_.base for slice_ in slices if slice_.base is not None]
+    return (
+        sum(file.size for file in files) <= sum(file.size for file in with_logs)
+        and scan.mislabelled.isdisjoint(files)
+        and readable(scan.schema, [*slices, *scan.plain], columns)
+    )
 
 
 def _rows_of_logs_here(
@@ -149,15 +161,18 @@ def _rows_of_logs_here(
     scan: ScanPlan,
     root: str,
     logs: Sequence[SliceLogs],
+    plain: Sequence[FileSlice],
     names: Sequence[str],
     columns: Sequence[str],
 ) -> Iterator[DataFrame]:
-    """The same, of logs that the driver has read: one scan, unless base files are read by their folders."""
+    """The same, of logs that the driver has read, and of slices without logs: one scan, unless base files are read by
+    their folders."""
     target = pa.schema([scan.schema.field(name) for name in names])
     schema = to_spark(target)
     sizes = {str(part.rows): part.size for part in logs if part.rows is not None}
     files = [f"file://{path}" for path in sizes]
-    replaced = {slice_.base: gone for part in logs for slice_, gone in part.slices.items() if slice_.base is not None}
+    changed = [*(item for part in logs for item in part.slices.items()), *((slice_, NONE_GONE) for slice_ in plain)]
+    replaced = {slice_.base: gone for slice_, gone in changed if slice_.base is not None}
     hive = hive_folders(scan.state.config, scan.schema, {file.group.partition for file in replaced})
     if hive or not replaced:
         rows = read_parquet(session, root, (), schema, others=files)
@@ -178,14 +193,16 @@ def _base_frame(session: SparkSession, scan: ScanPlan, root: str, files: Sequenc
     return read_parquet(session, root, paths, to_spark(scan.schema), hive_partitions=hive)
 
 
-def base_rows(session: SparkSession, scan: ScanPlan, root: str | None, columns: Sequence[str]) -> DataFrame:
-    """The rows of the slices that have no logs.
+def base_rows(
+    session: SparkSession, scan: ScanPlan, slices: Sequence[FileSlice], root: str | None, columns: Sequence[str]
+) -> DataFrame:
+    """The rows of slices that have no logs.
 
     root  of the table, as Spark reaches it; None: it does not, and Arrow tasks read all
 
     Spark's own reader goes by the labels in the files: those whose labels are wrong are read by Arrow tasks, too.
     """
-    files = [slice_.base for slice_ in scan.plain if slice_.base is not None]
+    files = [slice_.base for slice_ in slices if slice_.base is not None]
     by_spark = [file for file in files if root is not None and file not in scan.mislabelled]
     by_arrow = [file for file in files if root is None or file in scan.mislabelled]
     frames = []
