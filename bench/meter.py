@@ -1,4 +1,4 @@
-"""Wall time, CPU time and memory of this process and all below it: the JVM, and Python workers that live or lived."""
+"""Wall time, CPU time and memory of a process and all below it: the JVM, and Python workers that live or lived."""
 
 from __future__ import annotations
 
@@ -31,14 +31,15 @@ class Reading:
 
 
 class ProcessTimes:
-    """User and system time of this process and of all below it, those that ended included.
+    """User and system time of a process, this one by default, and of all below it, those that ended included.
 
     The time of a process that ended moves to its parent when that waits for it. A parent that ignores SIGCHLD, as
     PySpark's daemon of Python workers does, never waits, and the time is in nobody's sum. So the last reading of each
     process is kept: what it took after that, at most a sample's length, is lost with such a parent, and nothing else.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, root: int | None = None) -> None:
+        self._root = root
         self._turn = threading.Lock()
         self._own: dict[_Process, float] = {}
         self._reaped: dict[_Process, float] = {}  # what it got of children that it waited for
@@ -49,7 +50,7 @@ class ProcessTimes:
         """Read all processes that are there now."""
         with self._turn:
             self._living = set()
-            for process in _tree():
+            for process in _tree(self._root):
                 try:
                     with process.oneshot():
                         key = (process.pid, process.create_time())
@@ -78,14 +79,18 @@ _Process: TypeAlias = tuple[int, float]
 
 @dataclass
 class Meter:
-    """`with Meter() as meter: ...`, then meter.reading. Linux: elsewhere processes that ended are not counted."""
+    """`with Meter() as meter: ...`, then meter.reading. Linux: elsewhere processes that ended are not counted.
 
+    root  the process that is measured with all below it; None: this one, and the meter's own work with it
+    """
+
+    root: int | None = None
     reading: Reading = field(init=False)
 
     def __enter__(self) -> Meter:
         self._stop = threading.Event()
         self._peaks = {"driver": 0, "jvm": 0, "workers": 0}
-        self._times = ProcessTimes()
+        self._times = ProcessTimes(self.root)
         self._times.sample()
         self._cpu = self._times.total()
         self._sampler = threading.Thread(target=self._sample, daemon=True)
@@ -105,24 +110,30 @@ class Meter:
     def _sample(self) -> None:
         while True:
             self._times.sample()
-            for role, size in resident_bytes().items():
+            for role, size in resident_bytes(self.root).items():
                 self._peaks[role] = max(self._peaks[role], size)
             if self._stop.wait(_SAMPLE_SECONDS):
                 return
 
 
-def resident_bytes() -> dict[str, int]:
-    """Memory now by role: this process, JVMs below it, Python processes below those."""
+def resident_bytes(root: int | None = None) -> dict[str, int]:
+    """Memory now by role: the process, JVMs below it, Python processes below those."""
     sizes = {"driver": 0, "jvm": 0, "workers": 0}
-    for process in _tree():
+    for process in _tree(root):
         try:
-            role = "driver" if process.pid == os.getpid() else "jvm" if process.name() == "java" else "workers"
+            role = (
+                "driver" if process.pid == (root or os.getpid()) else "jvm" if process.name() == "java" else "workers"
+            )
             sizes[role] += process.memory_info().rss
         except psutil.NoSuchProcess:
             continue
     return sizes
 
 
-def _tree() -> list[psutil.Process]:
-    this = psutil.Process()
-    return [this, *this.children(recursive=True)]
+def _tree(root: int | None) -> list[psutil.Process]:
+    """Empty when the process has ended."""
+    try:
+        top = psutil.Process(root)
+        return [top, *top.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []

@@ -19,6 +19,10 @@ import hoodie
 from bench import compaction, floor, merging, peers, reading, workload
 from bench.cases import ASKED, PATHS, SNAPSHOTS, Bench, Case, Contender, Phases, files_below
 from bench.meter import Meter, Reading
+from bench.spark_peers import page as peers_page
+from bench.spark_peers import run as peers_run
+from bench.spark_peers.engines import ENGINES, USUAL
+from bench.spark_peers.parts import COMMITS, PARTS
 from hoodie.spark.session import local_session
 
 UPSERTS = ("spread", "recent", "tiny")
@@ -40,6 +44,8 @@ CASES = (
     "compaction",
     *APART,
 )
+#: Only by its name: it needs real engines, and options of its own.
+SPARK_PEERS = "spark-peers"
 OF_LOGS = (*SNAPSHOTS, "compaction", "memory-snapshot")
 MiB = 2**20
 
@@ -57,27 +63,45 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parse(arguments)
     if options.probe:
         return probe(options)
+    options.data = options.data.absolute()
     options.data.mkdir(parents=True, exist_ok=True)
     made = Path(tempfile.mkdtemp(prefix="made-", dir=options.data))
     try:
-        spark = session(options, "6g")
-        load = workload.prepare(spark, options.n, options.data)
-        bench = Bench(spark, load, made, options.indexes, options.paths, options.table_type)
-        print(f"\n{options.n:,} rows, {options.table_type}, {options.rounds} rounds, {options.cores} cores\n")
-        print(HEADER, flush=True)
-        for name in options.cases:
-            if name not in APART:
-                for case in _cases(bench, name):
-                    report(case, measure(spark, case, options.rounds, made, options.warm_ups))
-        spark.stop()
-        if "memory" in options.cases:
-            memory(options)
-        if "memory-snapshot" in options.cases:
-            memory_of_snapshots(options)
-        if "growth" in options.cases:
-            growth(options)
+        if SPARK_PEERS in options.cases:
+            spark_peers(options, made)
+        if cases := [name for name in options.cases if name != SPARK_PEERS]:
+            in_this_session(options, cases, made)
     finally:
         shutil.rmtree(made, ignore_errors=True)
+
+
+def spark_peers(options: argparse.Namespace, made: Path) -> None:
+    results = options.data / f"spark-peers-{options.n}.jsonl"
+    if not options.add:
+        results.unlink(missing_ok=True)
+    what = (options.engines, options.parts, options.commits)
+    peers_run.add(peers_run.run(options.n, options.rounds, *what, options.data, made), results)
+    print("\n" + peers_page.page(options.n, peers_run.read(results)))
+
+
+def in_this_session(options: argparse.Namespace, cases: Sequence[str], made: Path) -> None:
+    """The cases that compare with plain Spark in the library's own session, and those in processes that it starts."""
+    spark = session(options, "6g")
+    load = workload.prepare(spark, options.n, options.data)
+    bench = Bench(spark, load, made, options.indexes, options.paths, options.table_type)
+    print(f"\n{options.n:,} rows, {options.table_type}, {options.rounds} rounds, {options.cores} cores\n")
+    print(HEADER, flush=True)
+    for name in cases:
+        if name not in APART:
+            for case in _cases(bench, name):
+                report(case, measure(spark, case, options.rounds, made, options.warm_ups))
+    spark.stop()
+    if "memory" in cases:
+        memory(options)
+    if "memory-snapshot" in cases:
+        memory_of_snapshots(options)
+    if "growth" in cases:
+        growth(options)
 
 
 def _cases(bench: Bench, name: str) -> Iterator[Case]:
@@ -101,14 +125,14 @@ def _cases(bench: Bench, name: str) -> Iterator[Case]:
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser("bench.run", description=__doc__)
 
-    def names(allowed: Sequence[str]) -> dict[str, object]:
+    def names(allowed: Sequence[str], usual: Sequence[str] = ()) -> dict[str, object]:
         def split(text: str) -> tuple[str, ...]:
             chosen = tuple(text.split(","))
             if wrong := set(chosen) - set(allowed):
                 raise argparse.ArgumentTypeError(f"{', '.join(sorted(wrong))}: not one of {', '.join(allowed)}")
             return chosen
 
-        return {"type": split, "default": tuple(allowed), "metavar": ",".join(allowed)}
+        return {"type": split, "default": tuple(usual or allowed), "metavar": ",".join(allowed)}
 
     parser.add_argument("--n", type=int, default=2_000_000, help="rows of the table")
     parser.add_argument("--rounds", type=int, default=3, help="that count")
@@ -118,7 +142,15 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         default=1,
         help="rounds before; short queries take some until the JVM has compiled them",
     )
-    parser.add_argument("--cases", **names(CASES), help="all, but for those of logs with COPY_ON_WRITE")
+    parser.add_argument(
+        "--cases",
+        **names((*CASES, SPARK_PEERS), CASES),
+        help=f"all, but for those of logs with COPY_ON_WRITE, and but for {SPARK_PEERS}",
+    )
+    parser.add_argument("--engines", **names(tuple(ENGINES), USUAL), help=f"of {SPARK_PEERS}")
+    parser.add_argument("--add", action="store_true", help=f"to what {SPARK_PEERS} of as many rows measured before")
+    parser.add_argument("--commits", type=_at_least_one, default=COMMITS, help=f"of ten rows, of {SPARK_PEERS}")
+    parser.add_argument("--parts", **names(tuple(PARTS)), help=f"of {SPARK_PEERS}")
     parser.add_argument("--indexes", **names(("BLOOM", "SIMPLE")))
     parser.add_argument("--paths", **names(tuple(PATHS)))
     parser.add_argument("--table-type", default="COPY_ON_WRITE", choices=("COPY_ON_WRITE", "MERGE_ON_READ"))

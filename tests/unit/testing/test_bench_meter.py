@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,26 @@ def test_a_child_that_nobody_waits_for_is_counted_once() -> None:
         assert parent.stdout.readline() == "x\n"
         parent.communicate("\n")
     assert 0.7 < meter.reading.cpu < 5
+
+
+def test_a_meter_of_another_process_leaves_out_this_one() -> None:
+    code = f"print('x', flush=True); input()\n{BURN.replace('0.4', '1')}\nprint('x', flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdin is not None
+        assert child.stdout.readline() == "x\n"
+        with Meter(child.pid) as idle:
+            until = time.process_time() + 0.5
+            while time.process_time() < until:
+                pass
+        with Meter(child.pid) as busy:
+            print(file=child.stdin, flush=True)
+            assert child.stdout.readline() == "x\n"
+        child.communicate("\n")
+    assert idle.reading.cpu < 0.3
+    assert 0.7 < busy.reading.cpu < 5
 
 
 def seconds(times: ProcessTimes) -> float:
