@@ -222,7 +222,8 @@ class TableReads(TableHandle[Frame]):
         without one.
 
         partition  "files": partition, file, size; "column_stats": partition, file, column, min and max as text, values,
-                   nulls, size, uncompressed_size; "bloom_filters": partition, file, type, instant, filter (base64);
+                   nulls, size, uncompressed_size; "partition_stats" (version 9): the same without file;
+                   "bloom_filters": partition, file, type, instant, filter (base64);
                    "record_index": record_key, partition, file_id, instant_time
         Raises     UnsupportedTable when the table has none; InvalidInput on a partition that it does not have;
                    CorruptFile when it is damaged

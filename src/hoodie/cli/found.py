@@ -50,7 +50,7 @@ class TableLine:
 class OtherFolder:
     """A folder that holds data and is no Hudi table.
 
-    holds  "Parquet files" or "a Delta table"
+    holds  "Parquet files", "a Delta table" or "an Iceberg table"
     """
 
     path: str

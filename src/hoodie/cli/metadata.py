@@ -25,7 +25,7 @@ from hoodie.storage.protocol import Storage
 if TYPE_CHECKING:  # a look at properties loads nothing that only measuring needs
     from hoodie.facts.metadata_table import MetadataStats
 
-_PARTITIONS = ("files", "column_stats", "bloom_filters", "record_index")
+_PARTITIONS = ("files", "column_stats", "partition_stats", "bloom_filters", "record_index")
 _INDEXES = tuple(member.name for member, _ in declared(PartitionOptions))
 _FOLDER = ".hoodie/metadata"
 
@@ -174,7 +174,8 @@ def stats(call: Call) -> int:
 def list_(call: Call, partition: str, limit: int) -> int:
     """List what the metadata table says.
 
-    Files with their sizes, statistics of columns, bloom filters, or where each record key is.
+    Files with their sizes, statistics of columns by file or by partition, bloom filters, or where each record key
+    is.
     """
     from hoodie.metadata.shown import metadata_rows
     from hoodie.table.state import load_state

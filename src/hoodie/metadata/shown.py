@@ -19,22 +19,20 @@ from hoodie.timeline.timeline import Timeline
 
 _PATH = ("partition", pa.string())
 _FILE = ("file", pa.string())
+_RANGE = (
+    ("column", pa.string()),
+    ("min", pa.string()),
+    ("max", pa.string()),
+    ("values", pa.int64()),
+    ("nulls", pa.int64()),
+    ("size", pa.int64()),
+    ("uncompressed_size", pa.int64()),
+)
 #: The columns of each partition's rows.
 SHOWN = {
     MetadataPartition.FILES: pa.schema([_PATH, _FILE, ("size", pa.int64())]),
-    MetadataPartition.COLUMN_STATS: pa.schema(
-        [
-            _PATH,
-            _FILE,
-            ("column", pa.string()),
-            ("min", pa.string()),
-            ("max", pa.string()),
-            ("values", pa.int64()),
-            ("nulls", pa.int64()),
-            ("size", pa.int64()),
-            ("uncompressed_size", pa.int64()),
-        ]
-    ),
+    MetadataPartition.COLUMN_STATS: pa.schema([_PATH, _FILE, *_RANGE]),
+    MetadataPartition.PARTITION_STATS: pa.schema([_PATH, *_RANGE]),
     MetadataPartition.BLOOM_FILTERS: pa.schema(
         [_PATH, _FILE, ("type", pa.string()), ("instant", pa.string()), ("filter", pa.string())]
     ),
@@ -47,7 +45,7 @@ SHOWN = {
 def metadata_rows(storage: Storage, config: TableConfig, timeline: Timeline, partition: str) -> pa.Table:
     """The rows of one partition of a table's metadata table, sorted.
 
-    partition  "files", "column_stats", "bloom_filters" or "record_index"
+    partition  "files", "column_stats", "partition_stats" (version 9), "bloom_filters" or "record_index"
     returns    the columns of `SHOWN`. Least and greatest values are text, of stored numbers where a column's are times.
                Filters are in base64; their files, and the partition paths of statistics, are known by the file lists
     Raises     InvalidInput on another word, or a partition that the table does not have; UnsupportedTable without a
@@ -83,13 +81,21 @@ def _files(table: MetadataTable, records: pa.Table) -> pa.Table:
 def _column_stats(table: MetadataTable, records: pa.Table) -> pa.Table:
     listed = _files(table, read_records(table, MetadataPartition.FILES))
     at = pc.index_in(records.column("file"), listed.column("file").combine_chunks())
-    columns = [
-        listed.column("partition").take(at),
-        *(records.column(name) for name in ("file", "column")),
+    columns = [listed.column("partition").take(at), records.column("file"), *_range(records)]
+    return pa.Table.from_arrays(columns, schema=SHOWN[MetadataPartition.COLUMN_STATS])
+
+
+def _partition_stats(table: MetadataTable, records: pa.Table) -> pa.Table:
+    columns = [_paths(records.column("file")), *_range(records)]
+    return pa.Table.from_arrays(columns, schema=SHOWN[MetadataPartition.PARTITION_STATS])
+
+
+def _range(records: pa.Table) -> list[pa.Array | pa.ChunkedArray]:
+    return [
+        records.column("column"),
         *(_as_text(records.column(name)) for name in ("min", "max")),
         *(records.column(name) for name in ("values", "nulls", "size", "uncompressed_size")),
     ]
-    return pa.Table.from_arrays(columns, schema=SHOWN[MetadataPartition.COLUMN_STATS])
 
 
 def _bloom_filters(table: MetadataTable, records: pa.Table) -> pa.Table:
@@ -121,6 +127,7 @@ def _record_index(table: MetadataTable, records: pa.Table) -> pa.Table:
 _ROWS: dict[MetadataPartition, Callable[[MetadataTable, pa.Table], pa.Table]] = {
     MetadataPartition.FILES: _files,
     MetadataPartition.COLUMN_STATS: _column_stats,
+    MetadataPartition.PARTITION_STATS: _partition_stats,
     MetadataPartition.BLOOM_FILTERS: _bloom_filters,
     MetadataPartition.RECORD_INDEX: _record_index,
 }

@@ -168,7 +168,8 @@ def create(
     """Make the table, or open it if it is there with the same settings.
 
     own_call, keep  as of `table_properties`
-    Raises TableMismatch naming each setting that differs, or where the folder holds a Delta table or Parquet files
+    Raises TableMismatch naming each setting that differs, or where the folder holds Parquet files, or a table of Delta
+           or Iceberg
     """
     wanted = table_properties(options, own_call=own_call, keep=keep)
     if not storage.list(".hoodie") and (kind := other_table(storage)):

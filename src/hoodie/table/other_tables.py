@@ -1,4 +1,4 @@
-"""What a folder holds that is no Hudi table: plain Parquet files, a Delta table."""
+"""What a folder holds that is no Hudi table: plain Parquet files, a Delta or Iceberg table."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ _DEEP = 3
 
 
 def kind_of(entries: Collection[Entry]) -> str:
-    """What the files of one folder say: "a Delta table", "Parquet files", or "" where they say neither."""
+    """What the files of one folder say: "a Delta table", "an Iceberg table", "Parquet files"; "" for none of these."""
     if any(entry.is_dir and entry.name == "_delta_log" for entry in entries):
         return "a Delta table"
+    if any(not entry.is_dir and entry.name.endswith(".metadata.json") for entry in entries):
+        return "an Iceberg table"
     if any(not entry.is_dir and entry.name.endswith(".parquet") for entry in entries):
         return "Parquet files"
     return ""
@@ -22,7 +24,8 @@ def kind_of(entries: Collection[Entry]) -> str:
 def other_table(storage: Storage, folder: str = "") -> str:
     """What a folder that is no Hudi table holds, in it or in partitions below it; see `kind_of`.
 
-    Of each level the first folder is looked into, three levels deep: a partitioned folder has files in all of them
+    Of each level one folder is looked into, three levels deep: a partitioned folder has files in all of them, and
+    Iceberg's metadata is in a folder of this name
     """
     for _ in range(_DEEP):
         entries = storage.list(folder)
@@ -31,5 +34,5 @@ def other_table(storage: Storage, folder: str = "") -> str:
         names = sorted(entry.name for entry in entries if entry.is_dir and not entry.name.startswith((".", "_")))
         if not names:
             return ""
-        folder = join(folder, names[0])
+        folder = join(folder, "metadata" if "metadata" in names else names[0])
     return ""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 
 import hoodie
 from hoodie.errors import InvalidInput, MetadataTableIgnored, UnsupportedTable
-from support.metadata_tables import METADATA, table_files
+from support.metadata_tables import FOLDER, METADATA, table_files
 
 NEWEST = "20261122021825272"
 
@@ -46,6 +48,20 @@ def test_each_partition_is_shown_as_rows(path: Path) -> None:
         (r["_hoodie_record_key"], r["_hoodie_partition_path"], r["_hoodie_file_name"][:38]) for r in rows.to_pylist()
     }
     assert {(entry["record_key"], entry["partition"], entry["file_id"]) for entry in entries} == places
+
+
+def test_statistics_of_partitions_are_shown_as_hudi_wrote_them(tmp_path: Path) -> None:
+    with zipfile.ZipFile(FOLDER / "v9_mor_statistics.zip") as archive:
+        archive.extractall(tmp_path)
+    table = hoodie.open_table(tmp_path / "v9_mor_statistics")
+    stats = table.metadata("partition_stats").to_arrow().to_pylist()
+    rows = table.snapshot(meta=True).to_arrow()
+    assert {row["partition"] for row in stats} == set(rows["_hoodie_partition_path"].to_pylist())
+    keys = {row["partition"]: (row["min"], row["max"]) for row in stats if row["column"] == "_hoodie_record_key"}
+    for partition, (least, greatest) in keys.items():
+        ids = rows.filter(pc.equal(rows["_hoodie_partition_path"], partition))["_hoodie_record_key"].to_pylist()
+        assert least <= min(ids)
+        assert max(ids) <= greatest
 
 
 def test_what_is_not_there_is_said(path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -17,6 +17,8 @@ from hoodie.errors import TableMismatch
         (["x.parquet"], "Parquet files"),
         (["city=oslo/day=1/x.parquet"], "Parquet files"),
         (["_delta_log/0.json", "x.parquet"], "a Delta table"),
+        (["data/city=oslo/x.parquet", "metadata/v1.metadata.json"], "an Iceberg table"),
+        (["metadata/v1.metadata.json"], "an Iceberg table"),
     ],
 )
 def test_a_folder_with_other_data_is_refused(files: list[str], kind: str, tmp_path: Path) -> None:
