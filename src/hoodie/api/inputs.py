@@ -70,7 +70,8 @@ def keys_of(keys: Any, storage: Storage) -> Any:
 
 def _is_column(values: Any) -> bool:
     """Whether values are one column: of pandas, Polars, numpy or Arrow."""
-    return isinstance(values, (pa.Array, pa.ChunkedArray)) or len(getattr(values, "shape", ())) == 1
+    shape = getattr(values, "shape", None)  # a DataFrame of Spark takes it for the name of a column
+    return isinstance(values, (pa.Array, pa.ChunkedArray)) or (isinstance(shape, tuple) and len(shape) == 1)
 
 
 def _listed(keys: list[Any], kind: pa.DataType | None) -> pa.Array:
