@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import itertools
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -126,8 +125,9 @@ def test_what_is_not_ours_is_sparks_with_the_same_arguments(spark: SparkSession,
         spark.sql("UPDATE plain SET id = 2")
 
 
-def test_a_foreign_statement_costs_little(spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once its names have been looked up, it asks the catalog nothing, and its text is cut in less than 3 ms."""
+def test_a_foreign_statement_asks_the_catalog_once(
+    spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     query = """WITH q AS (SELECT p.id, count(*) AS n FROM plain p JOIN lake_of_sql.plain o ON p.id = o.id GROUP BY p.id)
                SELECT q.id, CASE WHEN q.n > 1 THEN 'many' ELSE 'one' END AS kind FROM q, plain WHERE q.id IN (1, 2)"""
     spark.sql(query)
@@ -135,12 +135,7 @@ def test_a_foreign_statement_costs_little(spark: SparkSession, lake: Path, monke
 
     with monkeypatch.context() as patched:
         patched.setattr("hoodie.statements.mentioned.named_table", lambda *names: pytest.fail(str(names)))
-        took = []
-        for _ in range(20):
-            start = time.perf_counter()
-            assert answer(spark, query) is None
-            took.append(time.perf_counter() - start)
-    assert sorted(took)[5] < 0.003, took
+        assert answer(spark, query) is None
 
 
 def test_a_form_that_is_not_ours_to_read_is_sparks_on_a_table_of_another_format(
