@@ -112,12 +112,13 @@ def arrow_stream(rows: Any) -> pa.RecordBatchReader:
         reader = _of_pandas(rows).to_reader()
     elif isinstance(rows, pa.RecordBatch):
         reader = pa.Table.from_batches([rows]).to_reader()
-    elif hasattr(rows, "__arrow_c_stream__") and not _is_column(rows):
+    elif hasattr(rows, "__arrow_c_stream__"):
         _refuse_objects(rows)
         try:
             reader = pa.RecordBatchReader.from_stream(rows)
         except pa.ArrowException as problem:
-            raise SchemaMismatch(f"the rows make no table of Arrow's: {problem}") from problem
+            reason = f"a {type(rows).__name__} is one column" if _is_column(rows) else problem
+            raise SchemaMismatch(f"the rows make no table of Arrow's: {reason}") from problem
     else:
         collected = ". Collect it: rows.collect()" if hasattr(rows, "collect_schema") else ""
         raise InvalidInput(

@@ -98,7 +98,7 @@ def test_objects_of_polars_are_refused_and_not_stored_as_addresses(table: Hoodie
 
 def test_what_is_no_batch_of_rows_says_what_to_do(table: HoodieTable[Rows]):
     frame = table.to_pandas()
-    with pytest.raises(InvalidInput, match="expected rows, not Series"):
+    with pytest.raises(SchemaMismatch, match="no table of Arrow's: a Series is one column"):
         table.upsert(frame["id"])
     with pytest.raises(InvalidInput, match=r"expected rows, not LazyFrame.*Collect it: rows\.collect\(\)"):
         table.upsert(pl.from_pandas(frame[["id"]]).lazy())
