@@ -18,8 +18,8 @@ WITHDRAW = {"hoodie.clustering.rollback.pending.replacecommit.on.conflict": "tru
 
 def plan_clustering(
     storage: Storage, partitions: Collection[str], *, inflight: bool = False, instant: str = PLAN
-) -> None:
-    """Plan a clustering of all file groups of some partitions. inflight: its run died."""
+) -> str:
+    """Plan a clustering of all file groups of some partitions; the path of the plan. inflight: its run died."""
     slices = tuple(
         ClusteringSlice(group=slice_.group, base_file=slice_.base.name if slice_.base else "")
         for slice_ in ArrowTable(storage).slices()
@@ -33,3 +33,4 @@ def plan_clustering(
     if inflight:
         to_inflight(storage, planned, layout=layout)
         storage.write(f"oslo/f-0_1-1-1_{instant}.parquet", b"half")
+    return layout.path(planned)

@@ -222,7 +222,7 @@ class Twins:
         refused = []
         for table in self.tables:
             instant = new_time(load_state(table.storage).timeline, TimelineZone.UTC, utc_now)
-            plan_clustering(table.storage, [partition], instant=instant)
+            plan = plan_clustering(table.storage, [partition], instant=instant)
             try:
                 table.upsert(self.arrow(rows))
             except WriteConflict:
@@ -230,12 +230,11 @@ class Twins:
                 self.check_one(table)
             else:
                 assert not changes, "rows of a pending clustering's file groups were written"
-            name = f".hoodie/{instant}.replacecommit.requested"
             if not (withdraw and table in refused):
-                table.storage.delete(name)
+                table.storage.delete(plan)
             if table in refused:
                 table.upsert(self.arrow(rows), options=WITHDRAW)
-                assert not table.storage.exists(name)
+                assert not table.storage.exists(plan)
         self.rows, self.before = after, None
 
     def roll_back(self) -> None:
