@@ -208,6 +208,11 @@ class HdfsStorage(UriStorage):
             self._client.delete(temporary)
 
 
+#: A NameNode that was started takes no writes until its DataNodes have reported: some seconds, and the half minute that
+#: Hadoop adds (dfs.namenode.safemode.extension).
+_SAFE_MODE = 60.0
+
+
 def _asked(call: Callable[[], T]) -> T:
     """The result of an idempotent call of the client."""
 
@@ -215,7 +220,7 @@ def _asked(call: Callable[[], T]) -> T:
         with hdfs_faults():
             return call()
 
-    return retrying(ask, is_broken)
+    return retrying(ask, is_broken, _SAFE_MODE)
 
 
 def _client(url: str, options: Mapping[str, Any]) -> Any:

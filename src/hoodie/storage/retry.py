@@ -26,13 +26,17 @@ ATTEMPTS = 5
 _FORBIDDEN = "Forbidden: "
 
 
-def retrying(call: Callable[[], T], when: Callable[[BaseException], bool] = is_transient) -> T:
+def retrying(call: Callable[[], T], when: Callable[[BaseException], bool] = is_transient, patience: float = 0.0) -> T:
     """The result of an idempotent call; it is retried while it fails for a transient reason.
 
-    when    whether to try again after an error; for drivers that have tried for long themselves
-    Raises  the last error; an OSError in its place when it is transient and the driver's own
+    when      whether to try again after an error; for drivers that have tried for long themselves
+    patience  seconds for which it is tried, though `ATTEMPTS` were made
+    Raises    the last error; an OSError in its place when it is transient and the driver's own
     """
-    policy = _policy if when is is_transient else _policy.copy(retry=tenacity.retry_if_exception(when))
+    policy = _policy
+    if when is not is_transient or patience:
+        stop = tenacity.stop_all(tenacity.stop_after_attempt(ATTEMPTS), tenacity.stop_after_delay(patience))
+        policy = _policy.copy(retry=tenacity.retry_if_exception(when), stop=stop)
     with as_os_error():
         result: T = policy(call)
         return result
@@ -59,7 +63,7 @@ def _log_retry(call: tenacity.RetryCallState) -> None:
     _log.info(
         "attempt %d of %d failed with %s; trying again in %.2f s",
         call.attempt_number,
-        ATTEMPTS,
+        max(call.attempt_number, ATTEMPTS),
         type(error).__name__,
         pause,
     )

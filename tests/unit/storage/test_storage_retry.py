@@ -155,3 +155,19 @@ def test_a_deletion_whose_answer_got_lost_has_deleted(monkeypatch: pytest.Monkey
     monkeypatch.setattr(storage.fs, "rm_file", rm_file)
     assert storage.delete("f")
     assert not storage.delete("f")
+
+
+def test_patience_goes_on_after_the_usual_attempts() -> None:
+    tries = []
+
+    def starting() -> str:
+        tries.append(None)
+        if len(tries) < 3 * ATTEMPTS:
+            raise BlockingIOError(errno.EAGAIN, "Name node is in safe mode")
+        return "there"
+
+    assert retrying(starting, lambda error: isinstance(error, BlockingIOError), patience=60.0) == "there"
+    tries.clear()
+    with pytest.raises(BlockingIOError):
+        retrying(starting, lambda error: isinstance(error, BlockingIOError))
+    assert len(tries) == ATTEMPTS
