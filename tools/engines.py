@@ -340,6 +340,9 @@ _ENGINES: Mapping[str, Callable[[], Sequence[Path]]] = {
 
 
 def main(names: Sequence[str]) -> int:
+    if unknown := sorted(set(names) - set(_ENGINES)):
+        print(f"no engine {', '.join(unknown)}: there are {', '.join(_ENGINES)}", file=sys.stderr)
+        return 2
     problems = 0
     for name in names or list(_ENGINES):
         try:

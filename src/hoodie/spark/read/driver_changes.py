@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from hoodie.config.write import EngineOptions
+from hoodie.formats.parquet.columns import dictionary_columns
 from hoodie.merge.rows import Positions
 from hoodie.model.files import FileSlice
 from hoodie.reading.scan import ScanPlan
@@ -174,7 +175,9 @@ def _read(reader: SliceReader, slices: Sequence[FileSlice], columns: Sequence[st
         replaced[slice_] = changes.replaced
     if not parts:
         return SliceLogs(replaced, None, 0)
-    pq.write_table(pa.concat_tables(parts), path, compression="snappy", store_schema=False)
+    table = pa.concat_tables(parts)
+    # Not compressed: the file is read once or a few times, from this machine.
+    pq.write_table(table, path, compression="none", use_dictionary=dictionary_columns(table), store_schema=False)
     return SliceLogs(replaced, path, path.stat().st_size)
 
 
