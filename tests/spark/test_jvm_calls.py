@@ -50,10 +50,11 @@ def test_which_rows_logs_replace_goes_to_spark_as_one_value(
         assert not any(word in plan for word in ("Join", "Broadcast", "Union", "[[")), plan
 
 
-@pytest.mark.parametrize("told", range(3))
+@pytest.mark.parametrize(("told", "one_key"), [(0, 40), (1, 40), (2, 40), (0, 0), (2, 0)])
 def test_files_are_told_by_their_names_where_sizes_are_the_same(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: int
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: int, one_key: int
 ) -> None:
+    monkeypatch.setattr(positioned_slices, "_ONE_KEY", one_key)
     monkeypatch.setattr(positioned_slices, "_NUMBERS", positioned_slices._NUMBERS[told:])
     made_table(spark, tmp_path / "trips", "MERGE_ON_READ")
     rows = opened_snapshot(spark, tmp_path / "trips")

@@ -8,9 +8,11 @@ in the file, and read the logs.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -45,6 +47,8 @@ _KEY = "hoodie.key"  # size or name of a file
 NONE_GONE: Positions = np.empty(0, np.int64)
 #: Characters that stand in a statement; as an argument, which Spark does not parse, they take four calls more.
 _MOST_TEXT = 20_000
+#: Files that have one key: their places are as many as the square.
+_ONE_KEY = 40
 #: Of a file beside its own.
 OWN_COLUMNS = (_GONE,)
 _FAILED = -1  # in place of a size: the slice could not be read, and `_FILE` says why
@@ -138,50 +142,77 @@ def rows_with_logs(
     """
     words = {(file.name, file.size): _words(positions) for file, positions in replaced.items()}
     words |= {file: np.empty(0, np.int64) for file in rows.items()}
-    numbered = ((told, {of(*file): each for file, each in words.items()}) for told, of in _NUMBERS)
-    told, gone = next((told, gone) for told, gone in numbered if len(gone) == len(words))
+    numbered = ((told, _by_number(words, of)) for told, of in _NUMBERS)
+    told, gone = next((told, gone) for told, gone in numbered if gone is not None)
     # One value has it all, a scalar subquery: Spark runs no job for it, plans no join, and shows none of it in a plan.
-    text = json.dumps(_placed(gone), separators=(",", ":"))
+    # It is named as few times as can be, since Spark plans it for each.
+    places = _placed(gone)
+    text = json.dumps(places.values, separators=(",", ":"))
     if len(text) > _MOST_TEXT:
         value = spark_sql(session, _VALUE.format(":gone"), {"gone": text}).scalar()
     else:
         value = spark_sql(session, _VALUE.format(f"'{text}'"), {}).scalar()  # no arguments: three calls more
-    return frame.withColumn(_GONE, value).where(_stays(told, len(gone)))
+    return frame.withColumn(_GONE, value).where(_stays(told, places))
 
 
-def _placed(gone: Mapping[int, Words]) -> list[list[int] | None]:
-    """Bits by the places of files, each after the number of its file.
+def _by_number(words: Mapping[tuple[str, int], Words], of: Callable[[str, int], int]) -> dict[int, Words] | None:
+    """Bits of files by their numbers; None where one number stands for files with different bits."""
+    gone: dict[int, Words] = {}
+    for (name, size), bits in words.items():
+        if not np.array_equal(gone.setdefault(of(name, size), bits), bits):
+            return None
+    return gone
 
-    gone  bits by the number of the file
 
-    A number's remainder by their count is a place in the first list. It tells where the others with this remainder
-    begin, and in the lower 20 bits by what to divide once more so that no two of them are at one place.
+@dataclass(frozen=True)
+class _Places:
+    """Bits of files where a file's number tells their place: number XOR key, modulo `count`.
+
+    values  the bits by their places, None where no file is. With keys, these come first, one for each remainder of the
+            number by how many they are
+    key     the one of all; None: they are among the values
     """
+
+    values: list[list[int] | None]
+    count: int
+    key: int | None
+
+
+def _placed(gone: Mapping[int, Words]) -> _Places:
+    """Places of their own for bits by the numbers of their files."""
+    few = len(gone) <= _ONE_KEY
+    # An odd count: a key tells any two numbers apart. A file that is none of these most likely meets an empty place.
+    count = max(64, len(gone) ** 2 if few else 4 * len(gone)) | 1
+    remainders = 1 if few else len(gone)
     same: dict[int, list[int]] = {}
     for number in gone:
-        same.setdefault(number % len(gone), []).append(number)
-    nothing = 1
-    first = [nothing << 20 | 1] * len(gone)
-    placed: list[list[int] | None] = [first, None]
-    for remainder, numbers in same.items():
-        divisor = len(numbers)
-        while len({number % divisor for number in numbers}) < len(numbers):
-            divisor += 1
-        first[remainder] = len(placed) << 20 | divisor
-        at = {number % divisor: [number, *gone[number].tolist()] for number in numbers}
-        placed += [at.get(place) for place in range(divisor)]
-    return placed
+        same.setdefault(number % remainders, []).append(number)
+    keys = [0] * remainders
+    at: dict[int, int] = {}
+    for remainder, numbers in sorted(same.items(), key=lambda item: -len(item[1])):
+        for key in itertools.count():
+            taken = {(number ^ key) % count: number for number in numbers}
+            if len(taken) == len(numbers) and taken.keys().isdisjoint(at):
+                break
+        keys[remainder] = key
+        at |= taken
+    values = [gone[at[place]].tolist() if place in at else None for place in range(count)]
+    return _Places(values, count, keys[0]) if few else _Places([keys, *values], count, None)
 
 
-def _stays(told: str, count: int) -> str:
-    """Whether a row is none of those that are gone, of so many files that are told by this number.
+def _stays(told: str, places: _Places) -> str:
+    """Whether a row is none of those that are gone, of files that are told by this number.
 
     A file that nothing is known of must not pass for one without changes.
     """
-    begin = f"get(get({tick(_GONE)}, 0), cast(pmod({told}, {count}L) as int))"
-    bits = f"get({tick(_GONE)}, cast(shiftright({begin}, 20) + pmod({told}, {begin} & 1048575L) as int))"
-    word = f"coalesce(get({bits}, cast(shiftright({_ROW}, 6) as int) + 1), 0L)"
-    return f"if(get({bits}, 0) <=> {told}, {_bit(word)} = 0, {_UNKNOWN})"
+    gone = tick(_GONE)
+    if places.key is None:
+        assert places.values[0] is not None
+        key = f"get(get({gone}, 0), cast(pmod({told}, {len(places.values[0])}L) as int))"
+        place = f"1 + cast(pmod({told} ^ {key}, {places.count}L) as int)"
+    else:
+        place = f"cast(pmod({told} ^ {places.key}L, {places.count}L) as int)"
+    return f"{_bit(_word(f'get({gone}, {place})'))} = 0"
 
 
 def _crc32(name: str, size: int) -> int:
@@ -209,15 +240,17 @@ def _without(frame: DataFrame, gone: DataFrame, by_size: bool) -> DataFrame:
     Expressions are text: to make a column in Python takes several calls to Spark, and tables have many.
     """
     told = "file_size" if by_size else "file_name"
-    return frame.join(gone, F.expr(f"_metadata.{told} = `{_KEY}`"), "left").where(f"{_bit(_WORD)} = 0")
+    return frame.join(gone, F.expr(f"_metadata.{told} = `{_KEY}`"), "left").where(f"{_bit(_word(tick(_GONE)))} = 0")
 
 
 def _bit(word: str) -> str:
     return f"(shiftright({word}, cast({_ROW} & 63 as int)) & 1)"
 
 
-_UNKNOWN = "raise_error('what the logs change of a base file is not known')"
-_WORD = f"coalesce(get(coalesce(`{_GONE}`, {_UNKNOWN}), cast(shiftright({_ROW}, 6) as int)), 0L)"
+def _word(bits: str) -> str:
+    """The number among a file's that has the bit of a row."""
+    known = f"coalesce({bits}, raise_error('what the logs change of a base file is not known'))"
+    return f"coalesce(get({known}, cast(shiftright({_ROW}, 6) as int)), 0L)"
 
 
 def _changes(
