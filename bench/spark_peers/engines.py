@@ -37,6 +37,7 @@ class Engine:
 
 ENGINES: Mapping[str, Engine] = {
     "plain": Engine("plain Spark", "Plain", lambda: []),
+    "plain-here": Engine("plain Spark, as Hoodie's", "Plain", None),
     "hoodie": Engine("Hoodie", "Hoodie", None),
     "delta": Engine(f"Delta Lake {DELTA}", "Delta", delta_jars),
     "iceberg": Engine(f"Iceberg {ICEBERG}", "Iceberg", lambda: [iceberg_jar()]),
@@ -45,7 +46,7 @@ ENGINES: Mapping[str, Engine] = {
         for version in HUDI
     },
 }
-USUAL = ("plain", "hoodie", "delta", "iceberg", "hudi-1.1.1")
+USUAL = ("plain", "plain-here", "hoodie", "delta", "iceberg", "hudi-1.1.1")
 
 
 class Session:
