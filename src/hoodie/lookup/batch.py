@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from hoodie.config.write import BloomOptions
 from hoodie.formats.parquet.base_footer import BaseFooter
 from hoodie.index.contract import ByFile, Index, TagKeys, Tags
-from hoodie.index.pruning import IndexStats
-from hoodie.lookup.key_lookup import find_keys
+from hoodie.index.pruning import ABSENT, IndexStats
+from hoodie.lookup.key_lookup import FileWithLogs, find_keys, find_late
 from hoodie.merge.rows import Positions
 from hoodie.model.files import BaseFile, FileGroupId
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
@@ -151,34 +151,62 @@ def locate(
     """
     assert isinstance(index.look_up, ByFile)
     start = time.perf_counter()
-    found: list[BaseFile] = []
-    calls = []
     pruned = index.look_up.pruned
     if index.is_global:
-        found = [file for part in bases.values() for file in part]
-        keys = one_chunk(batch.rows.column(RECORD_KEY))
-        calls = [(0, call) for call in find_keys(storage, found, keys, pruned, bloom, pool, footers)]
+        every = [file for part in bases.values() for file in part]
+        asked = [_Asked(0, one_chunk(batch.rows.column(RECORD_KEY)), every)]
     else:
-        for number, partition in enumerate(batch.partitions):
-            files = bases.get(partition, ())
-            if not files:
-                continue
-            asked = find_keys(storage, files, batch.keys(number), pruned, bloom, pool, footers)
-            calls += [(int(batch.offsets[number]), call) for call in asked]
-            found += files
-    rows: list[np.ndarray] = []
-    groups: list[np.ndarray] = []
-    stored: list[np.ndarray] = []
-    stats = IndexStats()
-    for position, (offset, call) in enumerate(calls):
-        hits, positions, cost = call.result()
-        stats = stats + cost
-        rows.append(hits + offset)
-        stored.append(positions)
-        groups.append(np.full(len(hits), position, dtype=np.int64))
-    stats = replace(stats, seconds=time.perf_counter() - start)
-    places = tuple(file.group for file in found)
-    return KeyLocations(_concat(rows), _concat(groups), places, stats, _concat(stored))
+        places = ((number, bases.get(partition, ())) for number, partition in enumerate(batch.partitions))
+        asked = [_Asked(int(batch.offsets[at]), batch.keys(at), files) for at, files in places if files]
+    calls = [find_keys(storage, one.files, one.keys, pruned, bloom, pool, footers) for one in asked]
+    hits, stats = _Found(), IndexStats()
+    for one, results in zip(asked, calls, strict=True):
+        for file, call in zip(one.files, results, strict=True):
+            rows, positions, cost = call.result()
+            hits.add(file, rows + one.offset, positions)
+            stats = stats + cost
+    # Only keys that no base file holds are asked of logs: to read these takes longer the more there are.
+    held, late = ~hits.of().inserts(len(batch.rows)), []
+    for one in asked:
+        lacking = np.flatnonzero(~held[one.offset : one.offset + len(one.keys)])
+        beside = [file for file in one.files if isinstance(file, FileWithLogs)] if len(lacking) else []
+        keys = one.keys.take(pa.array(lacking)) if beside else one.keys
+        late += [(file, lacking + one.offset, pool.submit(find_late, file, keys)) for file in beside]
+    for file, lacking, found in late:
+        rows = lacking[found.result()]
+        hits.add(file, rows, np.full(len(rows), ABSENT))
+        stats = replace(stats, hits=stats.hits + len(rows))
+    return hits.of(replace(stats, seconds=time.perf_counter() - start))
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Keys of a batch, from the row at `offset` on, that are looked up in some files."""
+
+    offset: int
+    keys: pa.Array
+    files: Sequence[BaseFile]
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Hits file by file."""
+
+    rows: list[Positions] = field(default_factory=list)
+    groups: list[Positions] = field(default_factory=list)
+    places: dict[FileGroupId, int] = field(default_factory=dict)
+    stored: list[Positions] = field(default_factory=list)
+
+    def add(self, file: BaseFile, rows: Positions, stored: Positions) -> None:
+        if len(rows):
+            self.rows.append(rows)
+            number = self.places.setdefault(file.group, len(self.places))
+            self.groups.append(np.full(len(rows), number, dtype=np.int64))
+            self.stored.append(stored)
+
+    def of(self, stats: IndexStats | None = None) -> KeyLocations:
+        located = _concat(self.rows), _concat(self.groups), tuple(self.places)
+        return KeyLocations(*located, stats or IndexStats(), _concat(self.stored))
 
 
 def locate_by_key(batch: Batch, tag: TagKeys) -> KeyLocations:

@@ -64,7 +64,7 @@ def find_keys(
     pool: Executor,
     stored: Mapping[str, BaseFooter] | None = None,
 ) -> list[Future[Hits]]:
-    """Start looking the keys up in files, each file by a thread of the pool.
+    """Start looking the keys up in files, each file by a thread of the pool. Logs are not read: see `find_late`.
 
     keys     string[n], no nulls
     pruned   by the key ranges and bloom filters of all files first (BLOOM); else the keys of each file are read, unless
@@ -78,10 +78,10 @@ def find_keys(
 
 
 def find_in_file(storage: Storage, file: BaseFile, keys: pa.Array, pruned: bool, bloom: BloomOptions) -> Hits:
-    """As `find_keys`, for one file and by this thread."""
+    """As `find_keys`, for one file and by this thread; what logs beside it hold is found as well."""
     footers = [footer_of(storage, file)] if pruned else None
     (look_up,) = _look_ups(storage, [file], footers, keys, bloom)
-    return look_up()
+    return _with_late(file, keys, look_up())
 
 
 def keys_in_base(storage: Storage, path: str, keys: pa.Array, size: int | None = None) -> Mask:
@@ -139,7 +139,7 @@ def _look_up_if_likely(storage: Storage, file: BaseFile, keys: pa.Array, span: K
         false_positives=len(asked) - found,
         hits=found,
     )
-    return _with_late(file, keys, (wanted[hits], places[hits], cost))
+    return wanted[hits], places[hits], cost
 
 
 def _unless_ruled_out(footer: pq.FileMetaData, path: str, keys: pa.Array, wanted: Indices) -> Indices:
@@ -227,17 +227,24 @@ def _look_up(
         missed = len(asked) - len(hits)
         cost = replace(cost, files_read=1, checked=len(asked), false_positives=missed, hits=len(hits))
         wanted = hits
-    return _with_late(file, keys, (wanted, positions, cost))
+    return wanted, positions, cost
+
+
+def find_late(file: FileWithLogs, keys: pa.Array) -> Indices:
+    """Positions of the keys, rising, that logs hold and the base file beside them lacks. keys: those it lacks"""
+    found = np.zeros(len(keys), dtype=np.bool_)
+    for late in file.late():
+        found |= lookup_keys(late, keys)
+    return np.flatnonzero(found)
 
 
 def _with_late(file: BaseFile, keys: pa.Array, hits: Hits) -> Hits:
     """The hits in a base file and those in the logs beside it."""
     wanted, positions, cost = hits
-    if not isinstance(file, FileWithLogs):
+    if not isinstance(file, FileWithLogs) or len(wanted) == len(keys):
         return hits
-    found = np.zeros(len(keys), dtype=np.bool_)
-    placed = np.full(len(keys), ABSENT, np.int64)
-    found[wanted], placed[wanted] = True, positions
-    for late in file.late():
-        found |= lookup_keys(late, keys)
-    return np.flatnonzero(found), placed[found], replace(cost, hits=int(np.count_nonzero(found)))
+    lacking = np.delete(np.arange(len(keys)), wanted)
+    late = lacking[find_late(file, keys.take(pa.array(lacking)))]
+    rows = np.concatenate([wanted, late])
+    order, places = np.argsort(rows), np.concatenate([positions, np.full(len(late), ABSENT)])
+    return rows[order], places[order], replace(cost, hits=len(rows))

@@ -22,13 +22,16 @@ from hoodie.services.compaction.publish import publish
 from hoodie.services.compaction.run import compact, run_on_driver
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Crash, Dying, MemoryStorage
+from hoodie.testing.tables import ArrowTable
 from hoodie.view.load import data_files, list_partitions, load_view
 from hoodie.view.slices import merged_slices
 from support.compacting import (
     AFTER_LATER,
     AFTER_SECOND,
+    BY_HAND,
     FIRST,
     LATER,
+    OPTIONS,
     batch,
     claims_end,
     fill,
@@ -147,28 +150,52 @@ def test_a_key_that_comes_back_while_its_delete_is_compacted_occurs_once(
     assert notes(storage) == {**AFTER_SECOND, "a": "too", "y": "new", "x": "the last"}
 
 
-def test_looking_up_keys_opens_no_log_unless_a_compaction_deleted_rows_that_may_be_back(storage: MemoryStorage) -> None:
-    def logs_opened() -> int:
-        counting = CountingStorage(storage)
-        paths: list[str] = []
-        observe = counting.observe
-        counting.observe = lambda name, path, call: (paths.append(path), observe(name, path, call))[1]  # type: ignore
-        opened(counting).upsert(batch({"a": ("oslo", 50, "a"), "c": ("rome", 50, "c")}))
-        return len({path for path in paths if ".log." in path and path in before})
+def logs_opened_by(storage: MemoryStorage, upsert: Callable[[CountingStorage], object]) -> int:
+    """How many logs that were there an upsert opens."""
+    before, counting, paths = set(storage.snapshot()), CountingStorage(storage), set[str]()
+    observe = counting.observe
+    counting.observe = lambda name, path, call: (paths.add(path), observe(name, path, call))[1]  # type: ignore
+    upsert(counting)
+    return sum(".log." in path and path in before for path in paths)
 
-    before = set(storage.snapshot())
+
+def test_known_keys_are_not_looked_for_in_logs_of_archived_commits() -> None:
+    """Nobody compacts, and the timeline no longer says who wrote the first logs, nor what made the base file."""
+    storage = MemoryStorage()
+    ArrowTable.create(storage, OPTIONS)
+    keep = {
+        **BY_HAND,
+        "hoodie.keep.min.commits": "4",
+        "hoodie.keep.max.commits": "5",
+        "hoodie.clean.commits.retained": "2",
+    }
+    table = opened(storage, keep)
+    for number in range(12):
+        table.upsert(batch({"a": ("oslo", 60 + number, "a"), "b": ("oslo", 60 + number, "b")}))
+    assert len(logs(storage)) == 11 > len(load_state(storage).timeline.commits)
+    known, new = batch({"a": ("oslo", 90, "a")}), batch({"a": ("oslo", 91, "a"), "new": ("oslo", 91, "n")})
+    assert logs_opened_by(storage, lambda counting: opened(counting, keep).upsert(known)) == 0
+    assert logs_opened_by(storage, lambda counting: opened(counting, keep).upsert(new)) > 0
+    assert notes_of(opened(storage).snapshot())["new"] == "n"
+
+
+def test_looking_up_keys_opens_no_log_unless_a_compaction_deleted_rows_that_may_be_back(storage: MemoryStorage) -> None:
+    def logs_opened(oslo: str = "a") -> int:
+        rows = batch({oslo: ("oslo", 50, "a"), "c": ("rome", 50, "c")})
+        return logs_opened_by(storage, lambda counting: opened(counting).upsert(rows))
+
     assert logs_opened() == 0
     instant = schedule(storage)
-    before = set(storage.snapshot())
     assert logs_opened() == 0
     compact(storage, Options(), instant)
-    for _ in range(2):  # of oslo the one written while x was being compacted away; of rome nothing was deleted
-        before = set(storage.snapshot())
-        assert logs_opened() == 1
+    assert logs_opened() == 0  # all keys are in base files
+    for new in (
+        "new",
+        "newer",
+    ):  # of oslo the one written while x was being compacted away; of rome nothing was deleted
+        assert logs_opened(new) == 1
     compact(storage, Options(), schedule(storage))
-    before = set(storage.snapshot())
     assert logs_opened() == 0
-    before = set(storage.snapshot())
     assert logs_opened() == 0
 
 
