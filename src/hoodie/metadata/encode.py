@@ -6,6 +6,7 @@ Source: docs/format/metadata-table.md 2.4, 3 and 4; pinned by the metadata table
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 
 from hoodie.formats.avro.bytes import Pieces
 from hoodie.formats.avro.compile import compile_schema
+from hoodie.formats.avro.nodes import Node
 from hoodie.formats.hfile.writer import BLOCK_SIZE, encode_hfile
 from hoodie.formats.log.blocks import BlockKind, BlockMap, HeaderKey, LogBlock
 from hoodie.formats.log.delete_block import deletes_of, encode_deletes
@@ -49,7 +51,7 @@ def _header(instant: str, schema: str = STORED_SCHEMA) -> BlockMap:
 
 def base_file(rows: pa.Array, values: pa.Array, block_size: int = BLOCK_SIZE, schema: str = STORED_SCHEMA) -> bytes:
     """The content of a base file. rows, values: of its cells, at least one; schema: as of `data_block`"""
-    ordered = rows.take(pc.sort_indices(rows.cast(pa.binary())))  # as bytes, whatever the locale
+    ordered = rows.take(pc.array_sort_indices(rows.view(pa.binary())))  # as bytes, whatever the locale
     entries, rate, most = _BLOOM
     bloom = add_keys(empty_filter(BloomKind.DYNAMIC_V0, entries, rate), ordered, most)
     info = {
@@ -90,13 +92,21 @@ def encoded_records(
     record, pieces = compile_schema(schema, unions=True), Pieces(count)
     same = {"key": "", **({_NAME: file_name} if file_name else {})}
     for name, node in record.fields:
-        column: pa.Array | Mapping[str, pa.Array]
         if name in same:
-            column = pa.repeat(pa.scalar(same[name]), count)
+            pieces.same(_written(node, same[name]))
+        elif (column := columns.get(name)) is None:
+            node.write_nulls(pieces)
         else:
-            column = columns.get(name, pa.nulls(count, node.arrow))
-        node.write(column if isinstance(column, pa.Array) else _struct(column, node.arrow), pieces)
+            node.write(column if isinstance(column, pa.Array) else _struct(column, node.arrow), pieces)
     return pieces.join()
+
+
+@lru_cache(64)
+def _written(node: Node, text: str) -> bytes:
+    pieces = Pieces(1)
+    node.write(pa.array([text]), pieces)
+    written: bytes = pieces.join()[0].as_py()
+    return written
 
 
 def _struct(columns: Mapping[str, pa.Array], kind: pa.StructType) -> pa.StructArray:

@@ -73,6 +73,8 @@ def bloom_filter_key(partition: str, file: str) -> str:
 
 def file_groups_of(keys: pa.Array, groups: int) -> npt.NDArray[np.int64]:
     """int64[n]: the number of the file group that holds each key. keys: string[n], no nulls"""
+    if groups == 1:
+        return np.zeros(len(keys), np.int64)
     lowest = np.int64(-(2**31))
     hashes = string_hashes(keys).astype(np.int64)
     # Java's abs leaves the least number negative, and its remainder has the sign of what is divided.

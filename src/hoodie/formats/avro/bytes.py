@@ -188,6 +188,10 @@ class Pieces:
     def constant(self, byte: int) -> None:
         self._columns.append((np.full(self.rows, byte, np.uint8), None))
 
+    def same(self, value: bytes) -> None:
+        """The same bytes in each row."""
+        self._columns.append((np.broadcast_to(np.frombuffer(value, np.uint8), (self.rows, len(value))), None))
+
     def matrix(self, values: NDArray[np.uint8], present: Flags | None = None) -> None:
         """uint8[n] or uint8[n, w], of which only the bytes marked present count."""
         self._columns.append((values, present))
@@ -235,21 +239,18 @@ class Pieces:
     def _flush(self) -> None:
         if not self._columns:
             return
-        widths = [1 if values.ndim == 1 else values.shape[1] for values, _ in self._columns]
-        cells = np.empty((self.rows, sum(widths)), np.uint8)
-        whole = all(present is None for _, present in self._columns)
-        counts = np.ones(cells.shape, np.bool_) if not whole else None
-        at = 0
-        for (values, present), width in zip(self._columns, widths, strict=True):
-            cells[:, at : at + width] = values.reshape(self.rows, width)
-            if counts is not None and present is not None:
-                counts[:, at : at + width] = present[:, None] if present.ndim == 1 else present
-            at += width
-        offsets = np.zeros(self.rows + 1, np.int32)
-        if counts is None:
-            offsets[:] = np.arange(self.rows + 1, dtype=np.int64) * cells.shape[1]
-            data = cells.reshape(-1)
+        columns = [(v if v.ndim == 2 else v[:, None], present) for v, present in self._columns]
+        cells = columns[0][0] if len(columns) == 1 else np.concatenate([values for values, _ in columns], axis=1)
+        if all(present is None for _, present in columns):
+            offsets = np.arange(self.rows + 1, dtype=np.int32) * np.int32(cells.shape[1])
+            data = np.ascontiguousarray(cells).reshape(-1)
         else:
+            counts, at = np.ones(cells.shape, np.bool_), 0
+            for values, present in columns:
+                if present is not None:
+                    counts[:, at : at + values.shape[1]] = present[:, None] if present.ndim == 1 else present
+                at += values.shape[1]
+            offsets = np.zeros(self.rows + 1, np.int32)
             np.cumsum(np.count_nonzero(counts, axis=1), out=offsets[1:])
             data = cells[counts]
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]

@@ -52,6 +52,10 @@ class Node:
         """One piece of each row. Raises SchemaMismatch on nulls, or values that do not fit the type."""
         raise NotImplementedError
 
+    def write_nulls(self, out: Pieces) -> None:
+        """As `write` of nulls alone."""
+        self.write(pa.nulls(out.rows, self.arrow), out)
+
 
 def fitting(values: pa.Array, kind: pa.DataType) -> pa.Array:
     """The values without nulls as `kind`, by lossless steps within one family of types only."""
@@ -123,7 +127,7 @@ class Boolean(Node):
         return cells.forward(at, 1)
 
     def write(self, values: pa.Array, out: Pieces) -> None:
-        out.matrix(to_numpy(fitting(values, self.arrow).cast(pa.uint8()), "u1"))
+        out.matrix(fitting(values, self.arrow).to_numpy(zero_copy_only=False).view(np.uint8))
 
 
 class Integer(Node):
@@ -201,7 +205,7 @@ class Bytes(Prefixed):
             raise Malformed("a string that is no UTF-8", int(at[valid.index(False)])) from error
 
     def write(self, values: pa.Array, out: Pieces) -> None:
-        data = fitting(values, self.arrow).cast(pa.binary())
+        data = fitting(values, self.arrow).view(pa.binary())
         out.varints(np.diff(offsets_of(data)).astype(np.int64))
         out.binary(data)
 
@@ -282,6 +286,12 @@ class Nullable(Node):
             pieces = type(out)(count)
             self.inner.write(values.drop_null(), pieces)
             out.binary(regroup(pieces.join(), np.concatenate(([0], np.cumsum(valid)))))
+
+    def write_nulls(self, out: Pieces) -> None:
+        if self.null is None:
+            super().write_nulls(out)
+        else:
+            out.constant(2 * self.null)
 
     def _branches(self, cells: Cells, at: Cursors) -> tuple[NDArray[np.bool_], Cursors]:
         branch, after = cells.varints(at)

@@ -70,7 +70,7 @@ def _by_place() -> Words:
 
 
 def _by_bytes(piece: memoryview) -> int:
-    table, crc = _table().tolist(), 0xFFFFFFFF
+    table, crc = _numbers(), 0xFFFFFFFF
     for byte in piece:
         crc = table[(crc ^ byte) & 0xFF] ^ (crc >> 8)
     return int(crc ^ 0xFFFFFFFF)
@@ -105,6 +105,12 @@ def _moved(crc: Words, zeros: int) -> Words:
         ^ tables[3][crc >> np.uint32(24)]
     )
     return moved
+
+
+@cache
+def _numbers() -> list[int]:
+    numbers: list[int] = _table().tolist()
+    return numbers
 
 
 @cache

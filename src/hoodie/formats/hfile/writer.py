@@ -89,7 +89,8 @@ def encode_hfile(
     created: int = 0,
 ) -> bytes:
     """An HFile in memory; its cells are sorted. Arguments as of `write_hfile`."""
-    order = pc.sort_indices(rows.cast(pa.binary()), sort_keys=[("", "ascending")])
+    rows = rows.view(pa.binary())
+    order = pc.array_sort_indices(rows)
     pieces: list[bytes] = []
     batches = [(rows.take(order), values.take(order))]
     write_hfile(pieces.append, batches, info, metas, codec, block_size, created)
@@ -173,7 +174,7 @@ def _write_cells(out: _Written, batches: Iterable[tuple[pa.Array, pa.Array]], bl
     size, key = 0, b""
     for rows, values in batches:
         rows = _checked(rows, counts.last)
-        values = values.cast(pa.binary())
+        values = values.view(pa.binary())
         if values.null_count:
             raise InvalidInput("values of an HFile must not be null")
         if not len(rows):
@@ -217,7 +218,7 @@ def _first_of_row(rows: pa.Array, last: bytes | None) -> np.ndarray[tuple[int], 
 
 def _checked(rows: pa.Array, last: bytes | None) -> pa.Array:
     """The rows as bytes, seen to be in order."""
-    rows = rows.cast(pa.binary())
+    rows = rows.view(pa.binary())
     if rows.null_count:
         raise InvalidInput("rows of an HFile must not be null")
     if not len(rows):
