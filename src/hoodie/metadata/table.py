@@ -21,6 +21,8 @@ from hoodie.timeline.load import load_timeline
 from hoodie.timeline.timeline import Timeline, time_after, utc_now
 
 _UNDONE = frozenset({Action.ROLLBACK, Action.RESTORE})
+#: What is read of its timeline again and again: compactions.
+_STAMPED = frozenset({Action.COMMIT})
 #: Instants of the metadata table's own: building, compaction and other services of it.
 _OWN = re.compile(r"\d{17}(00[1-6]|0[1-9]\d|[1-9]\d\d)", re.ASCII)
 _BUILDING = "00000000000000"
@@ -64,7 +66,7 @@ class MetadataTable:
 
     def reload(self) -> MetadataTable:
         """As it is now, beside the same timeline of its data table."""
-        return replace(self, timeline=load_timeline(self.storage, self.config, before=self.timeline))
+        return replace(self, timeline=load_timeline(self.storage, self.config, before=self.timeline, stamped=_STAMPED))
 
     def blocks(self) -> Committed:
         """The log blocks that count: of instants that are completed here and on the data timeline, and of its own.
@@ -156,4 +158,4 @@ def open_metadata(storage: Storage, config: TableConfig, timeline: Timeline) -> 
         return None
     inside = SubfolderStorage(storage, FOLDER)
     own = replace(config, timeline_path="timeline", history_path="history", archive_path="archived")
-    return MetadataTable(inside, own, load_timeline(inside, own), timeline, ready)
+    return MetadataTable(inside, own, load_timeline(inside, own, stamped=_STAMPED), timeline, ready)

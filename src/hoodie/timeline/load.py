@@ -20,7 +20,7 @@ from hoodie.config.table import TableConfig, TimelineZone
 from hoodie.errors import CorruptFile, ListingStale
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileGroupId
-from hoodie.model.instant import Instant, State, format_time
+from hoodie.model.instant import Action, Instant, State, format_time
 from hoodie.model.plans import CompactionOperation, CompactionPlan
 from hoodie.storage.protocol import Entry, Storage
 from hoodie.timeline.layout import COMPLETES_AS, commit_content, parse_name
@@ -55,13 +55,27 @@ _PENDING = (".requested", ".inflight")
 _REPEATED = ("compaction.requested", "clustering.requested", "replacecommit.requested")
 
 
-def _sized(before: Timeline) -> Callable[[Set[str]], Set[str]]:
+def _sized(before: Timeline, stamped: Collection[Action] | None) -> Callable[[Set[str]], Set[str]]:
     """The files of a timeline whose size and time the storage is asked for: not those of instants that are not
-    completed, whose sizes do not matter, nor of those that were completed before, and cannot be completed again."""
+    completed, whose sizes do not matter, nor of those that were completed before, and cannot be completed again, nor
+    of actions that are not `stamped`, whose names say all."""
     same: Set[str] = before.files
     if before.repeated:
         same = {name for name in same if name.partition(".")[0] not in before.repeated}
-    return lambda names: {name for name in names - same if not name.endswith(_PENDING)}
+    if stamped is None:
+        return lambda names: {name for name in names - same if not name.endswith(_PENDING)}
+    ends = tuple(f".{action}" for action in stamped)
+
+    def sized(names: Set[str]) -> Set[str]:
+        return {
+            name
+            for name in names - same
+            if name.endswith(ends)
+            or not name[:1].isdigit()  # a folder perhaps
+            or (before.layout == 2 and "_" not in name and not name.endswith(_PENDING))  # its time is its completion
+        }
+
+    return sized
 
 
 #: The order of instants, without a call of theirs for each comparison.
@@ -70,25 +84,31 @@ _REQUESTED = attrgetter("requested")
 
 
 def load_timeline(
-    storage: Storage, config: TableConfig, listed: list[Entry] | None = None, before: Timeline | None = None
+    storage: Storage,
+    config: TableConfig,
+    listed: list[Entry] | None = None,
+    before: Timeline | None = None,
+    stamped: Collection[Action] | None = None,
 ) -> Timeline:
     """The active timeline, with one listing; no instant is opened. The history is not read: see `with_history`.
 
     listed  what `list_timeline` gave just now
     before  of the same table, loaded earlier in this call: what it says of completed instants is not asked for again
+    stamped actions whose completed files' size and time are asked for, as they are read more than once; None: all
     Raises UnsupportedTable on a stopped upgrade; CorruptFile on a name that looks like an instant of an unknown kind;
            ListingStale when an instant is missing that this process had completed before
     """
     folder, layout = config.timeline_folder, config.layout
     usable = before is not None and before.layout == layout == 1 and before.folder == folder and not before.archived
     older = before if before is not None and usable else Timeline(layout=layout)
-    listing = (listed, []) if listed is not None and folder == _FOLDER else storage.list_some(folder, _sized(older))
+    names = _sized(older, stamped)
+    listing = (listed, []) if listed is not None and folder == _FOLDER else storage.list_some(folder, names)
     entries, others = _shown(storage, folder, *listing)
     sizes = {entry.name: entry for entry in entries if not entry.is_dir}
     files = frozenset(sizes).union(others)
     fresh = (files - older.files) | (sizes.keys() & older.files)
     if not usable:
-        older = LISTED.within(storage, folder, layout, sizes)
+        older = LISTED.within(storage, folder, layout, sizes, stamped)
         fresh = files - older.files
     known = older.stamps
     if not older.files <= files:  # some went away
@@ -98,7 +118,7 @@ def load_timeline(
         refuse_stopped_upgrade(storage, files)
     timeline = _extended(older, config, fresh, sizes, known, folders, files)
     if not usable:
-        LISTED.keep(storage, timeline, sizes)
+        LISTED.keep(storage, timeline, sizes, stamped)
     return timeline
 
 
@@ -131,7 +151,8 @@ def _extended(
             if layout == 2 and not instant.completed:
                 instant = dataclasses.replace(instant, completed=modified(sizes[name], config.timezone))
                 names[instant] = name
-            stamps[instant] = sizes[name][1:3] if name in sizes else known[instant]
+            if stamp := sizes[name][1:3] if name in sizes else known.get(instant):
+                stamps[instant] = stamp
         # A clean that two processes carried out may have been completed twice: the later one counts.
         lower = highest.get(key)
         if lower is None or (state, instant.completed) > (lower.state, lower.completed):
