@@ -14,7 +14,7 @@ from hoodie.config.services import ArchiveOptions, CleanOptions
 from hoodie.errors import CorruptFile, UnsupportedTable
 from hoodie.locks import lock_for
 from hoodie.metadata.keeping.clean import clean, retained
-from hoodie.metadata.keeping.compact import compact
+from hoodie.metadata.keeping.compact import compact, waiting
 from hoodie.metadata.keeping.drop import drop_with_warning
 from hoodie.metadata.table import MetadataTable, open_metadata
 from hoodie.model.instant import Action, Instant, State
@@ -25,6 +25,18 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState
 
 _log = logging.getLogger("hoodie.services")
+
+_SERVICES = frozenset({Action.COMPACTION, Action.CLEAN})
+
+
+def may_be_due(state: TableState, options: Options) -> bool:
+    """Whether the metadata table of a table may have to be compacted, or a service of it was begun. It is cleaned and
+    archived after a compaction: in between nothing gets old."""
+    table = open_metadata(state.storage, state.config, state.timeline)
+    if table is None:
+        return False
+    begun = any(i.state is not State.COMPLETED and i.action in _SERVICES for i in table.timeline.instants)
+    return begun or waiting(table) >= options.read(MetadataOptions).delta_commits
 
 
 def keep_up(storage: Storage, options: Options) -> None:

@@ -28,7 +28,7 @@ from hoodie.services.clean import CleanResult, clean, service_state
 from hoodie.services.compaction.inline import compact_inline
 from hoodie.services.compaction.job import RunTasks
 from hoodie.services.expiry import expire_partitions
-from hoodie.services.metadata_upkeep import keep_up
+from hoodie.services.metadata_upkeep import keep_up, may_be_due
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.sync.hive import sync_table
@@ -110,11 +110,16 @@ def clean_and_archive(storage: Storage, options: Options, instant: str, state: T
     if cleans.automatic and _may_clean(state.timeline, cleans):
         cleaned = _guarded("cleaning", instant, partial(clean, storage, options, automatic=True, state=state))
     if state.config.has_metadata_table:  # archiving waits for its compaction
-        _guarded("keeping the metadata table", instant, partial(keep_up, storage, options))
+        _guarded("keeping the metadata table", instant, partial(_keep_up, state, options))
     if archives.automatic and _may_archive(state.timeline, archives):
         # The timeline of now shows what was cleaned, even if the clean failed.
         archived = _guarded("archiving", instant, partial(archive, storage, options))
     return Serviced(cleaned, archived, state)
+
+
+def _keep_up(state: TableState, options: Options) -> None:
+    if may_be_due(state, options):
+        keep_up(state.storage, options)
 
 
 def _may_clean(timeline: Timeline, options: CleanOptions) -> bool:
