@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 
@@ -37,7 +37,7 @@ from hoodie.services.clean import last_clean, service_state
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Entry, Storage, join
 from hoodie.table.state import KEEPS_SCHEMA, TableState, load_state
-from hoodie.timeline.archive import ArchivedEntry, archive_files, archive_name, archived_commits, read_archive_file
+from hoodie.timeline.archive import ArchivedEntry, archive_files, archive_name, archived_among, archived_commits
 from hoodie.timeline.history import HistoryEntry, add_to_history
 from hoodie.timeline.layout import comparable_action, parse_name
 from hoodie.timeline.load import read_commit
@@ -295,7 +295,7 @@ def _changed(state: TableState, entry: Entry) -> str:
     return format_time(utc if state.config.timezone is TimelineZone.UTC else utc.astimezone())
 
 
-def _write(state: TableState, files: Iterable[_StateFile], batch: int, again: ArchivedEntry | None) -> str:
+def _write(state: TableState, files: Sequence[_StateFile], batch: int, again: ArchivedEntry | None) -> str:
     """Write the content of timeline files into a new archive file, except what the newest one has already.
 
     returns  its path; "" when there is nothing to add
@@ -303,8 +303,8 @@ def _write(state: TableState, files: Iterable[_StateFile], batch: int, again: Ar
     folder, storage = state.config.history_folder, state.storage
     while True:
         archived = archive_files(storage, state.config)
-        newest = read_archive_file(storage, next(iter(archived.values()))) if archived else []
-        known = {entry.instant for entry in newest}
+        newest = next(iter(archived.values()), "")
+        known = archived_among(storage, newest, {file.instant for file in files}) if newest else set()
         missing = [file for file in files if file.instant not in known]
         if not missing:
             return ""

@@ -76,6 +76,15 @@ def _entry(record: Mapping[str, Any], path: str) -> ArchivedEntry:
     return ArchivedEntry(instant, record["stateTransitionTime"] or "", filled, record[filled] if filled else None, path)
 
 
+def archived_among(storage: Storage, path: str, instants: Collection[Instant]) -> set[Instant]:
+    """Those of some states of instants that an archive file holds. It is decoded only if it has the time of one of
+    them, as text, in its bytes. Raises CorruptFile."""
+    data = storage.read(path)
+    if not any(time.encode() in data for time in {instant.requested for instant in instants}):
+        return set()
+    return {entry.instant for entry in (_entry(record, path) for record in decode_entries(data, path))} & {*instants}
+
+
 def archived_entries(
     storage: Storage, config: TableConfig, among: Collection[str] | None = None
 ) -> Iterator[ArchivedEntry]:
