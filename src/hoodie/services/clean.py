@@ -313,19 +313,19 @@ def execute(
         lock.check()
         with suppress(WriteConflict):  # the other came first, with the same outcome
             if state.config.has_metadata_table:
-                _tell_metadata_table(storage, begun, metadata, saved)
+                _tell_metadata_table(state, begun, metadata, saved)
                 lock.check()
             complete(storage, begun, encode_clean_metadata(metadata), ahead=True, layout=state.layout)
     return metadata
 
 
-def _tell_metadata_table(storage: Storage, begun: Instant, done: CleanMetadata, saved: frozenset[str]) -> None:
+def _tell_metadata_table(state: TableState, begun: Instant, done: CleanMetadata, saved: frozenset[str]) -> None:
     """Write to the metadata table what is gone, unless another process has completed the clean meanwhile."""
-    now = load_state(storage)
+    now = state.look_again()
     current = now.timeline.find(begun.requested, Action.CLEAN)
     if current is None or current.state is not State.COMPLETED:
         kept = {split(path)[1] for path in saved}
-        follow(Change(storage, now.config, now.timeline, begun.requested, of_clean(done, kept)))
+        follow(Change(state.storage, now.config, now.timeline, begun.requested, of_clean(done, kept)))
 
 
 def _require_data_files(plan: CleanPlan, path: str) -> None:

@@ -275,9 +275,10 @@ def _sync_ahead(*, but: str) -> None:
 
 
 def _write_durably(full: str, data: bytes) -> None:
-    with open(full, "xb") as file:
-        file.write(data)
-        file.flush()
+    with open(full, "xb", buffering=0) as file:
+        rest = memoryview(data)
+        while rest:  # one system call may not take all of very many
+            rest = rest[file.write(rest) :]
         os.fsync(file.fileno())
 
 

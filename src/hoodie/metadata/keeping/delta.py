@@ -52,7 +52,7 @@ def append(table: MetadataTable, instant: str, records: Mapping[MetadataPartitio
     updates = {share.slice.group: (share.slice.base_instant, share.count) for share in shares}
     profile = inflight_profile(Operation.UPSERT_PREPPED, {group.partition: 0 for group in updates}, updates)
     layout = table.layout
-    requested = create_requested(storage, instant, Action.DELTA_COMMIT, layout=layout)
+    requested = create_requested(storage, instant, Action.DELTA_COMMIT, ahead=True, layout=layout)
     begun = to_inflight(storage, requested, inflight_content(profile, layout), just_requested=True, layout=layout)
     stats: dict[str, tuple[WriteStat, ...]] = {}
     for share in shares:
