@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from hoodie.formats.avro.bytes import Pieces
 from hoodie.formats.avro.compile import compile_schema
 from hoodie.formats.avro.nodes import Node
-from hoodie.formats.hfile.writer import BLOCK_SIZE, encode_hfile
+from hoodie.formats.hfile.writer import BLOCK_SIZE, encode_hfile, write_hfile
 from hoodie.formats.log.blocks import BlockKind, BlockMap, HeaderKey, LogBlock
 from hoodie.formats.log.delete_block import deletes_of, encode_deletes
 from hoodie.formats.parquet.bloom import BloomKind, add_keys, empty_filter
@@ -51,7 +51,8 @@ def _header(instant: str, schema: str = STORED_SCHEMA) -> BlockMap:
 
 def base_file(rows: pa.Array, values: pa.Array, block_size: int = BLOCK_SIZE, schema: str = STORED_SCHEMA) -> bytes:
     """The content of a base file. rows, values: of its cells, at least one; schema: as of `data_block`"""
-    ordered = rows.take(pc.array_sort_indices(rows.view(pa.binary())))  # as bytes, whatever the locale
+    order = pc.array_sort_indices(rows.view(pa.binary()))  # as bytes, whatever the locale
+    ordered = rows.take(order)
     entries, rate, most = _BLOOM
     bloom = add_keys(empty_filter(BloomKind.DYNAMIC_V0, entries, rate), ordered, most)
     info = {
@@ -60,7 +61,9 @@ def base_file(rows: pa.Array, values: pa.Array, block_size: int = BLOCK_SIZE, sc
         "minRecordKey": ordered[0].as_py().encode(),
         "maxRecordKey": ordered[-1].as_py().encode(),
     }
-    return encode_hfile(rows, values, info, {"bloomFilter": encode_bloom(bloom).encode()}, block_size=block_size)
+    metas, pieces = {"bloomFilter": encode_bloom(bloom).encode()}, list[bytes]()
+    write_hfile(pieces.append, [(ordered, values.take(order))], info, metas, block_size=block_size)
+    return b"".join(pieces)
 
 
 def record_cells(

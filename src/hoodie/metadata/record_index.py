@@ -115,14 +115,16 @@ def record_index_cells(
 
 def _distinct(records: pa.Table) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], pa.Table]:
     """For each entry the number of its value, and the distinct values: keys of a file group have the same."""
-    codes = np.zeros(len(records), np.int64)
+    numbers, count = np.zeros(len(records), np.int64), 1
     for name in _VALUE:
         encoded = column_of(records, name).dictionary_encode(null_encoding="encode")
-        column = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int64)
-        _, codes = np.unique(codes * (len(encoded.dictionary) + 1) + column, return_inverse=True)
-        codes = codes.reshape(-1)
-    _, first, numbers = np.unique(codes, return_index=True, return_inverse=True)
-    return numbers.reshape(-1), records.take(pa.array(first))
+        if len(encoded.dictionary) > 1:
+            column = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+            both = pa.array(numbers * len(encoded.dictionary) + column).dictionary_encode()
+            numbers, count = both.indices.to_numpy().astype(np.int64), len(both.dictionary)
+    # They are numbered as they appear: each of them is the greatest so far where it does first.
+    first = np.searchsorted(np.maximum.accumulate(numbers), np.arange(min(count, len(numbers))))
+    return numbers, records.take(pa.array(first))
 
 
 def _signed(number: int) -> int:
