@@ -15,7 +15,8 @@ from hoodie.metadata.validate import validate
 from hoodie.model.instant import Action, State
 from hoodie.reading.row_keys import read_keys
 from hoodie.recovery.rollback import rollback
-from hoodie.services.metadata_upkeep import archive_table, keep_up
+from hoodie.services.metadata_upkeep import archive_table, keep_up, may_be_due
+from hoodie.sync import after_commit
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Crash, CrashAfter, MemoryStorage
 from hoodie.testing.tables import ArrowTable
@@ -91,6 +92,34 @@ def test_a_compaction_waits_for_what_is_pending_on_the_table() -> None:
     keep_up(made.storage, options)
     assert times(made, Action.COMMIT) == [f"{made.state().timeline.newest_commit}001"]
     assert_kept(made)
+
+
+def test_upkeep_is_due_at_a_compaction_or_where_a_service_was_begun() -> None:
+    """In between a commit does not look after its metadata table: nothing of it gets old."""
+    made = ArrowTable.create(MemoryStorage(), TABLE)
+    options = Options({**made.options, "hoodie.metadata.compact.max.delta.commits": "4"})
+    due = []  # building it was the first delta commit
+    for ts in range(4):
+        made.upsert(rows(("a", "oslo"), ts=ts))
+        due.append(may_be_due(made.state(), options))
+    assert due == [False, False, True, True]
+    with pytest.raises(Crash):
+        keep_up(CrashAfter(made.storage, 2), options)
+    made.upsert(rows(("a", "oslo"), ts=5))
+    assert may_be_due(made.state(), Options({**made.options, "hoodie.metadata.compact.max.delta.commits": "99"}))
+    keep_up(made.storage, options)
+    assert not may_be_due(made.state(), options)
+    made.storage.create_new(f"{METADATA}.hoodie/20990101000000000.clean.requested", b"")
+    assert may_be_due(made.state(), options)
+
+
+def test_a_commit_does_not_look_after_a_metadata_table_before_that_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[int] = []
+    monkeypatch.setattr(after_commit, "keep_up", lambda *_: kept.append(len(made.state().timeline.commits)))
+    made = ArrowTable.create(MemoryStorage(), {**TABLE, **SERVICED, "hoodie.clean.automatic": "false"})
+    for ts in range(4):
+        made.upsert(rows(("a", "oslo"), ts=ts))
+    assert kept == [2, 3, 4]  # building it was the first delta commit
 
 
 def test_a_file_group_that_was_empty_when_it_was_compacted_takes_what_came_meanwhile() -> None:

@@ -33,7 +33,13 @@ from hoodie.table.properties import update_properties
 from hoodie.table.state import declared_schema, load_state
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable, FailsAt
-from hoodie.timeline.archive import archive_files, archived_commits, archived_entries, read_archive_file
+from hoodie.timeline.archive import (
+    archive_files,
+    archived_among,
+    archived_commits,
+    archived_entries,
+    read_archive_file,
+)
 from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import create_requested
@@ -542,3 +548,14 @@ def test_the_history_of_layout_2_is_read() -> None:
         file.write(b"broken")
     with pytest.raises(CorruptFile, match="no file of the history"):
         archived_commits(storage, config)
+
+
+def test_an_archive_file_is_decoded_for_the_instants_that_it_names() -> None:
+    storage = MemoryStorage()
+    table = made(storage, {**OFF, **SHORT})
+    first, *_, last = updated(table, 5)
+    path = archive(storage, Options(table.options)).file
+    done = {time: Instant(time, Action.COMMIT, State.COMPLETED) for time in (first, last)}
+    assert archived_among(storage, path, [*done.values()]) == {done[first]}
+    storage.write("damaged", b"no archive file")
+    assert archived_among(storage, "damaged", [*done.values()]) == set()

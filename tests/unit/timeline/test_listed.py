@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import builtins
 import gc
 import os
 import random
 import tracemalloc
+from collections.abc import Callable, Set
 from itertools import count, islice
 from pathlib import Path
 
 import pytest
 
 from hoodie.config.table import TableConfig, from_properties
-from hoodie.model.instant import Instant
+from hoodie.model.instant import Action, Instant
 from hoodie.storage.local import LocalStorage
+from hoodie.storage.protocol import Entry
+from hoodie.storage.wrapped import WrappedStorage
 from hoodie.timeline import load
 from hoodie.timeline.layout import parse_name
 from hoodie.timeline.load import LISTED, load_timeline
@@ -21,6 +25,7 @@ from hoodie.timeline.timeline import Timeline
 
 CONFIG: TableConfig = from_properties({"hoodie.table.name": "t", "hoodie.table.version": "6"})
 STATES = (".commit.requested", ".inflight", ".commit"), (".clean.requested", ".clean.inflight", ".clean")
+CLEANS = frozenset({Action.CLEAN})
 COMPACTION = (".compaction.requested", ".compaction.inflight", ".commit")
 
 
@@ -30,10 +35,10 @@ def storage(tmp_path: Path) -> LocalStorage:
     return LocalStorage(str(tmp_path))
 
 
-def as_new_process(storage: LocalStorage) -> Timeline:
+def as_new_process(storage: LocalStorage, stamped: frozenset[Action] | None = None) -> Timeline:
     kept = dict(LISTED._known)
     LISTED.forget()
-    timeline = load_timeline(storage, CONFIG)
+    timeline = load_timeline(storage, CONFIG, stamped=stamped)
     LISTED._known.update(kept)
     return timeline
 
@@ -64,6 +69,9 @@ def test_a_timeline_is_that_of_a_new_process_whatever_happened_since_the_last_li
         if chosen.random() < 0.5:
             now = load_timeline(storage, CONFIG)
             assert same(now, as_new_process(storage))
+            cleans = load_timeline(storage, CONFIG, stamped=CLEANS)
+            assert same(cleans, as_new_process(storage, CLEANS))
+            assert (cleans.instants, cleans.files) == (now.instants, now.files)
             before = now
         elif before is not None:  # within a call, which completed instants do not change
             now = load_timeline(storage, CONFIG, before=before)
@@ -79,6 +87,28 @@ def test_a_completed_file_that_was_replaced_is_seen(storage: LocalStorage) -> No
     os.utime(path, ns=(10**18, 10**18))
     (stamp,) = load_timeline(storage, CONFIG).stamps.values()
     assert stamp == (3, 10**12) != next(iter(first.stamps.values()))
+
+
+def test_sizes_are_asked_for_of_the_actions_that_are_read_again(storage: LocalStorage) -> None:
+    folder, asked = Path(storage.root, ".hoodie"), list[str]()
+    for number in range(8):
+        for word in STATES[number % 2]:
+            (folder / f"{number:017}{word}").touch()
+    (folder / "archived").mkdir()
+
+    class Asked(WrappedStorage):
+        def list_some(
+            self, folder: str, sized: Callable[[Set[str]], Set[str]]
+        ) -> tuple[builtins.list[Entry], builtins.list[str]]:
+            entries, others = self.inner.list_some(folder, sized)
+            asked.extend(entry.name for entry in entries)
+            return entries, others
+
+    few, every = load_timeline(Asked(storage), CONFIG, stamped=CLEANS), load_timeline(storage, CONFIG)
+    assert sorted(asked) == [*(f"{number:017}.clean" for number in range(1, 8, 2)), "archived"]
+    assert (few.instants, few.files, few.folders) == (every.instants, every.files, every.folders)
+    assert {instant.action for instant in few.stamps} == CLEANS
+    assert len(every.stamps) == 8
 
 
 @pytest.mark.parametrize("instants", [3, 300])
