@@ -59,7 +59,9 @@ def make_table(path: Path, rows: int, groups: int) -> ArrowTable:
 def tag(table: ArrowTable, kind: IndexType, batch: pa.Table) -> int:
     """As a write on the driver does it, the listing of files included: how many keys are found."""
     state, ordered = table.state(), order_by_partition(batch)
-    index = with_record_index(make_index(kind, {}, state.config), state)
+    index = make_index(kind, {}, state.config)
+    if kind is IndexType.RECORD_INDEX:
+        index = with_record_index(index, state)
     if isinstance(index.look_up, ByFile):
         assert kind is not IndexType.RECORD_INDEX
         with ThreadPoolExecutor() as pool:
