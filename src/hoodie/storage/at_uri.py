@@ -16,21 +16,20 @@ class UriStorage(Storage):
     options  of the driver; they may hold secrets, and are in no message
     """
 
+    root = ""  # set below; a property of the protocol
+    remote = True
+
     def __init__(self, root: str, options: Mapping[str, Any] | None) -> None:
-        self._root, self._options = root, dict(options or {})
+        self.root, self._options = root, dict(options or {})
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._root, self._options)
+        return type(self), (self.root, self._options)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({redacted(self._root)!r})"
-
-    @property
-    def root(self) -> str:
-        return self._root
+        return f"{type(self).__name__}({redacted(self.root)!r})"
 
     def options_for(self, uri: str) -> Mapping[str, Any]:
-        return self._options if same_scheme(uri, self._root) else {}
+        return self._options if same_scheme(uri, self.root) else {}
 
     @abstractmethod
     def _at(self, path: str) -> str:

@@ -48,10 +48,10 @@ class FsspecStorage(UriStorage):
         if "::" in root:
             raise InvalidOption(f"{root}: chained URLs cache or pack files, and a table needs to see every change")
         super().__init__(root.rstrip("/"), options)
-        scheme = self._root.partition("://")[0]
+        scheme = self.root.partition("://")[0]
         try:
             given = {**_with_connections(scheme, self._options), **_NO_LISTINGS_CACHE}
-            self.fs, base = url_to_fs(self._root, **given)
+            self.fs, base = url_to_fs(self.root, **given)
         except (ValueError, TypeError, ImportError) as error:
             if isinstance(error, ImportError) and (extra := _EXTRAS.get(scheme.lower())):
                 missing = f"the driver of {scheme}:// is not installed: pip install 'hoodie[{extra}]'"
@@ -61,10 +61,7 @@ class FsspecStorage(UriStorage):
             raise InvalidOption(f"{root}: {told}") from error
         self._base = base.rstrip("/")
         self._driver = driver_for(self.fs)
-
-    @property
-    def remote(self) -> bool:
-        return self._driver.remote
+        self.remote = self._driver.remote
 
     def list(self, folder: str = "") -> list[Entry]:
         full = self._at(check_path(folder))
@@ -136,7 +133,7 @@ class FsspecStorage(UriStorage):
     def size(self, path: str) -> int:
         size = self._size(path)
         if size is None:
-            raise FileNotFoundError(join(self._root, path))
+            raise FileNotFoundError(join(self.root, path))
         return size
 
     def exists(self, path: str) -> bool:
@@ -187,7 +184,7 @@ class FsspecStorage(UriStorage):
         """The driver's path. Raises InvalidInput for a name that the driver would cut or read as something else."""
         full = f"{self._base}/{path}" if path else self._base
         if path and (self.fs._strip_protocol(full) != full or not self._driver.takes(path)):
-            raise InvalidInput(f"{path!r} has a name that the driver of {self._root} cannot address")
+            raise InvalidInput(f"{path!r} has a name that the driver of {self.root} cannot address")
         return full
 
     def _plain(self, full: str) -> str:

@@ -59,12 +59,8 @@ class HdfsStorage(UriStorage):
             raise InvalidInput(f"{root}: expected hdfs://host:port/folder, or hdfs://name-service/folder")
         super().__init__(parts[0], options)
         self._base = parts[3] or ""
-        _check_names(self._base, self._root)
+        _check_names(self._base, self.root)
         self._client = _client(f"{parts[1].lower()}://{parts[2]}", self._options)
-
-    @property
-    def remote(self) -> bool:
-        return True
 
     def list(self, folder: str = "") -> list[Entry]:
         full = self._at(check_path(folder))
@@ -105,7 +101,7 @@ class HdfsStorage(UriStorage):
     def size(self, path: str) -> int:
         status = self._status(self._file(path))
         if status is None or status.isdir:
-            raise FileNotFoundError(join(self._root, path))
+            raise FileNotFoundError(join(self.root, path))
         return int(status.length)
 
     def exists(self, path: str) -> bool:
@@ -159,7 +155,7 @@ class HdfsStorage(UriStorage):
 
     def _at(self, path: str) -> str:
         """The path on the NameNode. Raises InvalidInput for a name that HDFS does not take."""
-        _check_names(path, self._root)
+        _check_names(path, self.root)
         return f"{self._base}/{path}" if path else self._base
 
     def _status(self, full: str) -> Any:

@@ -35,15 +35,14 @@ class LocalStorage(Storage):
     one is.
     """
 
+    root = ""  # set below; a property of the protocol
+    remote = False
+
     def __init__(self, root: str | os.PathLike[str]) -> None:
-        self._root = os.path.abspath(root)
+        self.root = os.path.abspath(root)
 
     def __repr__(self) -> str:
-        return f"LocalStorage({self._root!r})"
-
-    @property
-    def root(self) -> str:
-        return self._root
+        return f"LocalStorage({self.root!r})"
 
     def list(self, folder: str = "") -> list[Entry]:
         return self.list_some(folder, lambda names: names)[0]
@@ -189,7 +188,7 @@ class LocalStorage(Storage):
         os.utime(self._at(check_file(path)), ns=(millis * 1_000_000, millis * 1_000_000))
 
     def _at(self, path: str) -> str:
-        return os.path.join(self._root, path) if path else self._root
+        return os.path.join(self.root, path) if path else self.root
 
 
 def _drop_checksum(full: str) -> None:
