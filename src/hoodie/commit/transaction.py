@@ -348,7 +348,7 @@ def publish_seen(
             lock.outlast(moment_of(done.completed, layout.zone), utc_now)
     after = None if timeline is None else replace(now, timeline=timeline)
     if timeline is not None:
-        remember_commit(storage, timeline, done, content)
+        remember_commit(storage, timeline, done, metadata, len(content))
     transaction.end()
     with suppress(OSError):  # readers see the write by now, and markers of a completed instant mean nothing
         # Attempts that were given up may have finished a file meanwhile. Later ones see that the write is over.

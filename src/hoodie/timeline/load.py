@@ -137,8 +137,8 @@ def _extended(
     sizes  entries of those of completed instants, save those whose size and time are known
     known  sizes and times
     """
-    layout = config.layout
-    instants = [(n, instant) for n in fresh if (instant := parse_name(n, layout, config.timeline_folder)) is not None]
+    layout, folder = config.layout, config.timeline_folder
+    instants = [(n, instant) for n in fresh if (instant := parse_name(n, layout, folder)) is not None]
     first = min((instant.requested for _, instant in instants), default="~")
     at = bisect_left(older.instants, first, key=_REQUESTED)
     highest = {(i.requested, COMPLETES_AS.get(i.action, i.action)): i for i in older.instants[at:]}
@@ -160,7 +160,7 @@ def _extended(
     timeline = Timeline(
         (*older.instants[:at], *sorted(highest.values(), key=_ORDER)),
         layout,
-        config.timeline_folder,
+        folder,
         names=names,
         stamps=stamps,
         folders=folders,
@@ -215,14 +215,16 @@ def read_commit(storage: Storage, timeline: Timeline, instant: Instant) -> Commi
     return COMMITS.get_or_read(storage, timeline, instant, read)
 
 
-def remember_commit(storage: Storage, timeline: Timeline, instant: Instant, data: bytes) -> None:
+def remember_commit(
+    storage: Storage, timeline: Timeline, instant: Instant, metadata: CommitMetadata, size: int
+) -> None:
     """Remember a commit that this process has just completed, so that it need not be read.
 
     timeline  listed after that
-    data      what the file was created with
+    size      bytes that the file was created with
     """
-    if timeline.stamps.get(instant, (-1, 0))[0] == len(data):
-        COMMITS.put(storage, timeline, instant, commit_content(data, timeline.path(instant), instant))
+    if timeline.stamps.get(instant, (-1, 0))[0] == size:
+        COMMITS.put(storage, timeline, instant, metadata)
 
 
 def read_compaction_plan(storage: Storage, timeline: Timeline, instant: Instant) -> CompactionPlan:
