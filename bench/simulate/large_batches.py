@@ -195,7 +195,7 @@ def plan(case: Case, table: Table) -> WritePlan:
     return plan_write(
         table.profile,
         table.slices,
-        lambda path: small_bases(table.by_partition[path], sizing),
+        {path: small_bases(slices, sizing) for path, slices in table.by_partition.items()},
         sizing,
         case.sizes.record,
         new_file_id,

@@ -97,13 +97,10 @@ class WritePlan(Short):
         return {task.group: task.number for task in self.tasks if task.slice is not None or task.named}
 
 
-FilesToFill = Callable[[str], Sequence[tuple[FileSlice, int]]]
-
-
 def plan_write(
     profile: Mapping[str, PartitionProfile],
     slices: Mapping[FileGroupId, FileSlice],
-    small_files: FilesToFill,
+    small_files: Mapping[str, Sequence[tuple[FileSlice, int]]],
     sizing: FileSizing,
     record_size: int,
     new_file_id: Callable[[], str],
@@ -115,14 +112,15 @@ def plan_write(
 
     slices       the file groups that the profile names
     names_new    the profile names new file groups, too: its "updates" of these are their inserts
-    small_files  partition -> slices that may take inserts with their present size in bytes, in the order to fill
+    small_files  by partition with inserts: slices that may take some, with their present size in bytes, in the order
+                 to fill
     kinds        what tasks do
     """
     tasks: list[WriteTask] = []
     shares: dict[str, tuple[tuple[int, int], ...]] = {}
     for partition in sorted(profile):
         rows = profile[partition]
-        filled = dict(_fill_small(rows.inserts, small_files(partition) if rows.inserts else (), sizing, record_size))
+        filled = dict(_fill_small(rows.inserts, small_files.get(partition, ()), sizing, record_size))
         chosen = {slice_.group.file_id: slice_ for slice_ in filled}
         given: dict[str, int] = {slice_.group.file_id: count for slice_, count in filled.items()}
         numbers: dict[str, int] = {}

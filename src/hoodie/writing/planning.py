@@ -59,12 +59,15 @@ def plan_batch(
     rules, sizing, state = write.operation_rules, write.settings.sizing, write.state
     # Rows that come into these would be lost.
     clustered = clustered_groups(state) if state.timeline.pending_replaces else {}
+    small_files = {
+        partition: rules.small_files([s for s in files.slices.get(partition, ()) if s.group not in clustered], sizing)
+        for partition, rows in profile.items()
+        if rows.inserts
+    }
     plan = plan_write(
         profile,
         files.groups,
-        lambda partition: rules.small_files(
-            [slice_ for slice_ in files.slices.get(partition, ()) if slice_.group not in clustered], sizing
-        ),
+        small_files,
         sizing,
         state.record_size(sizing),
         new_file_id,

@@ -24,7 +24,7 @@ def plan(profile, small=(), slices=(), sizing=SIZING, record_size=10):
     return plan_write(
         profile,
         {slice_.group: slice_ for slice_ in slices},
-        lambda partition: [(s, s.base.size) for s in small if s.group.partition == partition],
+        {partition: [(s, s.base.size) for s in small if s.group.partition == partition] for partition in profile},
         sizing,
         record_size,
         lambda: next(ids),
