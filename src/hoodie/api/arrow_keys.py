@@ -26,7 +26,7 @@ from hoodie.schema.schema import every_column, without_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.table.create import completed
 from hoodie.table.settings import Settings
-from hoodie.table.state import in_units_of, key_samples, load_state, table_keygen
+from hoodie.table.state import in_units_of, load_state, writer_keygen
 from hoodie.view.slices import FileSystemView
 from hoodie.writing.batch.arrow import ArrowRows, brought_columns, check_keys, peeked
 from hoodie.writing.batch.memory import thread_pool
@@ -114,7 +114,7 @@ def keygen_of(context: LookupContext, names: Sequence[str], has: Callable[[str],
     Raises SchemaMismatch naming columns that are missing. A global index does not look at the partition path
     """
     state = context.state
-    keygen = in_units_of(table_keygen(state, key_samples(state)), context.schema)
+    keygen = in_units_of(writer_keygen(state), context.schema)
     if keygen.makes_new_keys:
         raise SchemaMismatch(
             f"{state.config.name} has no record key: its rows are named by {RECORD_KEY} and {PARTITION_PATH}, as reads "

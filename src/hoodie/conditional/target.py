@@ -18,7 +18,7 @@ from hoodie.reading.scan_plan import plan_scan
 from hoodie.storage.protocol import Storage
 from hoodie.table.create import completed
 from hoodie.table.settings import Settings
-from hoodie.table.state import in_units_of, key_samples, table_keygen
+from hoodie.table.state import in_units_of, writer_keygen
 from hoodie.writing.batch.duplicates import without_dropping
 from hoodie.writing.finish import overtaken
 from hoodie.writing.result import Phases, WriteResult
@@ -76,7 +76,7 @@ def _target(storage: Storage, settings: Settings) -> Target:
                 f"{state.config.name}: with a global index and the rule {write.rule.name}, which makes one row of "
                 "two, there is no merge; upsert the rows"
             )
-        keygen = in_units_of(table_keygen(state, key_samples(state)), write.schema)
+        keygen = in_units_of(writer_keygen(state), write.schema)
         scan = None if write.declared is not None else plan_scan(state, options=settings.given)
         declared = write.declared
         if scan is not None:  # columns that no commit names may be in a file

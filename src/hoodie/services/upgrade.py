@@ -32,7 +32,7 @@ from hoodie.storage.protocol import Storage, join
 from hoodie.table.properties import load_properties, recover, update_properties
 from hoodie.table.replacement import settle
 from hoodie.table.settings import Settings
-from hoodie.table.state import TableState, key_samples, load_state, table_keygen
+from hoodie.table.state import TableState, load_state, writer_keygen
 from hoodie.table.upgraded_timeline import copy_timeline, files_of_layout_1
 from hoodie.table.version_properties import upgraded
 from hoodie.timeline.archive import archive_files
@@ -158,7 +158,7 @@ def _config_after(state: TableState, target: TableVersion) -> tuple[TableConfig,
     config = from_properties(upgraded(state.config.properties, target))
     change = change_of(state.config, config)
     require_writable(config, KNOWN_PAYLOADS)
-    keygen = table_keygen(state, key_samples(state))
+    keygen = writer_keygen(state)
     single = target.prefixes_single_key and keygen.kind is Kind.COMPLEX and len(keygen.record_keys) == 1
     if single and not keygen.prefix_single_key and state.timeline.commits:
         raise UnsupportedTable(

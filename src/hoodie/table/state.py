@@ -312,12 +312,17 @@ def _with_value_types(state: TableState, schema: pa.Schema, older: Iterator[pa.S
     return schema
 
 
-def table_keygen(state: TableState, sample: Collection[str] = ()) -> KeyGenerator:
-    """How rows of the table get their key and partition path.
+def table_keygen(state: TableState) -> KeyGenerator:
+    """How rows of the table get their key and partition path, by its settings."""
+    return key_generator(state.config.properties)
 
-    sample  some record keys of the table: releases differ in how COMPLEX writes a single key
-    """
-    return following(key_generator(state.config.properties), sample)
+
+def writer_keygen(state: TableState) -> KeyGenerator:
+    """As `table_keygen`, as the table's rows have their keys: releases differ in how COMPLEX writes a single one."""
+    keygen = table_keygen(state)
+    if keygen.kind is not Kind.COMPLEX or len(keygen.record_keys) != 1 or state.config.replaced_at == NOT_YET:
+        return keygen
+    return following(keygen, _key_samples(state))
 
 
 def in_units_of(keygen: KeyGenerator, schema: pa.Schema) -> KeyGenerator:
@@ -340,11 +345,8 @@ def _type_at(schema: pa.Schema, path: str) -> pa.DataType | None:
     return kind
 
 
-def key_samples(state: TableState) -> list[str]:
-    """A record key of the table as it is stored, if the generator's form depends on what is there."""
-    keygen = key_generator(state.config.properties)
-    if keygen.kind is not Kind.COMPLEX or len(keygen.record_keys) != 1 or state.config.replaced_at == NOT_YET:
-        return []
+def _key_samples(state: TableState) -> list[str]:
+    """A record key or two of the table, as they are stored."""
     for commit in state.recent_commits(len(state.timeline.commits)):
         for stats in commit.stats.values():
             for stat in stats:

@@ -21,7 +21,7 @@ from hoodie.storage.protocol import Storage, is_temporary, remove_with_temporari
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.create import create
 from hoodie.table.settings import Settings
-from hoodie.table.state import key_samples, load_state, table_keygen
+from hoodie.table.state import load_state, writer_keygen
 from hoodie.testing.tables import keyed
 from hoodie.writing.finish import finish
 from hoodie.writing.planning import TaskResults
@@ -62,7 +62,7 @@ def begun(storage: Storage, operation: WriteOperation = WriteOperation.BULK_INSE
 def attempt(job: Write, number: int) -> TaskResults:
     """What one attempt of the only task writes: a file in each of two partitions."""
     state = job.state
-    rows = keyed(ROWS, table_keygen(state, key_samples(state))).to_batches()
+    rows = keyed(ROWS, writer_keygen(state)).to_batches()
     stats = write_stream(job.spec(lingering=True), job.rule, iter(rows), f"0-1-{number}")
     return TaskResults(stats, frozenset("xy"), TaskResults.nothing(frozenset()).index, "executors")
 
@@ -121,7 +121,7 @@ def test_a_log_file_finished_after_the_commit_does_not_stay(tmp_path):
     )
     finish(job, TaskResults.nothing(frozenset()), Phases())
     state = job.state
-    rows = keyed(ROWS, table_keygen(state, key_samples(state))).slice(0, 1)
+    rows = keyed(ROWS, writer_keygen(state)).slice(0, 1)
     task = WriteTask(0, FileGroupId("x", new_file_id()), TaskKind.APPEND, None, 1, 0)
     with pytest.raises(InstantNotFound, match="is over"):
         run_task(job.spec(lingering=True), job.rule, job.operation_rules, task, rows, "0-1-2")

@@ -10,7 +10,7 @@ from hoodie.config.write import WriteOperation
 from hoodie.errors import WriteConflict
 from hoodie.model.instant import Instant
 from hoodie.table.settings import Settings
-from hoodie.table.state import key_samples, load_state, table_keygen
+from hoodie.table.state import load_state, writer_keygen
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable, keyed
 from hoodie.writing.batch.memory import MemoryBatch
@@ -49,7 +49,7 @@ def archive(storage: MemoryStorage, instant: Instant) -> None:
 def written(job: Write, rows: pa.Table) -> None:
     state = job.state
     phases = Phases()
-    job, outcome = write_batch(job, MemoryBatch(keyed(rows, table_keygen(state, key_samples(state)))), phases)
+    job, outcome = write_batch(job, MemoryBatch(keyed(rows, writer_keygen(state))), phases)
     finish(job, outcome, phases)
 
 

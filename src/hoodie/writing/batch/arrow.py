@@ -32,7 +32,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.create import completed
 from hoodie.table.partition_metadata import require_partition_paths
 from hoodie.table.settings import Settings
-from hoodie.table.state import TableState, declared_schema, in_units_of, key_samples, table_keygen
+from hoodie.table.state import TableState, declared_schema, in_units_of, writer_keygen
 from hoodie.writing.operations import Combine
 from hoodie.writing.write import Write, check, writable_state
 
@@ -312,7 +312,7 @@ def check_against(
     has_keys  rows have record key and partition path: all that a delete needs
     """
     state = completed(new or writable_state(storage, settings), settings.given)
-    keygen = table_keygen(state, key_samples(state))
+    keygen = writer_keygen(state)
     deleting = operation is WriteOperation.DELETE
     if deleting and keygen.makes_new_keys and not has_keys:
         raise InvalidInput(
