@@ -148,7 +148,7 @@ def require_whole(now: TableState, instant: Instant) -> None:
          these files, or this listing then sees the other
     """
     pending = (replace(instant, state=state) for state in (State.REQUESTED, State.INFLIGHT))
-    if not all(now.layout.path(state).rpartition("/")[2] in now.timeline.files for state in pending):
+    if not all(now.timeline.path(state).rpartition("/")[2] in now.timeline.files for state in pending):
         raise InstantNotFound(rolled_back(instant))
 
 

@@ -37,9 +37,9 @@ def lock_by(options: LockOptions, concurrency: ConcurrencyOptions, storage: Stor
     if "/" in name or name.startswith("."):
         raise InvalidInput(f"{name!r} is not a valid lock name: it becomes the name of a file or a node")
     provider = provider_for(options, concurrency)
-    what = f"{f'lock {name}' if name else 'lock'} of table {redacted(storage.root)}"
     if provider is None:
-        return Lock(what, always, options, real=False)
+        return Lock("lock", always, options, real=False)
+    what = f"{f'lock {name}' if name else 'lock'} of table {redacted(storage.root)}"
     skew = 0 if provider is LockProvider.IN_PROCESS else options.clock_skew
     return Lock(what, _attempt(provider, options, storage, name, what), options, skew=skew / 1000)
 

@@ -74,7 +74,7 @@ class LookupContext:
         files = self.state.files(None if self.by_file and self.index.is_global else partitions, self.reading)
         if self.by_file:
             refuse_groups_of_logs(files, self.index)
-            if late := compacted_logs(self.state, files.compacted):
+            if files.compacted and (late := compacted_logs(self.state, files.compacted)):
                 reader = slice_reader(self.state, with_meta_fields(self.schema), options=self.settings.given)
                 files = with_log_only_keys(files, late, reader)
         return files

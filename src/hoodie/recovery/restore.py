@@ -204,7 +204,7 @@ def _build_again(settings: Settings, run: MapItems | None, storage: Storage, par
     if reason := why_not(now.timeline):
         _log.info("%s: the metadata table is not built again: %s", now.config.name, reason)
         return
-    executors = executors_for(run, settings.engine)
+    executors = None if run is None else executors_for(run, settings.engine)
     kept = [name for name in partitions if not not_built(now.config, [name])]
     try:
         build(storage, now.config, now.timeline, kept, settings.writers.metadata.options, read_keys, executors)

@@ -55,7 +55,7 @@ def create_metadata_table(
         if old:
             drop_partitions(storage, state.config, old)
             state = state.reload()
-        executors = executors_for(run, options.read(EngineOptions))
+        executors = None if run is None else executors_for(run, options.read(EngineOptions))
         if not build(storage, state.config, state.timeline, everything, requested.options, read_keys, executors):
             raise WriteConflict(f"{state.config.name}: another writer began while the metadata table was built")
         return True

@@ -155,12 +155,12 @@ _turn = threading.Lock()
 
 
 def just_completed(storage: Storage, path: str) -> None:
-    """This process has created the completed file of an instant. Storages without a network list what they have."""
-    if storage.remote:
-        with _turn:
-            _unseen[storage.root, path] = None
-            while len(_unseen) > _MOST:
-                _unseen.popitem(last=False)
+    """This process has created the completed file of an instant. Storages without a network list what they have:
+    nothing of theirs needs to be remembered."""
+    with _turn:
+        _unseen[storage.root, path] = None
+        while len(_unseen) > _MOST:
+            _unseen.popitem(last=False)
 
 
 def unlisted(storage: Storage, folder: str, names: Collection[str]) -> list[str]:

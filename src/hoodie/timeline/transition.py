@@ -108,7 +108,8 @@ def complete(
     elif not just_listed:
         _require(storage, dataclasses.replace(instant, state=State.INFLIGHT), layout)
     _create(storage, made, content, layout, ahead=ahead)
-    just_completed(storage, layout.path(made))
+    if storage.remote:
+        just_completed(storage, layout.path(made))
     return made
 
 

@@ -114,7 +114,8 @@ def load_view(
     folders = list_folders(storage, partitions) if folders is None else folders
     unmarked = _named_by_commits(storage, timeline, folders)
     files = data_files(folders.with_unmarked(unmarked))
-    timeline = with_history(storage, config, timeline, _instants(files))
+    if timeline.layout != 1:
+        timeline = with_history(storage, config, timeline, _instants(files))
     _tell_of_emptied_logs(storage, timeline, files)
     view = build_view(
         timeline,

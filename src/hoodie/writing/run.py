@@ -84,7 +84,7 @@ def run(
     Raises       WriteConflict, when there were commits since `made_of`, among others
     """
     write, settings = batch.write, batch.write.settings
-    validator(settings, batch.validate)
+    batch = replace(batch, validate=validator(settings, batch.validate))
     refuse_dropping(write.operation, settings)
     try:
         require_new(write.state, settings.writers.batch)
@@ -151,8 +151,7 @@ def _run(batch: IncomingBatch, write: Write, held: HeldBatch, commit: bool) -> W
     with abandoned_on_error(write):
         write, outcome = write_batch(write, held, batch.phases)
         warn_of_small_files(write, outcome.stats)
-        validate = validator(write.settings, batch.validate)
-        return finish(write, outcome, batch.phases, commit=commit, validate=validate)
+        return finish(write, outcome, batch.phases, commit=commit, validate=batch.validate)
 
 
 def write_batch(write: Write, batch: HeldBatch, phases: Phases) -> tuple[Write, TaskResults]:

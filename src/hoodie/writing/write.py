@@ -287,14 +287,17 @@ def check(
         operation_rules = replace(operation_rules, key_columns=state.config.record_key)
     declared = declared_schema(state)
     policy = settings.missing.policy
-    difference = NO_DIFFERENCE if declared is None or columns is None else column_difference(declared, columns)
+    difference = NO_DIFFERENCE
+    if declared is not None and columns is not None and not columns.equals(declared):
+        difference = column_difference(declared, columns)
     refused = refusal(difference, policy, operation, keeps=operation is WriteOperation.UPSERT)
     kept = difference.missing if refused or policy is MissingColumns.KEEP else ()
     schema = _schema_after(state, declared, columns, kept, refused)
     by_id = columns_by_id(state)
     if by_id:
         _require_columns_kept(state, declared, schema)
-    _warn_of_times_without_zone(state.config.name, declared, schema)
+    if schema != declared:
+        _warn_of_times_without_zone(state.config.name, declared, schema)
     avro_schema = to_avro(schema, state.config.name)
     rule = keeping(table_rule(state.config.properties, avro_schema, settings.mergers), kept)
     return Write(
@@ -398,6 +401,8 @@ def _schema_after(
         return before if before is not None else pa.schema([])
     if before is None:
         return stored_form(columns)
+    if columns.equals(before):
+        return before
     config = state.config
     pinned = {*config.record_key, *(name.partition(":")[0] for name in config.partition_by), *config.ordering}
     return reconcile(before, columns, pinned=pinned, kept=kept, refusal=refused)
@@ -412,7 +417,7 @@ def start(write: Write, run: MapItems | None = None) -> Write:
     write.settings.writers.warn_of_half()
     action = action_of(write.operation, write.kind)
     settings = write.settings
-    executors = executors_for(run, settings.engine)
+    executors = None if run is None else executors_for(run, settings.engine)
     transaction = begin(
         write.state, write.operation, action, writers=settings.writers, read_keys=read_keys, executors=executors
     )

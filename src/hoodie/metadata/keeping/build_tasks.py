@@ -61,9 +61,9 @@ class Executors:
     above: int
 
 
-def executors_for(run: MapItems | None, limits: EngineOptions) -> Executors | None:
-    """Who builds what is large, by the options that decide so for writes. None: this process, as without an engine."""
-    return None if run is None else Executors(run, limits.driver_rewrite if limits.driver_batch > 0 else -1)
+def executors_for(run: MapItems, limits: EngineOptions) -> Executors:
+    """Who builds what is large, by the options that decide so for writes."""
+    return Executors(run, limits.driver_rewrite if limits.driver_batch > 0 else -1)
 
 
 @dataclass(frozen=True, slots=True)
