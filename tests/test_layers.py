@@ -99,6 +99,20 @@ def test_below_the_doors_options_are_typed() -> None:
     assert not found, "\n".join(found)
 
 
+def test_these_rooms_take_typed_settings_and_not_the_options_of_a_call() -> None:
+    """`Options` may name anything; a signature with it does not say what the function goes by."""
+    rooms = ("plan", "view", "merge", "timeline", "schema", "formats", "commit", "metadata", "reading", "spark.read")
+    found = [
+        f"{module}:{node.lineno}"
+        for module, tree in _library()
+        if module.removeprefix("hoodie.").startswith(tuple(f"{room}." for room in rooms))
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "hoodie.config.options"
+        if any(alias.name == "Options" for alias in node.names)
+    ]
+    assert not found, "\n".join(found)
+
+
 def test_every_package_has_its_floor() -> None:
     assert {module.split(".")[1] for module, _ in _library()} == FLOOR.keys()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import hoodie
-from hoodie.config.options import Options
+from hoodie.config.read import ChangeDataOptions, IncrementalOptions, ReadSettings
 from hoodie.reading.changes.data import change_data_batches
 from hoodie.reading.changes.data_plan import plan_change_data
 from hoodie.storage.local import LocalStorage
@@ -86,8 +86,8 @@ def test_ranges_go_by_when_writes_began_where_an_option_says_so(
 
 def test_change_data_of_a_range_by_beginning_is_what_became_of_the_rows(path: str):
     """The slow write's change of k1 met that of the quick one, which stayed: it changed k2 alone."""
-    options = Options({"hoodie.datasource.read.incr.table.version": "6", "hoodie.read.cdc.infer": "true"})
+    settings = ReadSettings(incremental=IncrementalOptions(version="6"), change_data=ChangeDataOptions(infer=True))
     for begin, end, keys in ((BEFORE, SLOW, ["k2"]), (SLOW, QUICK, ["k1", "k5"]), (BEFORE, QUICK, ["k1", "k2", "k5"])):
-        plan = plan_change_data(load_state(LocalStorage(path)), begin, end, options)
+        plan = plan_change_data(load_state(LocalStorage(path)), begin, end, settings)
         changes = [change for batch in change_data_batches(plan) for change in batch.to_pylist()]
         assert sorted(json.loads(change["after"])["id"] for change in changes) == keys

@@ -14,6 +14,7 @@ import pytest
 
 import hoodie
 from hoodie.config.options import Options
+from hoodie.config.read import ReadSettings
 from hoodie.errors import HistoryGone, HoodieWarning, UnsupportedTable
 from hoodie.reading.scan import ScanKind
 from hoodie.reading.scan_plan import plan_scan
@@ -80,7 +81,7 @@ def read(name: str, path: Path, view: str, options: dict[str, str] | None = None
         given = {"as_of": points[0]}
     elif kind == "read_optimized":
         given = {"kind": ScanKind.READ_OPTIMIZED}
-    scan = plan_scan(load_state(LocalStorage(path)), options=Options(options or {}), **given)
+    scan = plan_scan(load_state(LocalStorage(path)), settings=ReadSettings.read(Options(options or {})), **given)
     rows = noting(read_scan(scan))
     assert noting(rows_by_position(scan)) == rows
     return rows

@@ -16,7 +16,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from hoodie.config.options import Options
+from hoodie.config.read import ChangeDataOptions, ReadSettings
 from hoodie.config.write import WriteOperation
 from hoodie.reading.changes.data import change_data_batches
 from hoodie.reading.changes.data_plan import plan_change_data
@@ -163,7 +163,7 @@ class NonBlocking(RuleBasedStateMachine):
 
 def replayed(before: Rows, there: ArrowTable, since: str) -> Rows:
     """Rows with the change data since a time on top."""
-    plan = plan_change_data(there.state(), since, options=Options({"hoodie.read.cdc.infer": "true"}))
+    plan = plan_change_data(there.state(), since, settings=ReadSettings(change_data=ChangeDataOptions(infer=True)))
     after = dict(before)
     for batch in change_data_batches(plan):
         for change in batch.to_pylist():

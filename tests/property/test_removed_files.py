@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoodie.config.options import Options
+from hoodie.config.read import MissingFileOptions, ReadSettings
 from hoodie.doctor.examine import examine
 from hoodie.doctor.repair import repair
 from hoodie.errors import DamagedLog, HoodieError, MetafileMissing, MissingFile, MissingFileIgnored, ServiceFailed
@@ -207,7 +208,7 @@ def test_a_real_table_with_a_file_removed_has_its_rows_or_fails(name, data):
             found_faults = {finding.where for finding in examine(storage, rows=False, grace=0)}
             assert path in found_faults
             warnings.simplefilter("ignore", MissingFileIgnored)
-            read_table(load_state(storage), options=Options({"hoodie.read.ignore.missing.files": "true"}))
+            read_table(load_state(storage), settings=ReadSettings(missing=MissingFileOptions(ignore=True)))
             return
         assert found.num_rows == right_rows(name).num_rows or "archived" in name
         assert found.sort_by("_hoodie_record_key").equals(right_rows(name).sort_by("_hoodie_record_key")) or (

@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import hoodie
-from hoodie.config.options import Options
+from hoodie.config.read import ReadRoute
 from hoodie.errors import InvalidOption
 from hoodie.model.files import BaseFile, FileGroupId
 from hoodie.reading.slices.reader import base_batches
@@ -128,8 +128,8 @@ def test_a_connector_by_another_name_is_found(
     monkeypatch.setattr(route, "_found", WeakKeyDictionary())
     monkeypatch.setattr(route, "_CONNECTORS", {"memory": ("memory", "file")})
     storage = FsspecStorage(f"memory://{tmp_path}")
-    assert route_to(spark, storage, Options()) == Route(f"file://{tmp_path}")
-    arrow = route_to(spark, storage, Options(ARROW))
+    assert route_to(spark, storage, ReadRoute.AUTO) == Route(f"file://{tmp_path}")
+    arrow = route_to(spark, storage, ReadRoute.ARROW)
     assert (arrow.root, str(arrow)) == (None, "Python tasks (hoodie.spark.read.route=arrow)")
 
 
@@ -140,9 +140,9 @@ def test_a_connector_that_cannot_reach_the_table_is_told_and_not_taken(
     monkeypatch.setattr(route, "_CONNECTORS", {"memory": ("file",)})
     storage = FsspecStorage(f"memory://{tmp_path}/nothing-there")
     for _ in range(2):
-        assert "Spark cannot read file://: [PATH_NOT_FOUND]" in route_to(spark, storage, Options()).why
+        assert "Spark cannot read file://: [PATH_NOT_FOUND]" in route_to(spark, storage, ReadRoute.AUTO).why
     assert len([record for record in caplog.records if record.name == "hoodie.storage"]) == 1
-    asked = route_to(spark, storage, Options({"hoodie.spark.read.route": "spark"}))
+    asked = route_to(spark, storage, ReadRoute.SPARK)
     assert asked == Route(f"memory://{tmp_path}/nothing-there")
 
 

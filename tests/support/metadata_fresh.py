@@ -8,7 +8,9 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from hoodie.config.metadata import MetadataOptions
 from hoodie.config.options import Options
+from hoodie.config.read import ReadSettings
 from hoodie.errors import MetadataTableIgnored
 from hoodie.metadata.keys import ALL_PARTITIONS, MetadataPartition
 from hoodie.metadata.merging import united
@@ -40,7 +42,7 @@ KEPT = {
     "hoodie.metadata.compact.max.delta.commits": "2",
     **_ONE_GROUP,
 }
-_OFF = Options({"hoodie.metadata.enable": "false"})
+_OFF = ReadSettings(metadata=MetadataOptions(enable=False))
 
 
 def check_kept(storage: Storage) -> bool:
@@ -56,7 +58,7 @@ def check_kept(storage: Storage) -> bool:
         if state.timeline.commits:
             by_metadata = plan_scan(state)
             assert by_metadata.listed
-            rows, expected = (read_scan(scan).to_pylist() for scan in (by_metadata, plan_scan(state, options=_OFF)))
+            rows, expected = (read_scan(scan).to_pylist() for scan in (by_metadata, plan_scan(state, settings=_OFF)))
             assert repr(rows) == repr(expected)  # as texts: NaN is equal to none
     validated = validate(storage, state.config, state.timeline, read_keys=read_keys)
     assert validated is not None

@@ -14,6 +14,7 @@ from hoodie.api.arrow.rows import Rows
 from hoodie.api.engine import KeyedRows
 from hoodie.api.inputs import arrow_stream
 from hoodie.config.options import Options
+from hoodie.config.read import ReadSettings
 from hoodie.errors import SchemaMismatch, UnsupportedTable
 from hoodie.keygen.arrow_keys import RowKeys, type_at
 from hoodie.keygen.keygen import KeyGenerator, lacking_columns, refuse_lacking
@@ -51,7 +52,7 @@ class ArrowKeys:
         asked = keyed_rows(context, arrow_stream(keys))
         with thread_pool(settings) as pool:
             places = locate_keys(context, asked, pool)
-            reader = reader_for(context.state, schema, places.slices.values(), self.options)
+            reader = reader_for(context.state, schema, places.slices.values(), ReadSettings.read(self.options))
             read = list(dict.fromkeys(wanted)) or [RECORD_KEY]  # of rows without columns the number would be lost
             found, stats = read_rows(places, self.storage, schema, read, reader, pool)
         return KeyedRows(Rows.of_table(found.select(wanted)), stats)
@@ -62,7 +63,7 @@ class ArrowKeys:
         schema = read_schema(context.state, FileSystemView(context.state.timeline))
         with thread_pool(settings) as pool:
             places = locate_keys(context, _with_keys(batch, context), pool)
-            reader = reader_for(context.state, schema, places.slices.values(), self.options)
+            reader = reader_for(context.state, schema, places.slices.values(), ReadSettings.read(self.options))
             new = ~held(places, self.storage, reader, pool)
         return Rows.of_table(places.batch.rows.filter(pa.array(new)).select(batch.schema.names))
 
@@ -88,7 +89,7 @@ def key_lookup(storage: Storage, settings: Settings, options: Options) -> Lookup
         raise UnsupportedTable(
             f"{state.config.name} stores no record keys (hoodie.populate.meta.fields=false): filter its rows"
         )
-    return lookup_for_read(state, settings, options)
+    return lookup_for_read(state, settings, ReadSettings.read(options))
 
 
 def keyed_rows(context: LookupContext, source: pa.RecordBatchReader) -> pa.Table:

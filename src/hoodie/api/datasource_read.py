@@ -15,7 +15,7 @@ from hoodie.api.read_paths import table_at
 from hoodie.config.datasource import door_options
 from hoodie.config.driver_options import without_driver_options
 from hoodie.config.hudi_options import Purpose
-from hoodie.config.read import IncrementalFormat, QueryOptions, QueryType
+from hoodie.config.read import IncrementalFormat, QueryOptions, QueryType, ReadSettings
 from hoodie.errors import InvalidOption
 from hoodie.reading.scan import ScanKind
 from hoodie.storage.faults import typed_errors
@@ -77,7 +77,7 @@ def read(
                 "hoodie.datasource.read.incr.path.glob"
             )
         asked = replace(asked, partitions=partitions)
-    return engine_of(session).read(table.state, asked, without_driver_options(given))
+    return engine_of(session).read(table.state, asked, ReadSettings.read(without_driver_options(given)))
 
 
 def _asked(query: QueryOptions) -> Read:

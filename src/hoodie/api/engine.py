@@ -9,6 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import pyarrow as pa
 
 from hoodie.config.options import Options
+from hoodie.config.read import ReadRoute, ReadSettings
 from hoodie.config.write import WriteOperation
 from hoodie.lookup.index_follow import RepairJob
 from hoodie.lookup.point_read import ReadStats
@@ -54,7 +55,7 @@ class Read:
 class Reader(Protocol[FrameOut]):
     """Gives the rows of a read, not read yet."""
 
-    def __call__(self, state: TableState, read: Read, options: Options) -> FrameOut: ...
+    def __call__(self, state: TableState, read: Read, settings: ReadSettings) -> FrameOut: ...
 
 
 class Checker(Protocol):
@@ -112,5 +113,5 @@ class Engine(Generic[Frame]):
     run: MapItems | None = None
     spark_version: str = ""
     validate: Validate | None = None
-    route: Callable[[Storage, Options], object] | None = None
+    route: Callable[[Storage, ReadRoute], object] | None = None
     meta: bool = False

@@ -9,6 +9,7 @@ from hoodie.api.engine import Engine, Frame
 from hoodie.config.datasource import check_options, overridden
 from hoodie.config.driver_options import is_driver_option
 from hoodie.config.options import Options as Checked
+from hoodie.config.read import ReadSettings
 from hoodie.config.write import missing_options
 from hoodie.errors import InvalidOption
 from hoodie.storage.protocol import Storage
@@ -37,6 +38,9 @@ class TableHandle(Generic[Frame]):
         if late := sorted(key for key in given if is_driver_option(key)):
             raise InvalidOption(f"{', '.join(late)}: the storage is chosen when the table is opened; give it there")
         return overridden(self.options, given)
+
+    def _read_settings(self, options: Options | None) -> ReadSettings:
+        return ReadSettings.read(self._options(options))
 
 
 def with_missing(options: Options | None, missing: str | None) -> Options | None:

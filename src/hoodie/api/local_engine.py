@@ -9,6 +9,7 @@ from hoodie.api.arrow_keys import ArrowKeys
 from hoodie.api.engine import Engine, Read
 from hoodie.api.inputs import arrow_stream, is_spark_frame
 from hoodie.config.options import Options
+from hoodie.config.read import ReadSettings
 from hoodie.config.write import WriteOperation
 from hoodie.reading.changes.data_plan import plan_change_data
 from hoodie.reading.scan_plan import plan_scan
@@ -30,10 +31,10 @@ def check(
     return check_batch(storage, operation, arrow_stream(rows), options, after_commit, new)
 
 
-def read(state: TableState, read: Read, options: Options) -> Rows:
+def read(state: TableState, read: Read, settings: ReadSettings) -> Rows:
     if read.cdc:
         assert read.begin is not None
-        return Rows.of_change_data(plan_change_data(state, read.begin, read.end, options), read.columns, read.filters)
+        return Rows.of_change_data(plan_change_data(state, read.begin, read.end, settings), read.columns, read.filters)
     return Rows.of_scan(
         plan_scan(
             state,
@@ -45,7 +46,7 @@ def read(state: TableState, read: Read, options: Options) -> Rows:
             begin=read.begin,
             end=read.end,
             meta=read.meta,
-            options=options,
+            settings=settings,
         )
     )
 

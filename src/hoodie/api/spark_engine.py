@@ -17,6 +17,7 @@ from hoodie.api.engine import Engine, Read
 from hoodie.api.inputs import arrow_stream, is_spark_frame
 from hoodie.api.spark_keys import SparkKeys
 from hoodie.config.options import Options
+from hoodie.config.read import ReadSettings
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput, MissingPackage
 from hoodie.model.meta import META_COLUMNS
@@ -86,15 +87,15 @@ def check(
     return check_arrow(session, storage, operation, arrow_stream(rows), options, new)
 
 
-def read(session: SparkSession, state: TableState, read: Read, options: Options) -> DataFrame:
+def read(session: SparkSession, state: TableState, read: Read, settings: ReadSettings) -> DataFrame:
     """Raises InvalidInput on a filter that is an expression of pyarrow's, which Spark cannot take."""
     if read.cdc and read.columns is not None:
         check_columns(read.columns, CHANGE_COLUMNS)
     if read.filters is None:
-        return _read(session, state, read, read.columns, options)
+        return _read(session, state, read, read.columns, settings)
     rows = _filter(session, state, read)
     whole = replace(read, meta=True)  # the condition may ask for meta columns
-    found = _read(session, state, whole, rows.read, options, rows.tests).where(rows.condition)
+    found = _read(session, state, whole, rows.read, settings, rows.tests).where(rows.condition)
     if read.columns is not None:
         return found.select(*map(quoted, read.columns))
     return found if read.meta else found.drop(*META_COLUMNS)
@@ -105,15 +106,15 @@ def _read(
     state: TableState,
     read: Read,
     columns: Sequence[str] | None,
-    options: Options,
+    settings: ReadSettings,
     tests: Tests = ANY,
 ) -> DataFrame:
     if read.kind is ScanKind.CHANGES:
         assert read.begin is not None
         if read.cdc:
-            rows = change_data(session, state, read.begin, read.end, options)
+            rows = change_data(session, state, read.begin, read.end, settings)
             return rows if columns is None else rows.select(*columns)
-        found = incremental.changes(session, state, read.begin, read.end, columns, options)
+        found = incremental.changes(session, state, read.begin, read.end, columns, settings)
         return found if read.meta or columns is not None else found.drop(*META_COLUMNS)
     scan = plan_scan(
         state,
@@ -122,7 +123,7 @@ def _read(
         partitions=read.partitions,
         as_of=read.as_of,
         meta=read.meta,
-        options=options,
+        settings=settings,
         for_spark=True,
         tests=tests,
     )

@@ -73,7 +73,9 @@ class SparkKeys:
             return self._absent_on_executors(near, context).select(*map(quoted, df.columns))
         with thread_pool(self.settings) as pool:
             places = locate_keys(context, near, pool)
-            reader = reader_for(context.state, self._schema(context.state), places.slices.values(), self.options)
+            reader = reader_for(
+                context.state, self._schema(context.state), places.slices.values(), self.settings.reading
+            )
             new = ~held(places, self.storage, reader, pool)
         return self._frame(places.batch.rows.filter(pa.array(new)), batch).select(*map(quoted, df.columns))
 
@@ -86,10 +88,10 @@ class SparkKeys:
         near = self._near(self._keyed(self._frame_of(keys), context, []))
         if not isinstance(near, pa.Table):
             lookup = ask(self.session, context, near, self._counts(near))
-            return KeyedRows(*rows_of(self.session, lookup, schema, wanted, self.options))
+            return KeyedRows(*rows_of(self.session, lookup, schema, wanted, self.settings.reading))
         with thread_pool(self.settings) as pool:
             places = locate_keys(context, near, pool)
-            reader = reader_for(context.state, schema, places.slices.values(), self.options)
+            reader = reader_for(context.state, schema, places.slices.values(), self.settings.reading)
             found, stats = read_rows(places, self.storage, schema, wanted, reader, pool)
         target = nullable(to_spark(found.schema))
         return KeyedRows(local_frame(self.session, found, target), stats)
@@ -175,12 +177,12 @@ class SparkKeys:
         counts, on, index = self._counts(frame), match_columns(context.index), context.index
         if isinstance(index.look_up, ByFile) and not index.look_up.pruned:  # it reads all keys in any case
             partitions = None if index.is_global else list(counts)
-            there = snapshot.snapshot(self.session, context.state, None, partitions, on, self.options)
+            there = snapshot.snapshot(self.session, context.state, None, partitions, on, self.settings.reading)
         elif context.is_certain:
             there = ask(self.session, context, frame, counts).found
         else:
             asked, schema = ask(self.session, context, frame, counts), self._schema(context.state)
-            there, _ = rows_of(self.session, asked, schema, [RECORD_KEY, PARTITION_PATH], self.options)
+            there, _ = rows_of(self.session, asked, schema, [RECORD_KEY, PARTITION_PATH], self.settings.reading)
         return frame.join(there.select(*on), on, "left_anti")
 
     def _tag_on_executors(self, frame: DataFrame, context: LookupContext) -> DataFrame:

@@ -91,6 +91,10 @@ class TableFrames(TableHandle[Frame]):
         self, columns: Sequence[str] | None, filters: Filters | None, meta: bool, options: Options | None
     ) -> Rows:
         scan = plan_scan(
-            load_state(self.storage), columns=columns, filters=filters, meta=meta, options=self._options(options)
+            load_state(self.storage),
+            columns=columns,
+            filters=filters,
+            meta=meta,
+            settings=self._read_settings(options),
         )
         return Rows.of_scan(scan)

@@ -65,7 +65,7 @@ class TableReads(TableHandle[Frame]):
         options     `hoodie.*` options of reads, over those of the table object
         """
         read = self._read(columns, filters, partitions, as_of, optimized, meta)
-        return self.engine.read(load_state(self.storage), read, self._options(options))
+        return self.engine.read(load_state(self.storage), read, self._read_settings(options))
 
     def as_of(
         self,
@@ -102,7 +102,7 @@ class TableReads(TableHandle[Frame]):
         """A read that is planned and not run: which files hold the rows, and which are left out and why. Print it, ask
         its attributes, or take its `rows()`. Arguments and errors as of `snapshot`, which is `scan().rows()`.
         """
-        checked, state = self._options(options), load_state(self.storage)
+        settings, state = self._read_settings(options), load_state(self.storage)
         read = self._read(columns, filters, partitions, as_of, optimized, meta)
         plan = plan_scan(
             state,
@@ -112,12 +112,12 @@ class TableReads(TableHandle[Frame]):
             filters=filters,
             as_of=read.as_of,
             meta=read.meta,
-            options=checked,
+            settings=settings,
             for_spark=self.engine.route is not None,
         )
         if self.engine.route is not None:
-            plan = replace(plan, route=str(self.engine.route(self.storage, checked)))
-        return Scan(plan, partial(self.engine.read, state, read, checked))
+            plan = replace(plan, route=str(self.engine.route(self.storage, settings.route.route)))
+        return Scan(plan, partial(self.engine.read, state, read, settings))
 
     def changes(
         self,
@@ -159,7 +159,7 @@ class TableReads(TableHandle[Frame]):
             cdc=cdc,
             meta=self._meta(meta),
         )
-        return self.engine.read(load_state(self.storage), read, self._options(options))
+        return self.engine.read(load_state(self.storage), read, self._read_settings(options))
 
     def get(
         self,
@@ -196,8 +196,8 @@ class TableReads(TableHandle[Frame]):
 
         filters, options  as in `snapshot`
         """
-        given = self._options(options)
-        scan = plan_scan(load_state(self.storage), columns=[], filters=filters, options=given)
+        settings = self._read_settings(options)
+        scan = plan_scan(load_state(self.storage), columns=[], filters=filters, settings=settings)
         return count_rows(scan)
 
     def __len__(self) -> int:
@@ -247,7 +247,7 @@ class TableReads(TableHandle[Frame]):
 
         partitions, options  as in `snapshot`
         """
-        _, view = complete_view(load_state(self.storage), partitions, snapshot_files(), self._options(options))
+        _, view = complete_view(load_state(self.storage), partitions, snapshot_files(), self._read_settings(options))
         return FileSlices(merged_slices(view).values())
 
     def _read(

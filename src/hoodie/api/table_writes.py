@@ -16,6 +16,7 @@ from hoodie.config.datasource import TableOptions
 from hoodie.config.locks import ConcurrencyOptions
 from hoodie.config.options import Options as Checked
 from hoodie.config.options import declared
+from hoodie.config.read import ReadSettings
 from hoodie.config.table import EMPTY_PAYLOAD, payload_name
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput, InvalidOption, UnsupportedTable, WriteConflict
@@ -202,4 +203,6 @@ class TableWrites(TableHandle[Frame]):
             raise UnsupportedTable(
                 f"{state.config.name} stores no record keys (hoodie.populate.meta.fields=false): delete by key columns"
             )
-        return self.engine.read(state, Read(columns=[RECORD_KEY, PARTITION_PATH], filters=filters), given)
+        return self.engine.read(
+            state, Read(columns=[RECORD_KEY, PARTITION_PATH], filters=filters), ReadSettings.read(given)
+        )

@@ -20,6 +20,7 @@ from hoodie.cli.output import Block
 from hoodie.cli.rows import Question, batches, plan, write_rows
 from hoodie.cli.secrets import masked_path
 from hoodie.config.options import Options
+from hoodie.config.read import ReadSettings
 from hoodie.display.summary import bytes_text
 from hoodie.errors import InvalidInput, InvalidOption
 from hoodie.storage import LocalStorage, Storage, storage_for
@@ -79,7 +80,7 @@ def export(
     if target.list():
         raise InvalidInput(f"{target.root}: there is something in this folder: export to a new or an empty one")
     state = load_state(storage)
-    scan = plan(state, question, options)
+    scan = plan(state, question, ReadSettings.read(options))
     done = Exported(masked_path(target.root), (), 0, scan.bytes, state.timeline.newest_commit, True)
     if dry_run:
         return done

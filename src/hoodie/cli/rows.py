@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from hoodie.cli.output import Block, Grid, plain
 from hoodie.config.options import Options
+from hoodie.config.read import ReadSettings
 from hoodie.errors import InvalidInput
 from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.changes.data import change_data_batches, select_changes
@@ -70,10 +71,10 @@ class Question:
         return replace(self, limit=limit)
 
 
-def plan(state: TableState, question: Question, options: Options) -> ScanPlan:
+def plan(state: TableState, question: Question, settings: ReadSettings) -> ScanPlan:
     """The read that answers a question. Raises InvalidInput; as `plan_scan`"""
     declared = declared_schema(state, question.as_of)
-    schema = plan_scan(state, options=options).schema if declared is None else with_meta_fields(declared)
+    schema = plan_scan(state, settings=settings).schema if declared is None else with_meta_fields(declared)
     columns = question.columns
     if columns is None and not question.meta:
         columns = tuple(name for name in schema.names if name not in META_COLUMNS)
@@ -88,7 +89,7 @@ def plan(state: TableState, question: Question, options: Options) -> ScanPlan:
         as_of=question.as_of,
         begin=question.begin,
         end=question.end,
-        options=options,
+        settings=settings,
     )
 
 
@@ -179,16 +180,18 @@ def batches(scan: ScanPlan, limit: int | None = None) -> Iterator[pa.Table]:
         yield rows
 
 
-def answers(state: TableState, question: Question, options: Options, limit: int | None) -> Iterator[pa.Table]:
+def answers(state: TableState, question: Question, settings: ReadSettings, limit: int | None) -> Iterator[pa.Table]:
     """The rows that a question asks for; at least one table, possibly without rows. Raises as `plan`"""
     if question.cdc:
-        return _change_data(state, question, options, limit)
-    return batches(plan(state, question, options), limit)
+        return _change_data(state, question, settings, limit)
+    return batches(plan(state, question, settings), limit)
 
 
-def _change_data(state: TableState, question: Question, options: Options, limit: int | None) -> Iterator[pa.Table]:
+def _change_data(
+    state: TableState, question: Question, settings: ReadSettings, limit: int | None
+) -> Iterator[pa.Table]:
     assert question.begin is not None
-    found = plan_change_data(state, question.begin, question.end, options)
+    found = plan_change_data(state, question.begin, question.end, settings)
     filters = filters_of(question.filters, found.reader.schema)
     selected = select_changes(found.reader.schema, question.columns, filters)
     yield selected.schema.empty_table()
@@ -207,7 +210,7 @@ def values(
 ) -> tuple[tuple[str, ...], tuple[tuple[Any, ...], ...], bool]:
     """The names of the columns, the rows as values for JSON, and whether there are more."""
     limit = None if question.limit is None else question.limit + 1
-    rows = pa.concat_tables(answers(load_state(storage), question, options, limit))
+    rows = pa.concat_tables(answers(load_state(storage), question, ReadSettings.read(options), limit))
     more = question.limit is not None and len(rows) > question.limit
     rows = rows.slice(0, question.limit) if more else rows
     columns = [column.to_pylist() for column in rows.columns]
@@ -232,7 +235,7 @@ def write(
     stdout: Callable[[], BinaryIO],
 ) -> int:
     """Write rows to a file, or to the standard output. Returns their number. Raises as a read; InvalidInput"""
-    rows = answers(load_state(storage), question, options, question.limit)
+    rows = answers(load_state(storage), question, ReadSettings.read(options), question.limit)
     first = next(rows)  # what cannot be read leaves no file
     with _sink(file, stdout) as sink:
         return write_rows(chain([first], rows), form, sink)

@@ -139,7 +139,7 @@ def target_scan(target: Target, condition: Any, scope: Scope, name: str, columns
     if isinstance(condition, str):
         facts = facts_of(condition, scope)
         tests = (tuple(Test(column, op, value) for (table, column), op, value in facts if table == name),)
-    return plan_scan(target.write.state, columns=wanted, options=target.write.settings.given, tests=tests)
+    return plan_scan(target.write.state, columns=wanted, settings=target.write.settings.reading, tests=tests)
 
 
 def scanned(scan: ScanPlan) -> Iterator[pa.Table]:

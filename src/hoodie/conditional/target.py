@@ -77,7 +77,7 @@ def _target(storage: Storage, settings: Settings) -> Target:
                 "two, there is no merge; upsert the rows"
             )
         keygen = in_units_of(writer_keygen(state), write.schema)
-        scan = None if write.declared is not None else plan_scan(state, options=settings.given)
+        scan = None if write.declared is not None else plan_scan(state, settings=settings.reading)
         declared = write.declared
         if scan is not None:  # columns that no commit names may be in a file
             found = pa.schema([field for field in scan.schema if field.name not in META_COLUMNS])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from hoodie.config.options import GiB, MiB, option
+from hoodie.config.metadata import MetadataOptions
+from hoodie.config.options import GiB, MiB, Options, option
+from hoodie.config.write import EngineOptions
 
 
 class QueryType(StrEnum):
@@ -255,3 +257,37 @@ READ_GROUPS = (
     MissingFileOptions,
     StreamOptions,
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadSettings:
+    """All options of a read, typed."""
+
+    mergers: MergerOptions = field(default_factory=MergerOptions)
+    merging: MergeOptions = field(default_factory=MergeOptions)
+    positions: PositionOptions = field(default_factory=PositionOptions)
+    route: RouteOptions = field(default_factory=RouteOptions)
+    incremental: IncrementalOptions = field(default_factory=IncrementalOptions)
+    change_data: ChangeDataOptions = field(default_factory=ChangeDataOptions)
+    missing: MissingFileOptions = field(default_factory=MissingFileOptions)
+    metadata: MetadataOptions = field(default_factory=MetadataOptions)
+    engine: EngineOptions = field(default_factory=EngineOptions)
+
+    @classmethod
+    def read(cls, options: Options) -> ReadSettings:
+        """Raises InvalidOption on a malformed value"""
+        return cls(
+            mergers=options.read(MergerOptions),
+            merging=options.read(MergeOptions),
+            positions=options.read(PositionOptions),
+            route=options.read(RouteOptions),
+            incremental=options.read(IncrementalOptions),
+            change_data=options.read(ChangeDataOptions),
+            missing=options.read(MissingFileOptions),
+            metadata=options.read(MetadataOptions),
+            engine=options.read(EngineOptions),
+        )
+
+
+#: Of a read without options.
+DEFAULT_READ = ReadSettings()

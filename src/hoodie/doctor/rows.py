@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.config.options import Options
+from hoodie.config.read import ReadSettings
 from hoodie.doctor.files import Named
 from hoodie.doctor.findings import Contents, Fault, Finding, Scene, Severity
 from hoodie.errors import CorruptFile, DamagedLog, HoodieError, InvalidOption, SchemaMismatch, UnsupportedTable
@@ -83,7 +84,7 @@ def examine_rows(
     reader: SliceReader | None = None
     if any(slice_.logs for slice_ in slices) or not state.config.meta_fields:
         try:
-            reader = slice_reader(state, schema, options=options)
+            reader = slice_reader(state, schema, settings=ReadSettings.read(options))
         except (UnsupportedTable, InvalidOption) as error:
             advice = "Base files are checked for duplicate keys anyway"
             problem = f"rows of logs: {str(error).rstrip('.')}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hoodie.config.options import Options
+from hoodie.config.read import ReadSettings
 from hoodie.keygen.time_units import partition_names
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.schema.schema import without_meta_fields
@@ -67,7 +68,7 @@ class TableDetail:
 
 def detail(state: TableState, options: Options) -> TableDetail:
     """The table of a state. All partitions are listed. Raises as `plan_scan`."""
-    scan = plan_scan(state, options=options)
+    scan = plan_scan(state, settings=ReadSettings.read(options))
     state, config = scan.state, scan.state.config
     commits = [instant.requested for instant in state.timeline.commits]
     return TableDetail(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hoodie.config.options import Options
+from hoodie.config.read import ReadSettings
 from hoodie.config.write import FileSizing
 from hoodie.facts.sizes import file_sizes, sizes, written
 from hoodie.model.files import FileGroupId, FileSlice
@@ -128,7 +129,7 @@ def _current(
     state = load_state(storage)
     moment = None if as_of is None else query_instant(as_of, state.config.timezone)
     taken = snapshot_files(moment)
-    state, view = complete_view(state, partitions, taken, options, moment)
+    state, view = complete_view(state, partitions, taken, ReadSettings.read(options), moment)
     return state, view, {slice_.group: slice_ for slice_ in taken(view)}, moment
 
 

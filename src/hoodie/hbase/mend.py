@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.config.options import Options
+from hoodie.config.read import ReadSettings
 from hoodie.config.write import WriteOperation
 from hoodie.hbase.entries import NO_LATER, put_entries, row_keys
 from hoodie.hbase.index import reach
@@ -80,7 +81,7 @@ def _choose(state: TableState, options: Options, doubled: Doubled) -> dict[FileG
     view = load_view(state.storage, state.timeline, state.config, {group.partition for group in groups})
     slices = merged_slices(view)
     schema = with_meta_fields(table_schema(state, view))
-    merge = partial(merged_rows, slice_reader(state, schema, options=options))
+    merge = partial(merged_rows, slice_reader(state, schema, settings=ReadSettings.read(options)))
     ordering = [name for name in state.config.ordering if name in schema.names]
     columns = list(dict.fromkeys([RECORD_KEY, *ordering, COMMIT_TIME, COMMIT_SEQNO]))
     doubled_keys = pa.array(list(doubled), pa.string())

@@ -15,8 +15,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from hoodie.config.metadata import MetadataOptions
-from hoodie.config.options import Options
+from hoodie.config.read import ReadSettings
 from hoodie.config.table import TableType
 from hoodie.index.contract import ByFile, ByKey, Index
 from hoodie.lookup.batch import one_chunk
@@ -39,7 +38,7 @@ class LookupContext:
     """A table whose keys can be looked up, by a write or by a read.
 
     schema   the user's columns; of a write those after it
-    reading  options of the read that looks keys up; None: a write does
+    reading  settings of the read that looks keys up; None: a write does
     instead  the index where the record index that it asks turns out to be of no use; None: it asks none
     """
 
@@ -48,7 +47,7 @@ class LookupContext:
     index: Index
     why: str  # it is this index
     schema: pa.Schema
-    reading: Options | None = None
+    reading: ReadSettings | None = None
     instead: Index | None = None
 
     @property
@@ -75,7 +74,7 @@ class LookupContext:
         if self.by_file:
             refuse_groups_of_logs(files, self.index)
             if files.compacted and (late := compacted_logs(self.state, files.compacted)):
-                reader = slice_reader(self.state, with_meta_fields(self.schema), options=self.settings.given)
+                reader = slice_reader(self.state, with_meta_fields(self.schema), settings=self.settings.reading)
                 files = with_log_only_keys(files, late, reader)
         return files
 
@@ -93,14 +92,14 @@ class LookupContext:
         )
 
 
-def lookup_for_read(state: TableState, settings: Settings, reading: Options) -> LookupContext:
+def lookup_for_read(state: TableState, settings: Settings, reading: ReadSettings) -> LookupContext:
     """How a read looks keys up: by the index that the table's writers use.
 
-    reading  options of the read
+    reading  settings of the read
     Raises   as `choose_index`
     """
     chosen = choose_index(state, settings)
-    index = for_reads(chosen.index, state) if reading.read(MetadataOptions).enable else chosen.index
+    index = for_reads(chosen.index, state) if reading.metadata.enable else chosen.index
     declared = declared_schema(state)
     schema = pa.schema([]) if declared is None else declared
     instead = None if index is chosen.index else chosen.index

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hoodie.config.options import Options
+from hoodie.config.read import ReadSettings
 from hoodie.errors import CorruptIndex
 from hoodie.formats.parquet.columns import open_encoded, read_columns
 from hoodie.index.contract import ByFile
@@ -125,12 +125,12 @@ def snapshot_slices(context: LookupContext, groups: Collection[FileGroupId]) -> 
 
 
 def reader_for(
-    state: TableState, schema: pa.Schema, slices: Iterable[FileSlice], options: Options
+    state: TableState, schema: pa.Schema, slices: Iterable[FileSlice], settings: ReadSettings
 ) -> SliceReader | None:
     """How those of the slices that have logs are read; None: there are none. Raises as `slice_reader`."""
     if not any(slice_.logs for slice_ in slices):
         return None
-    return slice_reader(state, schema, None, options)
+    return slice_reader(state, schema, None, settings)
 
 
 def held(places: LocatedKeys, storage: Storage, reader: SliceReader | None, pool: Executor) -> Mask:

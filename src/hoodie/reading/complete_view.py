@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from hoodie.config.metadata import MetadataOptions
-from hoodie.config.options import Options
-from hoodie.config.read import MissingFileOptions
+from hoodie.config.read import DEFAULT_READ, ReadSettings
 from hoodie.metadata.table import MetadataTable
 from hoodie.metadata.trusted import ignore, trusted_listing
 from hoodie.reading.time_travel import require_kept
@@ -28,19 +26,19 @@ def complete_view(
     state: TableState,
     partitions: Collection[str] | None,
     taken: Taken,
-    options: Options | None = None,
+    settings: ReadSettings = DEFAULT_READ,
     as_of: str | None = None,
 ) -> tuple[TableState, FileSystemView]:
     """The view of a table, or of some of its partitions, with the files that a reader takes all there; and the state
     that it is of: the given one, or a newer one if files went away meanwhile.
 
     taken    the slices that the reader takes
-    options  `MissingFileOptions` among others
+    settings `MissingFileOptions` among others
     as_of    instant, inclusive, that `taken` is about; None: now
     Raises   MissingFile; InvalidInput when cleaning or archiving took what a read as of then needs
     Warns    MissingFileIgnored of each missing file, when the options say to read what is left
     """
-    found = listed_view(state, partitions, taken, options, as_of)
+    found = listed_view(state, partitions, taken, settings, as_of)
     return found.state, found.view
 
 
@@ -60,7 +58,7 @@ def listed_view(
     state: TableState,
     partitions: Collection[str] | None,
     taken: Taken,
-    options: Options | None = None,
+    settings: ReadSettings = DEFAULT_READ,
     as_of: str | None = None,
 ) -> ListedView:
     """As `complete_view`, saying who listed the files: the metadata table where there is one that tells the state of
@@ -69,8 +67,7 @@ def listed_view(
     Warns  MetadataTableIgnored, and lists the storage, when that one is out of date, damaged, or lacks a file that a
            recent commit names
     """
-    options = options or Options()
-    ask = options.read(MetadataOptions).enable and not options.read(MissingFileOptions).ignore
+    ask = settings.metadata.enable and not settings.missing.ignore
     doubtful: Missing | None = None
     for _ in range(_TRIES):
         listing = trusted_listing(state.storage, state.config, state.timeline, partitions) if ask else None
@@ -91,7 +88,7 @@ def listed_view(
         if now.timeline == state.timeline:
             break
         state, doubtful = now, None
-    tell_of_missing(state.storage, lost, options)
+    tell_of_missing(state.storage, lost, settings)
     return ListedView(state, view, None)
 
 

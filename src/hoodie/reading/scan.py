@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.config.options import Options
+from hoodie.config.read import DEFAULT_READ, ReadSettings
 from hoodie.display.render import as_html
 from hoodie.display.summary import Column, Kind, count_text, summary
 from hoodie.errors import UnsupportedTable
@@ -63,7 +63,7 @@ class ScanPlan:
     reader      how slices with logs are read; None: there are none
     mislabelled base files that Spark's own reader would read as other values (`column_types.mislabelled`); none
                 where the scan was not planned for Spark
-    options     `hoodie.*` options of the read
+    settings    of the read
     route       who reads the base files for Spark; "": nobody asked
     view        the files that were looked at
     view_as_of  the last instant that counts in the view; None: all of its timeline
@@ -85,7 +85,7 @@ class ScanPlan:
     reader: SliceReader | None = None
     mislabelled: frozenset[BaseFile] = frozenset()
     tests: Tests = field(default=ANY, kw_only=True)
-    options: Options = field(default_factory=Options)
+    settings: ReadSettings = DEFAULT_READ
     route: str = field(default="", kw_only=True)
     view: FileSystemView = field(kw_only=True)
     view_as_of: str | None = field(default=None, kw_only=True)

@@ -14,8 +14,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from hoodie.config.options import Options
-from hoodie.config.read import MergerOptions
+from hoodie.config.read import DEFAULT_READ, ReadSettings
 from hoodie.errors import InvalidInput
 from hoodie.model.meta import COMMIT_TIME
 from hoodie.reading.changes.plan import plan_changes
@@ -44,7 +43,7 @@ def plan_scan(
     begin: Point | None = None,
     end: Point | None = None,
     meta: bool = True,
-    options: Options | None = None,
+    settings: ReadSettings = DEFAULT_READ,
     for_spark: bool = False,
     tests: Tests = ANY,
 ) -> ScanPlan:
@@ -57,7 +56,7 @@ def plan_scan(
     filters     rows to keep; may name columns that are not among `columns`
     as_of       a point in time (`query_instant`), inclusive; None: now
     begin, end  of changes: see `plan_changes`
-    options     `hoodie.*` options of reads
+    settings    `hoodie.*` options of reads
     for_spark   find out which base files Spark's own Parquet reader would read as other values; what that costs: see
                 `mislabelled`
     tests       of rows that the caller drops itself, with those of `filters`. Not for changes
@@ -69,12 +68,12 @@ def plan_scan(
     kind = _kind(kind, partitions, as_of, begin, end)
     if kind is ScanKind.CHANGES:
         assert begin is not None  # `_kind` saw to it
-        scan = _plan_changes(state, begin, end, columns, filters, meta, options)
+        scan = _plan_changes(state, begin, end, columns, filters, meta, settings)
     else:
-        scan = _plan_state(state, kind, columns, partitions, filters, as_of, meta, options, tests)
+        scan = _plan_state(state, kind, columns, partitions, filters, as_of, meta, settings, tests)
     if for_spark and scan.base_files:
         scan = replace(scan, mislabelled=mislabelled(scan.state, scan.base_files, scan.schema, scan.read))
-    return replace(scan, options=options or Options())
+    return replace(scan, settings=settings)
 
 
 def _plan_state(
@@ -85,20 +84,20 @@ def _plan_state(
     filters: Filters | None,
     as_of: Point | None,
     meta: bool,
-    options: Options | None,
+    settings: ReadSettings,
     tests: Tests,
 ) -> ScanPlan:
     """The rows at one moment."""
     moment = None if as_of is None else query_instant(as_of, state.config.timezone)
     taken = read_optimized_files(moment) if kind is ScanKind.READ_OPTIMIZED else snapshot_files(moment)
-    found = listed_view(state, partitions, taken, options, moment)
+    found = listed_view(state, partitions, taken, settings, moment)
     state, view = found.state, found.view
     schema = read_schema(state, view, moment)
     wanted, read, rows = _selected(schema, columns, filters, meta)
     tests = tests if rows is None else both(rows.tests, tests)
     statistics = None
     if found.metadata is not None:
-        merged = not (options or Options()).read(MergerOptions).mergers  # a user's own may make other values
+        merged = not settings.mergers.mergers  # a user's own may make other values
         statistics = partial(slices_with_statistics, found.metadata, schema=schema, merged=merged)
     scan = ScanPlan(
         kind,
@@ -118,7 +117,7 @@ def _plan_state(
     if not scan.logged:
         return scan
     then = replace(state, timeline=view.timeline)  # with the history of the files there are
-    return replace(scan, reader=slice_reader(then, schema, moment, options))
+    return replace(scan, reader=slice_reader(then, schema, moment, settings))
 
 
 def _plan_changes(
@@ -128,10 +127,10 @@ def _plan_changes(
     columns: Sequence[str] | None,
     filters: Filters | None,
     meta: bool,
-    options: Options | None,
+    settings: ReadSettings,
 ) -> ScanPlan:
     """The rows that a range of commits wrote. Their commit times are read as well, to tell them from the others."""
-    plan = plan_changes(state, begin, end, options)
+    plan = plan_changes(state, begin, end, settings)
     wanted, read, rows = _selected(plan.schema, columns, filters, meta)
     return ScanPlan(
         ScanKind.CHANGES,

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from hoodie.config.options import Options
+from hoodie.config.read import DEFAULT_READ, ReadSettings
 from hoodie.errors import UnsupportedTable
 from hoodie.formats.parquet.columns import damage_of, open_parquet
 from hoodie.model.files import BaseFile, FileSlice
@@ -37,12 +37,12 @@ def read_table(
     columns: Sequence[str] | None = None,
     filters: Filters | None = None,
     as_of: Point | None = None,
-    options: Options | None = None,
+    settings: ReadSettings = DEFAULT_READ,
     partitions: Collection[str] | None = None,
 ) -> pa.Table:
     """The rows of a table at hand. Arguments and errors as of `plan_scan`"""
     return read_scan(
-        plan_scan(state, columns=columns, partitions=partitions, filters=filters, as_of=as_of, options=options)
+        plan_scan(state, columns=columns, partitions=partitions, filters=filters, as_of=as_of, settings=settings)
     )
 
 

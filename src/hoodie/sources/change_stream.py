@@ -7,6 +7,7 @@ query; what it raises carries its class in its text, for `hoodie.sources.queries
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -15,18 +16,19 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 from hoodie.config.options import Options
-from hoodie.config.read import IncrementalFormat, QueryOptions, StreamOptions
+from hoodie.config.read import HolePolicy, IncrementalFormat, QueryOptions, ReadSettings, StreamOptions
 from hoodie.errors import InvalidInput
 from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.changes.data_plan import plan_change_data
 from hoodie.reading.changes.offsets import (
+    LATEST,
+    POLICY,
     StreamOffset,
     begin_of,
     first_offset,
     next_offset,
-    range_options,
+    range_settings,
     read_offset,
-    stream_options,
 )
 from hoodie.reading.scan import ScanKind
 from hoodie.reading.scan_plan import plan_scan
@@ -50,8 +52,16 @@ def stream_schema(path: str, options: Options) -> StructType:
         )
     if _of_change_data(options):
         newest = state.timeline.newest_commit
-        schema = plan_change_data(state, newest, newest, stream_options(options)).reader.schema
+        schema = plan_change_data(state, newest, newest, _settings(options)).reader.schema
     return nullable(to_spark(schema))
+
+
+def _settings(options: Options) -> ReadSettings:
+    """Those of a stream: it waits for pending commits, unless an option says something else."""
+    read, stream = ReadSettings.read(options), options.read(StreamOptions)
+    holes = read.incremental.holes if POLICY in options else HolePolicy.BLOCK
+    incremental = replace(read.incremental, holes=holes, version=stream.version or read.incremental.version)
+    return replace(read, incremental=incremental)
 
 
 def _of_change_data(options: Options) -> bool:
@@ -62,7 +72,8 @@ class ChangeStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The changed rows of a table, each as it was at the end of its micro-batch; with the format cdc, each change."""
 
     def __init__(self, path: str, options: Options, schema: StructType) -> None:
-        self.storage, self.options = storage_at(path, options), stream_options(options)
+        self.storage, self.settings = storage_at(path, options), _settings(options)
+        self.stream, self.of_change_data = options.read(StreamOptions), _of_change_data(options)
         self.target = to_arrow_schema(schema, timezone="UTC")
         self.first: StreamOffset | None = None
         self.last: StreamOffset | None = None
@@ -70,38 +81,37 @@ class ChangeStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, str]:
         with mark_worker_errors():
             if self.first is None:  # Spark may ask again
-                self.first = first_offset(self._state(), self.options)
+                self.first = first_offset(self._state(), self.stream.start.strip(), self.settings.incremental)
             return self.first.as_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        most = self.options.read(StreamOptions).most_commits
+        most = self.stream.most_commits
         return ReadMaxFiles(most) if most else ReadAllAvailable()  # what it counts is commits
 
     def prepareForTriggerAvailableNow(self) -> None:
         with mark_worker_errors():
-            state = self._state()
-            start = first_offset(state, Options({**self.options, "hoodie.datasource.streaming.startOffset": "latest"}))
-            self.last = start
+            self.last = first_offset(self._state(), LATEST, self.settings.incremental)
 
     def latestOffset(self, start: Mapping[str, Any], limit: ReadLimit) -> dict[str, str]:
         with mark_worker_errors():
             state = self._state()
             most = limit.max_files if isinstance(limit, ReadMaxFiles) else 0
-            return next_offset(state, read_offset(start, state, self.options), self.options, most, self.last).as_json()
+            how = self.settings.incremental
+            return next_offset(state, read_offset(start, state, how), how, most, self.last).as_json()
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> Sequence[InputPartition]:
         with mark_worker_errors():
-            state = self._state()
-            up_to = read_offset(end, state, self.options)
-            begin = begin_of(read_offset(start, state, self.options), up_to)
+            state, how = self._state(), self.settings.incremental
+            up_to = read_offset(end, state, how)
+            begin = begin_of(read_offset(start, state, how), up_to)
             if begin == up_to.position:
                 return []
-            options, begin = range_options(self.options), begin or EARLIEST
-            if _of_change_data(options):
-                return slice_tasks(plan_change_data(state, begin, up_to.position, options))
+            settings, begin = range_settings(self.settings), begin or EARLIEST
+            if self.of_change_data:
+                return slice_tasks(plan_change_data(state, begin, up_to.position, settings))
             columns = self.target.names
             return slice_tasks(
-                plan_scan(state, ScanKind.CHANGES, begin=begin, end=up_to.position, columns=columns, options=options)
+                plan_scan(state, ScanKind.CHANGES, begin=begin, end=up_to.position, columns=columns, settings=settings)
             )
 
     def read(self, partition: InputPartition) -> Iterator[Any]:

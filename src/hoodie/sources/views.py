@@ -22,7 +22,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from hoodie.config.options import Options
-from hoodie.config.read import IncrementalFormat, QueryOptions, QueryType
+from hoodie.config.read import IncrementalFormat, QueryOptions, QueryType, ReadSettings
 from hoodie.errors import FileGone, InvalidOption
 from hoodie.reading.changes.data_plan import ChangeData, plan_change_data
 from hoodie.reading.scan import ScanKind, ScanPlan
@@ -130,15 +130,15 @@ class _Reader(DataSourceReader):
 
 def _scan(path: str, options: Options, columns: Sequence[str] | None) -> ScanPlan | ChangeData:
     """The read that the options ask for. Raises InvalidOption"""
-    query = options.read(QueryOptions)
+    query, settings = options.read(QueryOptions), ReadSettings.read(options)
     state = load_state(storage_at(path, options))
     if query.query is QueryType.INCREMENTAL:
         if not query.begin:
             raise InvalidOption("an incremental query needs hoodie.datasource.read.begin.instanttime")
         if query.format is IncrementalFormat.CDC:
-            return plan_change_data(state, query.begin, query.end or None, options)
+            return plan_change_data(state, query.begin, query.end or None, settings)
         return plan_scan(
-            state, ScanKind.CHANGES, begin=query.begin, end=query.end or None, columns=columns, options=options
+            state, ScanKind.CHANGES, begin=query.begin, end=query.end or None, columns=columns, settings=settings
         )
     kind = ScanKind.READ_OPTIMIZED if query.query is QueryType.READ_OPTIMIZED else ScanKind.SNAPSHOT
-    return plan_scan(state, kind, as_of=query.as_of or None, columns=columns, options=options)
+    return plan_scan(state, kind, as_of=query.as_of or None, columns=columns, settings=settings)

@@ -13,8 +13,8 @@ from pyspark.sql.types import StructType
 
 from hoodie.commit.preview import preview
 from hoodie.commit.transaction import Transaction
-from hoodie.config.options import Options
-from hoodie.config.validators import TABLE, Check, Validation, ValidatorOptions, validations
+from hoodie.config.read import ReadSettings
+from hoodie.config.validators import TABLE, Check, Validation, validations
 from hoodie.errors import ValidationFailed
 from hoodie.model.commit import CommitMetadata
 from hoodie.reading.scan import ScanKind
@@ -23,22 +23,23 @@ from hoodie.spark.columns import quoted
 from hoodie.spark.read.snapshot import scan_rows
 from hoodie.spark.types import nullable
 from hoodie.storage.protocol import Storage
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 
 #: Rows of a result that an error shows.
 _SHOWN = 5
 
 
-def validate(session: SparkSession, transaction: Transaction, metadata: CommitMetadata, options: Options) -> None:
+def validate(session: SparkSession, transaction: Transaction, metadata: CommitMetadata, settings: Settings) -> None:
     """Run the queries that the options name, before a commit is published.
 
     metadata  what the commit would say
     Raises    ValidationFailed naming query and results: the write is to be rolled back
     """
-    after = _rows(session, preview(transaction, metadata), options)
-    before = _with_columns(_rows(session, transaction.state.storage, options), after.schema)
+    after = _rows(session, preview(transaction, metadata), settings.reading)
+    before = _with_columns(_rows(session, transaction.state.storage, settings.reading), after.schema)
     with _view(before) as old, _view(after) as new:
-        for validation in validations(options.read(ValidatorOptions)):
+        for validation in validations(settings.validators):
             try:
                 _check(session, validation, old, new)
             except PySparkException as problem:
@@ -46,8 +47,8 @@ def validate(session: SparkSession, transaction: Transaction, metadata: CommitMe
                 raise ValidationFailed(validation.query, f"the query failed: {said}") from problem
 
 
-def _rows(session: SparkSession, storage: Storage, options: Options) -> DataFrame:
-    return scan_rows(session, plan_scan(load_state(storage), ScanKind.SNAPSHOT, options=options, for_spark=True))
+def _rows(session: SparkSession, storage: Storage, settings: ReadSettings) -> DataFrame:
+    return scan_rows(session, plan_scan(load_state(storage), ScanKind.SNAPSHOT, settings=settings, for_spark=True))
 
 
 def _with_columns(rows: DataFrame, schema: StructType) -> DataFrame:

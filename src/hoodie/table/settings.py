@@ -12,7 +12,7 @@ from hoodie.config.console import ConsoleOptions
 from hoodie.config.locks import BatchOptions, ConcurrencyOptions, FailedWrites, LockOptions
 from hoodie.config.metadata import MetadataOptions, RequestedPartitions, requested_partitions
 from hoodie.config.options import Options, declared
-from hoodie.config.read import MergerOptions
+from hoodie.config.read import MergerOptions, ReadSettings
 from hoodie.config.rollback import RollbackOptions
 from hoodie.config.services import SERVICE_GROUPS
 from hoodie.config.sync import check_sync
@@ -119,3 +119,8 @@ class Settings:
             options,
             Writers.read(options),
         )
+
+    @property
+    def reading(self) -> ReadSettings:
+        """Of the reads that the write makes."""
+        return ReadSettings.read(self.given)

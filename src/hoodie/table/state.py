@@ -10,8 +10,7 @@ from itertools import chain
 
 import pyarrow as pa
 
-from hoodie.config.options import Options
-from hoodie.config.read import MissingFileOptions
+from hoodie.config.read import ReadSettings
 from hoodie.config.table import TableConfig, from_properties, require_readable
 from hoodie.config.write import FileSizing
 from hoodie.display.short import Short
@@ -114,11 +113,11 @@ class TableState(Short):
         """
         return self._files(load_view(self.storage, self.timeline, self.config, partitions)).slices
 
-    def files(self, partitions: Collection[str] | None = None, reading: Options | None = None) -> TableFiles:
+    def files(self, partitions: Collection[str] | None = None, reading: ReadSettings | None = None) -> TableFiles:
         """What a writer sees of some partitions; None: of all. One listing each, and the commits of the timeline that
         this process has not read yet.
 
-        reading  nothing is to be written: `hoodie.*` options, which may say to go on without missing files
+        reading  nothing is to be written: settings of the read, which may say to go on without missing files
         Raises   MissingFile when a file is gone that a commit published there: rows would be lost, or written twice;
                  WriteConflict when that was so, and is no more: cleaning or another writer was at work meanwhile
         """
@@ -146,7 +145,7 @@ class TableState(Short):
         self,
         view: FileSystemView,
         partitions: Collection[str] | None = None,
-        reading: Options | None = None,
+        reading: ReadSettings | None = None,
     ) -> None:
         """See that the files that a writer builds on are there, in a view of some partitions. Raises as `files`."""
         lost = self.missing(view, partitions)
@@ -224,17 +223,17 @@ def _replaced_since(config: TableConfig, timeline: Timeline) -> bool:
     return config.replaced_at > max(completed, default="")
 
 
-def tell_of_missing(storage: Storage, lost: Sequence[Missing], reading: Options | None) -> None:
+def tell_of_missing(storage: Storage, lost: Sequence[Missing], reading: ReadSettings | None) -> None:
     """Refuse a table from which published files are gone, or warn. Each is asked for by its name before.
 
     lost     at least one
-    reading  options of a read, which may say to read what is left; None: of a write, which never goes on
+    reading  settings of a read, which may say to read what is left; None: of a write, which never goes on
     Raises   ListingStale when one is there all the same; MissingFile; else warns MissingFileIgnored of each file
     """
     for each, there in zip(lost, in_threads(lambda each: storage.exists(each.path), lost), strict=True):
         if there:
             raise ListingStale(each.path)
-    if reading is None or not reading.read(MissingFileOptions).ignore:
+    if reading is None or not reading.missing.ignore:
         first = lost[0]
         doing = "write" if reading is None else "read"
         raise MissingFile(first.path, first.instant.requested, first.instant.action, len(lost), doing)

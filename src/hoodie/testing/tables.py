@@ -10,6 +10,7 @@ import pyarrow as pa
 from hoodie.config.datasource import overridden
 from hoodie.config.options import Options as Checked
 from hoodie.config.options import as_text
+from hoodie.config.read import ReadSettings
 from hoodie.config.write import WriteOperation
 from hoodie.errors import StorageFailed
 from hoodie.keygen.arrow_keys import partition_path, record_key
@@ -160,7 +161,7 @@ class ArrowTable:
 
     def changes(self, begin: Point, end: Point | None = None, options: Options | None = None) -> pa.Table:
         """The rows that changed in (begin, end]."""
-        return changed_rows(self.state(), begin, end, options=self._options(options))
+        return changed_rows(self.state(), begin, end, settings=ReadSettings.read(self._options(options)))
 
     def state(self) -> TableState:
         return load_state(self.storage)

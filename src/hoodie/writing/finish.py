@@ -62,7 +62,7 @@ def finish(
                 "leave them out (HoodieReadClient.filter_exists). Nothing has changed"
             )
         if validate is not None:
-            validate(write.begun, metadata, write.settings.given)
+            validate(write.begun, metadata, write.settings)
         indexed = MetadataPartition.RECORD_INDEX in write.begun.state.config.metadata_partitions
         keys = key_changes(_written(write, outcome, replaced)) if indexed else None
         if commit:

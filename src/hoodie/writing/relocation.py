@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.config.options import Options
+from hoodie.config.read import ReadSettings
 from hoodie.errors import KeyInTwoPartitions
 from hoodie.lookup.batch import KeyLocations
 from hoodie.merge.rows import KeyStatus, KeyStatuses, Mask, Positions, as_array, nullable, pick
@@ -267,12 +267,12 @@ class StoredReader:
 
 
 def stored_reader(
-    state: TableState, partitions: Collection[str], how: RelocationRule, options: Options
+    state: TableState, partitions: Collection[str], how: RelocationRule, settings: ReadSettings
 ) -> StoredReader:
     """How rows of some partitions are read as a snapshot reader does. One listing of each."""
     view = load_view(state.storage, state.timeline, state.config, partitions)
     schema = with_meta_fields(how.schema)
-    return StoredReader(slice_reader(state, schema, options=options), schema, merged_slices(view), tuple(how.columns))
+    return StoredReader(slice_reader(state, schema, settings=settings), schema, merged_slices(view), tuple(how.columns))
 
 
 def stored_rows(stored: StoredReader, group: FileGroupId, keys: pa.Array) -> pa.Table:
@@ -299,7 +299,7 @@ def with_stored(
     located: KeyLocations,
     how: RelocationRule,
     certain: bool,
-    options: Options,
+    settings: ReadSettings,
     pool: Executor,
 ) -> Hits:
     """Hits with the stored rows of those that are doubtful, each file group read by a thread of the pool.
@@ -313,7 +313,7 @@ def with_stored(
     if not doubts.any() or (certain and len(how.columns) == 1):
         return Hits(at, groups, places, unread, pa.table({RECORD_KEY: pa.array([], pa.string())}))
     wanted = np.unique(groups[doubts]).tolist()
-    stored = stored_reader(state, {places[group].partition for group in wanted}, how, options)
+    stored = stored_reader(state, {places[group].partition for group in wanted}, how, settings)
     asked = [keys.take(pa.array(at[doubts & (groups == group)])) for group in wanted]
     parts = list(pool.map(lambda call: stored_rows(stored, places[call[0]], call[1]), zip(wanted, asked, strict=True)))
     offset = 0

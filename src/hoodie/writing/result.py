@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from hoodie.commit.batch_ids import BatchKnown
 from hoodie.commit.transaction import Transaction
-from hoodie.config.options import Options
 from hoodie.config.validators import validations
 from hoodie.display.displayed import Displayed
 from hoodie.display.summary import Column, Kind, Summary, summary
@@ -260,7 +259,7 @@ def _name(storage: Storage, error: Exception) -> str:
 
 
 #: Runs the queries of the options on the table as the commit would leave it. Raises ValidationFailed
-Validate = Callable[[Transaction, CommitMetadata, Options], None]
+Validate = Callable[[Transaction, CommitMetadata, Settings], None]
 
 
 def validator(settings: Settings, validate: Validate | None) -> Validate | None:

@@ -197,7 +197,7 @@ class Write(LookupContext):
         appends = rules.match and TaskKind.APPEND in (rules.kinds.update, rules.kinds.fill)
         if not appends or not (rules.key_columns or rules.late_rows is not LateRows.AS_READ or self.rule.keeps):
             return None
-        return StoredRows(self.state, slice_reader(self.state, schema, options=self.settings.given))
+        return StoredRows(self.state, slice_reader(self.state, schema, settings=self.settings.reading))
 
     def with_plan(self, plan: WritePlan | None) -> Write:
         """The write once its plan is on the timeline. Raises as `keep_clear`."""

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie.config.options import Options
+from hoodie.config.read import ReadSettings
 from hoodie.errors import HoodieError, MetadataTableDropped, MetadataTableIgnored
 from hoodie.formats.log.blocks import BlockKind, encode_block, read_blocks
 from hoodie.metadata.changes import FileChanges
@@ -87,7 +88,7 @@ def assert_kept(made: ArrowTable, *more: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", MetadataTableIgnored)
         by_lists = read_table(state)
-    by_storage = read_table(state, options=Options({"hoodie.metadata.enable": "false"}))
+    by_storage = read_table(state, settings=ReadSettings.read(Options({"hoodie.metadata.enable": "false"})))
     assert by_lists.sort_by("_hoodie_record_key").equals(by_storage.sort_by("_hoodie_record_key"))
 
 

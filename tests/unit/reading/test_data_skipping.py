@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hoodie.config.options import Options
+from hoodie.config.metadata import MetadataOptions
+from hoodie.config.read import DEFAULT_READ, MergerOptions, ReadSettings
 from hoodie.errors import MetadataTableIgnored
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.read import read_records
@@ -29,7 +30,7 @@ from support.metadata_tables import ALL, METADATA, table_files
 
 #: The newest of the third partition of mdt_cow.
 FILE = next(path for path in table_files("mdt_cow") if path.startswith("p3/") and "20261122021814939" in path)[3:]
-OFF = Options({"hoodie.metadata.enable": "false"})
+OFF = ReadSettings(metadata=MetadataOptions(enable=False))
 
 
 class Opened(WrappedStorage):
@@ -49,9 +50,9 @@ def test_files_that_cannot_hold_the_rows_are_not_opened() -> None:
     """Of three partitions, one has such a file."""
     filters = [("_hoodie_file_name", "=", FILE)]
     counts = {}
-    for how in (Options(), OFF):
+    for how in (DEFAULT_READ, OFF):
         storage = Opened(table_files("mdt_cow"))
-        scan = plan_scan(load_state(storage), filters=filters, options=how)
+        scan = plan_scan(load_state(storage), filters=filters, settings=how)
         storage.paths.clear()  # planning may look at labels of timestamps
         rows = read_scan(scan)
         counts[how is OFF] = len(storage.paths)
@@ -69,7 +70,7 @@ def test_the_plan_tells_what_statistics_left_out() -> None:
     assert "files listed by the metadata table" in str(scan)
     assert "2 files" in str(scan)
     assert "of file slices that column statistics rule out" in str(scan)
-    off = plan_scan(state, filters=f"_hoodie_file_name = '{FILE}'", options=OFF)
+    off = plan_scan(state, filters=f"_hoodie_file_name = '{FILE}'", settings=OFF)
     assert not off.listed
     assert not off.ruled_out
     assert len(off.slices) == 3
@@ -78,9 +79,11 @@ def test_the_plan_tells_what_statistics_left_out() -> None:
 def test_files_that_a_query_engine_s_filter_rules_out_are_not_opened() -> None:
     """It asks once the scan is planned: DuckDB and Polars do."""
     counts = {}
-    for how in (Options(), OFF):
+    for how in (DEFAULT_READ, OFF):
         storage = Opened(table_files("mdt_cow"))
-        scan = narrowed(plan_scan(load_state(storage), options=how), ["id"], ((Test("_hoodie_file_name", "=", FILE),),))
+        scan = narrowed(
+            plan_scan(load_state(storage), settings=how), ["id"], ((Test("_hoodie_file_name", "=", FILE),),)
+        )
         storage.paths.clear()
         assert read_scan(scan).num_rows
         counts[how is OFF] = (len(storage.paths), len(scan.ruled_out))
@@ -100,7 +103,7 @@ def filters_of(column: pa.Field, values: list[Any]) -> list[Any]:
 def test_slices_that_are_ruled_out_hold_no_row_that_passes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each column of a plain type, compared with values that it has."""
     state = load_state(MemoryStorage(table_files(name)))
-    rows, slices = read_table(state, options=OFF), plan_scan(state, options=OFF).slices
+    rows, slices = read_table(state, settings=OFF), plan_scan(state, settings=OFF).slices
     table = open_metadata(state.storage, state.config, state.timeline)
     assert table is not None
     if MetadataPartition.COLUMN_STATS in table.ready:
@@ -128,7 +131,7 @@ def test_slices_that_are_ruled_out_hold_no_row_that_passes(name: str, monkeypatc
 
 def test_a_slice_with_logs_is_left_out_only_if_all_of_its_files_are() -> None:
     state = load_state(MemoryStorage(table_files("mdt_mor_1group")))
-    rows = read_table(state, options=OFF)
+    rows = read_table(state, settings=OFF)
     for key in rows.column("_hoodie_record_key").to_pylist():
         found = read_table(state, ["id"], [("_hoodie_record_key", "=", key)])
         assert found.column("id").to_pylist() == [key]
@@ -136,8 +139,8 @@ def test_a_slice_with_logs_is_left_out_only_if_all_of_its_files_are() -> None:
 
 def test_a_merger_of_ones_own_may_make_other_values() -> None:
     state = load_state(MemoryStorage(table_files("hudi-tables/v6_mor_logical_types_metadata_table")))
-    how = Options({"hoodie.datasource.write.record.merger.impls": "package.module:Merger"})
-    scan = plan_scan(state, kind="read_optimized", filters=[("_hoodie_record_key", "=", "none")], options=how)
+    how = ReadSettings(mergers=MergerOptions(mergers=("package.module:Merger",)))
+    scan = plan_scan(state, kind="read_optimized", filters=[("_hoodie_record_key", "=", "none")], settings=how)
     assert all(not slice_.logs for slice_ in scan.slices)
 
 

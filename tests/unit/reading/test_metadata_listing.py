@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.config.options import Options
+from hoodie.config.metadata import MetadataOptions
+from hoodie.config.read import DEFAULT_READ, MissingFileOptions, ReadSettings
 from hoodie.errors import HoodieError, MetadataTableIgnored, MissingFileIgnored
 from hoodie.reading.complete_view import listed_view
 from hoodie.reading.snapshot import read_table
@@ -21,7 +22,7 @@ from hoodie.testing.storage import MemoryStorage
 from hoodie.view.published import snapshot_files
 from support.metadata_tables import ALL, METADATA, facts, table_files
 
-OFF = Options({"hoodie.metadata.enable": "false"})
+OFF = ReadSettings(metadata=MetadataOptions(enable=False))
 V8 = "hudi-tables/v8_mor_avro_8_inserts_3_updates_1_delete"
 NEWEST = "20261122021825272"
 
@@ -49,8 +50,8 @@ class Requests(WrappedStorage):
         return tree
 
 
-def rows_of(storage: Storage, options: Options | None = None) -> list[dict[str, Any]]:
-    return sorted(read_table(load_state(storage), options=options).to_pylist(), key=str)
+def rows_of(storage: Storage, settings: ReadSettings = DEFAULT_READ) -> list[dict[str, Any]]:
+    return sorted(read_table(load_state(storage), settings=settings).to_pylist(), key=str)
 
 
 @pytest.fixture(autouse=True)
@@ -83,7 +84,7 @@ def test_rows_are_those_that_hudi_read(name: str) -> None:
 def test_rows_as_of_every_commit_are_the_same_on_and_off(name: str) -> None:
     storage = MemoryStorage(table_files(name))
     for instant in load_state(storage).timeline.commits:
-        tables = [read_table(load_state(storage), as_of=instant.requested, options=how) for how in (None, OFF)]
+        tables = [read_table(load_state(storage), as_of=instant.requested, settings=how) for how in (DEFAULT_READ, OFF)]
         assert sorted(tables[0].to_pylist(), key=str) == sorted(tables[1].to_pylist(), key=str)
 
 
@@ -101,7 +102,7 @@ def test_a_table_of_many_partitions_is_listed_with_fewer_calls() -> None:
     storage, folders = MemoryStorage(), 60
     many(storage, folders)
     counts = {}
-    for how in (Options(), OFF):
+    for how in (DEFAULT_READ, OFF):
         counting = Requests(storage)
         state = load_state(counting)
         counting.calls = 0
@@ -248,7 +249,7 @@ def test_a_missing_file_that_is_to_be_ignored_is_looked_for_on_the_storage() -> 
     files = dict(table_files("mdt_cow"))
     gone = next(path for path in files if path.startswith("p3/") and "20261122021814939" in path)
     del files[gone]
-    ignoring = Options({"hoodie.read.ignore.missing.files": "true"})
+    ignoring = ReadSettings(missing=MissingFileOptions(ignore=True))
     with pytest.warns(MissingFileIgnored, match=gone):
         rows = rows_of(MemoryStorage(files), ignoring)
     assert gone not in {f"{row['_hoodie_partition_path']}/{row['_hoodie_file_name']}" for row in rows}

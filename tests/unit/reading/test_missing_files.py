@@ -12,6 +12,7 @@ import pytest
 
 from hoodie.commit import batch_ids
 from hoodie.config.options import Options
+from hoodie.config.read import ReadSettings
 from hoodie.doctor.examine import Fault, examine
 from hoodie.doctor.repair import repair
 from hoodie.errors import (
@@ -129,7 +130,7 @@ def test_what_is_left_is_read_when_the_options_say_so(kind):
     table = made(kind)
     table.storage.delete(newest(table))
     with pytest.warns(MissingFileIgnored):
-        left = read_table(table.state(), options=Options(IGNORE))
+        left = read_table(table.state(), settings=ReadSettings.read(Options(IGNORE)))
     assert rows(left) == {"a": 1, "b": 2, "c": 1}
 
 
@@ -178,7 +179,7 @@ def test_changes_of_a_missing_file_are_an_error_and_no_history(kind):
     with pytest.raises(MissingFile):
         table.changes(first)
     with pytest.warns(MissingFileIgnored):
-        left = changed_rows(table.state(), first, options=Options(IGNORE))
+        left = changed_rows(table.state(), first, settings=ReadSettings.read(Options(IGNORE)))
     assert rows(left) == {"b": 2}
 
 

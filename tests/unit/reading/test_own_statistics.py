@@ -14,7 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hoodie.config.options import Options
+from hoodie.config.metadata import MetadataOptions
+from hoodie.config.read import ReadSettings
 from hoodie.errors import MetadataTableIgnored
 from hoodie.reading.filters.selection import kept_rows, read_filter
 from hoodie.reading.scan_plan import plan_scan
@@ -23,7 +24,7 @@ from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support.nightly import by_day
 
-OFF = Options({"hoodie.metadata.enable": "false"})
+OFF = ReadSettings(metadata=MetadataOptions(enable=False))
 LONG = "x" * 5000  # longer than writers of Parquet keep in statistics
 NAN, INF = math.nan, math.inf
 
@@ -108,7 +109,7 @@ def written(kind: str, column: pa.DataType, files: Sequence[Sequence[Any]]) -> A
 def test_no_row_is_lost_by_our_own_statistics(name: str, kind: str) -> None:
     column, files = EDGES[name]
     state = written(kind, column, files).state()
-    rows = read_table(state, options=OFF).sort_by("_hoodie_record_key")
+    rows = read_table(state, settings=OFF).sort_by("_hoodie_record_key")
     values = {repr(value): value for part in files for value in part if value is not None and value == value}
     ruled_out = 0
     with warnings.catch_warnings():

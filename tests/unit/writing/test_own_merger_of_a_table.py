@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 from hoodie.config.options import Options
+from hoodie.config.read import ReadSettings
 from hoodie.errors import InvalidOption, TableMismatch
 from hoodie.reading.snapshot import read_table
 from hoodie.table.create import create
@@ -58,7 +59,9 @@ def batch(*rows: tuple[str, int]) -> pa.Table:
 
 
 def amounts(table: ArrowTable, options: Mapping[str, str] | None = None) -> dict[str, int]:
-    rows = read_table(table.state(), options=Options({OPTION: MERGER} if options is None else options)).to_pylist()
+    rows = read_table(
+        table.state(), settings=ReadSettings.read(Options({OPTION: MERGER} if options is None else options))
+    ).to_pylist()
     found = {row["id"]: row["amount"] for row in rows}
     assert len(found) == len(rows)
     return found

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from hoodie.config.options import Options
+from hoodie.config.read import ReadSettings
 from hoodie.display.summary import Column, Summary, count_text, summary
 from hoodie.errors import HoodieError
 from hoodie.keygen.time_units import partition_names
@@ -31,7 +32,8 @@ def table_summary(storage: Storage, options: Options) -> Summary:
 
 def _table_summary(storage: Storage, options: Options) -> Summary:
     state = load_state(storage)
-    scan = plan_scan(state, options=options)
+    settings = ReadSettings.read(options)
+    scan = plan_scan(state, settings=settings)
     names = [name for name in scan.columns if name not in META_COLUMNS]
     commits, config = state.timeline.commits, state.config
     partitions = partition_names(config.partition_by, config.properties)
@@ -46,7 +48,7 @@ def _table_summary(storage: Storage, options: Options) -> Summary:
     else:
         parts.append(count_text(count_rows(scan), "row"))
     parts.append(f"newest commit {max(commit.requested for commit in commits)}" if commits else "no commit yet")
-    shown = plan_scan(state, columns=names, options=options) if names else None
+    shown = plan_scan(state, columns=names, settings=settings) if names else None
     schema = pa.schema([scan.schema.field(name) for name in names])
     batches = iter(()) if shown is None else scan_batches(shown)
     return rows_summary(", ".join(parts), schema, batches)

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from hoodie.config.options import Options
-from hoodie.config.read import ChangeDataOptions, ChangeImages, IncrementalOptions
+from hoodie.config.read import DEFAULT_READ, ChangeImages, ReadSettings
 from hoodie.config.table import LoggedImages, TableConfig
 from hoodie.errors import HistoryGone, InvalidOption, UnsupportedTable
 from hoodie.merge.log_scan import Committed
@@ -95,12 +94,12 @@ class ChangeData:
 
 
 def plan_change_data(
-    state: TableState, begin: Point, end: Point | None = None, options: Options | None = None
+    state: TableState, begin: Point, end: Point | None = None, settings: ReadSettings = DEFAULT_READ
 ) -> ChangeData:
     """Which files hold the changes of the commits in (begin, end].
 
     begin, end  as of `plan_changes`
-    options     `ChangeDataOptions` and `IncrementalOptions` among others
+    settings    `ChangeDataOptions` and `IncrementalOptions` among others
     Raises      InvalidOption on a pattern of paths; UnsupportedTable on a table without change data, unless the options
                 say to compute it; HistoryGone when
                 commits are archived, or files are gone that images are in; as `plan_changes` of a malformed range;
@@ -108,14 +107,13 @@ def plan_change_data(
 
     The range's commits and the folders of the partitions that they wrote to are looked at.
     """
-    options = options or Options()
-    wanted = options.read(ChangeDataOptions)
-    if options.read(IncrementalOptions).path_glob:
+    wanted = settings.change_data
+    if settings.incremental.path_glob:
         raise InvalidOption(
             "hoodie.datasource.read.incr.path.glob: change data is of all files; filter it by the partition columns"
         )
     _require_change_data(state.config, wanted.infer)
-    span = commits_between(state, begin, end, options.read(IncrementalOptions))
+    span = commits_between(state, begin, end, settings.incremental)
     # However the range is counted, this is the order in which they changed rows.
     in_order = (
         sorted(span.commits, key=lambda instant: instant.completed) if span.timeline.layout == 2 else span.commits
@@ -132,7 +130,7 @@ def plan_change_data(
         raise HistoryGone(span.begin, span.end, problem, max(file.instant for file in gone))
     as_text = wanted.images is ChangeImages.JSON
     groups = tuple(tuple(steps[group]) for group in sorted(steps))
-    return ChangeData(state, groups, _reader(state, view.timeline, as_text, options), span.begin, span.end)
+    return ChangeData(state, groups, _reader(state, view.timeline, as_text, settings), span.begin, span.end)
 
 
 def _cleaned_before(state: TableState, steps: Mapping[FileGroupId, Sequence[ChangeStep]]) -> list[GoneFile]:
@@ -153,11 +151,11 @@ def _cleaned_before(state: TableState, steps: Mapping[FileGroupId, Sequence[Chan
     return gone
 
 
-def _reader(state: TableState, timeline: Timeline, as_text: bool, options: Options) -> ChangeReader:
+def _reader(state: TableState, timeline: Timeline, as_text: bool, settings: ReadSettings) -> ChangeReader:
     schema = read_schema(state, FileSystemView(state.timeline))
     visible = timeline.visible()
     return ChangeReader(
-        slice_reader(state, schema, None, options),
+        slice_reader(state, schema, None, settings),
         image_type(schema),
         as_text,
         visible.completed,

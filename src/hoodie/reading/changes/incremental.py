@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from hoodie.config.options import Options
+from hoodie.config.read import DEFAULT_READ, ReadSettings
 from hoodie.reading.filters.selection import Filters
 from hoodie.reading.scan import ScanKind
 from hoodie.reading.scan_plan import plan_scan
@@ -24,9 +24,9 @@ def changed_rows(
     end: Point | None = None,
     columns: Sequence[str] | None = None,
     filters: Filters | None = None,
-    options: Options | None = None,
+    settings: ReadSettings = DEFAULT_READ,
 ) -> pa.Table:
     """The rows that changed in (begin, end], each once and as at its end. Arguments and errors as of `plan_scan`."""
     return read_scan(
-        plan_scan(state, ScanKind.CHANGES, begin=begin, end=end, columns=columns, filters=filters, options=options)
+        plan_scan(state, ScanKind.CHANGES, begin=begin, end=end, columns=columns, filters=filters, settings=settings)
     )

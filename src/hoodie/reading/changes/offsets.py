@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 
-from hoodie.config.options import Options
-from hoodie.config.read import HolePolicy, IncrementalOptions, StreamOptions
+from hoodie.config.read import HolePolicy, IncrementalOptions, ReadSettings
 from hoodie.errors import InvalidInput
 from hoodie.reading.changes.plan import commits_between
 from hoodie.storage.protocol import redacted
@@ -45,7 +44,7 @@ class StreamOffset:
         return asdict(self)
 
 
-def read_offset(found: Mapping[str, object], state: TableState, options: Options) -> StreamOffset:
+def read_offset(found: Mapping[str, object], state: TableState, how: IncrementalOptions) -> StreamOffset:
     """The offset of a checkpoint. Raises InvalidInput when it is of another table, source or policy."""
     try:
         offset = StreamOffset(**{name: str(found[name]) for name in StreamOffset.__dataclass_fields__})
@@ -54,7 +53,7 @@ def read_offset(found: Mapping[str, object], state: TableState, options: Options
             f"the checkpoint's offset {dict(found)} is not of a stream of hudi: it has no {missing}. Take a checkpoint "
             "folder of its own for each query"
         ) from None
-    now = _offset(state, options, "", "")
+    now = _offset(state, how, "", "")
     if (offset.table, offset.path) != (now.table, now.path):
         raise InvalidInput(
             f"the checkpoint is of table {offset.table!r} at {offset.path}, and the stream reads {now.table!r} at "
@@ -69,28 +68,23 @@ def read_offset(found: Mapping[str, object], state: TableState, options: Options
     return offset
 
 
-def stream_options(options: Options) -> Options:
-    """Those of a stream: it waits for pending commits, unless an option says something else."""
-    more = {} if POLICY in options else {POLICY: HolePolicy.BLOCK.value}
-    if version := options.read(StreamOptions).version:
-        more[VERSION] = version
-    return Options({**options, **more}) if more else options
+def first_offset(state: TableState, start: Point, how: IncrementalOptions) -> StreamOffset:
+    """Where a new stream begins.
 
-
-def first_offset(state: TableState, options: Options) -> StreamOffset:
-    """Where the options have a new stream begin. Raises InvalidInput; InstantNotFound"""
-    start: Point = options.read(StreamOptions).start.strip()
+    start   an instant, a point in time, "earliest" or "latest"
+    Raises  InvalidInput; InstantNotFound
+    """
     if start == LATEST:
-        newest = next_offset(state, _offset(state, options, "", ""), options, with_archived=False).position
-        return _offset(state, options, newest, newest)
-    found = commits_between(state, start, None, _how(options))
-    return _offset(state, options, found.begin, found.begin)
+        newest = next_offset(state, _offset(state, how, "", ""), how, with_archived=False).position
+        return _offset(state, how, newest, newest)
+    found = commits_between(state, start, None, how)
+    return _offset(state, how, found.begin, found.begin)
 
 
 def next_offset(
     state: TableState,
     start: StreamOffset,
-    options: Options,
+    how: IncrementalOptions,
     most: int = 0,
     up_to: StreamOffset | None = None,
     *,
@@ -107,7 +101,7 @@ def next_offset(
         return start
     end = None if up_to is None else up_to.position
     begin = start.position or EARLIEST
-    found = commits_between(state, begin, end, _how(options), with_archived=with_archived)
+    found = commits_between(state, begin, end, how, with_archived=with_archived)
     if not found.commits:
         return start
     last = found.commits[min(most or len(found.commits), len(found.commits)) - 1]
@@ -119,15 +113,13 @@ def begin_of(start: StreamOffset, end: StreamOffset) -> str:
     return end.first if start.position == start.first else start.position
 
 
-def range_options(options: Options) -> Options:
+def range_settings(settings: ReadSettings) -> ReadSettings:
     """Those of reading a range that was chosen before: a commit that is pending in it by now is an error."""
-    return Options({**options, POLICY: HolePolicy.FAIL}) if _how(options).holes is HolePolicy.BLOCK else options
+    if settings.incremental.holes is not HolePolicy.BLOCK:
+        return settings
+    return replace(settings, incremental=replace(settings.incremental, holes=HolePolicy.FAIL))
 
 
-def _how(options: Options) -> IncrementalOptions:
-    return options.read(IncrementalOptions)
-
-
-def _offset(state: TableState, options: Options, position: str, first: str) -> StreamOffset:
-    order = "completion" if _how(options).by_completion(state.timeline.layout) else "instant"
+def _offset(state: TableState, how: IncrementalOptions, position: str, first: str) -> StreamOffset:
+    order = "completion" if how.by_completion(state.timeline.layout) else "instant"
     return StreamOffset(position, first, order, state.config.name, redacted(state.storage.root).rstrip("/"))

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.config.options import Options
-from hoodie.config.read import HolePolicy, IncrementalOptions
+from hoodie.config.read import DEFAULT_READ, HolePolicy, IncrementalOptions, ReadSettings
 from hoodie.config.table import TimelineZone
 from hoodie.errors import HistoryGone, HollowCommit, InvalidInput, UnsupportedTable
 from hoodie.model.commit import CommitMetadata
@@ -87,14 +86,14 @@ def plan_changes(
     state: TableState,
     begin: Point,
     end: Point | None = None,
-    options: Options | None = None,
+    settings: ReadSettings = DEFAULT_READ,
     clock: Clock = utc_now,
     tries: int = 5,
 ) -> Changes:
     """Which slices hold the rows that changed in (begin, end], and which rows these are.
 
     begin, end  an instant of the table, a point in time (`query_instant`), or "earliest"; end None: the newest instant
-    options     `IncrementalOptions` and `MissingFileOptions` among others
+    settings    `IncrementalOptions` and `MissingFileOptions` among others
     tries       times that the timeline may be loaded anew, when files went away that it knows nothing of
     Raises      MissingFile when a file of the range is missing that readers of today need, too; InvalidInput on a
                 malformed or future begin or end, or begin after end; InstantNotFound; HistoryGone; HollowCommit;
@@ -102,15 +101,14 @@ def plan_changes(
 
     Only the range's commits and the folders of the partitions that they wrote to are looked at.
     """
-    options = options or Options()
     if not state.config.meta_fields:
         raise UnsupportedTable(
             f"{state.config.name} stores no commit times (hoodie.populate.meta.fields=false): what changed is not known"
         )
-    how = options.read(IncrementalOptions)
+    how = settings.incremental
     wanted = commits_between(state, begin, end, how, clock)
     if how.full_scan and any(instant in wanted.timeline.archived for instant in wanted.commits):
-        return _whole_table(state, wanted, options)  # as Hudi does, which looks for no files then
+        return _whole_table(state, wanted, settings)  # as Hudi does, which looks for no files then
     storage, timeline = state.storage, wanted.timeline
     commits = [(instant, read_commit(storage, timeline, instant)) for instant in wanted.commits]
     changes = touched(commits)
@@ -125,8 +123,8 @@ def plan_changes(
     if needed:
         now = state.reload()
         if tries and now.timeline != state.timeline:
-            return plan_changes(now, begin, end, options, clock, tries - 1)
-        tell_of_missing(storage, needed, options)
+            return plan_changes(now, begin, end, settings, clock, tries - 1)
+        tell_of_missing(storage, needed, settings)
     known = {each.group for each in needed}
     gone = {each.group: each.file.name for each in absent} | missing(view, changes)
     if cleaned := {group: name for group, name in gone.items() if group not in known}:
@@ -135,13 +133,13 @@ def plan_changes(
         problem = f"files of {len(cleaned)} file groups were cleaned away, such as {next(iter(cleaned.values()))}"
         if not how.full_scan:
             raise HistoryGone(wanted.begin, wanted.end, problem, earliest)
-        return _whole_table(state, wanted, options)
-    slices = _fitting(changed_slices(view, changes, wanted.as_of), state, options)
+        return _whole_table(state, wanted, settings)
+    slices = _fitting(changed_slices(view, changes, wanted.as_of), state, settings)
     times, schema = _times(wanted), _schema(state)
     plan = Changes(state, view, schema, slices, times, None, wanted.as_of)
     if not any(slice_.logs for slice_ in slices):
         return plan
-    reader = slice_reader(then, schema, wanted.as_of, options)
+    reader = slice_reader(then, schema, wanted.as_of, settings)
     # Hudi 1.x merges the versions of the range whatever the rule: a row that it makes is of these alone.
     as_hudi = timeline.layout == 2 and reader.rule.merger is None
     if not (reader.rule.takes_whole_rows or as_hudi):
@@ -193,11 +191,11 @@ def _is_old(slice_: FileSlice, first: str) -> bool:
     return bool(slice_.logs) and slice_.base is not None and slice_.base.instant < first
 
 
-def _whole_table(state: TableState, wanted: Span, options: Options) -> Changes:
+def _whole_table(state: TableState, wanted: Span, settings: ReadSettings) -> Changes:
     """All slices of now: of the rows that changed in the range, those that did not change again."""
-    state, view = complete_view(state, None, snapshot_files(), options)
-    schema, slices = _schema(state), _fitting(merged_slices(view).values(), state, options)
-    reader = slice_reader(state, schema, None, options) if any(slice_.logs for slice_ in slices) else None
+    state, view = complete_view(state, None, snapshot_files(), settings)
+    schema, slices = _schema(state), _fitting(merged_slices(view).values(), state, settings)
+    reader = slice_reader(state, schema, None, settings) if any(slice_.logs for slice_ in slices) else None
     return Changes(state, view, schema, slices, _times(wanted), reader, whole=True)
 
 
@@ -205,9 +203,9 @@ def _times(wanted: Span) -> CommitTimes:
     return CommitTimes(wanted.begin, wanted.end, wanted.times if wanted.exact else None)
 
 
-def _fitting(slices: Iterable[FileSlice], state: TableState, options: Options) -> tuple[FileSlice, ...]:
+def _fitting(slices: Iterable[FileSlice], state: TableState, settings: ReadSettings) -> tuple[FileSlice, ...]:
     """The slices of which a file fits the pattern of `IncrementalOptions`."""
-    pattern, root = options.read(IncrementalOptions).path_glob, state.storage.root
+    pattern, root = settings.incremental.path_glob, state.storage.root
     if not pattern:
         return tuple(slices)
     return tuple(

@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hoodie.config.options import Options
-from hoodie.config.read import MergeOptions, MergerOptions
+from hoodie.config.read import DEFAULT_READ, MergeOptions, ReadSettings
 from hoodie.errors import CorruptFile, CorruptLogBlock, DamagedLog, InvalidInput, SchemaMismatch, UnsupportedTable
 from hoodie.formats.avro.compile import BadSchema, compile_schema
 from hoodie.formats.log.blocks import BlockKind, HeaderKey, LogBlock
@@ -133,21 +132,21 @@ def is_partial(block: PlacedBlock) -> bool:
 
 
 def slice_reader(
-    state: TableState, schema: pa.Schema, as_of: str | None = None, options: Options | None = None
+    state: TableState, schema: pa.Schema, as_of: str | None = None, settings: ReadSettings = DEFAULT_READ
 ) -> SliceReader:
     """How a snapshot reader reads the slices of a table.
 
     schema   the table's columns, meta columns included where it has them
     as_of    instant, inclusive; None: now
-    options  `hoodie.*` options of reads
+    settings of the read, or of the write that reads
     Raises   UnsupportedTable when there is no rule to merge the table's rows; InvalidOption
     """
     return SliceReader(
         storage=state.storage,
         schema=schema,
-        rule=table_rule(state.config.properties, schema, (options or Options()).read(MergerOptions).mergers),
+        rule=table_rule(state.config.properties, schema, settings.mergers.mergers),
         committed=committed_blocks(state.timeline, as_of),
-        options=(options or Options()).read(MergeOptions),
+        options=settings.merging,
         keygen=None if state.config.meta_fields else table_keygen(state),
     )
 

@@ -88,7 +88,7 @@ def begin(storage: Storage, options: Options, instant: str | None = None) -> Com
     plan_files = look_up(state, pending)
     _require_files(state, plan_files)
     schema = with_meta_fields(plan_files.schema)
-    reader = slice_reader(state, schema, options=options)
+    reader = slice_reader(state, schema, settings=settings.reading)
     _require_all_logs(reader, plan_files)
     requested = take_back(storage, pending, plan_files.leftovers, layout=state.layout)
     begun = to_inflight(storage, requested, layout=state.layout)

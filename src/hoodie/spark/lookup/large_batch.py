@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from hoodie.config.options import Options
+from hoodie.config.read import ReadSettings
 from hoodie.index.pruning import IndexStats
 from hoodie.lookup.batch import Batch, KeyLocations, numbered_groups, only
 from hoodie.lookup.context import LookupContext
@@ -53,7 +53,7 @@ def slices_of(lookup: KeyLookup) -> tuple[dict[FileGroupId, FileSlice], IndexSta
 
 
 def rows_of(
-    session: SparkSession, asked: KeyLookup, schema: pa.Schema, columns: Sequence[str], options: Options
+    session: SparkSession, asked: KeyLookup, schema: pa.Schema, columns: Sequence[str], settings: ReadSettings
 ) -> tuple[DataFrame, ReadStats]:
     """The rows that the table has of the keys, read when an action asks for them; only file groups that hold a key are
     opened, each by one task.
@@ -63,7 +63,7 @@ def rows_of(
     """
     state = asked.context.state
     slices, cost = slices_of(asked)
-    reader = reader_for(state, schema, slices.values(), options)
+    reader = reader_for(state, schema, slices.values(), settings)
     wanted = pa.schema([schema.field(name) for name in columns])
     target = nullable(to_spark(wanted))
     zone = session.conf.get("spark.sql.session.timeZone") or "UTC"

@@ -107,7 +107,7 @@ def locate_on_executors(
         if not joined:
             hits = _by_filter(session, storage, keys, counts, files, bloom, ranges, pairs, is_global=index.is_global)
     if joined:
-        root = route_to(session, storage, context.reading or context.settings.given).root
+        root = route_to(session, storage, (context.reading or context.settings.reading).route.route).root
         hits = _by_join(session, storage, root, keys, files, on, broadcast, keeps_positions=keeps_positions)
     late = [file for part in files.values() for file in part if isinstance(file, FileWithLogs)]
     if not late:

@@ -67,7 +67,7 @@ class _Target:
 
     def scan(self, conditions: Collection[str | Column | None], name: str) -> ScanPlan:
         """Its rows where one of the conditions can be true."""
-        return pruned(self.session, plan_scan(self.write.state, options=self.write.settings.given), conditions, name)
+        return pruned(self.session, plan_scan(self.write.state, settings=self.write.settings.reading), conditions, name)
 
 
 def _marked(act: Callable[..., WriteResult], session: SparkSession, target: Target, *of: Any) -> WriteResult:

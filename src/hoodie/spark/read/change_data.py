@@ -7,7 +7,7 @@ from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
-from hoodie.config.options import Options
+from hoodie.config.read import DEFAULT_READ, ReadSettings
 from hoodie.reading.changes.data import group_changes
 from hoodie.reading.changes.data_plan import plan_change_data
 from hoodie.spark.read.merged_slices import packed_rows
@@ -17,13 +17,17 @@ from hoodie.view.change_data import ChangeStep
 
 
 def change_data(
-    session: SparkSession, state: TableState, begin: Point, end: Point | None = None, options: Options | None = None
+    session: SparkSession,
+    state: TableState,
+    begin: Point,
+    end: Point | None = None,
+    settings: ReadSettings = DEFAULT_READ,
 ) -> DataFrame:
     """What became of each row in the commits of (begin, end]: `op`, `ts_ms`, `before`, `after`.
 
     Raises  as `plan_change_data`
     """
-    plan = plan_change_data(state, begin, end, options)
+    plan = plan_change_data(state, begin, end, settings)
     return packed_rows(session, plan.groups, _bytes, plan.reader.schema, partial(group_changes, plan.reader))
 
 

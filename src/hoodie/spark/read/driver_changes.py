@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from hoodie.config.write import EngineOptions
 from hoodie.formats.parquet.columns import dictionary_columns
 from hoodie.merge.rows import Positions
 from hoodie.model.files import FileSlice
@@ -125,10 +124,10 @@ def driver_changes(
     commits  what the newest commits wrote; asked when there were some since logs were read
     Raises   as `SliceChanges.rows`
     """
-    options = scan.options.read(EngineOptions)
+    engine = scan.settings.engine
     log_bytes = sum(log.size for slice_ in slices for log in slice_.logs)
     base_bytes = sum(slice_.base.size for slice_ in slices if slice_.base is not None)
-    if log_bytes > min(options.driver_batch, limit) or base_bytes > options.driver_rewrite or not _is_here(session):
+    if log_bytes > min(engine.driver_batch, limit) or base_bytes > engine.driver_rewrite or not _is_here(session):
         return None
     commits, names = cache(commits), set(columns)
     scratch = _scratch

@@ -8,7 +8,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from hoodie.config.options import Options
+from hoodie.config.read import DEFAULT_READ, ReadSettings
 from hoodie.model.meta import COMMIT_TIME
 from hoodie.reading.changes.plan import CommitTimes
 from hoodie.reading.scan import ScanKind
@@ -24,7 +24,7 @@ def changes(
     begin: Point,
     end: Point | None = None,
     columns: Sequence[str] | None = None,
-    options: Options | None = None,
+    settings: ReadSettings = DEFAULT_READ,
 ) -> DataFrame:
     """The rows that changed in (begin, end], the five meta columns first.
 
@@ -33,7 +33,7 @@ def changes(
 
     The filter on commit times goes down to Spark's Parquet reader. Slices with logs give only rows that count to Spark.
     """
-    scan = plan_scan(state, ScanKind.CHANGES, begin=begin, end=end, columns=columns, options=options, for_spark=True)
+    scan = plan_scan(state, ScanKind.CHANGES, begin=begin, end=end, columns=columns, settings=settings, for_spark=True)
     assert scan.times is not None  # a scan of changes has them
     wanted = list(scan.columns)
     read = wanted if COMMIT_TIME in wanted else [*wanted, COMMIT_TIME]

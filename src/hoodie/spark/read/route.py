@@ -10,8 +10,7 @@ from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 
-from hoodie.config.options import Options
-from hoodie.config.read import ReadRoute, RouteOptions
+from hoodie.config.read import ReadRoute
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage, redacted
 from hoodie.storage.wrapped import WrappedStorage
@@ -44,14 +43,13 @@ _found: WeakKeyDictionary[SparkSession, dict[str, Route]] = WeakKeyDictionary() 
 _lock = threading.Lock()
 
 
-def route_to(session: SparkSession, storage: Storage, options: Options) -> Route:
+def route_to(session: SparkSession, storage: Storage, wanted: ReadRoute) -> Route:
     """Who reads the base files of a table for a session.
 
-    options  of the read or write
+    wanted  by the options of the read or write
 
     A session looks once a bucket whether it has a connector, at the file that every table has: no job, no listing.
     """
-    wanted = options.read(RouteOptions).route
     if wanted is ReadRoute.ARROW:
         return Route(None, "hoodie.spark.read.route=arrow")
     if _is_local(storage):

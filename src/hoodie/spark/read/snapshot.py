@@ -14,8 +14,7 @@ from pyarrow import types as arrow
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from hoodie.config.options import Options
-from hoodie.config.read import PositionOptions
+from hoodie.config.read import DEFAULT_READ, ReadSettings
 from hoodie.config.table import TableConfig
 from hoodie.errors import InvalidInput
 from hoodie.expressions.text import tick
@@ -54,21 +53,21 @@ def snapshot(
     as_of: Point | None = None,
     partitions: Collection[str] | None = None,
     columns: Sequence[str] | None = None,
-    options: Options | None = None,
+    settings: ReadSettings = DEFAULT_READ,
 ) -> DataFrame:
     """The rows at an instant (None: now), the five meta columns first.
 
     partitions  read these partition paths only
     columns     of the table, in the order wanted; None: all. Slices with logs are merged in Python, which Spark does
                 not tell what a query needs: there only these columns are read
-    options     `hoodie.*` options of reads
+    settings    `hoodie.*` options of reads
     Raises      InvalidInput on an unknown column, and as of an instant whose files were cleaned; UnsupportedTable when
                 there is no rule to merge the table's rows; MissingFile when a file is gone that a commit published
 
     Slices without logs are read by Spark alone, where it reaches the storage. Where logs were damaged, the tasks' log
     says so (`errors.DamagedLog`).
     """
-    scan = plan_scan(state, columns=columns, partitions=partitions, as_of=as_of, options=options, for_spark=True)
+    scan = plan_scan(state, columns=columns, partitions=partitions, as_of=as_of, settings=settings, for_spark=True)
     return scan_rows(session, scan)
 
 
@@ -97,7 +96,7 @@ def scan_frames(
     if scan.filter is not None:
         raise InvalidInput("this scan has filters, which only reads without Spark take: use DataFrame.where instead")
     frames, merged, plain = list[DataFrame](), list[DataFrame](), scan.plain
-    root = route_to(session, scan.state.storage, scan.options).root
+    root = route_to(session, scan.state.storage, scan.settings.route.route).root
     if scan.reader is not None:
         by_position = [] if root is None else slices_by_position(scan, columns)
         if by_position and root is not None:
@@ -112,7 +111,7 @@ def scan_frames(
 
 def slices_by_position(scan: ScanPlan, columns: Sequence[str]) -> list[FileSlice]:
     """The slices with logs whose base files Spark itself reads: all, unless its reader would give other values."""
-    if not scan.options.read(PositionOptions).by_position or not readable(scan.schema, scan.logged, columns):
+    if not scan.settings.positions.by_position or not readable(scan.schema, scan.logged, columns):
         return []
     return [slice_ for slice_ in scan.logged if slice_.base is None or slice_.base not in scan.mislabelled]
 
@@ -128,7 +127,7 @@ def _rows_by_position(
     """The rows of base files that logs do not replace, and the rows of the logs; and the slices without logs whose rows
     are not among them."""
     names = list(columns) or scan.schema.names[:1]
-    limit = 0 if scan.kind is ScanKind.CHANGES else scan.options.read(PositionOptions).kept
+    limit = 0 if scan.kind is ScanKind.CHANGES else scan.settings.positions.kept
     commits = partial(newest_published, scan.state.storage, scan.state.timeline)
     logs = driver_changes(session, scan, reader, slices, names, limit, commits)
     if logs is not None:

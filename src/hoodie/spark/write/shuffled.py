@@ -140,7 +140,7 @@ def _without_deleted(lookup: KeyLookup, write: Write) -> KeyLookup:
             paths = [row[0] for row in several.select(PARTITION_PATH).distinct().collect()]
         if not paths:
             return lookup
-        stored = stored_reader(write.state, paths, replace(write.relocation_rule, moves=False), write.settings.given)
+        stored = stored_reader(write.state, paths, replace(write.relocation_rule, moves=False), write.settings.reading)
         asked = lookup.found.join(several, key, "left_semi").repartition(PARTITION_PATH, FILE_ID)
         schema = StructType([*TAGS.fields, StructField("live", BooleanType())])
         read = persist(asked.mapInArrow(partial(_read_stored, stored, pa.schema([])), schema))
@@ -250,7 +250,7 @@ def _resolved(session: SparkSession, frame: DataFrame, hits: DataFrame, doubts: 
     else:
         with raise_worker_errors():
             paths = [row[0] for row in of_doubts.select(PARTITION_PATH).distinct().collect()]
-        stored = stored_reader(write.state, paths, how, write.settings.given)
+        stored = stored_reader(write.state, paths, how, write.settings.reading)
         looked_up = of_doubts.repartition(PARTITION_PATH, FILE_ID).mapInArrow(
             partial(_read_stored, stored, arrow), read
         )

@@ -236,7 +236,7 @@ def _resolve(
     """The batch with its rows where they go: those that a global index finds in another partition, or whose key is in
     several file groups."""
     how, certain = write.relocation_rule, write.is_certain
-    hits = with_stored(write.state, batch.rows, located, how, certain, write.settings.given, pool)
+    hits = with_stored(write.state, batch.rows, located, how, certain, write.settings.reading, pool)
     resolved = resolve_locations(batch.rows, hits, how)
     carried = with_statuses(resolved.rows, resolved.statuses).append_column(
         _PLACE, pa.array(resolved.groups, pa.int64())
