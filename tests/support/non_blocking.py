@@ -11,6 +11,7 @@ from hoodie.commit.transaction import abandon
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.storage.protocol import Storage
+from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable, keyed
 from hoodie.writing.batch.memory import MemoryBatch
@@ -79,7 +80,7 @@ def begun(
 ) -> Waiting:
     """A write up to before its publication."""
     given = Options({**there.options, **(options or {})})
-    incoming = check_batch(there.storage, operation, batch.to_reader(), given, lambda *_: None)
+    incoming = check_batch(there.storage, operation, batch.to_reader(), Settings.read(given), lambda *_: None)
     write = start(incoming.write)
     assert incoming.write.keygen is not None
     write, outcome = write_batch(write, MemoryBatch(keyed(batch, incoming.write.keygen)), Phases())

@@ -18,6 +18,7 @@ from hoodie.reading.filters.selection import Filters
 from hoodie.reading.scan import ScanKind
 from hoodie.services.compaction.job import RunTasks
 from hoodie.storage.protocol import Storage
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
 from hoodie.timeline.points import Point
 from hoodie.writing.finish import AfterCommit
@@ -69,7 +70,7 @@ class Checker(Protocol):
         storage: Storage,
         operation: WriteOperation,
         rows: Any,
-        options: Options,
+        settings: Settings,
         new: TableState | None = None,
     ) -> IncomingBatch: ...
 

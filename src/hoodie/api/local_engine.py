@@ -8,27 +8,27 @@ from hoodie.api.arrow.rows import Rows
 from hoodie.api.arrow_keys import ArrowKeys
 from hoodie.api.engine import Engine, Read
 from hoodie.api.inputs import arrow_stream, is_spark_frame
-from hoodie.config.options import Options
 from hoodie.config.read import ReadSettings
 from hoodie.config.write import WriteOperation
 from hoodie.reading.changes.data_plan import plan_change_data
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.storage.protocol import Storage
 from hoodie.sync.after_commit import after_commit
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
 from hoodie.writing.local import check_batch
 from hoodie.writing.run import IncomingBatch
 
 
 def check(
-    storage: Storage, operation: WriteOperation, rows: Any, options: Options, new: TableState | None = None
+    storage: Storage, operation: WriteOperation, rows: Any, settings: Settings, new: TableState | None = None
 ) -> IncomingBatch:
     """See that rows fit their table. A DataFrame of Spark's is written by its own session."""
     if is_spark_frame(rows):
         from hoodie.api.spark_engine import check as check_on_spark  # PySpark is there: the frame is one of its own
 
-        return check_on_spark(rows.sparkSession, storage, operation, rows, options, new)
-    return check_batch(storage, operation, arrow_stream(rows), options, after_commit, new)
+        return check_on_spark(rows.sparkSession, storage, operation, rows, settings, new)
+    return check_batch(storage, operation, arrow_stream(rows), settings, after_commit, new)
 
 
 def read(state: TableState, read: Read, settings: ReadSettings) -> Rows:

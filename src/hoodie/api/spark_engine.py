@@ -16,7 +16,6 @@ from pyspark.sql import functions as F
 from hoodie.api.engine import Engine, Read
 from hoodie.api.inputs import arrow_stream, is_spark_frame
 from hoodie.api.spark_keys import SparkKeys
-from hoodie.config.options import Options
 from hoodie.config.read import ReadSettings
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput, MissingPackage
@@ -40,6 +39,7 @@ from hoodie.spark.types import to_spark
 from hoodie.spark.validate import validate
 from hoodie.spark.write.run import check_arrow, check_batch
 from hoodie.storage.protocol import Storage
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
 from hoodie.view.slices import FileSystemView
 from hoodie.writing.run import IncomingBatch
@@ -78,13 +78,13 @@ def check(
     storage: Storage,
     operation: WriteOperation,
     rows: Any,
-    options: Options,
+    settings: Settings,
     new: TableState | None = None,
 ) -> IncomingBatch:
     """See that rows fit their table: a DataFrame, or anything that `arrow_stream` takes."""
     if is_spark_frame(rows):
-        return check_batch(session, storage, operation, rows, options, new)
-    return check_arrow(session, storage, operation, arrow_stream(rows), options, new)
+        return check_batch(session, storage, operation, rows, settings, new)
+    return check_arrow(session, storage, operation, arrow_stream(rows), settings, new)
 
 
 def read(session: SparkSession, state: TableState, read: Read, settings: ReadSettings) -> DataFrame:

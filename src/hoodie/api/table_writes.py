@@ -13,7 +13,6 @@ from hoodie.api.handle import Options, TableHandle, with_missing
 from hoodie.api.inputs import arrow_stream, is_spark_frame, keys_of
 from hoodie.api.where import delete_where
 from hoodie.config.datasource import TableOptions
-from hoodie.config.locks import ConcurrencyOptions
 from hoodie.config.options import Options as Checked
 from hoodie.config.options import declared
 from hoodie.config.read import ReadSettings
@@ -24,6 +23,7 @@ from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.reading.filters.selection import Filters
 from hoodie.storage.faults import typed_calls
 from hoodie.storage.protocol import Storage
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.writing.batch.duplicates import drops_existing, for_new_keys, once_dropped, without_dropping
 from hoodie.writing.explanation import WriteExplanation, explain
@@ -45,16 +45,17 @@ def write_rows(
     The keys are looked up before the write, which is made on the table as it was then, or again from the look-up on.
     """
     operation, options = meant(operation, options)
-    if not drops_existing(operation, options):
-        return run(engine.check(storage, operation, rows, options))
+    settings = Settings.read(options)
+    if not drops_existing(operation, settings):
+        return run(engine.check(storage, operation, rows, settings))
     if not load_state(storage).config.record_key:
-        return run(engine.check(storage, operation, rows, for_new_keys(options)))
+        return run(engine.check(storage, operation, rows, Settings.read(for_new_keys(options))))
     rows = at_hand(rows)
-    for left in range(options.read(ConcurrencyOptions).conflict_retries, -1, -1):
+    for left in range(settings.writers.concurrency.conflict_retries, -1, -1):
         state = load_state(storage)
         new, chosen = new_rows(engine, storage, operation, rows, options)
         try:
-            return run(engine.check(storage, operation, new, chosen), made_of=state)
+            return run(engine.check(storage, operation, new, Settings.read(chosen)), made_of=state)
         except WriteConflict:
             if not left:
                 raise
@@ -78,7 +79,7 @@ def new_rows(
 ) -> tuple[Any, Checked]:
     """The rows whose keys the table does not have, and the options to write them with, if that is asked for; else both
     as they are."""
-    if not drops_existing(operation, options):
+    if not drops_existing(operation, Settings.read(options)):
         return rows, options
     found = engine.keys(storage, without_dropping(options)).filter_exists(rows)
     return (found if is_spark_frame(found) else found.to_arrow()), once_dropped(options)
@@ -173,9 +174,9 @@ class TableWrites(TableHandle[Frame]):
         Raises      InvalidInput naming those that the table does not have
         """
         with failures_heard(self.storage, WriteOperation.DELETE_PARTITION):
-            engine, given = self.engine, self._options(options)
+            engine, settings = self.engine, Settings.read(self._options(options))
             result = delete_partitions(
-                self.storage, partitions, given, engine.after_commit, engine.validate, run=engine.run
+                self.storage, partitions, settings, engine.after_commit, engine.validate, run=engine.run
             )
         return replace(result, alone=self.session is None)
 
@@ -187,7 +188,7 @@ class TableWrites(TableHandle[Frame]):
         Raises as `upsert`
         """
         given = self._options(with_missing(options, missing))
-        return explain(self.engine.check(self.storage, WriteOperation.UPSERT, df, given))
+        return explain(self.engine.check(self.storage, WriteOperation.UPSERT, df, Settings.read(given)))
 
     def _write(
         self, operation: WriteOperation, rows: Rowset, options: Options | None, missing: str | None = None

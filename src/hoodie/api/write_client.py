@@ -156,7 +156,7 @@ class HoodieWriteClient:
             finalize_index(choose_index(state, self.settings).index, instant, result.later)
         done = replace(result, metadata=metadata, later=(), keys=None, unseeing=False)
         notify_committed(done)
-        self.engine.after_commit(self.storage, self.options, instant, None)
+        self.engine.after_commit(self.storage, self.settings, instant, None)
         return done
 
     def schedule_compaction(self, extra_metadata: Mapping[str, str] | None = None) -> str | None:
@@ -184,7 +184,7 @@ class HoodieWriteClient:
         with failures_heard(self.storage, operation), _advised():
             given = overridden(self.options, missing_options(missing))
             rows, options = new_rows(self.engine, self.storage, operation, df, given)
-            batch = self.engine.check(self.storage, operation, rows, options)
+            batch = self.engine.check(self.storage, operation, rows, Settings.read(options))
             transaction = _on_the_table_of_now(self._open(instant, operation))
             result = run(batch, transaction, commit=self.settings.write.auto_commit)
         if self.settings.write.auto_commit:
@@ -334,10 +334,12 @@ def write(
             return _replace(df, table, operation, named)
         if settings is None:
             return write_rows(table.engine, table.storage, operation, df, given)
-        if has_key and drops_existing(operation, given):
+        if has_key and drops_existing(operation, Settings.read(given)):
             given = once_dropped(given)
         # A batch that does not fit leaves no table behind, and the next one may name other settings.
-        batch = table.engine.check(table.storage, operation, df, given, new_state(table.storage, settings))
+        batch = table.engine.check(
+            table.storage, operation, df, Settings.read(given), new_state(table.storage, settings)
+        )
         return run(batch, make_table=partial(create, table.storage, settings))
 
 
@@ -346,10 +348,12 @@ def _replace(df: Any, table: HoodieTable[Any], operation: WriteOperation, option
     has_key = bool(options.read(KeyOptions).record_key)
     if has_key and operation is WriteOperation.UPSERT and options.read(WriteOptions).combine_before_upsert:
         options = overridden(options, {"hoodie.combine.before.insert": "true"})  # as an upsert into a new table does
-    if has_key and drops_existing(operation, options):
+    if has_key and drops_existing(operation, Settings.read(options)):
         options = once_dropped(options)
     new = replacement(table.storage, options)
-    batch = table.engine.check(table.storage, WriteOperation.INSERT_OVERWRITE_TABLE, df, options, new.state)
+    batch = table.engine.check(
+        table.storage, WriteOperation.INSERT_OVERWRITE_TABLE, df, Settings.read(options), new.state
+    )
     return run(batch, replacing=new)
 
 

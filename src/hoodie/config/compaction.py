@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hoodie.config.locks import BatchOptions
-from hoodie.config.options import Options, option, read_options
+from hoodie.config.options import Options, not_negative, option, positive, read_options
 from hoodie.errors import InvalidOption
 
 _INLINE = "hoodie.compact.inline"
@@ -29,14 +29,6 @@ class Trigger(StrEnum):
     TIME_ELAPSED = "TIME_ELAPSED"
     NUM_AND_TIME = "NUM_AND_TIME"
     NUM_OR_TIME = "NUM_OR_TIME"
-
-
-def _positive(value: int) -> bool:
-    return value > 0
-
-
-def _not_negative(value: int) -> bool:
-    return value >= 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,13 +126,13 @@ class CompactionOptions:
         _DELTA_COMMITS,
         5,
         "Delta commits after which a compaction is planned.",
-        check=_positive,
+        check=positive,
     )
     delta_seconds: int = option(
         _DELTA_SECONDS,
         3600,
         "Seconds since the last compaction, or else the first delta commit, after which one is planned.",
-        check=_positive,
+        check=positive,
     )
     strategy: str = option(
         "hoodie.compaction.strategy",
@@ -157,27 +149,27 @@ class CompactionOptions:
         512_000,
         "About how many MB a compaction reads and writes; the slice that exceeds it is still taken.",
         expected="MB, such as 512000",
-        check=_not_negative,
+        check=not_negative,
     )
     size_threshold: int = option(
         "hoodie.compaction.logfile.size.threshold",
         0,
         "LogFileSizeBasedCompactionStrategy takes slices with at least this many bytes of logs.",
         expected="bytes, such as 104857600",
-        check=_not_negative,
+        check=not_negative,
     )
     number_threshold: int = option(
         "hoodie.compaction.logfile.num.threshold",
         0,
         "LogFileNumBasedCompactionStrategy takes slices with at least this many log files.",
-        check=_not_negative,
+        check=not_negative,
     )
     target_days: int = option(
         "hoodie.compaction.daybased.target.partitions",
         10,
         "DayBasedCompactionStrategy takes this many partitions, the newest; the partition-aware ones divide the "
         "partitions this many days ago.",
-        check=_positive,
+        check=positive,
     )
 
 

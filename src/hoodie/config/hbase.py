@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hoodie.config.options import MiB, option
+from hoodie.config.options import MiB, not_negative, option, positive
 
 
 class ThriftTransport(StrEnum):
@@ -24,14 +24,6 @@ class ThriftProtocol(StrEnum):
     COMPACT = "COMPACT"
 
 
-def _positive(value: int | float) -> bool:
-    return value > 0
-
-
-def _not_negative(value: int) -> bool:
-    return value >= 0
-
-
 def _fraction(value: float) -> bool:
     return 0 < value <= 1
 
@@ -46,7 +38,7 @@ class HBaseOptions:
         "Host of HBase's Thrift gateway; drivers and executors connect to it. Hudi has no such option: it asks "
         "ZooKeeper, which needs HBase's Java client.",
     )
-    port: int = option("hoodie.index.hbase.thrift.port", 9090, "Its port.", check=_positive)
+    port: int = option("hoodie.index.hbase.thrift.port", 9090, "Its port.", check=positive)
     framed: bool = option(
         "hoodie.index.hbase.thrift.framed",
         False,
@@ -89,7 +81,7 @@ class HBaseOptions:
         "A batch of gets or puts is cut where its message would be larger. A framed gateway refuses messages above "
         "hbase.regionserver.thrift.framed.max_frame_size_in_mb, 2 MB by default.",
         expected="bytes, such as 1048576",
-        check=_positive,
+        check=positive,
     )
     authentication: str = option(
         "hoodie.index.hbase.security.authentication", "simple", "Only simple is supported: no Kerberos."
@@ -99,7 +91,7 @@ class HBaseOptions:
         5,
         "How often a call that failed is repeated on a new connection, after 0.1 s, 0.2 s, 0.4 s and so on, within the "
         "time for a call (zk.session_timeout_ms). Permanent errors are not repeated.",
-        check=_not_negative,
+        check=not_negative,
     )
     table: str = option(
         "hoodie.index.hbase.table",
@@ -110,13 +102,13 @@ class HBaseOptions:
         "hoodie.index.hbase.get.batch.size",
         100,
         "Keys looked up in one request. A task sends at most ten batches a second, as Hudi's do: raise it for more.",
-        check=_positive,
+        check=positive,
     )
     put_batch: int = option(
         "hoodie.index.hbase.put.batch.size",
         100,
         "Entries written in one request. A task sends at most one batch a second, as Hudi's do: raise it for more.",
-        check=_positive,
+        check=positive,
     )
     put_autocompute: bool = option(
         "hoodie.index.hbase.put.batch.size.autocompute",
@@ -134,19 +126,19 @@ class HBaseOptions:
         "hoodie.index.hbase.max.qps.per.region.server",
         1000,
         "Assumed requests per second of a region server, with put.batch.size.autocompute.",
-        check=_positive,
+        check=positive,
     )
     call_timeout: int = option(
         "hoodie.index.hbase.zk.session_timeout_ms",
         60_000,
         "Milliseconds that one call may take, its repetitions included.",
-        check=_positive,
+        check=positive,
     )
     connect_timeout: int = option(
         "hoodie.index.hbase.zk.connection_timeout_ms",
         15_000,
         "Milliseconds that connecting may take.",
-        check=_positive,
+        check=positive,
     )
     moves: bool = option(
         "hoodie.hbase.index.update.partition.path",
@@ -169,7 +161,7 @@ class HBaseOptions:
         "hoodie.index.hbase.bucket.number",
         8,
         "Prefixes of row keys, with hoodie.index.class=org.apache.hudi.index.hbase.RebalancedSparkHoodieHBaseIndex.",
-        check=_positive,
+        check=positive,
     )
     quorum: str = option("hoodie.index.hbase.zkquorum", "", "Of Hudi's own writers; not used.")
     zk_port: str = option("hoodie.index.hbase.zkport", "", "Of Hudi's own writers; not used.")

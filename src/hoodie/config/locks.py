@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hoodie.config.options import option
+from hoodie.config.options import not_negative, option, positive
 from hoodie.errors import InvalidOption
 
 #: Hudi's package of lock providers; its classes are accepted by full or by short name.
@@ -36,14 +36,6 @@ class FailedWrites(StrEnum):
     EAGER = "EAGER"
     LAZY = "LAZY"
     NEVER = "NEVER"
-
-
-def _positive(value: int) -> bool:
-    return value > 0
-
-
-def _not_negative(value: int) -> bool:
-    return value >= 0
 
 
 #: Providers of Hudi that are not here: where their lock lies.
@@ -100,34 +92,34 @@ class LockOptions:
         60_000,
         "Milliseconds that one attempt to acquire the lock waits.",
         expected=_MILLIS,
-        check=_not_negative,
+        check=not_negative,
     )
     retries: int = option(
-        "hoodie.write.lock.client.num_retries", 50, "Further attempts to acquire the lock.", check=_not_negative
+        "hoodie.write.lock.client.num_retries", 50, "Further attempts to acquire the lock.", check=not_negative
     )
     retry_wait: int = option(
         "hoodie.write.lock.client.wait_time_ms_between_retry",
         5_000,
         "Milliseconds between two attempts.",
         expected=_MILLIS,
-        check=_not_negative,
+        check=not_negative,
     )
     connect_retries: int = option(
-        "hoodie.write.lock.num_retries", 15, "Further attempts of a provider to reach its server.", check=_not_negative
+        "hoodie.write.lock.num_retries", 15, "Further attempts of a provider to reach its server.", check=not_negative
     )
     connect_wait: int = option(
         "hoodie.write.lock.wait_time_ms_between_retry",
         1_000,
         "Milliseconds before the first of these; each waits twice as long as the one before.",
         expected=_MILLIS,
-        check=_not_negative,
+        check=not_negative,
     )
     connect_longest_wait: int = option(
         "hoodie.write.lock.max_wait_time_ms_between_retry",
         16_000,
         "Milliseconds between them, at most.",
         expected=_MILLIS,
-        check=_not_negative,
+        check=not_negative,
     )
     zookeeper_url: str = option(
         "hoodie.write.lock.zookeeper.url", "", "ZooKeeper's servers: host:port, separated by commas."
@@ -157,14 +149,14 @@ class LockOptions:
         60_000,
         "Milliseconds without a sign of life after which ZooKeeper releases a writer's lock.",
         expected=_MILLIS,
-        check=_positive,
+        check=positive,
     )
     zookeeper_connection_timeout: int = option(
         "hoodie.write.lock.zookeeper.connection_timeout_ms",
         15_000,
         "Milliseconds to wait for a connection to ZooKeeper.",
         expected=_MILLIS,
-        check=_positive,
+        check=positive,
     )
     filesystem_path: str = option(
         "hoodie.write.lock.filesystem.path",
@@ -176,21 +168,21 @@ class LockOptions:
         0,
         "FileSystemBasedLockProvider: minutes after which the lock of a dead writer expires; 0: never.",
         expected="minutes, such as 10",
-        check=_not_negative,
+        check=not_negative,
     )
     storage_validity: int = option(
         "hoodie.write.lock.storage.validity.timeout.secs",
         300,
         "StorageBasedLockProvider: seconds after which the lock of a dead writer expires.",
         expected="seconds, such as 300",
-        check=_positive,
+        check=positive,
     )
     storage_renewal: int = option(
         "hoodie.write.lock.storage.renew.interval.secs",
         30,
         "StorageBasedLockProvider: seconds between renewals; a third of the validity, at most.",
         expected="seconds, such as 30",
-        check=_positive,
+        check=positive,
     )
     clock_skew: int = option(
         "hoodie.time.generator.max_expected_clock_skew_ms",
@@ -199,7 +191,7 @@ class LockOptions:
         "lock until the clocks of all are past its completion: the next one has a later time then, and readers of "
         "changes miss none. Not with InProcessLockProvider, whose writers have one clock.",
         expected=_MILLIS,
-        check=_not_negative,
+        check=not_negative,
     )
 
     @property
@@ -225,7 +217,7 @@ class ConcurrencyOptions:
         "hoodie.write.num.retries.on.conflict.failures",
         3,
         "How often a write that lost a conflict is retried, on the table as it is then. Hudi's default is 0.",
-        check=_not_negative,
+        check=not_negative,
     )
     failed_writes: FailedWrites = option(
         "hoodie.cleaner.policy.failed.writes",
@@ -245,7 +237,7 @@ class ConcurrencyOptions:
         "hoodie.client.heartbeat.tolerable.misses",
         2,
         "A writer is considered dead once this many heartbeats are missing.",
-        check=_positive,
+        check=positive,
     )
 
     @property

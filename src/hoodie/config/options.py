@@ -47,6 +47,16 @@ def option(
     return dataclasses.field(default=default, metadata={"option": declared})
 
 
+def positive(value: float) -> bool:
+    """A check of options."""
+    return value > 0
+
+
+def not_negative(value: float) -> bool:
+    """A check of options."""
+    return value >= 0
+
+
 @cache
 def _declared(group: Hashable) -> Sequence[tuple[dataclasses.Field[Any], Declared]]:
     fields = dataclasses.fields(cast(type, group))

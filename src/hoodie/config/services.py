@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hoodie.config.options import Options, declared, option
+from hoodie.config.options import Options, declared, option, positive
 from hoodie.errors import InvalidInput, InvalidOption
 
 
@@ -19,10 +19,6 @@ class CleanPolicy(StrEnum):
     KEEP_LATEST_COMMITS = "KEEP_LATEST_COMMITS"
     KEEP_LATEST_BY_HOURS = "KEEP_LATEST_BY_HOURS"
     KEEP_LATEST_FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
-
-
-def _positive(value: int) -> bool:
-    return value > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +83,7 @@ class ExpiryOptions:
         "hoodie.partition.ttl.strategy.max.delete.partitions",
         1000,
         "Partitions that one commit deletes at most, those of the longest age first.",
-        check=_positive,
+        check=positive,
     )
 
     @property
@@ -113,28 +109,28 @@ class CleanOptions:
         10,
         "Commits that KEEP_LATEST_COMMITS keeps files for.",
         aliases=("hoodie.clean.commits.retained",),
-        check=_positive,
+        check=positive,
     )
     hours: int = option(
         "hoodie.cleaner.hours.retained",
         24,
         "Hours that KEEP_LATEST_BY_HOURS keeps files for.",
         aliases=("hoodie.clean.hours.retained",),
-        check=_positive,
+        check=positive,
     )
     versions: int = option(
         "hoodie.cleaner.fileversions.retained",
         3,
         "Versions of a file group that KEEP_LATEST_FILE_VERSIONS keeps.",
         aliases=("hoodie.clean.fileversions.retained",),
-        check=_positive,
+        check=positive,
     )
     every: int = option(
         "hoodie.clean.max.commits",
         1,
         "Clean after a commit once there are so many commits since the last clean.",
         aliases=("hoodie.clean.trigger.max.commits",),
-        check=_positive,
+        check=positive,
     )
     incremental: bool = option(
         "hoodie.cleaner.incremental.mode",
@@ -153,17 +149,17 @@ class ArchiveOptions:
         "hoodie.keep.min.commits",
         20,
         "The least commits that stay on the active timeline. More stay if cleaning needs them.",
-        check=_positive,
+        check=positive,
     )
     max_commits: int = option(
         "hoodie.keep.max.commits",
         30,
         "With more commits than that the oldest are archived, up to hoodie.keep.min.commits. Cleans and rollbacks are "
         "counted apart.",
-        check=_positive,
+        check=positive,
     )
     batch: int = option(
-        "hoodie.commits.archival.batch", 10, "Entries in a block of an archive file, three a commit.", check=_positive
+        "hoodie.commits.archival.batch", 10, "Entries in a block of an archive file, three a commit.", check=positive
     )
     merge: bool = option(
         "hoodie.archive.merge.enable",
@@ -178,7 +174,7 @@ class ArchiveOptions:
         20 * 1024 * 1024,
         "Bytes that a merged archive file has at most.",
         expected="bytes, such as 20971520",
-        check=_positive,
+        check=positive,
     )
     beyond_savepoint: bool = option(
         "hoodie.archive.beyond.savepoint",

@@ -9,7 +9,7 @@ import warnings
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hoodie.config.options import Options, option
+from hoodie.config.options import Options, option, positive
 from hoodie.errors import InvalidOption, OptionIgnored
 
 _HIVE = "hoodie.datasource.hive_sync."
@@ -32,10 +32,6 @@ class TableStrategy(StrEnum):
     ALL = "ALL"
     RO = "RO"
     RT = "RT"
-
-
-def _positive(value: int) -> bool:
-    return value > 0
 
 
 def _formats(names: tuple[str, ...]) -> bool:
@@ -128,7 +124,7 @@ class HiveSyncOptions:
         600,
         "How long the metastore may take for one answer. Hudi has no such option: it reads Hive's.",
         expected="seconds, such as 600",
-        check=_positive,
+        check=positive,
     )
     database: str = option(f"{_HIVE}database", "", "Database; empty: hoodie.database.name, or default.")
     table: str = option(f"{_HIVE}table", "", "Table; empty: the table's name.")
@@ -170,13 +166,13 @@ class HiveSyncOptions:
         f"{_HIVE}schema_string_length_thresh",
         4000,
         "Characters of Spark's schema in one property.",
-        check=_positive,
+        check=positive,
     )
     managed: bool = option(
         f"{_HIVE}create_managed_table", False, "Make a managed table: dropping it deletes the table's files."
     )
     omit_meta: bool = option(f"{_HIVE}omit_metadata_fields", False, "Leave the _hoodie_* columns out.")
-    batch: int = option(f"{_HIVE}batch_num", 1000, "Partitions in one request.", check=_positive)
+    batch: int = option(f"{_HIVE}batch_num", 1000, "Partitions in one request.", check=positive)
     comments: bool = option(f"{_HIVE}sync_comment", False, "Columns get the doc of the table's Avro schema as comment.")
     bucket_sync: bool = option(f"{_HIVE}bucket_sync", False, "Has no effect in the mode hms, as in Hudi.")
     bucket_spec: str = option(f"{_HIVE}bucket_sync_spec", "", "Has no effect in the mode hms, as in Hudi.")
@@ -197,16 +193,13 @@ class HiveSyncOptions:
 SYNC_GROUPS = (ManifestOptions, MetaSyncOptions, HiveSyncOptions)
 
 
-def check_sync(options: Options) -> None:
+def check_sync(hive: HiveSyncOptions, meta: MetaSyncOptions) -> None:
     """See that options of the sync can be carried out, before a write begins.
 
-    Raises InvalidOption on malformed values; on another mode, tool or base file format than are known; on two entries
+    Raises InvalidOption on another mode, tool or base file format than are known; on two entries
            that would have one name
     """
-    for group in SYNC_GROUPS:
-        options.read(group)
-    hive, meta = options.read(HiveSyncOptions), options.read(MetaSyncOptions)
-    if problem := other_sync(options):
+    if problem := _other_sync(hive, meta):
         raise InvalidOption(f"{problem} hoodie.compat.unsupported=warn writes without a sync.")
     if hive.base_format.upper() != "PARQUET":
         raise InvalidOption(f"{_HIVE}base_file_format={hive.base_format}: only PARQUET")
@@ -217,9 +210,8 @@ def check_sync(options: Options) -> None:
         )
 
 
-def other_sync(options: Options) -> str:
+def _other_sync(hive: HiveSyncOptions, meta: MetaSyncOptions) -> str:
     """What is asked of the sync that is another mode or tool than is built; "" for nothing."""
-    hive, meta = options.read(HiveSyncOptions), options.read(MetaSyncOptions)
     if hive.mode.lower() != "hms" or hive.use_jdbc:
         given = f"{_HIVE}use_jdbc=true" if hive.use_jdbc else f"{_HIVE}mode={hive.mode}"
         return (
@@ -236,14 +228,10 @@ def other_sync(options: Options) -> str:
 
 def without_other_sync(options: Options) -> Options:
     """The options without what asks for a sync by another mode or tool: such a write is followed by none, and warns."""
-    problem = other_sync(options)
+    hive, meta = options.read(HiveSyncOptions), options.read(MetaSyncOptions)
+    problem = _other_sync(hive, meta)
     if not problem:
         return options
-    if sync_enabled(options):
+    if hive.enabled or meta.enabled:
         warnings.warn(OptionIgnored(f"{problem} The write is followed by no sync."), stacklevel=2)
     return Options({key: value for key, value in options.items() if key not in _ASKS_FOR_SYNC})
-
-
-def sync_enabled(options: Options) -> bool:
-    """Whether a commit is followed by a sync."""
-    return options.read(MetaSyncOptions).enabled or options.read(HiveSyncOptions).enabled

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hoodie.config.options import GiB, MiB, option
+from hoodie.config.options import GiB, MiB, not_negative, option, positive
 from hoodie.errors import InvalidInput
 from hoodie.model.commit import Operation
 
@@ -96,14 +96,6 @@ class WriteOperation(StrEnum):
         return Operation[self.name]
 
 
-def _positive(value: int | float) -> bool:
-    return value > 0
-
-
-def _not_negative(value: int) -> bool:
-    return value >= 0
-
-
 _BYTES = "bytes, such as 104857600"
 
 
@@ -116,21 +108,21 @@ class FileSizing:
         120 * MiB,
         "A base file is closed at about this size.",
         expected=_BYTES,
-        check=_positive,
+        check=positive,
     )
     small_limit: int = option(
         "hoodie.parquet.small.file.limit",
         100 * MiB,
         "Base files below this size take inserts first; 0: none do.",
         expected=_BYTES,
-        check=_not_negative,
+        check=not_negative,
     )
     block_size: int = option(
         "hoodie.parquet.block.size",
         120 * MiB,
         "A row group holds at most this many bytes, counted before encoding; also bounds what a task buffers.",
         expected=_BYTES,
-        check=_positive,
+        check=positive,
     )
     codec: Codec = option(
         "hoodie.parquet.compression.codec",
@@ -142,7 +134,7 @@ class FileSizing:
         1024,
         "Estimated bytes of a record in a base file, until a commit is large enough to measure it.",
         expected=_BYTES,
-        check=_positive,
+        check=positive,
     )
     measure_threshold: float = option(
         "hoodie.record.size.estimation.threshold",
@@ -159,20 +151,20 @@ class FileSizing:
         "hoodie.copyonwrite.insert.split.size",
         500_000,
         "Rows of a new file group when auto.split is off.",
-        check=_positive,
+        check=positive,
     )
     small_candidates: int = option(
         "hoodie.merge.small.file.group.candidates.limit",
         1,
         "Merge-on-Read: at most this many small file groups of a partition take inserts in one write, the smallest "
         "first; each is rewritten.",
-        check=_positive,
+        check=positive,
     )
     log_ratio: float = option(
         "hoodie.logfile.to.parquet.compression.ratio",
         0.35,
         "Bytes in a base file for one byte of log: estimates the size of a file group after its next compaction.",
-        check=_positive,
+        check=positive,
     )
 
 
@@ -185,7 +177,7 @@ class LogOptions:
         1 * GiB,
         "After this many bytes a write continues in another log file.",
         expected=_BYTES,
-        check=_positive,
+        check=positive,
     )
     block_size: int = option(
         "hoodie.logfile.data.block.max.size",
@@ -217,7 +209,7 @@ class BloomOptions:
         "Keys a filter is sized for. 0: the rows of the file at hand, so that small files carry small filters "
         "(Hudi's fixed default is 60000).",
         expected="a number of keys, such as 60000",
-        check=_not_negative,
+        check=not_negative,
     )
     fpp: float = option(
         "hoodie.index.bloom.fpp",
@@ -235,7 +227,7 @@ class BloomOptions:
         "hoodie.bloom.index.filter.dynamic.max.entries",
         100_000,
         "A dynamic filter stops growing at this many keys.",
-        check=_positive,
+        check=positive,
     )
     prune_by_ranges: bool = option(
         "hoodie.bloom.index.prune.by.ranges",
@@ -252,7 +244,7 @@ class BloomOptions:
         "hoodie.bloom.index.keys.per.bucket",
         10_000_000,
         "Most pairs of key and file that one task looks up.",
-        check=_positive,
+        check=positive,
     )
 
 
@@ -298,7 +290,7 @@ class WriteOptions:
         "hoodie.bulkinsert.shuffle.parallelism",
         0,
         "Most Spark partitions of a bulk_insert; 0: Spark's choice.",
-        check=_not_negative,
+        check=not_negative,
     )
     withdraw_clusterings: bool = option(
         "hoodie.clustering.rollback.pending.replacecommit.on.conflict",
@@ -415,7 +407,7 @@ class IndexOptions:
         256,
         "BUCKET: buckets of each partition, a file group each. Stored in a table that is created for it. With the "
         "engine CONSISTENT_HASHING: what a new partition begins with.",
-        check=_positive,
+        check=positive,
     )
     hash_fields: tuple[str, ...] = option(
         "hoodie.bucket.index.hash.field",
@@ -440,7 +432,7 @@ class EngineOptions:
         "A batch up to this size is collected to the driver as Arrow; 0: every write runs on executors.",
         expected=_BYTES,
         aliases=("hoodie.spark.near.max.batch.bytes",),
-        check=_not_negative,
+        check=not_negative,
     )
     driver_rewrite: int = option(
         "hoodie.spark.driver.max.rewrite.bytes",
@@ -448,14 +440,14 @@ class EngineOptions:
         "Driver threads rewrite at most this many bytes of base files; above it executors do.",
         expected=_BYTES,
         aliases=("hoodie.spark.near.max.rewrite.bytes",),
-        check=_not_negative,
+        check=not_negative,
     )
     driver_threads: int = option(
         "hoodie.spark.driver.threads",
         0,
         "Driver threads that write a batch; 0: one per core.",
         aliases=("hoodie.spark.near.threads",),
-        check=_not_negative,
+        check=not_negative,
     )
 
     @property

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from hoodie.config.options import Options
-from hoodie.config.write import BucketEngine, IndexOptions, IndexType, WriteOptions
+from hoodie.config.write import BucketEngine, IndexOptions, IndexType
 from hoodie.errors import CorruptIndex, InvalidOption, TableMismatch, UnsupportedTable
 from hoodie.index import own
 from hoodie.index.bucket import BUCKETS, ENGINE, HASH_FIELDS, buckets_by_keys
@@ -84,7 +84,7 @@ def _by_hashing_metadata(state: TableState, settings: Settings) -> Chosen:
 
     Raises TableMismatch when the options name another index, or another engine
     """
-    named = named_index(state, settings.given)
+    named = named_index(state, settings.indexes, settings.write.index)
     if named.own or named.name not in ("", IndexType.BUCKET):
         raise TableMismatch(
             f"{state.config.name}: {named.name} was asked for ({named.why}), but the table's keys lie where its "
@@ -108,7 +108,7 @@ def _by_hashing_metadata(state: TableState, settings: Settings) -> Chosen:
 
 
 def _chosen(state: TableState, settings: Settings, buckets: bool, written: tuple[WriteStat, ...]) -> Chosen:
-    named = named_index(state, settings.given)
+    named = named_index(state, settings.indexes, settings.write.index)
     if named.own:
         return Chosen(own.make(named.name, settings.given, state.config), named.why)
     kind, why = named.name, named.why
@@ -162,19 +162,18 @@ class Named:
     own: bool = False
 
 
-def named_index(state: TableState, options: Options) -> Named:
-    """The index that the options name, else the one that the table was created for.
+def named_index(state: TableState, indexes: IndexOptions, kind: IndexType) -> Named:
+    """The index that options name, else the one that the table was created for.
 
     Raises InvalidOption on a Java class, but for one of Hudi's of an index outside the table
     """
-    path = options.read(IndexOptions).own
+    path = indexes.own
     if (outside := _HUDI_OUTSIDE.fullmatch(path)) and outside[1].upper() in OUTSIDE:
         return Named(outside[1].upper(), "hoodie.index.class names it")
     if path.startswith(_HUDI_CLASS):
         raise InvalidOption(f"hoodie.index.class={path}: Java classes are not run here; name the index by its type")
     if path:
         return Named(path, "hoodie.index.class names it", own=True)
-    kind = options.read(WriteOptions).index
     if kind is not IndexType.AUTO:
         return Named(kind, "hoodie.index.type names it")
     return Named(state.config.properties.get(RECORDED, ""), "the table was created with it")

@@ -12,6 +12,7 @@ from typing import Any
 
 from hoodie.commit.rebuilt import read_whole
 from hoodie.config.options import Options
+from hoodie.config.write import IndexOptions, WriteOptions
 from hoodie.errors import IndexOutOfDate
 from hoodie.index import own
 from hoodie.index.choose import OUTSIDE, package
@@ -97,7 +98,7 @@ def index_follows(
              package's `follow` raises
     """
     before = load_state(storage)
-    named = named_index(before, options)
+    named = named_index(before, options.read(IndexOptions), options.read(WriteOptions).index)
     index = own.make(named.name, options, before.config) if named.own else None
     meant = going(before)
     instants = [each for each in before.timeline.commits if each.requested in meant]

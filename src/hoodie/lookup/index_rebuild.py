@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hoodie.config.options import Options
-from hoodie.config.write import IndexType
+from hoodie.config.write import IndexOptions, IndexType, WriteOptions
 from hoodie.errors import InvalidOption
 from hoodie.index import own
 from hoodie.index.choose import OUTSIDE, make_index
@@ -23,7 +23,7 @@ def rebuild_index(storage: Storage, options: Options, *, mend_doubled: bool = Fa
                   others as the index's own `rebuild`
     """
     state = load_state(storage)
-    named = named_index(state, options)
+    named = named_index(state, options.read(IndexOptions), options.read(WriteOptions).index)
     if named.own:
         index = own.make(named.name, options, state.config)
     elif named.name in OUTSIDE or not named.name:

@@ -28,6 +28,7 @@ from hoodie.services.clean import service_state
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, in_threads, join
 from hoodie.table.partition_metadata import METAFILE
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
 from hoodie.timeline.load import read_commit
 from hoodie.timeline.timeline import Clock, time_after, utc_now
@@ -108,7 +109,7 @@ def expire_partitions(
         return ExpiryResult("", partitions, before, dry_run)
     # Seen again once the delete has begun: other writers may have written to them since.
     choose = partial(expired_partitions, how=how, before=before, partitions=partitions)
-    done = delete_partitions(storage, partitions, _own(options), after_commit, choose=choose, run=run)
+    done = delete_partitions(storage, partitions, Settings.read(_own(options)), after_commit, choose=choose, run=run)
     gone = tuple(path for path in partitions if path in done.metadata.replaced)
     _log.info("%s: %d partitions expired at %s", state.config.name, len(gone), done.instant)
     return ExpiryResult(done.instant, gone, before)

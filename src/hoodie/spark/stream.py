@@ -44,7 +44,7 @@ class StreamWriter:
             }
         )
         with failures_heard(self.storage, self.operation), raise_worker_errors():
-            run(check_batch(batch.sparkSession, self.storage, self.operation, batch, given))
+            run(check_batch(batch.sparkSession, self.storage, self.operation, batch, Settings.read(given)))
 
 
 def stream_writer(storage: Storage, name: str, operation: str, options: Options) -> Callable[[DataFrame, int], None]:

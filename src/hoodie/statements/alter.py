@@ -54,7 +54,7 @@ def alter_table_columns(
     if changes:
         instant = alter_columns(table.storage, changes, table.options, on_read=on_read, run=table.engine.run)
         if instant is not None:
-            table.engine.after_commit(table.storage, table.options, instant, None)
+            table.engine.after_commit(table.storage, Settings.read(table.options), instant, None)
             follow_columns(session, name.parts)
     return nothing(session)
 

@@ -11,16 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from hoodie.config.options import Options
-from hoodie.config.services import (
-    ArchiveOptions,
-    CleanOptions,
-    CleanPolicy,
-    ExpiryOptions,
-    ServiceOptions,
-    with_kept,
-)
-from hoodie.config.sync import ManifestOptions, sync_enabled
+from hoodie.config.services import ArchiveOptions, CleanOptions, CleanPolicy, with_kept
 from hoodie.errors import ServiceFailed
 from hoodie.model.instant import Action
 from hoodie.services.archive import ArchiveResult, archive
@@ -33,6 +24,7 @@ from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.sync.hive import sync_table
 from hoodie.sync.manifest import write_manifests
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
 from hoodie.timeline.timeline import Timeline
 
@@ -43,14 +35,14 @@ T = TypeVar("T")
 
 def after_commit(
     storage: Storage,
-    options: Options,
+    settings: Settings,
     instant: str,
     state: TableState | None = None,
     *,
     run_compaction: RunTasks | None = None,
     spark_version: str = "",
 ) -> None:
-    """Run what the options of a write ask for after its commit, one after the other.
+    """Run what the settings of a write ask for after its commit, one after the other.
 
     instant         of the commit
     state           the table as the write saw it once it was published; None: it is loaded
@@ -58,14 +50,14 @@ def after_commit(
     spark_version   as for `sync_table`
     A service that fails leaves what it can go on with, and a `ServiceFailed` warning: the write itself has succeeded.
     """
-    enabled = options.read(ServiceOptions).enabled
-    if enabled and options.read(ExpiryOptions).inline:
+    enabled, options = settings.services.enabled, settings.given
+    if enabled and settings.expiry.inline:
         expired = _guarded("deleting expired partitions", instant, partial(expire_partitions, storage, options))
         if expired is None or expired.partitions:
             state = None  # the table is another one now, or may be
     # Before cleaning, which may delete what the last manifests name.
-    _manifests(storage, options, instant, state=state)
-    serviced = clean_and_archive(storage, options, instant, state) if enabled else Serviced()
+    _manifests(storage, settings, instant, state=state)
+    serviced = clean_and_archive(storage, settings, instant, state) if enabled else Serviced()
     compacted: bool | None = False
     state = state or serviced.state
     if enabled and (state is None or state.config.merge_on_read):
@@ -73,8 +65,8 @@ def after_commit(
         compacted = _guarded("compaction", instant, compact)
     removed = serviced.cleaned.partitions if serviced.cleaned else ()
     if removed or compacted is not False:  # one that failed may have carried out others before
-        _manifests(storage, options, instant, removed=removed)
-    if sync_enabled(options):
+        _manifests(storage, settings, instant, removed=removed)
+    if settings.sync:
         advice = "The metastore shows the table as of the last sync; the next commit syncs again, as table.sync() does."
         sync = partial(sync_table, storage, options, spark_version=spark_version)
         _guarded("the sync to the metastore", instant, sync, advice)
@@ -89,15 +81,14 @@ class Serviced:
     state: TableState | None = None  # the table before that, where it was looked at
 
 
-def clean_and_archive(storage: Storage, options: Options, instant: str, state: TableState | None = None) -> Serviced:
-    """Clean and archive by the options. What fails is the warning ServiceFailed: the commit stands.
+def clean_and_archive(storage: Storage, settings: Settings, instant: str, state: TableState | None = None) -> Serviced:
+    """Clean and archive by the settings. What fails is the warning ServiceFailed: the commit stands.
 
-    options  of the write
-    instant  of the commit
-    state    the table as the write saw it once it was published (`WriteResult.after`); None: it is loaded
-    Raises   InvalidOption, which a write sees before it begins
+    settings  of the write
+    instant   of the commit
+    state     the table as the write saw it once it was published (`WriteResult.after`); None: it is loaded
     """
-    cleans, archives = options.read(CleanOptions), options.read(ArchiveOptions)
+    cleans, archives, options = settings.cleaning, settings.archiving, settings.given
     if not (cleans.automatic or archives.automatic):
         return Serviced()
     if state is None:
@@ -136,20 +127,20 @@ def _may_archive(timeline: Timeline, options: ArchiveOptions) -> bool:
 
 def _manifests(
     storage: Storage,
-    options: Options,
+    settings: Settings,
     instant: str,
     *,
     state: TableState | None = None,
     removed: Collection[str] = (),
 ) -> None:
-    """Bring the manifests up to date that the options ask for. What fails is the warning ServiceFailed.
+    """Bring the manifests up to date that the settings ask for. What fails is the warning ServiceFailed.
 
     instant         of the commit
     state, removed  as for `write_manifests`
     """
-    if options.read(ManifestOptions).chosen:
+    if settings.manifests.formats or settings.manifests.view:
         advice = "Engines go on reading the old lists; the next commit writes what is missing."
-        write = partial(write_manifests, storage, options, removed=removed, state=state)
+        write = partial(write_manifests, storage, settings.given, removed=removed, state=state)
         _guarded("writing the manifests", instant, write, advice)
 
 

@@ -158,8 +158,8 @@ def sync_table(storage: Storage, options: Options, *, whole: bool = False, spark
             names are none that Hive can hold: nothing has changed; and when the metastore keeps an entry's old columns:
             all else is up to date
     """
-    check_sync(options)
     hive, meta = options.read(HiveSyncOptions), options.read(MetaSyncOptions)
+    check_sync(hive, meta)
     state = load_state(storage)
     database = hive.database or state.config.database or "default"
     table = hive.table or state.config.name

@@ -14,8 +14,8 @@ from hoodie.config.metadata import MetadataOptions, RequestedPartitions, request
 from hoodie.config.options import Options, declared
 from hoodie.config.read import MergerOptions, ReadSettings
 from hoodie.config.rollback import RollbackOptions
-from hoodie.config.services import SERVICE_GROUPS
-from hoodie.config.sync import check_sync
+from hoodie.config.services import ArchiveOptions, CleanOptions, ExpiryOptions, ServiceOptions
+from hoodie.config.sync import HiveSyncOptions, ManifestOptions, MetaSyncOptions, check_sync
 from hoodie.config.validators import ValidatorOptions
 from hoodie.config.write import (
     BloomOptions,
@@ -23,6 +23,7 @@ from hoodie.config.write import (
     DropOptions,
     EngineOptions,
     FileSizing,
+    IndexOptions,
     LogOptions,
     MissingColumnOptions,
     WriteOptions,
@@ -93,6 +94,13 @@ class Settings:
     metadata: MetadataOptions
     validators: ValidatorOptions
     console: ConsoleOptions
+    indexes: IndexOptions
+    services: ServiceOptions
+    expiry: ExpiryOptions
+    cleaning: CleanOptions
+    archiving: ArchiveOptions
+    manifests: ManifestOptions
+    sync: bool  # a commit is followed by a sync of the metastore
     given: Options  # as they were given: an index has options of its own
     writers: Writers
 
@@ -100,9 +108,8 @@ class Settings:
     def read(cls, options: Options) -> Settings:
         """Raises InvalidOption on a malformed value, or on two that exclude each other."""
         inline_compaction(options)
-        for group in SERVICE_GROUPS:
-            options.read(group)
-        check_sync(options)
+        hive, meta = options.read(HiveSyncOptions), options.read(MetaSyncOptions)
+        check_sync(hive, meta)
         return cls(
             options.read(FileSizing),
             options.read(LogOptions),
@@ -116,6 +123,13 @@ class Settings:
             options.read(MetadataOptions),
             options.read(ValidatorOptions),
             options.read(ConsoleOptions),
+            options.read(IndexOptions),
+            options.read(ServiceOptions),
+            options.read(ExpiryOptions),
+            options.read(CleanOptions),
+            options.read(ArchiveOptions),
+            options.read(ManifestOptions),
+            hive.enabled or meta.enabled,
             options,
             Writers.read(options),
         )

@@ -27,6 +27,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.sync.after_commit import after_commit
 from hoodie.table.create import create
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.testing.storage import CrashAfter, Dying
 from hoodie.timeline.points import Point
@@ -104,9 +105,9 @@ class ArrowTable:
         return self.write(WriteOperation.INSERT_OVERWRITE_TABLE, rows, options)
 
     def delete_partitions(self, partitions: Sequence[str], options: Options | None = None) -> WriteResult:
-        storage, given = self._storage(), self._options(options)
-        result = delete_partitions(storage, partitions, given)
-        after_commit(storage, given, result.instant, result.after)
+        storage, settings = self._storage(), Settings.read(self._options(options))
+        result = delete_partitions(storage, partitions, settings)
+        after_commit(storage, settings, result.instant, result.after)
         return result
 
     def write(self, operation: WriteOperation, rows: pa.Table, options: Options | None = None) -> WriteResult:
@@ -115,7 +116,7 @@ class ArrowTable:
         Raises  as `HoodieTable.upsert`; what `fail_next` planted
         """
         given, storage = self._options(options), self._storage()
-        return run(check_batch(storage, operation, rows.to_reader(), given, after_commit))
+        return run(check_batch(storage, operation, rows.to_reader(), Settings.read(given), after_commit))
 
     def replace(self, rows: pa.Table, options: Options) -> WriteResult:
         """Put a new table with the rows in place of this one, as `hoodie.hudi.write` does with mode overwrite.
@@ -125,7 +126,7 @@ class ArrowTable:
         storage, given = self._storage(), Checked({key: as_text(value) for key, value in options.items()})
         new = replacement(storage, given)
         operation = WriteOperation.INSERT_OVERWRITE_TABLE
-        batch = check_batch(storage, operation, rows.to_reader(), given, after_commit, new.state)
+        batch = check_batch(storage, operation, rows.to_reader(), Settings.read(given), after_commit, new.state)
         return run(batch, replacing=new)
 
     # --- services ---

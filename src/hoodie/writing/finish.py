@@ -9,7 +9,6 @@ from contextlib import contextmanager
 
 from hoodie.commit.conflict_check import WITHOUT_LOCK, rolled_back
 from hoodie.commit.transaction import Transaction, abandon, describe, publish_seen
-from hoodie.config.options import Options
 from hoodie.errors import FileGone, HoodieError, InstantNotFound, InvalidInput, SmallFiles, WriteConflict
 from hoodie.index import bucket
 from hoodie.keygen.time_units import partition_names
@@ -20,6 +19,7 @@ from hoodie.model.files import FileGroupId
 from hoodie.storage.faults import fault_of, typed_errors
 from hoodie.storage.protocol import Storage, redacted
 from hoodie.table.replacement import NOT_YET, REPLACES
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
 from hoodie.writing.index_updates import finalize_index
 from hoodie.writing.key_changes import WrittenFiles, key_changes
@@ -29,8 +29,8 @@ from hoodie.writing.write import Write, replaced_groups
 
 _log = logging.getLogger("hoodie.write")
 
-#: What a writer does for its table after a commit: (storage, options, instant, the table as it is then).
-AfterCommit = Callable[[Storage, Options, str, TableState | None], object]
+#: What a writer does for its table after a commit: (storage, settings, instant, the table as it is then).
+AfterCommit = Callable[[Storage, Settings, str, TableState | None], object]
 
 
 def finish(

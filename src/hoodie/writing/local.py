@@ -11,7 +11,6 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from hoodie.config.options import Options
 from hoodie.config.write import BulkInsertSort, WriteOperation
 from hoodie.display.progress import Advance
 from hoodie.plan.write import WriteTask
@@ -116,14 +115,14 @@ def check_batch(
     storage: Storage,
     operation: WriteOperation,
     source: pa.RecordBatchReader,
-    options: Options,
+    settings: Settings,
     after_commit: AfterCommit,
     new: TableState | None = None,
 ) -> IncomingBatch:
     """See whether the table may be written and the batch fits it. Arguments and errors as `check_rows`."""
     phases = Phases()
     with phases.time("check"):
-        write, rows = check_rows(storage, operation, source, Settings.read(options), new)
+        write, rows = check_rows(storage, operation, source, settings, new)
     return IncomingBatch(write, partial(acquire, rows), after_commit, phases, alone=True)
 
 

@@ -13,7 +13,6 @@ from itertools import count
 from hoodie.commit.batch_ids import BatchKnown, require_new
 from hoodie.commit.conflict_check import WITHOUT_LOCK
 from hoodie.commit.transaction import Transaction, abandon
-from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.display.progress import progress
 from hoodie.errors import CorruptIndex, InstantNotFound, InvalidInput, WriteConflict
@@ -116,7 +115,7 @@ def run(
             held.release()
     if commit:
         with batch.phases.time("services"):
-            batch.after_commit(write.storage, settings.given, result.instant, result.after)
+            batch.after_commit(write.storage, settings, result.instant, result.after)
     return replace(result, seconds=batch.phases.whole(), alone=batch.alone)
 
 
@@ -201,7 +200,7 @@ Choose = Callable[[TableState], Sequence[str]]
 def delete_partitions(
     storage: Storage,
     partitions: Sequence[str],
-    options: Options,
+    settings: Settings,
     after_commit: AfterCommit | None = None,
     validate: Validate | None = None,
     choose: Choose | None = None,
@@ -219,13 +218,12 @@ def delete_partitions(
         raise InvalidInput("no partition is named: delete_partitions takes partition paths, such as ['2024-01-31']")
     if isinstance(partitions, str):
         raise InvalidInput(f"expected a list of partition paths, not the text {partitions!r}")
-    settings = Settings.read(options)
     phases, validate = Phases(), validator(settings, validate)
     attempt = partial(_delete_partitions, storage, partitions, settings, phases, validate, choose, run)
     result = with_retries(settings, attempt)
     if after_commit is not None:
         with phases.time("services"):
-            after_commit(storage, options, result.instant, result.after)
+            after_commit(storage, settings, result.instant, result.after)
     return replace(result, seconds=phases.whole())
 
 

@@ -16,6 +16,7 @@ from hoodie.model.instant import Action
 from hoodie.plan.clean import CHECKPOINT
 from hoodie.storage.protocol import Storage
 from hoodie.sync.after_commit import Serviced, clean_and_archive
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, MemoryStorage
 from hoodie.testing.tables import ArrowTable
@@ -89,13 +90,13 @@ def test_nothing_is_looked_at_while_there_is_nothing_to_do() -> None:
     for number in range(5):
         update_one_of_four(table, number)
     storage = CountingStorage(inner)
-    done = clean_and_archive(storage, Options(), "1")
+    done = clean_and_archive(storage, Settings.read(Options()), "1")
     assert (done.cleaned, done.archived) == (None, None)
     assert storage.count("list") == 1
     assert storage.count("list", ".hoodie") == 1
     storage.reset()
     off = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
-    clean_and_archive(storage, Options(off), "1")
+    clean_and_archive(storage, Settings.read(Options(off)), "1")
     assert storage.count() == 0
 
 
@@ -107,11 +108,11 @@ def test_every_failure_of_a_service_is_a_warning() -> None:
     inner = MemoryStorage()
     ArrowTable.create(inner, TRIPS)
     with pytest.warns(ServiceFailed, match="77 is committed, but .* failed: RuntimeError: a driver's own error"):
-        assert clean_and_archive(Broken(inner), Options(), "77") == Serviced()
+        assert clean_and_archive(Broken(inner), Settings.read(Options()), "77") == Serviced()
     with warnings.catch_warnings():
         warnings.simplefilter("error", ServiceFailed)
         with pytest.raises(ServiceFailed):
-            clean_and_archive(Broken(inner), Options(), "77")
+            clean_and_archive(Broken(inner), Settings.read(Options()), "77")
 
 
 def test_bad_options_of_services_are_refused_before_a_write() -> None:
@@ -154,7 +155,9 @@ def test_services_take_the_lock_of_the_table() -> None:
             with pytest.raises(LockTimeout):
                 call({**SMALL, "hoodie.keep.max.commits": 6, **locked})
         with pytest.warns(ServiceFailed, match="LockTimeout"):
-            clean_and_archive(storage, Options({**{key: str(value) for key, value in SMALL.items()}, **locked}), "1")
+            clean_and_archive(
+                storage, Settings.read(Options({**{key: str(value) for key, value in SMALL.items()}, **locked})), "1"
+            )
     assert storage.snapshot() == before
     for call in calls:
         call({**SMALL, "hoodie.keep.max.commits": 6, **locked})

@@ -20,6 +20,7 @@ from hoodie.services.upgrade import upgrade
 from hoodie.storage.protocol import Storage
 from hoodie.sync.after_commit import after_commit
 from hoodie.table.downgraded_timeline import copy_down
+from hoodie.table.settings import Settings
 from hoodie.testing.storage import Crash, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.writing.local import check_batch
@@ -45,7 +46,9 @@ def test_a_write_is_made_in_the_new_version(before: int, to: int, kind: str) -> 
     made.options = Options({key: value for key, value in made.options.items() if key != "hoodie.write.table.version"})
     made.upsert(batch({"a": ("oslo", 1, "one")}))
     rows = batch({"a": ("oslo", 2, "two"), "b": ("oslo", 2, "two")})
-    write = check_batch(made.storage, WriteOperation.UPSERT, rows.to_reader(), made.options, after_commit)
+    write = check_batch(
+        made.storage, WriteOperation.UPSERT, rows.to_reader(), Settings.read(made.options), after_commit
+    )
     change(made.storage, made.options, to)
     run(write)
     assert rows_of_now(made) == {"a": ("oslo", 2, "two"), "b": ("oslo", 2, "two")}
@@ -59,7 +62,9 @@ def test_a_write_without_a_lock_is_refused_and_leaves_nothing() -> None:
     made = ArrowTable.create(MemoryStorage(), {**TABLE, "hoodie.write.num.retries.on.conflict.failures": "0"})
     made.upsert(batch({"a": ("oslo", 1, "one")}))
     rows = batch({"b": ("oslo", 2, "two")})
-    write = check_batch(made.storage, WriteOperation.UPSERT, rows.to_reader(), made.options, after_commit)
+    write = check_batch(
+        made.storage, WriteOperation.UPSERT, rows.to_reader(), Settings.read(made.options), after_commit
+    )
     upgrade(made.storage, made.options, 9)
     files = {folder: [e.name for e in entries] for folder, entries in made.storage.list_tree("").items()}
     with pytest.raises(WriteConflict, match="has version 9 now, and had 6"):
@@ -107,7 +112,9 @@ def test_a_write_of_before_a_downgrade_that_died_is_rolled_back_by_the_next(
     kind: str, dying: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = table_of_9(kind)
-    write = check_batch(made.storage, WriteOperation.UPSERT, LATE.to_reader(), made.options, after_commit)
+    write = check_batch(
+        made.storage, WriteOperation.UPSERT, LATE.to_reader(), Settings.read(made.options), after_commit
+    )
     downgrade(made.storage, made.options, 6)
     dying()
     with pytest.raises(Crash):

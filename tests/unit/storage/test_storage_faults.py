@@ -39,6 +39,7 @@ from hoodie.storage import LocalStorage
 from hoodie.storage.driver_errors import is_transient
 from hoodie.storage.faults import fault_of, typed_errors
 from hoodie.storage.protocol import Storage
+from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage, RefusingStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.writing.run import delete_partitions
@@ -182,7 +183,7 @@ SERVICES: dict[str, tuple[Callable[[Storage], Any], dict[str, str]]] = {
     ),
     "rollback": (lambda s: rollback(s, Options()), {}),
     "savepoint": (lambda s: make_savepoint(s, Options(), None), {}),
-    "delete_partitions": (lambda s: delete_partitions(s, ["oslo"], Options(OPTIONS)), {}),
+    "delete_partitions": (lambda s: delete_partitions(s, ["oslo"], Settings.read(Options(OPTIONS))), {}),
     "schedule_compaction": (lambda s: schedule_compaction(s, Options({**OPTIONS, **MOR})), MOR),
 }
 

@@ -25,6 +25,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.sync.after_commit import after_commit
 from hoodie.table.properties import load_properties
 from hoodie.table.replacement import WAITING
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
@@ -208,7 +209,7 @@ def begun(storage: Storage, options: dict[str, str], new: Replacement | None = N
     operation = WriteOperation.INSERT_OVERWRITE_TABLE if new else WriteOperation.UPSERT
     source = (NEW_ROWS if new else LATER).to_reader()
     state = new.state if new else None
-    batch = check_batch(storage, operation, source, Options(options), after_commit, new=state)
+    batch = check_batch(storage, operation, source, Settings.read(Options(options)), after_commit, new=state)
     job = new.start(batch.write) if new else start(batch.write)
     return lambda: _run(batch, job, batch.acquire(batch.write, batch.phases), True)
 

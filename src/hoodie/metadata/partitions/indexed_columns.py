@@ -23,6 +23,7 @@ from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.partitions.kind import Building, Change
 from hoodie.metadata.partitions.value_types import is_not_written, type_in_rows
 from hoodie.model.meta import META_COLUMNS
+from hoodie.schema.schema import without_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState, declared_schema
 
@@ -53,7 +54,7 @@ def first_columns(building: Building) -> tuple[str, ...]:
     schema = declared_schema(TableState(building.storage, building.config, building.timeline))
     if schema is None:  # the first commit says which there are
         return own
-    return (*own, *_chosen(_plain(schema), building.options.column_list))
+    return (*own, *_chosen(without_meta_fields(schema), building.options.column_list))
 
 
 def _chosen(schema: pa.Schema, listed: str) -> list[str]:
@@ -82,14 +83,14 @@ def kept_columns(change: Change) -> tuple[str, ...]:
         raise UnsupportedTable("the table has no definition of its column statistics")
     if change.commit is None or not change.commit.schema:
         return definition.fields
-    new = _plain(from_avro(change.commit.schema, f"the schema of {change.instant}"))
+    new = without_meta_fields(from_avro(change.commit.schema, f"the schema of {change.instant}"))
     old = declared_schema(TableState(change.storage, change.config, change.timeline))
     own = [name for name in definition.fields if name not in META_COLUMNS]
     if lost := [name for name in own if name not in new.names]:
         raise UnsupportedTable(f"the table no longer has the column {lost[0]}, or gave it another name")
     if old is None:
         return _defined(change, definition, [] if own else _chosen(new, change.config.properties.get(COLUMN_LIST, "")))
-    old = _plain(old)
+    old = without_meta_fields(old)
     for name in own:
         if name in old.names and type_in_rows(old.field(name).type) != type_in_rows(new.field(name).type):
             raise UnsupportedTable(f"the column {name} has another type now")
@@ -115,7 +116,3 @@ def _defined(change: Change, definition: IndexDefinition, added: Sequence[str]) 
 
 def _of_all(own: Sequence[str], schema: pa.Schema) -> bool:
     return set(with_statistics(schema)) <= set(own)
-
-
-def _plain(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([field for field in schema if field.name not in META_COLUMNS])

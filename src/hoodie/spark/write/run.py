@@ -8,7 +8,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
-from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput
 from hoodie.spark.after_commit import after_commit
@@ -32,7 +31,7 @@ def check_batch(
     storage: Storage,
     operation: WriteOperation,
     df: DataFrame,
-    options: Options,
+    settings: Settings,
     new: TableState | None = None,
 ) -> IncomingBatch:
     """See whether the table may be written and the batch fits it.
@@ -48,7 +47,7 @@ def check_batch(
         write = check_against(
             storage,
             operation,
-            Settings.read(options),
+            settings,
             new,
             columns=lambda known: to_arrow(with_types_of(known, schema)),
             require=partial(require_columns, schema),
@@ -90,13 +89,13 @@ def check_arrow(
     storage: Storage,
     operation: WriteOperation,
     source: pa.RecordBatchReader,
-    options: Options,
+    settings: Settings,
     new: TableState | None = None,
 ) -> IncomingBatch:
     """As `check_batch`, of Arrow rows that this process has."""
     phases = Phases()
     with phases.time("check"):
-        write, rows = check_rows(storage, operation, source, Settings.read(options), new)
+        write, rows = check_rows(storage, operation, source, settings, new)
     return IncomingBatch(
         write,
         partial(acquire_arrow, session, rows),

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.config.options import Options
-from hoodie.config.write import DropOptions, DuplicatePolicy, WriteOperation, WriteOptions
+from hoodie.config.write import DuplicatePolicy, WriteOperation
 from hoodie.errors import InvalidInput, InvalidOption, KeyMatchedTwice
 from hoodie.keygen.arrow_keys import column_at, type_at
 from hoodie.keygen.keygen import EMPTY_KEY_PART, NULL_KEY_PART
@@ -153,21 +153,17 @@ POLICY = "hoodie.datasource.insert.dup.policy"
 _COMBINE = "hoodie.combine.before.insert"
 
 
-def drops_existing(operation: WriteOperation, options: Options) -> bool:
-    """Whether the options ask a write to leave out rows whose key is there, and to combine those of one key.
+def drops_existing(operation: WriteOperation, settings: Settings) -> bool:
+    """Whether the settings ask a write to leave out rows whose key is there, and to combine those of one key.
 
     Raises InvalidOption on bulk_insert, which looks no key up: Hudi refuses that, too
     """
-    return _drops(operation, options.read(DropOptions), options.read(WriteOptions))
-
-
-def _drops(operation: WriteOperation, dropping: DropOptions, how: WriteOptions) -> bool:
-    drop = dropping.duplicates
+    drop = settings.dropping.duplicates
     if drop and operation is WriteOperation.BULK_INSERT:
         raise InvalidOption(f"{DROP}=true: bulk_insert looks no key up; take the operation insert")
     if drop and operation in (WriteOperation.INSERT, WriteOperation.UPSERT):
         return True
-    return operation is WriteOperation.INSERT and how.duplicates is DuplicatePolicy.DROP
+    return operation is WriteOperation.INSERT and settings.write.duplicates is DuplicatePolicy.DROP
 
 
 def once_dropped(options: Options) -> Options:
@@ -187,7 +183,7 @@ def for_new_keys(options: Options) -> Options:
 
 def refuse_dropping(operation: WriteOperation, settings: Settings) -> None:
     """Raises InvalidOption where rows are to be left out, and nobody has done it."""
-    if _drops(operation, settings.dropping, settings.write):
+    if drops_existing(operation, settings):
         key = DROP if settings.dropping.duplicates else POLICY
         raise InvalidOption(
             f"{key}={settings.given.get(key)}: this call leaves out no rows; write with hoodie.hudi.write, "
