@@ -190,7 +190,7 @@ class Bench:
             if not keep:  # Spark would find what is kept in the plan of a query that keeps nothing
                 self.spark.catalog.clearCache()
             if name == FIRST:
-                driver_changes.forget()
+                driver_changes.forget_changes()
 
         @cache
         def held(path: Path) -> object:

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from hoodie.config.write import FileSizing
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, base_file_name
-from hoodie.plan.exchange import READ_BYTES, cut, joins_keys, pair_partitions, shared_partitions
+from hoodie.plan.exchange import READ_BYTES, joins_keys, pair_partitions, runs_of_batches, shared_partitions
 from hoodie.plan.write import PartitionProfile, TaskKind, TaskKinds, WritePlan, plan_write
 from hoodie.spark.tasks import Packed, bin_pack
 from hoodie.spark.write import staging as spark_staging
@@ -287,7 +287,7 @@ def simulate(case: Case) -> Outcome:
     pairs = candidates(case, table) if "BLOOM" in case.index else 0.0
     joined = case.index.by_file and ("SIMPLE" in case.index or joins_keys(pairs, keys_of_bases, total))
     # What a partition of Spark reads of the batch: a block is of one reader.
-    reads = max(slice_.stop - slice_.start for slice_ in cut([GROUP_BYTES] * 8, READ_BYTES)) * GROUP_BYTES
+    reads = max(slice_.stop - slice_.start for slice_ in runs_of_batches([GROUP_BYTES] * 8, READ_BYTES)) * GROUP_BYTES
     reader = min(reads, math.ceil(case.bytes / case.sizes.sources))
     blocks = [0]
     if not staged:

@@ -25,7 +25,7 @@ from hoodie.config.write import WriteOperation
 from hoodie.errors import DamagedLog, InvalidPlan, MetadataTableDropped
 from hoodie.model.files import BaseFile
 from hoodie.model.instant import Action
-from hoodie.services.compaction.job import begin
+from hoodie.services.compaction.job import begin_compaction
 from hoodie.services.compaction.repair import unschedule_compaction
 from hoodie.services.compaction.run import compact, run_on_driver
 from hoodie.services.compaction.schedule import pending_compactions, schedule_compaction
@@ -257,7 +257,7 @@ class Compactions(RuleBasedStateMachine):
         """What the next write does first; and a compaction at work as Hudi rolls it back."""
         clean_up(self.table.state())
         if self.plans:
-            job = begin(self.storage, self.options, self.picked(pick))
+            job = begin_compaction(self.storage, self.options, self.picked(pick))
             assert job is not None
             run_on_driver(job, threads=1)
             roll_back(self.storage, job.instant, next_time(self.storage), layout=LAYOUT_1)

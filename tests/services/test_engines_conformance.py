@@ -21,7 +21,7 @@ from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.local import LocalStorage
 from hoodie.sync.hive import sync_table
-from hoodie.sync.metastore import columns_of, connect
+from hoodie.sync.metastore import connect, struct_columns
 from hoodie.testing.tables import ArrowTable
 from support.engine_reader import (
     CatalogEntry,
@@ -175,8 +175,8 @@ def entries_of(table: ArrowTable, uri: str) -> dict[str, CatalogEntry]:
             found[name] = CatalogEntry(
                 entry.sd.inputFormat,
                 entry.sd.location,
-                columns_of(entry.sd.cols),
-                columns_of(entry.partitionKeys),
+                struct_columns(entry.sd.cols),
+                struct_columns(entry.partitionKeys),
                 {tuple(part.values): part.sd.location for part in parts},
                 entry.parameters,
             )

@@ -23,7 +23,7 @@ from hoodie.recovery.rollback import rollback
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage
 from hoodie.sync.hive import SyncResult, sync_table
-from hoodie.sync.metastore import Metastore, columns_of, connect, interface
+from hoodie.sync.metastore import Metastore, connect, interface, struct_columns
 from hoodie.table.properties import update_properties
 from hoodie.testing.storage import CountingStorage
 from hoodie.testing.tables import ArrowTable
@@ -110,9 +110,9 @@ def test_a_copy_on_write_entry_has_each_field_of_the_format(made: Any) -> None:
     entry = synced.entry()
     assert (entry.dbName, entry.tableName, entry.tableType) == (synced.database, "trips", "EXTERNAL_TABLE")
     assert abs(entry.createTime - time.time()) < 600
-    assert columns_of(entry.sd.cols) == {**dict.fromkeys(META, "string"), "id": "string", "ts": "bigint"}
-    assert list(columns_of(entry.sd.cols))[:5] == META
-    assert columns_of(entry.partitionKeys) == {"city": "string"}
+    assert struct_columns(entry.sd.cols) == {**dict.fromkeys(META, "string"), "id": "string", "ts": "bigint"}
+    assert list(struct_columns(entry.sd.cols))[:5] == META
+    assert struct_columns(entry.partitionKeys) == {"city": "string"}
     assert {column.comment for column in [*entry.sd.cols, *entry.partitionKeys]} <= {"", None}
     assert entry.sd.location == f"file:{synced.storage.root}"
     assert entry.sd.inputFormat == PLAIN
@@ -137,7 +137,7 @@ def test_a_copy_on_write_entry_has_each_field_of_the_format(made: Any) -> None:
     (partition,) = synced.partitions().values()
     assert partition.values == ["oslo"]
     assert partition.sd.location == f"file:{synced.storage.root}/oslo"
-    assert columns_of(partition.sd.cols) == columns_of(entry.sd.cols)
+    assert struct_columns(partition.sd.cols) == struct_columns(entry.sd.cols)
     assert (partition.sd.inputFormat, partition.sd.outputFormat) == (entry.sd.inputFormat, entry.sd.outputFormat)
     with connect([synced.uri], 60) as metastore:
         database = metastore._call("get_database", synced.database)
@@ -184,7 +184,7 @@ def test_an_unpartitioned_table_has_no_partition_keys(made: Any) -> None:
     entry = synced.entry()
     assert not entry.partitionKeys
     assert "spark.sql.sources.schema.numPartCols" not in entry.parameters
-    assert list(columns_of(entry.sd.cols))[-3:] == ["id", "city", "ts"]
+    assert list(struct_columns(entry.sd.cols))[-3:] == ["id", "city", "ts"]
     assert synced.partitions() == {}
     synced.table.upsert(rows("b"))
     assert not synced.sync().changed
@@ -199,7 +199,7 @@ def test_several_hive_style_url_encoded_partition_columns(made: Any) -> None:
     )
     synced.table.upsert(rows("a", city="são/paulo: x"))
     synced.sync()
-    assert columns_of(synced.entry().partitionKeys) == {"city": "string", "ts": "bigint"}
+    assert struct_columns(synced.entry().partitionKeys) == {"city": "string", "ts": "bigint"}
     (partition,) = synced.partitions().values()
     assert partition.values == ["são/paulo: x", "1"]
     assert not synced.sync(whole=True).changed
@@ -234,7 +234,7 @@ def test_types_and_options_of_the_entry(made: Any) -> None:
         schema_string_length_thresh="100",
     )
     entry = synced.entry()
-    assert columns_of(entry.sd.cols) == {
+    assert struct_columns(entry.sd.cols) == {
         "id": "string",
         "ts": "bigint",
         "at": "timestamp",
@@ -302,9 +302,9 @@ def test_the_view_for_engines_without_hudi_and_what_it_is_a_view_of(made: Any) -
     assert synced.locations("trips_plain_versions") == {"oslo": "city=oslo", "rome": "city=rome"}
     assert listed.sd.location == f"file:{synced.storage.root}/.hoodie/manifest"
     assert listed.sd.inputFormat == "org.apache.hadoop.mapred.TextInputFormat"
-    assert columns_of(listed.sd.cols) == {"file_name": "string"}
+    assert struct_columns(listed.sd.cols) == {"file_name": "string"}
     assert (seen.tableType, seen.sd.location) == ("VIRTUAL_VIEW", None)
-    assert list(columns_of(seen.sd.cols)) == [*META, "id", "ts", "city"]
+    assert list(struct_columns(seen.sd.cols)) == [*META, "id", "ts", "city"]
     assert seen.viewExpandedText.endswith(
         f"`id`, `ts`, `city` FROM `{synced.database}`.`trips_plain_versions` WHERE `_hoodie_file_name` IN "
         f"(SELECT `file_name` FROM `{synced.database}`.`trips_plain_manifest`)"
@@ -316,7 +316,7 @@ def test_the_view_for_engines_without_hudi_and_what_it_is_a_view_of(made: Any) -
     synced.table.upsert(rows("c", city="bern", note=pa.array(["x"])))
     done = synced.sync(**view)
     assert [(entry.altered, entry.added) for entry in done.entries] == [(True, 1), (True, 1), (False, 0), (True, 0)]
-    assert list(columns_of(synced.entry("trips_plain").sd.cols)) == [*META, "id", "ts", "note", "city"]
+    assert list(struct_columns(synced.entry("trips_plain").sd.cols)) == [*META, "id", "ts", "note", "city"]
 
 
 @pytest.mark.parametrize("name", ["trips_plain", "trips_plain_versions", "trips_plain_manifest"])
@@ -390,8 +390,8 @@ def test_a_column_that_comes_reaches_partitions_that_are_there(made: Any) -> Non
     synced.table.upsert(rows("b", city="rome", note=pa.array(["x"])))
     done = synced.sync()
     assert done.entries[0].altered
-    assert columns_of(synced.entry().sd.cols)["note"] == "string"
-    assert all(columns_of(part.sd.cols)["note"] == "string" for part in synced.partitions().values())
+    assert struct_columns(synced.entry().sd.cols)["note"] == "string"
+    assert all(struct_columns(part.sd.cols)["note"] == "string" for part in synced.partitions().values())
     assert "note" in synced.entry().parameters["spark.sql.sources.schema.part.0"]
 
 
@@ -399,10 +399,10 @@ def test_a_column_may_grow_from_int_to_bigint(made: Any) -> None:
     synced = made()
     synced.table.upsert(rows("a", n=pa.array([1], pa.int32())))
     synced.sync()
-    assert columns_of(synced.entry().sd.cols)["n"] == "int"
+    assert struct_columns(synced.entry().sd.cols)["n"] == "int"
     synced.table.upsert(rows("a", n=pa.array([1], pa.int64())))
     synced.sync()
-    assert columns_of(synced.entry().sd.cols)["n"] == "bigint"
+    assert struct_columns(synced.entry().sd.cols)["n"] == "bigint"
 
 
 def test_when_the_last_synced_commit_is_gone_all_partitions_are_compared(made: Any) -> None:
@@ -619,7 +619,7 @@ def test_a_struct_that_grows_keeps_its_entry_and_its_new_partitions_are_register
         with pytest.raises(SyncRefused, match=r"trips: it refuses.*disallow\.incompatible\.col\.type\.changes=false"):
             synced.sync()
         assert set(synced.partitions()) == {"oslo", "rome"}
-        assert columns_of(synced.entry().sd.cols)["s"] == "struct<a:int>"
+        assert struct_columns(synced.entry().sd.cols)["s"] == "struct<a:int>"
         assert synced.entry().parameters["last_commit_time_sync"] == instant
     always = {**synced.options, "hoodie.datasource.meta.sync.enable": "true"}
     with pytest.warns(ServiceFailed, match=r"disallow\.incompatible"):
@@ -637,8 +637,8 @@ def test_a_metastore_that_allows_it_takes_the_struct_that_grew(tmp_path: Path) -
         synced.sync()
         synced.table.upsert(_with_struct("ab", "b", city="rome"))
         synced.sync()
-        assert columns_of(synced.entry().sd.cols)["s"] == "struct<a:int,b:int>"
-        columns = {columns_of(partition.sd.cols)["s"] for partition in synced.partitions().values()}
+        assert struct_columns(synced.entry().sd.cols)["s"] == "struct<a:int,b:int>"
+        columns = {struct_columns(partition.sd.cols)["s"] for partition in synced.partitions().values()}
         assert columns == {"struct<a:int,b:int>"}
 
 

@@ -24,7 +24,7 @@ def test_a_table_is_opened_and_its_snapshot_planned_with_few_calls_to_spark(
     rows = opened_snapshot(spark, path)
     assert rows.where("fare > 100").count() == 0  # the fares of all logs are below
     assert rows.where("ts >= 1000").count() == 34
-    driver_changes.forget()
+    driver_changes.forget_changes()
     for _ in ("reads the logs", "has them"):
         with counted_calls() as calls:
             opened_snapshot(spark, path)

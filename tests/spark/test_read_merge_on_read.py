@@ -119,7 +119,7 @@ def test_logs_of_a_small_table_are_read_by_the_driver_for_one_scan_of_spark(
     log.write_bytes(b"rubbish" + log.read_bytes()[7:])  # as long as before: it is not read again
     assert_same_rows(frame.toArrow(), expected_rows("mor_nonpartitioned"))
     assert open_table(str(path), spark=spark).snapshot(columns=["id"]).count() == frame.count()
-    driver_changes.forget()
+    driver_changes.forget_changes()
     with pytest.raises(CorruptLogBlock, match=rf"{log.name} at byte 0"):
         open_table(str(path), spark=spark).snapshot()
 

@@ -21,7 +21,7 @@ from hoodie.errors import InvalidOption
 from hoodie.model.files import BaseFile, FileGroupId
 from hoodie.reading.slices.reader import base_batches
 from hoodie.spark.read import route
-from hoodie.spark.read.arrow_files import split
+from hoodie.spark.read.arrow_files import file_parts
 from hoodie.spark.read.route import Route, route_to
 from hoodie.storage import FsspecStorage, LocalStorage
 
@@ -162,13 +162,13 @@ def test_a_large_file_is_read_by_many_tasks_each_row_group_by_one(tmp_path: Path
 def test_files_are_cut_at_the_size_of_a_task_and_small_ones_are_left_whole() -> None:
     group = FileGroupId("oslo", "f-0")
     small, large = (BaseFile(group, "1", "0-0-0", size, f"{size}.parquet") for size in (1_000, 1 << 30))
-    parts = split([small, large], 4)
+    parts = file_parts([small, large], 4)
     assert [(part.begin, part.end) for part in parts if part.file == small] == [(0, 1_000)]
     of_large = [part for part in parts if part.file == large]
     assert len(of_large) == 8
     assert [part.end for part in of_large[:-1]] == [part.begin for part in of_large[1:]]
     assert of_large[-1].end == large.size
-    assert [(part.begin, part.end) for part in split([small], 4)] == [(0, 1_000)]
+    assert [(part.begin, part.end) for part in file_parts([small], 4)] == [(0, 1_000)]
 
 
 def test_row_groups_that_a_filter_rules_out_are_not_read(spark: SparkSession, tmp_path: Path) -> None:

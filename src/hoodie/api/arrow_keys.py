@@ -25,7 +25,7 @@ from hoodie.reading.filters.selection import check_columns
 from hoodie.reading.table_schema import read_schema
 from hoodie.schema.schema import every_column, without_meta_fields
 from hoodie.storage.protocol import Storage
-from hoodie.table.create import completed
+from hoodie.table.create import with_write_options
 from hoodie.table.settings import Settings
 from hoodie.table.state import in_units_of, load_state, writer_keygen
 from hoodie.view.slices import FileSystemView
@@ -84,7 +84,7 @@ class ArrowKeys:
 
 def key_lookup(storage: Storage, settings: Settings, options: Options) -> LookupContext:
     """The table as it is now, and its index. Raises UnsupportedTable when it stores no record keys."""
-    state = completed(load_state(storage), options)
+    state = with_write_options(load_state(storage), options)
     if not state.config.meta_fields:
         raise UnsupportedTable(
             f"{state.config.name} stores no record keys (hoodie.populate.meta.fields=false): filter its rows"

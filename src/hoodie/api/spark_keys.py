@@ -29,11 +29,11 @@ from hoodie.schema.types import stored_type
 from hoodie.spark.columns import quoted
 from hoodie.spark.keyed import KeyedFrame, has_keys, keys_of, user_schema
 from hoodie.spark.local_frame import local_frame
-from hoodie.spark.lookup.large_batch import ask, rows_of, slices_of
+from hoodie.spark.lookup.large_batch import ask, rows_of_keys, slices_of
 from hoodie.spark.lookup.locate import FILE_ID, match_columns
 from hoodie.spark.plan_size import estimated_bytes
 from hoodie.spark.read import snapshot
-from hoodie.spark.types import nullable, to_spark, type_at
+from hoodie.spark.types import nullable, spark_type_at, to_spark
 from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
@@ -88,7 +88,7 @@ class SparkKeys:
         near = self._near(self._keyed(self._frame_of(keys), context, []))
         if not isinstance(near, pa.Table):
             lookup = ask(self.session, context, near, self._counts(near))
-            return KeyedRows(*rows_of(self.session, lookup, schema, wanted, self.settings.reading))
+            return KeyedRows(*rows_of_keys(self.session, lookup, schema, wanted, self.settings.reading))
         with thread_pool(self.settings) as pool:
             places = locate_keys(context, near, pool)
             reader = reader_for(context.state, schema, places.slices.values(), self.settings.reading)
@@ -137,7 +137,7 @@ class SparkKeys:
         keygen: KeyGenerator | None = None
         if not has_keys(df):
             schema = user_schema(df.schema)
-            keygen = keygen_of(context, schema.names, lambda name: type_at(schema, name) is not None)
+            keygen = keygen_of(context, schema.names, lambda name: spark_type_at(schema, name) is not None)
         if not others:
             return keys_of(df, keygen)
         return KeyedFrame.of(df.select(*map(quoted, df.columns)), RowKeys(others, keygen), others)
@@ -182,7 +182,7 @@ class SparkKeys:
             there = ask(self.session, context, frame, counts).found
         else:
             asked, schema = ask(self.session, context, frame, counts), self._schema(context.state)
-            there, _ = rows_of(self.session, asked, schema, [RECORD_KEY, PARTITION_PATH], self.settings.reading)
+            there, _ = rows_of_keys(self.session, asked, schema, [RECORD_KEY, PARTITION_PATH], self.settings.reading)
         return frame.join(there.select(*on), on, "left_anti")
 
     def _tag_on_executors(self, frame: DataFrame, context: LookupContext) -> DataFrame:

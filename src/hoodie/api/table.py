@@ -26,7 +26,7 @@ from hoodie.schema.schema import refuse_names
 from hoodie.storage import storage_at
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, redacted
-from hoodie.table.create import completed, create
+from hoodie.table.create import create, with_write_options
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 
@@ -175,7 +175,7 @@ def create_table(
     settings = overridden(without_driver_options(checked), {key: value for key, value in named.items() if value})
     if "hoodie.table.name" not in settings:
         settings = overridden(settings, {"hoodie.table.name": table.path.rstrip("/").rpartition("/")[2]})
-    completed(create(table.storage, settings, own_call=True, keep=keep), checked)
+    with_write_options(create(table.storage, settings, own_call=True, keep=keep), checked)
     return table
 
 
@@ -239,7 +239,7 @@ def open_table(
     table: HoodieTable[Any] = HoodieTable(
         path, spark=spark, storage=storage, storage_options=storage_options, options=checked
     )
-    completed(load_state(table.storage), checked)
+    with_write_options(load_state(table.storage), checked)
     return table
 
 

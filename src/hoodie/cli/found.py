@@ -18,7 +18,7 @@ from hoodie.model.instant import Action
 from hoodie.storage import Storage, storage_beside, storage_for
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import in_threads, join
-from hoodie.table.other_tables import kind_of, other_table
+from hoodie.table.other_tables import kind_of_table, other_table
 from hoodie.table.properties import completed_commits, load_properties
 from hoodie.timeline.load import load_timeline
 
@@ -137,7 +137,7 @@ def _tables(storage: Storage, depth: int) -> tuple[bool, list[str], dict[str, st
             names = [entry.name for entry in entries if entry.is_dir]
             if ".hoodie" in names and _holds_table(storage, folder):
                 found.append(folder)
-            elif kind := kind_of(entries):
+            elif kind := kind_of_table(entries):
                 others.setdefault(_above_partitions(folder), kind)
             elif left:
                 deeper += [join(folder, name) for name in names if not name.startswith(".")]

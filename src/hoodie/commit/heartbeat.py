@@ -96,7 +96,7 @@ def remove_heartbeat(storage: Storage, instant: str) -> None:
         storage.discard(heartbeat_path(instant))
 
 
-def expired(storage: Storage, instants: Collection[str], options: ConcurrencyOptions) -> set[str]:
+def silent_writes(storage: Storage, instants: Collection[str], options: ConcurrencyOptions) -> set[str]:
     """The writes in progress whose heartbeat expired or is missing. Ages are by the storage's clock."""
     if not instants:
         return set()

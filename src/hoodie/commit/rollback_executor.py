@@ -68,20 +68,20 @@ def roll_back(
     requested = create_requested(
         storage, instant, Action.ROLLBACK, encode_rollback_plan(plan, storage.root), layout=layout
     )
-    return execute(storage, requested, plan, withdraw=withdraw, layout=layout)
+    return execute_rollback(storage, requested, plan, withdraw=withdraw, layout=layout)
 
 
-def resume(storage: Storage, rollback: Instant, layout: TimelineLayout) -> Instant | None:
+def resume_rollback(storage: Storage, rollback: Instant, layout: TimelineLayout) -> Instant | None:
     """Resume a rollback that another process began.
 
     returns  the completed rollback; None: it was withdrawn, as its target is published and none of its files is removed
     Raises   WriteConflict when another process carries out the same rollback
     """
     try:
-        return execute(storage, rollback, rollback_plan(storage, rollback, layout), layout=layout)
+        return execute_rollback(storage, rollback, rollback_plan(storage, rollback, layout), layout=layout)
     except (WriteConflict, InstantNotFound, FileNotFoundError) as error:
         # Writers without a lock may resume the same rollback: the other has withdrawn or completed it meanwhile.
-        now = instant_of(storage, rollback, layout)
+        now = pending_state(storage, rollback, layout)
         if now is None:
             return None
         if now.state is State.COMPLETED:
@@ -101,7 +101,7 @@ def rollback_plan(storage: Storage, rollback: Instant, layout: TimelineLayout) -
     return decode_rollback_plan(storage.read(path), path)
 
 
-def execute(
+def execute_rollback(
     storage: Storage,
     rollback: Instant,
     plan: RollbackPlan,
@@ -155,7 +155,7 @@ def undo(
         back_to_requested(storage, target, layout)
     else:
         remove_pending(storage, target, layout)
-    done = instant_of(storage, target, layout)
+    done = pending_state(storage, target, layout)
     if done is not None and done.state is State.COMPLETED:
         return (
             partitions  # its writer was alive, began after the plan was made and has published: its files are visible
@@ -206,7 +206,7 @@ def unpublish(
     return uncomplete(storage, published, action, layout=layout)
 
 
-def instant_of(storage: Storage, pending: Instant, layout: TimelineLayout) -> Instant | None:
+def pending_state(storage: Storage, pending: Instant, layout: TimelineLayout) -> Instant | None:
     """The state in which an instant is on the timeline."""
     if done := completed_instants(storage, pending, layout):
         return done[-1]
@@ -227,7 +227,7 @@ def is_clustering(storage: Storage, pending: Instant, layout: TimelineLayout) ->
 
 def _refuse_published(storage: Storage, rollback: Instant, target: Instant, layout: TimelineLayout) -> None:
     """Withdraw a rollback whose target is completed and whole."""
-    done = instant_of(storage, target, layout)
+    done = pending_state(storage, target, layout)
     if done is None or done.state is not State.COMPLETED:
         return
     try:

@@ -24,9 +24,9 @@ from hoodie.commit.conflict_check import (
     with_late_writes,
     withdraw,
 )
-from hoodie.commit.heartbeat import Heartbeat, beating, expired, remove_heartbeat
+from hoodie.commit.heartbeat import Heartbeat, beating, remove_heartbeat, silent_writes
 from hoodie.commit.markers import Marker, delete_markers, read_markers
-from hoodie.commit.rollback_executor import resume, roll_back
+from hoodie.commit.rollback_executor import resume_rollback, roll_back
 from hoodie.config.locks import FailedWrites
 from hoodie.config.metadata import RequestedPartitions
 from hoodie.config.write import WriteOperation
@@ -44,8 +44,8 @@ from hoodie.errors import (
 from hoodie.formats.timeline.commit_json import inflight_profile
 from hoodie.formats.timeline.plans import encode_replace_plan
 from hoodie.locks import Lock
-from hoodie.metadata.changes import KeyChanges, of_commit
-from hoodie.metadata.keeping.build import build, missing, not_built, settings_of, why_not
+from hoodie.metadata.changes import KeyChanges, changes_of_commit
+from hoodie.metadata.keeping.build import build, missing_partitions, not_built, settings_of, why_not_built
 from hoodie.metadata.keeping.build_tasks import Executors
 from hoodie.metadata.keeping.drop import drop_partitions, tell_of_drop, was_upgraded
 from hoodie.metadata.keeping.follow import follow
@@ -164,10 +164,10 @@ def _with_metadata_table(
     if settings.items() - state.config.properties.items():  # for what is written from now on
         update_properties(state.storage, settings)
         state = state.reload()
-    if not (new := missing(state.config, requested.build)):
+    if not (new := missing_partitions(state.config, requested.build)):
         recover(state.storage)  # of a writer that died as it had built it
         return state
-    if reason := why_not(state.timeline):
+    if reason := why_not_built(state.timeline):
         _log.info("%s: %s of the metadata table is not built yet: %s", state.config.name, ", ".join(new), reason)
         return state
     try:
@@ -201,7 +201,7 @@ def _clean_up(state: TableState, clock: Clock, writers: Writers) -> TableState:
     state = with_late_writes(state)
     stale = pending_rollbacks(state.timeline)
     for rollback in stale:
-        resume(state.storage, rollback, state.layout)
+        resume_rollback(state.storage, rollback, state.layout)
         _log.info("%s: finished the interrupted rollback %s", state.config.name, rollback.requested)
     if stale:
         state = state.reload()
@@ -234,7 +234,7 @@ def dead_writes(state: TableState, writers: Writers) -> list[Instant]:
     if policy is FailedWrites.NEVER or not failed:
         return []
     if policy is not FailedWrites.EAGER:
-        silent = expired(state.storage, [instant.requested for instant in failed], writers.concurrency)
+        silent = silent_writes(state.storage, [instant.requested for instant in failed], writers.concurrency)
         failed = [instant for instant in failed if instant.requested in silent]
     for instant in failed:
         _refuse_lost(state, instant)
@@ -337,7 +337,9 @@ def publish_seen(
             transaction.heart.check()
         lock.check()
         if now.config.has_metadata_table:
-            follow(Change(storage, now.config, now.timeline, transaction.time, of_commit(metadata), metadata, keys))
+            follow(
+                Change(storage, now.config, now.timeline, transaction.time, changes_of_commit(metadata), metadata, keys)
+            )
             lock.check()
         layout = transaction.state.layout
         content = completed_content(metadata, transaction.instant.action, layout)

@@ -18,7 +18,7 @@ from hoodie.conditional.keys import IN_DOUBT, OLD_KEY, OLD_PATH, CertainKeys, Me
 from hoodie.conditional.names import check_names
 from hoodie.conditional.rows import Call, MadeRows, assigned_terms, column_values, condition_term, keyed_schema
 from hoodie.conditional.shape import TableShape, check_request, equated, schema_of
-from hoodie.conditional.target import Target, attempted, keeping
+from hoodie.conditional.target import Target, attempted, keeping_columns
 from hoodie.config.options import Options
 from hoodie.expressions.casts import kernel_of
 from hoodie.expressions.scope import Scope
@@ -54,7 +54,7 @@ def _merge(call: Call, target: Target, request: MergeRequest) -> WriteResult:
     if made is not None:
         assert plan is not None
         if plan.keeps:
-            target = replace(target, write=keeping(target.write))
+            target = replace(target, write=keeping_columns(target.write))
         return call.write(target, *made, adapt=partial(as_merge, keeps=plan.keeps))
     with target.phases.time("check"):
         joined = joined_rows(call, target, request)

@@ -15,7 +15,7 @@ from hoodie.errors import InvalidInput, SchemaMismatch
 from hoodie.expressions.facts import facts_of
 from hoodie.expressions.reader import read_condition
 from hoodie.expressions.scope import Scope
-from hoodie.expressions.terms import Block, Term, constant, spread
+from hoodie.expressions.terms import Block, Term, literal, spread
 from hoodie.expressions.typed import assigned, value_term
 from hoodie.keygen.arrow_keys import parts_of
 from hoodie.keygen.generated_keys import MakeKeys
@@ -95,7 +95,7 @@ def keyed_schema(columns: Sequence[pa.Field]) -> pa.Schema:
 def condition_term(condition: Any, scope: Scope) -> Term:
     """A condition; None: all rows. Raises InvalidInput"""
     if condition is None:
-        return constant(True, pa.bool_())
+        return literal(True, pa.bool_())
     if not isinstance(condition, str):
         raise InvalidInput(
             f"a condition on a table without Spark is SQL text, not {type(condition).__name__}: 'price > 3'"
@@ -108,7 +108,7 @@ def assigned_terms(values: Mapping[str, Any], columns: pa.Schema | None, scope: 
     terms, problems = dict[str, Term](), list[str]()
     for name, value in values.items():
         if value is None and columns is not None:  # a column that an insert does not name
-            terms[name] = constant(None, columns.field(name).type)
+            terms[name] = literal(None, columns.field(name).type)
             continue
         term = value_term(value, scope)
         fitting = term if columns is None else assigned(term, columns.field(name))

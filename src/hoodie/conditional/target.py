@@ -16,7 +16,7 @@ from hoodie.keygen.keygen import KeyGenerator
 from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.storage.protocol import Storage
-from hoodie.table.create import completed
+from hoodie.table.create import with_write_options
 from hoodie.table.settings import Settings
 from hoodie.table.state import in_units_of, writer_keygen
 from hoodie.writing.batch.duplicates import without_dropping
@@ -64,7 +64,7 @@ def attempted(storage: Storage, options: Options, attempt: Callable[[Target], Wr
 def _target(storage: Storage, settings: Settings) -> Target:
     phases = Phases()
     with phases.time("check"):
-        state = completed(writable_state(storage, settings), settings.given)
+        state = with_write_options(writable_state(storage, settings), settings.given)
         if not state.config.meta_fields:
             raise UnsupportedTable(
                 f"{state.config.name} stores no record keys (hoodie.populate.meta.fields=false): upsert or delete rows "
@@ -86,6 +86,6 @@ def _target(storage: Storage, settings: Settings) -> Target:
     return Target(write, keygen, declared, shape, phases)
 
 
-def keeping(write: Write) -> Write:
+def keeping_columns(write: Write) -> Write:
     """The write as one whose rows may lack columns: the values that stored rows have there stay."""
     return replace(write, settings=Settings.read(overridden(write.settings.given, missing_options("keep"))))

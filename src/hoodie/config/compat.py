@@ -12,11 +12,11 @@ from hoodie.config.driver_options import is_driver_option
 from hoodie.config.hudi_options import (
     OptionClass,
     Purpose,
+    as_sentences,
     decides_rows,
     find_option,
     misspelt,
     refused_value,
-    together,
 )
 from hoodie.config.options import option, read_options
 from hoodie.errors import InvalidOption, OptionIgnored, UnknownOptions
@@ -88,7 +88,7 @@ def without_unused(
     if unlike:
         warnings.warn(UnknownOptions(*sorted(unlike)), stacklevel=2)
     if refused:
-        warnings.warn(OptionIgnored(" ".join(together(refused))), stacklevel=2)
+        warnings.warn(OptionIgnored(" ".join(as_sentences(refused))), stacklevel=2)
     if unused:
         logger.info("%d options have no effect here, and need none: %s", len(unused), ", ".join(sorted(unused)))
     return used
@@ -101,7 +101,7 @@ def _message(slips: list[tuple[str, str]], refused: list[tuple[str, str]], about
     about_rows  options that decide about rows: no call goes on without them
     """
     parts = [f"unknown option {key!r}. Did you mean {name!r}?" for key, name in slips]
-    advice = together([*refused, *about_rows])
+    advice = as_sentences([*refused, *about_rows])
     between, listed = ("\n", "\n  ") if len(slips) + len(advice) > 1 else (" ", " ")
     if advice:
         parts.append(listed.join(["Asked for, and would not happen:", *advice]))

@@ -143,7 +143,7 @@ def _words(key: str) -> list[str]:
     return re.split(r"[._\-]", key.lower())
 
 
-def together(problems: Iterable[tuple[str, str]]) -> list[str]:
+def as_sentences(problems: Iterable[tuple[str, str]]) -> list[str]:
     """Sentences, one for each advice, with all options that it is about.
 
     problems  pairs of an option, as the message shows it, and its advice

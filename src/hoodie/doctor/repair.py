@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hoodie.commit.rollback_executor import resume, roll_back
+from hoodie.commit.rollback_executor import resume_rollback, roll_back
 from hoodie.config.options import Options
 from hoodie.doctor.examine import GRACE, examine
 from hoodie.doctor.findings import Finding, Mend, Remedies, Remedy
@@ -145,7 +145,7 @@ def _resume(storage: Storage, target: str, clock: Clock) -> None:
     state = load_state(storage)
     rollback = state.timeline.find(target, Action.ROLLBACK)
     if rollback is not None and rollback.state is not State.COMPLETED:
-        resume(storage, rollback, state.layout)
+        resume_rollback(storage, rollback, state.layout)
 
 
 def _roll_back(storage: Storage, target: str, clock: Clock) -> None:

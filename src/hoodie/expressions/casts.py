@@ -16,7 +16,7 @@ from pyarrow import types as arrow
 from hoodie.errors import InvalidInput
 from hoodie.expressions import kinds
 from hoodie.expressions.kinds import BIGINT, BOOL, DATE, DOUBLE, NULL, TEXT, TIMESTAMP, is_decimal, is_float, is_integer
-from hoodie.expressions.terms import Term, by_distinct, computed, null_where, together, whole, zero
+from hoodie.expressions.terms import Term, by_distinct, computed, elementwise, null_where, whole, zero
 from hoodie.keygen.arrow_keys import text_of
 from hoodie.schema.types import spark_name
 
@@ -40,8 +40,8 @@ def cast(term: Term, kind: pa.DataType, *, safe: bool = False) -> Term:
     if kernel is None:
         raise InvalidInput(f"there is no cast from {spark_name(term.kind)} to {spark_name(kind)}")
     if safe or _always_fits(term.kind, kind):
-        return computed(kind, together(kernel), term)
-    return computed(kind, together(lambda values: _refusing(values, kernel(values), kind)), term, fails=True)
+        return computed(kind, elementwise(kernel), term)
+    return computed(kind, elementwise(lambda values: _refusing(values, kernel(values), kind)), term, fails=True)
 
 
 def _refusing(values: pa.Array, fitting: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -72,7 +72,7 @@ def kernel_of(have: pa.DataType, kind: pa.DataType) -> Kernel | None:
         return lambda values: pa.nulls(len(values), kind)
     if kind == TEXT:
         return _to_text(have)
-    if kinds.is_text(have):
+    if kinds.is_text_kind(have):
         return _of_text(kind)
     if have == BOOL and kinds.is_number(kind):
         return lambda values: _numbers(values.cast(pa.int32()), kind)

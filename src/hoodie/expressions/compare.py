@@ -14,7 +14,7 @@ from hoodie.errors import InvalidInput
 from hoodie.expressions import kinds
 from hoodie.expressions.casts import cast
 from hoodie.expressions.kinds import BOOL, NULL
-from hoodie.expressions.terms import NOTHING, Block, Term, Value, computed, spread, together
+from hoodie.expressions.terms import NOTHING, Block, Term, Value, computed, elementwise, spread
 from hoodie.schema.types import spark_name
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
@@ -49,7 +49,7 @@ def compared(left: Term, right: Term) -> tuple[Term, Term, pa.DataType]:
 def comparing(op: str, kind: pa.DataType) -> Callable[..., Value]:
     """What compares two values of a type."""
     function = _COMPARE[op]
-    return together(lambda left, right: _of_floats(op, left, right)) if kinds.is_float(kind) else function
+    return elementwise(lambda left, right: _of_floats(op, left, right)) if kinds.is_float(kind) else function
 
 
 def _of_floats(op: str, left: pa.Array, right: pa.Array) -> pa.Array:
@@ -77,7 +77,7 @@ def _same(left: Term, right: Term, kind: pa.DataType) -> Term:
         both = pc.and_(one.is_null(), other.is_null())
         return both if kind == NULL else pc.if_else(both, pa.scalar(True), pc.fill_null(equal(one, other), False))
 
-    return computed(BOOL, together(run), left, right)
+    return computed(BOOL, elementwise(run), left, right)
 
 
 def condition(term: Term, what: str) -> Term:
@@ -136,7 +136,7 @@ def among(term: Term, options: Sequence[Term]) -> Term:
     constants = [right.run(NOTHING) for right in rights if not right.columns and not right.fails]
     if len(constants) == len(rights) and kind != NULL and not kinds.is_float(kind):
         return computed(
-            BOOL, together(lambda values: member(values, pa.array([c.as_py() for c in constants], kind))), left
+            BOOL, elementwise(lambda values: member(values, pa.array([c.as_py() for c in constants], kind))), left
         )
     found: Term | None = None
     for right in rights:

@@ -8,13 +8,13 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie.errors import InvalidInput, MissingPackage
-from hoodie.expressions.terms import Term, computed, together
+from hoodie.expressions.terms import Term, computed, elementwise
 
 
 def by_duckdb(name: str, kind: pa.DataType, sql: str, *of: Term) -> Term:
     """What SQL of DuckDB makes of values, `$1` for the first. Raises MissingPackage without DuckDB"""
     connection(name)
-    return computed(kind, together(lambda *values: _run(name, sql, kind, values)), *of, fails=True)
+    return computed(kind, elementwise(lambda *values: _run(name, sql, kind, values)), *of, fails=True)
 
 
 def connection(name: str) -> Any:

@@ -16,7 +16,7 @@ from hoodie.expressions.casts import cast
 from hoodie.expressions.compare import comparison
 from hoodie.expressions.duck import by_duckdb
 from hoodie.expressions.kinds import BIGINT, BOOL, DATE, DOUBLE, INT, NULL, TEXT, TIMESTAMP
-from hoodie.expressions.terms import Term, computed, constant, first_of, together
+from hoodie.expressions.terms import Term, computed, elementwise, first_of, literal
 from hoodie.schema.types import spark_name
 
 Terms = Sequence[Term]
@@ -88,7 +88,7 @@ def _extreme(greatest: bool) -> Callable[[Terms], Term]:
         terms, kind = alike(of, "greatest" if greatest else "least")
         function = pc.max_element_wise if greatest else pc.min_element_wise
         if not kinds.is_float(kind):
-            return computed(kind, together(_on_numbers(function)), *terms)
+            return computed(kind, elementwise(_on_numbers(function)), *terms)
         limit = pa.scalar(float("inf")).cast(kind)
 
         def run(*values: pa.Array) -> pa.Array:  # NaN is greater than infinity
@@ -103,7 +103,7 @@ def _extreme(greatest: bool) -> Callable[[Terms], Term]:
             found = function(*(pc.if_else(is_nan, none, value) for is_nan, value in zip(present, values, strict=True)))
             return pc.if_else(pc.and_(found.is_null(), reduce(pc.or_, present)), nan, found)
 
-        return computed(kind, together(run), *terms)
+        return computed(kind, elementwise(run), *terms)
 
     return make
 
@@ -147,7 +147,7 @@ def _round(of: Terms) -> Term | None:
 
 
 def _replace(text: Term, search: Term, by: Term | None = None) -> Term:
-    by = by or constant("", TEXT)
+    by = by or literal("", TEXT)
     if isinstance(search.literal, str) and isinstance(by.literal, str):
         if not search.literal:
             return text
@@ -158,7 +158,7 @@ def _replace(text: Term, search: Term, by: Term | None = None) -> Term:
 
 def _padded(left: bool) -> Callable[..., Term]:
     def make(text: Term, width: Term, fill: Term | None = None) -> Term:
-        fill = fill or constant(" ", TEXT)
+        fill = fill or literal(" ", TEXT)
         if isinstance(width.literal, int) and isinstance(fill.literal, str):
             return texts.padded(text, width.literal, fill.literal, left)
         word = "lpad" if left else "rpad"
@@ -196,8 +196,8 @@ def _held(kernel: Callable[..., Any], word: str) -> Callable[..., Term]:
 
 def _left(text: Term, count: Term) -> Term:
     if isinstance(count.literal, int) and count.literal <= 0:
-        return texts.substring(text, constant(1, INT), constant(0, INT))
-    return texts.substring(text, constant(1, INT), count)
+        return texts.substring(text, literal(1, INT), literal(0, INT))
+    return texts.substring(text, literal(1, INT), count)
 
 
 def _right(text: Term, count: Term) -> Term:
@@ -206,8 +206,8 @@ def _right(text: Term, count: Term) -> Term:
             "right", TEXT, "CASE WHEN $2 <= 0 THEN substring($1, 1, 0) ELSE right($1, $2) END", text, count
         )
     if count.literal <= 0:
-        return texts.substring(text, constant(1, INT), constant(0, INT))
-    return texts.substring(text, constant(-count.literal, INT))
+        return texts.substring(text, literal(1, INT), literal(0, INT))
+    return texts.substring(text, literal(-count.literal, INT))
 
 
 def _joined_by(of: Terms) -> Term | None:
@@ -219,7 +219,7 @@ def _joined_by(of: Terms) -> Term | None:
 def _concat(of: Terms) -> Term | None:
     if any(arrow.is_nested(term.kind) or arrow.is_binary(term.kind) for term in of):
         return None
-    return texts.joined([cast(term, TEXT) for term in of])
+    return texts.concatenated([cast(term, TEXT) for term in of])
 
 
 def _days(sign: int) -> Callable[[Terms], Term | None]:

@@ -35,7 +35,7 @@ def is_number(kind: pa.DataType) -> bool:
     return is_integer(kind) or is_decimal(kind) or is_float(kind)
 
 
-def is_text(kind: pa.DataType) -> bool:
+def is_text_kind(kind: pa.DataType) -> bool:
     return bool(arrow.is_string(kind))
 
 
@@ -110,7 +110,7 @@ def common_kind(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     if left == NULL:
         return right
     for one, other in ((left, right), (right, left)):
-        if is_text(one):
+        if is_text_kind(one):
             return _beside_text(other)
     if is_number(left) and is_number(right):
         if is_float(left) or is_float(right):

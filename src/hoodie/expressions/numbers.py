@@ -15,7 +15,7 @@ from hoodie.errors import InvalidInput
 from hoodie.expressions import kinds
 from hoodie.expressions.casts import cast, to_decimal
 from hoodie.expressions.kinds import BIGINT, DOUBLE, NULL, is_decimal, is_float, is_integer
-from hoodie.expressions.terms import Term, by_distinct, computed, null_where, together, whole, zero
+from hoodie.expressions.terms import Term, by_distinct, computed, elementwise, null_where, whole, zero
 from hoodie.schema.types import spark_name
 
 #: Digits that Arrow's wide decimals hold.
@@ -38,12 +38,12 @@ def arithmetic(op: str, left: Term, right: Term) -> Term | None:
     if (is_decimal(left.kind) or is_decimal(right.kind)) and not (is_float(left.kind) or is_float(right.kind)):
         return _decimals(op, *(_as_decimal(term) for term in (left, right)))
     if op == "div":
-        return computed(BIGINT, together(_whole_quotient), cast(left, BIGINT), cast(right, BIGINT), fails=True)
+        return computed(BIGINT, elementwise(_whole_quotient), cast(left, BIGINT), cast(right, BIGINT), fails=True)
     left, right = cast(left, kind), cast(right, kind)
     if op == "/":
-        return computed(kind, together(_quotient), left, right, fails=True)
+        return computed(kind, elementwise(_quotient), left, right, fails=True)
     if op == "%":
-        return computed(kind, together(_remainder), left, right, fails=True)
+        return computed(kind, elementwise(_remainder), left, right, fails=True)
     if is_float(kind):
         return computed(kind, _PLAIN[op], left, right)
     return computed(kind, _checked(_CHECKED[op], op), left, right, fails=True)
@@ -129,7 +129,7 @@ def _decimals(op: str, left: Term, right: Term) -> Term:
             raise too_large(kind, op)
         return fitting
 
-    return computed(kind, together(run), left, right, fails=True)
+    return computed(kind, elementwise(run), left, right, fails=True)
 
 
 def _as_bigint(values: pa.Array) -> pa.Array:
@@ -190,7 +190,7 @@ def rounded(term: Term, digits: int) -> Term:
     if is_integer(kind):
         if digits >= 0:
             return replace(term, literal=None)
-        return computed(kind, together(lambda values: _rounded_integers(values, digits)), term, fails=True)
+        return computed(kind, elementwise(lambda values: _rounded_integers(values, digits)), term, fails=True)
     if is_decimal(kind):
         whole_digits = kind.precision - kind.scale + 1
         scale = min(kind.scale, max(digits, 0))
@@ -200,13 +200,13 @@ def rounded(term: Term, digits: int) -> Term:
             wide = values.cast(pa.decimal256(_WIDE - 30, kind.scale) if kind.precision <= _WIDE - 30 else values.type)
             return to_decimal(whole(pc.round(wide, min(digits, kind.scale), "half_towards_infinity")), target)
 
-        return computed(target, together(of_decimals), term)
+        return computed(target, elementwise(of_decimals), term)
     single = kind == pa.float32()
 
     def of_floats(values: pa.Array) -> pa.Array:
         return by_distinct(values, kind, lambda value: _round_float(value, digits, single))
 
-    return computed(kind, together(of_floats), term)
+    return computed(kind, elementwise(of_floats), term)
 
 
 def _round_float(value: float, digits: int, single: bool) -> float:
@@ -234,5 +234,5 @@ def floored(term: Term, up: bool) -> Term:
     if is_decimal(kind):
         target = pa.decimal128(min(38, kind.precision - kind.scale + 1), 0)
         mode = "up" if up else "down"
-        return computed(target, together(lambda values: to_decimal(values, target, mode)), term)
+        return computed(target, elementwise(lambda values: to_decimal(values, target, mode)), term)
     return cast(computed(DOUBLE, pc.ceil if up else pc.floor, cast(term, DOUBLE)), BIGINT)

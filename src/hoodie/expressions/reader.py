@@ -21,11 +21,11 @@ from hoodie.expressions import compare, numbers, texts, times
 from hoodie.expressions.casts import cast
 from hoodie.expressions.functions import call, choice
 from hoodie.expressions.joins import Conjunct
-from hoodie.expressions.kinds import BOOL, DATE, NULL, TEXT, TIMESTAMP, TIMESTAMP_NTZ, is_text
+from hoodie.expressions.kinds import BOOL, DATE, NULL, TEXT, TIMESTAMP, TIMESTAMP_NTZ, is_text_kind
 from hoodie.expressions.scope import Scope
 from hoodie.expressions.standard import plain_problem, standard_text
 from hoodie.expressions.subqueries import among_rows, exists, single_value
-from hoodie.expressions.terms import Term, computed, constant
+from hoodie.expressions.terms import Term, computed, literal
 
 LOGIC = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>"}
 _ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.IntDiv: "div"}
@@ -167,11 +167,11 @@ class Reader:
             case exp.Null():
                 return Term(NULL, lambda block: pa.scalar(None))
             case exp.Boolean():
-                return constant(bool(node.this), BOOL)
+                return literal(bool(node.this), BOOL)
             case exp.Literal():
-                return constant(node.this, TEXT) if node.is_string else number(node.this)
+                return literal(node.this, TEXT) if node.is_string else number(node.this)
             case exp.Concat() if all(isinstance(part, exp.Literal) and part.is_string for part in node.expressions):
-                return constant("".join(part.this for part in node.expressions), TEXT)
+                return literal("".join(part.this for part in node.expressions), TEXT)
             case exp.Cast():
                 return self._cast(node)
             case exp.DPipe():
@@ -241,14 +241,14 @@ class Reader:
 
     def _number_beside(self, term: Term, other: Term, op: str) -> Term:
         """Text beside a number is one."""
-        if not is_text(term.kind):
+        if not is_text_kind(term.kind):
             return term
         whole = arrow.is_integer(other.kind) and op != "/"
         return cast(term, pa.int64() if whole else pa.float64())
 
     def _timely(self, node: Any) -> Term:
         term = self.term(node)
-        return cast(term, TIMESTAMP) if is_text(term.kind) else term
+        return cast(term, TIMESTAMP) if is_text_kind(term.kind) else term
 
     def _span(self, node: Any) -> times.Span:
         value, unit = node.this, node.args.get("unit")
@@ -264,7 +264,7 @@ class Reader:
         if isinstance(what, exp.Null):
             found = computed(BOOL, lambda value: pc.is_null(value), term)
         elif isinstance(what, exp.Boolean):
-            found = compare.comparison("<=>", compare.condition(term, repr(self.text)), constant(bool(what.this), BOOL))
+            found = compare.comparison("<=>", compare.condition(term, repr(self.text)), literal(bool(what.this), BOOL))
         else:
             raise self.refused(node)
         return compare.negated(found) if negative else found
@@ -276,7 +276,9 @@ class Reader:
 
     def _like(self, node: Any, escape: str) -> Term:
         text, pattern = (self.term(side) for side in (node.this, node.expression))
-        if not (is_text(text.kind) or text.kind == NULL) or not (is_text(pattern.kind) or pattern.kind == NULL):
+        if not (is_text_kind(text.kind) or text.kind == NULL) or not (
+            is_text_kind(pattern.kind) or pattern.kind == NULL
+        ):
             raise self.refused(node, "expected text on both sides")
         any_case = isinstance(node, exp.ILike)
         return texts.like(cast(text, TEXT), cast(pattern, TEXT), escape=escape, any_case=any_case)
@@ -338,14 +340,14 @@ class Reader:
 def number(text: str) -> Term:
     """A number as it is written: int, else bigint, else a decimal; with an exponent a double."""
     if "e" in text.lower():
-        return constant(float(text), pa.float64())
+        return literal(float(text), pa.float64())
     value = Decimal(text)
     if "." not in text:
         for kind in (pa.int32(), pa.int64()):
             if -(2 ** (kind.bit_width - 1)) <= value < 2 ** (kind.bit_width - 1):
-                return constant(int(value), kind)
+                return literal(int(value), kind)
     scale = max(0, -int(value.as_tuple().exponent))
     digits = max(len(value.as_tuple().digits), scale, 1)
     if digits > 38:
         raise InvalidInput(f"the number {text} has more than 38 digits")
-    return constant(value, pa.decimal128(digits, scale))
+    return literal(value, pa.decimal128(digits, scale))

@@ -13,7 +13,7 @@ from pyarrow import types as arrow
 
 from hoodie.errors import InvalidInput
 from hoodie.expressions.kinds import DATE, TIMESTAMP
-from hoodie.expressions.terms import Block, Name, Term, constant
+from hoodie.expressions.terms import Block, Name, Term, literal
 
 
 def _now() -> dt.datetime:
@@ -56,7 +56,7 @@ class Scope:
         raise self._unknown(parts, text)
 
     def moment(self, name: str) -> Term:
-        return constant(self.now.date(), DATE) if name == "current_date" else constant(self.now, TIMESTAMP)
+        return literal(self.now.date(), DATE) if name == "current_date" else literal(self.now, TIMESTAMP)
 
     def _own(self, parts: Sequence[str], text: str) -> Term | None:
         found: list[tuple[Name, Sequence[str]]] = []

@@ -16,7 +16,7 @@ from hoodie.expressions.casts import cast
 from hoodie.expressions.joins import Conjunct, Pairs, beside, pairs, tables_of
 from hoodie.expressions.kinds import BOOL, INT
 from hoodie.expressions.scope import Scope
-from hoodie.expressions.terms import Block, Mask, Name, Term, Value, constant, is_true, spread, together
+from hoodie.expressions.terms import Block, Mask, Name, Term, Value, elementwise, is_true, literal, spread
 
 
 class Reader(Protocol):
@@ -98,12 +98,12 @@ def _selected(reader: Reader, node: Any) -> tuple[Term, Aggregate | None]:
     if isinstance(node, exp.Alias):
         node = node.this
     if isinstance(node, exp.Star):
-        return constant(1, INT), None
+        return literal(1, INT), None
     if isinstance(node, exp.Anonymous) and (make := AGGREGATES.get(str(node.this).lower())) is not None:
         if len(node.expressions) != 1:
             raise reader.refused(node)
         argument = node.expressions[0]
-        term = constant(1, INT) if isinstance(argument, exp.Star) else reader.term(argument)
+        term = literal(1, INT) if isinstance(argument, exp.Star) else reader.term(argument)
         aggregate = make(term.kind)
         if aggregate is None:
             raise reader.refused(node, "there is none of this type")
@@ -115,9 +115,9 @@ def exists(reader: Reader, node: Any) -> Term:
     """EXISTS."""
     query = _query(reader, node)
     if query.aggregate is not None:
-        return constant(True, BOOL)
+        return literal(True, BOOL)
     if not query.about:
-        return constant(query.rows.length > 0, BOOL)
+        return literal(query.rows.length > 0, BOOL)
 
     def run(block: Block) -> Value:
         held: Mask = np.zeros(block.length, np.bool_)
@@ -137,7 +137,7 @@ def among_rows(reader: Reader, node: Any, subquery: Any) -> Term:
         options = spread(other.run(query.rows), query.rows.length)
         if not kinds.is_float(kind) and kind != kinds.NULL:
             distinct = options.unique()
-            run = together(lambda values: compare.member(values, distinct))
+            run = elementwise(lambda values: compare.member(values, distinct))
             return Term(BOOL, lambda block: run(one.run(block)), one.columns, one.fails)
     equal = compare.comparison("=", one, other)
     outside = query.columns | one.columns

@@ -68,7 +68,7 @@ class Term:
 NOTHING = Block(1, lambda name: pa.nulls(1))
 
 
-def constant(value: Any, kind: pa.DataType) -> Term:
+def literal(value: Any, kind: pa.DataType) -> Term:
     """A literal."""
     scalar = pa.scalar(value, kind)
     return Term(kind, lambda block: scalar, literal=value)
@@ -117,7 +117,7 @@ def spread(value: Value, length: int) -> pa.Array:
     return whole(value)
 
 
-def together(kernel: Callable[..., pa.Array]) -> Callable[..., Value]:
+def elementwise(kernel: Callable[..., pa.Array]) -> Callable[..., Value]:
     """A function of arrays as one of values: a scalar becomes an array, and all scalars make a scalar."""
 
     def run(*values: Value) -> Value:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from hoodie.errors import InvalidInput
 from hoodie.expressions.duck import by_duckdb
 from hoodie.expressions.kinds import BOOL, INT, TEXT
-from hoodie.expressions.terms import Term, computed, together
+from hoodie.expressions.terms import Term, computed, elementwise
 
 
 def like(text: Term, pattern: Term, *, escape: str = "\\", any_case: bool = False) -> Term:
@@ -30,7 +30,7 @@ def like(text: Term, pattern: Term, *, escape: str = "\\", any_case: bool = Fals
             BOOL,
         )
 
-    return computed(BOOL, together(run), text, pattern, fails=True)
+    return computed(BOOL, elementwise(run), text, pattern, fails=True)
 
 
 def like_regex(pattern: str, escape: str, any_case: bool = False) -> str:
@@ -99,7 +99,7 @@ def substring(text: Term, start: Term, length: Term | None = None) -> Term:
             return pc.if_else(short, values, whole_)
         return _cut_front(values, lengths, short, whole_, first, count)
 
-    return computed(TEXT, together(run), text)
+    return computed(TEXT, elementwise(run), text)
 
 
 def _cut_front(
@@ -120,7 +120,7 @@ def _empty(values: pa.Array) -> pa.Array:
 def padded(text: Term, width: int, fill: str, left: bool) -> Term:
     """`lpad` and `rpad`, which cut what is longer."""
     if width <= 0:
-        return computed(TEXT, together(_empty), text)
+        return computed(TEXT, elementwise(_empty), text)
 
     def run(values: pa.Array) -> pa.Array:
         if not fill:
@@ -133,10 +133,10 @@ def padded(text: Term, width: int, fill: str, left: bool) -> Term:
             found = pc.if_else(pc.equal(missing, count), pc.binary_join_element_wise(*parts, ""), found)
         return pc.utf8_slice_codeunits(found, 0, width)
 
-    return computed(TEXT, together(run), text)
+    return computed(TEXT, elementwise(run), text)
 
 
-def joined(texts: Sequence[Term]) -> Term:
+def concatenated(texts: Sequence[Term]) -> Term:
     """`concat` and ||: null where one is."""
     return computed(TEXT, lambda *values: pc.binary_join_element_wise(*values, pa.scalar("", TEXT)), *texts)
 
@@ -150,7 +150,7 @@ def joined_by(separator: Term, texts: Sequence[Term]) -> Term:
             found = pc.coalesce(pc.binary_join_element_wise(found, value, between), found, value)
         return pc.if_else(between.is_null(), pa.scalar(None, TEXT), pc.coalesce(found, pa.scalar("", TEXT)))
 
-    return computed(TEXT, together(run), separator, *texts)
+    return computed(TEXT, elementwise(run), separator, *texts)
 
 
 def length(text: Term) -> Term:

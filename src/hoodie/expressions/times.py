@@ -14,8 +14,8 @@ from pyarrow import types as arrow
 
 from hoodie.errors import InvalidInput
 from hoodie.expressions.casts import cast
-from hoodie.expressions.kinds import BIGINT, DATE, INT, TIMESTAMP, is_integer, is_text
-from hoodie.expressions.terms import Term, computed, together
+from hoodie.expressions.kinds import BIGINT, DATE, INT, TIMESTAMP, is_integer, is_text_kind
+from hoodie.expressions.terms import Term, computed, elementwise
 
 _DAY = 86_400_000_000
 #: Microseconds of a unit of INTERVAL; of `month` and `year` months.
@@ -53,7 +53,7 @@ def moved(term: Term, by: Span) -> Term | None:
             return moved(cast(term, TIMESTAMP), by)
         days = by.micros // _DAY
         return computed(
-            DATE, together(lambda values: _add_days(_add_months(values, by.months), days)), term, fails=True
+            DATE, elementwise(lambda values: _add_days(_add_months(values, by.months), days)), term, fails=True
         )
     if not arrow.is_timestamp(kind):
         return None
@@ -67,7 +67,7 @@ def moved(term: Term, by: Span) -> Term | None:
             micros = pc.add(pc.multiply(moved_, _DAY), within)
         return pc.add(micros, by.micros).cast(kind)
 
-    return computed(kind, together(run), term)
+    return computed(kind, elementwise(run), term)
 
 
 def plus_days(term: Term, days: Term, sign: int = 1) -> Term | None:
@@ -76,7 +76,7 @@ def plus_days(term: Term, days: Term, sign: int = 1) -> Term | None:
         return None
     return computed(
         DATE,
-        together(lambda values, count: _add_days(values, pc.multiply(count.cast(BIGINT), sign))),
+        elementwise(lambda values, count: _add_days(values, pc.multiply(count.cast(BIGINT), sign))),
         term,
         days,
         fails=True,
@@ -94,7 +94,7 @@ def _add_days(values: pa.Array, days: Any) -> pa.Array:
 def add_months(term: Term, months: Term) -> Term | None:
     if not arrow.is_date(term.kind) or not is_integer(months.kind):
         return None
-    return computed(DATE, together(_add_months), term, months)
+    return computed(DATE, elementwise(_add_months), term, months)
 
 
 def _add_months(values: pa.Array, months: Any) -> pa.Array:
@@ -157,13 +157,13 @@ def part(name: str, term: Term) -> Term | None:
     if function is None:
         return None
     target = TIMESTAMP if name in _OF_TIMES else DATE
-    if not (arrow.is_date(term.kind) or arrow.is_timestamp(term.kind) or is_text(term.kind)):
+    if not (arrow.is_date(term.kind) or arrow.is_timestamp(term.kind) or is_text_kind(term.kind)):
         return None
-    return computed(INT, together(lambda values: function(values).cast(INT)), cast(term, target))
+    return computed(INT, elementwise(lambda values: function(values).cast(INT)), cast(term, target))
 
 
 def last_day(term: Term) -> Term:
-    return computed(DATE, together(_last_day), cast(term, DATE))
+    return computed(DATE, elementwise(_last_day), cast(term, DATE))
 
 
 _UNITS = {
@@ -178,14 +178,14 @@ def cut_down(term: Term, unit: str, kind: pa.DataType) -> Term:
     """`trunc` of a date and `date_trunc` of a time, which give null where Spark knows no such unit."""
     name = _UNITS.get(unit.lower())
     if name is None or (kind == DATE and name in ("day", "hour", "minute", "second")):
-        return computed(kind, together(lambda values: pa.nulls(len(values), kind)), term)
+        return computed(kind, elementwise(lambda values: pa.nulls(len(values), kind)), term)
     if kind == DATE:
         return computed(
-            DATE, together(lambda values: pc.floor_temporal(values, unit=name).cast(DATE)), cast(term, DATE)
+            DATE, elementwise(lambda values: pc.floor_temporal(values, unit=name).cast(DATE)), cast(term, DATE)
         )
 
     def run(values: pa.Array) -> pa.Array:
         plain = values.cast(BIGINT).cast(pa.timestamp("us"))
         return pc.floor_temporal(plain, unit=name).cast(BIGINT).cast(TIMESTAMP)
 
-    return computed(TIMESTAMP, together(run), cast(term, TIMESTAMP))
+    return computed(TIMESTAMP, elementwise(run), cast(term, TIMESTAMP))

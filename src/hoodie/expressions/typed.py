@@ -11,10 +11,10 @@ from pyarrow import types as arrow
 from hoodie.errors import InvalidInput
 from hoodie.expressions import kinds
 from hoodie.expressions.casts import cast, kernel_of
-from hoodie.expressions.kinds import NULL, is_decimal, is_float, is_integer, is_number, is_text, is_time
+from hoodie.expressions.kinds import NULL, is_decimal, is_float, is_integer, is_number, is_text_kind, is_time
 from hoodie.expressions.reader import read_expression
 from hoodie.expressions.scope import Scope
-from hoodie.expressions.terms import Term, computed, constant, spread, together
+from hoodie.expressions.terms import Term, computed, elementwise, literal, spread
 from hoodie.schema.conform import conform
 from hoodie.schema.schema import stored_form
 from hoodie.schema.types import spark_name
@@ -33,7 +33,7 @@ def value_term(value: Any, scope: Scope) -> Term:
     stored = stored_form(pa.schema([pa.field("value", scalar.type)])).field(0).type
     if scalar.type == pa.int64() and -(2**31) <= value < 2**31:
         stored = pa.int32()
-    return constant(scalar.cast(stored).as_py(), stored) if not arrow.is_nested(stored) else _nested_constant(scalar)
+    return literal(scalar.cast(stored).as_py(), stored) if not arrow.is_nested(stored) else _nested_constant(scalar)
 
 
 def _nested_constant(scalar: pa.Scalar) -> Term:
@@ -66,7 +66,7 @@ def assigned(term: Term, column: pa.Field) -> Term | str:
             raise InvalidInput(f"column {column.name} is {spark_name(kind)}, and cannot hold the value {bad}")
         return fitting
 
-    return computed(kind, together(run), term, fails=True)
+    return computed(kind, elementwise(run), term, fails=True)
 
 
 def _misfit(term: Term, column: pa.Field) -> str:
@@ -89,7 +89,7 @@ def _conformed(term: Term, column: pa.Field) -> Term:
 
 
 def _assignable(value: pa.DataType, column: pa.DataType) -> bool:
-    if is_text(column):
+    if is_text_kind(column):
         return not arrow.is_binary(value)
     if value == column:
         return True

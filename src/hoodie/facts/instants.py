@@ -55,13 +55,13 @@ class History:
 def line_of(storage: Storage, timeline: Timeline, instant: Instant) -> InstantLine:
     """An instant of the active timeline; a completed commit is read."""
     if instant.state is not State.COMPLETED or instant.action not in COMMITS:
-        return described(instant, None)
+        return instant_line(instant, None)
     with suppress(FileNotFoundError):  # archived or rolled back since the timeline was listed
-        return described(instant, read_commit(storage, timeline, instant))
-    return described(instant, None)
+        return instant_line(instant, read_commit(storage, timeline, instant))
+    return instant_line(instant, None)
 
 
-def described(instant: Instant, metadata: CommitMetadata | None, *, archived: bool = False) -> InstantLine:
+def instant_line(instant: Instant, metadata: CommitMetadata | None, *, archived: bool = False) -> InstantLine:
     stats = [] if metadata is None else [stat for part in metadata.stats.values() for stat in part]
     return InstantLine(
         instant=instant.requested,
@@ -111,5 +111,5 @@ def history(
         left = [pair for pair in left if pair[0].action in wanted]
     count = limit or len(active) + len(left)
     lines = [line_of(storage, timeline, instant) for instant in active[:count]]
-    lines += [described(*pair, archived=True) for pair in left[: count - len(lines)]]
+    lines += [instant_line(*pair, archived=True) for pair in left[: count - len(lines)]]
     return History(tuple(lines), len(active) + len(left) - len(lines))

@@ -83,7 +83,7 @@ def summarize(storage: Storage) -> Summary:
         partition_by=partition_names(config.partition_by, config.properties),
         ordering=config.ordering,
         payload=config.payload_class or config.merge_mode,
-        columns=columns_of(storage, config, timeline),
+        columns=declared_columns(storage, config, timeline),
         commits=len(commits),
         first=commits[0].requested if commits else "",
         last=line_of(storage, timeline, commits[-1]) if commits else None,
@@ -112,7 +112,7 @@ def _refusal(config: TableConfig, *, writing: bool) -> str:
     return ""
 
 
-def columns_of(storage: Storage, config: TableConfig, timeline: Timeline) -> tuple[Column, ...]:
+def declared_columns(storage: Storage, config: TableConfig, timeline: Timeline) -> tuple[Column, ...]:
     """The user's columns, as the newest commit declares them; none of a table without commits."""
     for instant in islice(reversed(timeline.commits), _LOOKED_AT):
         metadata = read_commit(storage, timeline, instant)

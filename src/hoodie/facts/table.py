@@ -10,11 +10,11 @@ from hoodie.config.services import ArchiveOptions, CleanOptions, with_kept
 from hoodie.config.table import TableConfig
 from hoodie.config.write import FileSizing
 from hoodie.facts.sizes import Sizes, file_sizes, sizes, written
-from hoodie.facts.summary import Column, columns_of
+from hoodie.facts.summary import Column, declared_columns
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import WRITES, Instant
-from hoodie.plan.archive import is_due
+from hoodie.plan.archive import archiving_is_due
 from hoodie.recovery.savepoint import Savepoint, read_savepoints
 from hoodie.services.archive import choose, history
 from hoodie.services.clean import last_clean, make_plan
@@ -115,10 +115,10 @@ def table_facts(state: TableState, options: Options, clock: Clock = utc_now) -> 
         ratios=tuple(_ratios(slices)),
         cleaning=_cleaning(state, options, now, files),
         compaction=preview_compaction(state, options, clock) if config.merge_on_read else None,
-        archiving=len(choose(state, options, clock)) if is_due(timeline, options.read(ArchiveOptions)) else 0,
+        archiving=len(choose(state, options, clock)) if archiving_is_due(timeline, options.read(ArchiveOptions)) else 0,
         savepoints=tuple(read_savepoints(state)),
         rows=_rows(slices, (metadata for _, metadata in commits)),
-        columns=columns_of(storage, config, timeline),
+        columns=declared_columns(storage, config, timeline),
         plans=tuple((instant, len(plan.operations)) for instant, plan in pending_compactions(state)),
     )
 

@@ -13,7 +13,7 @@ from hoodie.config.hbase import HBaseOptions
 from hoodie.config.options import Options
 from hoodie.errors import HoodieError, IndexOutOfDate, IndexUnavailable, InvalidOption
 from hoodie.hbase.index import lost_keys, make, reach
-from hoodie.hbase.missed import Missed, due, forget, remember, remembered
+from hoodie.hbase.missed import Missed, due, forget_missed, record_missed, remembered
 from hoodie.hbase.repair import find_again
 from hoodie.index.contract import Index, IndexContext
 from hoodie.lookup.index_follow import RunRepair, Undone, gone_since, notify_of_rollbacks
@@ -68,7 +68,7 @@ def catch_up(options: Options, before: Timeline, now: IndexContext) -> None:
         _log.info("%s: the index catches up with %d instants that were rolled back", now.config.name, len(missed))
         find_again(now.storage, options, missed)
         for each in missed:
-            forget(now.storage, each.instant)
+            forget_missed(now.storage, each.instant)
 
 
 def _any_group(before: TableState, instant: Instant) -> frozenset[FileGroupId]:
@@ -91,7 +91,7 @@ def _about_to_go(before: TableState, options: Options, undone: Undone, *, offlin
     ]
     missed = [each for each in missed if each.groups]
     for each in missed:
-        remember(before.storage, each)
+        record_missed(before.storage, each)
     return missed
 
 
@@ -116,7 +116,7 @@ def _forget_what_stays(storage: Storage, missed: Collection[Missed]) -> None:
         gone = {each.instant for each in due(missed, load_state(storage).timeline)}
         for each in missed:
             if each.instant not in gone:
-                forget(storage, each.instant)
+                forget_missed(storage, each.instant)
 
 
 def _make_up(
@@ -131,7 +131,7 @@ def _make_up(
         else:
             find_again(after.storage, options, missed, run)
             for each in missed:
-                forget(after.storage, each.instant)
+                forget_missed(after.storage, each.instant)
             missed = ()
             index = make(options, after.config) if given.rollback_sync and gone else None
     except HoodieError as failed:

@@ -32,7 +32,7 @@ class Missed:
     groups: frozenset[FileGroupId]
 
 
-def remember(storage: Storage, missed: Missed) -> None:
+def record_missed(storage: Storage, missed: Missed) -> None:
     """Record the instant, before it is rolled back."""
     groups = sorted((group.partition, group.file_id) for group in missed.groups)
     content = json.dumps({"instant": missed.instant, "groups": groups}, indent=1)
@@ -40,7 +40,7 @@ def remember(storage: Storage, missed: Missed) -> None:
         storage.create_new(_path(missed.instant), content.encode())
 
 
-def forget(storage: Storage, instant: str) -> None:
+def forget_missed(storage: Storage, instant: str) -> None:
     """Remove the record: the index has the entries, or the instant was not rolled back."""
     storage.delete(_path(instant))
 

@@ -16,7 +16,7 @@ from hoodie.hbase.entries import ENTRY, NEXT, NO_LATER, Entry, delete_rows, put_
 from hoodie.hbase.index import HBaseIndex, reach
 from hoodie.hbase.mark import MARK, Mark, put_mark, read_mark
 from hoodie.hbase.mend import mend
-from hoodie.hbase.missed import forget, remembered
+from hoodie.hbase.missed import forget_missed, remembered
 from hoodie.hbase.repair import ROWS, entry_of, parts
 from hoodie.index.contract import Rebuilt
 from hoodie.merge.payloads import KNOWN_PAYLOADS
@@ -71,7 +71,7 @@ def rebuild(options: Options, storage: Storage, mend_doubled: bool = False) -> R
         doubled = _doubled(client, index, view, reader, slices, short, keys_of.keys()) if short else {}
         _mark(client, index, state)
     for record in missed:
-        forget(storage, record.instant)
+        forget_missed(storage, record.instant)
     if doubled and mend_doubled:
         mend(storage, options, doubled)
     seconds = time.perf_counter() - begun

@@ -59,7 +59,7 @@ class KeyGenerator:
 
     record_keys            none: the table makes keys itself (`keygen.generated_keys`)
     prefix_single_key      COMPLEX with one key field writes "id:4" (Hudi up to 0.14.0, and 1.1 on) instead of "4":
-                           a table keeps what its rows have, see `following`
+                           a table keeps what its rows have, see `following_stored_keys`
     timestamp              None where no field needs it, and in `stored_key_generator` where the table has no settings
     consistent_timestamps  timestamps as `yyyy-MM-dd HH:mm:ss.S` on the clocks of `zone` instead of numbers
     zone                   as `to_zone` takes it. The same in every process, or a row has two keys
@@ -185,7 +185,7 @@ def number_time_columns(properties: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(name.strip() for name, _, kind in pairs if kind.strip().upper() == FieldKind.TIMESTAMP)
 
 
-def following(keygen: KeyGenerator, stored_keys: Iterable[str]) -> KeyGenerator:
+def following_stored_keys(keygen: KeyGenerator, stored_keys: Iterable[str]) -> KeyGenerator:
     """The generator that writes single COMPLEX keys as the table's rows have them, so that an update finds its row.
 
     stored_keys  a few of the table's record keys, such as the key ranges of its base files; none: nothing changes

@@ -207,6 +207,6 @@ class _Always:
         return None
 
 
-def always(seconds: float) -> Grant:
+def always_granted(seconds: float) -> Grant:
     """The attempt of a table without a lock provider."""
     return _Always()

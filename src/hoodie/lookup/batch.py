@@ -272,7 +272,7 @@ def unlocated() -> KeyLocations:
     return KeyLocations(_concat(()), _concat(()), (), IndexStats())
 
 
-def profile(batch: Batch, located: KeyLocations, insert: np.ndarray) -> dict[str, PartitionProfile]:
+def workload_profile(batch: Batch, located: KeyLocations, insert: np.ndarray) -> dict[str, PartitionProfile]:
     """The workload profile: inserts and updates per file group of each partition.
 
     insert  bool[n], rows to be inserted; neither inserted nor located: the row has no effect (a delete without target)

@@ -251,7 +251,7 @@ def keeping(rule: MergeRule, missing: Sequence[str]) -> MergeRule:
 
 
 def _keep(combine: Combine, rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> Combined:
-    whole = with_kept(stored, incoming, rule.keeps)
+    whole = with_stored_columns(stored, incoming, rule.keeps)
     outcome = combine(rule, stored, whole)
     taken = outcome.choice == Choice.TAKE
     if not taken.any():
@@ -260,7 +260,7 @@ def _keep(combine: Combine, rule: MergeRule, stored: pa.Table, incoming: pa.Tabl
     return Combined(choice, outcome.rows(stored, whole).filter(pa.array(choice == Choice.MERGED)))
 
 
-def with_kept(stored: pa.Table, incoming: pa.Table, kept: Sequence[str]) -> pa.Table:
+def with_stored_columns(stored: pa.Table, incoming: pa.Table, kept: Sequence[str]) -> pa.Table:
     """The incoming rows, with the values of the stored ones in some columns.
 
     stored  aligned with `incoming`, row by row, and of the same column types

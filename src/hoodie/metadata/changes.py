@@ -70,7 +70,7 @@ class KeyChanges:
     commits: tuple[Instant, ...] = ()
 
 
-def of_commit(metadata: CommitMetadata) -> FileChanges:
+def changes_of_commit(metadata: CommitMetadata) -> FileChanges:
     """A commit, delta commit, replace commit or compaction: the files that its statistics name, change logs included.
 
     Replaced file groups stay in the lists until cleaning deletes their files.

@@ -54,7 +54,7 @@ class FileRanges:
                     file.seek(self.start + offset)
                     pieces.append(file.read(length))
                 return pieces
-        requests = joined(ranges)
+        requests = joined_ranges(ranges)
         return [piece for pieces in in_threads(self._several, requests, self.at_once) for piece in pieces]
 
     def _several(self, ranges: Sequence[tuple[int, int]]) -> list[memoryview]:
@@ -65,7 +65,7 @@ class FileRanges:
         return [data[offset - first : offset - first + size] for offset, size in ranges]
 
 
-def joined(ranges: Sequence[tuple[int, int]]) -> list[list[tuple[int, int]]]:
+def joined_ranges(ranges: Sequence[tuple[int, int]]) -> list[list[tuple[int, int]]]:
     """Ranges, by the request that reads them. ranges: ascending, without overlap"""
     number, begin, ends = 0, ranges[0][0], ranges[0][0]
     numbers = []

@@ -24,7 +24,7 @@ def behind(own: Timeline, data: Timeline) -> tuple[str, ...]:
     own   of the metadata table, with one instant at least; loaded after `data`
     data  of the data table
     """
-    followed = {instant.requested for instant in completed(own)}
+    followed = {instant.requested for instant in completed_of(own)}
     followed |= {restore.requested for restore in restores(data) if _has_restored(own, restore)}
     first = own.instants[0]
     return tuple(
@@ -43,10 +43,10 @@ def restores(data: Timeline) -> list[Instant]:
 
 def of_restore(own: Timeline, restore: Instant) -> list[Instant]:
     """What was done in the metadata table for a restore of the data table, which is completed after it."""
-    return [i for i in completed(own) if restore.requested < i.requested and i.completed < restore.completed]
+    return [i for i in completed_of(own) if restore.requested < i.requested and i.completed < restore.completed]
 
 
-def completed(own: Timeline) -> list[Instant]:
+def completed_of(own: Timeline) -> list[Instant]:
     return [instant for instant in own.instants if instant.state is State.COMPLETED]
 
 

@@ -44,7 +44,7 @@ def partition_id(partition: str) -> str:
     return partition or ROOT
 
 
-def partition_path(name: str) -> str:
+def path_of_name(name: str) -> str:
     """The partition path that a key or a file list calls so."""
     return "" if name == ROOT else name
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from hoodie.errors import CorruptFile
 from hoodie.metadata.encode import column_of
-from hoodie.metadata.keys import ALL_PARTITIONS, MetadataPartition, partition_id, partition_path
+from hoodie.metadata.keys import ALL_PARTITIONS, MetadataPartition, partition_id, path_of_name
 from hoodie.metadata.read import ALL, Wanted, read_records
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage.protocol import Entry, check_path
@@ -84,7 +84,7 @@ def listed_folders(table: MetadataTable, partitions: Collection[str] | None = No
             raise CorruptFile(where, "lists a file of negative size")
     return Folders(
         {
-            partition_path(row): FileList(names.slice(begin, end - begin), sizes[begin:end])
+            path_of_name(row): FileList(names.slice(begin, end - begin), sizes[begin:end])
             for row, (begin, end) in sorted(parts.items())
             if row in named
         }

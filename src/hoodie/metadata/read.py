@@ -23,7 +23,7 @@ from hoodie.metadata.file_ranges import WHOLE, WHOLE_OF_ALL, FileRanges, open_ra
 from hoodie.metadata.keys import MetadataPartition, file_groups_of
 from hoodie.metadata.merging import merged
 from hoodie.metadata.record_schema import STORED_SCHEMA
-from hoodie.metadata.records import SCHEMAS, decode_records, tombstones
+from hoodie.metadata.records import SCHEMAS, decode_records, deleted_records
 from hoodie.metadata.table import MetadataTable
 from hoodie.model.files import BaseFile, FileSlice, LogFile, parse_data_file
 from hoodie.model.instant import Action
@@ -332,7 +332,7 @@ def _in_block(block: _Block, partition: MetadataPartition, wanted: Wanted, at_on
             found = found.filter(pc.is_in(found, pa.array(sorted(wanted.keys), pa.string())))
         if len(found) and partition is MetadataPartition.FILES:  # whose records are lists: nobody deletes one
             raise CorruptLogBlock(block.path, "deletes whole lists of files", block.head.offset)
-        return _Stored(block.path, deleted=tombstones(found, partition))
+        return _Stored(block.path, deleted=deleted_records(found, partition))
     if block.kind is not BlockKind.HFILE_DATA:
         raise CorruptLogBlock(block.path, f"a {block.kind.name} block in the metadata table", block.head.offset)
     read = replace(block.read.part(block.head.content_offset), at_once=at_once)

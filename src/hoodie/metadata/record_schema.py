@@ -173,7 +173,7 @@ STORED_SCHEMA = _schema([*_STORED_META, *_FIELDS])
 
 
 @cache
-def schema_of(version: TableVersion) -> str:
+def record_schema_text(version: TableVersion) -> str:
     """As it stands in commits of a metadata table."""
     return _schema(_fields_of(version))
 

@@ -151,7 +151,7 @@ def _joined(cells: Iterable[Cells]) -> Iterator[Cells]:
         yield Cells.joined(few)
 
 
-def tombstones(keys: pa.Array, partition: MetadataPartition) -> pa.Table:
+def deleted_records(keys: pa.Array, partition: MetadataPartition) -> pa.Table:
     """Records of keys that a delete block takes away, in the form of the partition's records."""
     schema = SCHEMAS[partition]
     columns = [keys, *(pa.nulls(len(keys), field.type) for field in list(schema)[1:-1])]

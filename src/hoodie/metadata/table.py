@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from hoodie.config.table import TableConfig
 from hoodie.merge.log_scan import Committed
-from hoodie.metadata.followed import behind, completed, of_restore, restores
+from hoodie.metadata.followed import behind, completed_of, of_restore, restores
 from hoodie.metadata.keys import FOLDER, MetadataPartition
 from hoodie.model.instant import Action, State
 from hoodie.storage.protocol import Storage
@@ -48,7 +48,7 @@ class MetadataTable:
     @property
     def newest(self) -> str:
         """Time of its newest completed instant; "" when there is none."""
-        return max((instant.requested for instant in completed(self.timeline)), default="")
+        return max((instant.requested for instant in completed_of(self.timeline)), default="")
 
     @property
     def layout(self) -> TimelineLayout:
@@ -74,7 +74,7 @@ class MetadataTable:
         An instant that the data table is still at, or gave up, is not among them. Hudi takes those as well that a
         completed rollback of the data table undid, and relies on its own rollback here to take them away.
         """
-        times = {instant.requested for instant in completed(self.timeline)}
+        times = {instant.requested for instant in completed_of(self.timeline)}
         first = self.timeline.instants[0].requested if self.timeline.instants else ""
         valid = {instant.requested for instant in self.data.instants if instant.state is State.COMPLETED}
         valid = {time for time in valid if time in times or time < first} | self._archived(times)
@@ -87,7 +87,7 @@ class MetadataTable:
         timeline neither completed nor pending. "" when there is none. Later ones than all there are those of a writer
         that began since the data timeline was loaded."""
         shown = self.blocks()
-        times = {instant.requested for instant in completed(self.timeline)}
+        times = {instant.requested for instant in completed_of(self.timeline)}
         on_timeline = {instant.requested for instant in self.data.instants}
         newest = max(on_timeline, default="")
         return min(

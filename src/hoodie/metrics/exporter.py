@@ -8,7 +8,7 @@ from typing import Protocol
 
 from hoodie.config.options import Options
 from hoodie.facts.table import table_facts
-from hoodie.metrics.measures import Measure, of_commit, of_failure, of_table
+from hoodie.metrics.measures import Measure, measures_of_commit, measures_of_table, of_failure
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import load_state
 from hoodie.writing.result import FailedWrite, WriteResult, on_commit, on_failure
@@ -43,7 +43,7 @@ class Exporter:
 
         Raises  TableNotFound; CorruptFile; UnsupportedTable
         """
-        self._record(of_table(table_facts(load_state(table.storage), table.options)))
+        self._record(measures_of_table(table_facts(load_state(table.storage), table.options)))
 
     def cancel(self) -> None:
         """Count no more commits and failures. What was counted stays."""
@@ -57,7 +57,7 @@ class Exporter:
         self.cancel()
 
     def _committed(self, result: WriteResult) -> None:
-        self._record(of_commit(result, time.time()))
+        self._record(measures_of_commit(result, time.time()))
 
     def _failed(self, failed: FailedWrite) -> None:
         self._record(of_failure(failed))

@@ -72,7 +72,7 @@ METRICS = (
 )
 
 
-def of_commit(result: WriteResult, now: float) -> Iterator[Measure]:
+def measures_of_commit(result: WriteResult, now: float) -> Iterator[Measure]:
     """What a commit adds. now: seconds since 1970"""
     metadata = result.metadata
     labels = (result.table, str(metadata.operation))
@@ -94,7 +94,7 @@ def of_failure(failed: FailedWrite) -> Iterator[Measure]:
     yield Measure(FAILED, (failed.table, failed.operation, failed.error), 1)
 
 
-def of_table(facts: TableFacts) -> Iterator[Measure]:
+def measures_of_table(facts: TableFacts) -> Iterator[Measure]:
     """What a table is like at one moment."""
     values: list[tuple[Metric, float]] = [
         (BASE_BYTES, facts.sizes.base_bytes),

@@ -29,7 +29,7 @@ class Cleaning:
     automatic: bool = True
 
 
-def is_due(timeline: Timeline, options: ArchiveOptions) -> bool:
+def archiving_is_due(timeline: Timeline, options: ArchiveOptions) -> bool:
     """Whether there may be anything to archive: not with fewer instants."""
     counts = [len(timeline.commits), *(len(timeline.completed({action})) for action in (Action.CLEAN, Action.ROLLBACK))]
     return max(counts) > options.max_commits

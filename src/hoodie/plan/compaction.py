@@ -20,7 +20,7 @@ from hoodie.view.slices import FileSystemView, GroupFiles, latest_slices
 # --- when ---
 
 
-def is_due(timeline: Timeline, instant: str, options: CompactionOptions) -> bool:
+def compaction_is_due(timeline: Timeline, instant: str, options: CompactionOptions) -> bool:
     """Whether a compaction is to be planned at an instant."""
     since = _newest(timeline.completed({Action.COMMIT}))
     if options.trigger is Trigger.NUM_COMMITS_AFTER_LAST_REQUEST:

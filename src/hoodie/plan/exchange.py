@@ -29,7 +29,7 @@ _MOST_PAIRS = 4
 _PAIRS_OF_TASK = 2_000_000
 
 
-def cut(sizes: Iterable[int], most: int) -> Iterator[slice]:
+def runs_of_batches(sizes: Iterable[int], most: int) -> Iterator[slice]:
     """Runs of record batches that are read together: of about `most` bytes, or of one batch.
 
     sizes  bytes of each batch

@@ -37,7 +37,7 @@ def newest_in_names(slices: Iterable[FileSlice]) -> dict[str, str]:
     return times
 
 
-def expired(times: Mapping[str, str], before: str, most: int) -> tuple[str, ...]:
+def expired_before(times: Mapping[str, str], before: str, most: int) -> tuple[str, ...]:
     """The partition paths whose time is earlier, the oldest first.
 
     times  instant times by partition path

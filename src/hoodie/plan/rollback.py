@@ -51,13 +51,13 @@ def needed_before(metadata: CommitMetadata, compaction: CompactionPlan | None = 
     return Before(frozenset(slices), replaced)
 
 
-def touched(metadata: CommitMetadata) -> frozenset[FileGroupId]:
+def touched_groups(metadata: CommitMetadata) -> frozenset[FileGroupId]:
     """The file groups that a commit wrote to or replaced."""
     written = {FileGroupId(partition, stat.file_id) for partition, part in metadata.stats.items() for stat in part}
     return frozenset(written) | needed_before(metadata).replaced
 
 
-def why_not(
+def why_no_rollback(
     timeline: Timeline,
     target: Instant,
     groups: Collection[FileGroupId],

@@ -17,7 +17,7 @@ from hoodie.commit.conflict_check import pending_rollbacks
 from hoodie.commit.heartbeat import remove_heartbeat
 from hoodie.commit.markers import delete_markers
 from hoodie.commit.rebuilt import read_whole, rebuild
-from hoodie.commit.rollback_executor import is_clustering, outcome, resume, undo, unpublish
+from hoodie.commit.rollback_executor import is_clustering, outcome, resume_rollback, undo, unpublish
 from hoodie.commit.rollback_planner import PLANS, block_instants, plan_published, plan_rollback
 from hoodie.config.options import Options
 from hoodie.display.displayed import Displayed
@@ -37,7 +37,7 @@ from hoodie.formats.timeline.services import (
 )
 from hoodie.locks import Lock, lock_for
 from hoodie.lookup.index_follow import RunRepair, index_follows
-from hoodie.metadata.keeping.build import build, not_built, why_not
+from hoodie.metadata.keeping.build import build, not_built, why_not_built
 from hoodie.metadata.keeping.build_tasks import MapItems, executors_for
 from hoodie.metadata.keeping.drop import drop, drop_with_warning, tell_of_drop, was_upgraded
 from hoodie.model.files import LogFile
@@ -146,7 +146,7 @@ def _restore(
         _check(state, instant)
         stale = pending_rollbacks(state.timeline)
         for begun in stale:
-            resume(storage, begun, state.layout)
+            resume_rollback(storage, begun, state.layout)
         state = state.reload() if stale else state
         plan = _plan(state, instant)
         if not plan.instants:
@@ -157,7 +157,7 @@ def _restore(
         plan = _read_plan(state, pending)
         # A rollback of another writer may have begun before the restore, and died.
         for begun in pending_rollbacks(state.timeline):
-            resume(storage, begun, state.layout)
+            resume_rollback(storage, begun, state.layout)
     if pending.state is State.REQUESTED:
         pending = to_inflight(storage, pending, layout=state.layout)
     partitions = state.config.metadata_partitions
@@ -201,7 +201,7 @@ def _build_again(settings: Settings, run: MapItems | None, storage: Storage, par
     now = load_state(storage)
     if was_upgraded(now.config):
         return
-    if reason := why_not(now.timeline):
+    if reason := why_not_built(now.timeline):
         _log.info("%s: the metadata table is not built again: %s", now.config.name, reason)
         return
     executors = None if run is None else executors_for(run, settings.engine)

@@ -14,7 +14,14 @@ from functools import partial
 from hoodie.commit.conflict_check import pending_rollbacks, refuse_during_restore
 from hoodie.commit.heartbeat import remove_heartbeat
 from hoodie.commit.rebuilt import read_whole, rebuild
-from hoodie.commit.rollback_executor import execute, is_clustering, resume, roll_back, rollback_plan, unpublish
+from hoodie.commit.rollback_executor import (
+    execute_rollback,
+    is_clustering,
+    resume_rollback,
+    roll_back,
+    rollback_plan,
+    unpublish,
+)
 from hoodie.commit.rollback_planner import PLANS, plan_published, plan_rollback
 from hoodie.config.options import Options
 from hoodie.config.rollback import RollbackOptions
@@ -30,7 +37,7 @@ from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import WRITES, Action, Instant, State
 from hoodie.model.plans import RollbackMetadata, RollbackPlan
-from hoodie.plan.rollback import cleaned_before, missing_before, needed_before, touched, why_not
+from hoodie.plan.rollback import cleaned_before, missing_before, needed_before, touched_groups, why_no_rollback
 from hoodie.recovery.savepoint import cleanings
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, join
@@ -129,7 +136,7 @@ def _rollback(state: TableState, instant: str | None, listing: bool, clock: Cloc
     for begun in pending_rollbacks(state.timeline):
         plan = rollback_plan(state.storage, begun, state.layout)
         matches = plan.instant.time == instant or instant is None
-        done = resume(state.storage, begun, state.layout) if clock else None
+        done = resume_rollback(state.storage, begun, state.layout) if clock else None
         if matches and (done or clock is None):
             return _result(state, plan, done)
     state = state.reload()
@@ -198,7 +205,7 @@ def _roll_back_commit(state: TableState, target: Instant, listing: bool, clock: 
         remove_pending(storage, requested, state.layout)
         raise WriteConflict(f"{error} That happened meanwhile.") from error
     unpublish(storage, target, pending.action, layout=state.layout)
-    return _result(state, plan, execute(storage, requested, plan, layout=state.layout))
+    return _result(state, plan, execute_rollback(storage, requested, plan, layout=state.layout))
 
 
 def _said(state: TableState, target: Instant) -> CommitMetadata:
@@ -240,7 +247,7 @@ def _check(state: TableState, target: Instant, action: Action, metadata: CommitM
                 f"compaction {target.requested} cannot be rolled back: its plan is no longer on the timeline"
             )
         compaction = read_compaction_plan(storage, timeline, planned)
-    if reason := why_not(timeline, target, touched(metadata), _plans(state)):
+    if reason := why_no_rollback(timeline, target, touched_groups(metadata), _plans(state)):
         raise InvalidInput(f"{target.action} {target.requested} cannot be rolled back: {reason}.")
     saved = {savepoint.requested for savepoint in timeline.completed({Action.SAVEPOINT})}
     others = {commit.requested for commit in timeline.commits} - {target.requested}

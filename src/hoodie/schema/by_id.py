@@ -159,7 +159,7 @@ def changed(version: Node, change: Change, pinned: Collection[str], last: Collec
     return version
 
 
-def columns_of(version: Node, before: Node, columns: pa.Schema) -> pa.Schema:
+def columns_of_version(version: Node, before: Node, columns: pa.Schema) -> pa.Schema:
     """The user's columns of a version. What the columns of the version before say beside their type stays.
 
     columns  those of `before`

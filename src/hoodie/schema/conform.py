@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import SchemaMismatch
-from hoodie.schema.number_text import is_number, number_text
+from hoodie.schema.number_text import is_number_text, number_text
 from hoodie.schema.schema import AVRO_DEFAULT
 from hoodie.schema.types import is_list, spark_name
 
@@ -46,7 +46,7 @@ class Written:
 History = Sequence[tuple[int, Written | None]]
 
 
-def with_history(column: pa.Field, history: History, exceptions: Mapping[str, int]) -> pa.Field:
+def with_column_history(column: pa.Field, history: History, exceptions: Mapping[str, int]) -> pa.Field:
     """The field of a table, with how files have it.
 
     history     oldest first, at least one
@@ -300,7 +300,7 @@ def _leaf(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
     # Floats are rounded, as Hudi's reader does with a file of bigints in a column that another writer made double.
     checked = not pa.types.is_floating(kind)
     try:
-        if is_number(have) and pa.types.is_string(kind):
+        if is_number_text(have) and pa.types.is_string(kind):
             return number_text(array).cast(kind)
         return array.cast(kind, safe=checked)
     except pa.ArrowInvalid as error:
@@ -325,7 +325,7 @@ _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 def _castable(have: pa.DataType, kind: pa.DataType) -> bool:
     """Whether one leaf type converts to the other; single values may still not fit."""
     types = pa.types
-    if types.is_null(have) or (is_number(have) and types.is_string(kind)):
+    if types.is_null(have) or (is_number_text(have) and types.is_string(kind)):
         return True
     if types.is_integer(have):
         stamp = have == pa.int64() and types.is_timestamp(kind)

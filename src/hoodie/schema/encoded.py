@@ -70,7 +70,7 @@ def _as(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     return column.dictionary_encode().cast(kind) if is_encoded(kind) else column.cast(kind)
 
 
-def without_unused(rows: pa.Table) -> pa.Table:
+def without_unused_values(rows: pa.Table) -> pa.Table:
     """The rows with dictionaries that hold their values alone: what was deleted is in no new file."""
     columns = [_trimmed(column) if is_encoded(column.type) else column for column in rows.columns]
     return pa.Table.from_arrays(columns, schema=rows.schema)

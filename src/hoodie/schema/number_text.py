@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 
-def is_number(kind: pa.DataType) -> bool:
+def is_number_text(kind: pa.DataType) -> bool:
     """Whether values are numbers that have a text of Java's here."""
     types = pa.types
     return bool(types.is_integer(kind) or kind in (pa.float32(), pa.float64()) or types.is_decimal(kind))

@@ -25,7 +25,7 @@ from hoodie.formats.timeline.internal_schema import LATEST_SCHEMA, SCHEMA_COMMIT
 from hoodie.metadata.keeping.build_tasks import MapItems, executors_for
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.reading.row_keys import read_keys
-from hoodie.schema.by_id import Change, Node, changed, columns_of, first_version, needs_ids
+from hoodie.schema.by_id import Change, Node, changed, columns_of_version, first_version, needs_ids
 from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
@@ -107,7 +107,7 @@ def _after(
     for change in changes:
         asks = asks or needs_ids(change, after)
         before, version = version, changed(version, change, pinned, last)
-        after = columns_of(version, before, after)
+        after = columns_of_version(version, before, after)
     if not asks and not by_ids:
         return after, None, {}
     if not by_ids and not on_read:
@@ -123,7 +123,7 @@ def _after(
     after = columns
     for change in changes:
         before, version = version, changed(version, change, pinned, last)
-        after = columns_of(version, before, after)
+        after = columns_of_version(version, before, after)
     return after, version, first
 
 

@@ -30,7 +30,7 @@ from hoodie.metadata.table import open_metadata
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import COMMITS, Action, Instant, State, format_time
-from hoodie.plan.archive import Cleaning, following, instants_to_archive, is_due
+from hoodie.plan.archive import Cleaning, archiving_is_due, following, instants_to_archive
 from hoodie.plan.clean import earliest_retained
 from hoodie.services.archive_merge import merge_archive_files
 from hoodie.services.clean import last_clean, service_state
@@ -123,7 +123,7 @@ def archive(
     """
     started, how = monotonic(), options.read(ArchiveOptions)
     state = state or service_state(storage, options, dry_run)
-    if not is_due(state.timeline, how):
+    if not archiving_is_due(state.timeline, how):
         return ArchiveResult(dry_run=dry_run)
     with lock_for(options, storage) as lock:
         if lock.real:

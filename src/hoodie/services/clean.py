@@ -131,7 +131,7 @@ def clean(
     pending = state.timeline.pending({Action.CLEAN})
     if not dry_run:
         for instant in pending:
-            resume(storage, instant, options)
+            resume_clean(storage, instant, options)
     finished = tuple(instant.requested for instant in pending)
     with lock_for(options, storage) as lock:
         if pending or lock.real:
@@ -149,7 +149,7 @@ def clean(
         content = encode_clean_plan(plan, storage.root)
         requested = create_requested(storage, time, Action.CLEAN, content, ahead=True, layout=state.layout)
     _log.info("%s: clean %s begins: %d files", state.config.name, time, sum(map(len, plan.files.values())))
-    done = execute(storage, requested, plan, options, state, just_requested=True)
+    done = execute_clean(storage, requested, plan, options, state, just_requested=True)
     gone = {partition: part.deleted for partition, part in done.partitions.items() if part.deleted}
     whole = tuple(partition for partition, part in done.partitions.items() if part.removed)
     return replace(result, instant=time, files=gone, partitions=whole)
@@ -249,7 +249,7 @@ def pending_files(state: TableState) -> frozenset[str]:
 # --- deleting ---
 
 
-def resume(storage: Storage, instant: Instant, options: Options) -> CleanMetadata | None:
+def resume_clean(storage: Storage, instant: Instant, options: Options) -> CleanMetadata | None:
     """Finish a clean that another process began. One without a plan, of a writer that died, is removed: None.
 
     Raises CorruptFile
@@ -264,10 +264,10 @@ def resume(storage: Storage, instant: Instant, options: Options) -> CleanMetadat
     if not data:
         remove_pending(storage, instant, state.layout)
         return None
-    return execute(storage, instant, decode_clean_plan(data, path), options, state)
+    return execute_clean(storage, instant, decode_clean_plan(data, path), options, state)
 
 
-def execute(
+def execute_clean(
     storage: Storage,
     instant: Instant,
     plan: CleanPlan,

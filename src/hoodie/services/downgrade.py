@@ -22,7 +22,7 @@ from hoodie.services.compaction.job import RunTasks
 from hoodie.services.upgrade import UpgradeResult, change_of, make_ready, refuse_pending, require_ready, steps_before
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
-from hoodie.table.downgraded_timeline import LogNames, abandon, copy_down, finish_downgrade, log_names
+from hoodie.table.downgraded_timeline import LogNames, abandon_downgrade, copy_down, finish_downgrade, log_names
 from hoodie.table.properties import recover, update_properties
 from hoodie.table.replacement import settle
 from hoodie.table.settings import Settings
@@ -60,7 +60,7 @@ def downgrade(
     before, target = state.layout.version, _target(state, to)
     if before is target:
         if before.layout == 2 and not dry_run:
-            abandon(state)
+            abandon_downgrade(state)
         return UpgradeResult(to, to, dry_run=dry_run)
     config = _config_after(state, target)
     steps = _steps(state, target)

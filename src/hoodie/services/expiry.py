@@ -23,7 +23,7 @@ from hoodie.errors import InvalidOption
 from hoodie.formats.java.properties import parse_properties
 from hoodie.metadata.keeping.build_tasks import MapItems
 from hoodie.model.files import FileSlice, LogFile
-from hoodie.plan.expiry import expired, expires_before, newest_in_names
+from hoodie.plan.expiry import expired_before, expires_before, newest_in_names
 from hoodie.services.clean import service_state
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, in_threads, join
@@ -126,13 +126,13 @@ def expired_partitions(
     slices = merged_slices(load_view(state.storage, state.timeline, state.config, partitions)).values()
     times = newest_in_names(slices)
     if how.counted_from is Expiry.KEEP_BY_CREATION_TIME:
-        return expired(_creation_times(state.storage, times), before, how.most)
+        return expired_before(_creation_times(state.storage, times), before, how.most)
     for path in _written_since(state, before):
         times.pop(path, None)
     old = {path for path, time in times.items() if time < before}
     for path, time in _newest_in_logs(state, before, [one for one in slices if one.group.partition in old]):
         times[path] = max(time, times[path])
-    return expired(times, before, how.most)
+    return expired_before(times, before, how.most)
 
 
 def _written_since(state: TableState, before: str) -> set[str]:

@@ -14,7 +14,7 @@ from hoodie.config.write import EngineOptions
 from hoodie.errors import WriteConflict
 from hoodie.locks import lock_for
 from hoodie.merge.payloads import KNOWN_PAYLOADS
-from hoodie.metadata.keeping.build import build, missing, why_not
+from hoodie.metadata.keeping.build import build, missing_partitions, why_not_built
 from hoodie.metadata.keeping.build_tasks import MapItems, executors_for
 from hoodie.metadata.keeping.drop import drop, drop_partitions
 from hoodie.metadata.keys import MetadataPartition
@@ -48,9 +48,9 @@ def create_metadata_table(
         state = load_state(storage)
         require_writable(state.config, KNOWN_PAYLOADS)
         old = [name for name in partitions if again and name in state.config.metadata_partitions]
-        if not (old or missing(state.config, everything)):
+        if not (old or missing_partitions(state.config, everything)):
             return False
-        if reason := why_not(state.timeline):
+        if reason := why_not_built(state.timeline):
             raise WriteConflict(f"{state.config.name}: the metadata table cannot be built now: {reason}. Try later")
         if old:
             drop_partitions(storage, state.config, old)

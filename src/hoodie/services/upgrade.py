@@ -23,7 +23,7 @@ from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.metadata.keeping.drop import drop
 from hoodie.model.instant import Action, State
 from hoodie.model.table_version import VERSIONS, WRITTEN, TableVersion
-from hoodie.services.clean import resume
+from hoodie.services.clean import resume_clean
 from hoodie.services.compaction.job import RunTasks
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
@@ -230,7 +230,7 @@ def make_ready(state: TableState, options: Options, settings: Settings, run: Run
     with settings.writers.lock_on(storage):
         state = clean_up(state.reload(), writers=settings.writers)
     for instant in state.timeline.pending({Action.CLEAN}):
-        resume(storage, instant, options)
+        resume_clean(storage, instant, options)
     if not state.config.merge_on_read:
         return
     while compact(storage, options, run=run) is not None:

@@ -24,7 +24,7 @@ from hoodie.sources.sql_calls import CATALOG, SESSION, TABLE_READER
 from hoodie.sources.stream_calls import QUERY, STREAM_READER, STREAM_WRITER
 from hoodie.sources.table_calls import WRITER_BY_NAME, WRITER_V2
 from hoodie.sources.views import register_source
-from hoodie.spark.hudi_settings import settle
+from hoodie.spark.hudi_settings import unset_settings
 from hoodie.spark.own_sql import give_sql_back, take_sql
 from hoodie.spark.workers import take_own_python
 
@@ -75,7 +75,7 @@ def register(session: SparkSession, *, shadow: bool = False, sql: bool = True) -
             stacklevel=2,
         )
     if not taken:
-        settle(session)
+        unset_settings(session)
     _patch()
     CAUGHT.update(caught)
     if sql and (shadow or not taken):

@@ -80,7 +80,7 @@ def _table(original: Callable[..., Any]) -> Callable[..., Any]:
     return table
 
 
-def parts_of(name: str) -> tuple[str, ...] | None:
+def name_parts(name: str) -> tuple[str, ...] | None:
     """The parts of a name as Spark's calls take it; None: it is none."""
     try:
         text = Text.of(name)
@@ -92,7 +92,7 @@ def parts_of(name: str) -> tuple[str, ...] | None:
 
 def table_named(session: SparkSession, name: object) -> tuple[Name, NamedTable] | None:
     """The table of ours that a call names; None: it is Spark's, or nobody's."""
-    parts = parts_of(name) if isinstance(name, str) else None
+    parts = name_parts(name) if isinstance(name, str) else None
     table = seen(session, parts) if parts else None
     return None if parts is None or table is None else (Name(parts, parts[-1]), table)
 
@@ -115,7 +115,7 @@ def _table_exists(original: Callable[..., Any]) -> Callable[..., Any]:
         there: bool = original(self, tableName, dbName)
         if there or is_handed_over() or not takes_sql():
             return there
-        parts = parts_of(f"{dbName}.{tableName}" if dbName else tableName)
+        parts = name_parts(f"{dbName}.{tableName}" if dbName else tableName)
         if parts is not None and len(parts) == 3 and parts[0].lower() == SESSION_CATALOG:
             parts = parts[1:]
         return parts is not None and registered_path(_session(self), ".".join(parts)) is not None
@@ -129,7 +129,7 @@ def _list_tables(original: Callable[..., Any]) -> Callable[..., Any]:
         if is_handed_over() or not takes_sql():
             return tables
         session = _session(self)
-        parts = parts_of(dbName) if dbName else None
+        parts = name_parts(dbName) if dbName else None
         database = parts[-1] if parts else current_database(session)
         if database is None:
             return tables

@@ -20,7 +20,7 @@ from hoodie.sources.calls import (
     wrap_option,
     wrap_options,
 )
-from hoodie.sources.sql_calls import parts_of, table_named
+from hoodie.sources.sql_calls import name_parts, table_named
 from hoodie.spark.entries import absolute
 from hoodie.spark.names import managed_path, qualified
 from hoodie.spark.own_sql import is_handed_over, prepare, takes_sql
@@ -80,7 +80,7 @@ def save_as_table(
     Raises as `hoodie.hudi.write`; StatementError on a name that another format has, and on a database that is not there
     """
     session = frame.sparkSession
-    parts = parts_of(table)
+    parts = name_parts(table)
     if parts is None:
         raise InvalidInput(f"{table!r} is no name of a table, such as trips or db.trips")
     name, parts, mode = Name(parts, parts[-1]), qualified(session, parts), mode.lower()

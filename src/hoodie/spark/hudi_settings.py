@@ -14,7 +14,7 @@ _EXTENSIONS = "spark.sql.extensions"
 _PACKAGES = ("org.apache.spark.sql.hudi.", "org.apache.hudi.", "org.apache.spark.Hoodie")
 
 
-def settle(session: SparkSession) -> None:
+def unset_settings(session: SparkSession) -> None:
     """Unset what a session can unset, and name the lines to remove of what it cannot. Warns HudiSettings"""
     if _of_hudi(session, _CATALOG):
         session.conf.unset(_CATALOG)

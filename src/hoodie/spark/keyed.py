@@ -18,7 +18,7 @@ from hoodie.keygen.keygen import KeyGenerator, refuse_lacking
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.spark.columns import quoted
 from hoodie.spark.local_frame import local_frame
-from hoodie.spark.types import nullable, sound, to_arrow, type_at
+from hoodie.spark.types import nullable, sound, spark_type_at, to_arrow
 from hoodie.spark.worker_errors import mark_worker_errors
 
 
@@ -112,9 +112,9 @@ def user_schema(schema: T.StructType) -> T.StructType:
 
 def require_columns(schema: T.StructType, keygen: KeyGenerator, ordering: Sequence[str], table: str) -> None:
     """As `refuse_lacking`, and refuses an ordering column without an order."""
-    refuse_lacking(schema.names, lambda name: type_at(schema, name) is not None, keygen, ordering, table)
+    refuse_lacking(schema.names, lambda name: spark_type_at(schema, name) is not None, keygen, ordering, table)
     for name in ordering:
-        kind = type_at(schema, name)
+        kind = spark_type_at(schema, name)
         if isinstance(kind, (T.ArrayType, T.MapType, T.StructType)):
             raise SchemaMismatch(f"ordering column {name!r} is {kind.simpleString()}: expected a number, text or time")
 

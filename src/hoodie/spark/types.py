@@ -84,7 +84,7 @@ def with_types_of(table: pa.Schema | None, schema: sql.StructType) -> sql.Struct
     return sql.StructType(fields)
 
 
-def type_at(schema: sql.StructType, path: str) -> sql.DataType | None:
+def spark_type_at(schema: sql.StructType, path: str) -> sql.DataType | None:
     """The type of a column, which may be nested ("a.b"); None: it is missing."""
     kind: sql.DataType = schema
     for name in path.split("."):

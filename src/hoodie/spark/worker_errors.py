@@ -35,7 +35,7 @@ def mark_worker_errors() -> Iterator[None]:
         raise
 
 
-def as_text(error: HoodieError) -> str:
+def error_text(error: HoodieError) -> str:
     """An error for SQL's `raise_error`: it comes back as what it was."""
     return f"{error} {_note(error)}"
 

@@ -54,7 +54,7 @@ class Driver:
             yield file
             file.close()
         except BaseException:
-            abandon(file)
+            drop_upload(file)
             raise
 
     def open_input(self, path: str, size: int | None) -> Any:
@@ -185,7 +185,7 @@ class LocalFiles(Renaming):
         os.replace(temporary, path)
 
 
-def abandon(file: Any) -> None:
+def drop_upload(file: Any) -> None:
     """Drop an upload. Closing would publish it, and so would the file's destructor."""
     discard = getattr(file, "discard", None)
     if discard is not None:

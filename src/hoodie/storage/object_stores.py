@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from hoodie.errors import UnsupportedTable
 from hoodie.storage.driver_errors import is_transient
-from hoodie.storage.drivers import Driver, abandon
+from hoodie.storage.drivers import Driver, drop_upload
 from hoodie.storage.kept import KeptOutput
 from hoodie.storage.protocol import OutputFile, temporary_beside
 from hoodie.storage.ranged import RangedInput
@@ -141,7 +141,7 @@ class ObjectStore(Driver):
                     self._complete(file.stream, path, mark, file.tell())
         except BaseException:
             with suppress(Exception):  # what is left are parts of an upload, which the store's own rules remove
-                abandon(file.stream)
+                drop_upload(file.stream)
             raise
 
     def _upload(self, path: str, mark: str) -> Any:

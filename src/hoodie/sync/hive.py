@@ -23,7 +23,7 @@ from hoodie.storage.protocol import Storage, join
 from hoodie.sync.columns import changed_columns
 from hoodie.sync.entry import KNOWN_INPUTS, Entry, check_name, entry_names, make_entry
 from hoodie.sync.manifest import uri_base, write_manifests
-from hoodie.sync.metastore import ColumnsRefused, Metastore, columns_of, connect, field_schemas
+from hoodie.sync.metastore import ColumnsRefused, Metastore, connect, field_schemas, struct_columns
 from hoodie.sync.partitions import (
     PartitionEvents,
     Values,
@@ -261,7 +261,7 @@ def _plan(job: _Job, entry: Entry, *, whole: bool) -> _Plan:
         _require_same_table(existing, entry)
         parameters = existing.parameters or {}
         last = Synced(parameters.get(LAST_SYNC, ""), parameters.get(LAST_COMPLETION, ""))
-        columns_differ = changed_columns(columns_of(existing.sd.cols), entry.columns, entry.full_name)
+        columns_differ = changed_columns(struct_columns(existing.sd.cols), entry.columns, entry.full_name)
         differs = columns_differ or _differs(existing, entry)
         if last.instant > job.now.instant and last.instant in _commits(job.state.reload()):
             return _Plan(entry, existing, False, False, PartitionEvents({}, {}), False, behind=True)
@@ -326,7 +326,7 @@ def _require_same_table(existing: Any, entry: Entry) -> None:
             f"the metastore has a table of that name that is no entry of Hudi: it reads by {existing.sd.inputFormat}. "
             f"{advice}",
         )
-    have = [name.lower() for name in columns_of(existing.partitionKeys)]
+    have = [name.lower() for name in struct_columns(existing.partitionKeys)]
     want = [name.lower() for name in entry.keys]
     if have != want:
         raise SyncRefused(

@@ -257,7 +257,7 @@ def _batches(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
     return (items[start : start + size] for start in range(0, len(items), size))
 
 
-def columns_of(fields: Sequence[Any] | None) -> dict[str, str]:
+def struct_columns(fields: Sequence[Any] | None) -> dict[str, str]:
     """name -> type of a struct's list of columns."""
     return {column.name: column.type for column in fields or ()}
 

@@ -25,7 +25,7 @@ from hoodie.formats.timeline.internal_schema import (
 )
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.instant import Instant
-from hoodie.schema.conform import Written, with_history
+from hoodie.schema.conform import Written, with_column_history
 from hoodie.storage.protocol import Storage
 from hoodie.timeline.load import read_commit
 from hoodie.timeline.timeline import Timeline
@@ -57,7 +57,7 @@ def with_columns_written(
             written = [
                 (schema.version, _written(column.id, column.kind, field.name, schema.record)) for schema in versions
             ]
-            field = with_history(field, _changes(written), exceptions)
+            field = with_column_history(field, _changes(written), exceptions)
         fields.append(field)
     return pa.schema(fields)
 

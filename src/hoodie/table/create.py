@@ -280,7 +280,7 @@ _PAYLOADS = ("hoodie.compaction.payload.class", "hoodie.table.legacy.payload.cla
 _OF_KEYS = frozenset(key for group in (KeyOptions, TimeOptions) for _, spec in declared(group) for key in spec.keys)
 
 
-def completed(state: TableState, options: Mapping[str, str]) -> TableState:
+def with_write_options(state: TableState, options: Mapping[str, str]) -> TableState:
     """The state with what the options of a write add to the table's properties, to check and write with.
 
     Raises TableMismatch when options name other settings than the table has, InvalidOption on a malformed one

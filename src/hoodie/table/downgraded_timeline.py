@@ -161,7 +161,7 @@ def discard_copy(storage: Storage, config: TableConfig, target: TableConfig) -> 
         storage.discard(path)
 
 
-def abandon(state: TableState) -> None:
+def abandon_downgrade(state: TableState) -> None:
     """Remove a copy that was begun for a downgrade that is given up."""
     discard_copy(state.storage, state.config, from_properties({**state.config.properties, **_LAYOUT_1}))
     for name in (_LOGS, COPIED):

@@ -10,7 +10,7 @@ from hoodie.storage.protocol import Entry, Storage, join
 _DEEP = 3
 
 
-def kind_of(entries: Collection[Entry]) -> str:
+def kind_of_table(entries: Collection[Entry]) -> str:
     """What the files of one folder say: "a Delta table", "an Iceberg table", "Parquet files"; "" for none of these."""
     if any(entry.is_dir and entry.name == "_delta_log" for entry in entries):
         return "a Delta table"
@@ -22,14 +22,14 @@ def kind_of(entries: Collection[Entry]) -> str:
 
 
 def other_table(storage: Storage, folder: str = "") -> str:
-    """What a folder that is no Hudi table holds, in it or in partitions below it; see `kind_of`.
+    """What a folder that is no Hudi table holds, in it or in partitions below it; see `kind_of_table`.
 
     Of each level one folder is looked into, three levels deep: a partitioned folder has files in all of them, and
     Iceberg's metadata is in a folder of this name
     """
     for _ in range(_DEEP):
         entries = storage.list(folder)
-        if kind := kind_of(entries):
+        if kind := kind_of_table(entries):
             return kind
         names = sorted(entry.name for entry in entries if entry.is_dir and not entry.name.startswith((".", "_")))
         if not names:

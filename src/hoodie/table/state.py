@@ -19,7 +19,7 @@ from hoodie.formats.avro.schema import from_avro
 from hoodie.formats.parquet.base_footer import read_footer
 from hoodie.formats.parquet.stored_types import corrected
 from hoodie.formats.timeline.internal_schema import LATEST_SCHEMA
-from hoodie.keygen.keygen import KeyGenerator, Kind, following, key_generator, number_time_columns
+from hoodie.keygen.keygen import KeyGenerator, Kind, following_stored_keys, key_generator, number_time_columns
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import Action, Instant
@@ -321,7 +321,7 @@ def writer_keygen(state: TableState) -> KeyGenerator:
     keygen = table_keygen(state)
     if keygen.kind is not Kind.COMPLEX or len(keygen.record_keys) != 1 or state.config.replaced_at == NOT_YET:
         return keygen
-    return following(keygen, _key_samples(state))
+    return following_stored_keys(keygen, _key_samples(state))
 
 
 def in_units_of(keygen: KeyGenerator, schema: pa.Schema) -> KeyGenerator:

@@ -48,7 +48,7 @@ def leaf_types() -> st.SearchStrategy[pa.DataType]:
     return st.sampled_from(LEAVES) | decimals
 
 
-def stored_types() -> st.SearchStrategy[pa.DataType]:
+def column_types() -> st.SearchStrategy[pa.DataType]:
     """Column types in stored form, nested ones among them."""
     return leaf_types() | leaf_types() | st.recursive(leaf_types(), _nest, max_leaves=4)
 
@@ -224,7 +224,7 @@ def shapes(draw: st.DrawFn, types: st.SearchStrategy[pa.DataType] | None = None)
         kind = draw(st.sampled_from(list(ORDERINGS)))
         columns.append(pa.field("ts", kind))
         domains["ts"] = ORDERINGS[kind]
-    kinds = draw(st.lists(stored_types() if types is None else types, min_size=1, max_size=5))
+    kinds = draw(st.lists(column_types() if types is None else types, min_size=1, max_size=5))
     columns += [pa.field(f"v{number}", kind, draw(st.booleans())) for number, kind in enumerate(kinds)]
     if draw(st.booleans()):
         columns.append(pa.field(IS_DELETED, pa.bool_()))

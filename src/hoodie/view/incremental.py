@@ -104,7 +104,7 @@ def _pending(timeline: Timeline, instant: Instant) -> InstantNotFound:
     )
 
 
-def span(
+def commit_span(
     timeline: Timeline, begin: str, end: str, completions: Mapping[str, str], clustering: Collection[str] = ()
 ) -> tuple[Span, Instant | None]:
     """The commits with begin < position <= end, and a pending commit that makes the range unsafe, if there is one.
@@ -210,7 +210,7 @@ def changed_slices(view: FileSystemView, changes: Touched, as_of: str | None) ->
     return [slice_ for group, slice_ in merged_slices(view, as_of).items() if group in changes.groups]
 
 
-def missing(view: FileSystemView, changes: Touched) -> dict[FileGroupId, str]:
+def cleaned_groups(view: FileSystemView, changes: Touched) -> dict[FileGroupId, str]:
     """The touched groups whose slice was removed by cleaning: the first missing file of each."""
     missing_files = {}
     for group, stat in changes.last.items():

@@ -22,7 +22,7 @@ from hoodie.metadata.keeping.build_tasks import MapItems
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
-from hoodie.table.create import completed
+from hoodie.table.create import with_write_options
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
 from hoodie.writing.batch.duplicates import refuse_dropping
@@ -59,7 +59,7 @@ class IncomingBatch:
 def _check_again(batch: IncomingBatch) -> Write:
     """The write, compared with the table as it is now."""
     write, settings = batch.write, batch.write.settings
-    state = completed(writable_state(write.storage, settings), settings.given)
+    state = with_write_options(writable_state(write.storage, settings), settings.given)
     require_new(state, settings.writers.batch)
     return batch.adapt(check(state, write.operation, write.columns, settings, only_new=write.only_new))
 
@@ -237,7 +237,7 @@ def _delete_partitions(
     run: MapItems | None,
 ) -> WriteResult:
     with phases.time("check"):
-        state = completed(writable_state(storage, settings), settings.given)
+        state = with_write_options(writable_state(storage, settings), settings.given)
         write = check(state, WriteOperation.DELETE_PARTITION, None, settings)
         require_new(state, settings.writers.batch)  # its partitions are gone, else
         _require_partitions(state, partitions)

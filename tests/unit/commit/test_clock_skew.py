@@ -10,7 +10,7 @@ from hoodie.config.locks import ConcurrencyOptions, LockOptions
 from hoodie.config.options import Options, read_options
 from hoodie.config.table import TimelineZone
 from hoodie.locks import Lock, lock_by
-from hoodie.locks.protocol import always
+from hoodie.locks.protocol import always_granted
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
@@ -29,7 +29,7 @@ def test_a_moment_is_outlasted_by_as_much_as_clocks_differ_and_no_far_one_is(
     ahead: float, waited: float | None
 ) -> None:
     slept: list[float] = []
-    lock = Lock("lock", always, skew=0.2, sleep=slept.append)
+    lock = Lock("lock", always_granted, skew=0.2, sleep=slept.append)
     lock.outlast(NOW + dt.timedelta(seconds=ahead), lambda: NOW)
     assert slept == ([] if waited is None else [pytest.approx(waited)])
 

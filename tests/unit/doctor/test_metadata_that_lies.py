@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.commit.markers import read_markers
-from hoodie.commit.rollback_executor import resume
+from hoodie.commit.rollback_executor import resume_rollback
 from hoodie.config.options import Options
 from hoodie.config.table import from_properties
 from hoodie.doctor.examine import examine
@@ -144,7 +144,7 @@ def test_a_rollback_plan_does_not_delete_outside_the_table(tmp_path):
     table.storage.create_new(path, services.encode_rollback_plan(plan, table.storage.root))
     (rollback,) = (i for i in table.state().timeline.instants if i.requested.startswith("9999"))
     with pytest.raises(CorruptFile, match="no path inside the table"):
-        resume(table.storage, rollback, layout=LAYOUT_1)
+        resume_rollback(table.storage, rollback, layout=LAYOUT_1)
     with pytest.raises(CorruptFile, match="no path inside the table"):
         table.upsert(rows("c"))
     assert victim.read_bytes() == b"precious"

@@ -21,7 +21,7 @@ from hoodie.keygen.keygen import (
     Kind,
     PartitionField,
     escape_path,
-    following,
+    following_stored_keys,
     key_generator,
     partition_values,
     stored_key_generator,
@@ -178,12 +178,12 @@ def test_custom_fields_of_a_stored_table_may_be_untyped() -> None:
 
 def test_single_complex_keys_follow_those_of_the_table() -> None:
     plain = KeyGenerator(Kind.COMPLEX, ("id",))
-    prefixed = following(plain, ["id:1", "id:2"])
+    prefixed = following_stored_keys(plain, ["id:1", "id:2"])
     assert prefixed.writes_pairs
-    assert following(prefixed, ["1"]) == plain
-    assert following(plain, ["id:1", "2"]) == plain
-    assert following(prefixed, []) == prefixed
-    assert following(KeyGenerator(Kind.SIMPLE, ("id",)), ["id:1"]).prefix_single_key is False
+    assert following_stored_keys(prefixed, ["1"]) == plain
+    assert following_stored_keys(plain, ["id:1", "2"]) == plain
+    assert following_stored_keys(prefixed, []) == prefixed
+    assert following_stored_keys(KeyGenerator(Kind.SIMPLE, ("id",)), ["id:1"]).prefix_single_key is False
 
 
 def test_pairs_are_written_for_compound_keys_and_global_deletes() -> None:

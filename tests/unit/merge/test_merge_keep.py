@@ -14,7 +14,7 @@ from hoodie.merge import payloads
 from hoodie.merge.base import BaseMerge, Incoming
 from hoodie.merge.payloads import rule_for
 from hoodie.merge.rows import nullable
-from hoodie.merge.rules import MergeRule, keeping, with_kept
+from hoodie.merge.rules import MergeRule, keeping, with_stored_columns
 
 NESTED = pa.struct([("x", pa.int64()), ("y", pa.int64()), ("in", pa.struct([("p", pa.int64()), ("q", pa.int64())]))])
 SCHEMA = pa.schema(
@@ -122,5 +122,5 @@ def test_rules_of_change_streams_keep_other_columns(payload: str) -> None:
 
 
 def test_slices_of_structs_are_aligned() -> None:
-    whole = with_kept(STORED.slice(1), INCOMING.slice(2), ["s.y"])
+    whole = with_stored_columns(STORED.slice(1), INCOMING.slice(2), ["s.y"])
     assert whole.column("s").to_pylist() == [None, {"x": 7, "y": 2, "in": None}]

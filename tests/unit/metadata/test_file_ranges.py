@@ -12,7 +12,7 @@ import pytest
 
 from hoodie.formats.hfile.reader import open_hfile
 from hoodie.formats.hfile.writer import encode_hfile
-from hoodie.metadata.file_ranges import FileRanges, joined, open_ranges
+from hoodie.metadata.file_ranges import FileRanges, joined_ranges, open_ranges
 from hoodie.metadata.listing import FileList, listed_folders
 from hoodie.metadata.table import MetadataTable, open_metadata
 from hoodie.storage.local import LocalStorage
@@ -63,7 +63,7 @@ def metadata_of(storage: Storage) -> MetadataTable:
     ],
 )
 def test_ranges_that_lie_near_each_other_are_one_request(ranges: list[tuple[int, int]], requests: int) -> None:
-    groups = joined(ranges)
+    groups = joined_ranges(ranges)
     assert len(groups) == requests
     assert [range_ for group in groups for range_ in group] == ranges
 

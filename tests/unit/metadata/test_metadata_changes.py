@@ -14,7 +14,7 @@ from hoodie.formats.hfile.cells import Cells
 from hoodie.formats.hfile.reader import open_hfile
 from hoodie.formats.log.blocks import BlockKind, encode_block, read_blocks
 from hoodie.formats.timeline.services import decode_clean_metadata, decode_rollback_metadata
-from hoodie.metadata.changes import FileChanges, of_clean, of_commit, of_listing, of_rollback
+from hoodie.metadata.changes import FileChanges, changes_of_commit, of_clean, of_listing, of_rollback
 from hoodie.metadata.encode import base_file, data_block
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.listing import listed_folders
@@ -68,7 +68,7 @@ def changes_of(state: TableState, time: str) -> FileChanges | None:
     for instant in state.timeline.instants:
         if instant.requested == time and instant.state is State.COMPLETED:
             if instant.action in WRITES:
-                return of_commit(read_commit(state.storage, state.timeline, instant))
+                return changes_of_commit(read_commit(state.storage, state.timeline, instant))
             if instant.action is Action.CLEAN:
                 path = state.timeline.path(instant)
                 return of_clean(decode_clean_metadata(state.storage.read(path), path))
@@ -166,7 +166,7 @@ def test_a_commit_lists_its_files_and_the_change_logs_beside_them() -> None:
             WriteStat(file_id="g", path="p/.g_1.log.1_0-0-0", partition="p", file_size=9),
         )
     }
-    changes = of_commit(CommitMetadata(operation=Operation.UPSERT, stats=stats, replaced={"q": ("old",)}))
+    changes = changes_of_commit(CommitMetadata(operation=Operation.UPSERT, stats=stats, replaced={"q": ("old",)}))
     assert changes == FileChanges(("p",), (), {"p": {"f_1.parquet": 5, ".f.cdc": 7, ".g_1.log.1_0-0-0": 9}})
 
 

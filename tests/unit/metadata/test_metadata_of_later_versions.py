@@ -23,9 +23,9 @@ from hoodie.metadata.keeping.build import build
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.listing import listed_folders
 from hoodie.metadata.partitions.kind import Building
-from hoodie.metadata.partitions.kinds import kind_of
+from hoodie.metadata.partitions.kinds import partition_kind
 from hoodie.metadata.read import read_records
-from hoodie.metadata.record_schema import schema_of, stored_schema_of
+from hoodie.metadata.record_schema import record_schema_text, stored_schema_of
 from hoodie.metadata.table import open_metadata
 from hoodie.metadata.validate import validate
 from hoodie.model.table_version import VERSIONS
@@ -220,7 +220,7 @@ def first_records(state: TableState, partition: MetadataPartition) -> dict[str, 
     assert metadata is not None
     files = of_listing((), data_files(listed_folders(metadata).marked))
     building = Building(state.storage, state.config, state.timeline, "", files, MetadataOptions())
-    first = kind_of(partition).first(building)
+    first = partition_kind(partition).first(building)
     found = [record for share in first.shares for part in first.records(share) for record in part.to_pylist()]
     return {record["row"]: record for record in found}
 
@@ -263,4 +263,4 @@ def test_records_are_written_by_the_schema_of_hudi(name: str, number: int, tmp_p
     schema = stored_schema_of(VERSIONS[number])
     assert open_hfile(lambda at, length: base[at : at + length], len(base), name).info["schema"].decode() == schema
     fields = [field for field in json.loads(schema)["fields"] if not field["name"].startswith("_hoodie")]
-    assert json.loads(schema_of(VERSIONS[number]))["fields"] == fields
+    assert json.loads(record_schema_text(VERSIONS[number]))["fields"] == fields

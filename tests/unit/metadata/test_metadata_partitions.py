@@ -11,7 +11,7 @@ import pytest
 
 from hoodie.formats.hfile.reader import open_hfile
 from hoodie.formats.log.blocks import BlockKind, read_blocks
-from hoodie.metadata.changes import of_commit
+from hoodie.metadata.changes import changes_of_commit
 from hoodie.metadata.encode import base_file, data_block, delete_block, record_cells
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.partitions.bloom_filters import BLOOM_FILTERS
@@ -80,7 +80,7 @@ def change_of(state: TableState, time: str) -> Change | None:
     for instant in state.timeline.instants:
         if instant.requested == time and instant.state is State.COMPLETED and instant.action in WRITES:
             commit = read_commit(state.storage, state.timeline, instant)
-            return Change(state.storage, state.config, state.timeline, time, of_commit(commit), commit)
+            return Change(state.storage, state.config, state.timeline, time, changes_of_commit(commit), commit)
     return None
 
 

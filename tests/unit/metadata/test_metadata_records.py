@@ -28,7 +28,7 @@ from hoodie.metadata.keys import (
 from hoodie.metadata.listing import listed_folders
 from hoodie.metadata.merging import merged
 from hoodie.metadata.read import Wanted, read_records
-from hoodie.metadata.records import COLUMN_STATS, FILES, RECORD_INDEX, decode_records, file_ids, tombstones
+from hoodie.metadata.records import COLUMN_STATS, FILES, RECORD_INDEX, decode_records, deleted_records, file_ids
 from hoodie.metadata.table import MetadataTable, open_metadata
 from hoodie.reading.snapshot import read_table
 from hoodie.table.state import load_state
@@ -249,7 +249,7 @@ def test_the_newer_entry_of_the_record_index_counts_and_tombstones_take_it_away(
     def entry(key: str, partition: str) -> pa.Table:
         return pa.Table.from_pylist([{"row": key, "partition": partition, "deleted": False}], schema=RECORD_INDEX)
 
-    gone = tombstones(pa.array(["a", "b"]), MetadataPartition.RECORD_INDEX)
+    gone = deleted_records(pa.array(["a", "b"]), MetadataPartition.RECORD_INDEX)
     base = pa.concat_tables([entry("a", "old"), entry("b", "old"), entry("c", "old")])
     records = merged(base, [entry("c", "new"), gone, entry("b", "back")], MetadataPartition.RECORD_INDEX)
     assert {record["row"]: record["partition"] for record in records.to_pylist()} == {"b": "back", "c": "new"}

@@ -15,7 +15,7 @@ from hoodie.errors import InvalidOption
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile, base_file_name, log_file_name
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import CompactionPlan
-from hoodie.plan.compaction import candidates, find_files, is_due, operation_of, plan_compaction, problems
+from hoodie.plan.compaction import candidates, compaction_is_due, find_files, operation_of, plan_compaction, problems
 from hoodie.plan.compaction_strategies import Planning, day_of, strategy_named
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.load import build_view
@@ -98,17 +98,19 @@ def plan_of(
 def test_a_compaction_is_due(
     trigger: Trigger, deltas: Iterable[int], commits: Iterable[int], plans: Iterable[int], now: int, due: bool
 ) -> None:
-    assert is_due(timeline(deltas, commits, plans), at(now), CompactionOptions(trigger=trigger)) is due
+    assert compaction_is_due(timeline(deltas, commits, plans), at(now), CompactionOptions(trigger=trigger)) is due
 
 
 @pytest.mark.parametrize("trigger", Trigger)
 def test_a_table_without_delta_commits_is_never_due(trigger: Trigger) -> None:
-    assert not is_due(timeline(), at(1), CompactionOptions(trigger=trigger, delta_commits=1, delta_seconds=1))
+    assert not compaction_is_due(
+        timeline(), at(1), CompactionOptions(trigger=trigger, delta_commits=1, delta_seconds=1)
+    )
 
 
 def test_pending_delta_commits_count() -> None:
     pending = Timeline((Instant(at(1), Action.DELTA_COMMIT, State.INFLIGHT),))
-    assert is_due(pending, at(2), CompactionOptions(delta_commits=1))
+    assert compaction_is_due(pending, at(2), CompactionOptions(delta_commits=1))
 
 
 # --- strategies ---

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice
-from hoodie.plan.exchange import cut, expected_pairs, joins_keys, pair_partitions, shared_partitions
+from hoodie.plan.exchange import expected_pairs, joins_keys, pair_partitions, runs_of_batches, shared_partitions
 from hoodie.plan.write import TaskKind, WriteTask
 
 MiB = 1 << 20
@@ -30,7 +30,7 @@ def task(number: int, rows: int, base: int = 0) -> WriteTask:
     ],
 )
 def test_a_staged_file_is_read_in_parts_of_bounded_bytes(sizes, runs):
-    assert [sizes[run] for run in cut(sizes, 10)] == runs
+    assert [sizes[run] for run in runs_of_batches(sizes, 10)] == runs
 
 
 def test_tasks_have_a_partition_of_spark_each_while_they_are_few():

@@ -11,14 +11,14 @@ import pytest
 
 from hoodie.errors import SchemaMismatch
 from hoodie.reading.slices.column_types import columns_at
-from hoodie.schema.conform import Written, conform, with_history, written_columns
+from hoodie.schema.conform import Written, conform, with_column_history, written_columns
 
 OLD, NOW = "20240101000000000", "20240102000000000"
 
 
 def altered(field: pa.Field, written: Written) -> pa.Field:
     """A field that files before NOW have in another way."""
-    return with_history(field, [(0, written), (int(NOW), None)], {})
+    return with_column_history(field, [(0, written), (int(NOW), None)], {})
 
 
 def read(rows: pa.Table, *fields: pa.Field, instant: str = OLD, in_log: bool = False) -> list[dict[str, Any]]:
@@ -107,7 +107,9 @@ def test_a_struct_all_of_whose_fields_are_new_keeps_its_nulls() -> None:
 
 def test_the_version_is_the_newest_up_to_the_instant_unless_its_commit_named_another() -> None:
     history = [(0, Written("first")), (20240101000000000, Written("second")), (20240103000000000, None)]
-    schema = pa.schema([with_history(pa.field("v", pa.int32()), history, {"20240102000000000": 20240103000000000})])
+    schema = pa.schema(
+        [with_column_history(pa.field("v", pa.int32()), history, {"20240102000000000": 20240103000000000})]
+    )
 
     def place(instant: str) -> str | None:
         found = written_columns(schema, instant).get("v")
@@ -120,4 +122,4 @@ def test_the_version_is_the_newest_up_to_the_instant_unless_its_commit_named_ano
     ]
     assert place("20240102000000000") is None
     assert place("20240103000000001") is None
-    assert written_columns(pa.schema([with_history(pa.field("v", pa.int32()), [(0, None)], {})]), OLD) == {}
+    assert written_columns(pa.schema([with_column_history(pa.field("v", pa.int32()), [(0, None)], {})]), OLD) == {}

@@ -24,7 +24,7 @@ from hoodie.schema.by_id import (
     Retype,
     TakeNulls,
     changed,
-    columns_of,
+    columns_of_version,
     first_version,
     needs_ids,
 )
@@ -82,7 +82,7 @@ def test_versions_are_those_of_the_real_hudi(name: str) -> None:
     for change, after in zip(alters, _different(real), strict=True):
         before, version = version, changed(version, change, ("id", "ts", "part"))
         assert {**version, "version_id": 0} == {**after, "version_id": 0}
-        columns = columns_of(version, before, columns)
+        columns = columns_of_version(version, before, columns)
         said = commits[str(after["version_id"])]["schema"]
         assert columns == without_meta_fields(from_avro(said, "")), change
 
@@ -105,7 +105,7 @@ def _after(*changes: Change) -> pa.Schema:
     version, columns = first_version(COLUMNS), COLUMNS
     for change in changes:
         before, version = version, changed(version, change, ("id",))
-        columns = columns_of(version, before, columns)
+        columns = columns_of_version(version, before, columns)
     return columns
 
 

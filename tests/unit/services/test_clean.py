@@ -20,7 +20,7 @@ from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import CleanMetadata, CleanPlan
 from hoodie.plan.clean import CHECKPOINT, earliest_retained, emptied, files_to_delete, scope_of
 from hoodie.recovery.savepoint import make_savepoint
-from hoodie.services.clean import clean, resume
+from hoodie.services.clean import clean, resume_clean
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.services.savepoint import delete_savepoint
@@ -526,7 +526,7 @@ def test_a_savepoint_made_since_the_plan_keeps_its_files() -> None:
     storage.delete(path)  # else the savepoint is refused
     make_savepoint(storage, Options(), instant)
     storage.write(path, plan)
-    done = resume(storage, pending, Options())
+    done = resume_clean(storage, pending, Options())
     assert files
     assert files < data_files(storage)
     assert done is not None
@@ -538,13 +538,13 @@ def test_a_partition_that_was_written_to_since_the_plan_stays() -> None:
     pending = planned(storage)
     table = ArrowTable(storage, {**WRITES, **OFF})
     table.upsert(rows("new", city="rome"))
-    resume(storage, pending, Options())
+    resume_clean(storage, pending, Options())
     assert "new" in table.snapshot().column("id").to_pylist()
     storage.delete("rome/.hoodie_partition_metadata")  # as if the clean had died between its two looks
     with pytest.warns(MetafileMissing):
         assert "new" in table.snapshot().column("id").to_pylist()
     storage.delete(f".hoodie/{pending.requested}.clean")
-    resume(storage, replace(pending, state=State.INFLIGHT), Options())
+    resume_clean(storage, replace(pending, state=State.INFLIGHT), Options())
     assert storage.exists("rome/.hoodie_partition_metadata")
     assert "new" in table.snapshot().column("id").to_pylist()
 
@@ -554,7 +554,7 @@ def test_a_partition_stays_while_somebody_writes() -> None:
     pending = planned(storage)
     create_requested(storage, next_time(storage), Action.COMMIT, layout=LAYOUT_1)
     counting = CountingStorage(storage)
-    done = resume(counting, pending, Options())
+    done = resume_clean(counting, pending, Options())
     assert counting.count("delete", "rome") == 1, "the data file alone"
     assert storage.exists("rome/.hoodie_partition_metadata")
     assert done is not None
@@ -569,7 +569,7 @@ def test_a_writer_who_begins_while_its_partition_goes_gets_it_back() -> None:
             return super().delete(path)
 
     storage = cleanable()
-    done = resume(Begins(storage), planned(storage), Options())
+    done = resume_clean(Begins(storage), planned(storage), Options())
     assert storage.exists("rome/.hoodie_partition_metadata")
     assert done is not None
     assert not done.partitions["rome"].removed

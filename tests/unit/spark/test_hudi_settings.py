@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from hoodie.errors import HudiSettings
-from hoodie.spark.hudi_settings import settle
+from hoodie.spark.hudi_settings import unset_settings
 
 CATALOG = {"spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog"}
 REGISTRATOR = {"spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar"}
@@ -17,7 +17,7 @@ EXTENSIONS = {"spark.sql.extensions": "com.acme.Own, org.apache.spark.sql.hudi.H
 
 
 class Session:
-    """What `settle` asks of a session."""
+    """What `unset_settings` asks of a session."""
 
     def __init__(self, settings: dict[str, str]) -> None:
         self.settings = dict(settings)
@@ -32,7 +32,7 @@ class Session:
 
 def settled(settings: dict[str, str]) -> dict[str, str]:
     session = Session(settings)
-    settle(cast(Any, session))
+    unset_settings(cast(Any, session))
     return session.settings
 
 

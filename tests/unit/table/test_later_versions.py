@@ -13,7 +13,7 @@ from hoodie.config.table import from_properties, require_writable
 from hoodie.errors import InvalidOption, TableMismatch, UnsupportedTable
 from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.model.table_version import VERSIONS, WRITTEN
-from hoodie.table.create import completed, create, table_properties
+from hoodie.table.create import create, table_properties, with_write_options
 from hoodie.table.state import load_state
 from hoodie.table.version_properties import as_version_6, merge_properties
 from hoodie.testing.storage import MemoryStorage
@@ -110,7 +110,7 @@ def test_options_that_say_the_same_in_words_of_version_6_fit_the_table(version: 
     storage = MemoryStorage()
     create(storage, check_options({**TABLE, "hoodie.write.table.version": version}))
     create(storage, check_options({**TABLE, **named}))
-    completed(load_state(storage), check_options({**TABLE, **named}))
+    with_write_options(load_state(storage), check_options({**TABLE, **named}))
 
 
 @pytest.mark.parametrize("version", ["8", "9"])
@@ -119,7 +119,7 @@ def test_a_payload_class_that_the_table_has_not_is_refused(version: str) -> None
     create(storage, check_options({**TABLE, "hoodie.write.table.version": version}))
     other = {"hoodie.datasource.write.payload.class": f"{_MODEL}.OverwriteWithLatestAvroPayload"}
     with pytest.raises(TableMismatch, match="OverwriteWithLatestAvroPayload"):
-        completed(load_state(storage), check_options({**TABLE, **other}))
+        with_write_options(load_state(storage), check_options({**TABLE, **other}))
 
 
 def test_a_table_is_not_made_anew_in_another_version() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from hoodie.errors import InvalidOption, TableMismatch
 from hoodie.keygen.keygen import FieldKind, Kind
-from hoodie.table.create import completed, create
+from hoodie.table.create import create, with_write_options
 from hoodie.table.state import TableState, load_state, table_keygen
 from hoodie.testing.storage import MemoryStorage
 
@@ -55,8 +55,8 @@ def test_options_that_repeat_the_table_change_nothing() -> None:
         "hoodie.datasource.write.table.type": "COPY_ON_WRITE",
         "hoodie.parquet.max.file.size": "1000",
     }
-    assert table_keygen(completed(state, same)) == table_keygen(state)
-    assert completed(state, {}).config == state.config
+    assert table_keygen(with_write_options(state, same)) == table_keygen(state)
+    assert with_write_options(state, {}).config == state.config
 
 
 @pytest.mark.parametrize(
@@ -73,67 +73,67 @@ def test_options_that_repeat_the_table_change_nothing() -> None:
 )
 def test_an_option_that_differs_from_the_table_is_refused(key: str, value: str, told: str) -> None:
     with pytest.raises(TableMismatch, match=told):
-        completed(table(), {key: value})
+        with_write_options(table(), {key: value})
 
 
 def test_a_partition_column_does_not_make_partitions_in_a_table_without() -> None:
     bare = stored({"hoodie.table.recordkey.fields": "id"})
     with pytest.raises(TableMismatch, match="the key generator is 'NON_PARTITION' in the table, not 'SIMPLE'"):
-        completed(bare, {PARTITION: "city"})
+        with_write_options(bare, {PARTITION: "city"})
     # With its class named the option has no meaning, here as in Hudi.
     named = stored(
         {"hoodie.table.recordkey.fields": "id", "hoodie.table.keygenerator.class": "NonpartitionedKeyGenerator"}
     )
-    assert table_keygen(completed(named, {PARTITION: "city"})).partition_fields == ()
+    assert table_keygen(with_write_options(named, {PARTITION: "city"})).partition_fields == ()
 
 
 def test_a_malformed_option_is_no_mismatch() -> None:
     with pytest.raises(InvalidOption, match="expected true or false"):
-        completed(table(), {"hoodie.datasource.write.hive_style_partitioning": "maybe"})
+        with_write_options(table(), {"hoodie.datasource.write.hive_style_partitioning": "maybe"})
 
 
 def test_the_payload_class_of_a_copy_on_write_table_may_come_with_the_write() -> None:
     for given in (EVENT_TIME, "DefaultHoodieRecordPayload"):
-        assert completed(stored(OF_HUDI), {PAYLOAD: given}).config.properties[STORED_PAYLOAD] == EVENT_TIME
-    assert STORED_PAYLOAD not in completed(stored(OF_HUDI), {}).config.properties
-    assert completed(table(), {PAYLOAD: EVENT_TIME}).config.properties[STORED_PAYLOAD] == EVENT_TIME
+        assert with_write_options(stored(OF_HUDI), {PAYLOAD: given}).config.properties[STORED_PAYLOAD] == EVENT_TIME
+    assert STORED_PAYLOAD not in with_write_options(stored(OF_HUDI), {}).config.properties
+    assert with_write_options(table(), {PAYLOAD: EVENT_TIME}).config.properties[STORED_PAYLOAD] == EVENT_TIME
 
 
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_a_payload_class_that_the_table_says_stays(kind: str) -> None:
     says = stored({**OF_HUDI, "hoodie.table.type": kind, STORED_PAYLOAD: EVENT_TIME})
-    assert completed(says, {PAYLOAD: "DefaultHoodieRecordPayload"}).config == says.config
+    assert with_write_options(says, {PAYLOAD: "DefaultHoodieRecordPayload"}).config == says.config
     with pytest.raises(TableMismatch, match="payload"):
-        completed(says, {PAYLOAD: "OverwriteWithLatestAvroPayload"})
+        with_write_options(says, {PAYLOAD: "OverwriteWithLatestAvroPayload"})
 
 
 def test_a_merge_on_read_table_without_a_payload_class_has_the_default() -> None:
     with pytest.raises(TableMismatch, match="payload"):
-        completed(stored({**OF_HUDI, "hoodie.table.type": "MERGE_ON_READ"}), {PAYLOAD: EVENT_TIME})
+        with_write_options(stored({**OF_HUDI, "hoodie.table.type": "MERGE_ON_READ"}), {PAYLOAD: EVENT_TIME})
 
 
 def test_time_settings_come_with_the_write_where_the_table_lacks_them() -> None:
     class_name = "org.apache.hudi.keygen.TimestampBasedKeyGenerator"
     says = {**OF_HUDI, "hoodie.table.keygenerator.class": class_name, TIMES + "output.dateformat": "yyyy/MM"}
-    state = completed(stored(says), {TIMES + "timestamp.type": "EPOCHMILLISECONDS"})
+    state = with_write_options(stored(says), {TIMES + "timestamp.type": "EPOCHMILLISECONDS"})
     times = table_keygen(state).timestamp
     assert times is not None
     assert (times.type, times.output_format) == ("EPOCHMILLISECONDS", "yyyy/MM")
     with pytest.raises(TableMismatch, match=r"output.dateformat is 'yyyy/MM' in the table, not 'yyyy'"):
-        completed(stored(says), {"hoodie.deltastreamer.keygen.timebased.output.dateformat": "yyyy"})
+        with_write_options(stored(says), {"hoodie.deltastreamer.keygen.timebased.output.dateformat": "yyyy"})
 
 
 def test_the_types_of_custom_partition_columns_come_with_the_write() -> None:
     says = {**OF_HUDI, "hoodie.table.keygenerator.class": "org.apache.hudi.keygen.CustomKeyGenerator"}
-    keygen = table_keygen(completed(stored(says), {PARTITION: "city:SIMPLE"}))
+    keygen = table_keygen(with_write_options(stored(says), {PARTITION: "city:SIMPLE"}))
     assert (keygen.kind, [field.kind for field in keygen.partition_fields]) == (Kind.CUSTOM, [FieldKind.SIMPLE])
     with pytest.raises(TableMismatch, match="contradicts"):
-        completed(stored(says), {PARTITION: "country:SIMPLE"})
+        with_write_options(stored(says), {PARTITION: "country:SIMPLE"})
 
 
 def test_a_table_with_a_key_generator_that_is_unknown_here_is_opened_without_options() -> None:
     state = stored({**OF_HUDI, "hoodie.table.keygenerator.class": "com.example.OwnKeyGenerator"})
-    assert completed(state, {}).config == state.config
+    assert with_write_options(state, {}).config == state.config
 
 
 TEXT_KEYS = {
@@ -160,11 +160,11 @@ def test_a_write_that_names_another_zone_of_timestamps_in_keys_is_refused(says: 
     assert ("hoodie.keygen.timebased.output.timezone" in state.config.properties) is says
     for key in ("hoodie.keygen.timebased.timezone", "hoodie.keygen.timebased.output.timezone"):
         with pytest.raises(TableMismatch, match=r"'UTC' in the table, not 'America/New_York'"):
-            completed(state, {key: "America/New_York"})
-    assert table_keygen(completed(state, {"hoodie.keygen.timebased.timezone": "UTC"})).zone == "UTC"
+            with_write_options(state, {key: "America/New_York"})
+    assert table_keygen(with_write_options(state, {"hoodie.keygen.timebased.timezone": "UTC"})).zone == "UTC"
     flag = "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"
     with pytest.raises(TableMismatch, match="timestamps as text, not as numbers"):
-        completed(state, {flag: "false"})
+        with_write_options(state, {flag: "false"})
 
 
 def test_the_zone_of_times_in_paths_is_left_to_the_settings_of_paths() -> None:
@@ -178,4 +178,4 @@ def test_the_zone_of_times_in_paths_is_left_to_the_settings_of_paths() -> None:
     state = create(MemoryStorage(), {**TEXT_KEYS, **times})
     assert "hoodie.keygen.timebased.output.timezone" not in state.config.properties
     with pytest.raises(TableMismatch, match="the zone of timestamps in keys"):
-        completed(state, NEW_YORK)
+        with_write_options(state, NEW_YORK)

@@ -13,7 +13,7 @@ import pytest
 
 from hoodie.commit import rollback_executor as rollbacks
 from hoodie.commit.batch_ids import CHECKPOINT
-from hoodie.commit.heartbeat import Heartbeat, expired, heartbeat_path
+from hoodie.commit.heartbeat import Heartbeat, heartbeat_path, silent_writes
 from hoodie.commit.transaction import describe, publish
 from hoodie.config.locks import ConcurrencyOptions, FailedWrites
 from hoodie.config.options import Options
@@ -528,9 +528,9 @@ def test_the_age_of_a_heartbeat_is_told_by_the_clock_of_the_storage():
     time = Time()  # decades behind this process's
     storage = MemoryStorage(clock=time)
     storage.write(heartbeat_path("1"), b"")
-    assert expired(storage, ["1", "2"], ConcurrencyOptions()) == {"2"}
+    assert silent_writes(storage, ["1", "2"], ConcurrencyOptions()) == {"2"}
     time.now += 122_000
-    assert expired(storage, ["1"], ConcurrencyOptions()) == {"1"}
+    assert silent_writes(storage, ["1"], ConcurrencyOptions()) == {"1"}
 
 
 # --- batches ---
@@ -671,7 +671,7 @@ def dead_rollback(there: ArrowTable, monkeypatch: pytest.MonkeyPatch) -> None:
         raise Crash
 
     with monkeypatch.context() as patched:
-        patched.setattr(rollbacks, "execute", die)
+        patched.setattr(rollbacks, "execute_rollback", die)
         with pytest.raises(Crash):
             there.upsert(rows("never"))
     (left,) = load_state(there.storage).timeline.pending({Action.ROLLBACK})

@@ -93,7 +93,7 @@ class BlockIndex:
         return self[int(np.argmax(wrong))] if wrong.any() else None
 
 
-def joined(parts: Sequence[BlockIndex], path: str) -> BlockIndex:
+def joined_indexes(parts: Sequence[BlockIndex], path: str) -> BlockIndex:
     """Several indexes as one. Raises CorruptFile where they are out of order"""
     if len(parts) == 1:
         return parts[0]

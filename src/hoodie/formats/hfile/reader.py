@@ -24,7 +24,7 @@ from hoodie.formats.hfile.index import (
     BlockIndex,
     IndexEntry,
     decode_inner_index,
-    joined,
+    joined_indexes,
 )
 from hoodie.formats.hfile.load_on_open import load_on_open, require_inside
 from hoodie.formats.hfile.trailer import TRAILER_SIZE, Trailer, decode_trailer
@@ -213,7 +213,7 @@ def _descended(read: RangedRead, index: BlockIndex, trailer: Trailer, path: str)
         parts = [_inner_index(read, entry, trailer, path) for part in parts for entry in part]
         for part in parts:
             require_inside(part, trailer, path)
-    below = joined(parts, path)
+    below = joined_indexes(parts, path)
     if (not len(below)) != (trailer.cells == 0):
         raise CorruptFile(path, f"{trailer.cells} cells in {len(below)} blocks")
     return below

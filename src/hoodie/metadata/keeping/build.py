@@ -20,7 +20,7 @@ from hoodie.metadata.partitions.defined import define
 from hoodie.metadata.partitions.files import FILES
 from hoodie.metadata.partitions.kind import Building, PartitionKind, ReadKeys
 from hoodie.metadata.partitions.kinds import kinds_of
-from hoodie.metadata.record_schema import schema_of, stored_schema_of
+from hoodie.metadata.record_schema import record_schema_text, stored_schema_of
 from hoodie.metadata.table import open_metadata
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.files import BaseFile
@@ -64,7 +64,7 @@ _BY_LAYOUT = {
 }
 
 
-def why_not(timeline: Timeline) -> str:
+def why_not_built(timeline: Timeline) -> str:
     """Why the metadata table of a table cannot be built now; "" when it can."""
     pending = [instant for instant in timeline.instants if instant.state is not State.COMPLETED]
     if pending:
@@ -72,7 +72,7 @@ def why_not(timeline: Timeline) -> str:
     return ""
 
 
-def missing(config: TableConfig, partitions: Iterable[str]) -> tuple[str, ...]:
+def missing_partitions(config: TableConfig, partitions: Iterable[str]) -> tuple[str, ...]:
     """Those of some partitions that the table lacks, the file lists before all; those that are not kept are none."""
     names = {*partitions}
     names |= {str(MetadataPartition.FILES)} if names else set()
@@ -111,7 +111,7 @@ def build(
     """Build the file lists of a table that has no metadata table, or one that was begun, and other partitions that it
     lacks; whether they are there now.
 
-    timeline    of the table, loaded just now, for which `why_not` has no reason
+    timeline    of the table, loaded just now, for which `why_not_built` has no reason
     partitions  names; those that are not kept are passed by
     read_keys   as of `Building`
     executors   carry out what is large; None: this process does all
@@ -123,7 +123,7 @@ def build(
     if problem := not_built(config, names):
         raise UnsupportedTable(f"{config.name}: {problem}. Hudi's next write builds it by default")
     config = _sound(storage, config, timeline, names)
-    new = missing(config, names)
+    new = missing_partitions(config, names)
     building = Building(
         storage, config, timeline, "", _all_files(storage, config, timeline), options or MetadataOptions(), read_keys
     )
@@ -163,7 +163,7 @@ def _sound(storage: Storage, config: TableConfig, timeline: Timeline, partitions
         return replace(config, metadata_partitions=(), metadata_inflight=())
     table = open_metadata(storage, config, timeline)
     assert table is not None  # its file lists are complete
-    if missing(config, partitions) and (problem := table.problem()):
+    if missing_partitions(config, partitions) and (problem := table.problem()):
         drop_with_warning(storage, problem)
         return replace(config, metadata_partitions=(), metadata_inflight=())
     return config
@@ -211,6 +211,6 @@ def _write_first(building: Building, kind: PartitionKind, run: MapItems | None) 
     first, schema = kind.first(building), stored_schema_of(layout.version)
     stats = write_base_files(building.storage, storage, kind.partition, instant, first, run, schema)
     by_partition = {folder: tuple(stats)} if stats else {}
-    extra = {"schema": schema_of(layout.version)}
+    extra = {"schema": record_schema_text(layout.version)}
     done = CommitMetadata(operation=Operation.BULK_INSERT, stats=by_partition, extra=extra)
     complete(storage, begun, completed_content(done, Action.DELTA_COMMIT, layout), layout=layout)

@@ -13,7 +13,7 @@ from hoodie.formats.timeline.plans import encode_compaction_plan
 from hoodie.metadata.encode import base_file
 from hoodie.metadata.keeping.delta import orphans
 from hoodie.metadata.keys import MetadataPartition
-from hoodie.metadata.partitions.kinds import kind_of, kinds_of
+from hoodie.metadata.partitions.kinds import kinds_of, partition_kind
 from hoodie.metadata.read import log_instants, partition_slices, slice_records, stored_schema, whole_view
 from hoodie.metadata.record_schema import SCHEMA
 from hoodie.metadata.table import MetadataTable
@@ -127,7 +127,7 @@ def _remove_leftovers(table: MetadataTable, slice_: FileSlice, instant: str) -> 
 
 def _write(table: MetadataTable, slice_: FileSlice, instant: str, started: float) -> WriteStat | None:
     """Write the base file of a slice; None: it has no records, and gets none."""
-    kind = kind_of(MetadataPartition(slice_.group.partition))
+    kind = partition_kind(MetadataPartition(slice_.group.partition))
     records = slice_records(table, kind.partition, slice_)
     scanned = time.monotonic()
     name = f"{slice_.group.file_id}_{_TOKEN}_{instant}.hfile"

@@ -23,7 +23,7 @@ from hoodie.metadata.keys import MetadataPartition, file_groups_of
 from hoodie.metadata.partitions.kind import PartitionKind
 from hoodie.metadata.partitions.kinds import kinds_of
 from hoodie.metadata.read import log_instants, stored_schema, writer_slices
-from hoodie.metadata.record_schema import schema_of
+from hoodie.metadata.record_schema import record_schema_text
 from hoodie.metadata.table import MetadataTable, is_own
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.files import FileGroupId, FileSlice, LogFile, log_file_name, log_token, parse_data_file
@@ -63,7 +63,9 @@ def append(table: MetadataTable, instant: str, records: Mapping[MetadataPartitio
         name, version = create_log(storage, slice_, log_token(instant, "0-0-0"), content)
         stat = _stat(slice_, name, version, share, len(content), time.monotonic() - started)
         stats[slice_.group.partition] = (*stats.get(slice_.group.partition, ()), stat)
-    done = CommitMetadata(operation=Operation.UPSERT_PREPPED, stats=stats, extra={"schema": schema_of(layout.version)})
+    done = CommitMetadata(
+        operation=Operation.UPSERT_PREPPED, stats=stats, extra={"schema": record_schema_text(layout.version)}
+    )
     complete(storage, begun, completed_content(done, Action.DELTA_COMMIT, layout), layout=layout)
 
 
@@ -156,7 +158,7 @@ def _stat(slice_: FileSlice, name: str, version: int, share: _Share, size: int, 
     )
 
 
-def take_back(table: MetadataTable, target: str, by: str) -> None:
+def take_back_delta(table: MetadataTable, target: str, by: str) -> None:
     """Roll a delta commit back, if there is one.
 
     Its blocks are cancelled by a command block, unless they are part of a base file by now: see `is_compacted`. From

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from hoodie.config.table import TableConfig
 from hoodie.errors import CorruptFile, UnsupportedTable
-from hoodie.metadata.keeping.delta import append, finish_pending, is_compacted, orphans, take_back
+from hoodie.metadata.keeping.delta import append, finish_pending, is_compacted, orphans, take_back_delta
 from hoodie.metadata.keeping.drop import drop_others, drop_partitions, drop_with_warning, not_kept, tell_of_drop
 from hoodie.metadata.keys import MetadataPartition, partition_id
 from hoodie.metadata.partitions.kind import Change
@@ -40,13 +40,13 @@ def follow(change: Change) -> None:
         if orphans(table):  # looked at again: a writer without a lock may have begun since the timeline was loaded
             table = replace(table, data=load_timeline(storage, change.config))
         for orphan in orphans(table):
-            take_back(table, orphan, instant)
+            take_back_delta(table, orphan, instant)
             table = table.reload()
         table, records = _records(table, change)
         if table.timeline.find(instant, Action.DELTA_COMMIT) is not None:  # of an earlier attempt, which died
             if _written(table, instant, records):
                 return
-            take_back(table, instant, instant)
+            take_back_delta(table, instant, instant)
             table = table.reload()
         append(table, instant, records)
     except (CorruptFile, UnsupportedTable) as damage:
@@ -65,7 +65,7 @@ def take_back_commit(storage: Storage, config: TableConfig, timeline: Timeline, 
     if table is None:
         return False
     try:
-        take_back(table, target, by)
+        take_back_delta(table, target, by)
     except (CorruptFile, UnsupportedTable) as damage:
         drop_with_warning(storage, str(damage))
         return False

@@ -17,7 +17,7 @@ from hoodie.metadata.keys import MetadataPartition, bloom_filter_key
 from hoodie.metadata.partitions.data_files import added_files, deleted_base_files, of_footers, shares_of
 from hoodie.metadata.partitions.kind import Building, Change, First, PartitionKind, where_defined
 from hoodie.metadata.records import BLOOM_FILTERS as SCHEMA
-from hoodie.metadata.records import tombstones
+from hoodie.metadata.records import deleted_records
 from hoodie.model.files import BaseFile
 from hoodie.model.table_version import VERSIONS
 from hoodie.storage.protocol import Storage
@@ -30,7 +30,7 @@ def _records(change: Change) -> pa.Table:
     if VERSIONS[change.config.version].defines_indexes:
         keys = pa.array(map(_key, gone), pa.string())
         stored = pa.Table.from_pylist(records, schema=SCHEMA)
-        return pa.concat_tables([stored, tombstones(keys, MetadataPartition.BLOOM_FILTERS)])
+        return pa.concat_tables([stored, deleted_records(keys, MetadataPartition.BLOOM_FILTERS)])
     none = {"type": "", "instant": change.instant, "filter": b"", "deleted": True}
     records += [{"row": _key(file), **none} for file in gone]
     return pa.Table.from_pylist(records, schema=SCHEMA)

@@ -24,7 +24,7 @@ from hoodie.metadata.partitions.indexed_columns import first_columns, kept_colum
 from hoodie.metadata.partitions.kind import Building, Change, First, PartitionKind, untyped_or_typed, where_defined
 from hoodie.metadata.partitions.typed_stats import ranges_of_files, records_of_files
 from hoodie.metadata.records import COLUMN_STATS as SCHEMA
-from hoodie.metadata.records import tombstones
+from hoodie.metadata.records import deleted_records
 from hoodie.model.files import BaseFile, LogFile
 from hoodie.model.meta import META_COLUMNS
 from hoodie.model.table_version import VERSIONS
@@ -74,7 +74,7 @@ def _of_definition(change: Change) -> pa.Table:
         for column in names
     ]
     records = pa.Table.from_pylist(found, schema=SCHEMA)
-    return pa.concat_tables([records, tombstones(pa.array(keys, pa.string()), MetadataPartition.COLUMN_STATS)])
+    return pa.concat_tables([records, deleted_records(pa.array(keys, pa.string()), MetadataPartition.COLUMN_STATS)])
 
 
 def _first(building: Building) -> First:

@@ -22,6 +22,6 @@ def kinds_of(partitions: Iterable[str]) -> tuple[PartitionKind, ...]:
     return tuple(kind for kind in KINDS if str(kind.partition) in names)
 
 
-def kind_of(partition: MetadataPartition) -> PartitionKind:
+def partition_kind(partition: MetadataPartition) -> PartitionKind:
     """Raises KeyError on a partition that is not kept."""
     return {kind.partition: kind for kind in KINDS}[partition]

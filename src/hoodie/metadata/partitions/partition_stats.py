@@ -23,7 +23,7 @@ from hoodie.metadata.partitions.kind import Building, Change, First, PartitionKi
 from hoodie.metadata.partitions.typed_stats import ranges_of_files
 from hoodie.metadata.partitions.value_types import NO_TYPE
 from hoodie.metadata.records import COLUMN_STATS as SCHEMA
-from hoodie.metadata.records import tombstones
+from hoodie.metadata.records import deleted_records
 from hoodie.metadata.statistics import column_statistics
 from hoodie.metadata.table import open_metadata
 from hoodie.model.commit import Operation
@@ -54,7 +54,7 @@ def _records(change: Change) -> pa.Table:
     names = kept_columns(change)
     if commit.operation is Operation.DELETE_PARTITION:
         keys = [partition_stats_key(name, path) for path in commit.replaced for name in names]
-        return tombstones(pa.array(keys, pa.string()), MetadataPartition.PARTITION_STATS)
+        return deleted_records(pa.array(keys, pa.string()), MetadataPartition.PARTITION_STATS)
     partitions = [path for path, stats in commit.stats.items() if stats]
     files = _files_of(_with_completed(change, load_view(change.storage, change.timeline, change.config, partitions)))
     ranges = _ranges(change, [file for part in files.values() for file in part], names)

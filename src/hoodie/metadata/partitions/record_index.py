@@ -27,7 +27,7 @@ from hoodie.metadata.locations import open_locator
 from hoodie.metadata.partitions.kind import Building, Change, First, PartitionKind, SliceKeys, always
 from hoodie.metadata.record_index import PLACES, entries, epoch_millis, locations, placed, record_index_cells
 from hoodie.metadata.records import RECORD_INDEX as SCHEMA
-from hoodie.metadata.records import tombstones
+from hoodie.metadata.records import deleted_records
 from hoodie.model.commit import Operation
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.storage.protocol import Storage, in_threads
@@ -60,7 +60,7 @@ def _records(change: Change) -> pa.Table:
     gone = column_of(deleted, "row")
     gone = gone.filter(pc.invert(pc.is_in(gone, value_set=column_of(inserted, "row"))))
     new = entries(inserted, epoch_millis(change.instant, change.config.timezone))
-    return pa.concat_tables([new, tombstones(gone.unique(), MetadataPartition.RECORD_INDEX)])
+    return pa.concat_tables([new, deleted_records(gone.unique(), MetadataPartition.RECORD_INDEX)])
 
 
 def _compared(change: Change, inserted: pa.Table, deleted: pa.Table) -> tuple[pa.Table, pa.Table]:

@@ -29,7 +29,7 @@ from hoodie.timeline.archive import commits_that_left
 from hoodie.timeline.load import completion_times, read_commit, read_replace_plan
 from hoodie.timeline.points import Point, is_instant, query_instant
 from hoodie.timeline.timeline import Clock, Timeline, utc_now
-from hoodie.view.incremental import Span, Touched, before, changed_slices, missing, moment, span, touched
+from hoodie.view.incremental import Span, Touched, before, changed_slices, cleaned_groups, commit_span, moment, touched
 from hoodie.view.load import load_view
 from hoodie.view.published import Missing, find_missing, missing_files, published_by, snapshot_files
 from hoodie.view.slices import FileSystemView, merged_slices
@@ -126,7 +126,7 @@ def plan_changes(
             return plan_changes(now, begin, end, settings, clock, tries - 1)
         tell_of_missing(storage, needed, settings)
     known = {each.group for each in needed}
-    gone = {each.group: each.file.name for each in absent} | missing(view, changes)
+    gone = {each.group: each.file.name for each in absent} | cleaned_groups(view, changes)
     if cleaned := {group: name for group, name in gone.items() if group not in known}:
         # The changes of later commits are still available.
         earliest = max(changes.groups[group] for group in cleaned)
@@ -253,7 +253,7 @@ def commits_between(
     refuse_before(state.config, high, "read up to")
     if end is not None and low > high:
         raise InvalidInput(f"begin {begin!r} is after end {end!r}")
-    found, hollow = span(timeline, low, high, completions, _clusterings(state))
+    found, hollow = commit_span(timeline, low, high, completions, _clusterings(state))
     if hollow is None:
         return found
     if how.holes is HolePolicy.BLOCK:

@@ -17,7 +17,7 @@ from hoodie.config.options import Options
 from hoodie.config.services import ServiceOptions
 from hoodie.errors import OptionIgnored, PlanInUse, WriteConflict
 from hoodie.model.instant import Action
-from hoodie.plan.compaction import is_due
+from hoodie.plan.compaction import compaction_is_due
 from hoodie.services.compaction.job import RunTasks
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
@@ -88,7 +88,7 @@ def _warn_if_nobody_does(state: TableState, options: Options, clock: Clock) -> N
         return
     how = with_recorded(options, state.config.properties).read(CompactionOptions)
     twice = replace(how, delta_commits=2 * how.delta_commits, delta_seconds=2 * how.delta_seconds)
-    if not is_due(state.timeline, new_time(state.timeline, state.config.timezone, clock), twice):
+    if not compaction_is_due(state.timeline, new_time(state.timeline, state.config.timezone, clock), twice):
         return
     _warned.add(state.storage.root)
     problem = (
@@ -102,7 +102,7 @@ def _warn_if_nobody_does(state: TableState, options: Options, clock: Clock) -> N
 def _is_due(state: TableState, options: Options, clock: Clock) -> bool:
     """Whether a compaction is due, and logs were written since the last one. Planning lists the whole table."""
     time = new_time(state.timeline, state.config.timezone, clock)
-    return is_due(state.timeline, time, options.read(CompactionOptions)) and _logs_written(state)
+    return compaction_is_due(state.timeline, time, options.read(CompactionOptions)) and _logs_written(state)
 
 
 def _logs_written(state: TableState) -> bool:

@@ -21,7 +21,7 @@ from hoodie.plan.compaction_strategies import log_bytes
 from hoodie.reading.slices.log_scanner import find_blocks
 from hoodie.reading.slices.reader import SliceReader, slice_reader
 from hoodie.schema.schema import with_meta_fields
-from hoodie.services.compaction.schedule import PlanFiles, compactable_state, find_compaction, look_up, take_back
+from hoodie.services.compaction.schedule import PlanFiles, compactable_state, find_compaction, look_up, take_back_plan
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, columns_by_id
@@ -78,7 +78,7 @@ class CompactionJob:
 RunTasks = Callable[[CompactionJob], Iterable[WriteStat | None]]
 
 
-def begin(storage: Storage, options: Options, instant: str | None = None) -> CompactionJob | None:
+def begin_compaction(storage: Storage, options: Options, instant: str | None = None) -> CompactionJob | None:
     """Begin a run: leftovers of an earlier one are removed first. Arguments and errors as `compact`."""
     settings = Settings.read(options)
     state = compactable_state(storage, settings)
@@ -90,7 +90,7 @@ def begin(storage: Storage, options: Options, instant: str | None = None) -> Com
     schema = with_meta_fields(plan_files.schema)
     reader = slice_reader(state, schema, settings=settings.reading)
     _require_all_logs(reader, plan_files)
-    requested = take_back(storage, pending, plan_files.leftovers, layout=state.layout)
+    requested = take_back_plan(storage, pending, plan_files.leftovers, layout=state.layout)
     begun = to_inflight(storage, requested, layout=state.layout)
     spec = WriteSpec(
         storage=storage,

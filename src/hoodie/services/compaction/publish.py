@@ -11,14 +11,14 @@ from contextlib import suppress
 from hoodie.commit.markers import delete_markers
 from hoodie.errors import HoodieError, InstantNotFound, LockLost, WriteConflict
 from hoodie.locks import Lock
-from hoodie.metadata.changes import of_commit
+from hoodie.metadata.changes import changes_of_commit
 from hoodie.metadata.keeping.follow import follow
 from hoodie.metadata.partitions.kind import Change
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.files import BaseFile, FileGroupId, parse_data_file
 from hoodie.model.instant import Action, State
 from hoodie.services.compaction.job import CompactionJob
-from hoodie.services.compaction.schedule import marked_files, require_not_published, take_back
+from hoodie.services.compaction.schedule import marked_files, require_not_published, take_back_plan
 from hoodie.storage.protocol import remove_with_temporaries, split
 from hoodie.table.state import load_state
 from hoodie.timeline.layout import completed_content
@@ -27,16 +27,16 @@ from hoodie.timeline.transition import complete
 from hoodie.view.load import data_files, list_partitions
 
 
-def give_up(job: CompactionJob, claim: Lock) -> None:
+def give_up_compaction(job: CompactionJob, claim: Lock) -> None:
     """Undo an unfinished run: its files are removed, its plan stays."""
     try:
         claim.check()
-        take_back(job.storage, job.instant, layout=job.layout)
+        take_back_plan(job.storage, job.instant, layout=job.layout)
     except (LockLost, WriteConflict):  # another run has begun, or has published: only this run's own files are removed
         _discard(job)
 
 
-def publish(job: CompactionJob, stats: Iterable[WriteStat | None]) -> CommitMetadata:
+def publish_compaction(job: CompactionJob, stats: Iterable[WriteStat | None]) -> CommitMetadata:
     """Make the new base files visible: one exclusive create.
 
     stats    of each task's winning attempt; None, or nothing, for a task without rows
@@ -58,7 +58,7 @@ def publish(job: CompactionJob, stats: Iterable[WriteStat | None]) -> CommitMeta
         _finalize(job, sizes)
         state = load_state(job.storage)
         time = job.instant.requested
-        follow(Change(job.storage, state.config, state.timeline, time, of_commit(metadata), metadata))
+        follow(Change(job.storage, state.config, state.timeline, time, changes_of_commit(metadata), metadata))
         content = completed_content(metadata, job.instant.action, state.layout)
         complete(job.storage, job.instant, content, layout=state.layout)
     except (InstantNotFound, WriteConflict):

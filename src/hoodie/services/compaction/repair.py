@@ -24,7 +24,7 @@ from hoodie.services.compaction.schedule import (
     find_compaction,
     look_up,
     refuse_pending_writes,
-    take_back,
+    take_back_plan,
 )
 from hoodie.storage.protocol import Storage, rewrite
 from hoodie.table.settings import Settings
@@ -47,7 +47,7 @@ def unschedule_compaction(storage: Storage, options: Options, instant: str) -> N
                 "belong to the base files that it makes: readers would not find them. Run it instead; repair it first "
                 "if its files are missing."
             )
-        remove_pending(storage, take_back(storage, pending, plan_files.leftovers, layout=layout), layout)
+        remove_pending(storage, take_back_plan(storage, pending, plan_files.leftovers, layout=layout), layout)
 
 
 def repair_compaction(storage: Storage, options: Options, instant: str) -> list[str]:
@@ -75,7 +75,7 @@ def repair_compaction(storage: Storage, options: Options, instant: str) -> list[
             )
             plan = replace(plan_files.plan, operations=operations)
             layout = load_state(storage).layout
-            requested = take_back(storage, pending, plan_files.leftovers, layout=layout)
+            requested = take_back_plan(storage, pending, plan_files.leftovers, layout=layout)
             rewrite(storage, layout.path(requested), encode_compaction_plan(plan))
         return lines
 

@@ -25,8 +25,8 @@ from hoodie.plan.compaction_strategies import log_bytes
 from hoodie.reading.slices.base_file_reader import footer_of
 from hoodie.reading.slices.reader import SliceMerge
 from hoodie.services.compaction.claim import claimed
-from hoodie.services.compaction.job import Compaction, CompactionJob, CompactionTask, RunTasks, begin
-from hoodie.services.compaction.publish import give_up, publish
+from hoodie.services.compaction.job import Compaction, CompactionJob, CompactionTask, RunTasks, begin_compaction
+from hoodie.services.compaction.publish import give_up_compaction, publish_compaction
 from hoodie.services.compaction.schedule import compactable_state, find_compaction, is_pending_plan
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, in_threads, redacted
@@ -83,7 +83,7 @@ def _carry_out(
 ) -> WriteResult:
     storage = state.storage
     with phases.time("begin"):
-        job = begin(storage, options, instant)
+        job = begin_compaction(storage, options, instant)
     assert job is not None  # an instant was named
     _log.info("%s: compaction %s begins: %d file slices", state.config.name, instant, len(job.tasks))
     with ExitStack() as publishing:
@@ -93,7 +93,7 @@ def _carry_out(
             claim.check()
             lock.check()
         with phases.time("commit"):
-            metadata = publish(job, stats)
+            metadata = publish_compaction(job, stats)
     route = DRIVER if run is None or job.on_driver else EXECUTORS
     result = WriteResult(
         instant, metadata, IndexStats(), route, phases.whole(), table=state.config.name, path=redacted(storage.root)
@@ -110,7 +110,7 @@ def _given_up_on_error(job: CompactionJob, claim: Lock) -> Iterator[None]:
     except (Exception, KeyboardInterrupt) as error:
         _log.info("compaction %s failed with %s; its plan stays", job.instant.requested, type(error).__name__)
         try:
-            give_up(job, claim)
+            give_up_compaction(job, claim)
         except (HoodieError, OSError) as second:
             error.add_note(f"Removing the files of this run failed too; the next run removes them. ({second})")
         raise

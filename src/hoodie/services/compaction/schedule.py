@@ -24,7 +24,7 @@ from hoodie.formats.timeline.plans import encode_compaction_plan
 from hoodie.model.files import BaseFile, parse_data_file
 from hoodie.model.instant import Action, Instant, State, parse_time
 from hoodie.model.plans import CompactionPlan
-from hoodie.plan.compaction import Found, candidates, find_files, is_due, plan_compaction, problems
+from hoodie.plan.compaction import Found, candidates, compaction_is_due, find_files, plan_compaction, problems
 from hoodie.plan.compaction_strategies import Planning, Strategy, strategy_named
 from hoodie.reading.table_schema import table_schema
 from hoodie.services.compaction.claim import scheduling
@@ -60,12 +60,12 @@ def schedule_compaction(
     settings, strategy = Settings.read(options), strategy_named(options.read(CompactionOptions).strategy)
     state = compactable_state(storage, settings)
     how = with_recorded(options, state.config.properties).read(CompactionOptions)
-    if not is_due(state.timeline, new_time(state.timeline, state.config.timezone, clock), how):
+    if not compaction_is_due(state.timeline, new_time(state.timeline, state.config.timezone, clock), how):
         return None
     with scheduling(storage, options) as lock:
         state = state.reload()
         time = new_time(state.timeline, state.config.timezone, clock)
-        if not is_due(state.timeline, time, how):  # another process has just planned one
+        if not compaction_is_due(state.timeline, time, how):  # another process has just planned one
             return None
         if not options.read(ConcurrencyOptions).several:
             refuse_pending_writes(state, "a compaction is planned")
@@ -110,7 +110,7 @@ def preview_compaction(state: TableState, options: Options, clock: Clock = utc_n
         len(slices),
         sum(log.size for slice_ in slices for log in slice_.logs),
         sum(slice_.base.size for slice_ in slices if slice_.base is not None),
-        is_due(state.timeline, time, how),
+        compaction_is_due(state.timeline, time, how),
     )
 
 
@@ -225,7 +225,7 @@ def _partitions(plan: CompactionPlan) -> set[str]:
 # --- taking back ---
 
 
-def take_back(
+def take_back_plan(
     storage: Storage, instant: Instant, leftovers: Iterable[BaseFile] = (), *, layout: TimelineLayout
 ) -> Instant:
     """Undo what a run did so far. Idempotent.

@@ -52,7 +52,7 @@ def slices_of(lookup: KeyLookup) -> tuple[dict[FileGroupId, FileSlice], IndexSta
     return snapshot_slices(lookup.context, groups), replace(cost, seconds=time.perf_counter() - start)
 
 
-def rows_of(
+def rows_of_keys(
     session: SparkSession, asked: KeyLookup, schema: pa.Schema, columns: Sequence[str], settings: ReadSettings
 ) -> tuple[DataFrame, ReadStats]:
     """The rows that the table has of the keys, read when an action asks for them; only file groups that hold a key are

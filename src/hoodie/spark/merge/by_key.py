@@ -27,7 +27,7 @@ def same_where_equal(request: MergeRequest, shape: TableShape) -> bool:
     return all(column is None or value is None or equal_alike(column, value) for column, value in pairs)
 
 
-def action_of(request: MergeRequest, keys: Mapping[str, object], shape: TableShape, *, keeps: bool = False) -> Column:
+def row_action(request: MergeRequest, keys: Mapping[str, object], shape: TableShape, *, keeps: bool = False) -> Column:
     """`RowAction` of a source row, by what its clauses say of it in either case; null: it has no effect.
 
     keeps stored values stay in some columns of rows that update

@@ -13,6 +13,6 @@ def as_column(value: object) -> Column:
     return value if hasattr(value, "alias") and hasattr(value, "cast") else F.lit(value)  # type: ignore[return-value]
 
 
-def holds(condition: str | Column | None) -> Column:
+def is_true(condition: str | Column | None) -> Column:
     """Whether a condition is true; null is not."""
     return F.lit(True) if condition is None else F.coalesce(as_column(condition), F.lit(False))

@@ -15,7 +15,7 @@ from hoodie.conditional.shape import TableShape
 from hoodie.expressions.text import tick
 from hoodie.model.meta import META_COLUMNS
 from hoodie.spark.merge.assign import first_that_holds
-from hoodie.spark.merge.columns import as_column, holds
+from hoodie.spark.merge.columns import as_column, is_true
 
 Values = Mapping[str, Any]
 
@@ -52,7 +52,7 @@ def join_rows(request: MergeRequest, shape: TableShape, target: DataFrame) -> Jo
     )
     about = {When.MATCHED: both, When.NOT_MATCHED: from_source, When.BY_SOURCE: from_table}
     choices = [
-        (about[clause.when] & holds(clause.condition), F.lit(number)) for number, clause in enumerate(request.clauses)
+        (about[clause.when] & is_true(clause.condition), F.lit(number)) for number, clause in enumerate(request.clauses)
     ]
     rows = joined.withColumn(_CLAUSE, first_that_holds(choices)).where(F.col(_CLAUSE).isNotNull())
     columns = shape.columns or tuple(name for name in request.columns if name not in META_COLUMNS)

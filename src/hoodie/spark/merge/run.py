@@ -17,7 +17,7 @@ from hoodie.conditional.clauses import Act, MergeRequest, When
 from hoodie.conditional.keys import OLD_KEY, OLD_PATH, CertainKeys, MergedKeys
 from hoodie.conditional.names import check_names, column_of
 from hoodie.conditional.shape import TableShape, check_request, refuse_set_key, schema_of
-from hoodie.conditional.target import Target, attempted, keeping
+from hoodie.conditional.target import Target, attempted, keeping_columns
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput
@@ -33,8 +33,8 @@ from hoodie.spark.after_commit import after_commit
 from hoodie.spark.columns import quoted
 from hoodie.spark.keyed import KeyedFrame, keyed_rows, keys_of, require_columns
 from hoodie.spark.merge.assign import first_that_holds, in_types
-from hoodie.spark.merge.by_key import action_of, same_where_equal
-from hoodie.spark.merge.columns import as_column, holds
+from hoodie.spark.merge.by_key import row_action, same_where_equal
+from hoodie.spark.merge.columns import as_column, is_true
 from hoodie.spark.merge.plan import join_rows
 from hoodie.spark.merge.pruning import pruned
 from hoodie.spark.read.snapshot import scan_rows
@@ -128,7 +128,7 @@ def _merge(target: _Target, request: MergeRequest) -> WriteResult:
         try:
             with target.phases.time("check"):
                 rows = _keys_to_delete(target, request, plan) if plan.deletes else _rows_by_key(target, request, plan)
-            by_key = replace(target, write=keeping(target.write)) if plan.keeps else target
+            by_key = replace(target, write=keeping_columns(target.write)) if plan.keeps else target
             return _run(by_key, *rows, adapt=partial(as_merge, keeps=plan.keeps), bring=_by_key)
         except _RowsRefused as refusal:  # in doubt, or bad: then the join has such rows, too
             if not plan.decides:
@@ -196,7 +196,7 @@ def _made_rows(request: MergeRequest, plan: ByKeyPlan, shape: TableShape) -> Dat
     if not plan.decides:
         return source.select(*values)
     identity = {name: plan.values[name] for name in plan.identity}
-    action = action_of(request, identity, shape, keeps=bool(plan.keeps))
+    action = row_action(request, identity, shape, keeps=bool(plan.keeps))
     return source.select(*values, action.alias(ROW_ACTION)).where(quoted(ROW_ACTION).isNotNull())
 
 
@@ -333,7 +333,7 @@ def _update(target: _Target, condition: str | Column | None, values: Mapping[str
         refuse_set_key(column, value, {}, "", name, target.shape)
         given[column] = value
     scan = target.scan([condition], name)
-    table = scan_rows(target.session, scan).alias(name).where(holds(condition))
+    table = scan_rows(target.session, scan).alias(name).where(is_true(condition))
     rows = table.select(
         *((as_column(given[column]) if column in given else quoted(column)).alias(column) for column in columns),
         F.lit(int(RowAction.WRITE)).cast("byte").alias(ROW_ACTION),
@@ -347,7 +347,7 @@ def _delete(target: _Target, condition: str | Column | None, name: str) -> Write
     # A table without columns, whatever the condition names, has no row that it holds for.
     condition = condition if target.declared is not None else "false"
     scan = target.scan([condition], name)
-    keys = scan_rows(target.session, scan).alias(name).where(holds(condition)).select(RECORD_KEY, PARTITION_PATH)
+    keys = scan_rows(target.session, scan).alias(name).where(is_true(condition)).select(RECORD_KEY, PARTITION_PATH)
     write = check(target.write.state, WriteOperation.DELETE, None, target.write.settings)
     if write.index.is_global:
         keys = keys.withColumn(PARTITION_PATH, F.lit(""))

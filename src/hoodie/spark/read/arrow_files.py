@@ -51,7 +51,7 @@ def file_rows(
     tests    row groups that cannot pass them by their statistics are not read
     """
     asked = pa.schema([schema.field(name) for name in list(columns) or schema.names[:1]])
-    parts = split(files, cores(session))
+    parts = file_parts(files, cores(session))
     rows = packed_rows(session, parts, lambda part: part.size, asked, partial(_batches, storage, asked, tests))
     return rows if columns else rows.select()
 
@@ -66,11 +66,11 @@ def key_rows(
     """
     keys = pa.schema([(name, pa.string()) for name in (RECORD_KEY, PARTITION_PATH)])
     schema = pa.schema([*keys, (file_id, pa.string()), (position, pa.int64())])
-    parts, read = split(files, cores(session)), partial(_keys, storage, keys, schema)
+    parts, read = file_parts(files, cores(session)), partial(_keys, storage, keys, schema)
     return packed_rows(session, parts, lambda part: part.size, schema, read)
 
 
-def split(files: Sequence[BaseFile], at_once: int) -> list[FilePart]:
+def file_parts(files: Sequence[BaseFile], at_once: int) -> list[FilePart]:
     """The files in parts, so that tasks of about equal bytes can be made of them: one large file keeps all cores busy.
 
     at_once  tasks that run at the same time

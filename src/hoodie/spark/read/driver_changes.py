@@ -152,7 +152,7 @@ def driver_changes(
         return [*parts, *fresh]
 
 
-def forget() -> None:
+def forget_changes() -> None:
     """Keep nothing of what was read, so that the next query is as the first. Frames made before can no longer run."""
     global _scratch
     _scratch = _Scratch()

@@ -33,7 +33,7 @@ Keep = Callable[[pa.Table], pa.Table]
 ReadSlice = Callable[[FileSlice], Iterator[pa.Table]]
 
 
-def merged_rows(
+def merged_frame(
     session: SparkSession,
     reader: SliceReader,
     slices: Sequence[FileSlice],

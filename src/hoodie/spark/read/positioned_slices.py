@@ -31,7 +31,7 @@ from hoodie.schema.schema import AVRO_DEFAULT
 from hoodie.spark.columns import is_floating, quoted, tested_by_row
 from hoodie.spark.own_sql import spark_sql
 from hoodie.spark.read.merged_slices import packed_tasks, slice_bytes, slice_rows
-from hoodie.spark.worker_errors import as_text
+from hoodie.spark.worker_errors import error_text
 from hoodie.storage.faults import typed_errors
 
 Words = npt.NDArray[np.int64]
@@ -111,7 +111,7 @@ def rows_gone(session: SparkSession, reader: SliceReader, slices: Sequence[FileS
     return slice_rows(session, based, schema, partial(_positions, reader, schema))
 
 
-def rows_of(changes: DataFrame, columns: Sequence[str]) -> DataFrame:
+def rows_among(changes: DataFrame, columns: Sequence[str]) -> DataFrame:
     """The rows among changes."""
     return changes.where(f"`{_FILE}` is null").selectExpr(*map(tick, columns))
 
@@ -276,7 +276,7 @@ def _changes(
         except FileGone as error:
             if not each_alone:
                 raise
-            gone.append(_row(schema, {_FILE: as_text(error), _SIZE: _FAILED, _SLICE: number}))
+            gone.append(_row(schema, {_FILE: error_text(error), _SIZE: _FAILED, _SLICE: number}))
     yield from gone
 
 

@@ -27,14 +27,14 @@ from hoodie.spark.read.arrow_files import file_rows
 from hoodie.spark.read.base_files import read_parquet, tested_columns
 from hoodie.spark.read.driver_changes import SliceLogs, driver_changes
 from hoodie.spark.read.kept_changes import kept_changes
-from hoodie.spark.read.merged_slices import Keep, merged_rows
+from hoodie.spark.read.merged_slices import Keep, merged_frame
 from hoodie.spark.read.positioned_slices import (
     NONE_GONE,
     OWN_COLUMNS,
     changes_of,
     readable,
+    rows_among,
     rows_gone,
-    rows_of,
     rows_that_stay,
     rows_with_logs,
 )
@@ -91,7 +91,7 @@ def scan_frames(
 
     columns  of the table, in the order wanted
     where    which rows count; None: all
-    keep     the same, of rows that are merged in Python, as `merged_rows` takes it
+    keep     the same, of rows that are merged in Python, as `merged_frame` takes it
     """
     if scan.filter is not None:
         raise InvalidInput("this scan has filters, which only reads without Spark take: use DataFrame.where instead")
@@ -103,7 +103,7 @@ def scan_frames(
             rows, plain = _rows_by_position(session, scan, scan.reader, root, by_position, columns)
             frames += rows
         if rest := [slice_ for slice_ in scan.logged if slice_ not in set(by_position)]:
-            merged.append(merged_rows(session, scan.reader, rest, columns, keep))
+            merged.append(merged_frame(session, scan.reader, rest, columns, keep))
     if plain or not scan.logged:
         frames.insert(0, base_rows(session, scan, plain, root, columns))
     return [*(frames if where is None else [rows.where(where) for rows in frames]), *merged]
@@ -136,7 +136,7 @@ def _rows_by_position(
         return frames, () if beside else scan.plain
     kept = kept_changes(session, reader, slices, names, limit, commits)
     changes = changes_of(session, reader, slices, names) if kept is None else kept
-    frames = [rows_of(changes, columns)]
+    frames = [rows_among(changes, columns)]
     if files := [slice_.base for slice_ in slices if slice_.base is not None]:
         gone = rows_gone(session, reader, slices) if kept is None else kept
         frames.append(rows_that_stay(_base_frame(session, scan, root, files), files, gone, columns))

@@ -72,11 +72,11 @@ class ExecutorPlan:
             return TaskReports()
         run = task_runner(write, write.spec(lingering=True))
         if self.rows is None:
-            done = staging.run_tasks(self.session, self.staged, plan, self.hits, run, delete=delete)
+            done = staging.run_staged(self.session, self.staged, plan, self.hits, run, delete=delete)
         else:
             measured = self.staged.measured()
             placed = executors.place(self.session, self.rows.frame, plan, measured.bytes / max(1, measured.total))
-            done = executors.run_tasks(placed, (*plan.tasks, *plan.spare), run)
+            done = executors.run_placed(placed, (*plan.tasks, *plan.spare), run)
             total = self.rows.total
             if done.rows < total and not delete:  # a row whose key the table has several times arrives as often
                 raise HoodieError(

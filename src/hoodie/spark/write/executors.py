@@ -95,7 +95,7 @@ def _targets(plan: WritePlan, shared: Sequence[int]) -> pa.Table:
     return pa.table([pa.array(c, t) for c, t in zip(columns, types, strict=True)], names=names)
 
 
-def run_tasks(placed: DataFrame, tasks: Sequence[WriteTask], run: TaskRunner) -> TaskReports:
+def run_placed(placed: DataFrame, tasks: Sequence[WriteTask], run: TaskRunner) -> TaskReports:
     """Run each task on the rows placed with it. Returns what the winning attempts report."""
     return reports_of(placed.mapInArrow(partial(_run_placed, Packed.of(tasks), run), STATS))
 

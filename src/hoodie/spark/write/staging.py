@@ -21,7 +21,7 @@ from hoodie.index.pruning import IndexStats
 from hoodie.keygen.generated_keys import MakeKeys
 from hoodie.model.files import BaseFile
 from hoodie.model.meta import PARTITION_PATH
-from hoodie.plan.exchange import READ_BYTES, cut
+from hoodie.plan.exchange import READ_BYTES, runs_of_batches
 from hoodie.plan.write import WritePlan, WriteTask
 from hoodie.spark.keyed import KeyedFrame, keyed_batches
 from hoodie.spark.tasks import bin_pack, collect, run_per_item
@@ -106,7 +106,9 @@ class SparkStage(Stage):
         files: dict[str, list[Piece]] = {}
         for piece in self.pieces:
             files.setdefault(piece.file, []).append(piece)
-        cuts = (part[run] for part in files.values() for run in cut((piece.bytes for piece in part), READ_BYTES))
+        cuts = (
+            part[run] for part in files.values() for run in runs_of_batches((piece.bytes for piece in part), READ_BYTES)
+        )
         return [*cuts, *self.runs]
 
     def frame(self, session: SparkSession, *, arrivals: bool = False) -> DataFrame:
@@ -169,7 +171,7 @@ def locate(session: SparkSession, stage: Stage, write: Write, bases: Mapping[str
     return staged_hits(stage, calls, ((row["call"], IndexStats(**json.loads(row["cost"]))) for row in costs))
 
 
-def run_tasks(
+def run_staged(
     session: SparkSession, stage: Stage, plan: WritePlan, hits: StagedHits, run: TaskRunner, *, delete: bool
 ) -> TaskReports:
     """Run each task of the plan on the staged rows that are its own. Returns what the winning attempts report.
@@ -197,7 +199,7 @@ def _stage(
         pieces = stage_rows(storage, f"{folder}/{name}.arrow", keyed_batches(make_keys, batches), ordering, first)
     told: Sequence[Piece | Run] = pieces
     if len(pieces) > most:
-        told = [Run.of(pieces[run]) for run in cut((piece.bytes for piece in pieces), READ_BYTES)]
+        told = [Run.of(pieces[run]) for run in runs_of_batches((piece.bytes for piece in pieces), READ_BYTES)]
     if told:
         yield pa.RecordBatch.from_pylist([asdict(item) for item in told], schema=to_arrow(_PIECE))
 

@@ -29,7 +29,7 @@ from hoodie.schema.conform import conform
 from hoodie.schema.schema import stored_form, without_meta_fields
 from hoodie.schema.types import is_list, spark_name, stored_type, widen
 from hoodie.storage.protocol import Storage
-from hoodie.table.create import completed
+from hoodie.table.create import with_write_options
 from hoodie.table.partition_metadata import require_partition_paths
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, declared_schema, in_units_of, writer_keygen
@@ -311,7 +311,7 @@ def check_against(
     require   refuses a batch that lacks what a key generator, and ordering columns, need; last the table's name
     has_keys  rows have record key and partition path: all that a delete needs
     """
-    state = completed(new or writable_state(storage, settings), settings.given)
+    state = with_write_options(new or writable_state(storage, settings), settings.given)
     keygen = writer_keygen(state)
     deleting = operation is WriteOperation.DELETE
     if deleting and keygen.makes_new_keys and not has_keys:

@@ -23,9 +23,9 @@ from hoodie.lookup.batch import (
     locate_by_key,
     only,
     order_by_partition,
-    profile,
     unlocated,
     without_rows,
+    workload_profile,
 )
 from hoodie.lookup.index_choice import index_context
 from hoodie.lookup.stored_footers import stored_footers
@@ -132,7 +132,7 @@ class MemoryBatch:
         with thread_pool(write.settings, sum(map(len, files.bases.values()))) as pool:
             tag = tagger(remembers, self.partitions, files)
             tagged = tag_on_driver(remembers, self.rows, files, pool, tag)
-        profiled = profile(tagged.batch, tagged.located, tagged.insert)
+        profiled = workload_profile(tagged.batch, tagged.located, tagged.insert)
         planned = plan_batch(write, tagged.files, profiled, tagged.located.stats)
         return MemoryPlan(planned, tagged, remembers.storage)
 

@@ -25,7 +25,7 @@ from hoodie.model.files import BaseFile, FileGroupId, base_file_name
 from hoodie.model.instant import Instant
 from hoodie.model.meta import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.schema.conform import conform
-from hoodie.schema.encoded import as_schema, constant, joined, without_unused
+from hoodie.schema.encoded import as_schema, constant, joined, without_unused_values
 from hoodie.schema.schema import without_meta_fields
 from hoodie.storage.protocol import OutputFile, Storage
 from hoodie.table.partition_metadata import ensure_partition
@@ -172,7 +172,7 @@ class BaseFileWriter:
             return
         rows = joined(self._pending, self.spec.schema)
         at, name = rows.schema.get_field_index(FILE_NAME), constant(self.name, len(rows))
-        rows = without_unused(rows.set_column(at, self.spec.schema.field(FILE_NAME).with_type(name.type), name))
+        rows = without_unused_values(rows.set_column(at, self.spec.schema.field(FILE_NAME).with_type(name.type), name))
         per_group = max(1, len(rows) * self.spec.sizing.block_size // max(self.pending_bytes, 1))
         writer = self._parquet(rows)
         writer.write_table(as_schema(rows, writer.schema), row_group_size=per_group)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from hoodie.errors import SchemaMismatch
 from hoodie.merge.base import Incoming
 from hoodie.merge.rows import Mask, as_array, nullable, pick
-from hoodie.merge.rules import MergeRule, with_kept
+from hoodie.merge.rules import MergeRule, with_stored_columns
 from hoodie.model.meta import RECORD_KEY
 from hoodie.plan.write import WriteTask
 from hoodie.writing.tasks.base_file import WriteSpec
@@ -58,7 +58,7 @@ def _filled(rows: pa.Table, keys: pa.Array, stored: pa.Table, rule: MergeRule) -
     if not hit.any():
         return rows
     before = stored.take(at.drop_null()).cast(rows.schema)
-    whole = with_kept(before, rows.filter(pa.array(hit)), rule.keeps)
+    whole = with_stored_columns(before, rows.filter(pa.array(hit)), rule.keeps)
     source = np.arange(len(keys))
     source[hit] = len(keys) + np.arange(whole.num_rows)
     return pick([rows, whole], source)

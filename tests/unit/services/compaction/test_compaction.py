@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie.commit.markers import MarkerKind, create_marker, read_markers
-from hoodie.commit.rollback_executor import resume, roll_back
+from hoodie.commit.rollback_executor import resume_rollback, roll_back
 from hoodie.config.options import Options
 from hoodie.errors import (
     CorruptFile,
@@ -39,8 +39,8 @@ from hoodie.model.files import parse_data_file
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.meta import FILE_NAME
 from hoodie.model.plans import CompactionOperation, CompactionPlan
-from hoodie.services.compaction.job import CompactionJob, begin
-from hoodie.services.compaction.publish import publish
+from hoodie.services.compaction.job import CompactionJob, begin_compaction
+from hoodie.services.compaction.publish import publish_compaction
 from hoodie.services.compaction.repair import unschedule_compaction
 from hoodie.services.compaction.run import compact, run_on_driver, run_operation
 from hoodie.services.compaction.schedule import schedule_compaction, validate_compaction
@@ -352,13 +352,13 @@ def test_what_a_task_needs_pickles(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
     fill(storage)
     instant = schedule(storage)
-    job = begin(storage, Options(), instant)
+    job = begin_compaction(storage, Options(), instant)
     assert job is not None
     stats = [
         run_operation(*pickle.loads(pickle.dumps((job.compaction, task))), attempt=number)
         for number, task in enumerate(job.tasks)
     ]
-    publish(job, pickle.loads(pickle.dumps(stats)))
+    publish_compaction(job, pickle.loads(pickle.dumps(stats)))
     assert notes(storage) == AFTER_SECOND
     assert_same_rows(content(storage), read_hudi_rs(tmp_path))
 
@@ -450,14 +450,14 @@ def one_by_one(job: CompactionJob) -> list[WriteStat | None]:
 
 def test_taking_back_a_run_that_died_may_die_too(storage: MemoryStorage) -> None:
     instant = schedule(storage)
-    job = begin(storage, Options(), instant)
+    job = begin_compaction(storage, Options(), instant)
     assert job is not None
     run_on_driver(job)
     for writes in count():
         copy = storage.copy()
         crashing = CrashAfter(copy, writes)
         try:
-            begin(crashing, Options(), instant)
+            begin_compaction(crashing, Options(), instant)
         except Crash:
             assert compact(copy, Options(), instant) is not None
             assert_nothing_left(copy, instant)
@@ -499,24 +499,24 @@ def test_one_failing_call_of_the_storage_leaves_the_plan(storage: MemoryStorage)
 
 def test_files_of_lost_attempts_are_removed_before_they_would_be_seen(storage: MemoryStorage) -> None:
     instant = schedule(storage)
-    job = begin(storage, Options(), instant)
+    job = begin_compaction(storage, Options(), instant)
     assert job is not None
     for task in job.tasks:
         run_operation(job.compaction, task, attempt=7)
     unmarked = bases_of(storage, instant).pop()
     storage.write(unmarked.replace("-7_", "-8_"), b"half")
-    publish(job, [run_operation(job.compaction, task) for task in job.tasks])
+    publish_compaction(job, [run_operation(job.compaction, task) for task in job.tasks])
     assert_nothing_left(storage, instant)
     assert notes(storage) == AFTER_SECOND
 
 
 def test_files_that_a_run_without_markers_left_are_removed(storage: MemoryStorage) -> None:
     instant = schedule(storage)
-    job = begin(storage, Options(), instant)
+    job = begin_compaction(storage, Options(), instant)
     assert job is not None
     run_on_driver(job)
     storage.delete_tree(f".hoodie/.temp/{instant}")
-    assert begin(storage, Options(), instant) is not None
+    assert begin_compaction(storage, Options(), instant) is not None
     assert bases_of(storage, instant) == set()
     compact(storage, Options(), instant)
     assert_nothing_left(storage, instant)
@@ -525,36 +525,36 @@ def test_files_that_a_run_without_markers_left_are_removed(storage: MemoryStorag
 
 def test_a_run_that_another_took_for_dead_publishes_nothing(storage: MemoryStorage) -> None:
     instant = schedule(storage)
-    slow = begin(storage, Options(), instant)
+    slow = begin_compaction(storage, Options(), instant)
     assert slow is not None
     written = run_on_driver(slow)
-    quick = begin(storage, Options(), instant)
+    quick = begin_compaction(storage, Options(), instant)
     assert quick is not None
     with pytest.raises(WriteConflict, match="started another"):
-        publish(slow, written)
-    publish(quick, run_on_driver(quick))
+        publish_compaction(slow, written)
+    publish_compaction(quick, run_on_driver(quick))
     assert_nothing_left(storage, instant)
     assert notes(storage) == AFTER_SECOND
 
 
 def test_of_two_runs_one_publishes_and_the_other_leaves_nothing(storage: MemoryStorage) -> None:
     instant = schedule(storage)
-    slow = begin(storage, Options(), instant)
-    quick = begin(storage, Options(), instant)
+    slow = begin_compaction(storage, Options(), instant)
+    quick = begin_compaction(storage, Options(), instant)
     assert slow is not None
     assert quick is not None
     others = run_on_driver(slow)
-    publish(quick, run_on_driver(quick))
+    publish_compaction(quick, run_on_driver(quick))
     kept = storage.snapshot()
     with pytest.raises(WriteConflict):
-        publish(slow, others)
+        publish_compaction(slow, others)
     with pytest.raises(InstantNotFound, match="is over"):
         run_on_driver(slow)
     for stat in others:  # files that come even later
         assert stat is not None
         storage.write(str(stat.path), b"x" * stat.file_size)
     with pytest.raises(WriteConflict, match="another process has completed"):
-        publish(slow, others)
+        publish_compaction(slow, others)
     assert storage.snapshot() == kept
     assert bases_of(storage, instant) == published(storage, instant)
     assert notes(storage) == AFTER_SECOND
@@ -565,11 +565,11 @@ def test_a_run_that_fails_after_another_published_removes_its_own_files_only(sto
 
     def overtaken(job: CompactionJob) -> list[WriteStat | None]:
         run_operation(job.compaction, job.tasks[0])
-        other = begin(storage, Options(), instant)
+        other = begin_compaction(storage, Options(), instant)
         assert other is not None
         stats = run_on_driver(other)
         run_operation(job.compaction, job.tasks[1])
-        publish(other, stats)
+        publish_compaction(other, stats)
         run_operation(replace(job.compaction, spec=replace(job.compaction.spec, pending=None)), job.tasks[0])
         raise ValueError("lost")
 
@@ -581,19 +581,19 @@ def test_a_run_that_fails_after_another_published_removes_its_own_files_only(sto
 
 def test_publishing_twice_is_refused_and_what_is_published_stays(storage: MemoryStorage) -> None:
     instant = schedule(storage)
-    job = begin(storage, Options(), instant)
+    job = begin_compaction(storage, Options(), instant)
     assert job is not None
     stats = run_on_driver(job)
-    publish(job, stats)
+    publish_compaction(job, stats)
     kept = storage.snapshot()
     with pytest.raises(WriteConflict, match="has completed"):
-        publish(job, stats)
+        publish_compaction(job, stats)
     assert storage.snapshot() == kept
 
 
 def test_statistics_that_do_not_fit_the_plan_are_not_published(storage: MemoryStorage) -> None:
     instant = schedule(storage)
-    job = begin(storage, Options(), instant)
+    job = begin_compaction(storage, Options(), instant)
     assert job is not None
     oslo, rome = run_on_driver(job)
     assert oslo is not None
@@ -607,9 +607,9 @@ def test_statistics_that_do_not_fit_the_plan_are_not_published(storage: MemorySt
         ([oslo, replace(rome, path=oslo.path)], "is not a base file"),
     ]:
         with pytest.raises(HoodieError, match=problem):
-            publish(job, stats)
+            publish_compaction(job, stats)
     assert len(load_state(storage).timeline.pending_compactions) == 1
-    publish(job, [oslo, rome])
+    publish_compaction(job, [oslo, rome])
     assert notes(storage) == AFTER_SECOND
 
 
@@ -625,7 +625,7 @@ def test_a_marker_of_something_else_is_not_taken_for_a_base_file(storage: Memory
 def test_a_rollback_of_a_compaction_as_hudi_makes_it_keeps_the_plan(storage: MemoryStorage) -> None:
     instant = schedule(storage)
     opened(storage).upsert(batch(LATER))
-    job = begin(storage, Options(), instant)
+    job = begin_compaction(storage, Options(), instant)
     assert job is not None
     run_on_driver(job)
     rollback = roll_back(storage, job.instant, next_time(storage), layout=LAYOUT_1)
@@ -633,7 +633,7 @@ def test_a_rollback_of_a_compaction_as_hudi_makes_it_keeps_the_plan(storage: Mem
     assert bases_of(storage, instant) == set()
     assert notes(storage) == AFTER_LATER
     storage.delete(f".hoodie/{rollback.requested}.rollback")
-    resume(storage, replace(rollback, state=State.INFLIGHT), layout=LAYOUT_1)
+    resume_rollback(storage, replace(rollback, state=State.INFLIGHT), layout=LAYOUT_1)
     assert pending_states(storage, instant) == ["compaction.requested"]
 
 
@@ -707,23 +707,23 @@ def test_a_plan_can_be_withdrawn(storage: MemoryStorage) -> None:
 def test_a_run_that_died_is_withdrawn_with_its_files(storage: MemoryStorage) -> None:
     before = storage.snapshot()
     instant = schedule(storage)
-    job = begin(storage, Options(), instant)
+    job = begin_compaction(storage, Options(), instant)
     assert job is not None
     stats = run_on_driver(job)
     unschedule_compaction(storage, Options(), instant)
     assert storage.snapshot() == before
     with pytest.raises(WriteConflict):
-        publish(job, stats)
+        publish_compaction(job, stats)
 
 
 def test_a_run_that_ends_after_its_plan_was_withdrawn_leaves_no_files(storage: MemoryStorage) -> None:
     before = storage.snapshot()
     instant = schedule(storage)
-    job = begin(storage, Options(), instant)
+    job = begin_compaction(storage, Options(), instant)
     assert job is not None
     unschedule_compaction(storage, Options(), instant)
     with pytest.raises(InstantNotFound):
-        publish(job, run_on_driver(job))
+        publish_compaction(job, run_on_driver(job))
     storage.delete_tree(f".hoodie/.temp/{instant}")
     assert storage.snapshot() == before
 

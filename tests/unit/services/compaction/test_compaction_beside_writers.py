@@ -17,8 +17,8 @@ from hoodie.reading.slices.reader import slice_reader
 from hoodie.reading.snapshot import merged_rows, read_slices_arrow, read_table
 from hoodie.reading.table_schema import table_schema
 from hoodie.schema.schema import with_meta_fields
-from hoodie.services.compaction.job import CompactionJob, begin
-from hoodie.services.compaction.publish import publish
+from hoodie.services.compaction.job import CompactionJob, begin_compaction
+from hoodie.services.compaction.publish import publish_compaction
 from hoodie.services.compaction.run import compact, run_on_driver
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Crash, Dying, MemoryStorage
@@ -57,11 +57,11 @@ def planned(storage: MemoryStorage, instant: str) -> CompactionJob | None:
 
 
 def begun(storage: MemoryStorage, instant: str) -> CompactionJob | None:
-    return begin(storage, Options(), instant)
+    return begin_compaction(storage, Options(), instant)
 
 
 def written(storage: MemoryStorage, instant: str) -> CompactionJob | None:
-    job = begin(storage, Options(), instant)
+    job = begin_compaction(storage, Options(), instant)
     assert job is not None
     run_on_driver(job)
     return job
@@ -249,7 +249,7 @@ def test_a_write_that_dies_beside_a_compaction_is_rolled_back(
 
 def test_a_write_that_began_while_a_compaction_was_pending_ends_after_it(storage: MemoryStorage) -> None:
     instant = schedule(storage)
-    job = begin(storage, Options(), instant)
+    job = begin_compaction(storage, Options(), instant)
     assert job is not None
     stats = run_on_driver(job)
     published: list[str] = []
@@ -261,7 +261,7 @@ def test_a_write_that_began_while_a_compaction_was_pending_ends_after_it(storage
             answer = call()
             if ".log." in path and not path.startswith(".hoodie") and not published:
                 published.append(path)
-                publish(job, stats)
+                publish_compaction(job, stats)
             return answer
 
     opened(Beside(storage)).upsert(batch({**LATER, "x": ("oslo", 10, "back")}))
@@ -287,12 +287,12 @@ def test_a_reader_that_began_before_sees_what_it_began_with(storage: MemoryStora
     readers.append((reader_of_now(storage), AFTER_SECOND))
     opened(storage).upsert(batch(LATER))
     readers.append((reader_of_now(storage), AFTER_LATER))
-    job = begin(storage, Options(), instant)
+    job = begin_compaction(storage, Options(), instant)
     assert job is not None
     readers.append((reader_of_now(storage), AFTER_LATER))
     stats = run_on_driver(job)
     readers.append((reader_of_now(storage), AFTER_LATER))
-    publish(job, stats)
+    publish_compaction(job, stats)
     readers.append((reader_of_now(storage), AFTER_LATER))
     opened(storage).upsert(batch({"a": ("oslo", 9, "last")}))
     for read, expected in readers:

@@ -15,8 +15,8 @@ from hoodie.errors import InstantNotFound, LockLost, PlanInUse, WriteConflict
 from hoodie.model.commit import WriteStat
 from hoodie.model.instant import Action, State
 from hoodie.services.compaction.claim import claimed
-from hoodie.services.compaction.job import CompactionJob, begin
-from hoodie.services.compaction.publish import publish
+from hoodie.services.compaction.job import CompactionJob, begin_compaction
+from hoodie.services.compaction.publish import publish_compaction
 from hoodie.services.compaction.repair import unschedule_compaction
 from hoodie.services.compaction.run import compact, run_on_driver
 from hoodie.services.compaction.schedule import pending_compactions, schedule_compaction
@@ -154,14 +154,14 @@ def test_a_compactor_that_lost_its_claim_leaves_the_run_that_took_over(storage: 
 
     def hangs(job: CompactionJob) -> list[WriteStat | None]:
         storage.delete_tree(".hoodie/.locks")
-        other = begin(storage, Options(), instant)
+        other = begin_compaction(storage, Options(), instant)
         assert other is not None
         others.append((other, run_on_driver(other)))
         raise ValueError("found out late")
 
     with pytest.raises(ValueError, match="found out late"):
         compact(storage, Options(), instant, run=hangs)
-    publish(*others[0])
+    publish_compaction(*others[0])
     assert notes(storage)["b"] == "second"
 
 

@@ -9,7 +9,7 @@ from hoodie.errors import InstantNotFound, InvalidPlan, UnsupportedTable, WriteC
 from hoodie.formats.avro.container import write_one
 from hoodie.formats.timeline import schemas
 from hoodie.model.instant import Action
-from hoodie.services.compaction.job import begin
+from hoodie.services.compaction.job import begin_compaction
 from hoodie.services.compaction.repair import repair_compaction, unschedule_compaction
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import pending_compactions, validate_compaction
@@ -102,7 +102,7 @@ def test_files_of_a_run_that_died_are_removed_by_the_repair(storage: MemoryStora
     from hoodie.services.compaction.run import run_on_driver
 
     instant = schedule(storage)
-    job = begin(storage, Options(), instant)
+    job = begin_compaction(storage, Options(), instant)
     assert job is not None
     run_on_driver(job)
     storage.delete(logs(storage, "rome")[0])
