@@ -89,7 +89,7 @@ def key_lookup(storage: Storage, settings: Settings, options: Options) -> Lookup
         raise UnsupportedTable(
             f"{state.config.name} stores no record keys (hoodie.populate.meta.fields=false): filter its rows"
         )
-    return lookup_for_read(state, settings, ReadSettings.read(options))
+    return lookup_for_read(state, settings)
 
 
 def keyed_rows(context: LookupContext, source: pa.RecordBatchReader) -> pa.Table:

@@ -92,12 +92,9 @@ class LookupContext:
         )
 
 
-def lookup_for_read(state: TableState, settings: Settings, reading: ReadSettings) -> LookupContext:
-    """How a read looks keys up: by the index that the table's writers use.
-
-    reading  settings of the read
-    Raises   as `choose_index`
-    """
+def lookup_for_read(state: TableState, settings: Settings) -> LookupContext:
+    """How a read looks keys up: by the index that the table's writers use. Raises as `choose_index`"""
+    reading = settings.reading
     chosen = choose_index(state, settings)
     index = for_reads(chosen.index, state) if reading.metadata.enable else chosen.index
     declared = declared_schema(state)

@@ -10,7 +10,6 @@ import pytest
 
 from hoodie.cli.main import main
 from hoodie.config.options import Options
-from hoodie.config.read import ReadSettings
 from hoodie.errors import CorruptIndex, HoodieError, IndexOutOfDate, IndexUnavailable, InvalidOption
 from hoodie.hbase.mark import MARK, SEEN
 from hoodie.hbase.missed import FOLDER, remembered
@@ -118,7 +117,7 @@ def test_who_only_reads_with_an_index_that_is_out_of_date_is_told(table):
     delete(table, "a")
     with pytest.warns(IndexOutOfDate):
         rollback(table.storage, Options({**table.options, **OFFLINE}))
-    context = lookup_for_read(table.state(), Settings.read(table.options), ReadSettings.read(table.options))
+    context = lookup_for_read(table.state(), Settings.read(table.options))
     keys = pa.table({"_hoodie_record_key": ["a"], "_hoodie_partition_path": ["x"]})
     with ThreadPoolExecutor(1) as pool, pytest.raises(CorruptIndex, match="out of date"):
         locate_keys(context, keys, pool)

@@ -9,7 +9,6 @@ import pytest
 
 from hoodie.cli.main import main
 from hoodie.config.options import Options
-from hoodie.config.read import ReadSettings
 from hoodie.errors import CorruptIndex, IndexUnavailable, InvalidOption, ServiceFailed
 from hoodie.lookup.context import lookup_for_read
 from hoodie.lookup.index_rebuild import rebuild_index
@@ -194,7 +193,7 @@ def test_an_entry_of_a_file_group_that_is_gone_is_an_error_for_readers_too(make_
     table.upsert(rows(("a", "x", 1)))
     with hbase.connected() as connection:
         connection.table(table.index).put(b"a", {b"_s:file_name": b"gone-0"})
-    context = lookup_for_read(table.state(), Settings.read(table.options), ReadSettings.read(table.options))
+    context = lookup_for_read(table.state(), Settings.read(table.options))
     keys = pa.table({"_hoodie_record_key": ["a"], "_hoodie_partition_path": ["x"]})
     with ThreadPoolExecutor(1) as pool, pytest.raises(CorruptIndex, match="gone-0"):
         locate_keys(context, keys, pool)

@@ -14,7 +14,6 @@ from hoodie.api.arrow_keys import ArrowKeys
 from hoodie.api.write_client import HoodieWriteClient
 from hoodie.config.metadata import MetadataOptions
 from hoodie.config.options import Options
-from hoodie.config.read import ReadSettings
 from hoodie.errors import HoodieError, MetadataTableDropped, RecordIndexIgnored, UnsupportedTable, WriteConflict
 from hoodie.lookup.context import lookup_for_read
 from hoodie.metadata.keys import MetadataPartition
@@ -362,7 +361,7 @@ def test_reads_by_key_ask_the_record_index(kind: str, index: str) -> None:
     keys = rows(("a", "oslo"), ("b", "rome"), ("c", "oslo"), ("x", "oslo")).select(["id", "city"])
     assert sorted(asked.read(keys).rows.to_arrow().column("id").to_pylist()) == ["a", "b"]
     assert sorted(asked.filter_exists(keys).to_arrow().column("id").to_pylist()) == ["c", "x"]
-    context = lookup_for_read(made.state(), Settings.read(made.options), ReadSettings.read(made.options))
+    context = lookup_for_read(made.state(), Settings.read(made.options))
     assert not context.by_file
     off = Options({**made.options, "hoodie.metadata.enable": "false"})
-    assert lookup_for_read(made.state(), Settings.read(off), off).by_file or index == "RECORD_INDEX"
+    assert lookup_for_read(made.state(), Settings.read(off)).by_file or index == "RECORD_INDEX"
