@@ -101,16 +101,16 @@ def clean_and_archive(storage: Storage, settings: Settings, instant: str, state:
     if cleans.automatic and _may_clean(state.timeline, cleans):
         cleaned = _guarded("cleaning", instant, partial(clean, storage, options, automatic=True, state=state))
     if state.config.has_metadata_table:  # archiving waits for its compaction
-        _guarded("keeping the metadata table", instant, partial(_keep_up, state, options))
+        _guarded("keeping the metadata table", instant, partial(_keep_up, state, settings))
     if archives.automatic and _may_archive(state.timeline, archives):
         # The timeline of now shows what was cleaned, even if the clean failed.
         archived = _guarded("archiving", instant, partial(archive, storage, options))
     return Serviced(cleaned, archived, state)
 
 
-def _keep_up(state: TableState, options: Options) -> None:
-    if may_be_due(state, options):
-        keep_up(state.storage, options)
+def _keep_up(state: TableState, settings: Settings) -> None:
+    if may_be_due(state, settings.given):
+        keep_up(state.storage, settings.given)
 
 
 def _may_clean(timeline: Timeline, options: CleanOptions) -> bool:
