@@ -144,9 +144,12 @@ def merge_base(
     source[merged_at] = table.num_rows + len(taken) + np.arange(len(merged_at))
     deleted = int(np.count_nonzero(choice == Choice.DELETE))
     updated = len(taken) + len(merged_at)
-    if deleted:
-        source = np.delete(source, stored_rows[choice == Choice.DELETE])
-    rows = pick(parts, source, table.schema) if updated or deleted else table
+    stays = np.ones(table.num_rows, np.bool_)
+    stays[stored_rows[choice == Choice.DELETE]] = False
+    if updated:
+        rows = pick(parts, source[stays] if deleted else source, table.schema)
+    else:
+        rows = table.filter(pa.array(stays)) if deleted else table
     kept = table.num_rows - updated - deleted
     return Merged(rows, distinct(incoming_rows), updated, deleted, kept, stored_rows, choice)
 

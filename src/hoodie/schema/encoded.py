@@ -81,10 +81,12 @@ def _trimmed(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if not chunks:
         return column
     values = chunks[0].dictionary
+    if len(values) == 1 and any(chunk.null_count < len(chunk) for chunk in chunks):
+        return pa.chunked_array(chunks)
     used = np.zeros(len(values), np.bool_)
     for chunk in chunks:
         indices = chunk.indices
-        used[np.asarray(indices.drop_null() if indices.null_count else indices)] = True
+        used |= np.bincount(indices.drop_null() if indices.null_count else indices, minlength=len(values)) > 0
     if used.all():
         return pa.chunked_array(chunks)
     numbers = pa.array((np.cumsum(used) - 1).astype(np.int32))

@@ -7,7 +7,7 @@ import io
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hoodie.formats.parquet.columns import open_encoded, read_columns
+from hoodie.formats.parquet.columns import open_encoded, read_columns, rows_at_once
 
 COUNT = 1000
 ROWS = pa.table(
@@ -53,3 +53,12 @@ def test_values_are_the_same_in_every_row_group() -> None:
     groups = [read_columns(parquet, group, ROWS.column_names, "f") for group in range(parquet.num_row_groups)]
     assert len(groups) == 4
     assert [row for group in groups for row in group.to_pylist()] == ROWS.to_pylist()
+
+
+def test_so_many_rows_are_encoded_at_a_time_as_a_page_has_room_for() -> None:
+    assert rows_at_once(ROWS.select(["number"])) == 65_536
+    assert rows_at_once(pa.table({"number": [1], "text": ["x" * 100]})) in range(8_000, 11_000)
+    assert (
+        rows_at_once(pa.table({"text": ["x" * 1_000_000]})) == rows_at_once(pa.table({"text": ["x" * 9_000]})) == 1024
+    )
+    assert rows_at_once(ROWS.slice(0, 0)) == 65_536

@@ -84,6 +84,20 @@ def test_a_filter_that_grew_with_its_file_is_made_anew(tmp_path: Path, monkeypat
     assert table.upsert(orders(0, 800, "bern")).updated == 800
 
 
+def test_a_delete_takes_the_filter_over_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = hoodie.create_table(tmp_path / "orders", record_key="id")
+    table.upsert(orders(0, 50))
+
+    def filter_text() -> str:
+        with newest(table, tmp_path / "orders").open("rb") as file:
+            return read_footer(file, "f").bloom_text
+
+    before = filter_text()
+    monkeypatch.setattr(base_file, "add_keys", None)
+    assert table.delete(where="amount < 10").deleted == 10
+    assert filter_text() == before
+
+
 def test_a_write_of_one_file_starts_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = hoodie.create_table(tmp_path / "orders", record_key="id")
     table.upsert(orders(0, 10))

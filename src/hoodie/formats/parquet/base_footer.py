@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFile, UnsupportedTable
 from hoodie.formats.java.strings import from_java_order, highest_groups, java_order, utf8_order
-from hoodie.formats.parquet.bloom import BloomFilter, BloomKind, decode, encode
+from hoodie.formats.parquet.bloom import BloomFilter, BloomKind, decode, encode, size_of
 
 BLOOM = "org.apache.hudi.bloomfilter"
 BLOOM_TYPE = "hoodie_bloom_filter_type_code"
@@ -52,6 +52,11 @@ class BaseFooter:
         """The filter, decoded anew at each call; None when the file has none. Raises CorruptFile naming `path`."""
         return decode(self.bloom_text, self.bloom_code, path) if self.bloom_text else None
 
+    def bloom_size(self, path: str) -> tuple[int, int] | None:
+        """Entries per row of the filter (0: it has one row for all), and rows; None when the file has none. Raises
+        CorruptFile naming `path`"""
+        return size_of(self.bloom_text, self.bloom_code, path) if self.bloom_text else None
+
 
 def read_footer(file: BinaryIO | pa.NativeFile, path: str) -> BaseFooter:
     """Read the footer of a Parquet base file, normally with one read of its end.
@@ -61,7 +66,11 @@ def read_footer(file: BinaryIO | pa.NativeFile, path: str) -> BaseFooter:
     Raises  CorruptFile when the file is no Parquet or its footer is damaged;
             UnsupportedTable on a column type that Arrow does not have
     """
-    metadata = read_file_metadata(file, path)
+    return base_footer(read_file_metadata(file, path), path)
+
+
+def base_footer(metadata: pq.FileMetaData, path: str) -> BaseFooter:
+    """What a footer that is read already says. Raises as `read_footer`"""
     try:
         schema = metadata.schema.to_arrow_schema().remove_metadata()
     except pa.ArrowNotImplementedError as problem:
@@ -125,14 +134,19 @@ def stored_filter(metadata: pq.FileMetaData, path: str) -> BloomFilter | None:
         return None
 
 
-def footer_metadata(min_key: str | None, max_key: str | None, bloom: BloomFilter) -> dict[str, str]:
+def footer_metadata(min_key: str | None, max_key: str | None, bloom: BloomFilter | BaseFooter) -> dict[str, str]:
     """The key/value metadata that a writer adds to a base file.
 
+    bloom             the filter, or another footer that has it
     min_key, max_key  bounds of the keys in Java's order (`java_min_max`); None for a file without rows
     """
-    values = {BLOOM: encode(bloom)}
-    if bloom.kind is not BloomKind.SIMPLE:  # readers take a filter without a type code for a simple one
-        values[BLOOM_TYPE] = bloom.kind.value
+    if isinstance(bloom, BaseFooter):
+        text, code = bloom.bloom_text, bloom.bloom_code
+    else:
+        text, code = encode(bloom), bloom.kind.value
+    values = {BLOOM: text}
+    if code not in ("", BloomKind.SIMPLE):  # readers take a filter without a type code for a simple one
+        values[BLOOM_TYPE] = code
     if min_key is not None and max_key is not None:
         values |= {MIN_KEY: min_key, MAX_KEY: max_key}
     return values

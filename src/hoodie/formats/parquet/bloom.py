@@ -167,25 +167,14 @@ def decode(text: str, kind_code: str, path: str) -> BloomFilter:
     path       the base file, for the error
     Raises     CorruptFile when the text is no filter of that kind
     """
-    try:
-        kind = BloomKind(kind_code or BloomKind.SIMPLE)
-    except ValueError:
-        raise CorruptFile(path, f"bloom filter of unknown type {kind_code!r}") from None
-    try:
-        data = binascii.a2b_base64(text, strict_mode=True)
-    except ValueError as problem:  # binascii.Error is one
-        raise CorruptFile(path, f"bloom filter is not base64: {problem}") from problem
+    kind, data = _kind(kind_code, path), _bytes(text, path)
     hashes, bits = _head(data, 0, path)
     size = (bits + 7) // 8
     if kind is BloomKind.SIMPLE:
         _expect_size(data, _HEAD.size + size, path)
         return BloomFilter(kind, hashes, bits, 0, 0, (np.frombuffer(data, np.uint8, size, _HEAD.size),))
     at = _HEAD.size + _GROWTH.size
-    if len(data) < at:
-        raise CorruptFile(path, f"bloom filter ends after {len(data)} bytes")
-    entries, count, row_count = _GROWTH.unpack_from(data, _HEAD.size)
-    if entries < 1 or count < 0 or row_count < 1:
-        raise CorruptFile(path, f"bloom filter of {row_count} rows with {count} keys in rows of {entries}")
+    entries, count, row_count = _growth(data, path)
     _expect_size(data, at + row_count * (_HEAD.size + size), path)
     rows = []
     for start in range(at, len(data), _HEAD.size + size):
@@ -193,6 +182,38 @@ def decode(text: str, kind_code: str, path: str) -> BloomFilter:
             raise CorruptFile(path, f"bloom filter has a row unlike the others at byte {start}")
         rows.append(np.frombuffer(data, np.uint8, size, start + _HEAD.size))
     return BloomFilter(kind, hashes, bits, entries, count, tuple(rows))
+
+
+def size_of(text: str, kind_code: str, path: str) -> tuple[int, int]:
+    """Entries per row (0 for SIMPLE) and rows of a filter, by its first bytes in a footer. Raises as `decode`"""
+    if _kind(kind_code, path) is BloomKind.SIMPLE:
+        return 0, 1
+    entries, _, rows = _growth(_bytes(text[: 4 * math.ceil((_HEAD.size + _GROWTH.size) / 3)], path), path)
+    return entries, rows
+
+
+def _kind(code: str, path: str) -> BloomKind:
+    try:
+        return BloomKind(code or BloomKind.SIMPLE)
+    except ValueError:
+        raise CorruptFile(path, f"bloom filter of unknown type {code!r}") from None
+
+
+def _bytes(text: str, path: str) -> bytes:
+    try:
+        return binascii.a2b_base64(text, strict_mode=True)
+    except ValueError as problem:  # binascii.Error is one
+        raise CorruptFile(path, f"bloom filter is not base64: {problem}") from problem
+
+
+def _growth(data: bytes, path: str) -> tuple[int, int, int]:
+    """Entries per row, adds to the newest row, rows."""
+    if len(data) < _HEAD.size + _GROWTH.size:
+        raise CorruptFile(path, f"bloom filter ends after {len(data)} bytes")
+    entries, count, rows = _GROWTH.unpack_from(data, _HEAD.size)
+    if entries < 1 or count < 0 or rows < 1:
+        raise CorruptFile(path, f"bloom filter of {rows} rows with {count} keys in rows of {entries}")
+    return entries, count, rows
 
 
 def _head(data: bytes, at: int, path: str) -> tuple[int, int]:
@@ -279,10 +300,16 @@ class _OpenRow:
 def _insert(row: _OpenRow, keys: RawKeys, hashes: int, bits: int) -> None:
     for place, chain in blocks(keys):
         count = place.stop - place.start
-        seeds, places, scratch = np.zeros(count, np.uint32), np.empty(count, np.uint32), np.empty(count, np.uint32)
-        for _ in range(hashes):
-            chain.step(seeds)
-            row.set(reduce_to(seeds, bits, places, scratch))
+        seeds = np.zeros(count, np.uint32)
+        at_once = max(1, min(hashes, BLOCK // max(1, count)))  # few keys: many of their hashes fill a block
+        chains = np.empty((at_once, count), np.uint32)
+        places, scratch = np.empty_like(chains), np.empty_like(chains)
+        for first in range(0, hashes, at_once):
+            chained = min(at_once, hashes - first)
+            for number in range(chained):
+                chain.step(seeds)
+                chains[number] = seeds
+            row.set(reduce_to(chains[:chained], bits, places[:chained], scratch[:chained]))
 
 
 def _row_survivors(row: Bytes, filter: BloomFilter, keys: KeyHashes, candidates: Indices) -> Indices:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -15,36 +15,49 @@ from pyarrow import types
 from hoodie.errors import CorruptFile
 
 
-def open_parquet(source: object, path: str, *, pre_buffer: bool = False, checked: bool = False) -> pq.ParquetFile:
+def open_parquet(
+    source: object,
+    path: str,
+    *,
+    pre_buffer: bool = False,
+    checked: bool = False,
+    footer: pq.FileMetaData | None = None,
+    encoded: Sequence[str] = (),
+) -> pq.ParquetFile:
     """The file as Parquet. Raises CorruptFile naming it; OSError of the storage.
 
+    footer   the file's, where it has been read
+    encoded  columns of text that come as dictionaries
     checked  compare the pages that are read with their checksums, where the writer stored some: rewrites do, so that no
              damage gets into a new file. It costs about a second for each 4 GB of the file
     """
     with damage_of(path):
         # Nanoseconds, pyarrow's choice for INT96, end in 2262.
         return pq.ParquetFile(
-            source, coerce_int96_timestamp_unit="us", pre_buffer=pre_buffer, page_checksum_verification=checked
+            source,
+            metadata=footer,
+            coerce_int96_timestamp_unit="us",
+            pre_buffer=pre_buffer,
+            read_dictionary=list(encoded) or None,
+            page_checksum_verification=checked,
         )
 
 
-def open_encoded(source: object, path: str, *, checked: bool = False) -> pq.ParquetFile:
+def open_encoded(
+    source: object,
+    path: str,
+    *,
+    pre_buffer: bool = False,
+    checked: bool = False,
+    footer: pq.FileMetaData | None = None,
+) -> pq.ParquetFile:
     """As `open_parquet`; text of few values comes as a dictionary.
 
     Most of the time of reading such a column goes into writing its values out, row by row.
     """
-    parquet = open_parquet(source, path, checked=checked)
-    columns = list(_of_few_values(parquet.metadata))
-    if not columns:
-        return parquet
-    with damage_of(path):
-        return pq.ParquetFile(
-            source,
-            metadata=parquet.metadata,
-            coerce_int96_timestamp_unit="us",
-            read_dictionary=columns,
-            page_checksum_verification=checked,
-        )
+    known = open_parquet(source, path).metadata if footer is None else footer
+    columns = list(_of_few_values(known))
+    return open_parquet(source, path, pre_buffer=pre_buffer, checked=checked, footer=known, encoded=columns)
 
 
 def _of_few_values(file: pq.FileMetaData) -> Iterator[str]:
@@ -91,26 +104,36 @@ def is_storage_fault(problem: Exception) -> bool:
 _SAMPLE = 4096
 #: A dictionary that outgrows this many bytes is given up by the Parquet writer, after it has cost its time.
 _LIMIT = 1 << 20
+#: Rows that are encoded at a time, at least and at most, and the bytes of them in one column.
+_LEAST_AT_ONCE, _MOST_AT_ONCE, _AT_ONCE_BYTES = 1024, 65_536, 1 << 20
 
 
-def dictionary_columns(rows: pa.Table) -> list[str]:
+def dictionary_columns(rows: pa.Table, distinct: Collection[str] = ()) -> list[str]:
     """The leaf columns, as Parquet paths (`a.list.element`), that a dictionary makes smaller and faster to read.
 
-    rows  the first that the file will hold; a sample of them decides
+    rows      the first that the file will hold; a sample of them decides
+    distinct  columns in which no two rows have the same value: they have none
 
     Arrow starts a dictionary for each column, and keeps what it has written of it when it outgrows its limit: keys and
     other columns of ever new values then cost a fifth more to write, and to read, than without. Nested columns, and
     all columns when there are no rows, keep theirs. Floating columns never have one: readers look a constant up in a
     dictionary by its bits, and leave out rows of -0.0 that are equal to 0.0.
     """
-    step = max(1, rows.num_rows // _SAMPLE)
-    sample = rows if step == 1 else rows.take(pa.array(np.arange(0, rows.num_rows, step)))
+    sample = pa.array(np.arange(0, rows.num_rows, max(1, rows.num_rows // _SAMPLE)))
     return [
         path
-        for field, column in zip(rows.schema, sample.columns, strict=True)
+        for field, column in zip(rows.schema, rows.columns, strict=True)
         for path, kind in _leaves(field)
-        if not types.is_floating(kind) and (types.is_nested(field.type) or _pays(column, rows.num_rows))
+        if field.name not in distinct
+        and not types.is_floating(kind)
+        and (types.is_nested(field.type) or _pays(column, sample))
     ]
+
+
+def rows_at_once(rows: pa.Table) -> int:
+    """How many rows a writer is to encode at a time: many cost less each, and fewer keep to the size of a page."""
+    widest: int = max((column.nbytes for column in rows.columns), default=0) // max(1, rows.num_rows)
+    return max(_LEAST_AT_ONCE, min(_MOST_AT_ONCE, _AT_ONCE_BYTES // max(1, widest)))
 
 
 def statistics_columns(schema: pa.Schema) -> list[str]:
@@ -122,10 +145,13 @@ def statistics_columns(schema: pa.Schema) -> list[str]:
     return [path for field in schema for path, kind in _leaves(field) if not types.is_floating(kind)]
 
 
-def _pays(sample: pa.ChunkedArray, rows: int) -> bool:
-    if types.is_dictionary(sample.type):
-        values = sample.chunk(0).dictionary if sample.num_chunks else pa.array([])
+def _pays(column: pa.ChunkedArray, positions: pa.Array) -> bool:
+    """positions  of a sample"""
+    rows = len(column)
+    if types.is_dictionary(column.type):
+        values = column.chunk(0).dictionary if column.num_chunks else pa.array([])
         return 2 * len(values) <= rows and values.nbytes <= _LIMIT
+    sample = column.take(positions) if len(positions) < rows else column
     seen = len(sample) - sample.null_count
     if not seen:
         return True

@@ -21,7 +21,7 @@ from hoodie.formats.avro.compile import BadSchema, compile_schema
 from hoodie.formats.log.blocks import BlockKind, HeaderKey, LogBlock
 from hoodie.formats.log.content import data_rows
 from hoodie.formats.log.delete_block import decode_deletes
-from hoodie.formats.parquet.columns import damage_of, open_parquet
+from hoodie.formats.parquet.columns import damage_of, open_encoded
 from hoodie.keygen.keygen import KeyGenerator
 from hoodie.merge.base import inserts as rows_to_insert
 from hoodie.merge.base import merge_base
@@ -381,7 +381,7 @@ def _read_batches(
 ) -> Iterator[tuple[int, pa.Table]]:
     """Batches, each with the position of the first row of all row groups that are read."""
     with storage.open_listed(file.path, file.size) as source:
-        parquet = open_parquet(source, file.path, pre_buffer=True)
+        parquet = open_encoded(source, file.path, pre_buffer=True)
         stored = set(parquet.schema_arrow.names)
         types = base_columns(storage, parquet, target, file.instant)
         names = types.names(target.names, stored)

@@ -19,7 +19,7 @@ from hoodie.config.write import BloomOptions, FileSizing, LogOptions
 from hoodie.errors import InstantNotFound
 from hoodie.formats.parquet.base_footer import BaseFooter, footer_metadata, java_min_max
 from hoodie.formats.parquet.bloom import BloomFilter, BloomKind, add_keys, empty_filter
-from hoodie.formats.parquet.columns import dictionary_columns, statistics_columns
+from hoodie.formats.parquet.columns import dictionary_columns, rows_at_once, statistics_columns
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import BaseFile, FileGroupId, base_file_name
 from hoodie.model.instant import Instant
@@ -82,7 +82,7 @@ class BaseFileWriter:
         self.closed_size = 0
         self._base, self._base_path, self._expected = base, base_path, expected_rows
         self._marker_kind = MarkerKind.MERGE if base else MarkerKind.CREATE
-        self._bloom = self._carried_filter()
+        self._carries = self._carries_filter()
         self._keys: list[pa.Array] = []
         self._pending: list[pa.Table] = []
         self._writer: pq.ParquetWriter | None = None
@@ -103,8 +103,9 @@ class BaseFileWriter:
                     self._sink,
                     rows.schema,
                     compression=self.spec.sizing.codec.value,
-                    use_dictionary=dictionary_columns(rows),
+                    use_dictionary=dictionary_columns(rows, (COMMIT_SEQNO, RECORD_KEY)),
                     write_statistics=statistics_columns(self.spec.schema),
+                    write_batch_size=rows_at_once(rows),
                     store_schema=False,
                     store_decimal_as_integer=False,
                     use_compliant_nested_type=True,
@@ -136,7 +137,7 @@ class BaseFileWriter:
         """
         if rows.num_rows == 0:
             return
-        keys = rows.column(RECORD_KEY) if new_keys is None or self._bloom is None else new_keys
+        keys = rows.column(RECORD_KEY) if new_keys is None or not self._carries else new_keys
         self._keys.extend(keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys])
         self._pending.append(rows)
         self.pending_bytes += rows.nbytes
@@ -181,27 +182,32 @@ class BaseFileWriter:
     def _footer(self) -> dict[str, str]:
         keys = pa.chunked_array(self._keys, pa.string())
         bounds = java_min_max(keys)
-        if self._base is not None and self._bloom is not None:  # rows that stayed are in the old range
+        if self._base is not None and self._carries:  # rows that stayed are in the old range
             old = (self._base.min_key, self._base.max_key)
             bounds = java_min_max(pa.array([key for key in (*(bounds or ()), *old) if key is not None], pa.string()))
         low, high = bounds or (None, None)
         metadata = {"parquet.avro.schema": self.spec.avro_schema, "writer.model.name": "avro"}
-        bloom = self._bloom if self._bloom is not None else self._new_filter(len(keys))
+        carried = self._base if self._carries else None
+        if carried is not None and not len(keys):
+            return metadata | footer_metadata(low, high, carried)
+        stored = None if carried is None else carried.bloom(self._base_path)
+        bloom = self._new_filter(len(keys)) if stored is None else stored
         return metadata | footer_metadata(low, high, add_keys(bloom, keys, self.spec.bloom.max_entries))
 
-    def _carried_filter(self) -> BloomFilter | None:
-        """The filter of the version before, unless it has none, no key range, or far too few bits for the keys."""
+    def _carries_filter(self) -> bool:
+        """Whether the version before has a filter and a key range, and not far too few bits for the keys."""
         base = self._base
-        if base is None or base.min_key is None or base.max_key is None:
-            return None
-        bloom = base.bloom(self._base_path)
-        if bloom is None or (bloom.entries and 3 * bloom.entries * len(bloom.rows) < self._expected):
-            return None
+        size = (
+            None if base is None or base.min_key is None or base.max_key is None else base.bloom_size(self._base_path)
+        )
+        if size is None:
+            return False
+        entries, rows = size
+        if entries and 3 * entries * rows < self._expected:
+            return False
         # A filter that grew with its file has a row for each so many keys, and each key is tested against all of them.
         most = 0 if self.spec.bloom.entries else min(self._expected, MAX_SIZED_ENTRIES)
-        if len(bloom.rows) >= _MOST_ROWS and 0 < bloom.entries * _MOST_ROWS <= most:
-            return None
-        return bloom
+        return rows < _MOST_ROWS or not 0 < entries * _MOST_ROWS <= most
 
     def _new_filter(self, keys: int) -> BloomFilter:
         options = self.spec.bloom

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie.errors import InvalidInput
-from hoodie.formats.parquet.base_footer import read_footer
+from hoodie.formats.parquet.base_footer import base_footer, read_file_metadata
 from hoodie.formats.parquet.columns import damage_of, open_encoded, open_parquet
 from hoodie.keygen.generated_keys import finished
 from hoodie.lookup.batch import group_batches, one_chunk
@@ -190,16 +190,19 @@ def _rewrite(
     assert base is not None
     merge = BaseMerge(incoming, rule)
     with spec.storage.open_listed(base.path, base.size) as source:
-        footer = read_footer(source, base.path)
+        metadata = read_file_metadata(source, base.path)
+        footer = base_footer(metadata, base.path)
         source.seek(0)
+        # Where the file takes all rows of its partition, which of them are new shows only now.
+        arriving = 0 if operation_rules.delete else incoming.num_rows
         with (
             nullcontext() if spec.cdc is None else ChangeLogWriter(spec, spec.cdc, task.group, token) as changes,
             BaseFileWriter(
-                spec, task.group, token, base=footer, base_path=base.path, expected_rows=footer.rows + task.inserts
+                spec, task.group, token, base=footer, base_path=base.path, expected_rows=footer.rows + arriving
             ) as writer,
         ):
             no_keys = pa.array([], pa.string())
-            for stored in _stored_rows(spec, source, base):
+            for stored in _stored_rows(spec, source, base, metadata):
                 require_one_tuple(batch, operation_rules.key_columns, stored=stored)
                 if operation_rules.match:
                     merged = merge.merge(stored)
@@ -228,11 +231,11 @@ def _rewrite(
     )
 
 
-def _stored_rows(spec: WriteSpec, source: InputFile, base: BaseFile) -> Iterator[pa.Table]:
+def _stored_rows(spec: WriteSpec, source: InputFile, base: BaseFile, footer: pq.FileMetaData) -> Iterator[pa.Table]:
     """The rows of a base file in the columns of the write, a batch at a time. Columns of few values stay encoded,
     unless a change log shows the rows."""
     opened = open_encoded if spec.cdc is None else open_parquet
-    parquet = opened(source, base.path, checked=True)
+    parquet = opened(source, base.path, checked=True, footer=footer)
     types = base_columns(spec.storage, parquet, spec.schema, base.instant)
     # A small file is read by the task's own thread: to hand columns to others costs a fifth more.
     batches = parquet.iter_batches(batch_size=BATCH_ROWS, use_threads=base.size > _SMALL_FILE)
