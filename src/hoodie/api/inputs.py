@@ -145,7 +145,7 @@ def _refuse_objects(rows: Any) -> None:
 
 def _of_pandas(frame: Any) -> pa.Table:
     try:
-        rows = pa.Table.from_pandas(frame, preserve_index=False)
+        rows = _without_defaults(pa.Table.from_pandas(frame, preserve_index=False))
         index = ",".join(str(name) for name in frame.index.names if name is not None and name not in frame.columns)
         return rows.replace_schema_metadata({**rows.schema.metadata, INDEX_LEFT_OUT: index}) if index else rows
     except (pa.ArrowException, TypeError, ValueError) as problem:
@@ -153,6 +153,14 @@ def _of_pandas(frame: Any) -> pa.Table:
         raise SchemaMismatch(
             f"the DataFrame makes no table of Arrow's: {said}. Columns need names that differ, and values of one type"
         ) from problem
+
+
+def _without_defaults(rows: pa.Table) -> pa.Table:
+    """Columns of an empty frame to which pandas gave its types for no values, double and object, have no type."""
+    if rows.num_rows or not all(kind in (pa.float64(), pa.null()) for kind in rows.schema.types):
+        return rows
+    schema = pa.schema([field.with_type(pa.null()) for field in rows.schema], rows.schema.metadata)
+    return schema.empty_table()
 
 
 def _cast(reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

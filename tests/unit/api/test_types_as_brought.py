@@ -195,3 +195,13 @@ def test_a_column_without_a_type_is_left_out_with_a_notice(tmp_path: Path, table
         new.upsert(pl.DataFrame({"id": [2], "note": [None]}))
     with pytest.raises(SchemaMismatch, match="id"):
         new.upsert(pa.table({"id": pa.nulls(1), "note": ["x"]}))
+
+
+def test_an_empty_frame_whose_types_pandas_made_up_makes_no_key_a_number(tmp_path: Path) -> None:
+    table = hoodie.create_table(tmp_path / "t", record_key="id")
+    empty = pd.DataFrame({"id": [], "n": []})
+    with pytest.raises(SchemaMismatch, match=r"'id' has no value.*give the column a type"):
+        table.upsert(empty)
+    table.upsert(empty.astype({"id": "string", "n": "float64"}))
+    table.upsert(pa.table({"id": ["a"], "n": [0.5]}))
+    assert table.to_arrow().schema.types == [pa.string(), pa.float64()]
