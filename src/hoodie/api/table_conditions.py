@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hoodie.api.engine import Frame
@@ -12,6 +12,7 @@ from hoodie.api.merge_builder import MergeBuilder
 from hoodie.api.where import refuse_frames
 from hoodie.conditional.clauses import MergeRequest
 from hoodie.errors import InvalidInput
+from hoodie.reading.filters.tuples import sql_of
 from hoodie.storage.faults import typed_calls
 from hoodie.writing.result import WriteResult, failures_heard
 
@@ -63,7 +64,7 @@ class TableConditions(TableHandle[Frame]):
     def update(
         self,
         values: Options,
-        where: str | Column | None = None,
+        where: str | Sequence[Any] | Column | None = None,
         *,
         name: str = "target",
         frames: Mapping[str, Any] | None = None,
@@ -72,8 +73,8 @@ class TableConditions(TableHandle[Frame]):
         """Set columns of the rows for which a condition holds: `table.update({"price": "price * 2"}, "city = 'oslo'")`.
 
         values  column -> SQL text, plain value, or with Spark a Column
-        where   SQL text, or with Spark a Column; None: all rows. Files of partitions, and row groups, that can have no
-                such row are not opened, as far as the text says so
+        where   SQL text, tuples as `snapshot` takes them, or with Spark a Column; None: all rows. Files of partitions,
+                and row groups, that can have no such row are not opened, as far as the text says so
         name    what expressions may call the table
         frames  without Spark: rows that subqueries may select from, by name
         Raises  InvalidInput on an unknown column, one of the record key or, without a global index, of the partition,
@@ -87,6 +88,8 @@ class TableConditions(TableHandle[Frame]):
             )
         with failures_heard(self.storage, "UPDATE"):
             given = self._options(options)
+            if isinstance(where, Sequence) and not isinstance(where, str):
+                where = sql_of(where)
             if self.session is None:
                 return local_update(self.storage, where, values, name, frames, given)
             from hoodie.spark.merge.run import update

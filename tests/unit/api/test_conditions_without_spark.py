@@ -348,3 +348,44 @@ def test_keys_of_several_columns_are_merged_with_other_indexes(tmp_path: Path, t
     assert plain.execute().deleted == 2
     assert table.update({"price": 0}, where="ts = 9").updated == 1
     assert rows(table) == [*FIRST, ("z", "oslo", 9, 0.0)]
+
+
+ODD = "it's `\\\\ odd"
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        [("id", "=", ODD)],
+        [("id", "not in", ["b"])],
+        [("price", ">", 1.5), ("ts", "==", 1)],
+        [[("id", "=", "b")], [("price", "<=", Decimal("1.0"))]],
+        [("day", ">", dt.date(2024, 1, 1))],
+        [("at", "<", dt.datetime(2024, 1, 2, 0, 0, 0, 1, tzinfo=dt.UTC))],
+        [("done", "!=", True)],
+        [("id", "in", [])],
+        [("id", "not in", [])],
+    ],
+    ids=str,
+)
+def test_an_update_takes_the_tuples_that_reads_do(tmp_path: Path, filters: list[Any]) -> None:
+    table = hoodie.create_table(tmp_path / "t", record_key="id")
+    days = [dt.date(2024, 1, 1), dt.date(2024, 1, 2)]
+    rows = {"id": [ODD, "b"], "price": [1.0, 2.0], "ts": [1, 1], "day": days, "done": [True, False]}
+    at = pa.array(days).cast(pa.timestamp("us", "UTC"))
+    table.upsert(pa.table({**rows, "at": at, "seen": [False, False]}))
+    expected = sorted(table.to_arrow(filters=filters)["id"].to_pylist())
+    assert table.update({"seen": True}, filters).updated == len(expected)
+    assert sorted(table.to_arrow(filters="seen")["id"].to_pylist()) == expected
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [[("id", "~", "a")], ("id", "=", "a"), [("id", "=", None)], [("price", "=", float("nan"))], [("id", "=")], []],
+    ids=str,
+)
+def test_an_update_refuses_tuples_that_are_no_condition(tmp_path: Path, filters: Any) -> None:
+    table = new_table(tmp_path / "t")
+    with pytest.raises(InvalidInput, match="expected tuples"):
+        table.update({"price": "0"}, filters)
+    unchanged(table)
