@@ -7,7 +7,8 @@ import re
 import sys
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,7 +20,7 @@ from hoodie.cli.fleet.lines import Lines, Selection
 from hoodie.cli.output import Block, Outcome, Problem, Status
 from hoodie.config.driver_options import driver_value
 from hoodie.config.options import Options
-from hoodie.errors import HoodieError, InvalidInput, InvalidOption
+from hoodie.errors import HoodieError, InvalidInput, InvalidOption, TableNotFound
 from hoodie.storage import Storage, storage_for
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import in_threads
@@ -177,7 +178,7 @@ class Call:
         def outcome(target: Target) -> Outcome[R]:
             with output.warned() as said:
                 try:
-                    with typed_errors():
+                    with typed_errors(), _globs_suggested(target):
                         result = work(target)
                 except click.UsageError:
                     raise
@@ -254,6 +255,19 @@ class Call:
             output.complain("nothing was changed")
             return Status.FAILED
         return self.each(lambda target: do(target, False), text)
+
+
+@contextmanager
+def _globs_suggested(target: Target) -> Iterator[None]:
+    """A path that is no table, and has tables in it, is told with the glob that names them."""
+    from hoodie.cli.found import tables_inside
+
+    try:
+        yield
+    except TableNotFound as error:
+        if tables_inside(target.storage):
+            error.add_note(f"Tables lie in it: '{target.path.rstrip('/')}/*' names them.")
+        raise
 
 
 def explained(error: BaseException, *, debug: bool = False) -> tuple[Status, Problem]:

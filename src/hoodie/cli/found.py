@@ -23,6 +23,8 @@ from hoodie.table.properties import completed_commits, load_properties
 from hoodie.timeline.load import load_timeline
 
 _GLOB = re.compile(r"[*?\[]")
+#: Folders of one that is no table that are looked into for tables.
+_LOOKED_INTO = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,12 @@ def text(listing: Listing) -> Sequence[Block]:
         for line in listing.tables
     ]
     return [Grid(("name", "type", "version", "commits", "newest", "pending", "path"), rows), *others]
+
+
+def tables_inside(storage: Storage) -> bool:
+    """Whether tables lie directly in a folder, as far as its first folders show."""
+    folders = [entry.name for entry in storage.list() if entry.is_dir][:_LOOKED_INTO]
+    return any(in_threads(partial(_holds_table, storage), folders))
 
 
 def _holds_table(storage: Storage, folder: str) -> bool:

@@ -166,3 +166,10 @@ def test_every_word_of_hudi_stands_for_a_command(hoodie: Terminal) -> None:
         out, _ = hoodie.both(*words, "--help")
         assert out.startswith("Usage: hoodie "), words
     assert other_words(["compactor", "show", "t"]) == ["compaction", "plan", "t"]
+
+
+def test_a_folder_of_tables_is_told_with_the_glob_that_names_them(lake: Path, hoodie: Terminal) -> None:
+    _, err = hoodie.both("stats", lake, status=3)
+    assert err.rstrip().endswith(f"Tables lie in it: '{lake}/*' names them.")
+    (lake / "empty").mkdir()
+    assert "Tables lie in it" not in hoodie.both("stats", lake / "empty", status=3)[1]
