@@ -17,6 +17,8 @@ import pyarrow as pa
 
 from hoodie.config.read import ReadSettings
 from hoodie.config.table import TableType
+from hoodie.formats.parquet.base_footer import is_of_a_write
+from hoodie.formats.parquet.columns import open_parquet
 from hoodie.index.contract import ByFile, ByKey, Index
 from hoodie.lookup.batch import one_chunk
 from hoodie.lookup.index_choice import choose_index, refuse_groups_of_logs
@@ -151,10 +153,13 @@ def with_log_only_keys(files: TableFiles, late: Logs, reader: SliceReader) -> Ta
 
 def _marked(base: BaseFile, logs: tuple[LogFile, ...], reader: SliceReader) -> FileWithLogs:
     values = {found.name: getattr(base, found.name) for found in fields(BaseFile)}
-    return FileWithLogs(**values, late=partial(_keys_of, reader, FileSlice(base.group, base.instant, None, logs)))
+    return FileWithLogs(**values, late=partial(_late_keys, reader, base, logs))
 
 
-def _keys_of(reader: SliceReader, slice_: FileSlice) -> Iterator[pa.Array]:
-    """string[n] again and again: the keys that the logs, merged, do not delete."""
-    for rows in SliceMerge(reader, slice_, [RECORD_KEY]).batches():
+def _late_keys(reader: SliceReader, base: BaseFile, logs: tuple[LogFile, ...]) -> Iterator[pa.Array]:
+    """string[n] again and again: the keys that the merged logs do not delete; beside a file of a write, none."""
+    with reader.storage.open_listed(base.path, base.size) as source:
+        if is_of_a_write(open_parquet(source, base.path).metadata, base.instant):
+            return
+    for rows in SliceMerge(reader, FileSlice(base.group, base.instant, None, logs), [RECORD_KEY]).batches():
         yield one_chunk(rows.column(0))

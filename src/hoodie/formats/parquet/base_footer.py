@@ -14,7 +14,10 @@ import pyarrow.parquet as pq
 from hoodie.errors import CorruptFile, UnsupportedTable
 from hoodie.formats.java.strings import from_java_order, highest_groups, java_order, utf8_order
 from hoodie.formats.parquet.bloom import BloomFilter, BloomKind, decode, encode, size_of
+from hoodie.model.meta import COMMIT_TIME
 
+#: How the footer of a file names our writer of Parquet; Hudi's is parquet-mr.
+_OURS = "parquet-cpp-arrow"
 BLOOM = "org.apache.hudi.bloomfilter"
 BLOOM_TYPE = "hoodie_bloom_filter_type_code"
 MIN_KEY = "hoodie_min_record_key"
@@ -113,6 +116,16 @@ def stored_key_range(metadata: pq.FileMetaData) -> tuple[str, str] | None:
         return lowest.decode(), highest.decode()
     except UnicodeDecodeError:
         return None
+
+
+def is_of_a_write(metadata: pq.FileMetaData, instant: str) -> bool:
+    """Whether a footer shows that a write of ours made the file, no compaction: rows have the instant's time, and our
+    compactions leave them the time of their own commit. False where it does not show it."""
+    if not (metadata.created_by or "").startswith(_OURS) or COMMIT_TIME not in metadata.schema.names:
+        return False
+    column = metadata.schema.names.index(COMMIT_TIME)
+    groups = (metadata.row_group(number).column(column).statistics for number in range(metadata.num_row_groups))
+    return any(group is not None and group.has_min_max and group.max == instant for group in groups)
 
 
 def stored_filter_text(metadata: pq.FileMetaData) -> tuple[bytes, str] | None:
