@@ -237,11 +237,11 @@ def dead_writes(state: TableState, writers: Writers) -> list[Instant]:
         silent = silent_writes(state.storage, [instant.requested for instant in failed], writers.concurrency)
         failed = [instant for instant in failed if instant.requested in silent]
     for instant in failed:
-        refuse_lost(state, instant)
+        _refuse_lost(state, instant)
     return failed
 
 
-def refuse_lost(state: TableState, write: Instant) -> None:
+def _refuse_lost(state: TableState, write: Instant) -> None:
     """Raises CorruptFile on a write that is pending only because its completed file is lost: its files are in use."""
     later = [commit for commit in state.timeline.commits if commit.requested > write.requested]
     commits = {commit: read_commit(state.storage, state.timeline, commit) for commit in later}

@@ -23,7 +23,6 @@ from hoodie.commit.rollback_executor import (
     unpublish,
 )
 from hoodie.commit.rollback_planner import PLANS, plan_published, plan_rollback
-from hoodie.commit.transaction import refuse_lost
 from hoodie.config.options import Options
 from hoodie.config.rollback import RollbackOptions
 from hoodie.config.table import require_writable
@@ -111,9 +110,8 @@ def rollback(
     Raises   InvalidOption, IndexUnavailable when the table's HBase index cannot be updated (see `index_follows`);
              InstantNotFound when it is not on the active timeline; InvalidInput when it may not be rolled back: newer
              commits, pending instants that build on it, a savepoint; InvalidPlan when cleaning has removed, or will
-             remove, what the table needs without it, or it is the last commit of an archived timeline; CorruptFile when
-             it is pending only because its completed file is lost, and later commits build on it; WriteConflict when
-             one of these happened meanwhile. Nothing has changed then
+             remove, what the table needs without it, or it is the last commit of an archived timeline; WriteConflict
+             when one of these happened meanwhile. Nothing has changed then
     """
     listing = not options.read(RollbackOptions).using_markers
     if dry_run:
@@ -151,7 +149,6 @@ def _rollback(state: TableState, instant: str | None, listing: bool, clock: Cloc
         raise InvalidInput(
             f"{target.action} {target.requested} is only planned, so there is nothing to roll back: run or withdraw it"
         )
-    refuse_lost(state, target)
     plan = plan_rollback(state.storage, target, listing=listing, layout=state.layout)
     if clock is None:
         return _result(state, plan, None)

@@ -27,8 +27,8 @@ from hoodie.merge.merger import MERGER, load_merger, names_event_time, python_me
 from hoodie.merge.payloads import DEFAULT as EVENT_TIME_PAYLOAD
 from hoodie.merge.payloads import rule_for
 from hoodie.model.table_version import VERSIONS, TableVersion
-from hoodie.storage.protocol import Storage, redacted
-from hoodie.table.other_tables import enclosing_table, other_table
+from hoodie.storage.protocol import Storage
+from hoodie.table.other_tables import other_table
 from hoodie.table.properties import create_properties
 from hoodie.table.recorded_index import recorded_index
 from hoodie.table.state import TableState, load_state
@@ -169,7 +169,7 @@ def create(
 
     own_call, keep  as of `table_properties`
     Raises TableMismatch naming each setting that differs, or where the folder holds Parquet files, or a table of Delta
-           or Iceberg, or lies in another table
+           or Iceberg
     """
     wanted = table_properties(options, own_call=own_call, keep=keep)
     if not storage.list(".hoodie") and (kind := other_table(storage)):
@@ -178,11 +178,6 @@ def create(
             "nothing has changed."
         )
     if not storage.exists(PROPERTIES_FILE):
-        if outer := enclosing_table(storage):
-            raise TableMismatch(
-                f"{storage.root} lies in the table {redacted(outer)}, whose cleaning and readers would take its files "
-                "for their own. Choose a folder outside; nothing has changed."
-            )
         warn_without_key(wanted)
     try:
         create_properties(storage, wanted)

@@ -1,13 +1,9 @@
-"""What a folder holds that is no Hudi table (Parquet files, a Delta or Iceberg table), and which table it lies in."""
+"""What a folder holds that is no Hudi table: plain Parquet files, a Delta or Iceberg table."""
 
 from __future__ import annotations
 
-import posixpath
-from collections.abc import Collection, Iterator
-from contextlib import suppress
+from collections.abc import Collection
 
-from hoodie.config.table import PROPERTIES_FILE
-from hoodie.storage import storage_beside
 from hoodie.storage.protocol import Entry, Storage, join
 
 #: How many folders are looked into for one file, level below level.
@@ -40,20 +36,3 @@ def other_table(storage: Storage, folder: str = "") -> str:
             return ""
         folder = join(folder, "metadata" if "metadata" in names else names[0])
     return ""
-
-
-def enclosing_table(storage: Storage) -> str:
-    """The path of the Hudi table that a folder lies in; "": of none, as far as the folders above it may be read."""
-    for folder in _above(storage.root):
-        with suppress(OSError):
-            if storage_beside(storage, folder).exists(PROPERTIES_FILE):
-                return folder
-    return ""
-
-
-def _above(root: str) -> Iterator[str]:
-    """The folders above a path, or above one in a bucket, the nearest first."""
-    scheme, slashes, path = root.rpartition("://")
-    while (parent := posixpath.dirname(path)) not in ("", path):
-        yield f"{scheme}{slashes}{parent}"
-        path = parent

@@ -92,20 +92,3 @@ def test_a_published_file_that_a_rollback_of_another_write_deleted_is_missing(pa
     assert {found.fault for found in table.check(grace=0)} == {Fault.MISSING}
     with pytest.raises(MissingFile):
         table.to_arrow()
-
-
-@TYPES
-@pytest.mark.parametrize("dry_run", [True, False])
-def test_a_rollback_by_hand_takes_no_write_back_that_later_ones_wrote_to_the_files_of(
-    path: Path, table_type: str, dry_run: bool
-) -> None:
-    table = filled(path, table_type)
-    before, rows = data_files(path), table.to_arrow().sort_by("id")
-    lost = completion(path)
-    content = lost.read_bytes()
-    lost.unlink()
-    with pytest.raises(CorruptFile, match=r"completed file of this \w+ is lost.*Restore it from a copy"):
-        table.rollback(lost.name[:17], dry_run=dry_run)
-    assert data_files(path) == before
-    lost.write_bytes(content)
-    assert table.to_arrow().sort_by("id") == rows

@@ -9,9 +9,6 @@ import pytest
 
 import hoodie
 from hoodie.errors import TableMismatch
-from hoodie.storage.wrapped import WrappedStorage
-from hoodie.table import other_tables
-from hoodie.testing.storage import MemoryStorage
 
 
 @pytest.mark.parametrize(
@@ -51,35 +48,3 @@ def test_a_tilde_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert (tmp_path / "trips" / ".hoodie").is_dir()
     assert hoodie.open_table("~/trips").path == str(tmp_path / "trips")
     assert not (tmp_path / "~").exists()
-
-
-def test_a_folder_in_a_table_is_refused(tmp_path: Path) -> None:
-    hoodie.create_table(tmp_path / "t", name="t", record_key="id")
-    inside = tmp_path / "t" / "city=oslo" / "inner"
-    with pytest.raises(TableMismatch, match=r"inner lies in the table .*/t, whose cleaning"):
-        hoodie.create_table(inside, name="t", record_key="id")
-    with pytest.raises(TableMismatch, match="lies in the table"):
-        hoodie.hudi.write(pa.table({"id": [1]}), str(inside), {"hoodie.datasource.write.recordkey.field": "id"})
-    assert not inside.exists()
-
-
-def test_folders_above_that_may_not_be_read_hide_no_table_that_is_asked_for() -> None:
-    asked: list[str] = []
-
-    class Closed(WrappedStorage):
-        def __init__(self, root: str) -> None:
-            super().__init__(MemoryStorage())
-            self.at = root
-
-        @property
-        def root(self) -> str:
-            return self.at
-
-        def exists(self, path: str) -> bool:
-            asked.append(self.at)
-            raise PermissionError(13, "refused")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(other_tables, "storage_beside", lambda storage, path: Closed(path))
-        assert other_tables.enclosing_table(Closed("s3://bucket/lake/trips")) == ""
-    assert asked == ["s3://bucket/lake", "s3://bucket"]

@@ -196,7 +196,7 @@ def test_a_write_in_a_new_process_reads_each_commit_once_more(kind, name, run, e
 
 
 def test_the_five_row_upsert_makes_25_calls_and_37_in_a_new_process(tmp_path):
-    table = made(tmp_path / "one", "COPY_ON_WRITE")
+    table = made(tmp_path, "COPY_ON_WRITE")
     assert table.warm(five_rows).count() == 25
     table = made(tmp_path / "other", "COPY_ON_WRITE")
     assert table.cold(five_rows).count() == 37

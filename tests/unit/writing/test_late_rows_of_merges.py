@@ -19,6 +19,7 @@ from hoodie.errors import InvalidInput, KeyMatchedTwice
 from hoodie.merge import payloads
 from hoodie.merge.rows import ROW_ACTION, RowAction
 from hoodie.reading.scan_plan import plan_scan
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.writing.result import WriteResult
 from hoodie.writing.run import run
@@ -58,7 +59,7 @@ def merge(
 ) -> WriteResult:
     """As a MERGE writes the rows that its clauses made."""
     frame = batch(*rows)
-    incoming = check(table.storage, WriteOperation.UPSERT, frame, Options(table.options))
+    incoming = check(table.storage, WriteOperation.UPSERT, frame, Settings.read(Options(table.options)))
     acquire = incoming.acquire
     if action is not None:
         acquire = lambda *given: with_action(incoming.acquire(*given), action)  # noqa: E731
