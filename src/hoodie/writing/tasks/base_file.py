@@ -106,6 +106,7 @@ class BaseFileWriter:
                     use_dictionary=dictionary_columns(rows, (COMMIT_SEQNO, RECORD_KEY)),
                     write_statistics=statistics_columns(self.spec.schema),
                     write_batch_size=rows_at_once(rows),
+                    write_page_index=True,  # Spark and Trino leave out pages by it
                     store_schema=False,
                     store_decimal_as_integer=False,
                     use_compliant_nested_type=True,
