@@ -450,3 +450,21 @@ def test_sql_and_hudis_options_make_tables_of_hudis_default_rule(spark: SparkSes
         write(frame, f"{made}2", job)
         properties = load_state(LocalStorage(f"{made}2")).config.properties
         assert properties[stored].endswith(".OverwriteWithLatestAvroPayload")
+
+
+def test_rows_that_logs_replace_are_left_out_where_spark_skips_pages(spark: SparkSession, tmp_path: Path) -> None:
+    """Positions are those of the file, not of the pages that are read."""
+    path, count = str(tmp_path / "pages"), 300_000
+    table = create_table(path, spark=spark, record_key="id", ordering="ts", table_type="MERGE_ON_READ")
+    rows = spark.range(count).selectExpr("id n", "lpad(cast(id as string), 7, '0') id", "0L ts", "'old' note")
+    table.bulk_insert(rows.coalesce(1))
+    table.upsert(rows.where("n % 7 = 0").selectExpr("n", "id", "1L ts", "'new' note"))
+    table.delete(rows.where("n % 1000 = 3").select("id"))
+    snapshot = open_table(path, spark=spark).snapshot()
+    for least in (0, 1000, 150_000, count - 50):
+        found = snapshot.where(f"n between {least} and {least + 49}").select("n", "note").collect()
+        expected = {n: "old" if n % 7 else "new" for n in range(least, least + 50) if n % 1000 != 3}
+        assert dict(map(tuple, found)) == expected
+        assert len(found) == len(expected)
+    assert snapshot.where("id = '0150001'").count() == 1
+    assert snapshot.where("id = '0150003'").count() == 0

@@ -140,3 +140,15 @@ def test_every_rule_makes_of_encoded_columns_what_it_makes_of_plain_ones(tmp_pat
         made.append(table.to_arrow().sort_by("id"))
     assert made[0] == made[1]
     assert {"late", "new"} < set(made[0].column("note").to_pylist())
+
+
+def test_pages_have_an_index_and_those_of_floating_columns_none(tmp_path: Path) -> None:
+    """NaN is in no statistics of Parquet's: an index of floating columns would leave out rows."""
+    table = hoodie.create_table(tmp_path, record_key="id")
+    table.upsert(orders(0, ROWS))
+    table.upsert(orders(ROWS - 5, 10))
+    (group,) = (pq.read_metadata(newest(table, tmp_path)).row_group(n) for n in range(1))
+    columns = [group.column(number) for number in range(group.num_columns)]
+    indexed = {column.path_in_schema: column.has_column_index for column in columns}
+    assert indexed.pop("amount") is False
+    assert set(indexed.values()) == {True}
