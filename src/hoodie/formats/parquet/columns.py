@@ -112,7 +112,7 @@ def dictionary_columns(rows: pa.Table, distinct: Collection[str] = ()) -> list[s
     """The leaf columns, as Parquet paths (`a.list.element`), that a dictionary makes smaller and faster to read.
 
     rows      the first that the file will hold; a sample of them decides
-    distinct  columns in which no two rows have the same value: they have none
+    distinct  columns in which hardly two rows have the same value, such as keys: they have none
 
     Arrow starts a dictionary for each column, and keeps what it has written of it when it outgrows its limit: keys and
     other columns of ever new values then cost a fifth more to write, and to read, than without. Nested columns, and
