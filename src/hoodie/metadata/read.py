@@ -328,7 +328,7 @@ def _in_block(block: _Block, partition: MetadataPartition, wanted: Wanted, at_on
     if block.kind is BlockKind.DELETE:
         keys = decode_deletes(block.content(), block.path, block.head.offset).column("record_key")
         found = keys.combine_chunks() if keys.num_chunks else pa.array([], pa.string())
-        if wanted.keys is not None:
+        if len(found) and wanted.keys is not None:
             found = found.filter(pc.is_in(found, pa.array(sorted(wanted.keys), pa.string())))
         if len(found) and partition is MetadataPartition.FILES:  # whose records are lists: nobody deletes one
             raise CorruptLogBlock(block.path, "deletes whole lists of files", block.head.offset)

@@ -96,6 +96,9 @@ _SINGLE: tuple[nodes.Node, ...] = (
     nodes.Integer(pa.int64()),
 )
 
+#: An empty list: file groups of a metadata table begin with it, and each look-up of keys meets it.
+_NO_KEYS = b"\0"
+
 
 def decode_deletes(content: bytes | memoryview, path: str = "", offset: int = 0) -> pa.Table:
     """The keys that a delete block deletes, in its order: a table of schema DELETES.
@@ -115,6 +118,8 @@ def decode_deletes(content: bytes | memoryview, path: str = "", offset: int = 0)
         )
     if version != _VERSION or length != size - _HEAD.size:
         raise CorruptLogBlock(path, f"delete block version {version}, {length} bytes in a content of {size}", offset)
+    if content[_HEAD.size :] == _NO_KEYS:
+        return DELETES.empty_table()
     try:
         lists, after = _LIST.read(Cells(memoryview(content)[_HEAD.size :]), np.zeros(1, np.int64))
     except Malformed as error:
