@@ -46,6 +46,8 @@ MERGE_ON_READ = [name for name in fixture_names() if "mor" in name]
 UNTOLD = ["v3_mor_stock_ticks", "v6_mor_nested_types", "v6_mor_payload_partial_update"]
 #: Executors read the logs, not threads of the driver.
 EXECUTORS = {"hoodie.spark.driver.max.batch.bytes": 0}
+#: Tasks read the logs before the query, for one scan of it.
+TASKS = {"hoodie.spark.driver.max.batch.bytes": 1}
 #: hudi-rs does not read these at all.
 NOT_IN_HUDI_RS = ["v3_mor_stock_ticks", "v6_mor_nested_types"]
 
@@ -88,7 +90,8 @@ def test_read_optimized_has_the_rows_of_the_base_files(name: str, spark: SparkSe
 def test_rows_are_the_same_by_position_and_by_key(name: str, spark: SparkSession, fixture_table: Unpack) -> None:
     path = str(fixture_table(name))
     by_key = open_table(path, spark=spark, options={"hoodie.merge.use.record.positions": "false"}).snapshot()
-    for options in ({"hoodie.spark.read.cache.max.log.bytes": 0}, EXECUTORS, {}):
+    for options in ({"hoodie.spark.read.cache.max.log.bytes": 0}, EXECUTORS, TASKS, {}):
+        driver_changes.forget_changes()
         by_position = open_table(path, spark=spark, options=options).snapshot()
         assert by_position.schema == by_key.schema
         assert_same_rows(by_position.toArrow(), by_key.toArrow())
@@ -122,6 +125,27 @@ def test_logs_of_a_small_table_are_read_by_the_driver_for_one_scan_of_spark(
     driver_changes.forget_changes()
     with pytest.raises(CorruptLogBlock, match=rf"{log.name} at byte 0"):
         open_table(str(path), spark=spark).snapshot()
+
+
+def test_larger_logs_are_read_by_tasks_for_one_scan_of_spark(
+    spark: SparkSession, fixture_table: Unpack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_threads(*_: object) -> None:
+        raise AssertionError("read by the driver")
+
+    monkeypatch.setattr(driver_changes, "in_threads", no_threads)
+    driver_changes.forget_changes()
+    path = fixture_table("mor_logs")
+    frame = open_table(str(path), spark=spark, options=TASKS).snapshot()
+    assert not in_python(frame)
+    assert plan_of(frame).count("FileScan") == 1
+    assert_same_rows(frame.toArrow(), expected_rows("mor_logs"))
+    for log in path.rglob(".*.log.*"):
+        log.write_bytes(b"rubbish" + log.read_bytes()[7:])  # as long as before: it is not read again
+    assert open_table(str(path), spark=spark, options=TASKS).snapshot().count() == frame.count()
+    driver_changes.forget_changes()
+    with pytest.raises(CorruptLogBlock, match="at byte 0"):
+        open_table(str(path), spark=spark, options=TASKS).snapshot()
 
 
 def test_files_of_logs_give_way_to_others_only_once_they_were_not_read_for_long(

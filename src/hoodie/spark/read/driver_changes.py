@@ -1,5 +1,5 @@
-"""What the logs of a small table change, read by threads of the driver: no Python tasks start for it in a session whose
-tasks run in the JVM of this machine.
+"""What the logs of a table change, in a session whose tasks run in the JVM of this machine: threads of the driver read
+small logs, so that no Python tasks start for it, and tasks larger ones.
 
 The rows of the logs go to Parquet files in a scratch folder, of which Spark reads the columns and rows that a query
 asks for, in one scan with the base files. They are kept, since files of a table never change: a commit only makes those
@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -29,12 +29,14 @@ from hoodie.reading.slices.reader import SliceReader
 from hoodie.reading.slices.slice_changes import SliceChanges
 from hoodie.schema.conform import conform
 from hoodie.spark.read.kept_changes import Commits, reads_same
-from hoodie.spark.tasks import balance, is_classic, local_cores
+from hoodie.spark.tasks import balance, is_classic, local_cores, map_items
 from hoodie.spark.types import in_session_zone, nullable, to_arrow, to_spark
 from hoodie.storage.protocol import in_threads
 
 #: Bytes of logs that share a file: Spark takes the opening of a file for as many.
 _FILE_BYTES = 4 * 1024 * 1024
+#: The same where a task reads them, which takes some time to start.
+_TASK_BYTES = 32 * 1024 * 1024
 #: A frame that has not run yet reads its files later: what was read last in so many seconds is not removed.
 _SECONDS = 3600.0
 
@@ -116,8 +118,8 @@ def driver_changes(
     limit: int,
     commits: Commits,
 ) -> list[SliceLogs] | None:
-    """What the logs of slices change, read now unless it is kept; None: executors are to read it, as the files
-    are large or tasks run elsewhere.
+    """What the logs of slices change, read now unless it is kept; None: the query is to read it, as the files are too
+    large for bits of their rows and a temporary folder, or tasks run elsewhere.
 
     columns  of the table, those that are needed at least
     limit    bytes that are kept
@@ -125,9 +127,10 @@ def driver_changes(
     Raises   as `SliceChanges.rows`
     """
     engine = scan.settings.engine
-    log_bytes = sum(log.size for slice_ in slices for log in slice_.logs)
     base_bytes = sum(slice_.base.size for slice_ in slices if slice_.base is not None)
-    if log_bytes > min(engine.driver_batch, limit) or base_bytes > engine.driver_rewrite or not _is_here(session):
+    if sum(map(_log_bytes, slices)) > limit or base_bytes > engine.driver_rewrite:
+        return None
+    if not engine.driver_batch or not _is_here(session):  # 0: the driver is to do nothing
         return None
     commits, names = cache(commits), set(columns)
     scratch = _scratch
@@ -140,14 +143,15 @@ def driver_changes(
                 rest -= entry.logs.slices.keys()
         if not rest:
             return parts
-        size = sum(log.size for slice_ in rest for log in slice_.logs)
+        size = sum(map(_log_bytes, rest))
         if not scratch.room(size, limit):
             return None
-        threads = local_cores(session)
-        files = min(len(rest), max(threads, -(-size // _FILE_BYTES)))
+        threads, few = local_cores(session), size <= engine.driver_batch
+        files = min(len(rest), max(threads, -(-size // (_FILE_BYTES if few else _TASK_BYTES))))
         hands = balance([slice_ for slice_ in slices if slice_ in rest], _log_bytes, files)
-        work = zip(hands, scratch.paths(len(hands)), strict=True)
-        fresh = in_threads(lambda each: _read(reader, each[0], columns, each[1]), work, threads)
+        work = list(zip(hands, scratch.paths(len(hands)), strict=True))
+        read = partial(_read, reader, columns)
+        fresh = in_threads(read, work, threads) if few else map_items(session, read, work)
         scratch.entries += [_Entry(logs, reader, frozenset(columns)) for logs in fresh]
         return [*parts, *fresh]
 
@@ -163,7 +167,8 @@ def _is_here(session: SparkSession) -> bool:
     return is_classic(session) and local_cores(session) > 0
 
 
-def _read(reader: SliceReader, slices: Sequence[FileSlice], columns: Sequence[str], path: Path) -> SliceLogs:
+def _read(reader: SliceReader, columns: Sequence[str], work: tuple[Sequence[FileSlice], Path]) -> SliceLogs:
+    slices, path = work
     stored = pa.schema([reader.schema.field(name) for name in columns])
     target = in_session_zone(to_arrow(nullable(to_spark(stored))), "UTC")
     replaced: dict[FileSlice, Positions] = {}
