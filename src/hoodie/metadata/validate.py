@@ -18,11 +18,14 @@ from hoodie.metadata.partitions.kind import Building, ReadKeys
 from hoodie.metadata.partitions.kinds import kinds_of
 from hoodie.metadata.read import read_records
 from hoodie.metadata.record_index_check import record_index_problems
-from hoodie.metadata.table import MetadataTable, open_metadata
+from hoodie.metadata.table import open_metadata
 from hoodie.model.files import BaseFile, LogFile
 from hoodie.storage.protocol import Storage
-from hoodie.timeline.timeline import Timeline
-from hoodie.view.load import Folders, data_files, list_folders
+from hoodie.timeline.load import with_history
+from hoodie.timeline.timeline import Timeline, Visible
+from hoodie.view.load import Folders, data_files, list_folders, slice_instants
+
+DataFile = BaseFile | LogFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +74,13 @@ def validate(
     counts = {str(partition): len(part) for partition, part in records.items()}
     if MetadataPartition.FILES not in records:
         return Validated(counts, tuple(problems))
-    lists = _differences(table, folders or list_folders(storage), storage)
+    listed = data_files(listed_folders(table).marked)
+    stored = data_files((folders or list_folders(storage)).marked)
+    visible = with_history(storage, config, timeline, slice_instants([*listed, *stored])).visible()
+    lists = _differences(listed, stored, visible, storage, by_logs=timeline.layout == 2)
     if contents and not (problem or lists):  # else the files to look into are in doubt
-        files = data_files(listed_folders(table).marked)
-        building = Building(storage, config, timeline, "", of_listing((), _published(table, files)), MetadataOptions())
+        files = of_listing((), _published(listed, visible))
+        building = Building(storage, config, timeline, "", files, MetadataOptions())
         for kind in kinds_of(records.keys() - {*not_kept(storage, config)}):
             try:
                 problems += kind.differences(building, records[kind.partition])
@@ -85,29 +91,30 @@ def validate(
     return Validated(counts, (*problems, *lists), tuple(unread))
 
 
-def _published(table: MetadataTable, files: Iterable[BaseFile | LogFile]) -> Iterator[BaseFile | LogFile]:
-    visible = table.data.visible()
+def _published(files: Iterable[DataFile], visible: Visible) -> Iterator[DataFile]:
     for file in files:
         instant = file.instant if isinstance(file, BaseFile) else file.base_instant
         if visible.committed(instant) and instant not in visible.open:
             yield file
 
 
-def _differences(table: MetadataTable, there: Folders, storage: Storage) -> list[str]:
+def _differences(
+    in_lists: Iterable[DataFile], on_storage: Iterable[DataFile], visible: Visible, storage: Storage, *, by_logs: bool
+) -> list[str]:
     """What the file lists and the storage say differently of files of completed instants.
 
     storage  of the table, to look once more: a write or a clean may have come after the folders were listed
+    by_logs  a log that is not in the lists counts, too
     """
-    visible = table.data.visible()
-    listed = {file.path: file for file in data_files(listed_folders(table).marked)}
-    stored = {file.path: file for file in data_files(there.marked)}
+    listed = {file.path: file for file in in_lists}
+    stored = {file.path: file for file in on_storage}
     where = MetadataPartition.FILES
     missing = [path for path in sorted(listed.keys() - stored.keys()) if not storage.exists(path)]
     problems = [f"{path} is in {where}, and not on the storage" for path in missing]
     for path in sorted(stored.keys() - listed.keys()):
         file = stored[path]
         instant = getattr(file, "instant", "") or getattr(file, "base_instant", "")
-        counts = visible.committed(instant) and (table.data.layout == 2 or hasattr(file, "instant"))
+        counts = visible.committed(instant) and (by_logs or hasattr(file, "instant"))
         counts = counts and instant not in visible.open  # the base file of a compaction that is at work, or died
         if counts and storage.exists(path):
             problems.append(f"{path} is on the storage, and not in {where}")

@@ -129,10 +129,10 @@ def _after(
 
 def _keep(transaction: Transaction, version: Node, latest: Node) -> None:
     """Write the history of the columns, the newest version first."""
-    storage, timeline = transaction.state.storage, transaction.state.timeline
+    storage, config, timeline = transaction.state.storage, transaction.state.config, transaction.state.timeline
     older = [latest]
     if latest["version_id"]:
-        older = json.loads(storage.read(history_path(storage, timeline, latest["version_id"])))["schemas"]
+        older = json.loads(storage.read(history_path(storage, config, timeline, latest["version_id"])))["schemas"]
     path = f"{SCHEMA_FOLDER}/{transaction.time}{SCHEMA_COMMIT}"
     for suffix in (".requested", ".inflight"):
         storage.write(path + suffix, b"")

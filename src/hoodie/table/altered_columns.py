@@ -11,6 +11,7 @@ from contextlib import suppress
 
 import pyarrow as pa
 
+from hoodie.config.table import TableConfig
 from hoodie.errors import CorruptFile
 from hoodie.formats.timeline.internal_schema import (
     LATEST_SCHEMA,
@@ -27,12 +28,17 @@ from hoodie.model.commit import CommitMetadata
 from hoodie.model.instant import Instant
 from hoodie.schema.conform import Written, with_column_history
 from hoodie.storage.protocol import Storage
-from hoodie.timeline.load import read_commit
+from hoodie.timeline.load import read_commit, with_history
 from hoodie.timeline.timeline import Timeline
 
 
 def with_columns_written(
-    storage: Storage, timeline: Timeline, instant: Instant, commit: CommitMetadata, schema: pa.Schema
+    storage: Storage,
+    config: TableConfig,
+    timeline: Timeline,
+    instant: Instant,
+    commit: CommitMetadata,
+    schema: pa.Schema,
 ) -> pa.Schema:
     """The columns that a commit declares, each with how older files have it.
 
@@ -45,7 +51,8 @@ def with_columns_written(
     if not text:
         return schema
     now = decode_version(text, timeline.path(instant))
-    versions = _history(storage, timeline, now)
+    path = history_path(storage, config, timeline, now.version)
+    versions = decode_history(storage.read(path), path)  # oldest first
     if len(versions) == 1:
         return schema
     exceptions = _exceptions(storage, timeline, versions)
@@ -62,13 +69,7 @@ def with_columns_written(
     return pa.schema(fields)
 
 
-def _history(storage: Storage, timeline: Timeline, now: InternalSchema) -> tuple[InternalSchema, ...]:
-    """All versions, oldest first."""
-    path = history_path(storage, timeline, now.version)
-    return decode_history(storage.read(path), path)
-
-
-def history_path(storage: Storage, timeline: Timeline, version: int) -> str:
+def history_path(storage: Storage, config: TableConfig, timeline: Timeline, version: int) -> str:
     """The newest file with the versions of a table's columns that no failed write left behind.
 
     version  of the columns now
@@ -78,8 +79,8 @@ def history_path(storage: Storage, timeline: Timeline, version: int) -> str:
         names = [entry.name for entry in storage.list(SCHEMA_FOLDER)]
     except FileNotFoundError:
         names = []
-    visible = timeline.visible()
     instants = [name.removesuffix(SCHEMA_COMMIT) for name in names if name.endswith(SCHEMA_COMMIT)]
+    visible = with_history(storage, config, timeline, instants).visible()
     completed = [instant for instant in instants if visible.committed(instant)]
     if not completed:
         problem = f"the table's columns were altered (version {version}), and no history of them is there"

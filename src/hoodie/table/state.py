@@ -174,7 +174,7 @@ class TableState(Short):
         return TableFiles(slices, bases, compacted, view.unmarked)
 
     def _compacted(self, view: FileSystemView, bases: BaseFiles) -> dict[BaseFile, tuple[LogFile, ...]]:
-        made, latest = self.timeline.visible(), latest_slices(view)
+        made, latest = view.timeline.visible(), latest_slices(view)
         others = {i.requested for i in self.timeline.completed({Action.DELTA_COMMIT, Action.REPLACE_COMMIT})}
         found = {}
         for base in (base for part in bases.values() for base in part):
@@ -265,7 +265,7 @@ def _declarations(state: TableState, instants: Sequence[Instant], *, created: bo
     for instant, metadata in _declaring(state, instants):
         schema = without_meta_fields(from_avro(metadata.schema, state.timeline.path(instant)))
         if LATEST_SCHEMA in metadata.extra:
-            schema = with_columns_written(state.storage, state.timeline, instant, metadata, schema)
+            schema = with_columns_written(state.storage, state.config, state.timeline, instant, metadata, schema)
         yield schema
     if created and state.config.create_schema:
         yield without_meta_fields(from_avro(state.config.create_schema, "hoodie.table.create.schema"))

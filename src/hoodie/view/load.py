@@ -112,10 +112,10 @@ def load_view(
     Whether all files exist that commits name is not checked: `hoodie.view.published` does.
     """
     folders = list_folders(storage, partitions) if folders is None else folders
-    unmarked = _named_by_commits(storage, timeline, folders)
+    unmarked = _named_by_commits(storage, config, timeline, folders)
     files = data_files(folders.with_unmarked(unmarked))
     if timeline.layout != 1:
-        timeline = with_history(storage, config, timeline, _instants(files))
+        timeline = with_history(storage, config, timeline, slice_instants(files))
     _tell_of_emptied_logs(storage, timeline, files)
     view = build_view(
         timeline,
@@ -127,7 +127,7 @@ def load_view(
     return replace(view, unmarked=unmarked) if unmarked else view
 
 
-def _named_by_commits(storage: Storage, timeline: Timeline, folders: Folders) -> frozenset[str]:
+def _named_by_commits(storage: Storage, config: TableConfig, timeline: Timeline, folders: Folders) -> frozenset[str]:
     """Which of the folders without metafile are partitions: those that commits on the timeline name."""
     if not folders.unmarked:
         return frozenset()
@@ -135,9 +135,11 @@ def _named_by_commits(storage: Storage, timeline: Timeline, folders: Folders) ->
     committed = frozenset(partition for commit in commits for partition in commit.partitions)
     for folder in sorted(committed & folders.unmarked.keys()):
         warnings.warn(MetafileMissing(folder, True), stacklevel=4)
-    visible = timeline.visible()
-    for folder in sorted(folders.unmarked.keys() - committed):
-        if any(visible.committed(time) for time in _instants(data_files({folder: folders.unmarked[folder]}))):
+    others = sorted(folders.unmarked.keys() - committed)
+    instants = {folder: slice_instants(data_files({folder: folders.unmarked[folder]})) for folder in others}
+    visible = with_history(storage, config, timeline, frozenset().union(*instants.values())).visible()
+    for folder, times in instants.items():
+        if any(map(visible.committed, times)):
             warnings.warn(MetafileMissing(folder, False), stacklevel=4)
     return committed & folders.unmarked.keys()
 
@@ -210,7 +212,8 @@ def _is_partition(entries: Iterable[Entry]) -> bool:
     return any(entry.name in METAFILES and not entry.is_dir for entry in entries)
 
 
-def _instants(files: Iterable[BaseFile | LogFile]) -> set[str]:
+def slice_instants(files: Iterable[BaseFile | LogFile]) -> set[str]:
+    """The base instants of the files' slices."""
     return {file.instant if isinstance(file, BaseFile) else file.base_instant for file in files}
 
 

@@ -30,6 +30,7 @@ from hoodie.metadata.table import open_metadata
 from hoodie.metadata.validate import validate
 from hoodie.model.table_version import VERSIONS
 from hoodie.reading.row_keys import read_keys
+from hoodie.services.metadata_table import create_metadata_table
 from hoodie.storage.local import LocalStorage
 from hoodie.table.properties import update_properties
 from hoodie.table.state import TableState, load_state
@@ -135,6 +136,47 @@ def test_it_is_built_on_a_table_that_has_none() -> None:
     assert (defined["column_stats"].version, defined["record_index"].options) == ("V2", {"isPartitioned": "false"})
     assert defined["column_stats"].fields[3:] == ("id", "city", "ts")
     assert bounds(made, PARTITION_STATS, "ts") == {"oslo": (1, 2), "rome": (1, 1)}
+
+
+@pytest.mark.parametrize("by_a_write", [False, True])
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_files_of_archived_commits_are_listed_once_it_is_built(version: str, by_a_write: bool) -> None:
+    made = _archived(version)
+    if by_a_write:
+        made.upsert(rows(("b", "rome"), ts=9), {"hoodie.metadata.enable": "true"})
+    else:
+        create_metadata_table(made.storage, Options({}))
+    assert made.state().config.metadata_partitions
+    assert sorted(made.snapshot().column("id").to_pylist()) == ["a", "b"]
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_a_file_of_an_archived_commit_that_it_does_not_list_is_a_problem(version: str) -> None:
+    made = _archived(version)
+    hidden = {f"oslo/{entry.name}": made.storage.read(f"oslo/{entry.name}") for entry in made.storage.list("oslo")}
+    for path in hidden:
+        made.storage.delete(path)
+    create_metadata_table(made.storage, Options({}))
+    for path, data in hidden.items():
+        made.storage.write(path, data)
+    state = made.state()
+    validated = validate(made.storage, state.config, state.timeline)
+    assert validated is not None
+    assert [problem.split("/")[0] for problem in validated.problems] == ["oslo"]
+
+
+def _archived(version: str) -> ArrowTable:
+    """A table whose row of oslo is of a commit that is in the history alone."""
+    none = {"hoodie.write.table.version": version, "hoodie.metadata.enable": "false"}
+    made = ArrowTable.create(MemoryStorage(), {**TABLE, **none})
+    made.upsert(rows(("a", "oslo")))
+    for ts in range(5):
+        made.upsert(rows(("b", "rome"), ts=ts))
+    keep = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.cleaner.commits.retained": "1"}
+    made.clean(keep)
+    made.archive(keep)
+    assert min(made.state().timeline.commits).requested > min(slice_.base_instant for slice_ in made.slices())
+    return made
 
 
 def test_a_new_column_is_defined_with_the_first_file_that_has_it() -> None:

@@ -86,6 +86,22 @@ def test_columns_of_tables_of_later_versions_are_altered(kind: str, version: int
     assert list((tmp_path / "t/.hoodie").glob("2*")) == []  # all of them are in its folder `timeline`
 
 
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_columns_stay_as_they_were_altered_once_that_is_archived(version: int, tmp_path: Path) -> None:
+    keep = {"hoodie.keep.min.commits": 2, "hoodie.keep.max.commits": 3, "hoodie.cleaner.commits.retained": 1}
+    options = {"hoodie.write.table.version": version, **keep}
+    table = hoodie.create_table(tmp_path / "t", record_key="id", partition_by="name", ordering="ts", options=options)
+    table.insert(ROWS)
+    altered = alter(table, Rename(("n",), "count"))
+    later = table.snapshot(filters="id = 'b'").to_arrow()
+    for _ in range(5):
+        table.upsert(later)
+    assert altered not in {instant.requested for instant, _ in table.history()}
+    assert [row["count"] for row in rows(table)] == [1, 2]
+    alter(table, Rename(("count",), "n"))
+    assert [row["n"] for row in rows(table)] == [1, 2]
+
+
 def test_versions_are_kept_newest_first_as_hudi_keeps_them(table: HoodieTable, tmp_path: Path) -> None:
     instants = [alter(table, Rename((old,), new)) for old, new in (("n", "m"), ("m", "o"))]
     folder = tmp_path / "t/.hoodie/.schema"

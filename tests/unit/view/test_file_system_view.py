@@ -376,17 +376,25 @@ def test_reading_n_partitions_lists_n_times():
     assert storage.count() == storage.count("list_tree") == 1
 
 
-def test_in_layout_two_the_history_is_read_for_files_that_are_older_than_the_timeline():
+V8 = TableConfig(name="t", version=8, layout=2)
+
+
+def table_with_history(*names: str) -> CountingStorage:
+    """Files beside a timeline with instant 5 and a history with instant 1."""
     rows = io.BytesIO()
     pq.write_table(pa.table({"instantTime": ["1"], "completionTime": ["2"]}), rows)
-    history = {
+    timeline = {
         ".hoodie/timeline/history/_version_": b"1",
         ".hoodie/timeline/history/manifest_1": b'{"files":[{"fileName":"1_2_0.parquet"}]}',
         ".hoodie/timeline/history/1_2_0.parquet": rows.getvalue(),
+        ".hoodie/timeline/5_6.commit": b"",
     }
+    return CountingStorage(MemoryStorage(dict.fromkeys(names, b"") | timeline))
+
+
+def test_in_layout_two_the_history_is_read_for_files_that_are_older_than_the_timeline():
     names = [f"p/{METAFILE}", "p/f_0-0-0_1.parquet", "p/rolledback_0-0-0_2.parquet", "p/g_0-0-0_5.parquet"]
-    storage = CountingStorage(MemoryStorage(dict.fromkeys(names, b"") | history | {".hoodie/timeline/5_6.commit": b""}))
-    config = TableConfig(name="t", version=8, layout=2)
+    storage, config = table_with_history(*names), V8
     view = load_view(storage, load_timeline(storage, config), config)
     assert instants(latest_base_files(view)) == {"f": "1", "g": "5"}
     assert view.timeline.history == {"1": "2"}
@@ -395,6 +403,13 @@ def test_in_layout_two_the_history_is_read_for_files_that_are_older_than_the_tim
     storage.delete("p/rolledback_0-0-0_2.parquet")
     load_view(storage, load_timeline(storage, config), config)
     assert storage.count("read") == storage.count("open_input") == 0
+
+
+def test_in_layout_two_a_folder_without_metafile_is_told_of_when_its_files_are_of_the_history():
+    storage = table_with_history("p/f_0-0-0_1.parquet", "q/rolledback_0-0-0_2.parquet")
+    with pytest.warns(MetafileMissing, match="it is not read") as told:
+        assert load_view(storage, load_timeline(storage, V8), V8).groups == {}
+    assert [str(warning.message).split(" has")[0] for warning in told] == ["partition 'p'"]
 
 
 def test_a_partition_asked_for_without_metafile_is_none():

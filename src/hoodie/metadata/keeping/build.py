@@ -178,7 +178,7 @@ def _all_files(storage: Storage, config: TableConfig, timeline: Timeline) -> Fil
     folders = list_folders(storage)
     view = load_view(storage, timeline, config, folders=folders)
     partitions = folders.with_unmarked(view.unmarked)
-    visible = timeline.visible()
+    visible = view.timeline.visible()  # with the history, where commits have left the timeline
     files = [
         file
         for file in data_files(partitions)

@@ -47,6 +47,23 @@ def test_a_key_that_comes_back_while_its_delete_is_compacted_occurs_once(version
 
 
 @VERSIONS
+def test_a_key_that_came_back_beside_an_archived_compaction_occurs_once(version: str) -> None:
+    table = made(version)
+    instant = schedule(table)
+    table.upsert(batch({"x": ("oslo", 10, "back")}))
+    compact(table.storage, table.options, instant)
+    for ts in range(5):
+        table.upsert(batch({"o": ("rome", ts, "other")}))
+    table.archive(
+        {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
+    )
+    assert table.state().timeline.commits[0].requested > instant
+    table.upsert(batch({"x": ("oslo", 11, "again")}))
+    assert rows_of_now(table)["x"] == ("oslo", 11, "again")
+    assert table.snapshot().num_rows == 3
+
+
+@VERSIONS
 def test_logs_written_beside_a_plan_keep_their_own_names_and_the_plan_can_be_withdrawn(version: str) -> None:
     table = made(version)
     instant = schedule(table)
