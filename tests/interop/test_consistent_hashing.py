@@ -293,6 +293,23 @@ def test_a_table_made_for_the_engine_keeps_its_keys_apart(version: str) -> None:
         later.upsert(rows_of("1", part="p"))
 
 
+def test_a_table_without_partitions_has_one_ring() -> None:
+    options = {
+        "hoodie.table.name": "trips",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.index.type": "BUCKET",
+        ENGINE: "CONSISTENT_HASHING",
+        "hoodie.bucket.index.num.buckets": "3",
+    }
+    table = ArrowTable.create(MemoryStorage(), options)
+    for ts in (1, 2):
+        table.upsert(rows_of(*map(str, range(50)), part="p", ts=ts))
+    assert table.snapshot().num_rows == 50
+    path = f"{METADATA}/{INITIAL}.hashing_meta"
+    assert decode_ring(table.storage.read(path), path) == first_ring("", 3)
+
+
 # --- tables of Hudi 1.x ---
 
 RESIZED = "v9_mor_consistent_hashing"

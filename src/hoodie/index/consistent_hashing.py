@@ -184,7 +184,7 @@ def load_ring(
     groups   file ids of the partition's live file groups
     Raises   CorruptFile when a partition with file groups has no ring, or one of another partition
     """
-    folder = join(METADATA, partition)
+    folder = _folder(partition)
     names = {entry.name for entry in storage.list(folder) if not entry.is_dir}
     instants = sorted((match[1] for name in names if (match := _NAME.fullmatch(name))), reverse=True)
     for instant in instants:
@@ -205,6 +205,11 @@ def load_ring(
             advice=_RESTORE,
         )
     return None
+
+
+def _folder(partition: str) -> str:
+    """Where the rings of a partition are; of a table without partitions they lie in the folder itself."""
+    return join(METADATA, partition) if partition else METADATA
 
 
 def _is_completed(timeline: Timeline, instant: str) -> bool:
@@ -259,7 +264,7 @@ def _prepare(buckets: int | None, context: IndexContext) -> None:
 def _begin(storage: Storage, ring: Ring) -> None:
     # Where another writer came first its ring counts: keys are tagged by the ring on storage.
     with suppress(FileExistsError):
-        storage.create_new(f"{join(METADATA, ring.partition)}/{INITIAL}.hashing_meta", encode_ring(ring))
+        storage.create_new(f"{_folder(ring.partition)}/{INITIAL}.hashing_meta", encode_ring(ring))
 
 
 def _refuse_pending_clustering(context: IndexContext) -> None:
