@@ -20,7 +20,7 @@ from hoodie.errors import CorruptFile
 from hoodie.formats.avro.container import read_one
 from hoodie.formats.timeline import schemas
 from hoodie.formats.timeline.archive_log import commit_of, decode_entries
-from hoodie.formats.timeline.services import clean_metadata_of, decode_avro_commit
+from hoodie.formats.timeline.services import clean_metadata_of, decode_avro_commit, decode_clean_metadata
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import COMMITS, Action, Instant, State
@@ -169,12 +169,20 @@ def newest_archived_entry(storage: Storage, config: TableConfig, before: str) ->
 
 def archived_cleans(storage: Storage, config: TableConfig, timeline: Timeline, after: str) -> Iterator[CleanMetadata]:
     """What completed cleans after an instant did that left the timeline: cleans are archived separately, so commits
-    that are older than these may still be on it. Of layout 1; the archive is read back to the instant only.
+    that are older than these may still be on it. The archive is read back to the instant only.
 
     Raises CorruptFile
     """
-    if config.layout == 2 or any(clean.requested <= after for clean in timeline.completed({Action.CLEAN})):
+    if any(clean.requested <= after for clean in timeline.completed({Action.CLEAN})):
         return  # those in the archive are older than all on the timeline
+    if config.layout == 2:
+        for name in history_files(storage, config.history_folder):
+            if history_span(name)[1] > after:
+                path = join(config.history_folder, name)
+                for time, _, action, metadata in _history_columns(storage, path, after):
+                    if action is Action.CLEAN and time > after and metadata is not None:
+                        yield decode_clean_metadata(metadata, path)
+        return
     file, older = "", False
     for entry in archived_entries(storage, config):
         if entry.path != file and older:
@@ -191,17 +199,29 @@ def replaced_in_archive(
     storage: Storage, config: TableConfig, groups: Collection[FileGroupId], by: str
 ) -> set[FileGroupId]:
     """Those of the file groups that a commit up to an instant replaced which left the timeline: without their files it
-    makes no difference to readers. Reads the archive back to the oldest of them. Of layout 1. Raises CorruptFile
+    makes no difference to readers. Reads the archive back to the oldest of them. Raises CorruptFile
     """
     found: set[FileGroupId] = set()
-    for entry in archived_entries(storage, config) if config.layout == 1 else ():
+    for commit in (_replaces_in_history if config.layout == 2 else _replaces_in_archive)(storage, config, by):
+        found |= {group for group in groups if group.file_id in commit.replaced.get(group.partition, ())}
         if found >= set(groups):
             break
+    return found
+
+
+def _replaces_in_archive(storage: Storage, config: TableConfig, by: str) -> Iterator[CommitMetadata]:
+    for entry in archived_entries(storage, config):
         instant = entry.instant
         if instant.action is Action.REPLACE_COMMIT and instant.state is State.COMPLETED and instant.requested <= by:
-            replaced = commit_of(entry.record or {}, entry.path).replaced
-            found |= {group for group in groups if group.file_id in replaced.get(group.partition, ())}
-    return found
+            yield commit_of(entry.record or {}, entry.path)
+
+
+def _replaces_in_history(storage: Storage, config: TableConfig, by: str) -> Iterator[CommitMetadata]:
+    for name in history_files(storage, config.history_folder):
+        if history_span(name)[0] <= by:
+            for instant, commit in _history_rows(storage, join(config.history_folder, name)):
+                if instant.action is Action.REPLACE_COMMIT and instant.requested <= by:
+                    yield commit
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +289,19 @@ def _history_commits(storage: Storage, config: TableConfig) -> list[tuple[Instan
 
 def _history_rows(storage: Storage, path: str, since: str = "") -> Iterator[tuple[Instant, CommitMetadata]]:
     """The completed commits in a file of the history, of those from an instant on. Raises CorruptFile"""
+    for time, completed, action, metadata in _history_columns(storage, path, since):
+        if action in COMMITS:
+            if metadata is None:
+                raise CorruptFile(path, f"the {action} {time} is without its metadata")
+            commit = decode_avro_commit(metadata, path, action is Action.REPLACE_COMMIT)
+            yield Instant(time, action, State.COMPLETED, completed), commit
+
+
+def _history_columns(storage: Storage, path: str, since: str) -> Iterator[tuple[str, str, Action, bytes | None]]:
+    """Time, completion time, action and metadata of the instants in a file of the history, of those from an instant on.
+
+    Raises CorruptFile
+    """
     try:
         with storage.open_input(path) as file:
             table = pq.read_table(file, columns=_COLUMNS)
@@ -282,11 +315,4 @@ def _history_rows(storage: Storage, path: str, since: str = "") -> Iterator[tupl
         time, completed, action, metadata = (row.get(column) for column in _COLUMNS)
         if not time or not completed or action not in list(Action):
             raise CorruptFile(path, f"an instant {time!r}, {action!r} completed {completed!r}")
-        if Action(action) in COMMITS:
-            if metadata is None:
-                raise CorruptFile(path, f"the {action} {time} is without its metadata")
-            replacing = Action(action) is Action.REPLACE_COMMIT
-            yield (
-                Instant(time, Action(action), State.COMPLETED, completed),
-                decode_avro_commit(metadata, path, replacing),
-            )
+        yield time, completed, Action(action), metadata

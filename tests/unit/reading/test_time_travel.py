@@ -136,6 +136,30 @@ def test_cleans_that_were_archived_before_the_commits_they_reach_are_known():
         make_savepoint(table.storage, table.options, instants[2])
 
 
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_cleans_that_are_in_the_history_alone_are_known(version: str):
+    options = {"hoodie.cleaner.commits.retained": "1", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
+    table, instants = history(0, **options, **{"hoodie.write.table.version": version})
+    for n in range(8):
+        instants.append(table.upsert(pa.table({"id": ["a"], "ts": [n]})).instant)
+        table.clean()
+        table.archive()
+    assert table.state().timeline.completed({Action.CLEAN})[0].requested > instants[2]
+    assert values(table, instants) == [*[None] * 6, 6, 7]
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_file_groups_whose_overwrite_is_in_the_history_alone_are_not_in_the_way(version: str):
+    table, _ = history(2, **{"hoodie.write.table.version": version})
+    overwritten = table.insert_overwrite(pa.table({"id": ["b"], "ts": [2]})).instant
+    instants = [table.upsert(pa.table({"id": [f"c{n}"], "ts": [n]}), OVERWRITES).instant for n in range(4)]
+    keep = {**table.options, "hoodie.keep.min.commits": "2", "hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS"}
+    assert table.clean(keep).paths
+    table.archive(keep)
+    assert overwritten not in {commit.requested for commit in table.state().timeline.commits}
+    assert [len(table.as_of(instant)) for instant in (overwritten, *instants)] == [1, 2, 3, 4, 5]
+
+
 @pytest.mark.parametrize("policy", ["KEEP_LATEST_COMMITS", "KEEP_LATEST_FILE_VERSIONS"])
 def test_file_groups_whose_overwrite_is_archived_are_not_in_the_way(policy: str):
     table, _ = history(2)
