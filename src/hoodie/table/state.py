@@ -272,9 +272,19 @@ def _declarations(state: TableState, instants: Sequence[Instant], *, created: bo
 
 
 def _declaring(state: TableState, instants: Iterable[Instant]) -> Iterator[tuple[Instant, CommitMetadata]]:
-    """Those of some commits that say what the table's columns are."""
-    commits = ((instant, read_commit(state.storage, state.timeline, instant)) for instant in instants)
-    return ((i, commit) for i, commit in commits if commit.schema and commit.operation not in KEEPS_SCHEMA)
+    """Those of some commits that say what the table's columns are; where none does, the first that kept them: the last
+    write that did was archived, or rolled back."""
+    kept: tuple[Instant, CommitMetadata] | None = None
+    declares = False
+    for instant in instants:
+        commit = read_commit(state.storage, state.timeline, instant)
+        if commit.schema and commit.operation not in KEEPS_SCHEMA:
+            declares = True
+            yield instant, commit
+        elif commit.schema and kept is None:
+            kept = instant, commit
+    if kept is not None and not declares:
+        yield kept
 
 
 def columns_by_id(state: TableState, as_of: str | None = None) -> dict[str, str]:

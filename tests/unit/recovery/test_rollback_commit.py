@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from hoodie.api.arrow_keys import ArrowKeys
 from hoodie.commit.conflict_check import pending_rollbacks
 from hoodie.commit.transaction import clean_up
 from hoodie.config.options import Options
-from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
+from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPlan, SchemaMismatch, WriteConflict
 from hoodie.formats.log.blocks import BlockKind, read_blocks
 from hoodie.formats.timeline.commit_json import encode_commit
 from hoodie.formats.timeline.services import (
@@ -37,6 +38,7 @@ from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.layout import LAYOUT_1
+from hoodie.timeline.load import read_commit
 from hoodie.timeline.transition import create_requested, instant_path, to_inflight
 from support import undoing
 from support.nightly import WAYS_TO_DIE
@@ -507,3 +509,20 @@ def test_a_pending_compaction_is_back_to_its_plan_and_later_logs_stay():
     assert load_state(died).timeline.pending_compactions[0].state is State.REQUESTED
     compact(died, Options(), pending.requested)
     assert read(died) == expected
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_the_columns_stay_when_only_a_compaction_is_left_to_tell_them(version: str) -> None:
+    storage = table({**MOR, "hoodie.write.table.version": version})
+    compacted(storage)
+    upsert(storage, THIRD)
+    keep = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.cleaner.commits.retained": "1"}
+    opened(storage).archive(keep)
+    rollback(storage, Options())
+    (left,) = (read_commit(storage, load_state(storage).timeline, i) for i in load_state(storage).timeline.commits)
+    assert left.operation is Operation.COMPACT
+    assert read(storage) == {**FIRST, **SECOND}
+    with pytest.raises(SchemaMismatch, match="column 'note' is missing"):
+        opened(storage).upsert(batch(THIRD).drop_columns(["note"]))
+    keys = ArrowKeys(storage, Options()).read(batch(SECOND), meta=False)
+    assert keys.rows.to_arrow().column("note").to_pylist() == ["second", "second"]
