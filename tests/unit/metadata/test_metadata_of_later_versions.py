@@ -30,6 +30,8 @@ from hoodie.metadata.table import open_metadata
 from hoodie.metadata.validate import validate
 from hoodie.model.table_version import VERSIONS
 from hoodie.reading.row_keys import read_keys
+from hoodie.recovery.restore import restore
+from hoodie.recovery.savepoint import make_savepoint
 from hoodie.services.metadata_table import create_metadata_table
 from hoodie.storage.local import LocalStorage
 from hoodie.table.properties import update_properties
@@ -146,6 +148,17 @@ def test_files_of_archived_commits_are_listed_once_it_is_built(version: str, by_
         made.upsert(rows(("b", "rome"), ts=9), {"hoodie.metadata.enable": "true"})
     else:
         create_metadata_table(made.storage, Options({}))
+    assert made.state().config.metadata_partitions
+    assert sorted(made.snapshot().column("id").to_pylist()) == ["a", "b"]
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_files_of_archived_commits_are_listed_once_a_restore_has_built_it_again(version: str) -> None:
+    made = _archived(version)
+    create_metadata_table(made.storage, Options({}))
+    kept = make_savepoint(made.storage, Options({}))
+    made.upsert(rows(("c", "oslo")), {"hoodie.metadata.enable": "true"})
+    restore(made.storage, Options({}), kept.instant)
     assert made.state().config.metadata_partitions
     assert sorted(made.snapshot().column("id").to_pylist()) == ["a", "b"]
 
