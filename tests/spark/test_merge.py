@@ -244,6 +244,18 @@ def test_update_sets_columns_where_a_condition_holds(spark, tmp_path, table_type
     assert [row[0] for row in rows(table)] == ["b"]
 
 
+@TYPES
+def test_a_condition_is_not_evaluated_behind_a_null_as_in_a_query(spark, tmp_path, table_type):
+    table = hoodie.create_table(tmp_path / "t", spark=spark, name="t", record_key="id", table_type=table_type)
+    texts = [("a", "number", "7"), ("b", None, "no number"), ("c", "text", "x"), ("d", "number", "3")]
+    rows = spark.createDataFrame(texts, "id string, kind string, raw string")
+    table.upsert(rows)
+    condition = "kind = 'number' and cast(raw as int) > 5"
+    assert [row.id for row in rows.where(condition).collect()] == ["a"]
+    assert counts(table.update({"raw": "'8'"}, condition)) == (0, 1, 0)
+    assert counts(table.delete(where=condition)) == (0, 0, 1)
+
+
 @ROUTES
 def test_a_delete_from_a_table_that_nothing_was_written_to_deletes_nothing(spark, tmp_path, route):
     table = hoodie.create_table(tmp_path / "t", spark=spark, name="t", record_key="id")

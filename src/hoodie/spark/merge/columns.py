@@ -13,6 +13,12 @@ def as_column(value: object) -> Column:
     return value if hasattr(value, "alias") and hasattr(value, "cast") else F.lit(value)  # type: ignore[return-value]
 
 
+def filter_of(condition: str | Column | None) -> Column:
+    """A condition as `where` takes it. Spark evaluates its conjuncts one after the other there, and none behind one that
+    is null: in an expression around them it evaluates the right side of `null AND …`, which may fail."""
+    return F.lit(True) if condition is None else as_column(condition)
+
+
 def is_true(condition: str | Column | None) -> Column:
     """Whether a condition is true; null is not."""
     return F.lit(True) if condition is None else F.coalesce(as_column(condition), F.lit(False))

@@ -34,7 +34,7 @@ from hoodie.spark.columns import quoted
 from hoodie.spark.keyed import KeyedFrame, keyed_rows, keys_of, require_columns
 from hoodie.spark.merge.assign import first_that_holds, in_types
 from hoodie.spark.merge.by_key import row_action, same_where_equal
-from hoodie.spark.merge.columns import as_column, is_true
+from hoodie.spark.merge.columns import as_column, filter_of
 from hoodie.spark.merge.plan import join_rows
 from hoodie.spark.merge.pruning import pruned
 from hoodie.spark.read.snapshot import scan_rows
@@ -333,7 +333,7 @@ def _update(target: _Target, condition: str | Column | None, values: Mapping[str
         refuse_set_key(column, value, {}, "", name, target.shape)
         given[column] = value
     scan = target.scan([condition], name)
-    table = scan_rows(target.session, scan).alias(name).where(is_true(condition))
+    table = scan_rows(target.session, scan).alias(name).where(filter_of(condition))
     rows = table.select(
         *((as_column(given[column]) if column in given else quoted(column)).alias(column) for column in columns),
         F.lit(int(RowAction.WRITE)).cast("byte").alias(ROW_ACTION),
@@ -347,7 +347,7 @@ def _delete(target: _Target, condition: str | Column | None, name: str) -> Write
     # A table without columns, whatever the condition names, has no row that it holds for.
     condition = condition if target.declared is not None else "false"
     scan = target.scan([condition], name)
-    keys = scan_rows(target.session, scan).alias(name).where(is_true(condition)).select(RECORD_KEY, PARTITION_PATH)
+    keys = scan_rows(target.session, scan).alias(name).where(filter_of(condition)).select(RECORD_KEY, PARTITION_PATH)
     write = check(target.write.state, WriteOperation.DELETE, None, target.write.settings)
     if write.index.is_global:
         keys = keys.withColumn(PARTITION_PATH, F.lit(""))
