@@ -14,8 +14,8 @@ def as_column(value: object) -> Column:
 
 
 def filter_of(condition: str | Column | None) -> Column:
-    """A condition as `where` takes it. Spark evaluates its conjuncts one after the other there, and none behind one that
-    is null: in an expression around them it evaluates the right side of `null AND …`, which may fail."""
+    """A condition as `where` takes it, where Spark evaluates nothing behind a conjunct that is null. In an expression
+    around the condition it evaluates the right side of `null AND …`, which may fail."""
     return F.lit(True) if condition is None else as_column(condition)
 
 
