@@ -67,6 +67,19 @@ def test_one_name_in_two_databases_is_two_tables(spark: SparkSession, databases:
     spark.sql("CREATE DATABASE one")
 
 
+def test_a_column_may_be_named_by_table_and_database(spark: SparkSession, databases: Path) -> None:
+    spark.sql("USE one")
+    made(spark, "trips", 1)
+    made(spark, "two.far", 1)
+    for query in (
+        "SELECT one.trips.id FROM one.trips WHERE `one`.`trips`.id = 1 ORDER BY One.Trips.ID",
+        "SELECT spark_catalog.one.trips.* EXCEPT (_hoodie_record_key) FROM trips WHERE one.trips.id < 2",
+        "SELECT two.far.id FROM one.trips JOIN two.far ON one.trips.id = two.far.id",
+        "SELECT f.id FROM two.far f WHERE EXISTS (SELECT 1 FROM one.trips WHERE one.trips.id = f.id)",
+    ):
+        assert hoodie.spark.sql(spark, query).selectExpr("id").collect() == [(1,)], query
+
+
 def test_a_name_that_is_taken_and_a_database_that_is_not_there_are_refused(
     spark: SparkSession, databases: Path
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
@@ -19,7 +19,8 @@ from hoodie.config.hudi_options import Purpose
 from hoodie.config.options import Options
 from hoodie.errors import InvalidOption, StatementError, TableNotFound
 from hoodie.expressions.text import DIALECT, tick
-from hoodie.spark.names import PREFIX, NamedTable
+from hoodie.spark.catalog import SESSION_CATALOG
+from hoodie.spark.names import PREFIX, NamedTable, qualified
 from hoodie.spark.own_sql import spark_sql
 from hoodie.spark.table_views import TableView, view_named
 from hoodie.statements.cached import snapshot_of
@@ -187,6 +188,7 @@ def _bound(
     frames: dict[str, DataFrame] = {}
     has_ours = False
     spans: list[tuple[int, int, str]] = []
+    shown: set[tuple[str, ...]] = set()
     whole = Text.of(text)
     for call in function_calls(whole):
         key = f"hoodie_{len(frames)}"
@@ -218,13 +220,29 @@ def _bound(
         if not table.alias and "/" not in parts[-1]:
             behind = _behind_sample(whole, end)
             spans.append((behind, behind, f" AS {tick(parts[-1])}"))
+            shown.add(tuple(part.lower() for part in qualified(session, parts)))
     if not has_ours:
         return None
+    spans += _databases_of_columns(tree, shown)
     done, at = [], 0
     for start, end, put in sorted(spans):
         done += [_escaped(text[at:start]), put]
         at = end
     return "".join([*done, _escaped(text[at:])]), frames
+
+
+def _databases_of_columns(tree: exp.Expr, shown: Collection[tuple[str, ...]]) -> Iterator[tuple[int, int, str]]:
+    """The places of `db.` in `db.table.column`, to be left out: the frame of a table has its name alone.
+
+    shown  tables of ours that stand in the text without an alias, as database and name
+    """
+    names = [(*before, *table) for table in shown for before in ((), (SESSION_CATALOG,))]
+    for column in tree.find_all(exp.Column):
+        parts = column.parts
+        lower = tuple(part.name.lower() for part in parts)
+        for name in names:
+            if 1 < len(name) < len(lower) and lower[: len(name)] == name:
+                yield parts[0].meta["start"], parts[len(name) - 1].meta["start"], ""
 
 
 def _as_selects(text: str) -> str:
