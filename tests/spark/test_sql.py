@@ -333,6 +333,8 @@ def test_a_table_is_made_as_the_statement_says_or_not_at_all(spark, tmp_path):
     for error, columns, rest in (
         (SchemaMismatch, "(id INT, `a b` INT)", key),
         (StatementError, "(id INT, n INT DEFAULT 5)", key),
+        (StatementError, "(id INT, s STRING COLLATE UTF8_LCASE)", key),
+        (StatementError, "(id INT, s STRUCT<a: ARRAY<STRING COLLATE UNICODE>>)", key),
         (Exception, "", f"{key} AS SELECT raise_error('no') AS id"),
     ):
         with pytest.raises(error):

@@ -21,4 +21,8 @@ def fields_of(columns: Text, *, before: str = "") -> StructType:
             f"{str(problem).strip().splitlines()[0]}"
         ) from problem
     assert isinstance(fields, StructType)  # several columns are no single type
+    if collated := [field.name for field in fields if " collate " in field.dataType.simpleString()]:
+        raise columns.unreadable(
+            f"a table has no collations: take STRING for {', '.join(collated)}, and say COLLATE in the query"
+        )
     return fields
