@@ -147,3 +147,20 @@ def test_a_table_that_hudi_upgraded_is_read_and_written(hudi: HudiEngine, name: 
     rows = comparable(table.snapshot(meta=True).to_arrow())
     assert rows == comparable(hudi.snapshot(path))
     assert sum('"ts": 21' in row for row in rows) == 2
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_hudi_finds_floating_values_by_statistics_that_it_builds_of_our_files(
+    hudi: HudiEngine, kind: str, tmp_path: Path
+) -> None:
+    """It takes a column without bounds in the footer for one of nulls alone."""
+    case, path = CASES[f"{kind}_plain"], tmp_path / kind
+    write(case, path)
+    statistics = {"hoodie.metadata.enable": "true", **_INDEXES["column_stats"]}
+    step = Step("upsert", (("new", "bern", 20, 20, 7.5),), columns=COLUMNS)
+    hudi.write(path, step.sql(), {**case.options, **statistics, "hoodie.datasource.write.operation": "upsert"})
+    for where in ("fare < 1", "fare > 0.75", "fare = 2.0", "fare is not null"):
+        ours = comparable(hoodie.open_table(str(path)).snapshot(filters=where, meta=True).to_arrow())
+        skipping = {"hoodie__metadata__enable": "true", "hoodie__enable__data__skipping": "true"}
+        assert ours
+        assert ours == comparable(hudi.read(path, where, **skipping)), where

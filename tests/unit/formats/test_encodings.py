@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import uuid
 
 import numpy as np
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hoodie.formats.parquet.columns import dictionary_columns
+from hoodie.formats.parquet.columns import dictionary_columns, statistics_columns
 
 N = 60_000
 NUMBERS = np.random.default_rng(1)
@@ -57,3 +58,24 @@ def test_nested_columns_are_named_as_parquet_names_their_leaves() -> None:
 
 def test_columns_keep_their_dictionary_when_there_are_no_rows() -> None:
     assert dictionary_columns(pa.table({"c": pa.array([], pa.string())})) == ["c"]
+
+
+def test_columns_with_nan_have_no_statistics_wherever_it_is() -> None:
+    rows = pa.table(
+        {
+            "id": ["a", "b"],
+            "plain": [1.0, None],
+            "nan": pa.array([1.0, math.nan], pa.float32()),
+            "s": [{"x": 1.0, "y": math.nan, "n": 1}, None],
+            "l": [[0.5, math.nan], []],
+            "m": pa.array([[("k", math.nan)], []], pa.map_(pa.string(), pa.float64())),
+            "structs": [[{"v": 0.5, "w": math.nan}], None],
+        }
+    )
+    names = ["id", "plain", "s.x", "s.n", "m.key_value.key", "structs.list.element.v"]
+    assert statistics_columns(rows) == names
+    sink = io.BytesIO()
+    pq.write_table(rows, sink, write_statistics=names, use_compliant_nested_type=True)
+    group = pq.read_metadata(sink).row_group(0)
+    columns = [group.column(number) for number in range(group.num_columns)]
+    assert [column.path_in_schema for column in columns if column.statistics is not None] == names

@@ -136,13 +136,39 @@ def rows_at_once(rows: pa.Table) -> int:
     return max(_LEAST_AT_ONCE, min(_MOST_AT_ONCE, _AT_ONCE_BYTES // max(1, widest)))
 
 
-def statistics_columns(schema: pa.Schema) -> list[str]:
-    """The leaf columns, as Parquet paths, that have a least and a greatest value in each row group: all but floating.
+def statistics_columns(rows: pa.Table) -> list[str]:
+    """The leaf columns, as Parquet paths, that get bounds and counts of nulls: all but those with NaN.
+
+    rows  the first that the file will hold
 
     NaN is in no statistics of Parquet's, so a reader with another order than Parquet's leaves out rows that pass its
-    filter: in Spark NaN is greater than any number. Arrow writes them for a column of the whole file or not at all.
+    filter: in Spark NaN is greater than any number. A column without statistics is to Hudi one of nulls alone, whose
+    files its column statistics leave out. Arrow writes them for a column of the whole file or not at all.
     """
-    return [path for field in schema for path, kind in _leaves(field) if not types.is_floating(kind)]
+    names = [path for field in rows.schema for path, _ in _leaves(field)]
+    some = [name for name in rows.column_names if any(map(_is_floating, _leaves(rows.schema.field(name))))]
+    without = {path for name in some for chunk in rows.column(name).chunks for path in _with_nan(name, chunk)}
+    return [name for name in names if name not in without]
+
+
+def _is_floating(leaf: tuple[str, pa.DataType]) -> bool:
+    return bool(types.is_floating(leaf[1]))
+
+
+def _with_nan(name: str, values: pa.Array) -> Iterator[str]:
+    """The leaves with NaN among their values, as Parquet paths."""
+    kind = values.type
+    parts: list[tuple[str, str, pa.Array]] = []
+    if types.is_struct(kind):
+        parts = [(name, field.name, child) for field, child in zip(kind, values.flatten(), strict=True)]
+    elif types.is_map(kind):
+        parts = [(f"{name}.key_value", "key", values.keys), (f"{name}.key_value", "value", values.items)]
+    elif types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        parts = [(f"{name}.list", "element", values.flatten())]
+    elif types.is_floating(kind) and pc.any(pc.is_nan(values)).as_py():
+        yield name
+    for above, leaf, child in parts:
+        yield from (f"{above}.{path}" for path in _with_nan(leaf, child))
 
 
 def _pays(column: pa.ChunkedArray, positions: pa.Array) -> bool:

@@ -104,7 +104,7 @@ class BaseFileWriter:
                     rows.schema,
                     compression=self.spec.sizing.codec.value,
                     use_dictionary=dictionary_columns(rows, (COMMIT_SEQNO, RECORD_KEY)),
-                    write_statistics=statistics_columns(self.spec.schema),
+                    write_statistics=statistics_columns(rows),
                     write_batch_size=rows_at_once(rows),
                     write_page_index=True,  # Spark and Trino leave out pages by it
                     store_schema=False,
