@@ -63,8 +63,8 @@ EDGES: Mapping[str, tuple[pa.DataType, Sequence[Sequence[Any]]]] = {
     ),
     "binary": (pa.binary(), [[b""], [b"\x00"], [b"\xff", b"a"], [None]]),
 }
-#: Columns that reads leave nothing out by: floating ones have no statistics in our base files.
-NOT_USED = {"double", "float", "binary", "wide decimal"}
+#: Columns that reads leave nothing out by.
+NOT_USED = {"binary", "wide decimal"}
 COMPARED = ("=", "!=", "<", "<=", ">", ">=")
 
 
