@@ -16,7 +16,6 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from hoodie.metadata.statistics import column_statistics
@@ -24,7 +23,7 @@ from hoodie.metadata.table import MetadataTable
 from hoodie.metadata.trusted import believed
 from hoodie.model.files import FileSlice
 from hoodie.model.table_version import VERSIONS
-from hoodie.reading.filters.predicate import ANY, Bounds, Test, Tests, may_pass
+from hoodie.reading.filters.predicate import ANY, Bounds, Test, Tests, may_pass, widened
 
 #: Of a file and a column.
 Known = Mapping[tuple[str, str], Bounds]
@@ -183,15 +182,11 @@ def _whole(kind: pa.DataType, low: Mapping[str, Any], high: Mapping[str, Any]) -
 
 
 def _floating(kind: pa.DataType, low: Mapping[str, Any], high: Mapping[str, Any]) -> tuple[Any, Any] | None:
-    """Widened by a step: Arrow may compare in fewer digits, and whole numbers of an older type are rounded."""
+    """Widened also as whole numbers of an older type are rounded."""
     pair = _pair(low, high, "FloatWrapper", "DoubleWrapper", "IntWrapper", "LongWrapper")
     if pair is None or any(isinstance(value, float) and math.isnan(value) for value in pair):
         return None
-    narrow = np.float32 if kind.bit_width <= 32 else np.float64
-    with np.errstate(over="ignore"):
-        least, greatest = narrow(pair[0]), narrow(pair[1])
-        down, up = np.nextafter(least, narrow(-np.inf)), np.nextafter(greatest, narrow(np.inf))
-    return float(down), float(up)
+    return widened(*pair, kind)
 
 
 def _text(kind: pa.DataType, low: Mapping[str, Any], high: Mapping[str, Any]) -> tuple[Any, Any] | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 import hoodie
@@ -248,6 +249,15 @@ def test_a_null_among_the_values_of_a_tuple_leaves_no_row_group_out_that_has_nul
     assert found is not None
     assert may_pass(found.tests, {"i": Bounds(5, 9, nulls=1)}.get)
     assert not may_pass(found.tests, {"i": Bounds(5, 9, nulls=0)}.get)
+
+
+@pytest.mark.parametrize("filters", [[("f", "in", [0.1])], [("f", "not in", [0.1])], [("f", ">=", 0.1)]], ids=str)
+def test_statistics_of_fewer_digits_leave_no_row_group_out(filters: Any, tmp_path: Path) -> None:
+    """Arrow makes members of the column's type: 0.1 is the row's 0.1, and not the 0.1 of the statistics."""
+    table = hoodie.create_table(tmp_path, record_key="id")
+    rows = pa.table({"id": ["a"], "f": pa.array([0.1], pa.float32())})
+    table.insert(rows)
+    assert table.count(filters=filters) == len(rows.filter(pq.filters_to_expression(filters)))
 
 
 def test_a_delete_by_what_is_not_like_a_pattern_leaves_the_rows_that_are(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hoodie.reading.filters.predicate import ANY, Bounds, Tests, may_pass
+from hoodie.reading.filters.predicate import ANY, Bounds, Tests, may_pass, widened
 from hoodie.reading.slices.column_types import FileColumns
 
 
@@ -39,7 +39,10 @@ def row_groups(
         low, high = found.min, found.max
         if low != low or high != high:  # NaN, in files of writers that count it
             return Bounds(nulls=nulls)
-        return Bounds(low, high, nulls, exact=not pa.types.is_floating(target.field(field).type))
+        kind = target.field(field).type
+        if pa.types.is_floating(kind):
+            return Bounds(*widened(low, high, kind), nulls, exact=False)
+        return Bounds(low, high, nulls)
 
     return [group for group in every if may_pass(tests, lambda name, group=group: bounds_in(group, name))]  # type: ignore[misc]
 
