@@ -23,6 +23,7 @@ from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.services.metadata_upkeep import archive_table
 from hoodie.storage.local import LocalStorage
+from hoodie.table.settings import Settings
 from hoodie.testing.tables import ArrowTable
 from torture.ledger import Ledger, batch, problems, read_ledgers
 
@@ -127,15 +128,15 @@ def write(folder: Path, name: str, diary: Diary) -> None:
 
 def run_compaction(folder: Path, name: str, diary: Diary) -> None:
     storage, options = LocalStorage(folder / "table"), Options(options_in(folder))
-    planned = schedule_compaction(storage, options)
-    done = compact(storage, options)
+    planned = schedule_compaction(storage, Settings.read(options))
+    done = compact(storage, Settings.read(options))
     diary.note("compacted" if done else "planned" if planned else "nothing to compact")
     time.sleep(0.2)
 
 
 def run_cleaning(folder: Path, name: str, diary: Diary) -> None:
     storage, options = LocalStorage(folder / "table"), Options(options_in(folder))
-    cleaned, archived = clean(storage, options), archive_table(storage, options)
+    cleaned, archived = clean(storage, Settings.read(options)), archive_table(storage, Settings.read(options))
     diary.note("cleaned" if cleaned.instant else "nothing to clean")
     if archived.instants:
         diary.note("archived")

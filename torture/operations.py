@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hoodie.config.options import Options
 from hoodie.recovery.restore import restore
 from hoodie.recovery.rollback import rollback
 from hoodie.recovery.savepoint import make_savepoint
@@ -15,6 +14,7 @@ from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.services.metadata_upkeep import keep_up
 from hoodie.services.savepoint import delete_savepoint
 from hoodie.table.create import create
+from hoodie.table.settings import Settings
 from hoodie.testing.tables import ArrowTable
 from torture.crash import MERGE_ON_READ, METADATA, Case, Rows, batch, rows_of_now
 
@@ -57,20 +57,20 @@ def keys(*names: str) -> object:
 
 def schedule(table: ArrowTable) -> str | None:
     return schedule_compaction(
-        table.storage, Options({**table.options, "hoodie.compact.inline.max.delta.commits": "1"})
+        table.storage, Settings.of({**table.options, "hoodie.compact.inline.max.delta.commits": "1"})
     )
 
 
 def run_compaction(table: ArrowTable) -> None:
-    compact(table.storage, table.options)
+    compact(table.storage, Settings.read(table.options))
 
 
 def compact_all(table: ArrowTable) -> None:
     """Plans that wait, and one made now, are run."""
-    while compact(table.storage, table.options) is not None:
+    while compact(table.storage, Settings.read(table.options)) is not None:
         pass
     if schedule(table):
-        assert compact(table.storage, table.options) is not None
+        assert compact(table.storage, Settings.read(table.options)) is not None
     optimized = {row["id"] for row in table.read_optimized().to_pylist()}
     assert optimized == set(rows_of_now(table)), "a compaction left rows in logs"
 
@@ -99,12 +99,12 @@ def history(table: ArrowTable) -> None:
 
 def cleaned(table: ArrowTable) -> None:
     history(table)
-    assert clean(table.storage, table.options).paths
+    assert clean(table.storage, Settings.read(table.options)).paths
 
 
 def savepointed(table: ArrowTable) -> None:
     two_commits(table)
-    make_savepoint(table.storage, table.options)
+    make_savepoint(table.storage, Settings.read(table.options))
 
 
 def with_more(table: ArrowTable) -> None:
@@ -119,7 +119,7 @@ def with_more(table: ArrowTable) -> None:
 
 
 def newest_savepoint(table: ArrowTable) -> str:
-    return make_savepoint(table.storage, table.options).instant
+    return make_savepoint(table.storage, Settings.read(table.options)).instant
 
 
 def the_savepoint(table: ArrowTable) -> str:
@@ -127,7 +127,7 @@ def the_savepoint(table: ArrowTable) -> str:
 
 
 def take_back(table: ArrowTable) -> None:
-    rollback(table.storage, table.options, table.state().timeline.newest_commit)
+    rollback(table.storage, Settings.read(table.options), table.state().timeline.newest_commit)
 
 
 def finish_rollback(table: ArrowTable) -> None:
@@ -137,15 +137,15 @@ def finish_rollback(table: ArrowTable) -> None:
 
 
 def restore_it(table: ArrowTable) -> None:
-    restore(table.storage, table.options, the_savepoint(table))
+    restore(table.storage, Settings.read(table.options), the_savepoint(table))
 
 
 def run_clean(table: ArrowTable) -> None:
-    clean(table.storage, table.options)
+    clean(table.storage, Settings.read(table.options))
 
 
 def run_archive(table: ArrowTable) -> None:
-    archive(table.storage, table.options)
+    archive(table.storage, Settings.read(table.options))
 
 
 def age(table: ArrowTable) -> None:
@@ -165,7 +165,7 @@ LISTED = {**METADATA, "hoodie.metadata.compact.max.delta.commits": "3"}
 
 
 def run_upkeep(table: ArrowTable) -> None:
-    keep_up(table.storage, table.options)
+    keep_up(table.storage, Settings.read(table.options))
 
 
 def archivable(table: ArrowTable) -> None:
@@ -199,7 +199,11 @@ SERVICES = (
     Case("rollback of a commit", two_commits, take_back, again=finish_rollback),
     Case("rollback, Merge-on-Read", two_commits, take_back, again=finish_rollback, options=MERGE_ON_READ),
     Case("savepoint", two_commits, newest_savepoint),
-    Case("delete a savepoint", savepointed, lambda t: delete_savepoint(t.storage, t.options, the_savepoint(t))),
+    Case(
+        "delete a savepoint",
+        savepointed,
+        lambda t: delete_savepoint(t.storage, Settings.read(t.options), the_savepoint(t)),
+    ),
     Case("restore", with_more, restore_it, again=restore_it, between=True),
     Case("restore, Merge-on-Read", with_more, restore_it, again=restore_it, between=True, options=MERGE_ON_READ),
 )

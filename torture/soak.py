@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from hoodie.config.options import Options
 from hoodie.doctor.examine import Severity, examine
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage
+from hoodie.table.settings import Settings
 from hoodie.testing.storage import CountingStorage
 from hoodie.testing.tables import ArrowTable
 
@@ -110,8 +110,8 @@ def soak(
         counting.reset()
         begun, worked = time.perf_counter(), time.process_time()
         table.upsert(rows)
-        if table_type == "MERGE_ON_READ" and schedule_compaction(counting, Options(options)):
-            compact(counting, Options(options))
+        if table_type == "MERGE_ON_READ" and schedule_compaction(counting, Settings.of(options)):
+            compact(counting, Settings.of(options))
         seconds, cpu = time.perf_counter() - begun, time.process_time() - worked
         lists = counting.count("list") + counting.count("list_tree")
         done.append(Commit(seconds, cpu, lists, counting.count(), len(storage.list(".hoodie"))))

@@ -21,12 +21,12 @@ from pathlib import Path
 import pyarrow as pa
 from hudi import HudiReadOptions, HudiTableBuilder
 
-from hoodie.config.options import Options
 from hoodie.doctor.examine import Severity, examine
 from hoodie.services.clean import clean
 from hoodie.services.compaction.run import compact
 from hoodie.storage.local import LocalStorage
 from hoodie.table.create import create
+from hoodie.table.settings import Settings
 from hoodie.testing.tables import ArrowTable
 from torture import actor
 from torture.actor import OPTIONS, let_rage, options_in
@@ -159,9 +159,9 @@ def _reckon(folder: Path, toll: Toll, oracle: Callable[[Path], pa.Table] | None)
     table.upsert(batch("last", 1))
     _note(folder, "last", 1)
     toll.wrong += _against_ledgers(folder, table.snapshot(), "after the next write")
-    while compact(table.storage, Options(options)) is not None:
+    while compact(table.storage, Settings.of(options)) is not None:
         pass
-    clean(table.storage, Options(options))
+    clean(table.storage, Settings.of(options))
     toll.wrong += _against_ledgers(folder, table.snapshot(), "after compaction and cleaning")
     if oracle is not None:
         toll.wrong += _against_ledgers(folder, oracle(folder / "table"), "as another reader sees it")

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from hoodie.config.options import Options
 from hoodie.report.make import make_report
+from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage
 from support.reported import EVIL, table_with_history
 
@@ -39,7 +39,7 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table = table_with_history(MemoryStorage())
-    return make_report(table.state(), Options()).save(tmp_path_factory.mktemp("report") / "trips.html")
+    return make_report(table.state(), Settings.of({})).save(tmp_path_factory.mktemp("report") / "trips.html")
 
 
 def opened(browser: Any, file: Path, **how: Any) -> tuple[Any, list[str], list[str]]:

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.config.options import Options
 from hoodie.storage import storage_for
 from hoodie.sync.manifest import CSV_URIS, write_manifests
+from hoodie.table.settings import Settings
 from hoodie.testing.tables import ArrowTable
 
 KINDS = ("COPY_ON_WRITE", "MERGE_ON_READ")
@@ -124,7 +124,7 @@ def test_engines_read_the_files_of_a_manifest(table: ArrowTable, place: tuple[st
     if place[1]:
         check_snippet(table, place[1])
         return
-    write_manifests(table.storage, Options(), formats=["csv"])
+    write_manifests(table.storage, Settings.of({}), formats=["csv"])
     uris = table.storage.read(CSV_URIS).decode().splitlines()
     expected = in_pandas(table.read_optimized())
     files = [uri.removeprefix("file://") for uri in uris]
@@ -140,7 +140,7 @@ def check_snippet(table: ArrowTable, options: dict[str, Any]) -> None:
     found = re.search(r"## On S3.*?```python\n(.*?)```", page, re.DOTALL)
     assert found
     source = re.sub(r"^s3 = .*$", "", found[1], flags=re.MULTILINE).replace("s3://bucket/trips", table.storage.root)
-    write_manifests(table.storage, Options(), formats=["csv"])
+    write_manifests(table.storage, Settings.of({}), formats=["csv"])
     names: dict[str, Any] = {"hoodie": hoodie, "s3": options}
     exec(source, names)
     whole, base = sum(table.snapshot()["price"].to_pylist()), sum(table.read_optimized()["price"].to_pylist())

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import tenacity
 
-from hoodie.config.options import Options
 from hoodie.errors import HoodieError
 from hoodie.model.instant import Action
 from hoodie.recovery.restore import restore
@@ -19,6 +18,7 @@ from hoodie.recovery.savepoint import make_savepoint
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage import Storage, retry
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.tables import ArrowTable
 from support.http_faults import Fault, FaultyProxy, every, first, times_out
@@ -218,13 +218,15 @@ def history(storage: Storage, options: dict[str, str], after: Callable[[int], No
         (
             lambda: upsert(storage, FIRST),
             lambda: upsert(storage, SECOND),
-            lambda: make_savepoint(storage, Options()),
+            lambda: make_savepoint(storage, Settings.of({})),
             lambda: upsert(storage, THIRD),
             lambda: opened(storage).delete(batch(SECOND)),
-            lambda: rollback(storage, Options()),
-            lambda: options is MOR and compact(storage, Options(), schedule_compaction(storage, Options(NOW))),
+            lambda: rollback(storage, Settings.of({})),
+            lambda: (
+                options is MOR and compact(storage, Settings.of({}), schedule_compaction(storage, Settings.of(NOW)))
+            ),
             lambda: opened(storage).insert_overwrite(batch(LATER)),
-            lambda: restore(storage, Options(), first_savepoint(storage)),
+            lambda: restore(storage, Settings.of({}), first_savepoint(storage)),
             lambda: upsert(storage, LATER),
         )
     ):
@@ -279,5 +281,5 @@ def test_two_writers_over_a_bad_network_never_share_an_instant(storage, server, 
     with proxy.faults(every(3, Fault.LOST)):
         upsert(storage, SECOND)
     with pytest.raises(HoodieError):
-        make_savepoint(server, Options(), "20200101000000000")
+        make_savepoint(server, Settings.of({}), "20200101000000000")
     assert read(server) == {**FIRST, **SECOND}

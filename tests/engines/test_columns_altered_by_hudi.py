@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.config.options import Options
 from hoodie.schema.by_id import Add, Comment, Drop, Move, Position, Rename, Retype
 from hoodie.services.alter_columns import alter_columns
+from hoodie.table.settings import Settings
 from support.altered_tables import comparable, unpack
 from support.hudi_engine import HudiEngine
 
@@ -66,7 +66,7 @@ def test_hudi_reads_and_alters_columns_that_the_library_altered(hudi: HudiEngine
         Add(("b",), pa.field("", pa.int64())),
     ]
     for change in changes:
-        alter_columns(table.storage, [change], Options({}), on_read=True)
+        alter_columns(table.storage, [change], Settings.of({}), on_read=True)
     after = {"id": "k2", "a": "many", "bb": "b2", "s": {"x": 2, "z": 0.5}, "ts": 2, "b": 7}
     table.upsert(pa.Table.from_pylist([after], schema=_user_columns(table)))
     hudi.sql("SET hoodie.schema.on.read.enable=true")

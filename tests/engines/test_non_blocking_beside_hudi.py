@@ -9,6 +9,7 @@ import pytest
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.local import LocalStorage
+from hoodie.table.settings import Settings
 from hoodie.testing.tables import ArrowTable
 from support.engine_cases import comparable
 from support.hudi_engine import HudiEngine
@@ -68,12 +69,12 @@ def test_a_slow_writer_of_ours_and_quick_ones_of_hudi(hudi: HudiEngine, by_commi
     assert [(slice_.base, len(slice_.logs)) for slice_ in there.slices()] == [(None, 2)]
     # A compaction is planned by us while a write of ours waits, and carried out by us after one of Hudi.
     slow = begun(there, rows("c", "d", ts=2, note="slow again"))
-    assert schedule_compaction(there.storage, due(there)) is not None
+    assert schedule_compaction(there.storage, Settings.read(due(there))) is not None
     hudi.write(path, _sql(("a", 3, "quick again")), options)
     slow.publish()
     expected = {"a": "quick again", "b": "quick", "c": "slow again", "d": "slow again"}
     assert _notes(hudi, there, path) == expected
-    compact(there.storage, due(there))
+    compact(there.storage, Settings.read(due(there)))
     assert _notes(hudi, there, path) == expected
     assert [(slice_.base is not None, len(slice_.logs)) for slice_ in there.slices()] == [(True, 2)]
     # Hudi compacts what both wrote.

@@ -13,7 +13,6 @@ from hudi import HudiTableBuilder
 
 from hoodie import open_table
 from hoodie.commit.transaction import clean_up
-from hoodie.config.options import Options
 from hoodie.errors import InvalidPlan, WriteConflict
 from hoodie.model.commit import WriteStat
 from hoodie.model.instant import Action
@@ -21,6 +20,7 @@ from hoodie.services.compaction.repair import unschedule_compaction
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction, validate_compaction
 from hoodie.storage.local import LocalStorage
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.load import read_commit, read_compaction_plan
@@ -84,16 +84,16 @@ def test_the_logs_of_a_table_are_compacted(name: str, fixture_table: Fixture) ->
     storage = LocalStorage(path)
     rows = open_table(path).snapshot(meta=True).to_arrow()
     assert rows.num_rows > 0
-    compact(storage, Options(OPTIONS))  # what is pending
-    instant = schedule_compaction(storage, Options(OPTIONS))
+    compact(storage, Settings.of(OPTIONS))  # what is pending
+    instant = schedule_compaction(storage, Settings.of(OPTIONS))
     assert instant is not None
     assert validate_compaction(storage, instant) == []
     assert_same_rows(open_table(path).snapshot(meta=True).to_arrow(), rows, ignore=[FILE_NAME])
-    result = compact(storage, Options(OPTIONS), instant)
+    result = compact(storage, Settings.of(OPTIONS), instant)
     assert result is not None
     assert result.files
     assert_read_alike(path, rows)
-    assert schedule_compaction(storage, Options(OPTIONS)) is None
+    assert schedule_compaction(storage, Settings.of(OPTIONS)) is None
 
 
 def test_a_plan_of_hudi_is_run(fixture_table: Fixture) -> None:
@@ -103,7 +103,7 @@ def test_a_plan_of_hudi_is_run(fixture_table: Fixture) -> None:
     assert_same_rows(rows, expected_rows("mor_pending_compaction"))
     (pending,) = load_state(storage).timeline.pending_compactions
     assert validate_compaction(storage) == []
-    result = compact(storage, Options(OPTIONS))
+    result = compact(storage, Settings.of(OPTIONS))
     assert result is not None
     assert (result.instant, len(result.files)) == (pending.requested, 3)
     after = open_table(path).snapshot(meta=True).to_arrow()
@@ -129,7 +129,7 @@ def test_a_compaction_done_again_says_and_writes_what_hudi_did(name: str, fixtur
         (path / (stat.path or "")).unlink()
     storage.delete(timeline.path(commit))
 
-    result = compact(storage, Options(OPTIONS), commit.requested)
+    result = compact(storage, Settings.of(OPTIONS), commit.requested)
     assert result is not None
     ours = {stat.file_id: stat for stat in stats_of(result.metadata.stats)}
     assert {file_id: comparable(stat) for file_id, stat in ours.items()} == {
@@ -163,7 +163,7 @@ def test_a_plan_is_the_one_that_hudi_made(name: str, fixture_table: Fixture) -> 
     theirs = read_compaction_plan(storage, state.timeline, replace(instant, action=Action.COMPACTION))
     for later in (entry for entry in (path / ".hoodie").iterdir() if entry.name[:17].isdigit() and entry.name >= made):
         later.unlink()  # the table as it was when Hudi planned
-    planned = schedule_compaction(storage, Options(OPTIONS))
+    planned = schedule_compaction(storage, Settings.of(OPTIONS))
     assert planned is not None
     state = load_state(storage)
     ours = read_compaction_plan(storage, state.timeline, state.timeline.pending_compactions[0])
@@ -184,9 +184,9 @@ def test_a_table_with_a_pending_write_is_compacted_once_that_is_rolled_back(fixt
     storage = LocalStorage(path)
     rows = open_table(path).snapshot(meta=True).to_arrow()
     with pytest.raises(WriteConflict, match="is pending"):
-        schedule_compaction(storage, Options(OPTIONS))
+        schedule_compaction(storage, Settings.of(OPTIONS))
     clean_up(load_state(storage))
-    assert compact(storage, Options(OPTIONS), schedule_compaction(storage, Options(OPTIONS))) is not None
+    assert compact(storage, Settings.of(OPTIONS), schedule_compaction(storage, Settings.of(OPTIONS))) is not None
     assert_read_alike(path, rows)
 
 
@@ -195,7 +195,7 @@ def test_file_groups_of_logs_only_get_a_base_file_that_other_readers_see(fixture
     storage = LocalStorage(path)
     groups = group_count(path)
     rows = open_table(path).snapshot(meta=True).to_arrow()
-    compact(storage, Options(OPTIONS), schedule_compaction(storage, Options(OPTIONS)))
+    compact(storage, Settings.of(OPTIONS), schedule_compaction(storage, Settings.of(OPTIONS)))
     assert group_count(path) == groups
     assert_read_alike(path, rows)
     assert_same_rows(
@@ -209,7 +209,7 @@ def test_a_plan_of_hudi_that_has_logs_by_now_cannot_be_withdrawn(fixture_table: 
     storage = LocalStorage(path)
     (pending,) = load_state(storage).timeline.pending_compactions
     with pytest.raises(InvalidPlan, match="Run it instead"):
-        unschedule_compaction(storage, Options(OPTIONS), pending.requested)
+        unschedule_compaction(storage, Settings.of(OPTIONS), pending.requested)
     assert_same_rows(open_table(path).snapshot(meta=True).to_arrow(), expected_rows("mor_pending_compaction"))
 
 
@@ -223,7 +223,7 @@ def test_hudis_pending_plan_is_continued_with_an_upsert_beside_it(fixture_table:
     assert table.upsert(changed).updated == 2
     beside = table.snapshot()
     assert beside.num_rows == rows.num_rows
-    assert compact(table.storage, Options(OPTIONS)) is not None
+    assert compact(table.storage, Settings.of(OPTIONS)) is not None
     assert_same_rows(table.snapshot(), beside, ignore=[FILE_NAME])
     assert_same_rows(read_hudi_rs(path), table.snapshot())
 
@@ -242,6 +242,6 @@ def test_a_table_of_ours_with_plans_and_newer_commits_is_read_by_others(tmp_path
     for instant, seen in ((first, {**there, "c": "second"}), (second, there)):
         assert compacting.notes(storage) == there
         assert compacting.notes_of(read_hudi_rs(tmp_path)) == without_logs
-        compact(storage, Options(), instant)
+        compact(storage, Settings.of({}), instant)
         without_logs = seen
     assert_same_rows(read_hudi_rs(tmp_path), table.snapshot())

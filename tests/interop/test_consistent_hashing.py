@@ -70,9 +70,9 @@ def table(tmp_path: Path) -> ArrowTable:
 def either(request: pytest.FixtureRequest, table: ArrowTable) -> ArrowTable:
     """The table before and after a compaction."""
     if request.param == "compacted":
-        instant = schedule_compaction(table.storage, Options(NOW))
+        instant = schedule_compaction(table.storage, Settings.of(NOW))
         assert instant is not None
-        compact(table.storage, Options(), instant)
+        compact(table.storage, Settings.of({}), instant)
     return table
 
 
@@ -335,7 +335,7 @@ def test_a_resized_table_of_version_9_goes_on_in_its_new_buckets(resized: ArrowT
     after = resized.snapshot()
     assert after.num_rows == len(set(zip(after["id"].to_pylist(), after["part"].to_pylist(), strict=True))) == 114
     assert {slice_.group for slice_ in resized.slices()} == groups
-    compact(resized.storage, Options(NOW), schedule_compaction(resized.storage, Options(NOW)))
+    compact(resized.storage, Settings.of(NOW), schedule_compaction(resized.storage, Settings.of(NOW)))
     assert resized.snapshot()["id"].to_pylist() == after["id"].to_pylist()
     assert not [f for f in examine(resized.storage, grace=1e9) if f.severity is Severity.ERROR]
 
@@ -358,9 +358,9 @@ def test_a_clustering_counts_whose_instant_is_in_the_history_alone(resized: Arro
 @pytest.mark.parametrize("to", [6, 8])
 def test_buckets_keep_their_keys_when_the_version_changes(to: int, resized: ArrowTable) -> None:
     rows = user_rows(resized.snapshot())
-    downgrade(resized.storage, Options(), to)
+    downgrade(resized.storage, Settings.of({}), to)
     resized.upsert(rows)
-    upgrade(resized.storage, Options(), 9)
+    upgrade(resized.storage, Settings.of({}), 9)
     resized.upsert(rows)
     assert sorted(resized.snapshot()["id"].to_pylist()) == sorted(rows["id"].to_pylist())
 

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.config.options import Options
 from hoodie.doctor.examine import Severity, examine
 from hoodie.doctor.findings import Fault
 from hoodie.errors import HoodieError, MetadataTableDropped, MetadataTableIgnored
@@ -24,6 +23,7 @@ from hoodie.model.instant import Action, State
 from hoodie.model.meta import META_COLUMNS
 from hoodie.services.metadata_upkeep import keep_up
 from hoodie.storage.local import LocalStorage
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.testing.storage import Crash, CrashAfter
 from hoodie.testing.tables import ArrowTable
@@ -211,7 +211,7 @@ def test_upkeep_by_itself_changes_nothing_where_nothing_is_due(tmp_path: Path) -
     path = unpack("v9_mor_part", tmp_path)
     write(path)
     before = opened(path).timeline
-    keep_up(LocalStorage(path), Options({}))
+    keep_up(LocalStorage(path), Settings.of({}))
     assert opened(path).timeline == before
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from hoodie.commit.rollback_executor import roll_back, rollback_plan
 from hoodie.commit.rollback_planner import plan_rollback
-from hoodie.config.options import Options
 from hoodie.errors import UnsupportedTable
 from hoodie.formats.log.blocks import read_blocks
 from hoodie.formats.timeline.services import decode_rollback_metadata
@@ -19,6 +18,7 @@ from hoodie.recovery.rollback import rollback
 from hoodie.recovery.savepoint import make_savepoint
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import join
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.layout import LAYOUT_1
@@ -41,7 +41,7 @@ def test_the_last_commit_of_a_real_table_is_rolled_back(name: str, fixture_table
     *_, before, last = load_state(table.storage).timeline.commits
     expected = read_hudi_rs(folder, as_of=before.requested)
     assert_same_rows(table.as_of(before.requested), expected)
-    result = rollback(table.storage, Options())
+    result = rollback(table.storage, Settings.of({}))
     assert result.target == last.requested
     assert_same_rows(table.snapshot(), expected)
     assert_same_rows(read_hudi_rs(folder), expected)
@@ -55,8 +55,8 @@ def test_a_real_table_is_restored_to_a_savepoint_of_its_second_commit(name: str,
     table = ArrowTable(LocalStorage(folder))
     second = load_state(table.storage).timeline.commits[1].requested
     expected = read_hudi_rs(folder, as_of=second)
-    make_savepoint(table.storage, Options(), second)
-    restore(table.storage, Options(), second)
+    make_savepoint(table.storage, Settings.of({}), second)
+    restore(table.storage, Settings.of({}), second)
     assert load_state(table.storage).timeline.newest_commit == second
     assert_same_rows(table.snapshot(), expected)
     assert_same_rows(read_hudi_rs(folder), expected)
@@ -67,9 +67,10 @@ def test_a_table_that_is_not_written_is_not_rolled_back_either(name: str, fixtur
     storage = LocalStorage(fixture_table(name))
     newest = load_state(storage).timeline.newest_commit
     for call in (
-        lambda: rollback(storage, Options()), lambda: rollback(storage, Options(), dry_run=True),
-        lambda: make_savepoint(storage, Options()),
-        lambda: restore(storage, Options(), newest), lambda: restore(storage, Options(), newest, dry_run=True),
+        lambda: rollback(storage, Settings.of({})), lambda: rollback(storage, Settings.of({}), dry_run=True),
+        lambda: make_savepoint(storage, Settings.of({})),
+        lambda: restore(storage, Settings.of({}), newest),
+        lambda: restore(storage, Settings.of({}), newest, dry_run=True),
     ):  # fmt: skip
         with pytest.raises(UnsupportedTable):
             call()
@@ -79,7 +80,7 @@ def test_a_delta_commit_that_hudi_left_inflight_is_rolled_back(fixture_table: Ca
     folder = fixture_table("mor_inflight")
     storage = LocalStorage(folder)
     (pending,) = load_state(storage).timeline.pending()
-    result = rollback(storage, Options(), pending.requested)
+    result = rollback(storage, Settings.of({}), pending.requested)
     assert result.plan.requests
     assert_same_rows(ArrowTable(storage).snapshot(), expected_rows("mor_inflight"))
     assert_same_rows(read_hudi_rs(folder), expected_rows("mor_inflight"))

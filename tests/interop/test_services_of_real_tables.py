@@ -14,7 +14,6 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from hoodie.config.options import Options
 from hoodie.config.services import ArchiveOptions, CleanOptions
 from hoodie.formats.avro.container import write_one
 from hoodie.formats.log.blocks import read_blocks
@@ -34,6 +33,7 @@ from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import join, split
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.archive import ArchivedEntry, archive_files, archived_entries, read_archive_file
@@ -248,8 +248,8 @@ def test_real_tables_read_the_same_after_services(name: str, fixture_table: Fixt
     before, in_hudi_rs = read_table(load_state(storage)), read_hudi_rs(path)
     told = len(history(load_state(storage), archived=True))
     options = {**SHORT, "hoodie.metadata.enable": "false"}  # one of them has a metadata table
-    cleaned = clean(storage, Options(options))
-    archived = archive(storage, Options(options))
+    cleaned = clean(storage, Settings.of(options))
+    archived = archive(storage, Settings.of(options))
     assert_same_rows(read_table(load_state(storage)), before)
     assert_same_rows(before, expected_rows(name))
     assert_same_rows(read_hudi_rs(path), in_hudi_rs)  # it leaves out logs of a pending compaction, before and after
@@ -275,8 +275,8 @@ def test_hudi_rs_reads_a_table_that_is_cleaned_and_archived_all_along(tmp_path: 
                 table.upsert(batch(keys, city, number))
             rows |= {f"{city}/{key}": (city, number) for key in keys}
             if table_type == "MERGE_ON_READ" and number % 4 == 3:
-                schedule_compaction(table.storage, table.options)
-                compact(table.storage, table.options)
+                schedule_compaction(table.storage, Settings.read(table.options))
+                compact(table.storage, Settings.read(table.options))
             ours = table.snapshot()
             found = {f"{row['city']}/{row['id']}": (row["city"], row["ts"]) for row in ours.to_pylist()}
             assert found == rows

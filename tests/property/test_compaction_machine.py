@@ -20,7 +20,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from hoodie.commit.rollback_executor import roll_back
 from hoodie.commit.transaction import clean_up
-from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import DamagedLog, InvalidPlan, MetadataTableDropped
 from hoodie.model.files import BaseFile
@@ -29,6 +28,7 @@ from hoodie.services.compaction.job import begin_compaction
 from hoodie.services.compaction.repair import unschedule_compaction
 from hoodie.services.compaction.run import compact, run_on_driver
 from hoodie.services.compaction.schedule import pending_compactions, schedule_compaction
+from hoodie.table.settings import Settings
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.strategies import Fault, Row, Shape, Step
 from hoodie.testing.tables import REFUSED, ArrowTable
@@ -232,7 +232,7 @@ class Compactions(RuleBasedStateMachine):
     def plan(self, one: bool) -> None:
         clean_up(self.table.state())
         options = {**self.options, "hoodie.compaction.target.io": "0"} if one else self.options
-        instant = schedule_compaction(self.storage, Options(options))
+        instant = schedule_compaction(self.storage, Settings.of(options))
         if instant is not None:
             (plan,) = (plan for i, plan in pending_compactions(self.table.state()) if i.requested == instant)
             self.plans[instant] = frozenset(operation.group.file_id for operation in plan.operations)
@@ -246,7 +246,7 @@ class Compactions(RuleBasedStateMachine):
         instant = self.picked(pick)
         storage = CrashAfter(self.storage, fault.calls, fault.dying) if fault and fault.dying else self.storage
         try:
-            compact(storage, self.options, instant)
+            compact(storage, Settings.read(self.options), instant)
         except Crash:
             self.storage.delete_tree(".hoodie/.locks")  # as time goes by
         if instant not in {i.requested for i in self.table.state().timeline.pending_compactions}:
@@ -257,7 +257,7 @@ class Compactions(RuleBasedStateMachine):
         """What the next write does first; and a compaction at work as Hudi rolls it back."""
         clean_up(self.table.state())
         if self.plans:
-            job = begin_compaction(self.storage, self.options, self.picked(pick))
+            job = begin_compaction(self.storage, Settings.read(self.options), self.picked(pick))
             assert job is not None
             run_on_driver(job, threads=1)
             roll_back(self.storage, job.instant, next_time(self.storage), layout=LAYOUT_1)
@@ -268,7 +268,7 @@ class Compactions(RuleBasedStateMachine):
         clean_up(self.table.state())
         instant = self.picked(pick)
         try:
-            unschedule_compaction(self.storage, self.options, instant)
+            unschedule_compaction(self.storage, Settings.read(self.options), instant)
         except InvalidPlan:  # there are logs for it
             return
         del self.plans[instant]
@@ -334,7 +334,7 @@ class CompactionsKept(Compactions):
         """Once nothing is pending, since no metadata table is built before."""
         if hasattr(self, "table"):
             clean_up(self.table.state())
-            while compact(self.storage, self.options) is not None:
+            while compact(self.storage, Settings.read(self.options)) is not None:
                 pass
             check_kept(self.storage)
 

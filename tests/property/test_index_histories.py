@@ -18,6 +18,7 @@ from hoodie.model.instant import Action
 from hoodie.recovery.rollback import rollback
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
+from hoodie.table.settings import Settings
 from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import REFUSED, ArrowTable
 from support.index_entries import INDEXES, Entry
@@ -128,12 +129,12 @@ class History:
     def plan(self, *_: object) -> None:
         if self.table.state().config.merge_on_read:
             with suppress(InvalidPlan, WriteConflict):  # a dead writer is in the way
-                schedule_compaction(self.table.storage, Options({**self.options, **NOW}))
+                schedule_compaction(self.table.storage, Settings.of({**self.options, **NOW}))
             self.holds_one_of(self.state)
 
     def compact(self, *_: object) -> None:
         for planned in self.table.state().timeline.pending_compactions:
-            compact(self.table.storage, self.options, planned.requested)
+            compact(self.table.storage, Settings.read(self.options), planned.requested)
             self.holds_one_of(self.state)
 
     def rollback(self, *_: object) -> None:
@@ -141,7 +142,7 @@ class History:
         if not commits:
             return
         with suppress(InvalidInput, InvalidPlan):
-            rollback(self.table.storage, self.options)
+            rollback(self.table.storage, Settings.read(self.options))
             for gone in commits - self.commits():  # none: a rollback that died was finished
                 self.state = self.before.pop(gone, self.state)  # a compaction changes no row
         assert seen(self.table, self.is_global) == self.state

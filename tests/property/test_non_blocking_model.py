@@ -22,6 +22,7 @@ from hoodie.reading.changes.data import change_data_batches
 from hoodie.reading.changes.data_plan import plan_change_data
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
+from hoodie.table.settings import Settings
 from hoodie.testing.tables import ArrowTable
 from support.non_blocking import BY_COMMIT, Waiting, begun, due, rows, table
 
@@ -125,13 +126,13 @@ class NonBlocking(RuleBasedStateMachine):
     @precondition(lambda self: not self.planned)
     @rule()
     def plan(self) -> None:
-        self.planned = schedule_compaction(self.table.storage, due(self.table)) or ""
+        self.planned = schedule_compaction(self.table.storage, Settings.read(due(self.table))) or ""
 
     @precondition(lambda self: self.planned)
     @rule()
     def compact(self) -> None:
         before = self.now()
-        compact(self.table.storage, due(self.table))
+        compact(self.table.storage, Settings.read(due(self.table)))
         self.compacted.append(self.planned)
         self.planned = ""
         if not any(

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hoodie.config.options import Options
 from hoodie.config.read import MissingFileOptions, ReadSettings
 from hoodie.doctor.examine import examine
 from hoodie.doctor.repair import repair
@@ -25,6 +24,7 @@ from hoodie.services.clean import clean
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.protocol import split
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
@@ -87,19 +87,24 @@ def step(table: ArrowTable, number: int, what: str, about: object) -> None:
             case "drop":
                 table.delete_partitions([str(about)])
             case "plan":
-                schedule_compaction(storage, Options({**table.options, "hoodie.compact.inline.max.delta.commits": "1"}))
+                schedule_compaction(
+                    storage, Settings.of({**table.options, "hoodie.compact.inline.max.delta.commits": "1"})
+                )
             case "compact":
-                schedule_compaction(storage, Options({**table.options, "hoodie.compact.inline.max.delta.commits": "1"}))
-                compact(storage, table.options)
+                schedule_compaction(
+                    storage, Settings.of({**table.options, "hoodie.compact.inline.max.delta.commits": "1"})
+                )
+                compact(storage, Settings.read(table.options))
             case "clean":
-                clean(storage, Options({**table.options, "hoodie.cleaner.commits.retained": "1"}))
+                clean(storage, Settings.of({**table.options, "hoodie.cleaner.commits.retained": "1"}))
             case "archive":
-                clean(storage, Options({**table.options, "hoodie.cleaner.commits.retained": "1"}))
+                clean(storage, Settings.of({**table.options, "hoodie.cleaner.commits.retained": "1"}))
                 archive(
-                    storage, Options({**table.options, "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"})
+                    storage,
+                    Settings.of({**table.options, "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}),
                 )
             case _:
-                rollback(storage, table.options)
+                rollback(storage, Settings.read(table.options))
 
 
 def rows(table: ArrowTable) -> Rows | None:

@@ -23,6 +23,7 @@ from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage import LocalStorage
 from hoodie.storage.protocol import Storage
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
@@ -111,8 +112,8 @@ def test_threads_that_add_to_the_logs_of_the_same_file_groups(tmp_path, seed: in
             if chance.random() < 0.2:
                 due = non_blocking.due(there)
                 with suppress(PlanInUse):
-                    schedule_compaction(there.storage, due)
-                    compact(there.storage, due)
+                    schedule_compaction(there.storage, Settings.read(due))
+                    compact(there.storage, Settings.read(due))
             there.upsert(rows_of(chance.sample(keys, 4), turn * THREADS + number))
         there.upsert(rows_of(keys, 1_000 + number))
 
@@ -122,8 +123,8 @@ def test_threads_that_add_to_the_logs_of_the_same_file_groups(tmp_path, seed: in
     check = ArrowTable(storage, options)
     greatest = [(key, 1_000 + THREADS - 1) for key in keys]
     assert sorted(zip(*check.snapshot().select(["id", "ts"]).to_pydict().values(), strict=True)) == greatest
-    schedule_compaction(storage, non_blocking.due(check))
-    compact(storage, non_blocking.due(check))
+    schedule_compaction(storage, Settings.read(non_blocking.due(check)))
+    compact(storage, Settings.read(non_blocking.due(check)))
     assert sorted(zip(*check.snapshot().select(["id", "ts"]).to_pydict().values(), strict=True)) == greatest
     assert check.state().timeline.pending() == ()
     assert [str(found) for found in examine(storage) if found.severity is Severity.ERROR] == []

@@ -15,13 +15,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hoodie.config.options import Options
 from hoodie.recovery.rollback import rollback
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.local import LocalStorage
 from hoodie.sync.hive import sync_table
 from hoodie.sync.metastore import connect, struct_columns
+from hoodie.table.settings import Settings
 from hoodie.testing.tables import ArrowTable
 from support.engine_reader import (
     CatalogEntry,
@@ -101,7 +101,7 @@ def cleaned_and_archived(table: ArrowTable) -> None:
 def rolled_back(table: ArrowTable) -> None:
     two_cities(table)
     table.upsert(batch("a", ts=5), SMALL)
-    rollback(table.storage, Options())
+    rollback(table.storage, Settings.of({}))
 
 
 def strange_names(table: ArrowTable) -> None:
@@ -118,19 +118,19 @@ def with_logs(table: ArrowTable) -> None:
 
 def compaction_planned(table: ArrowTable) -> None:
     with_logs(table)
-    assert schedule_compaction(table.storage, Options({"hoodie.compact.inline.max.delta.commits": "1"}))
+    assert schedule_compaction(table.storage, Settings.of({"hoodie.compact.inline.max.delta.commits": "1"}))
     table.upsert(batch("a", ts=4))
 
 
 def compacted(table: ArrowTable) -> None:
     compaction_planned(table)
-    compact(table.storage, Options())
+    compact(table.storage, Settings.of({}))
 
 
 def compacted_whole(table: ArrowTable) -> None:
     with_logs(table)
-    assert schedule_compaction(table.storage, Options({"hoodie.compact.inline.max.delta.commits": "1"}))
-    compact(table.storage, Options())
+    assert schedule_compaction(table.storage, Settings.of({"hoodie.compact.inline.max.delta.commits": "1"}))
+    compact(table.storage, Settings.of({}))
 
 
 #: Name -> the table's settings and what is done to it.
@@ -163,7 +163,7 @@ def entries_of(table: ArrowTable, uri: str) -> dict[str, CatalogEntry]:
     """The entries that a sync makes, as an engine reads them from the metastore."""
     database = f"conf{next(_NUMBERS)}"
     given = {f"{HIVE}metastore.uris": uri, f"{HIVE}database": database, "hoodie.sync.manifest.view": "true"}
-    done = sync_table(table.storage, Options(given))
+    done = sync_table(table.storage, Settings.of(given))
     found = {}
     with connect([uri], 60) as metastore:
         for name in (entry.name.partition(".")[2] for entry in done.entries):

@@ -17,7 +17,6 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.config.options import Options
 from hoodie.errors import InvalidOption, MetastoreUnavailable, ServiceFailed, SyncRefused
 from hoodie.recovery.rollback import rollback
 from hoodie.storage.local import LocalStorage
@@ -25,6 +24,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.sync.hive import SyncResult, sync_table
 from hoodie.sync.metastore import Metastore, connect, interface, struct_columns
 from hoodie.table.properties import update_properties
+from hoodie.table.settings import Settings
 from hoodie.testing.storage import CountingStorage
 from hoodie.testing.tables import ArrowTable
 from support.metastore import Metastore as MetastoreServer
@@ -66,12 +66,12 @@ class Synced:
 
     def sync(self, whole: bool = False, **options: str) -> SyncResult:
         given = {key.replace("__", "."): value for key, value in options.items()}
-        return sync_table(self.storage, Options({**self.options, **given}), whole=whole)
+        return sync_table(self.storage, Settings.of({**self.options, **given}), whole=whole)
 
     def hive(self, whole: bool = False, **options: str) -> SyncResult:
         """A sync with options of the Hive sync, without their prefix."""
         given = {f"{HIVE}{key.replace('__', '.')}": value for key, value in options.items()}
-        return sync_table(self.storage, Options({**self.options, **given}), whole=whole)
+        return sync_table(self.storage, Settings.of({**self.options, **given}), whole=whole)
 
     def entry(self, name: str = "trips") -> Any:
         with connect([self.uri], 60) as metastore:
@@ -166,7 +166,7 @@ def test_a_merge_on_read_table_has_an_entry_for_each_way_to_read_it(
     synced = made(hoodie__datasource__write__table__type="MERGE_ON_READ")
     synced.table.upsert(rows("a"))
     synced.table.upsert(rows("a", ts=2))
-    done = sync_table(synced.storage, Options({**synced.options, **options}))
+    done = sync_table(synced.storage, Settings.of({**synced.options, **options}))
     assert [entry.name for entry in done.entries] == [f"{synced.database}.{name}" for name in entries]
     for name in ("trips", "trips_ro", "trips_rt"):
         entry = synced.entry(name)
@@ -410,7 +410,7 @@ def test_when_the_last_synced_commit_is_gone_all_partitions_are_compared(made: A
     synced.table.upsert(rows("a"))
     synced.table.upsert(rows("b", city="rome"))
     synced.sync()
-    rollback(synced.storage, Options())
+    rollback(synced.storage, Settings.of({}))
     done = synced.sync()
     assert done.entries[0].whole
     assert synced.entry().parameters["last_commit_time_sync"] == done.instant
@@ -534,7 +534,7 @@ def test_a_metastore_that_is_down_is_named() -> None:
     ArrowTable.create(storage, options).upsert(pa.table({"id": ["a"]}))
     uris = {f"{HIVE}metastore.uris": "thrift://127.0.0.1:1, thrift://127.0.0.1:2"}
     with pytest.raises(MetastoreUnavailable, match=r"127\.0\.0\.1:1.*127\.0\.0\.1:2.*sync again"):
-        sync_table(storage, Options(uris))
+        sync_table(storage, Settings.of(uris))
 
 
 def test_the_next_address_is_taken_when_the_first_does_not_answer(made: Any) -> None:
@@ -700,7 +700,7 @@ def test_options_that_cannot_be_carried_out_are_refused(made: Any, option: str, 
     synced = made()
     synced.table.upsert(rows("a"))
     with pytest.raises(InvalidOption, match=problem):
-        sync_table(synced.storage, Options({**synced.options, option: value}))
+        sync_table(synced.storage, Settings.of({**synced.options, option: value}))
 
 
 def test_a_table_without_columns_is_refused(made: Any) -> None:

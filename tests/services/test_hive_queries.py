@@ -13,9 +13,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hoodie.config.options import Options
 from hoodie.storage.local import LocalStorage
 from hoodie.sync.hive import sync_table
+from hoodie.table.settings import Settings
 from hoodie.testing.tables import ArrowTable
 from support.hive12 import hive_12
 from support.spark_hive import SparkOnHive, running_spark_on_hive
@@ -78,7 +78,7 @@ class Lake:
         given = {f"{HIVE}metastore.uris": self.uri, f"{HIVE}database": self.database, f"{HIVE}table": name}
         more = {f"{HIVE}{key}": value for key, value in options.items()}
         view = {"hoodie.sync.manifest.view": "true"}
-        sync_table(self.tables[name].storage, Options({**given, **view, **more}))
+        sync_table(self.tables[name].storage, Settings.of({**given, **view, **more}))
 
     def expected(self, name: str) -> list[list[str]]:
         """What the view has: the latest rows, or those of the newest base files."""

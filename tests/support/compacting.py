@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from hoodie.config.options import Options
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.protocol import Storage
+from hoodie.table.settings import Settings
 from hoodie.testing.tables import ArrowTable
 from support.trips import TRIPS
 
@@ -57,7 +57,7 @@ def fill(storage: Storage) -> ArrowTable:
 
 
 def schedule(storage: Storage, **options: str) -> str:
-    made = schedule_compaction(storage, Options({**NOW, **options}))
+    made = schedule_compaction(storage, Settings.of({**NOW, **options}))
     assert made is not None
     return made
 

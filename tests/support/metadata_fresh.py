@@ -24,6 +24,7 @@ from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.snapshot import read_scan
 from hoodie.services.metadata_table import create_metadata_table, drop_metadata_table
 from hoodie.storage.protocol import Storage, join
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
 
@@ -113,7 +114,7 @@ def told_afresh(storage: Storage) -> Told:
     files = [join(folder, entry.name) for folder, entries in storage.list_tree().items() for entry in entries]
     other = MemoryStorage({path: storage.read(path) for path in files})
     partitions = load_state(other).config.metadata_partitions
-    drop_metadata_table(other, Options({}))
+    drop_metadata_table(other, Settings.of({}))
     fewest = Options({**_ONE_GROUP, "hoodie.metadata.record.index.min.filegroup.count": "1"})
-    create_metadata_table(other, fewest, partitions)
+    create_metadata_table(other, Settings.read(fewest), partitions)
     return told(other)

@@ -9,6 +9,7 @@ from hoodie.recovery.savepoint import make_savepoint
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.protocol import Storage
+from hoodie.table.settings import Settings
 from hoodie.testing.tables import ArrowTable
 
 #: A partition that would be markup if it were not escaped.
@@ -33,8 +34,8 @@ def table_with_history(storage: Storage, kind: str = "MERGE_ON_READ") -> ArrowTa
         rows = {"id": [f"t{i}" for i in range(30)], "city": [cities[i % 3] for i in range(30)], "ts": [number] * 30}
         table.upsert(pa.table(rows))
         if number == 2:
-            make_savepoint(storage, Options(), comment="before <fares>")
+            make_savepoint(storage, Settings.of({}), comment="before <fares>")
         if number == 3 and kind == "MERGE_ON_READ":
-            compact(storage, Options(), schedule_compaction(storage, DUE))
+            compact(storage, Settings.of({}), schedule_compaction(storage, Settings.read(DUE)))
     table.clean({"hoodie.cleaner.commits.retained": "2"})
     return table

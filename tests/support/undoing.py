@@ -9,7 +9,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hoodie.config.options import Options
 from hoodie.errors import HoodieError
 from hoodie.formats.timeline.services import encode_clean_metadata, encode_clean_plan
 from hoodie.model.files import parse_data_file
@@ -19,6 +18,7 @@ from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.protocol import Storage, join, split
 from hoodie.storage.wrapped import WrappedStorage
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
@@ -83,9 +83,9 @@ def newest(storage: Storage) -> Instant:
 
 
 def compacted(storage: Storage) -> str:
-    instant = schedule_compaction(storage, Options(NOW))
+    instant = schedule_compaction(storage, Settings.of(NOW))
     assert instant is not None
-    compact(storage, Options(), instant)
+    compact(storage, Settings.of({}), instant)
     return instant
 
 

@@ -17,6 +17,7 @@ from hoodie.services.clean import clean
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
+from hoodie.table.settings import Settings
 from hoodie.testing.tables import ArrowTable
 from support.trips import TRIPS
 
@@ -83,7 +84,7 @@ class Worker:
         table = self.tables[number]
         keys = [f"{self.name}-{n}" for n in self.chance.sample(range(6), 3)]
         if self.chance.random() < 0.1:
-            clean(table.storage, table.options)
+            clean(table.storage, Settings.read(table.options))
             return
         deleting = self.chance.random() < 0.2
         write = table.delete if deleting else table.upsert

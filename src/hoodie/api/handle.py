@@ -13,6 +13,7 @@ from hoodie.config.read import ReadSettings
 from hoodie.config.write import missing_options
 from hoodie.errors import InvalidOption
 from hoodie.storage.protocol import Storage
+from hoodie.table.settings import Settings
 
 Options = Mapping[str, Any]
 
@@ -38,6 +39,9 @@ class TableHandle(Generic[Frame]):
         if late := sorted(key for key in given if is_driver_option(key)):
             raise InvalidOption(f"{', '.join(late)}: the storage is chosen when the table is opened; give it there")
         return overridden(self.options, given)
+
+    def _settings(self, options: Options | None) -> Settings:
+        return Settings.read(self._options(options))
 
     def _read_settings(self, options: Options | None) -> ReadSettings:
         return ReadSettings.read(self._options(options))

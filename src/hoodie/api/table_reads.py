@@ -215,7 +215,7 @@ class TableReads(TableHandle[Frame]):
     def info(self, *, options: Options | None = None) -> TableDetail:
         """What the table is and how large: its settings, columns, partitions, files and bytes, commits and what is
         pending. No data file is opened."""
-        return detail(load_state(self.storage), self._options(options))
+        return detail(load_state(self.storage), self._read_settings(options))
 
     def metadata(self, partition: str = MetadataPartition.FILES.value) -> Frame:
         """What the metadata table says, which writers keep beside the rows: a DataFrame of the session, or `Rows`

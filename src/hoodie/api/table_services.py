@@ -9,7 +9,7 @@ from hoodie.api.engine import Frame
 from hoodie.api.handle import Options, TableHandle
 from hoodie.doctor.examine import GRACE, Finding, Remedy, examine
 from hoodie.doctor.repair import repair
-from hoodie.locks import Lock, lock_for
+from hoodie.locks import Lock
 from hoodie.recovery.restore import RestoreResult, restore
 from hoodie.recovery.rollback import RollbackResult, rollback
 from hoodie.recovery.savepoint import Savepoint, make_savepoint, read_savepoints
@@ -25,6 +25,7 @@ from hoodie.services.savepoint import delete_savepoint
 from hoodie.services.upgrade import UpgradeResult, upgrade
 from hoodie.storage.faults import typed_calls
 from hoodie.sync.hive import SyncResult, sync_table
+from hoodie.table.settings import Writers
 from hoodie.table.state import load_state
 from hoodie.writing.result import WriteResult
 
@@ -43,7 +44,7 @@ class TableServices(TableHandle[Frame]):
         Raises          UnsupportedTable on a Copy-on-Write table; WriteConflict while a write is pending, or another
                         process plans one; LockTimeout
         """
-        return schedule_compaction(self.storage, self._options(options), extra_metadata)
+        return schedule_compaction(self.storage, self._settings(options), extra_metadata)
 
     def compact(self, instant: str | None = None, *, options: Options | None = None) -> WriteResult | None:
         """Carry a planned compaction out, one task for each file slice: by threads of this process when it is small
@@ -53,7 +54,7 @@ class TableServices(TableHandle[Frame]):
         returns  None when no instant is given and there is none to run
         Raises   InstantNotFound; InvalidPlan naming files that are gone; PlanInUse when another process runs it
         """
-        result = compact(self.storage, self._options(options), instant, self.engine.compaction)
+        result = compact(self.storage, self._settings(options), instant, self.engine.compaction)
         return None if result is None else replace(result, alone=self.session is None)
 
     def clean(self, *, dry_run: bool = False, options: Options | None = None) -> CleanResult:
@@ -63,7 +64,7 @@ class TableServices(TableHandle[Frame]):
         options  `hoodie.cleaner.*`, over those of the table object
         Raises   WriteConflict while a restore is pending; LockTimeout; UnsupportedTable
         """
-        return clean(self.storage, self._options(options), dry_run=dry_run)
+        return clean(self.storage, self._settings(options), dry_run=dry_run)
 
     def archive(self, *, dry_run: bool = False, options: Options | None = None) -> ArchiveResult:
         """Move old instants to the archive, if there are more than `hoodie.keep.max.commits`. After a commit that is
@@ -73,7 +74,7 @@ class TableServices(TableHandle[Frame]):
         options  `hoodie.keep.*`, over those of the table object
         Raises   as `clean`
         """
-        return archive_table(self.storage, self._options(options), dry_run=dry_run)
+        return archive_table(self.storage, self._settings(options), dry_run=dry_run)
 
     def expire_partitions(self, *, dry_run: bool = False, options: Options | None = None) -> ExpiryResult:
         """Delete the partitions that have expired: all rows of those that nobody has written to for so many days. Hudi
@@ -84,8 +85,8 @@ class TableServices(TableHandle[Frame]):
         Raises   InvalidOption without days; UnsupportedTable; WriteConflict when other writers write to the partitions
                  meanwhile: nothing is deleted then
         """
-        after, given = None if dry_run else self.engine.after_commit, self._options(options)
-        return expire_partitions(self.storage, given, dry_run=dry_run, after_commit=after, run=self.engine.run)
+        after, settings = None if dry_run else self.engine.after_commit, self._settings(options)
+        return expire_partitions(self.storage, settings, dry_run=dry_run, after_commit=after, run=self.engine.run)
 
     def upgrade(self, to: int, *, dry_run: bool = False, options: Options | None = None) -> UpgradeResult:
         """Give the table a later version of the format: 8, which Hudi 1.0 and later read, or 9, for Hudi 1.1 and later.
@@ -96,7 +97,7 @@ class TableServices(TableHandle[Frame]):
         Raises   InvalidOption on another version, or an earlier one; UnsupportedTable when the table could not be
                  written afterwards; WriteConflict when another process writes meanwhile. It has its old version then
         """
-        return upgrade(self.storage, self._options(options), to, dry_run=dry_run, run=self.engine.compaction)
+        return upgrade(self.storage, self._settings(options), to, dry_run=dry_run, run=self.engine.compaction)
 
     def downgrade(self, to: int, *, dry_run: bool = False, options: Options | None = None) -> UpgradeResult:
         """Give the table an earlier version of the format: 6, which Hudi 0.14 and later read and most engines, or 8,
@@ -108,7 +109,7 @@ class TableServices(TableHandle[Frame]):
                  as the order by several columns, and says what to do; WriteConflict when another process writes
                  meanwhile. It has its old version then
         """
-        return downgrade(self.storage, self._options(options), to, dry_run=dry_run, run=self.engine.compaction)
+        return downgrade(self.storage, self._settings(options), to, dry_run=dry_run, run=self.engine.compaction)
 
     def sync(self, *, whole: bool = False, options: Options | None = None) -> SyncResult:
         """Register the table in a Hive metastore, or bring its entries there up to date.
@@ -118,7 +119,7 @@ class TableServices(TableHandle[Frame]):
         Raises   InvalidOption; MetastoreUnavailable: the next sync goes on; SyncRefused: the metastore has something
                  else of that name, or cannot hold the columns, partitions or names; nothing there has changed
         """
-        return sync_table(self.storage, self._options(options), whole=whole, spark_version=self.engine.spark_version)
+        return sync_table(self.storage, self._settings(options), whole=whole, spark_version=self.engine.spark_version)
 
     def rollback(
         self, instant: str | None = None, *, dry_run: bool = False, options: Options | None = None
@@ -130,7 +131,7 @@ class TableServices(TableHandle[Frame]):
         Raises   InstantNotFound; InvalidInput when newer commits, pending instants or a savepoint stand in the way;
                  InvalidPlan when older files that the table needs then are cleaned; WriteConflict
         """
-        return rollback(self.storage, self._options(options), instant, dry_run=dry_run, repair=self.engine.repair)
+        return rollback(self.storage, self._settings(options), instant, dry_run=dry_run, repair=self.engine.repair)
 
     def savepoint(
         self, instant: str | None = None, *, comment: str = "", user: str = "", options: Options | None = None
@@ -140,12 +141,12 @@ class TableServices(TableHandle[Frame]):
         instant  None: the newest completed commit
         Raises   InstantNotFound; InvalidInput when it is a savepoint already; InvalidPlan when cleaning has reached it
         """
-        return make_savepoint(self.storage, self._options(options), instant, comment, user)
+        return make_savepoint(self.storage, self._settings(options), instant, comment, user)
 
     def delete_savepoint(self, instant: str, *, options: Options | None = None) -> None:
         """Let the files of a savepoint be cleaned as all others. Raises InstantNotFound when there is none; InvalidPlan
         when commits after it are archived, and files that its own replaced are not cleaned yet"""
-        delete_savepoint(self.storage, self._options(options), instant)
+        delete_savepoint(self.storage, self._settings(options), instant)
 
     def savepoints(self) -> list[Savepoint]:
         """The savepoints, oldest first."""
@@ -159,8 +160,8 @@ class TableServices(TableHandle[Frame]):
         Raises   InstantNotFound without such a savepoint; InvalidInput when a newer savepoint stands in the way;
                  InvalidPlan when what it needs is gone; WriteConflict: see docs/recovery.md
         """
-        engine, given = self.engine, self._options(options)
-        return restore(self.storage, given, instant, dry_run=dry_run, repair=engine.repair, run=engine.run)
+        engine, settings = self.engine, self._settings(options)
+        return restore(self.storage, settings, instant, dry_run=dry_run, repair=engine.repair, run=engine.run)
 
     def check(
         self,
@@ -186,10 +187,9 @@ class TableServices(TableHandle[Frame]):
 
         A table that `open_table` refuses as damaged is examined by `HoodieTable(path)`, which opens nothing.
         """
-        given = self._options(options)
         return examine(
             self.storage,
-            given,
+            self._read_settings(options),
             rows=rows,
             whole_table=whole_table,
             all_columns=all_columns,
@@ -204,7 +204,7 @@ class TableServices(TableHandle[Frame]):
         options  `hoodie.*` options of its writes, over those of the table object: services would go by them
         Raises   CorruptFile; UnsupportedTable
         """
-        return make_report(load_state(self.storage), self._options(options))
+        return make_report(load_state(self.storage), self._settings(options))
 
     def repair(
         self, *, dry_run: bool = False, checksum: bool = False, grace: float = GRACE, options: Options | None = None
@@ -221,8 +221,8 @@ class TableServices(TableHandle[Frame]):
         Raises    TableNotFound; UnsupportedTable; CorruptFile when a rollback cannot be planned; LockTimeout: nothing
                   has changed; LockLost. A repair that failed is taken up by the next one
         """
-        given = self._options(options)
-        return repair(self.storage, options=given, dry_run=dry_run, checksum=checksum, grace=grace)
+        writers = Writers.read(self._options(options))
+        return repair(self.storage, writers=writers, dry_run=dry_run, checksum=checksum, grace=grace)
 
     def lock(self, name: str = "", *, options: Options | None = None) -> Lock:
         """A lock of the table's lock provider, not acquired yet: `with table.lock("nightly"):`, or `acquire(seconds)`,
@@ -232,4 +232,4 @@ class TableServices(TableHandle[Frame]):
         options  `hoodie.write.lock.*`, over those of the table object; without a provider everybody has the lock
         Raises   InvalidOption; InvalidInput when the name cannot name a file
         """
-        return lock_for(self._options(options), self.storage, name=name)
+        return self._settings(options).writers.lock_on(self.storage, name)

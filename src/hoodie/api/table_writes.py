@@ -174,7 +174,7 @@ class TableWrites(TableHandle[Frame]):
         Raises      InvalidInput naming those that the table does not have
         """
         with failures_heard(self.storage, WriteOperation.DELETE_PARTITION):
-            engine, settings = self.engine, Settings.read(self._options(options))
+            engine, settings = self.engine, self._settings(options)
             result = delete_partitions(
                 self.storage, partitions, settings, engine.after_commit, engine.validate, run=engine.run
             )

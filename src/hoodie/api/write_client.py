@@ -161,11 +161,11 @@ class HoodieWriteClient:
 
     def schedule_compaction(self, extra_metadata: Mapping[str, str] | None = None) -> str | None:
         """As `HoodieTable.schedule_compaction`: the instant of the plan, for `compact`; None when none was made."""
-        return schedule_compaction(self.storage, self.options, extra_metadata)
+        return schedule_compaction(self.storage, self.settings, extra_metadata)
 
     def compact(self, instant: str) -> WriteResult:
         """As `HoodieTable.compact`, of one instant. It commits at once, whatever `hoodie.auto.commit` says."""
-        result = compact(self.storage, self.options, instant, self.engine.compaction)
+        result = compact(self.storage, self.settings, instant, self.engine.compaction)
         assert result is not None  # an instant was named
         return result
 
@@ -174,9 +174,9 @@ class HoodieWriteClient:
         `HoodieTable.rollback`.
         """
         if any(done.requested == instant for done in load_state(self.storage).timeline.commits):
-            rollback(self.storage, self.options, instant, repair=self.engine.repair)
+            rollback(self.storage, self.settings, instant, repair=self.engine.repair)
             return
-        with index_follows(self.storage, self.options):
+        with index_follows(self.storage, self.settings):
             abandon(self._open(instant, WriteOperation.UPSERT))
         self._begun.pop(instant, None)
 

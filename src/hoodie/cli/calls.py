@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -24,6 +24,9 @@ from hoodie.errors import HoodieError, InvalidInput, InvalidOption, TableNotFoun
 from hoodie.storage import Storage, storage_for
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import in_threads
+
+if TYPE_CHECKING:
+    from hoodie.table.settings import Settings
 
 R = TypeVar("R")
 
@@ -44,6 +47,13 @@ class Target:
     @property
     def storage(self) -> Storage:
         return storage_for(self.path, self.storage_options or None)
+
+    @property
+    def settings(self) -> Settings:
+        """Of writes and services. Raises InvalidOption"""
+        from hoodie.table.settings import Settings  # here: looking at a timeline needs none
+
+        return Settings.read(self.options)
 
 
 @dataclass(frozen=True, slots=True)

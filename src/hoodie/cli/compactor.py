@@ -173,7 +173,7 @@ def schedule(call: Call, extra: tuple[Any, ...]) -> int:
         storage = target.storage
         if not from_properties(load_properties(storage)).merge_on_read:
             return Scheduled("", "a Copy-on-Write table has no logs")
-        instant = schedule_compaction(storage, target.options, dict(extra)) or ""
+        instant = schedule_compaction(storage, target.settings, dict(extra)) or ""
         return Scheduled(instant, "" if instant else "no compaction is due, or there are no logs to compact")
 
     return call.each(do, lambda made: [made.instant or f"nothing to do: {made.why}"])
@@ -235,7 +235,7 @@ def unschedule(call: Call, instant: str | None) -> int:
     call, named = _named(call, instant)
 
     def do(target: Target) -> Withdrawn:
-        unschedule_compaction(target.storage, target.options, named)
+        unschedule_compaction(target.storage, target.settings, named)
         return Withdrawn(named)
 
     return call.each(do, lambda done: [f"compaction {done.instant} is withdrawn"])
@@ -248,7 +248,7 @@ def repair(call: Call, instant: str | None) -> int:
 
     call, named = _named(call, instant)
     return call.each(
-        lambda target: PlanChecked(named, tuple(repair_compaction(target.storage, target.options, named))), _checked
+        lambda target: PlanChecked(named, tuple(repair_compaction(target.storage, target.settings, named))), _checked
     )
 
 

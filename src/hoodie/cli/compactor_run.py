@@ -14,12 +14,12 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from hoodie.cli.calls import Target, explained
-from hoodie.config.options import Options
 from hoodie.errors import HoodieError, InstantNotFound, InvalidOption, MissingPackage, PlanInUse
 from hoodie.services.compaction.job import RunTasks
 from hoodie.services.compaction.run import compact
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 
 if TYPE_CHECKING:
@@ -125,14 +125,14 @@ def _look_at(target: Target, engine: Engine, stop: Stop, runs: list[Run]) -> boo
     try:
         with typed_errors():
             storage = target.storage
-        return run_all(storage, target.options, engine, stop, runs)
+        return run_all(storage, target.settings, engine, stop, runs)
     except HoodieError as error:
         runs.append(Run("", 0, 0.0, explained(error)[1].message))
         tell(f"{target.path}: {runs[-1].problem}", stream=sys.stderr)
         return True
 
 
-def run_all(storage: Storage, options: Options, engine: Engine, stop: Stop, runs: list[Run] | None = None) -> bool:
+def run_all(storage: Storage, settings: Settings, engine: Engine, stop: Stop, runs: list[Run] | None = None) -> bool:
     """Run the plans that there are, and those that come meanwhile, each once. Whether one of them failed.
 
     runs  takes what was done
@@ -149,7 +149,7 @@ def run_all(storage: Storage, options: Options, engine: Engine, stop: Stop, runs
             if not instant:
                 break
             tried.add(instant)
-            result = compact(storage, options, instant, engine())
+            result = compact(storage, settings, instant, engine())
         except (PlanInUse, InstantNotFound):  # another compactor runs it, or has run it
             continue
         except HoodieError as error:

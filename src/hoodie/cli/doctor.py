@@ -152,10 +152,12 @@ def check(
     table is healthy, all that there is takes space, or the repair mended all. Several tables have a line each, and
     those with findings follow in full.
     """
+    from hoodie.config.read import ReadSettings
     from hoodie.doctor.examine import examine
     from hoodie.doctor.findings import Severity
     from hoodie.doctor.repair import plan_repair
     from hoodie.doctor.repair import repair as run
+    from hoodie.table.settings import Writers
 
     if quick and all_columns:
         raise click.UsageError("--quick opens no data file, and --all-columns reads all of them: give one of them")
@@ -166,7 +168,7 @@ def check(
         def look() -> Sequence[Finding]:
             return examine(
                 storage,
-                target.options,
+                ReadSettings.read(target.options),
                 rows=not quick,
                 whole_table=whole_table,
                 all_columns=all_columns,
@@ -178,7 +180,7 @@ def check(
         remedies: Sequence[Remedy] = ()
         really = repair and yes and not dry_run
         if really:
-            remedies = run(storage, options=target.options, dry_run=False, checksum=checksum, grace=grace)
+            remedies = run(storage, writers=Writers.read(target.options), dry_run=False, checksum=checksum, grace=grace)
         elif repair:
             remedies = plan_repair(findings, checksum=checksum)
         still = look() if remedies and really else findings

@@ -97,7 +97,7 @@ def sync(call: Call, whole: bool) -> int:
     from hoodie.sync.hive import sync_table
 
     def do(target: Target) -> Synced:
-        return Synced.of(sync_table(target.storage, target.options, whole=whole))
+        return Synced.of(sync_table(target.storage, target.settings, whole=whole))
 
     return call.each(do, synced_text)
 
@@ -125,7 +125,7 @@ def manifest(call: Call, formats: tuple[str, ...], whole: bool) -> int:
         raise click.UsageError("no manifest is asked for: give --format, or the option hoodie.sync.manifest")
 
     def do(target: Target) -> Manifests:
-        return Manifests.of(write_manifests(target.storage, target.options, formats=formats or None, whole=whole))
+        return Manifests.of(write_manifests(target.storage, target.settings, formats=formats or None, whole=whole))
 
     return call.each(do, manifests_text)
 

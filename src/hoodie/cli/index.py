@@ -77,7 +77,7 @@ def rebuild(call: Call, mend: bool) -> int:
     from hoodie.lookup.index_rebuild import rebuild_index
 
     def do(target: Target) -> IndexRebuilt:
-        done = rebuild_index(target.storage, target.options, mend_doubled=mend)
+        done = rebuild_index(target.storage, target.settings, mend_doubled=mend)
         doubled = {
             key: tuple(f"{group.partition}/{group.file_id}" for group in groups) for key, groups in done.doubled.items()
         }
@@ -93,11 +93,10 @@ def show(call: Call) -> int:
     And why: the options name it, the table was created with it, its files are those of buckets, or it is the default.
     """
     from hoodie.lookup.index_choice import choose_index
-    from hoodie.table.settings import Settings
     from hoodie.table.state import load_state
 
     def do(target: Target) -> IndexChosen:
-        chosen = choose_index(load_state(target.storage), Settings.read(target.options))
+        chosen = choose_index(load_state(target.storage), target.settings)
         return IndexChosen(chosen.index.name, chosen.index.is_global, chosen.why)
 
     return call.each(do, lambda chosen: [f"{chosen.index}{' (global)' if chosen.is_global else ''}: {chosen.why}"])

@@ -120,11 +120,12 @@ def history(call: Call, limit: int, actions: tuple[str, ...], every: bool, pendi
 def files(call: Call, partitions: tuple[str, ...], as_of: str | None, every: bool) -> int:
     """List the file slices that a reader takes."""
     from hoodie.cli.facts import files_text
+    from hoodie.config.read import ReadSettings
     from hoodie.facts import files
 
     return call.each(
         lambda target: files.files(
-            target.storage, target.options, partitions=partitions or None, as_of=as_of, every=every
+            target.storage, ReadSettings.read(target.options), partitions=partitions or None, as_of=as_of, every=every
         ),
         files_text,
     )
@@ -152,7 +153,7 @@ def stats(call: Call, sort: str, where: str) -> int:
 
     lines = Lines(files.Stats, lambda stats: stats, STATS_SHOWN)
     return call.lines(
-        lambda target: files.stats(target.storage, target.options), stats_text, lines, Selection(sort, where)
+        lambda target: files.stats(target.storage, target.settings), stats_text, lines, Selection(sort, where)
     )
 
 
@@ -184,7 +185,7 @@ def report(call: Call, folder: str) -> int:
     Path(folder).mkdir(parents=True, exist_ok=True)
 
     def do(target: Target) -> Reported:
-        page = make_report(load_state(target.storage), target.options)
+        page = make_report(load_state(target.storage), target.settings)
         file = page.save(Path(folder) / f"{names[target.path]}.html")
         return Reported(str(file), file.stat().st_size)
 

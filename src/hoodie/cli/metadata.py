@@ -329,7 +329,7 @@ def create(call: Call, partitions: tuple[str, ...], again: bool) -> int:
     from hoodie.services.metadata_table import create_metadata_table
 
     def do(target: Target) -> MetadataCreated:
-        return MetadataCreated(create_metadata_table(target.storage, target.options, partitions, again=again))
+        return MetadataCreated(create_metadata_table(target.storage, target.settings, partitions, again=again))
 
     name = _named(partitions)
     return call.each(do, lambda made: [f"built: {name}" if made.built else f"there already: {name}"])
@@ -359,7 +359,7 @@ def drop(call: Call, partitions: tuple[str, ...], dry_run: bool, yes: bool) -> i
 
     def do(target: Target, dry_run: bool) -> MetadataDropped:
         return MetadataDropped(
-            drop_metadata_table(target.storage, target.options, partitions, dry_run=dry_run), dry_run
+            drop_metadata_table(target.storage, target.settings, partitions, dry_run=dry_run), dry_run
         )
 
     def text(done: MetadataDropped) -> list[Block]:

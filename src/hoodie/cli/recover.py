@@ -104,7 +104,7 @@ def create(call: Call, instant: str | None, comment: str, user: str) -> int:
     call, instant = call.split_instant(instant)
 
     def do(target: Target) -> SavepointLine:
-        return _line(make_savepoint(target.storage, target.options, instant, comment, user or getpass.getuser()))
+        return _line(make_savepoint(target.storage, target.settings, instant, comment, user or getpass.getuser()))
 
     return call.each(do, lambda made: [f"savepoint {made.instant} keeps {made.files} files"])
 
@@ -143,7 +143,7 @@ def delete(call: Call, instant: str | None, dry_run: bool, yes: bool) -> int:
 
     def do(target: Target, dry_run: bool) -> Deleted:
         if not dry_run:
-            delete_savepoint(target.storage, target.options, instant)
+            delete_savepoint(target.storage, target.settings, instant)
         elif not any(savepoint.instant == instant for savepoint in read_savepoints(load_state(target.storage))):
             raise InstantNotFound(f"instant {instant} is not a savepoint")
         return Deleted(instant, dry_run)
@@ -180,7 +180,7 @@ def rollback(call: Call, instant: str | None, dry_run: bool, yes: bool) -> int:
     call, instant = call.split_instant(instant)
 
     def do(target: Target, dry_run: bool) -> RolledBack:
-        done = run(target.storage, target.options, instant, dry_run=dry_run)
+        done = run(target.storage, target.settings, instant, dry_run=dry_run)
         return RolledBack(done.target, done.instant, done.deletes, done.undoes, dry_run)
 
     return call.change(
@@ -213,7 +213,7 @@ def restore(call: Call, instant: str | None, dry_run: bool, yes: bool) -> int:
         raise click.UsageError("restore needs the instant of a savepoint")
 
     def do(target: Target, dry_run: bool) -> Restored:
-        done = run(target.storage, target.options, instant, dry_run=dry_run)
+        done = run(target.storage, target.settings, instant, dry_run=dry_run)
         instants = tuple(f"{ref.time} {ref.action}" for ref in done.plan.instants)
         return Restored(done.savepoint, done.instant, instants, done.deletes, dry_run)
 

@@ -86,7 +86,7 @@ def clean(call: Call, dry_run: bool, yes: bool) -> int:
     from hoodie.services.clean import clean as run
 
     def do(target: Target, dry_run: bool) -> Cleaned:
-        return Cleaned.of(run(target.storage, target.options, dry_run=dry_run))
+        return Cleaned.of(run(target.storage, target.settings, dry_run=dry_run))
 
     return call.change(
         do,
@@ -116,7 +116,7 @@ def archive(call: Call, dry_run: bool, yes: bool) -> int:
     from hoodie.services.metadata_upkeep import archive_table as run
 
     def do(target: Target, dry_run: bool) -> Archived:
-        return Archived.of(run(target.storage, target.options, dry_run=dry_run))
+        return Archived.of(run(target.storage, target.settings, dry_run=dry_run))
 
     return call.change(
         do,
@@ -168,7 +168,7 @@ def expire(call: Call, dry_run: bool, yes: bool) -> int:
     from hoodie.sync.after_commit import after_commit
 
     def do(target: Target, dry_run: bool) -> Expired:
-        done = expire_partitions(target.storage, target.options, dry_run=dry_run, after_commit=after_commit)
+        done = expire_partitions(target.storage, target.settings, dry_run=dry_run, after_commit=after_commit)
         return Expired.of(done)
 
     return call.change(
@@ -257,7 +257,7 @@ def _change_version(
     call: Call, to: int, run: Callable[..., UpgradeResult], question: str, *, dry_run: bool, yes: bool
 ) -> int:
     def do(target: Target, dry_run: bool) -> Upgraded:
-        return Upgraded.of(run(target.storage, target.options, to, dry_run=dry_run))
+        return Upgraded.of(run(target.storage, target.settings, to, dry_run=dry_run))
 
     return call.change(
         do,

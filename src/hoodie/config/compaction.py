@@ -68,11 +68,13 @@ class CompactionAfterCommit:
     schedule  plan one that is due, for others to carry out
     asked     options or table say so: pending ones are carried out whether or not one is due, and it is an error when
               nothing can be planned since other writes are pending
+    left      a batch writer leaves them to another process
     """
 
     run: bool = True
     schedule: bool = False
     asked: bool = False
+    left: bool = False
 
 
 def inline_compaction(options: Options, table: Mapping[str, str] | None = None) -> CompactionAfterCommit:
@@ -89,7 +91,7 @@ def inline_compaction(options: Options, table: Mapping[str, str] | None = None) 
             f"{_INLINE} and {_SCHEDULE} are both true: the first plans and runs "
             "compactions in the writer, the second plans them for others to run. Set one of them"
         )
-    stream = _is_stream(options)
+    stream = options.read(BatchOptions).batch >= 0
     if stream and chosen.no_streams:
         return CompactionAfterCommit(run=False)
     if chosen.schedule:
@@ -98,17 +100,8 @@ def inline_compaction(options: Options, table: Mapping[str, str] | None = None) 
         return CompactionAfterCommit(chosen.run or chosen.beside, asked=chosen.run and _INLINE in said)
     if _INLINE in said:
         return CompactionAfterCommit(chosen.run, asked=chosen.run)
-    return CompactionAfterCommit(not (chosen.beside and _ASYNC in said))
-
-
-def left_to_others(options: Options) -> bool:
-    """Whether a batch writer says that another process compacts."""
-    said = {_INLINE, _SCHEDULE} & options.keys()
-    return not said and _ASYNC in options and options.read(InlineCompaction).beside and not _is_stream(options)
-
-
-def _is_stream(options: Options) -> bool:
-    return options.read(BatchOptions).batch >= 0
+    beside = chosen.beside and _ASYNC in said
+    return CompactionAfterCommit(not beside, left=beside and _SCHEDULE not in said)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +169,6 @@ class CompactionOptions:
 COMPACTION_GROUPS = (InlineCompaction, CompactionOptions)
 
 
-def with_recorded(options: Options, table: Mapping[str, str]) -> Options:
+def compaction(options: Options, table: Mapping[str, str]) -> CompactionOptions:
     """The options over what the table's properties keep about when a compaction is due."""
-    recorded = {key: table[key] for key in _WHEN_DUE if key in table and key not in options}
-    return Options({**recorded, **options}) if recorded else options
+    return read_options(CompactionOptions, {**{key: table[key] for key in _WHEN_DUE if key in table}, **options})

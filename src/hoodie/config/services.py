@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hoodie.config.options import Options, declared, option, positive
+from hoodie.config.options import Options, declared, option, positive, read_options
 from hoodie.errors import InvalidInput, InvalidOption
 
 
@@ -227,15 +227,15 @@ def kept_options(keep: str | int | None) -> dict[str, str]:
     return {_POLICY: CleanPolicy.KEEP_LATEST_BY_HOURS.value, _HOURS: str(int(match[1]) * _HOURS_OF[unit])}
 
 
-def with_kept(options: Options, table: Mapping[str, str]) -> Options:
+def cleaning(options: Options, table: Mapping[str, str]) -> CleanOptions:
     """The options over what the table's properties say about its history; all of that yields to one option about it."""
-    recorded = {key: table[key] for key in RECORDED if key in table}
-    return options if not recorded or not _KEYS.isdisjoint(options) else Options({**recorded, **options})
+    recorded = {} if not _KEYS.isdisjoint(options) else {key: table[key] for key in RECORDED if key in table}
+    return read_options(CleanOptions, {**recorded, **options})
 
 
 def policy_text(table: Mapping[str, str]) -> str:
     """What cleaning of a table keeps unless its writers' options say otherwise, such as "the latest 10 commits"."""
-    how = with_kept(Options(), table).read(CleanOptions)
+    how = cleaning(Options(), table)
     if how.policy is CleanPolicy.KEEP_LATEST_BY_HOURS:
         days, rest = divmod(how.hours, 24)
         return f"the latest {days} days" if days > 1 and not rest else f"the latest {how.hours} hours"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 
-from hoodie.config.options import Options
+from hoodie.config.read import DEFAULT_READ, ReadSettings
 from hoodie.config.table import DOWNGRADED_FROM, PROPERTIES_FOLDER, from_properties, require_readable
 from hoodie.doctor.columns import examine_columns
 from hoodie.doctor.engines import check_engine, examine_for
@@ -54,7 +54,7 @@ class _Hiding(WrappedStorage):
 @typed_errors()
 def examine(
     storage: Storage,
-    options: Options | None = None,
+    reading: ReadSettings = DEFAULT_READ,
     *,
     rows: bool = True,
     whole_table: bool = False,
@@ -65,7 +65,7 @@ def examine(
 ) -> Findings:
     """The problems of a table, worst first; none: it is healthy.
 
-    options      `hoodie.*` options of reads, such as the import paths of mergers that may be loaded
+    reading      settings of reads, such as the import paths of mergers that may be loaded
     rows         open the data files, too: keys, filters, key ranges, row counts. Costs a read of the key columns
     whole_table  a key must be unique in the table, not only in its partition (global indexes)
     all_columns  read every column of every base file, older versions included, and compare its pages with their
@@ -143,12 +143,12 @@ def examine(
         problem = "data files: the timeline does not say which of them count"
         findings.append(Finding(Severity.NOTE, Fault.UNEXAMINED, "", problem, "Repair the timeline first"))
     else:
-        findings += _examine_data(scene, contents, options or Options(), rows, whole_table, all_columns)
+        findings += _examine_data(scene, contents, reading, rows, whole_table, all_columns)
     return Findings(sorted(findings, key=lambda f: (-f.severity, f.fault, f.where)))
 
 
 def _examine_data(
-    scene: Scene, contents: Contents, options: Options, rows: bool, whole_table: bool, all_columns: bool
+    scene: Scene, contents: Contents, reading: ReadSettings, rows: bool, whole_table: bool, all_columns: bool
 ) -> list[Finding]:
     findings = list(examine_files(scene, contents))
     if not rows:
@@ -157,7 +157,7 @@ def _examine_data(
         state = TableState(scene.storage, scene.config, scene.timeline)
         view = load_view(scene.storage, scene.timeline, scene.config)
         findings += examine_rows(
-            scene, contents, state, view, options, whole_table=whole_table, all_columns=all_columns
+            scene, contents, state, view, reading, whole_table=whole_table, all_columns=all_columns
         )
         if all_columns:
             damaged = {finding.where for finding in findings if finding.fault is Fault.DAMAGED}

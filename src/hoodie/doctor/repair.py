@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hoodie.commit.rollback_executor import resume_rollback, roll_back
-from hoodie.config.options import Options
 from hoodie.doctor.examine import GRACE, examine
 from hoodie.doctor.findings import Finding, Mend, Remedies, Remedy
 from hoodie.formats.timeline.archive_log import with_java_headers
@@ -59,7 +58,7 @@ def plan_repair(findings: Iterable[Finding], *, checksum: bool = False) -> Remed
 def repair(
     storage: Storage,
     *,
-    options: Options | None = None,
+    writers: Writers | None = None,
     dry_run: bool = True,
     checksum: bool = False,
     grace: float = GRACE,
@@ -69,14 +68,14 @@ def repair(
     """Repair what is safe to repair; returns what was done, or (dry run) would be.
 
     The table is examined again before anything is done, and after its settings were repaired. All of it happens under
-    the table's lock where the options name one; without one the caller must ensure that no writer is active.
+    the table's lock where the writers have one; without one the caller must ensure that no writer is active.
 
-    options  `hoodie.write.lock.*` as the table's writers have them
+    writers  `hoodie.write.lock.*` as the table's writers have them
     grace, now  as `check` takes them
     Raises   TableNotFound; UnsupportedTable; CorruptFile where a rollback cannot be planned; nothing is half done: the
              next repair resumes each remedy. InvalidOption; LockTimeout: nothing has changed; LockLost
     """
-    lock = Writers.read(options or Options()).lock_on(storage)
+    lock = (writers or Writers()).lock_on(storage)
     if dry_run:
         return plan_repair(examine(storage, rows=False, grace=grace, now=now), checksum=checksum)
     with lock:

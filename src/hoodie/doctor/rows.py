@@ -14,7 +14,6 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.config.options import Options
 from hoodie.config.read import ReadSettings
 from hoodie.doctor.files import Named
 from hoodie.doctor.findings import Contents, Fault, Finding, Scene, Severity
@@ -66,14 +65,14 @@ def examine_rows(
     contents: Contents,
     state: TableState,
     view: FileSystemView,
-    options: Options,
+    reading: ReadSettings,
     *,
     whole_table: bool,
     all_columns: bool = False,
 ) -> Iterator[Finding]:
     """All findings from the files that a snapshot reader opens. The keys of one partition are in memory.
 
-    options      of reads, such as the import paths of mergers that may be loaded
+    reading      settings of reads, such as the import paths of mergers that may be loaded
     whole_table  a key must be unique in the table, not only in its partition: all keys of the table are in memory
     all_columns  merge all columns of slices with logs, not only the key
     """
@@ -84,7 +83,7 @@ def examine_rows(
     reader: SliceReader | None = None
     if any(slice_.logs for slice_ in slices) or not state.config.meta_fields:
         try:
-            reader = slice_reader(state, schema, settings=ReadSettings.read(options))
+            reader = slice_reader(state, schema, settings=reading)
         except (UnsupportedTable, InvalidOption) as error:
             advice = "Base files are checked for duplicate keys anyway"
             problem = f"rows of logs: {str(error).rstrip('.')}"

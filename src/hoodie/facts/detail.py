@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hoodie.config.options import Options
 from hoodie.config.read import ReadSettings
 from hoodie.keygen.time_units import partition_names
 from hoodie.reading.scan_plan import plan_scan
@@ -66,9 +65,9 @@ class TableDetail:
         )
 
 
-def detail(state: TableState, options: Options) -> TableDetail:
+def detail(state: TableState, reading: ReadSettings) -> TableDetail:
     """The table of a state. All partitions are listed. Raises as `plan_scan`."""
-    scan = plan_scan(state, settings=ReadSettings.read(options))
+    scan = plan_scan(state, settings=reading)
     state, config = scan.state, scan.state.config
     commits = [instant.requested for instant in state.timeline.commits]
     return TableDetail(

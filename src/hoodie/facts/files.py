@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hoodie.config.options import Options
 from hoodie.config.read import ReadSettings
-from hoodie.config.write import FileSizing
 from hoodie.facts.sizes import file_sizes, sizes, written
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.reading.complete_view import complete_view
 from hoodie.storage.protocol import Storage
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.points import query_instant
 from hoodie.view.published import snapshot_files
@@ -79,7 +78,7 @@ class Stats:
 
 def files(
     storage: Storage,
-    options: Options,
+    reading: ReadSettings,
     *,
     partitions: Collection[str] | None = None,
     as_of: str | None = None,
@@ -90,17 +89,17 @@ def files(
     every   the older ones of each file group, too
     Raises  as a read
     """
-    _, view, current, moment = _current(storage, options, partitions, as_of)
+    _, view, current, moment = _current(storage, reading, partitions, as_of)
     if not every:
         return Files(tuple(_line(slice_) for slice_ in current.values()))
     slices = [one for group in sorted(view.groups) for one in committed_slices(view, group, moment)]
     return Files(tuple(_line(one, current.get(one.group) == one) for one in slices))
 
 
-def stats(storage: Storage, options: Options) -> Stats:
+def stats(storage: Storage, settings: Settings) -> Stats:
     """Measure a table: one listing of all partitions, and the commits of the active timeline. Raises as a read"""
-    state, view, current, _ = _current(storage, options, None, None)
-    files = sizes(current.values(), file_sizes(view), options.read(FileSizing).small_limit)
+    state, view, current, _ = _current(storage, settings.reading, None, None)
+    files = sizes(current.values(), file_sizes(view), settings.sizing.small_limit)
     bases = np.array(files.base_sizes or [0])
     writes = written(state.commits())
     return Stats(
@@ -123,13 +122,13 @@ def stats(storage: Storage, options: Options) -> Stats:
 
 
 def _current(
-    storage: Storage, options: Options, partitions: Collection[str] | None, as_of: str | None
+    storage: Storage, reading: ReadSettings, partitions: Collection[str] | None, as_of: str | None
 ) -> tuple[TableState, FileSystemView, dict[FileGroupId, FileSlice], str | None]:
     """The state and the view of a table, the slices that a reader takes, and `as_of` as an instant."""
     state = load_state(storage)
     moment = None if as_of is None else query_instant(as_of, state.config.timezone)
     taken = snapshot_files(moment)
-    state, view = complete_view(state, partitions, taken, ReadSettings.read(options), moment)
+    state, view = complete_view(state, partitions, taken, reading, moment)
     return state, view, {slice_.group: slice_ for slice_ in taken(view)}, moment
 
 

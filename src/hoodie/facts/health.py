@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from hoodie.config.options import Options
 from hoodie.doctor.examine import examine
 from hoodie.doctor.findings import Fault, Finding, Severity
 from hoodie.errors import HoodieError
@@ -14,6 +13,7 @@ from hoodie.facts.opened import look
 from hoodie.model.instant import WRITES, parse_time
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
+from hoodie.table.settings import Settings
 from hoodie.timeline.timeline import Clock, new_time, utc_now
 
 _PLANS = frozenset({"compaction", "logcompaction", "clustering"})
@@ -69,7 +69,7 @@ class Health:
         return next((s.name for s in sorted(Severity, reverse=True) if self.count(s.name)), "")
 
 
-def health(storage: Storage, options: Options, *, grace: float = 3600.0, clock: Clock = utc_now) -> Health:
+def health(storage: Storage, settings: Settings, *, grace: float = 3600.0, clock: Clock = utc_now) -> Health:
     """Look at a table: two listings, its timeline, no data file. A table that is damaged is a result, not an error.
 
     grace  as `check` takes it
@@ -77,7 +77,7 @@ def health(storage: Storage, options: Options, *, grace: float = 3600.0, clock: 
     found: tuple[Finding, ...] = ()
     try:
         with typed_errors():
-            found = examine(storage, options, rows=False, grace=grace)
+            found = examine(storage, settings.reading, rows=False, grace=grace)
             if closed := next((finding for finding in found if finding.fault in _CLOSED), None):
                 return Health(error="CorruptFile", problem=str(closed), findings=_counted(found))
             config, timeline = look(storage)
@@ -93,7 +93,7 @@ def health(storage: Storage, options: Options, *, grace: float = 3600.0, clock: 
     plans = sum(instant.action.value in _PLANS for instant in pending)
     try:
         with typed_errors():
-            sizes = stats(storage, options)
+            sizes = stats(storage, settings)
     except HoodieError as error:
         return Health(
             known.name, known.type, False, type(error).__name__, _line(error), newest, age, len(pending), plans,

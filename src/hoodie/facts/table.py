@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from hoodie.config.options import Options
-from hoodie.config.services import ArchiveOptions, CleanOptions, with_kept
 from hoodie.config.table import TableConfig
 from hoodie.config.write import FileSizing
 from hoodie.facts.sizes import Sizes, file_sizes, sizes, written
@@ -20,6 +18,7 @@ from hoodie.services.archive import choose, history
 from hoodie.services.clean import last_clean, make_plan
 from hoodie.services.compaction.schedule import CompactionPreview, pending_compactions, preview_compaction
 from hoodie.storage.protocol import join, redacted
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
 from hoodie.timeline.timeline import Clock, new_time, utc_now
 from hoodie.view.load import load_view
@@ -91,16 +90,16 @@ class TableFacts:
         return tuple(i for i in self.instants if i.action in WRITES and i.state.name != "COMPLETED")
 
 
-def table_facts(state: TableState, options: Options, clock: Clock = utc_now) -> TableFacts:
+def table_facts(state: TableState, settings: Settings, clock: Clock = utc_now) -> TableFacts:
     """Look at a table: its timeline, all commits of that, and its partitions, listed once for each part of the report.
 
-    options  `hoodie.*` options of its writes: by them cleaning, archiving and compaction would go
+    settings `hoodie.*` options of its writes: by them cleaning, archiving and compaction would go
     Raises   CorruptFile; InvalidOption; UnsupportedTable
     """
     storage, config, timeline = state.storage, state.config, state.timeline
     view = load_view(storage, timeline, config)
     slices = list(merged_slices(view).values())
-    sizing = options.read(FileSizing)
+    sizing = settings.sizing
     files = file_sizes(view)
     now = new_time(timeline, config.timezone, clock)
     commits = history(state)
@@ -113,9 +112,9 @@ def table_facts(state: TableState, options: Options, clock: Clock = utc_now) -> 
         sizes=sizes(slices, files, sizing.small_limit),
         sizing=sizing,
         ratios=tuple(_ratios(slices)),
-        cleaning=_cleaning(state, options, now, files),
-        compaction=preview_compaction(state, options, clock) if config.merge_on_read else None,
-        archiving=len(choose(state, options, clock)) if archiving_is_due(timeline, options.read(ArchiveOptions)) else 0,
+        cleaning=_cleaning(state, settings, now, files),
+        compaction=preview_compaction(state, settings, clock) if config.merge_on_read else None,
+        archiving=len(choose(state, settings, clock)) if archiving_is_due(timeline, settings.archiving) else 0,
         savepoints=tuple(read_savepoints(state)),
         rows=_rows(slices, (metadata for _, metadata in commits)),
         columns=declared_columns(storage, config, timeline),
@@ -154,8 +153,8 @@ def _ratios(slices: Iterable[FileSlice]) -> list[tuple[str, str, int, int]]:
     return sorted(found, key=lambda each: each[2] / max(each[3], 1), reverse=True)
 
 
-def _cleaning(state: TableState, options: Options, now: str, sizes: Mapping[str, int]) -> CleaningFacts:
-    how = with_kept(options, state.config.properties).read(CleanOptions)
+def _cleaning(state: TableState, settings: Settings, now: str, sizes: Mapping[str, int]) -> CleaningFacts:
+    how = settings.cleaning_of(state.config)
     plan, _ = make_plan(state, how, last_clean(state), now, automatic=False)
     paths = [join(partition, name) for partition, names in plan.files.items() for name in names]
     earliest = plan.earliest[0] if plan.earliest else ""

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from hoodie.commit.rebuilt import read_whole
-from hoodie.config.options import Options
-from hoodie.config.write import IndexOptions, WriteOptions
 from hoodie.errors import IndexOutOfDate
 from hoodie.index import own
 from hoodie.index.choose import OUTSIDE, package
@@ -21,6 +19,7 @@ from hoodie.lookup.index_choice import named_index
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.instant import WRITES, Instant
 from hoodie.storage.protocol import Storage, in_threads
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.timeline import Timeline
 
@@ -84,22 +83,22 @@ def _nothing(state: TableState) -> Collection[str]:
 
 @contextmanager
 def index_follows(
-    storage: Storage, options: Options, going: Going = _nothing, run: RunRepair | None = None
+    storage: Storage, settings: Settings, going: Going = _nothing, run: RunRepair | None = None
 ) -> Iterator[None]:
     """An index of the user's own is told of the instants that are gone. The package of one that is kept outside the
     table has `follow(before, options, undone, run)`, a context manager that is around all of it: before, the table;
     undone, an `Undone`. It is asked where the options name the index, or a commit that is to go says that its keys
     went there.
 
-    options  name the index, as those of a write do
+    settings name the index, as those of a write do
     going    the completed instants that are meant to go
     run      puts entries again; None: threads of this process
     Raises   before anything has changed: InvalidOption when they name a user's own index that cannot be made; what the
              package's `follow` raises
     """
     before = load_state(storage)
-    named = named_index(before, options.read(IndexOptions), options.read(WriteOptions).index)
-    index = own.make(named.name, options, before.config) if named.own else None
+    named = named_index(before, settings.indexes, settings.write.index)
+    index = own.make(named.name, settings.given, before.config) if named.own else None
     meant = going(before)
     instants = [each for each in before.timeline.commits if each.requested in meant]
     undone = {each: read_whole(storage, before.timeline, each) for each in instants}
@@ -107,7 +106,7 @@ def index_follows(
     with ExitStack() as stack:
         for kind in OUTSIDE:
             if kind in outside:
-                stack.enter_context(package(kind).follow(before, options, undone, run))
+                stack.enter_context(package(kind).follow(before, settings.given, undone, run))
         yield
     if index is not None:
         notify_of_rollbacks(index, gone_since(before, load_state(storage)))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
-from hoodie.config.options import Options
 from hoodie.facts.table import table_facts
 from hoodie.metrics.measures import Measure, measures_of_commit, measures_of_table, of_failure
 from hoodie.storage.protocol import Storage
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.writing.result import FailedWrite, WriteResult, on_commit, on_failure
 
@@ -24,7 +24,7 @@ class Observed(Protocol):
     def storage(self) -> Storage: ...
 
     @property
-    def options(self) -> Options: ...
+    def options(self) -> Mapping[str, str]: ...
 
 
 class Exporter:
@@ -43,7 +43,7 @@ class Exporter:
 
         Raises  TableNotFound; CorruptFile; UnsupportedTable
         """
-        self._record(measures_of_table(table_facts(load_state(table.storage), table.options)))
+        self._record(measures_of_table(table_facts(load_state(table.storage), Settings.of(table.options))))
 
     def cancel(self) -> None:
         """Count no more commits and failures. What was counted stays."""

@@ -19,7 +19,6 @@ from hoodie.commit.markers import delete_markers
 from hoodie.commit.rebuilt import read_whole, rebuild
 from hoodie.commit.rollback_executor import is_clustering, outcome, resume_rollback, undo, unpublish
 from hoodie.commit.rollback_planner import PLANS, block_instants, plan_published, plan_rollback
-from hoodie.config.options import Options
 from hoodie.display.displayed import Displayed
 from hoodie.display.summary import Summary, count_text, summary
 from hoodie.errors import (
@@ -35,7 +34,7 @@ from hoodie.formats.timeline.services import (
     encode_restore_metadata,
     encode_restore_plan,
 )
-from hoodie.locks import Lock, lock_for
+from hoodie.locks import Lock
 from hoodie.lookup.index_follow import RunRepair, index_follows
 from hoodie.metadata.keeping.build import build, not_built, why_not_built
 from hoodie.metadata.keeping.build_tasks import MapItems, executors_for
@@ -100,7 +99,7 @@ class RestoreResult(Displayed):
 @typed_errors()
 def restore(
     storage: Storage,
-    options: Options,
+    settings: Settings,
     instant: str,
     *,
     dry_run: bool = False,
@@ -126,8 +125,7 @@ def restore(
         plan = _plan(state, instant)
         rollbacks = tuple(_rollback_plan(state, target) for target in _instants(state, plan))
         return RestoreResult(instant, "", plan, rollbacks)
-    settings = Settings.read(options)
-    with lock_for(options, storage) as lock, index_follows(storage, options, partial(_going, instant), repair):
+    with settings.writers.lock_on(storage) as lock, index_follows(storage, settings, partial(_going, instant), repair):
         state = writable_state(storage, settings, places_keys=False)
         return _restore(state, instant, lock, clock, partial(_build_again, settings, run))
 

@@ -23,14 +23,11 @@ from hoodie.commit.rollback_executor import (
     unpublish,
 )
 from hoodie.commit.rollback_planner import PLANS, plan_published, plan_rollback
-from hoodie.config.options import Options
-from hoodie.config.rollback import RollbackOptions
 from hoodie.config.table import require_writable
 from hoodie.display.displayed import Displayed
 from hoodie.display.summary import Column, Kind, Summary, count_text, summary
 from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
 from hoodie.formats.timeline.services import decode_rollback_metadata, encode_rollback_plan
-from hoodie.locks import lock_for
 from hoodie.lookup.index_follow import RunRepair, index_follows
 from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.model.commit import CommitMetadata
@@ -94,7 +91,7 @@ class RollbackResult(Displayed):
 @typed_errors()
 def rollback(
     storage: Storage,
-    options: Options,
+    settings: Settings,
     instant: str | None = None,
     *,
     dry_run: bool = False,
@@ -113,11 +110,10 @@ def rollback(
              remove, what the table needs without it, or it is the last commit of an archived timeline; WriteConflict
              when one of these happened meanwhile. Nothing has changed then
     """
-    listing = not options.read(RollbackOptions).using_markers
+    listing = not settings.writers.rollback.using_markers
     if dry_run:
         return _rollback(looked_at(storage), instant, listing, None)
-    settings = Settings.read(options)
-    with lock_for(options, storage), index_follows(storage, options, partial(_going, instant), repair):
+    with settings.writers.lock_on(storage), index_follows(storage, settings, partial(_going, instant), repair):
         result = _rollback(writable_state(storage, settings, places_keys=False), instant, listing, clock)
         _log.info("rollback %s of %s deleted %d files", result.instant, result.target, len(result.deletes))
         return result

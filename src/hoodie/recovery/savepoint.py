@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 from hoodie.commit.conflict_check import pending_rollbacks, refuse_during_restore
 from hoodie.commit.rollback_executor import rollback_plan
-from hoodie.config.options import Options
 from hoodie.display.displayed import Displayed, DisplayedList
 from hoodie.display.summary import Column, Kind, Summary, count_text, summary
 from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
@@ -24,7 +23,6 @@ from hoodie.formats.timeline.services import (
     decode_savepoint,
     encode_savepoint,
 )
-from hoodie.locks import lock_for
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, parse_data_file
 from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.model.plans import CleanMetadata, SavepointMetadata
@@ -113,7 +111,7 @@ def _read(storage: Storage, instant: Instant, path: str) -> Savepoint:
 @typed_errors()
 def make_savepoint(
     storage: Storage,
-    options: Options,
+    settings: Settings,
     instant: str | None = None,
     comment: str = "",
     user: str = "",
@@ -129,8 +127,7 @@ def make_savepoint(
              files are missing; WriteConflict when the commit
              was rolled back, or a cleaning planned, at the same time: then no savepoint is made
     """
-    settings = Settings.read(options)
-    with lock_for(options, storage):
+    with settings.writers.lock_on(storage):
         return _make(writable_state(storage, settings, places_keys=False), instant, comment, user, millis)
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
-from hoodie.config.options import Options
 from hoodie.display.summary import bytes_text
 from hoodie.facts.table import table_facts
 from hoodie.report.page import html_page
 from hoodie.storage.faults import typed_errors
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
 from hoodie.timeline.timeline import Clock, utc_now
 
@@ -45,10 +45,10 @@ class Report:
 
 
 @typed_errors()
-def make_report(state: TableState, options: Options, clock: Clock = utc_now) -> Report:
+def make_report(state: TableState, settings: Settings, clock: Clock = utc_now) -> Report:
     """A report of a table as it is. Nothing is changed, and no data file is opened.
 
-    options  `hoodie.*` options of its writes: by them cleaning, archiving and compaction would go
+    settings `hoodie.*` options of its writes: by them cleaning, archiving and compaction would go
     Raises   CorruptFile; InvalidOption; UnsupportedTable
     """
-    return Report(state.config.name, html_page(table_facts(state, options, clock)))
+    return Report(state.config.name, html_page(table_facts(state, settings, clock)))

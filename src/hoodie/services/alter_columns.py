@@ -16,7 +16,6 @@ from dataclasses import replace
 import pyarrow as pa
 
 from hoodie.commit.transaction import Transaction, begin, give_up, publish
-from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import SchemaMismatch, UnsupportedTable, WriteConflict
 from hoodie.formats.avro.schema import to_avro
@@ -44,7 +43,7 @@ ON_READ = "hoodie.schema.on.read.enable"
 
 @typed_errors()
 def alter_columns(
-    storage: Storage, changes: Sequence[Change], options: Options, *, on_read: bool, run: MapItems | None = None
+    storage: Storage, changes: Sequence[Change], settings: Settings, *, on_read: bool, run: MapItems | None = None
 ) -> str | None:
     """Change the columns of a table; the instant of the commit, None where the columns are so already.
 
@@ -54,7 +53,6 @@ def alter_columns(
              cannot be written; WriteConflict when another writer changes the columns at the same time. Nothing has
              changed then
     """
-    settings = Settings.read(options)
     state = writable_state(storage, settings)
     columns = declared_schema(state)
     if columns is None:

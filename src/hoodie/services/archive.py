@@ -15,9 +15,7 @@ from time import monotonic
 
 from hoodie.commit.batch_ids import batches_of, newest_batches
 from hoodie.commit.markers import delete_markers
-from hoodie.config.compaction import CompactionOptions, with_recorded
-from hoodie.config.options import Options
-from hoodie.config.services import ArchiveOptions, CleanOptions, ServiceOptions, with_kept
+from hoodie.config.services import ArchiveOptions
 from hoodie.config.table import TimelineZone
 from hoodie.display.displayed import Displayed, DisplayedList
 from hoodie.display.summary import Column, Kind, Summary, count_text, summary
@@ -25,7 +23,7 @@ from hoodie.formats.avro.container import read_one
 from hoodie.formats.timeline import schemas
 from hoodie.formats.timeline.archive_log import commit_record, encode_entries
 from hoodie.formats.timeline.commit_json import decode_commit
-from hoodie.locks import Lock, lock_for
+from hoodie.locks import Lock
 from hoodie.metadata.table import open_metadata
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileGroupId
@@ -36,6 +34,7 @@ from hoodie.services.archive_merge import merge_archive_files
 from hoodie.services.clean import last_clean, service_state
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Entry, Storage, join
+from hoodie.table.settings import Settings
 from hoodie.table.state import KEEPS_SCHEMA, TableState, load_state
 from hoodie.timeline.archive import ArchivedEntry, archive_files, archive_name, archived_among, archived_commits
 from hoodie.timeline.history import HistoryEntry, add_to_history
@@ -108,7 +107,7 @@ class _StateFile:
 @typed_errors()
 def archive(
     storage: Storage,
-    options: Options,
+    settings: Settings,
     *,
     dry_run: bool = False,
     state: TableState | None = None,
@@ -121,14 +120,14 @@ def archive(
     Raises     WriteConflict while a restore is pending; LockTimeout, LockLost; UnsupportedTable; CorruptFile when an
                instant cannot be read; InvalidOption
     """
-    started, how = monotonic(), options.read(ArchiveOptions)
-    state = state or service_state(storage, options, dry_run)
+    started, how = monotonic(), settings.archiving
+    state = state or service_state(storage, settings, dry_run)
     if not archiving_is_due(state.timeline, how):
         return ArchiveResult(dry_run=dry_run)
-    with lock_for(options, storage) as lock:
+    with settings.writers.lock_on(storage) as lock:
         if lock.real:
             state = load_state(storage)
-        chosen = choose(state, options, clock)
+        chosen = choose(state, settings, clock)
         if dry_run or not chosen:
             return ArchiveResult(chosen, dry_run=dry_run)
         path = move_to_archive(state, chosen, how, lock)
@@ -166,19 +165,19 @@ def move_to_archive(
     return path
 
 
-def choose(state: TableState, options: Options, clock: Clock = utc_now) -> tuple[Instant, ...]:
+def choose(state: TableState, settings: Settings, clock: Clock = utc_now) -> tuple[Instant, ...]:
     """The completed instants that may leave the active timeline, oldest first."""
-    cleans, timeline = with_kept(options, state.config.properties).read(CleanOptions), state.timeline
+    cleans, timeline = settings.cleaning_of(state.config), state.timeline
     earliest = earliest_retained(timeline, cleans, new_time(state.timeline, state.config.timezone, clock))
     cleaning = Cleaning(
         earliest=earliest.requested if earliest else "",
         last=last_clean(state),
-        automatic=cleans.automatic and options.read(ServiceOptions).enabled,
+        automatic=cleans.automatic and settings.services.enabled,
     )
-    compaction = with_recorded(options, state.config.properties).read(CompactionOptions)
+    compaction = settings.compaction_of(state.config)
     delta_commits = compaction.delta_commits if state.config.merge_on_read else None
     follow = state.layout.version.layout == 2
-    how = options.read(ArchiveOptions)
+    how = settings.archiving
     chosen = instants_to_archive(timeline, how, cleaning, delta_commits, follow_commits=follow)
     rules = (_empty_bound, _schema_bound, replaced_bound, _missing_bound, _batch_bound)
     bounds = (rule(state, chosen) for rule in rules)

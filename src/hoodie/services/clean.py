@@ -13,8 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from hoodie.config.options import Options
-from hoodie.config.services import CleanOptions, CleanPolicy, with_kept
+from hoodie.config.services import CleanOptions, CleanPolicy
 from hoodie.config.table import require_writable
 from hoodie.display.displayed import Displayed
 from hoodie.display.summary import Column, Kind, Summary, summary
@@ -25,7 +24,6 @@ from hoodie.formats.timeline.services import (
     encode_clean_metadata,
     encode_clean_plan,
 )
-from hoodie.locks import lock_for
 from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.metadata.changes import of_clean
 from hoodie.metadata.keeping.follow import follow
@@ -111,7 +109,7 @@ class CleanResult(Displayed):
 @typed_errors()
 def clean(
     storage: Storage,
-    options: Options,
+    settings: Settings,
     *,
     dry_run: bool = False,
     automatic: bool = False,
@@ -126,14 +124,14 @@ def clean(
     Raises     WriteConflict while a restore is pending; LockTimeout, LockLost; UnsupportedTable; CorruptFile;
                InvalidOption. A clean that was planned by then is finished by the next one
     """
-    state = state or service_state(storage, options, dry_run)
-    how = with_kept(options, state.config.properties).read(CleanOptions)
+    state = state or service_state(storage, settings, dry_run)
+    how = settings.cleaning_of(state.config)
     pending = state.timeline.pending({Action.CLEAN})
     if not dry_run:
         for instant in pending:
-            resume_clean(storage, instant, options)
+            resume_clean(storage, instant, settings)
     finished = tuple(instant.requested for instant in pending)
-    with lock_for(options, storage) as lock:
+    with settings.writers.lock_on(storage) as lock:
         if pending or lock.real:
             state = load_state(storage)
         last = last_clean(state)
@@ -149,20 +147,19 @@ def clean(
         content = encode_clean_plan(plan, storage.root)
         requested = create_requested(storage, time, Action.CLEAN, content, ahead=True, layout=state.layout)
     _log.info("%s: clean %s begins: %d files", state.config.name, time, sum(map(len, plan.files.values())))
-    done = execute_clean(storage, requested, plan, options, state, just_requested=True)
+    done = execute_clean(storage, requested, plan, settings, state, just_requested=True)
     gone = {partition: part.deleted for partition, part in done.partitions.items() if part.deleted}
     whole = tuple(partition for partition, part in done.partitions.items() if part.removed)
     return replace(result, instant=time, files=gone, partitions=whole)
 
 
-def service_state(storage: Storage, options: Options, dry_run: bool, state: TableState | None = None) -> TableState:
+def service_state(storage: Storage, settings: Settings, dry_run: bool, state: TableState | None = None) -> TableState:
     """The state of a table that a service is to work on.
 
     state   what a write has just seen of the table; None: it is loaded
 
     Raises UnsupportedTable when the table must not be written; WriteConflict while a restore is pending
     """
-    settings = Settings.read(options)
     if dry_run:  # nothing changes: a metadata table that a write would remove stays
         state = load_state(storage)
         require_writable(state.config, KNOWN_PAYLOADS)
@@ -249,7 +246,7 @@ def pending_files(state: TableState) -> frozenset[str]:
 # --- deleting ---
 
 
-def resume_clean(storage: Storage, instant: Instant, options: Options) -> CleanMetadata | None:
+def resume_clean(storage: Storage, instant: Instant, settings: Settings) -> CleanMetadata | None:
     """Finish a clean that another process began. One without a plan, of a writer that died, is removed: None.
 
     Raises CorruptFile
@@ -264,14 +261,14 @@ def resume_clean(storage: Storage, instant: Instant, options: Options) -> CleanM
     if not data:
         remove_pending(storage, instant, state.layout)
         return None
-    return execute_clean(storage, instant, decode_clean_plan(data, path), options, state)
+    return execute_clean(storage, instant, decode_clean_plan(data, path), settings, state)
 
 
 def execute_clean(
     storage: Storage,
     instant: Instant,
     plan: CleanPlan,
-    options: Options,
+    settings: Settings,
     state: TableState,
     *,
     just_requested: bool = False,
@@ -309,7 +306,7 @@ def execute_clean(
         metadata.files_deleted,
         metadata.millis / 1000,
     )
-    with lock_for(options, storage) as lock:
+    with settings.writers.lock_on(storage) as lock:
         lock.check()
         with suppress(WriteConflict):  # the other came first, with the same outcome
             if state.config.has_metadata_table:

@@ -10,11 +10,8 @@ from __future__ import annotations
 
 import logging
 
-from hoodie.config.options import Options
-from hoodie.config.services import ArchiveOptions
 from hoodie.config.table import DOWNGRADED_FROM, TableConfig, from_properties, require_writable
 from hoodie.errors import InvalidOption, UnsupportedTable
-from hoodie.locks import lock_for
 from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.metadata.keeping.drop import drop
 from hoodie.model.table_version import VERSIONS, WRITTEN, TableVersion
@@ -40,7 +37,7 @@ _INDEXES = ("secondary_index_", "expr_index_")
 
 @typed_errors()
 def downgrade(
-    storage: Storage, options: Options, to: int, *, dry_run: bool = False, run: RunTasks | None = None
+    storage: Storage, settings: Settings, to: int, *, dry_run: bool = False, run: RunTasks | None = None
 ) -> UpgradeResult:
     """Give a table an earlier version of the format. Rows, and what reads as of earlier instants give, stay.
 
@@ -52,10 +49,9 @@ def downgrade(
              is pending that another engine has planned. WriteConflict when another process writes meanwhile: call it
              again. Nothing has changed then but what compaction does
     """
-    settings = Settings.read(options)
     state = load_state(storage)
     if stopped := state.config.properties.get(DOWNGRADED_FROM):
-        return _finish(storage, options, to, int(stopped), dry_run)
+        return _finish(storage, settings, to, int(stopped), dry_run)
     require_writable(state.config, KNOWN_PAYLOADS)
     before, target = state.layout.version, _target(state, to)
     if before is target:
@@ -70,8 +66,8 @@ def downgrade(
     if settle(storage, state.config):
         state = state.reload()
     if before.layout != target.layout:
-        make_ready(state, options, settings, run)
-    with lock_for(options, storage) as lock:
+        make_ready(state, settings, run)
+    with settings.writers.lock_on(storage) as lock:
         recover(storage)
         state = state.reload()
         config = _config_after(state, target)
@@ -87,7 +83,7 @@ def downgrade(
             update_properties(storage, change)
         else:
             names = _log_names(state)
-            copy_down(state, config, names, options.read(ArchiveOptions).batch)
+            copy_down(state, config, names, settings.archiving.batch)
             lock.check()
             update_properties(storage, {**change, DOWNGRADED_FROM: str(before.number)})
             finish_downgrade(storage, config)
@@ -95,7 +91,7 @@ def downgrade(
     return UpgradeResult(before.number, to, steps, change)
 
 
-def _finish(storage: Storage, options: Options, to: int, before: int, dry_run: bool) -> UpgradeResult:
+def _finish(storage: Storage, settings: Settings, to: int, before: int, dry_run: bool) -> UpgradeResult:
     """Go on with a downgrade that stopped after its settings were written."""
     config = load_state(storage).config
     if to != config.version:
@@ -104,7 +100,7 @@ def _finish(storage: Storage, options: Options, to: int, before: int, dry_run: b
         )
     steps = (f"give logs the names of version {to}, and remove the timeline of version {before}",)
     if not dry_run:
-        with lock_for(options, storage) as lock:
+        with settings.writers.lock_on(storage) as lock:
             recover(storage)
             lock.check()
             finish_downgrade(storage, config)

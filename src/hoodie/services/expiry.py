@@ -13,10 +13,9 @@ from functools import partial
 
 from hoodie.commit.rollback_planner import block_instants
 from hoodie.config.locks import BatchOptions
-from hoodie.config.options import Options, declared
+from hoodie.config.options import declared
 from hoodie.config.services import Expiry, ExpiryOptions
 from hoodie.config.validators import ValidatorOptions
-from hoodie.config.write import WriteOptions
 from hoodie.display.displayed import Displayed
 from hoodie.display.summary import Summary, summary
 from hoodie.errors import InvalidOption
@@ -78,7 +77,7 @@ class ExpiryResult(Displayed):
 @typed_errors()
 def expire_partitions(
     storage: Storage,
-    options: Options,
+    settings: Settings,
     *,
     dry_run: bool = False,
     after_commit: AfterCommit | None = None,
@@ -87,20 +86,20 @@ def expire_partitions(
 ) -> ExpiryResult:
     """Delete the partitions that have expired, in one commit.
 
-    options       `hoodie.partition.ttl.strategy.*`: which have
+    settings      `hoodie.partition.ttl.strategy.*`: which have
     dry_run       only say which would be deleted
     after_commit  runs the services; None: there are none
     run           as for `delete_partitions`
     Raises        InvalidOption when the options do not say for how many days partitions are kept; UnsupportedTable;
                   WriteConflict when other writers write to one of them meanwhile: nothing is deleted then
     """
-    how = options.read(ExpiryOptions)
+    how = settings.expiry
     if how.days < 0:
         raise InvalidOption(
             f"{_DAYS} is not set: it says for how many days partitions are kept, and has no default. Without it none "
             "expires"
         )
-    state = service_state(storage, options, dry_run)
+    state = service_state(storage, settings, dry_run)
     before = expires_before(time_after("", state.config.timezone, clock), how.days)
     if not state.config.partition_by:
         return ExpiryResult(before=before, dry_run=dry_run)
@@ -109,7 +108,7 @@ def expire_partitions(
         return ExpiryResult("", partitions, before, dry_run)
     # Seen again once the delete has begun: other writers may have written to them since.
     choose = partial(expired_partitions, how=how, before=before, partitions=partitions)
-    done = delete_partitions(storage, partitions, Settings.read(_own(options)), after_commit, choose=choose, run=run)
+    done = delete_partitions(storage, partitions, _own(settings), after_commit, choose=choose, run=run)
     gone = tuple(path for path in partitions if path in done.metadata.replaced)
     _log.info("%s: %d partitions expired at %s", state.config.name, len(gone), done.instant)
     return ExpiryResult(done.instant, gone, before)
@@ -168,14 +167,14 @@ def _creation_times(storage: Storage, times: dict[str, str]) -> dict[str, str]:
     return dict(zip(times, in_threads(created, list(times)), strict=True))
 
 
-def _own(options: Options) -> Options:
-    """The options of the commit that deletes: without what is about the batch of a write before it."""
-    prefix = options.read(WriteOptions).metadata_prefix
+def _own(settings: Settings) -> Settings:
+    """The settings of the commit that deletes: without what is about the batch of a write before it."""
+    prefix = settings.write.metadata_prefix
     others = {key for group in (BatchOptions, ValidatorOptions) for _, spec in declared(group) for key in spec.keys}
-    return Options(
+    return Settings.of(
         {
             key: value
-            for key, value in options.items()
+            for key, value in settings.given.items()
             if key not in others and key != INLINE and not (prefix and key.startswith(prefix))
         }
     )

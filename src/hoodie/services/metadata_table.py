@@ -7,12 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from hoodie.config.metadata import requested_partitions
-from hoodie.config.options import Options
 from hoodie.config.table import require_writable
-from hoodie.config.write import EngineOptions
 from hoodie.errors import WriteConflict
-from hoodie.locks import lock_for
 from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.metadata.keeping.build import build, missing_partitions, why_not_built
 from hoodie.metadata.keeping.build_tasks import MapItems, executors_for
@@ -21,13 +17,14 @@ from hoodie.metadata.keys import MetadataPartition
 from hoodie.reading.row_keys import read_keys
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 
 
 @typed_errors()
 def create_metadata_table(
     storage: Storage,
-    options: Options,
+    settings: Settings,
     partitions: Collection[str] = (),
     *,
     again: bool = False,
@@ -35,16 +32,16 @@ def create_metadata_table(
 ) -> bool:
     """Build the file lists of a table, and other partitions of its metadata table; False: it has them already.
 
-    options     `hoodie.write.lock.*` as the table's writers have them; `PartitionOptions` name partitions, too
+    settings    `hoodie.write.lock.*` as the table's writers have them; `PartitionOptions` name partitions, too
     partitions  names of more
     again       those are built anew where they are there
     run         carries out what is large, by the options that decide so for writes; None: this process does all
     Raises   UnsupportedTable on a table that is not written; WriteConflict while an instant of the table is pending;
              LockTimeout
     """
-    requested = requested_partitions(options)
+    requested = settings.writers.metadata
     everything = {str(MetadataPartition.FILES), *requested.build, *partitions}
-    with lock_for(options, storage):
+    with settings.writers.lock_on(storage):
         state = load_state(storage)
         require_writable(state.config, KNOWN_PAYLOADS)
         old = [name for name in partitions if again and name in state.config.metadata_partitions]
@@ -55,7 +52,7 @@ def create_metadata_table(
         if old:
             drop_partitions(storage, state.config, old)
             state = state.reload()
-        executors = None if run is None else executors_for(run, options.read(EngineOptions))
+        executors = None if run is None else executors_for(run, settings.engine)
         if not build(storage, state.config, state.timeline, everything, requested.options, read_keys, executors):
             raise WriteConflict(f"{state.config.name}: another writer began while the metadata table was built")
         return True
@@ -63,15 +60,15 @@ def create_metadata_table(
 
 @typed_errors()
 def drop_metadata_table(
-    storage: Storage, options: Options, partitions: Collection[str] = (), *, dry_run: bool = False
+    storage: Storage, settings: Settings, partitions: Collection[str] = (), *, dry_run: bool = False
 ) -> bool:
     """Remove the metadata table, or partitions of it; False: there is none.
 
-    options     as of `create_metadata_table`
+    settings    as of `create_metadata_table`
     partitions  names; none: all. Without the file lists nothing stays
     Raises   UnsupportedTable on a table that is not written; LockTimeout
     """
-    with lock_for(options, storage):
+    with settings.writers.lock_on(storage):
         config = load_state(storage).config
         require_writable(config, KNOWN_PAYLOADS)
         named = {*config.metadata_partitions, *config.metadata_inflight}

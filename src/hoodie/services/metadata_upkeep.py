@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import logging
 
-from hoodie.config.metadata import MetadataOptions
-from hoodie.config.options import Options
-from hoodie.config.services import ArchiveOptions, CleanOptions
+from hoodie.config.services import ArchiveOptions
 from hoodie.errors import CorruptFile, UnsupportedTable
-from hoodie.locks import lock_for
 from hoodie.metadata.keeping.clean import clean, retained
 from hoodie.metadata.keeping.compact import compact, waiting
 from hoodie.metadata.keeping.drop import drop_with_warning
@@ -22,6 +19,7 @@ from hoodie.services.archive import ArchiveResult, archive, move_to_archive
 from hoodie.services.clean import service_state
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
 
 _log = logging.getLogger("hoodie.services")
@@ -29,55 +27,55 @@ _log = logging.getLogger("hoodie.services")
 _SERVICES = frozenset({Action.COMPACTION, Action.CLEAN})
 
 
-def may_be_due(state: TableState, options: Options) -> bool:
+def may_be_due(state: TableState, settings: Settings) -> bool:
     """Whether the metadata table of a table may have to be compacted, or a service of it was begun. It is cleaned and
     archived after a compaction: in between nothing gets old."""
     table = open_metadata(state.storage, state.config, state.timeline)
     if table is None:
         return False
     begun = any(i.state is not State.COMPLETED and i.action in _SERVICES for i in table.timeline.instants)
-    return begun or waiting(table) >= options.read(MetadataOptions).delta_commits
+    return begun or waiting(table) >= settings.metadata.delta_commits
 
 
-def keep_up(storage: Storage, options: Options) -> None:
+def keep_up(storage: Storage, settings: Settings) -> None:
     """Compact the metadata table of a table, clean and archive it, as far as each is due.
 
     Raises  LockTimeout, LockLost; UnsupportedTable when the table must not be written; WriteConflict while a restore
             is pending
     Warns   MetadataTableDropped when it is damaged, and removed
     """
-    with lock_for(options, storage) as lock:
-        state = service_state(storage, options, dry_run=False)
+    with settings.writers.lock_on(storage) as lock:
+        state = service_state(storage, settings, dry_run=False)
         table = open_metadata(storage, state.config, state.timeline)
         if table is None or table.problem():  # the next write removes one that is behind
             return
         try:
-            compacted = compact(table, options.read(MetadataOptions).delta_commits, alone=not lock.real)
+            compacted = compact(table, settings.metadata.delta_commits, alone=not lock.real)
             lock.check()
             if compacted:
                 _log.info("%s: the metadata table was compacted at %s", state.config.name, compacted)
                 table = table.reload()
-            gone = clean(table, options.read(CleanOptions))
+            gone = clean(table, settings.cleaning)
             lock.check()
             if gone:
                 _log.info("%s: %d files of the metadata table were deleted", state.config.name, len(gone))
                 table = table.reload()
-            how = options.read(ArchiveOptions)
-            if chosen := instants_to_archive(table, how, retained(options.read(CleanOptions))):
+            how = settings.archiving
+            if chosen := instants_to_archive(table, how, retained(settings.cleaning)):
                 move_to_archive(TableState(table.storage, table.config, table.timeline), chosen, how, lock)
         except (CorruptFile, UnsupportedTable) as damage:
             drop_with_warning(storage, str(damage))
 
 
 @typed_errors()
-def archive_table(storage: Storage, options: Options, *, dry_run: bool = False) -> ArchiveResult:
+def archive_table(storage: Storage, settings: Settings, *, dry_run: bool = False) -> ArchiveResult:
     """Archive a table by call. Its metadata table comes first: archiving waits for the compaction of that.
 
     Arguments, result and errors as of `archive`
     """
     if not dry_run:
-        keep_up(storage, options)
-    return archive(storage, options, dry_run=dry_run)
+        keep_up(storage, settings)
+    return archive(storage, settings, dry_run=dry_run)
 
 
 def instants_to_archive(table: MetadataTable, how: ArchiveOptions, cleaned: int) -> tuple[Instant, ...]:

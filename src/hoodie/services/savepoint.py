@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 
 from hoodie.commit.conflict_check import refuse_during_restore
-from hoodie.config.options import Options
 from hoodie.config.services import ArchiveOptions
 from hoodie.errors import InvalidPlan
-from hoodie.locks import Lock, lock_for
+from hoodie.locks import Lock
 from hoodie.recovery.savepoint import find_savepoint, remove_savepoint
 from hoodie.services.archive import move_to_archive, replaced_bound
 from hoodie.storage.faults import typed_errors
@@ -22,7 +21,7 @@ _log = logging.getLogger("hoodie.services")
 
 
 @typed_errors()
-def delete_savepoint(storage: Storage, options: Options, instant: str) -> None:
+def delete_savepoint(storage: Storage, settings: Settings, instant: str) -> None:
     """Delete a savepoint: the next cleaning may remove its files.
 
     Where commits after it are archived, its own is archived first: without the savepoint readers would take the
@@ -31,12 +30,11 @@ def delete_savepoint(storage: Storage, options: Options, instant: str) -> None:
     Raises InstantNotFound without one at the instant; WriteConflict while a restore is pending; InvalidPlan when its
            commit cannot be archived yet
     """
-    settings = Settings.read(options)
-    with lock_for(options, storage) as lock:
+    with settings.writers.lock_on(storage) as lock:
         state = writable_state(storage, settings, places_keys=False)
         refuse_during_restore(state.timeline)
         find_savepoint(state.timeline, instant)
-        _archive_commit(state, instant, options.read(ArchiveOptions), lock)
+        _archive_commit(state, instant, settings.archiving, lock)
         remove_savepoint(storage, instant, state.layout)
         _log.info("savepoint %s deleted", instant)
 

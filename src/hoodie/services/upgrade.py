@@ -12,13 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from hoodie.commit.transaction import clean_up
-from hoodie.config.options import Options
 from hoodie.config.table import PROPERTIES_FOLDER, TableConfig, from_properties, require_writable
 from hoodie.display.displayed import Displayed
 from hoodie.display.summary import Summary, summary
 from hoodie.errors import InvalidOption, UnsupportedTable, WriteConflict
 from hoodie.keygen.keygen import Kind
-from hoodie.locks import lock_for
 from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.metadata.keeping.drop import drop
 from hoodie.model.instant import Action, State
@@ -82,7 +80,7 @@ class UpgradeResult(Displayed):
 
 @typed_errors()
 def upgrade(
-    storage: Storage, options: Options, to: int, *, dry_run: bool = False, run: RunTasks | None = None
+    storage: Storage, settings: Settings, to: int, *, dry_run: bool = False, run: RunTasks | None = None
 ) -> UpgradeResult:
     """Give a table a later version of the format. Rows, and what reads as of earlier instants give, stay.
 
@@ -93,15 +91,14 @@ def upgrade(
              afterwards, or another engine has work on it that is pending; WriteConflict when another process writes
              meanwhile: call it again. The table has its old version then
     """
-    settings = Settings.read(options)
     if moved := _moved_by_hudi(storage):
         step = f"move {len(moved)} instant files back, which an upgrade by Hudi that stopped half-way has moved"
         if dry_run:
             version = f"change hoodie.properties to version {to}"
             return UpgradeResult(6, to, (step, "what an upgrade needs then", version), dry_run=True)
-        with lock_for(options, storage):
+        with settings.writers.lock_on(storage):
             move_back(storage)
-        done = upgrade(storage, options, to, run=run)
+        done = upgrade(storage, settings, to, run=run)
         return replace(done, steps=(step, *done.steps))
     state = load_state(storage)
     require_writable(state.config, KNOWN_PAYLOADS)
@@ -117,8 +114,8 @@ def upgrade(
     if settle(storage, state.config):
         state = state.reload()
     if before.layout != target.layout:
-        make_ready(state, options, settings, run)
-    with lock_for(options, storage) as lock:
+        make_ready(state, settings, run)
+    with settings.writers.lock_on(storage) as lock:
         recover(storage)
         state = state.reload()
         config, change = _config_after(state, target)
@@ -224,18 +221,18 @@ def _groups_with_logs(state: TableState) -> int:
     return sum(bool(slice_.logs) for slice_ in latest_slices(view).values())
 
 
-def make_ready(state: TableState, options: Options, settings: Settings, run: RunTasks | None) -> None:
+def make_ready(state: TableState, settings: Settings, run: RunTasks | None) -> None:
     """Nothing is pending afterwards, and no row is in a log."""
     storage = state.storage
     with settings.writers.lock_on(storage):
         state = clean_up(state.reload(), writers=settings.writers)
     for instant in state.timeline.pending({Action.CLEAN}):
-        resume_clean(storage, instant, options)
+        resume_clean(storage, instant, settings)
     if not state.config.merge_on_read:
         return
-    while compact(storage, options, run=run) is not None:
+    while compact(storage, settings, run=run) is not None:
         pass
-    every = Options({**options, **_ALL})
+    every = Settings.of({**settings.given, **_ALL})
     if (instant_of_all := schedule_compaction(storage, every)) is not None:
         compact(storage, every, instant_of_all, run)
 

@@ -52,9 +52,10 @@ def alter_table_columns(
     if text.word(at) == "DROP" and text.words(at + 4)[at + 2 :] == ("IF", "EXISTS"):
         changes = [change for change in changes if _is_there(table, change)]
     if changes:
-        instant = alter_columns(table.storage, changes, table.options, on_read=on_read, run=table.engine.run)
+        settings = Settings.read(table.options)
+        instant = alter_columns(table.storage, changes, settings, on_read=on_read, run=table.engine.run)
         if instant is not None:
-            table.engine.after_commit(table.storage, Settings.read(table.options), instant, None)
+            table.engine.after_commit(table.storage, settings, instant, None)
             follow_columns(session, name.parts)
     return nothing(session)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from hoodie.config.services import ArchiveOptions, CleanOptions, CleanPolicy, with_kept
+from hoodie.config.services import ArchiveOptions, CleanOptions, CleanPolicy
 from hoodie.errors import ServiceFailed
 from hoodie.model.instant import Action
 from hoodie.services.archive import ArchiveResult, archive
@@ -50,9 +50,9 @@ def after_commit(
     spark_version   as for `sync_table`
     A service that fails leaves what it can go on with, and a `ServiceFailed` warning: the write itself has succeeded.
     """
-    enabled, options = settings.services.enabled, settings.given
+    enabled = settings.services.enabled
     if enabled and settings.expiry.inline:
-        expired = _guarded("deleting expired partitions", instant, partial(expire_partitions, storage, options))
+        expired = _guarded("deleting expired partitions", instant, partial(expire_partitions, storage, settings))
         if expired is None or expired.partitions:
             state = None  # the table is another one now, or may be
     # Before cleaning, which may delete what the last manifests name.
@@ -61,14 +61,14 @@ def after_commit(
     compacted: bool | None = False
     state = state or serviced.state
     if enabled and (state is None or state.config.merge_on_read):
-        compact = partial(compact_inline, storage, options, run_compaction, state)
+        compact = partial(compact_inline, storage, settings, run_compaction, state)
         compacted = _guarded("compaction", instant, compact)
     removed = serviced.cleaned.partitions if serviced.cleaned else ()
     if removed or compacted is not False:  # one that failed may have carried out others before
         _manifests(storage, settings, instant, removed=removed)
-    if settings.sync:
+    if settings.hive_sync.enabled or settings.meta_sync.enabled:
         advice = "The metastore shows the table as of the last sync; the next commit syncs again, as table.sync() does."
-        sync = partial(sync_table, storage, options, spark_version=spark_version)
+        sync = partial(sync_table, storage, settings, spark_version=spark_version)
         _guarded("the sync to the metastore", instant, sync, advice)
 
 
@@ -88,29 +88,29 @@ def clean_and_archive(storage: Storage, settings: Settings, instant: str, state:
     instant   of the commit
     state     the table as the write saw it once it was published (`WriteResult.after`); None: it is loaded
     """
-    cleans, archives, options = settings.cleaning, settings.archiving, settings.given
+    cleans, archives = settings.cleaning, settings.archiving
     if not (cleans.automatic or archives.automatic):
         return Serviced()
     if state is None:
-        state = _guarded("reading the table", instant, partial(service_state, storage, options, dry_run=False))
+        state = _guarded("reading the table", instant, partial(service_state, storage, settings, dry_run=False))
     if state is None:
         return Serviced()
-    cleans = with_kept(options, state.config.properties).read(CleanOptions)
+    cleans = settings.cleaning_of(state.config)
     cleaned: CleanResult | None = None
     archived: ArchiveResult | None = None
     if cleans.automatic and _may_clean(state.timeline, cleans):
-        cleaned = _guarded("cleaning", instant, partial(clean, storage, options, automatic=True, state=state))
+        cleaned = _guarded("cleaning", instant, partial(clean, storage, settings, automatic=True, state=state))
     if state.config.has_metadata_table:  # archiving waits for its compaction
         _guarded("keeping the metadata table", instant, partial(_keep_up, state, settings))
     if archives.automatic and _may_archive(state.timeline, archives):
         # The timeline of now shows what was cleaned, even if the clean failed.
-        archived = _guarded("archiving", instant, partial(archive, storage, options))
+        archived = _guarded("archiving", instant, partial(archive, storage, settings))
     return Serviced(cleaned, archived, state)
 
 
 def _keep_up(state: TableState, settings: Settings) -> None:
-    if may_be_due(state, settings.given):
-        keep_up(state.storage, settings.given)
+    if may_be_due(state, settings):
+        keep_up(state.storage, settings)
 
 
 def _may_clean(timeline: Timeline, options: CleanOptions) -> bool:
@@ -140,7 +140,7 @@ def _manifests(
     """
     if settings.manifests.formats or settings.manifests.view:
         advice = "Engines go on reading the old lists; the next commit writes what is missing."
-        write = partial(write_manifests, storage, settings.given, removed=removed, state=state)
+        write = partial(write_manifests, storage, settings, removed=removed, state=state)
         _guarded("writing the manifests", instant, write, advice)
 
 

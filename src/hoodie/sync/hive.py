@@ -13,8 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hoodie.config.options import Options
-from hoodie.config.sync import HiveSyncOptions, ManifestOptions, MetaSyncOptions, check_sync
+from hoodie.config.sync import HiveSyncOptions, MetaSyncOptions
 from hoodie.errors import SyncRefused
 from hoodie.keygen.keygen import FieldKind, stored_key_generator
 from hoodie.schema.schema import with_meta_fields
@@ -36,6 +35,7 @@ from hoodie.sync.partitions import (
 from hoodie.sync.plain import PLAIN_MARK, plain_entries
 from hoodie.sync.since import Synced, TouchedPartitions, newest_sync, touched_since
 from hoodie.sync.structs import new_partition, new_table, texts_of
+from hoodie.table.settings import Settings
 from hoodie.table.state import KEEPS_SCHEMA, TableState, declared_schema, load_state
 
 LAST_SYNC = "last_commit_time_sync"
@@ -147,7 +147,7 @@ class _Job:
 
 
 @typed_errors()
-def sync_table(storage: Storage, options: Options, *, whole: bool = False, spark_version: str = "") -> SyncResult:
+def sync_table(storage: Storage, settings: Settings, *, whole: bool = False, spark_version: str = "") -> SyncResult:
     """Register a table in a Hive metastore, or bring its entries up to date.
 
     options        `hoodie.datasource.hive_sync.*`, `hoodie.datasource.meta.sync.*`, `hoodie.meta.sync.*`
@@ -158,8 +158,7 @@ def sync_table(storage: Storage, options: Options, *, whole: bool = False, spark
             names are none that Hive can hold: nothing has changed; and when the metastore keeps an entry's old columns:
             all else is up to date
     """
-    hive, meta = options.read(HiveSyncOptions), options.read(MetaSyncOptions)
-    check_sync(hive, meta)
+    hive, meta = settings.hive_sync, settings.meta_sync
     state = load_state(storage)
     database = hive.database or state.config.database or "default"
     table = hive.table or state.config.name
@@ -172,14 +171,14 @@ def sync_table(storage: Storage, options: Options, *, whole: bool = False, spark
     if extractor == "NonPartitionedExtractor":
         fields = ()
     schema = _schema(state, formatted.intersection(fields))
-    base = uri_base(storage, options)
+    base = uri_base(storage, settings)
     comments = _comments(state) if hive.comments else {}
     version = meta.spark_version or spark_version
     names = entry_names(table, merge_on_read=state.config.merge_on_read, hive=hive, meta=meta)
     entries = [make_entry(name, database.lower(), base, schema, fields, comments, hive, version) for name in names]
-    if options.read(ManifestOptions).view:
+    if settings.manifests.view:
         entries += plain_entries(table.lower(), database.lower(), base, schema, fields, comments, hive)
-        write_manifests(storage, options)
+        write_manifests(storage, settings)
     entries = [replace(entry, name=entry.name.lower()) for entry in entries]
     decode = meta.decode.strip().lower() == "true" if meta.decode.strip() else keygen.url_encode
     with connect(hive.uris, hive.timeout) as metastore:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hoodie.config.options import Options, read_options
-from hoodie.config.sync import ManifestFormat, ManifestOptions, MetaSyncOptions
+from hoodie.config.options import read_options
+from hoodie.config.sync import ManifestFormat, ManifestOptions
 from hoodie.errors import InvalidInput
-from hoodie.locks import lock_for
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, in_threads, join, rewrite, split
 from hoodie.sync.manifest_state import ManifestState, decode_state, new_commits
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.load import read_commit
 from hoodie.view.load import load_view
@@ -55,7 +55,7 @@ class ManifestResult:
 @typed_errors()
 def write_manifests(
     storage: Storage,
-    options: Options,
+    settings: Settings,
     *,
     formats: Collection[str] | None = None,
     whole: bool = False,
@@ -73,15 +73,15 @@ def write_manifests(
              goes on
     With a lock provider only one process writes them at a time, so that none puts an older list over a newer one.
     """
-    asked = options.read(ManifestOptions)
+    asked = settings.manifests
     if formats is not None:
         asked = read_options(ManifestOptions, {"hoodie.sync.manifest": ",".join(formats)})
     chosen = asked.chosen
     if not chosen:
         return ManifestResult()
-    with lock_for(options, storage, name="manifest") as lock:
+    with settings.writers.lock_on(storage, "manifest") as lock:
         state = load_state(storage) if state is None or lock.real else state
-        base = uri_base(storage, options)
+        base = uri_base(storage, settings)
         before = _recorded(storage)
         now = ManifestState.of(state.timeline, chosen, base)
         result = ManifestResult(state.timeline.newest_commit, now.formats)
@@ -103,10 +103,10 @@ def write_manifests(
     return result
 
 
-def uri_base(storage: Storage, options: Options) -> str:
+def uri_base(storage: Storage, settings: Settings) -> str:
     """The base path as a URI that other engines understand, without a trailing slash; not percent-encoded, as Hadoop's
     paths are not."""
-    given = options.read(MetaSyncOptions).base_path.rstrip("/")
+    given = settings.meta_sync.base_path.rstrip("/")
     root = given or storage.root
     return f"file://{root}" if root.startswith("/") else root
 

@@ -5,17 +5,19 @@ batch id, and which partitions of the metadata table it builds that they keep.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hoodie.config.compaction import inline_compaction
+from hoodie.config.compaction import CompactionAfterCommit, CompactionOptions, compaction, inline_compaction
 from hoodie.config.console import ConsoleOptions
 from hoodie.config.locks import BatchOptions, ConcurrencyOptions, FailedWrites, LockOptions
 from hoodie.config.metadata import MetadataOptions, RequestedPartitions, requested_partitions
 from hoodie.config.options import Options, declared
 from hoodie.config.read import MergerOptions, ReadSettings
 from hoodie.config.rollback import RollbackOptions
-from hoodie.config.services import ArchiveOptions, CleanOptions, ExpiryOptions, ServiceOptions
+from hoodie.config.services import ArchiveOptions, CleanOptions, ExpiryOptions, ServiceOptions, cleaning
 from hoodie.config.sync import HiveSyncOptions, ManifestOptions, MetaSyncOptions, check_sync
+from hoodie.config.table import TableConfig
 from hoodie.config.validators import ValidatorOptions
 from hoodie.config.write import (
     BloomOptions,
@@ -73,9 +75,9 @@ class Writers:
                 stacklevel=2,
             )
 
-    def lock_on(self, storage: Storage) -> Lock:
-        """The table's lock. Raises InvalidOption when an option is missing that its provider needs."""
-        return lock_by(self.lock, self.concurrency, storage)
+    def lock_on(self, storage: Storage, name: str = "") -> Lock:
+        """The table's lock, or another as of `lock_by`. Raises InvalidOption without an option its provider needs."""
+        return lock_by(self.lock, self.concurrency, storage, name=name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,8 @@ class Settings:
     cleaning: CleanOptions
     archiving: ArchiveOptions
     manifests: ManifestOptions
-    sync: bool  # a commit is followed by a sync of the metastore
+    hive_sync: HiveSyncOptions
+    meta_sync: MetaSyncOptions
     given: Options  # as they were given: an index has options of its own
     writers: Writers
 
@@ -129,10 +132,28 @@ class Settings:
             options.read(CleanOptions),
             options.read(ArchiveOptions),
             options.read(ManifestOptions),
-            hive.enabled or meta.enabled,
+            hive,
+            meta,
             options,
             Writers.read(options),
         )
+
+    @classmethod
+    def of(cls, text: Mapping[str, str]) -> Settings:
+        """Those of options as text. Raises as `read`"""
+        return cls.read(Options(text))
+
+    def cleaning_of(self, table: TableConfig) -> CleanOptions:
+        """How a table is cleaned: by the options, else as it keeps itself."""
+        return cleaning(self.given, table.properties)
+
+    def compaction_of(self, table: TableConfig | None) -> CompactionOptions:
+        """When a table is compacted: by the options, else as it keeps itself."""
+        return compaction(self.given, table.properties if table else {})
+
+    def compacts_after_commit(self, table: TableConfig | None = None) -> CompactionAfterCommit:
+        """What a writer does by itself. table: None: by the options alone"""
+        return inline_compaction(self.given, table.properties if table else None)
 
     @property
     def reading(self) -> ReadSettings:

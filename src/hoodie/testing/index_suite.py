@@ -23,12 +23,12 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pytest
 
-from hoodie.config.options import Options
 from hoodie.errors import DamagedLog
 from hoodie.recovery.rollback import rollback
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.protocol import Storage
+from hoodie.table.settings import Settings
 from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import REFUSED, ArrowTable
 from hoodie.writing.result import WriteResult
@@ -176,13 +176,15 @@ class IndexSuite:
         expected = {**FIRST, **two}
         del expected["c"]
         if table_type == "MERGE_ON_READ":
-            instant = schedule_compaction(subject.storage, Options({"hoodie.compact.inline.max.delta.commits": "1"}))
+            instant = schedule_compaction(
+                subject.storage, Settings.of({"hoodie.compact.inline.max.delta.commits": "1"})
+            )
             assert instant is not None
             during = {"a": ("oslo", 3, "a3"), "c": ("bern", 3, "c3"), "f": ("oslo", 3, "f3")}
             subject.upsert(during)
             expected |= during
             subject.holds(expected)
-            compact(subject.storage, Options(), instant)
+            compact(subject.storage, Settings.of({}), instant)
             subject.holds(expected)
         after = {key: (row[0], 9, "after") for key, row in expected.items()}
         subject.upsert(after)
@@ -237,11 +239,11 @@ class IndexSuite:
             lambda: subject.upsert({"a": (city, 3, "moved"), "b": ("oslo", 3, "b3")}),
         ]
         for write in writes:
-            rollback(subject.storage, Options(options), write().instant)
+            rollback(subject.storage, Settings.of(options), write().instant)
             subject.holds(FIRST)
             again = {key: (row[0], 9, "again") for key, row in FIRST.items()}
-            rollback(subject.storage, Options(options), subject.upsert({**again, "n": ("oslo", 9, "n9")}).instant)
-        rollback(subject.storage, Options(options), first)
+            rollback(subject.storage, Settings.of(options), subject.upsert({**again, "n": ("oslo", 9, "n9")}).instant)
+        rollback(subject.storage, Settings.of(options), first)
         subject.holds({})
         assert subject.upsert(FIRST).inserted == 4
         subject.holds(FIRST)

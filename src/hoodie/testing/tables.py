@@ -132,10 +132,10 @@ class ArrowTable:
     # --- services ---
 
     def clean(self, options: Options | None = None, *, dry_run: bool = False) -> CleanResult:
-        return clean(self._storage(), self._options(options), dry_run=dry_run)
+        return clean(self._storage(), Settings.read(self._options(options)), dry_run=dry_run)
 
     def archive(self, options: Options | None = None, *, dry_run: bool = False) -> ArchiveResult:
-        return archive(self._storage(), self._options(options), dry_run=dry_run)
+        return archive(self._storage(), Settings.read(self._options(options)), dry_run=dry_run)
 
     def fail_next(self, calls: int, dying: Dying | None) -> None:
         """Let the next write fail at a mutating call of its storage.

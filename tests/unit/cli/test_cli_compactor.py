@@ -23,6 +23,7 @@ from hoodie.services.compaction.job import CompactionJob
 from hoodie.services.compaction.run import run_on_driver
 from hoodie.services.compaction.schedule import pending_compactions
 from hoodie.storage.local import LocalStorage
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from support.compacting import AFTER_LATER, AFTER_SECOND, LATER, batch, fill, notes, opened, schedule
 
@@ -142,7 +143,7 @@ def test_a_plan_that_fails_does_not_keep_others_from_being_run(path: str, capsys
 def test_a_plan_in_other_hands_is_left_alone(path: str) -> None:
     storage = LocalStorage(path)
     instant = schedule(storage)
-    with claimed(storage, Options(), instant):
+    with claimed(storage, Settings.of({}), instant):
         assert main(["compactor", "run", path, "--engine", "local"]) == 0
         assert pending(path) == [instant]
     assert main(["compactor", "run", path, "--engine", "local"]) == 0

@@ -7,11 +7,12 @@ import datetime as dt
 import pytest
 
 from hoodie.config.locks import ConcurrencyOptions, LockOptions
-from hoodie.config.options import Options, read_options
+from hoodie.config.options import read_options
 from hoodie.config.table import TimelineZone
 from hoodie.locks import Lock, lock_by
 from hoodie.locks.protocol import always_granted
 from hoodie.services.compaction.schedule import schedule_compaction
+from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.timeline import moment_of
@@ -53,7 +54,7 @@ def test_commits_and_plans_of_compactions_are_outlasted(
     table.upsert(batch({"a": ("oslo", 1, "one")}))
     table.upsert(batch({"a": ("oslo", 2, "two")}))
     planned = schedule_compaction(
-        table.storage, Options({**table.options, "hoodie.compact.inline.max.delta.commits": "1"})
+        table.storage, Settings.of({**table.options, "hoodie.compact.inline.max.delta.commits": "1"})
     )
     assert planned is not None
     times = [commit.completed for commit in table.state().timeline.commits] + [planned]

@@ -12,11 +12,11 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-from hoodie.config.options import Options
 from hoodie.display import progress as module
 from hoodie.display.progress import in_notebook, is_interactive, progress
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
+from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage
 from support.reported import DUE, table_with_history
 
@@ -106,6 +106,6 @@ def test_writes_and_compactions_tell_of_each_task(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(module, "is_interactive", lambda: True)
     monkeypatch.setattr(module, "_bar", Bar)
     table.upsert(pa.table({"id": ["t0", "t1"], "city": ["oslo", "rome"], "ts": [7, 7]}))
-    compact(table.storage, Options(), schedule_compaction(table.storage, DUE))
+    compact(table.storage, Settings.of({}), schedule_compaction(table.storage, Settings.read(DUE)))
     table.upsert(pa.table({"id": ["t0"], "city": ["oslo"], "ts": [8]}), {"hoodie.console.progress": "false"})
     assert told == [("upsert trips", 2, [1, 1]), ("compaction", 3, [1, 1, 1])]

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 
 from hoodie.cli.main import main
-from hoodie.config.options import Options
 from hoodie.doctor.examine import GRACE, Fault, examine
 from hoodie.doctor.repair import repair
 from hoodie.recovery.restore import restore
@@ -20,6 +19,7 @@ from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.services.savepoint import delete_savepoint
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Crash, CrashAfter, MemoryStorage
 from hoodie.testing.tables import ArrowTable
@@ -58,19 +58,19 @@ def dead(storage: MemoryStorage, act: Callable[[Storage], object], ending: str) 
 def cleaned(options: dict[str, str] = COW) -> MemoryStorage:
     storage = table(options)
     upsert(storage, THIRD)
-    clean(storage, Options(CLEAN))
+    clean(storage, Settings.of(CLEAN))
     return storage
 
 
 def rolled_back() -> MemoryStorage:
     storage = table(MOR)
     upsert(storage, THIRD)
-    rollback(storage, Options())
+    rollback(storage, Settings.of({}))
     return storage
 
 
 def planned(storage: MemoryStorage) -> MemoryStorage:
-    schedule_compaction(storage, Options(NOW))
+    schedule_compaction(storage, Settings.of(NOW))
     return storage
 
 
@@ -83,18 +83,18 @@ def compaction_done() -> MemoryStorage:
 def dying_clean(ending: str) -> MemoryStorage:
     storage = table(COW)
     upsert(storage, THIRD)
-    return dead(storage, lambda storage: clean(storage, Options(CLEAN)), ending)
+    return dead(storage, lambda storage: clean(storage, Settings.of(CLEAN)), ending)
 
 
 def dying_rollback(ending: str) -> MemoryStorage:
     storage = table(MOR)
     upsert(storage, THIRD)
-    return dead(storage, lambda storage: rollback(storage, Options()), ending)
+    return dead(storage, lambda storage: rollback(storage, Settings.of({})), ending)
 
 
 def dying_compaction(ending: str) -> MemoryStorage:
     storage = planned(table(MOR))
-    return dead(storage, lambda storage: compact(storage, Options()), ending)
+    return dead(storage, lambda storage: compact(storage, Settings.of({})), ending)
 
 
 CASES: dict[str, tuple[Callable[[], MemoryStorage], str]] = {
@@ -133,13 +133,13 @@ def test_a_repair_mends_a_damaged_file_and_no_row_changes(case: str, part: float
     assert read(storage) == before
     upsert(storage, LATER)
     rows = {**before, **LATER}
-    clean(storage, Options(CLEAN))
+    clean(storage, Settings.of(CLEAN))
     assert read(storage) == rows
     if load_state(storage).config.merge_on_read:
         compacted(storage)
     for number in range(5):
         upsert(storage, {"z": ("oslo", 20 + number, "late")})
-    archive(storage, Options(ARCHIVE))
+    archive(storage, Settings.of(ARCHIVE))
     assert read(storage) == {**rows, "z": ("oslo", 24, "late")}
     assert examine(storage, grace=0) == ()
 
@@ -166,11 +166,11 @@ def test_a_compaction_plan_stays_that_logs_belong_to(part: float):
 def test_a_restore_takes_a_damaged_compaction_plan_back_with_what_belongs_to_it(part: float):
     storage = table(MOR)
     before = read(storage)
-    saved = make_savepoint(storage, Options())
+    saved = make_savepoint(storage, Settings.of({}))
     upsert(storage, THIRD)
     upsert(planned(storage), LATER)
     cut_short(storage, ".compaction.requested", part)
-    restore(storage, Options(), saved.instant)
+    restore(storage, Settings.of({}), saved.instant)
     assert read(storage) == before
     assert examine(storage, grace=0) == ()
 
@@ -193,12 +193,12 @@ def test_a_plan_of_which_only_a_part_was_written_is_deleted(action: str, part: f
 @Parts
 def test_a_damaged_savepoint_is_deleted_and_made_again(part: float):
     storage = table(COW)
-    saved = make_savepoint(storage, Options())
+    saved = make_savepoint(storage, Settings.of({}))
     damaged = cut_short(storage, ".savepoint", part)
     (finding,) = (finding for finding in examine(storage, grace=0) if finding.where == damaged)
     assert f"hoodie savepoint delete TABLE {saved.instant}" in finding.advice
-    delete_savepoint(storage, Options(), saved.instant)
-    assert make_savepoint(storage, Options()).files == saved.files
+    delete_savepoint(storage, Settings.of({}), saved.instant)
+    assert make_savepoint(storage, Settings.of({})).files == saved.files
     assert examine(storage, grace=0) == ()
 
 

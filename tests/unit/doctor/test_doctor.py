@@ -29,6 +29,7 @@ from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage, temporary_beside
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.properties import BACKUP, PROPERTIES
+from hoodie.table.settings import Settings, Writers
 from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support.trips import TRIPS
@@ -245,7 +246,7 @@ def test_a_rollback_that_died_is_found_and_finished():
 
 def test_a_compaction_that_waits_is_no_finding_and_one_that_died_is():
     table = healthy(**MERGE_ON_READ)
-    instant = schedule_compaction(table.storage, table.options)
+    instant = schedule_compaction(table.storage, Settings.read(table.options))
     assert look(table) == ()
     table.storage.write(f".hoodie/{instant}.compaction.inflight", b"")
     assert faults(table) == [Fault.STALE]
@@ -253,7 +254,7 @@ def test_a_compaction_that_waits_is_no_finding_and_one_that_died_is():
 
 def test_a_plan_whose_files_are_gone_is_found():
     table = healthy(**MERGE_ON_READ)
-    instant = schedule_compaction(table.storage, table.options)
+    instant = schedule_compaction(table.storage, Settings.read(table.options))
     (slice_,) = (s for s in table.slices() if s.logs)
     table.storage.delete(slice_.logs[0].path)
     found = {finding.fault: finding for finding in look(table)}
@@ -327,7 +328,7 @@ def test_a_repair_does_not_delete_its_own_lock_nor_any_file_once_that_is_lost():
     for path in left:
         table.storage.write(path, b"")
     options = {"hoodie.write.lock.provider": "StorageBasedLockProvider", **LOCKED}
-    done = repair(table.storage, options=Options(options), dry_run=False, grace=-1)
+    done = repair(table.storage, writers=Writers.read(Options(options)), dry_run=False, grace=-1)
     assert {remedy.target for remedy in done} == set(left)
 
     class Stolen(WrappedStorage):
@@ -340,7 +341,7 @@ def test_a_repair_does_not_delete_its_own_lock_nor_any_file_once_that_is_lost():
     for path in left:
         table.storage.write(path, b"")
     with pytest.raises(LockLost):
-        repair(Stolen(table.storage), options=Options(options), dry_run=False, grace=0)
+        repair(Stolen(table.storage), writers=Writers.read(Options(options)), dry_run=False, grace=0)
     assert sum(table.storage.exists(path) for path in left) == 1
 
 
@@ -359,13 +360,16 @@ class Locked(WrappedStorage):
 
 def test_a_repair_with_a_lock_that_needs_an_option_names_the_one_that_is_missing():
     with pytest.raises(InvalidOption, match=r"hoodie\.write\.lock\.zookeeper\.base_path"):
-        repair(healthy().storage, options=Options({"hoodie.write.lock.provider": "ZookeeperBasedLockProvider"}))
+        repair(
+            healthy().storage,
+            writers=Writers.read(Options({"hoodie.write.lock.provider": "ZookeeperBasedLockProvider"})),
+        )
 
 
 def test_a_repair_among_several_writers_takes_the_lock_that_they_take():
     storage = Locked(healthy().storage)
     mode = Options({"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"})
-    repair(storage, options=mode, dry_run=False)
+    repair(storage, writers=Writers.read(mode), dry_run=False)
     assert storage.locks
 
 
@@ -541,7 +545,7 @@ def test_a_block_of_an_instant_that_the_timeline_rolled_back_is_no_damage():
     assert written.encode() in block
     table.upsert(batch("a2", ts=5))
     undone = table.state().timeline.newest_commit
-    rollback(table.storage, Options())
+    rollback(table.storage, Settings.of({}))
     for path in [path for path in table.storage.snapshot() if path.startswith("a/.") and ".log." in path]:
         if path != log.path:  # nothing in the logs tells of the rollback
             table.storage.delete(path)

@@ -12,7 +12,6 @@ import pytest
 
 from hoodie.commit.markers import read_markers
 from hoodie.commit.rollback_executor import resume_rollback
-from hoodie.config.options import Options
 from hoodie.config.table import from_properties
 from hoodie.doctor.examine import examine
 from hoodie.errors import CorruptFile, InvalidInput, InvalidOption, TableMismatch, UnsupportedTable
@@ -25,6 +24,7 @@ from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.local import LocalStorage
 from hoodie.table.properties import PROPERTIES
+from hoodie.table.settings import Settings
 from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.layout import LAYOUT_1
@@ -217,9 +217,9 @@ def test_code_that_the_settings_of_a_table_name_is_not_imported(key):
         table.snapshot,
         lambda: table.upsert(rows("a", ts=3)),
         lambda: schedule_compaction(
-            table.storage, Options({**table.options, "hoodie.compact.inline.max.delta.commits": "1"})
+            table.storage, Settings.of({**table.options, "hoodie.compact.inline.max.delta.commits": "1"})
         ),
-        lambda: compact(table.storage, table.options),
+        lambda: compact(table.storage, Settings.read(table.options)),
     ):
         try:
             act()
@@ -232,12 +232,14 @@ def test_code_that_a_plan_names_is_not_imported():
     table = ArrowTable.create(MemoryStorage(), {**OPTIONS, **MERGE_ON_READ})
     table.upsert(rows("a"))
     table.upsert(rows("a", ts=2))
-    at = schedule_compaction(table.storage, Options({**table.options, "hoodie.compact.inline.max.delta.commits": "1"}))
+    at = schedule_compaction(
+        table.storage, Settings.of({**table.options, "hoodie.compact.inline.max.delta.commits": "1"})
+    )
     state = table.state()
     plan = read_compaction_plan(table.storage, state.timeline, state.timeline.pending_compactions[0])
     named = plans.CompactionPlan(operations=plan.operations, strategy=plans.PlanStrategy(name=f"{EVIL}:Thing"))
     table.storage.write(f".hoodie/{at}.compaction.requested", encode_compaction_plan(named))
-    compact(table.storage, table.options)
+    compact(table.storage, Settings.read(table.options))
     assert table.snapshot().num_rows == 1
 
 

@@ -72,7 +72,7 @@ def test_a_rollback_while_hbase_is_down_is_refused_and_changes_nothing(table, se
     before = table.storage.snapshot()
     server.stop()
     with pytest.raises(IndexUnavailable, match=rf"{deleted} cannot be rolled back.*rollback\.offline=true"):
-        rollback(table.storage, table.options)
+        rollback(table.storage, Settings.read(table.options))
     assert table.storage.snapshot() == before
 
 
@@ -82,7 +82,7 @@ def test_a_rollback_without_the_options_of_the_index_is_refused_and_changes_noth
     before = table.storage.snapshot()
     for instant in (None, deleted):
         with pytest.raises(InvalidOption, match=r"hoodie\.index\.hbase\.table.*rollback\.offline=true"):
-            rollback(table.storage, nameless(table.options), instant)
+            rollback(table.storage, Settings.read(nameless(table.options)), instant)
         assert table.storage.snapshot() == before
 
 
@@ -93,7 +93,7 @@ def test_a_table_that_does_not_name_its_index_still_knows_it_from_its_commits(se
     table.upsert(rows(("a", "x", 1)))
     delete(table, "a")
     with pytest.raises(InvalidOption, match=r"cannot be rolled back without the table's index in HBase"):
-        rollback(table.storage, Options(TRIPS))
+        rollback(table.storage, Settings.of(TRIPS))
 
 
 @pytest.mark.parametrize("down", [True, False])
@@ -103,7 +103,7 @@ def test_the_write_after_an_offline_rollback_brings_the_index_up_to_date(table, 
     if down:
         server.stop()
     with pytest.warns(IndexOutOfDate, match="the next write with the index"):
-        rollback(table.storage, Options({**(table.options if down else nameless(table.options)), **OFFLINE}))
+        rollback(table.storage, Settings.of({**(table.options if down else nameless(table.options)), **OFFLINE}))
     if down:
         server.start()
     assert len(remembered(table.storage)) == 1
@@ -116,7 +116,7 @@ def test_who_only_reads_with_an_index_that_is_out_of_date_is_told(table):
     table.upsert(rows(("a", "x", 1)))
     delete(table, "a")
     with pytest.warns(IndexOutOfDate):
-        rollback(table.storage, Options({**table.options, **OFFLINE}))
+        rollback(table.storage, Settings.of({**table.options, **OFFLINE}))
     context = lookup_for_read(table.state(), Settings.read(table.options))
     keys = pa.table({"_hoodie_record_key": ["a"], "_hoodie_partition_path": ["x"]})
     with ThreadPoolExecutor(1) as pool, pytest.raises(CorruptIndex, match="out of date"):
@@ -127,7 +127,7 @@ def test_a_write_that_cannot_bring_the_index_up_to_date_writes_nothing(table, se
     table.upsert(rows(("a", "x", 1)))
     delete(table, "a")
     with pytest.warns(IndexOutOfDate):
-        rollback(table.storage, Options({**table.options, **OFFLINE}))
+        rollback(table.storage, Settings.of({**table.options, **OFFLINE}))
     server.faults.calls, server.faults.errors = frozenset({"mutateRowsTs"}), 1000
     with pytest.raises(IndexUnavailable):
         table.upsert(rows(("a", "x", 2), ts=2))
@@ -139,16 +139,16 @@ def test_a_write_that_cannot_bring_the_index_up_to_date_writes_nothing(table, se
 
 def test_a_restore_that_the_index_cannot_hear_of_is_refused(table, server):
     table.upsert(rows(("a", "x", 1), ("b", "x", 1)))
-    kept = make_savepoint(table.storage, table.options, None).instant
+    kept = make_savepoint(table.storage, Settings.read(table.options), None).instant
     delete(table, "a")
     delete(table, "b")
     before = table.storage.snapshot()
     server.stop()
     with pytest.raises(IndexUnavailable, match="cannot be rolled back"):
-        restore(table.storage, table.options, kept)
+        restore(table.storage, Settings.read(table.options), kept)
     assert table.storage.snapshot() == before
     with pytest.warns(IndexOutOfDate):
-        restore(table.storage, Options({**table.options, **OFFLINE}), kept)
+        restore(table.storage, Settings.of({**table.options, **OFFLINE}), kept)
     server.start()
     assert table.upsert(rows(("a", "x", 2), ("b", "x", 2), ts=2)).inserted == 0
     assert content(table) == [("a", "x", 2), ("b", "x", 2)]
@@ -159,7 +159,7 @@ def test_a_restore_that_the_index_cannot_hear_of_is_refused(table, server):
 def test_a_rollback_that_dies_anywhere_leaves_an_index_that_the_next_write_mends(table, act, how):
     table.options = Options({**table.options, **MOVES})
     table.upsert(rows(("a", "x", 1), ("b", "x", 1), ("c", "x", 1)))
-    kept = make_savepoint(table.storage, table.options, None).instant
+    kept = make_savepoint(table.storage, Settings.read(table.options), None).instant
     table.upsert(rows(("b", "y", 2), ts=2))
     if act == "rollback":
         delete(table, "c")
@@ -171,9 +171,9 @@ def test_a_rollback_that_dies_anywhere_leaves_an_index_that_the_next_write_mends
         try:
             undo = CrashAfter(table.storage, calls, how)
             if act == "rollback":
-                rollback(undo, table.options)
+                rollback(undo, Settings.read(table.options))
             else:
-                restore(undo, table.options, kept)
+                restore(undo, Settings.read(table.options), kept)
         except Crash:
             died += 1
         if act == "restore" and died == calls + 1:
@@ -188,7 +188,7 @@ def test_a_rollback_that_dies_anywhere_leaves_an_index_that_the_next_write_mends
 
 def restore_until_done(table, kept):
     if table.state().timeline.pending({Action.RESTORE}):
-        restore(table.storage, table.options, kept)
+        restore(table.storage, Settings.read(table.options), kept)
 
 
 def server_rows(table):
@@ -211,7 +211,7 @@ def _with_server(request):
 def test_keys_that_an_insert_took_over_are_found_again_once_it_is_rolled_back(table):
     table.upsert(rows(("a", "x", 1), ("b", "y", 1)))
     inserted = table.insert(rows(("a", "y", 2), ts=2)).instant
-    rollback(table.storage, table.options, inserted)
+    rollback(table.storage, Settings.read(table.options), inserted)
     assert table.upsert(rows(("a", "x", 3), ("b", "y", 3), ts=3)).inserted == 0
     assert content(table) == [("a", "x", 3), ("b", "y", 3)]
 
@@ -221,7 +221,7 @@ def test_a_rollback_of_updates_and_inserts_reads_no_rows_again(table, server):
     table.upsert(rows(("a", "x", 2), ("n", "z", 2), ts=2))
     server.calls.clear()
     jobs = []
-    rollback(table.storage, table.options, repair=lambda job: jobs.append(job) or repair_near(job))
+    rollback(table.storage, Settings.read(table.options), repair=lambda job: jobs.append(job) or repair_near(job))
     assert not jobs
     assert not {"getRowsWithColumns", "mutateRowsTs"} & server.calls.keys()
     table.upsert(rows(("a", "x", 3), ("n", "z", 3), ts=3))
@@ -234,7 +234,9 @@ def test_a_rollback_reads_only_file_groups_that_lost_keys_side_by_side_and_witho
     table.delete(pa.table({"id": ["k0", "k1"], "city": ["x", "y"]}))
     jobs = []
     slow = {"hoodie.index.hbase.put.batch.size": "1", "hoodie.index.hbase.get.batch.size": "1"}
-    rollback(table.storage, Options({**table.options, **slow}), repair=lambda job: jobs.append(job) or repair_near(job))
+    rollback(
+        table.storage, Settings.of({**table.options, **slow}), repair=lambda job: jobs.append(job) or repair_near(job)
+    )
     assert sorted(task.slice.group.partition for task in jobs[0].tasks) == ["x", "y"]
     assert table.upsert(rows(("k0", "x", 3), ("k1", "y", 3), ts=3)).inserted == 0
 
@@ -245,7 +247,7 @@ def test_a_large_repair_is_not_for_threads_of_the_driver(table):
     near = []
     rollback(
         table.storage,
-        Options({**table.options, **{"hoodie.spark.driver.max.batch.bytes": "0"}}),
+        Settings.of({**table.options, **{"hoodie.spark.driver.max.batch.bytes": "0"}}),
         repair=lambda job: near.append(job.on_driver) or repair_near(job),
     )
     assert near == [False]
@@ -279,7 +281,7 @@ def test_an_index_that_is_not_the_table_s_any_more_is_refused_before_keys_are_ta
             write(rows(("a", "x", 2), ("b", "x", 2), ts=2))
     assert table.storage.snapshot() == before
     if how != "another's":
-        rebuild_index(table.storage, table.options)
+        rebuild_index(table.storage, Settings.read(table.options))
         assert table.upsert(rows(("a", "x", 2), ("b", "x", 2), ts=2)).inserted == 0
 
 
@@ -289,7 +291,7 @@ def test_an_index_that_has_never_been_filled_is_refused(server):
     table.options = Options({**table.options, **server.options(server.create_table())})
     with pytest.raises(CorruptIndex, match="is empty, and the table has rows"):
         table.upsert(rows(("a", "x", 2), ts=2))
-    rebuild_index(table.storage, table.options)
+    rebuild_index(table.storage, Settings.read(table.options))
     assert table.upsert(rows(("a", "x", 2), ts=2)).inserted == 0
 
 
@@ -311,7 +313,7 @@ def test_failed_writes_rollbacks_and_renames_raise_no_false_alarm(table, server)
     with pytest.raises(Crash):
         table.upsert(rows(("b", "x", 1)))
     table.upsert(rows(("c", "x", 1)))
-    rollback(table.storage, table.options)
+    rollback(table.storage, Settings.read(table.options))
     delete(table, "a")
     server.store.tables[table.index.encode()].major_compact()
     table.upsert(rows(("c", "x", 2), ts=2))
@@ -338,7 +340,7 @@ def doubled(table, server):
 
 def test_a_rebuild_names_keys_in_two_file_groups(table, server):
     doubled(table, server)
-    done = rebuild_index(table.storage, table.options)
+    done = rebuild_index(table.storage, Settings.read(table.options))
     assert sorted(done.doubled) == ["a", "b"]
     assert {group.partition for group in done.doubled["b"]} == {"x", "z"}
     assert "2 keys in more than one file group: --mend" in str(done)
@@ -349,10 +351,10 @@ def test_a_rebuild_names_keys_in_two_file_groups(table, server):
 @pytest.mark.parametrize("older_first", [True, False])
 def test_a_rebuild_mends_keys_in_two_file_groups_by_the_newest_row(table, server, older_first):
     doubled(table, server)
-    done = rebuild_index(table.storage, table.options, mend_doubled=True)
+    done = rebuild_index(table.storage, Settings.read(table.options), mend_doubled=True)
     assert done.mended
     assert content(table) == [("a", "y", 5), ("b", "z", 0), ("c", "y", 1)]
-    again = rebuild_index(table.storage, table.options)
+    again = rebuild_index(table.storage, Settings.read(table.options))
     assert not again.doubled
     assert table.upsert(rows(("a", "y", 6), ("b", "z", 6), ("c", "y", 6), ts=6)).inserted == 0
     assert [fare for _, _, fare in content(table)] == [6, 6, 6]
@@ -364,13 +366,15 @@ def test_mending_that_dies_anywhere_is_done_by_calling_it_again(table, server):
     for calls in range(100):
         table.storage = start.copy()
         try:
-            rebuild_index(CrashAfter(table.storage, calls, Dying.BEFORE), table.options, mend_doubled=True)
+            rebuild_index(
+                CrashAfter(table.storage, calls, Dying.BEFORE), Settings.read(table.options), mend_doubled=True
+            )
         except Crash:
-            rebuild_index(table.storage, table.options, mend_doubled=True)
+            rebuild_index(table.storage, Settings.read(table.options), mend_doubled=True)
         else:
             break
         assert content(table) == [("a", "y", 5), ("b", "z", 0), ("c", "y", 1)]
-        assert not rebuild_index(table.storage, table.options).doubled
+        assert not rebuild_index(table.storage, Settings.read(table.options)).doubled
     assert calls > 3
 
 
@@ -392,7 +396,7 @@ def test_what_is_remembered_is_in_a_folder_that_timelines_do_not_look_at(table):
     table.upsert(rows(("a", "x", 1)))
     delete(table, "a")
     with pytest.warns(IndexOutOfDate):
-        rollback(table.storage, Options({**table.options, **OFFLINE}))
+        rollback(table.storage, Settings.of({**table.options, **OFFLINE}))
     (path,) = [p for p in table.storage.snapshot() if p.startswith(FOLDER)]
     assert path.count("/") == 2
     table.storage.write(path, b"{")
@@ -409,8 +413,8 @@ def test_rows_that_a_damaged_commit_deleted_are_in_the_index_again_once_it_is_ro
     data = table.storage.read(path)
     table.storage.write(path, data[: int(len(data) * part)])
     with pytest.raises(InvalidOption, match="cannot be rolled back without the table's index"):
-        rollback(table.storage, nameless(table.options))
-    rollback(table.storage, table.options)
+        rollback(table.storage, Settings.read(nameless(table.options)))
+    rollback(table.storage, Settings.read(table.options))
     result = table.upsert(rows(("a", "x", 2), ts=2))
     assert (result.inserted, result.updated) == (0, 1)
     assert content(table) == [("a", "x", 2), ("b", "x", 1)]
@@ -420,7 +424,7 @@ def test_rows_that_a_damaged_overwrite_replaced_are_in_the_index_again_once_it_i
     table.upsert(rows(("a", "x", 1), ("b", "y", 1)))
     overwrite = table.insert_overwrite(rows(("c", "x", 2))).instant
     table.storage.write(f".hoodie/{overwrite}.replacecommit", b'{"partitionTo')
-    rollback(table.storage, table.options)
+    rollback(table.storage, Settings.read(table.options))
     result = table.upsert(rows(("a", "x", 3), ts=3))
     assert (result.inserted, result.updated) == (0, 1)
     assert content(table) == [("a", "x", 3), ("b", "y", 1)]

@@ -12,6 +12,7 @@ from hoodie.lookup.index_rebuild import rebuild_index
 from hoodie.recovery.restore import restore
 from hoodie.recovery.rollback import rollback
 from hoodie.recovery.savepoint import make_savepoint
+from hoodie.table.settings import Settings
 from hoodie.testing.hbase import Faults, HBaseServer
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
@@ -53,15 +54,15 @@ ACTS = {
     "insert": (nothing, lambda table: table.insert(rows(("n", "x", 2), ("m", "z", 2), ts=2))),
     "delete": (nothing, delete),
     "insert_overwrite": (nothing, overwrites),
-    "rollback of moves": (moves, lambda table: rollback(table.storage, table.options)),
-    "rollback of a delete": (delete, lambda table: rollback(table.storage, table.options)),
-    "rollback of an overwrite": (overwrites, lambda table: rollback(table.storage, table.options)),
+    "rollback of moves": (moves, lambda table: rollback(table.storage, Settings.read(table.options))),
+    "rollback of a delete": (delete, lambda table: rollback(table.storage, Settings.read(table.options))),
+    "rollback of an overwrite": (overwrites, lambda table: rollback(table.storage, Settings.read(table.options))),
     "restore": (
         lambda table: (moves(table), delete(table)),
-        lambda table: restore(table.storage, table.options, table.kept),
+        lambda table: restore(table.storage, Settings.read(table.options), table.kept),
     ),
-    "rebuild": (moves, lambda table: rebuild_index(table.storage, table.options)),
-    "mend": (doubles, lambda table: rebuild_index(table.storage, table.options, mend_doubled=True)),
+    "rebuild": (moves, lambda table: rebuild_index(table.storage, Settings.read(table.options))),
+    "mend": (doubles, lambda table: rebuild_index(table.storage, Settings.read(table.options), mend_doubled=True)),
 }
 REFUSALS = {
     "one call fails": Faults(errors=1),
@@ -119,7 +120,7 @@ def test_no_key_is_doubled_whichever_call_hbase_refuses(server, table_type, act,
 def require_no_doubled_keys(table, doubled_before, call):
     there = content(table)
     if doubled_before:  # until it is mended: by calling it again
-        rebuild_index(table.storage, table.options, mend_doubled=True)
+        rebuild_index(table.storage, Settings.read(table.options), mend_doubled=True)
         there = content(table)
     keys = [key for key, _, _ in there]
     assert len(keys) == len(set(keys)), call
@@ -128,12 +129,12 @@ def require_no_doubled_keys(table, doubled_before, call):
     try:
         result = table.upsert(again)
     except CorruptIndex:
-        rebuild_index(table.storage, table.options)
+        rebuild_index(table.storage, Settings.read(table.options))
         result = table.upsert(again)
     assert content(table) == [(key, "x", 9) for key in wanted], call
     assert result.index.checked == len(wanted)
     if call % 7 == 0:  # what the index says is what the table has
-        done = rebuild_index(table.storage, table.options)
+        done = rebuild_index(table.storage, Settings.read(table.options))
         assert (done.doubled, done.entries) == ({}, len(wanted)), call
 
 
@@ -150,5 +151,5 @@ def made(server, table_type):
     table = ArrowTable.create(MemoryStorage(), given)
     table.server, table.index = server, name
     table.upsert(rows(*FIRST))
-    table.kept = make_savepoint(table.storage, table.options, None).instant
+    table.kept = make_savepoint(table.storage, Settings.read(table.options), None).instant
     return table

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 from hoodie.cli.main import main
-from hoodie.config.options import Options
 from hoodie.errors import CorruptIndex, IndexUnavailable, InvalidOption, ServiceFailed
 from hoodie.lookup.context import lookup_for_read
 from hoodie.lookup.index_rebuild import rebuild_index
@@ -161,7 +160,7 @@ def test_a_table_with_another_index_gets_one(make_table, hbase):
     other.upsert(rows(("a", "x", 1), ("b", "x", 1), ("c", "y", 1)))
     other.upsert(rows(("a", "x", 2), ts=2))
     other.delete(pa.table({"id": ["b"], "city": ["x"]}))
-    done = rebuild_index(other.storage, options)
+    done = rebuild_index(other.storage, Settings.read(options))
     assert (done.entries, done.removed) == (2, 0)
     assert sorted(hbase.dump(table.index)) == [b"a", b"c"]
     other.options = options
@@ -181,7 +180,7 @@ def test_a_rebuild_puts_back_what_hbase_lost_and_removes_what_no_row_has(make_ta
         index.put(b"ghost", before[b"c"])
     with pytest.raises(CorruptIndex, match="gone-0"):
         table.upsert(rows(("b", "x", 2), ts=2))
-    done = rebuild_index(table.storage, table.options)
+    done = rebuild_index(table.storage, Settings.read(table.options))
     assert (done.entries, done.removed) == (3, 1)
     assert hbase.dump(table.index) == before
     table.upsert(rows(("a", "x", 2), ("b", "x", 2), ("ghost", "y", 2), ts=2))
@@ -205,7 +204,7 @@ def test_a_rebuild_leaves_the_entries_of_a_pending_write(make_table, hbase):
     entry = {b"_s:commit_ts": b"9" * 17, b"_s:file_name": b"f-0", b"_s:partition_path": b"x"}
     with hbase.connected() as connection:
         connection.table(table.index).put(b"new", entry)
-    assert rebuild_index(table.storage, table.options).removed == 0
+    assert rebuild_index(table.storage, Settings.read(table.options)).removed == 0
     assert hbase.dump(table.index)[b"new"] == entry
 
 
@@ -213,7 +212,7 @@ def test_an_entry_made_anew_has_an_instant_that_no_rollback_of_an_update_takes_a
     table = make_table()
     first = table.upsert(rows(("a", "x", 1))).instant
     table.upsert(rows(("a", "x", 2), ts=2))
-    rebuild_index(table.storage, table.options)
+    rebuild_index(table.storage, Settings.read(table.options))
     assert hbase.dump(table.index)[b"a"][b"_s:commit_ts"] == first.encode()
 
 
@@ -221,13 +220,13 @@ def test_rows_that_a_rollback_brings_back_are_found_again(make_table, hbase):
     table = make_table(**MOVES)
     table.upsert(rows(("a", "x", 1), ("b", "x", 1), ("c", "y", 1)))
     deleted = table.delete(pa.table({"id": ["a"], "city": ["x"]})).instant
-    rollback(table.storage, table.options, deleted)
+    rollback(table.storage, Settings.read(table.options), deleted)
     moved = table.upsert(rows(("b", "y", 2), ("n", "y", 2), ts=2)).instant
-    rollback(table.storage, table.options, moved)
+    rollback(table.storage, Settings.read(table.options), moved)
     overwritten = table.insert_overwrite(rows(("b", "x", 3), ts=3)).instant
-    rollback(table.storage, table.options, overwritten)
+    rollback(table.storage, Settings.read(table.options), overwritten)
     gone = table.delete_partitions(["y"]).instant
-    rollback(table.storage, table.options, gone)
+    rollback(table.storage, Settings.read(table.options), gone)
     assert content(table) == [("a", "x", 1), ("b", "x", 1), ("c", "y", 1)]
     result = table.upsert(rows(("a", "x", 4), ("b", "x", 4), ("c", "y", 4), ("n", "y", 4), ts=4))
     assert (result.inserted, result.updated) == (1, 3)
@@ -237,7 +236,7 @@ def test_rows_that_a_rollback_brings_back_are_found_again(make_table, hbase):
 def test_the_keys_of_a_first_commit_that_was_rolled_back_are_new(make_table):
     table = make_table()
     first = table.upsert(rows(("a", "x", 1), ("b", "x", 1))).instant
-    rollback(table.storage, table.options, first)
+    rollback(table.storage, Settings.read(table.options), first)
     table.upsert(rows(("a", "x", 2), ts=2))
     assert table.upsert(rows(("b", "x", 3), ts=3)).inserted == 1, "its instant is older than the timeline's first"
     assert content(table) == [("a", "x", 2), ("b", "x", 3)]
@@ -262,7 +261,7 @@ def test_the_command_rebuilds(tmp_path, hbase, capsys):
 def test_only_an_hbase_index_is_rebuilt():
     table = ArrowTable.create(MemoryStorage(), TRIPS)
     with pytest.raises(InvalidOption, match="nothing to rebuild"):
-        rebuild_index(table.storage, Options({"hoodie.index.type": "BLOOM"}))
+        rebuild_index(table.storage, Settings.of({"hoodie.index.type": "BLOOM"}))
 
 
 # --- a gateway that fails ---
@@ -315,7 +314,7 @@ def test_hbase_down_after_the_commit_is_said_and_does_no_harm(make_table, server
     assert b"_s:next_commit_ts" in server.dump(table.index)[b"a"], "the entry has not taken its place"
     table.upsert(rows(("a", "y", 3), ("b", "x", 3), ts=3))
     assert content(table) == [("a", "y", 3), ("b", "x", 3)]
-    rebuild_index(table.storage, table.options)
+    rebuild_index(table.storage, Settings.read(table.options))
     assert all(len(cells) == 3 for cells in server.dump(table.index).values())
     table.upsert(rows(("a", "y", 4), ("b", "x", 4), ts=4))
     assert content(table) == [("a", "y", 4), ("b", "x", 4)]

@@ -190,13 +190,13 @@ def test_an_index_hears_of_a_write_that_the_next_one_rolled_back(diary: Diary) -
 def test_an_index_hears_of_a_rollback_and_a_restore_newest_first(diary: Diary) -> None:
     table = made()
     kept, second, third, last = (table.upsert(ROWS).instant for _ in range(4))
-    rollback(table.storage, Options(DIARY), last)
+    rollback(table.storage, Settings.of(DIARY), last)
     assert diary.heard == [("rolled back", last)]
     dead = left_pending(table)
-    rollback(table.storage, Options(DIARY), dead)
+    rollback(table.storage, Settings.of(DIARY), dead)
     assert diary.heard[1:] == [("rolled back", dead)]
-    make_savepoint(table.storage, Options(), kept)
-    restore(table.storage, Options(DIARY), kept)
+    make_savepoint(table.storage, Settings.of({}), kept)
+    restore(table.storage, Settings.of(DIARY), kept)
     assert diary.heard[2:] == [("rolled back", third), ("rolled back", second)]
 
 
@@ -205,7 +205,7 @@ def test_a_rollback_stands_though_the_index_does_not_take_it(diary: Diary) -> No
     at = table.upsert(ROWS).instant
     diary.fails = {"rolled back"}
     with pytest.warns(IndexOutOfDate, match="rolled back is too much"):
-        rollback(table.storage, Options(DIARY), at)
+        rollback(table.storage, Settings.of(DIARY), at)
     assert table.snapshot().num_rows == 0
     dead = left_pending(table)
     with pytest.warns(IndexOutOfDate, match=dead):
@@ -226,5 +226,5 @@ def test_a_rollback_with_an_index_that_is_not_there_changes_nothing() -> None:
     table.upsert(ROWS)
     before = dict(table.storage.snapshot())
     with pytest.raises(InvalidOption, match="cannot be imported"):
-        rollback(table.storage, Options({"hoodie.index.class": "support.own_indexes:not_there"}))
+        rollback(table.storage, Settings.of({"hoodie.index.class": "support.own_indexes:not_there"}))
     assert table.storage.snapshot() == before

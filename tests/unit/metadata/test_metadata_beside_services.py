@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from hoodie.config.options import Options
 from hoodie.services.clean import clean
 from hoodie.services.downgrade import downgrade
 from hoodie.services.expiry import expire_partitions
 from hoodie.services.metadata_table import create_metadata_table
 from hoodie.services.upgrade import upgrade
 from hoodie.table.properties import PROPERTIES
+from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support.instants import aged
@@ -36,13 +36,13 @@ def test_it_is_built_of_a_table_that_hudi_clustered_and_follows_writes_and_clean
         files = {path: archive.read(path) for path in archive.namelist() if not path.endswith("/")}
     root = next(path for path in files if path.endswith(PROPERTIES))[: -len(PROPERTIES)]
     storage = MemoryStorage({path[len(root) :]: data for path, data in files.items()})
-    assert create_metadata_table(storage, Options(KEPT))
+    assert create_metadata_table(storage, Settings.of(KEPT))
     table = ArrowTable(storage, KEPT)
     some = table.snapshot().slice(0, 3)
     table.upsert(some)
     assert check_kept(storage)
     table.insert_overwrite(some)
-    clean(storage, Options(RETAIN_ONE))
+    clean(storage, Settings.of(RETAIN_ONE))
     assert check_kept(storage)
 
 
@@ -55,12 +55,12 @@ def test_it_follows_the_expiry_of_partitions(kind: str) -> None:
     old = table.upsert(rows("a", "b", city="oslo")).instant
     table.upsert(rows("c", city="rome"))
     storage = aged(storage, [old], 40)
-    assert create_metadata_table(storage, Options(KEPT))
-    expired = expire_partitions(storage, Options({**options, "hoodie.partition.ttl.strategy.days.retain": "30"}))
+    assert create_metadata_table(storage, Settings.of(KEPT))
+    expired = expire_partitions(storage, Settings.of({**options, "hoodie.partition.ttl.strategy.days.retain": "30"}))
     assert expired.partitions == ("oslo",)
     assert check_kept(storage)
     ArrowTable(storage, options).upsert(rows("d", city="oslo"))
-    clean(storage, Options({**options, **RETAIN_ONE}))
+    clean(storage, Settings.of({**options, **RETAIN_ONE}))
     assert check_kept(storage)
     assert set(ArrowTable(storage).snapshot().column("id").to_pylist()) == {"c", "d"}
 
@@ -72,11 +72,11 @@ def test_an_upgrade_and_a_downgrade_leave_none_and_the_next_write_builds_what_is
     table.upsert(batch({"a": ("oslo", 1, "one"), "b": ("rome", 1, "one")}))
     table.upsert(batch({"a": ("oslo", 2, "two"), "c": ("rome", 2, "two")}))
     assert check_kept(table.storage)
-    upgrade(table.storage, table.options, to)
+    upgrade(table.storage, Settings.read(table.options), to)
     assert not check_kept(table.storage)
     table.upsert(batch({"b": ("rome", 3, "three")}))
     assert not check_kept(table.storage)  # an upgraded table gets none: see docs/metadata.md
-    downgrade(table.storage, table.options, 6)
+    downgrade(table.storage, Settings.read(table.options), 6)
     assert not check_kept(table.storage)
     table.upsert(batch({"d": ("oslo", 4, "four")}))
     assert check_kept(table.storage)
@@ -95,7 +95,7 @@ def test_a_downgrade_removes_that_of_a_later_version(kind: str, version: str) ->
     table.upsert(batch({"a": ("oslo", 1, "one"), "b": ("rome", 1, "one")}))
     table.upsert(batch({"a": ("oslo", 2, "two")}))
     assert check_kept(table.storage)
-    downgrade(table.storage, table.options, 6)
+    downgrade(table.storage, Settings.read(table.options), 6)
     assert not check_kept(table.storage)
     table = ArrowTable(table.storage, options)
     table.upsert(batch({"b": ("rome", 3, "three")}))

@@ -38,6 +38,7 @@ from hoodie.reading.row_keys import read_keys
 from hoodie.services.metadata_table import create_metadata_table, drop_metadata_table
 from hoodie.storage.local import LocalStorage
 from hoodie.table.properties import update_properties
+from hoodie.table.settings import Settings
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.view.load import data_files
@@ -148,10 +149,10 @@ def test_tasks_elsewhere_build_the_same_files(kind: str, tmp_path: Path) -> None
             if not path.name.startswith(".hoodie")
         }
 
-    create_metadata_table(made.storage, options, names)
+    create_metadata_table(made.storage, Settings.read(options), names)
     here = files()
-    drop_metadata_table(made.storage, options)
-    create_metadata_table(made.storage, options, names, run=run)
+    drop_metadata_table(made.storage, Settings.read(options))
+    create_metadata_table(made.storage, Settings.read(options), names, run=run)
     assert files() == here
     assert max(sizes) < 2000
     assert not made.storage.list(".hoodie/.temp/staged")
@@ -181,16 +182,16 @@ def test_nested_columns_have_statistics_where_they_are_named() -> None:
 
 def test_partitions_are_built_and_removed_by_call() -> None:
     made, options = written(), Options({})
-    assert create_metadata_table(made.storage, options, ["column_stats", "bloom_filters"])
-    assert not create_metadata_table(made.storage, options, ["column_stats"])
+    assert create_metadata_table(made.storage, Settings.read(options), ["column_stats", "bloom_filters"])
+    assert not create_metadata_table(made.storage, Settings.read(options), ["column_stats"])
     assert_kept(ArrowTable(made.storage, {**made.options, **INDEXES}))
-    assert drop_metadata_table(made.storage, options, ["column_stats"], dry_run=True)
-    assert drop_metadata_table(made.storage, options, ["column_stats"])
-    assert not drop_metadata_table(made.storage, options, ["column_stats"])
+    assert drop_metadata_table(made.storage, Settings.read(options), ["column_stats"], dry_run=True)
+    assert drop_metadata_table(made.storage, Settings.read(options), ["column_stats"])
+    assert not drop_metadata_table(made.storage, Settings.read(options), ["column_stats"])
     assert made.state().config.metadata_partitions == ("bloom_filters", "files")
-    assert create_metadata_table(made.storage, options, ["column_stats"])
+    assert create_metadata_table(made.storage, Settings.read(options), ["column_stats"])
     assert_kept(ArrowTable(made.storage, {**made.options, **INDEXES}))
-    assert drop_metadata_table(made.storage, options, ["files"])
+    assert drop_metadata_table(made.storage, Settings.read(options), ["files"])
     assert made.state().config.metadata_partitions == ()
 
 
@@ -202,7 +203,7 @@ def test_a_writer_that_dies_as_it_builds_leaves_nothing_that_is_read(before: Map
     for call in range(0, 120, 5):
         storage = start.storage.copy()  # type: ignore[attr-defined]
         try:
-            create_metadata_table(CrashAfter(storage, call, dying), Options({}), ["column_stats", "bloom_filters"])
+            create_metadata_table(CrashAfter(storage, call, dying), Settings.of({}), ["column_stats", "bloom_filters"])
         except Crash:
             pass
         else:
@@ -264,7 +265,7 @@ def test_statistics_of_version_8_are_not_built() -> None:
     with pytest.raises(
         UnsupportedTable, match="column_stats of the metadata table of a table of version 8 is not built"
     ):
-        create_metadata_table(made.storage, Options({}), ["column_stats"])
+        create_metadata_table(made.storage, Settings.of({}), ["column_stats"])
     made = ArrowTable(made.storage, {**made.options, **INDEXES})
     with pytest.warns(OptionIgnored, match="column_stats .*version 8 is not built here"):
         made.upsert(rows(("b", "oslo")))

@@ -22,6 +22,7 @@ from hoodie.schema.by_id import Add
 from hoodie.services.alter_columns import alter_columns
 from hoodie.services.expiry import expire_partitions
 from hoodie.storage.local import LocalStorage
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from unit.metadata.test_metadata_keeping import rows
 
@@ -49,13 +50,13 @@ def restored(table: Table, path: str) -> None:
 
 def columns_altered(table: Table, path: str) -> None:
     changes = [Add(("note",), pa.field("note", pa.string()))]
-    assert alter_columns(table.storage, changes, Options({**ASKED, **LARGE}), on_read=False, run=table.engine.run)
+    assert alter_columns(table.storage, changes, Settings.of({**ASKED, **LARGE}), on_read=False, run=table.engine.run)
 
 
 def expired(table: Table, path: str) -> None:
     options = Options({**ASKED, **LARGE, "hoodie.partition.ttl.strategy.days.retain": "30"})
     later = datetime.now(UTC) + timedelta(days=40)
-    assert expire_partitions(table.storage, options, clock=lambda: later, run=table.engine.run).instant
+    assert expire_partitions(table.storage, Settings.read(options), clock=lambda: later, run=table.engine.run).instant
 
 
 ROUTES: dict[str, Callable[[Table, str], object]] = {

@@ -36,6 +36,7 @@ from hoodie.services.clean import clean
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.protocol import join
+from hoodie.table.settings import Settings
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.view.load import data_files
@@ -135,9 +136,9 @@ def compaction(made: ArrowTable) -> None:
     made.upsert(rows(("a", "oslo"), ts=2))
     options = Options({**made.options, "hoodie.compact.inline.max.delta.commits": "1"})
     if made.state().config.merge_on_read:
-        assert schedule_compaction(made.storage, options) is not None
+        assert schedule_compaction(made.storage, Settings.read(options)) is not None
         made.upsert(rows(("b", "rome"), ts=3))  # beside the plan
-        assert compact(made.storage, made.options) is not None
+        assert compact(made.storage, Settings.read(made.options)) is not None
 
 
 def cleaning(made: ArrowTable) -> None:
@@ -145,19 +146,19 @@ def cleaning(made: ArrowTable) -> None:
         made.upsert(rows(("a", "oslo"), ts=ts))
     compaction(made)
     options = Options({**made.options, "hoodie.cleaner.commits.retained": "1"})
-    assert clean(made.storage, options).paths
+    assert clean(made.storage, Settings.read(options)).paths
 
 
 def rolling_back(made: ArrowTable) -> None:
     made.upsert(rows(("a", "oslo"), ("n", "new"), ts=2))
-    rollback(made.storage, made.options)
+    rollback(made.storage, Settings.read(made.options))
 
 
 def rolling_back_twice(made: ArrowTable) -> None:
     """The second rollback deletes logs that the first one put into the lists."""
-    rollback(made.storage, made.options, made.upsert(rows(("a", "oslo"), ts=2)).instant)
+    rollback(made.storage, Settings.read(made.options), made.upsert(rows(("a", "oslo"), ts=2)).instant)
     first = made.state().timeline.commits[0].requested
-    rollback(made.storage, made.options, first)
+    rollback(made.storage, Settings.read(made.options), first)
     made.upsert(rows(("a", "oslo"), ("b", "rome"), ts=3))
 
 
@@ -168,10 +169,10 @@ def failing(made: ArrowTable) -> None:
 
 
 def restoring(made: ArrowTable) -> None:
-    saved = make_savepoint(made.storage, made.options).instant
+    saved = make_savepoint(made.storage, Settings.read(made.options)).instant
     compaction(made)
     overwrite(made)
-    restore(made.storage, made.options, saved)
+    restore(made.storage, Settings.read(made.options), saved)
 
 
 ACTIONS: Mapping[str, Callable[[ArrowTable], object]] = {
@@ -182,7 +183,7 @@ ACTIONS: Mapping[str, Callable[[ArrowTable], object]] = {
     "insert_overwrite": overwrite,
     "insert_overwrite_table": lambda made: made.insert_overwrite_table(rows(("x", "oslo"))),
     "delete_partitions": lambda made: made.delete_partitions(["rome"]),
-    "savepoint": lambda made: make_savepoint(made.storage, made.options),
+    "savepoint": lambda made: make_savepoint(made.storage, Settings.read(made.options)),
     "compaction": compaction,
     "clean": cleaning,
     "rollback": rolling_back,
@@ -209,7 +210,7 @@ def test_a_table_without_partitions_has_one_list() -> None:
     for ts in range(3):
         made.upsert(rows(("a", "oslo"), (f"k{ts}", "rome"), ts=ts))
         assert_kept(made)
-    rollback(made.storage, made.options)
+    rollback(made.storage, Settings.read(made.options))
     assert_kept(made)
 
 
@@ -219,7 +220,7 @@ def test_a_partition_that_cleaning_removes_leaves_the_list_and_may_come_back() -
     for ts in range(2, 4):
         made.upsert(rows(("a", "oslo"), ts=ts))
     options = Options({**made.options, "hoodie.cleaner.commits.retained": "1"})
-    assert clean(made.storage, options).partitions == ("rome",)
+    assert clean(made.storage, Settings.read(options)).partitions == ("rome",)
     assert_kept(made)
     assert lists(made) == {"oslo"}
     made.upsert(rows(("b", "rome"), ts=5))
@@ -253,7 +254,7 @@ def test_a_metadata_table_has_an_instant_for_each_of_its_tables() -> None:
 def test_a_rollback_writes_its_own_instant_and_takes_back_that_of_the_commit() -> None:
     made = table("MOR")
     undone = made.upsert(rows(("a", "oslo"), ts=2)).instant
-    by = rollback(made.storage, made.options).instant
+    by = rollback(made.storage, Settings.read(made.options)).instant
     assert by in times(made)
     assert undone not in times(made)
     assert times(made, Action.ROLLBACK) == [f"{by}006"]
@@ -400,10 +401,10 @@ def test_it_is_not_built_while_an_instant_is_pending() -> None:
     made.upsert(rows(("a", "oslo")))
     made.upsert(rows(("a", "oslo"), ts=2))
     options = Options({**made.options, "hoodie.compact.inline.max.delta.commits": "1"})
-    assert schedule_compaction(made.storage, options) is not None
+    assert schedule_compaction(made.storage, Settings.read(options)) is not None
     made.upsert(rows(("b", "oslo")), {"hoodie.metadata.enable": "true"})
     assert made.state().config.metadata_partitions == ()
-    assert compact(made.storage, made.options) is not None
+    assert compact(made.storage, Settings.read(made.options)) is not None
     made.upsert(rows(("c", "oslo")), {"hoodie.metadata.enable": "true"})
     assert_kept(made)
 
@@ -442,11 +443,11 @@ def test_a_clean_that_died_after_its_lists_were_written_is_finished_without_writ
     for ts in range(2, 6):
         made.upsert(rows(("a", "oslo"), ts=ts))
     options = Options({**made.options, "hoodie.cleaner.commits.retained": "1"})
-    assert clean(made.storage, options).paths
+    assert clean(made.storage, Settings.read(options)).paths
     (done,) = made.state().timeline.completed({Action.CLEAN})
     made.storage.delete(f".hoodie/{done.requested}.clean")
     files = file_names(made)
-    assert clean(made.storage, options).finished == (done.requested,)
+    assert clean(made.storage, Settings.read(options)).finished == (done.requested,)
     assert file_names(made) == files
     assert_kept(made)
 
@@ -455,8 +456,8 @@ def test_what_a_writer_left_in_the_metadata_table_whose_instant_is_gone_is_taken
     made = table("MOR")
     made.upsert(rows(("a", "oslo"), ts=2))
     options = Options({**made.options, "hoodie.compact.inline.max.delta.commits": "1"})
-    planned = schedule_compaction(made.storage, options)
-    assert compact(made.storage, made.options) is not None
+    planned = schedule_compaction(made.storage, Settings.read(options))
+    assert compact(made.storage, Settings.read(made.options)) is not None
     for suffix in ("commit", "compaction.inflight", "compaction.requested"):  # unscheduled, after its lists were there
         made.storage.delete(f".hoodie/{planned}.{suffix}")
     for slice_ in made.slices():
@@ -485,7 +486,7 @@ def test_a_rollback_in_the_metadata_table_that_died_is_finished_by_the_next_acti
     for call in range(1, 60, 4):
         storage = start.storage.copy()  # type: ignore[attr-defined]
         try:
-            rollback(CrashAfter(storage, call, dying), start.options)
+            rollback(CrashAfter(storage, call, dying), Settings.read(start.options))
         except Crash:
             pass
         else:

@@ -17,6 +17,7 @@ from hoodie.reading.row_keys import read_keys
 from hoodie.recovery.rollback import rollback
 from hoodie.services.metadata_upkeep import archive_table, keep_up, may_be_due
 from hoodie.sync import after_commit
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Crash, CrashAfter, MemoryStorage
 from hoodie.testing.tables import ArrowTable
@@ -86,10 +87,10 @@ def test_a_compaction_waits_for_what_is_pending_on_the_table() -> None:
         made.upsert(rows(("a", "oslo"), ts=ts))
     options = Options({**made.options, "hoodie.metadata.compact.max.delta.commits": "3"})
     made.storage.create_new(".hoodie/20200101000000000.commit.requested", b"")
-    keep_up(made.storage, options)
+    keep_up(made.storage, Settings.read(options))
     assert times(made, Action.COMMIT) == []
     made.storage.delete(".hoodie/20200101000000000.commit.requested")
-    keep_up(made.storage, options)
+    keep_up(made.storage, Settings.read(options))
     assert times(made, Action.COMMIT) == [f"{made.state().timeline.newest_commit}001"]
     assert_kept(made)
 
@@ -101,16 +102,16 @@ def test_upkeep_is_due_at_a_compaction_or_where_a_service_was_begun() -> None:
     due = []  # building it was the first delta commit
     for ts in range(4):
         made.upsert(rows(("a", "oslo"), ts=ts))
-        due.append(may_be_due(made.state(), options))
+        due.append(may_be_due(made.state(), Settings.read(options)))
     assert due == [False, False, True, True]
     with pytest.raises(Crash):
-        keep_up(CrashAfter(made.storage, 2), options)
+        keep_up(CrashAfter(made.storage, 2), Settings.read(options))
     made.upsert(rows(("a", "oslo"), ts=5))
-    assert may_be_due(made.state(), Options({**made.options, "hoodie.metadata.compact.max.delta.commits": "99"}))
-    keep_up(made.storage, options)
-    assert not may_be_due(made.state(), options)
+    assert may_be_due(made.state(), Settings.of({**made.options, "hoodie.metadata.compact.max.delta.commits": "99"}))
+    keep_up(made.storage, Settings.read(options))
+    assert not may_be_due(made.state(), Settings.read(options))
     made.storage.create_new(f"{METADATA}.hoodie/20990101000000000.clean.requested", b"")
-    assert may_be_due(made.state(), options)
+    assert may_be_due(made.state(), Settings.read(options))
 
 
 def test_a_commit_does_not_look_after_a_metadata_table_before_that_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,13 +128,13 @@ def test_a_file_group_that_was_empty_when_it_was_compacted_takes_what_came_meanw
     groups = {"hoodie.metadata.index.bloom.filter.file.group.count": "1"}
     made = ArrowTable.create(MemoryStorage(), {**TABLE, **INDEXES, **groups})
     made.upsert(rows(("a", "oslo")))
-    rollback(made.storage, made.options)
+    rollback(made.storage, Settings.read(made.options))
     options = Options({**made.options, "hoodie.metadata.compact.max.delta.commits": "1"})
     with pytest.raises(Crash):
-        keep_up(CrashAfter(made.storage, 2), options)
+        keep_up(CrashAfter(made.storage, 2), Settings.read(options))
     (compaction,) = metadata_of(made).timeline.pending_compactions
     made.upsert(rows(("b", "rome")))
-    keep_up(made.storage, options)
+    keep_up(made.storage, Settings.read(options))
     (slice_,) = partition_slices(metadata_of(made), MetadataPartition.BLOOM_FILTERS)
     assert (slice_.base_instant, slice_.base, len(slice_.logs)) == (compaction.requested, None, 1)
     assert_kept(made)
@@ -151,7 +152,7 @@ def test_a_compaction_that_died_in_another_writer_is_finished() -> None:
     made = ArrowTable(made.storage, {**made.options, **INDEXES})
     made.upsert(some)
     assert_kept(made, "record_index")
-    keep_up(made.storage, Options(made.options))
+    keep_up(made.storage, Settings.of(made.options))
     assert times(made, Action.COMMIT)[-1] == time
     assert base not in file_names(made)
     assert_kept(made, "record_index")
@@ -165,7 +166,7 @@ def test_a_table_is_archived_no_further_than_its_metadata_table_was_compacted() 
     short = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.cleaner.commits.retained": "1"}
     assert made.archive(short).instants == ()
     options = Options({**made.options, "hoodie.metadata.compact.max.delta.commits": "3"})
-    keep_up(made.storage, options)
+    keep_up(made.storage, Settings.read(options))
     made.upsert(rows(("a", "oslo"), ts=9))
     assert len(made.archive(short).instants) > 3
     assert_kept(made)
@@ -176,7 +177,7 @@ def test_an_instant_that_hudi_archived_before_older_ones_counts_still() -> None:
     made = ArrowTable.create(MemoryStorage(), TABLE)
     for ts in range(6):
         made.upsert(rows(("a", "oslo"), ts=ts))
-    keep_up(made.storage, Options({**made.options, "hoodie.metadata.compact.max.delta.commits": "3"}))
+    keep_up(made.storage, Settings.of({**made.options, "hoodie.metadata.compact.max.delta.commits": "3"}))
     archived = made.state().timeline.commits[2].requested
     for name in (f"{archived}.commit", f"{archived}.commit.requested", f"{archived}.inflight"):
         made.storage.delete(f".hoodie/{name}")
@@ -192,9 +193,9 @@ def test_archiving_by_call_compacts_the_metadata_table_first() -> None:
     for ts in range(8):
         made.upsert(rows(("a", "oslo"), ts=ts))
     short = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.cleaner.commits.retained": "1"}
-    assert archive_table(made.storage, Options({**made.options, **short}), dry_run=True).instants == ()
+    assert archive_table(made.storage, Settings.of({**made.options, **short}), dry_run=True).instants == ()
     assert times(made, Action.COMMIT) == []
-    assert len(archive_table(made.storage, Options({**made.options, **short})).instants) > 3
+    assert len(archive_table(made.storage, Settings.of({**made.options, **short})).instants) > 3
     assert_kept(made)
 
 
@@ -202,7 +203,7 @@ def test_upkeep_leaves_tables_of_earlier_versions_alone() -> None:
     storage = MemoryStorage(files_of("hudi-tables/v5_cow_nonpartitioned"))
     before = storage.copy().snapshot()
     with pytest.raises(UnsupportedTable, match="version 5 can be read"):
-        archive_table(storage, Options({"hoodie.metadata.compact.max.delta.commits": "1"}))
+        archive_table(storage, Settings.of({"hoodie.metadata.compact.max.delta.commits": "1"}))
     assert storage.snapshot() == before
 
 
@@ -211,8 +212,8 @@ def test_what_a_compacted_commit_added_is_deleted_by_its_rollback() -> None:
     made = ArrowTable.create(MemoryStorage(), {**TABLE, **INDEXES})
     for ts in range(4):
         made.upsert(rows(("a", "oslo"), (f"k{ts}", f"city{ts}"), ts=ts))
-    keep_up(made.storage, Options({**made.options, "hoodie.metadata.compact.max.delta.commits": "3"}))
-    undone = rollback(made.storage, made.options).target
+    keep_up(made.storage, Settings.of({**made.options, "hoodie.metadata.compact.max.delta.commits": "3"}))
+    undone = rollback(made.storage, Settings.read(made.options)).target
     assert undone not in times(made)
     assert_kept(made)
     made.upsert(rows(("z", "rome")))
@@ -225,7 +226,7 @@ def test_a_metadata_table_that_hudi_compacted_goes_on() -> None:
     some = before.drop_columns([name for name in before.column_names if name.startswith("_hoodie_")]).slice(0, 1)
     made = ArrowTable(made.storage, {**made.options, **INDEXES})
     made.upsert(some)
-    keep_up(made.storage, Options({**made.options, "hoodie.metadata.compact.max.delta.commits": "2"}))
+    keep_up(made.storage, Settings.of({**made.options, "hoodie.metadata.compact.max.delta.commits": "2"}))
     assert times(made, Action.COMMIT)[-1] == f"{made.state().timeline.newest_commit}001"
     assert_kept(made, "record_index")
     assert all(instant.state is State.COMPLETED for instant in metadata_of(made).timeline.instants)

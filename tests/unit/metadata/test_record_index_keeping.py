@@ -128,16 +128,16 @@ def compaction(made: ArrowTable) -> None:
     made.delete(rows(("c", "oslo")))
     options = Options({**made.options, "hoodie.compact.inline.max.delta.commits": "1"})
     if made.state().config.merge_on_read:
-        assert schedule_compaction(made.storage, options) is not None
+        assert schedule_compaction(made.storage, Settings.read(options)) is not None
         made.upsert(rows(("b", "rome"), ("c", "oslo"), ("d", "oslo"), ts=3))  # beside the plan
         assert_kept(made)
-        assert compact(made.storage, made.options) is not None
+        assert compact(made.storage, Settings.read(made.options)) is not None
 
 
 def rolling_back(made: ArrowTable) -> None:
-    rollback(made.storage, made.options, made.upsert(rows(("a", "oslo"), ("n", "new"), ts=2)).instant)
+    rollback(made.storage, Settings.read(made.options), made.upsert(rows(("a", "oslo"), ("n", "new"), ts=2)).instant)
     assert_kept(made)
-    rollback(made.storage, made.options, made.delete(rows(("a", "oslo"))).instant)
+    rollback(made.storage, Settings.read(made.options), made.delete(rows(("a", "oslo"))).instant)
 
 
 def failing(made: ArrowTable) -> None:
@@ -150,10 +150,10 @@ def failing(made: ArrowTable) -> None:
 
 
 def restoring(made: ArrowTable) -> None:
-    saved = make_savepoint(made.storage, made.options).instant
+    saved = make_savepoint(made.storage, Settings.read(made.options)).instant
     made.upsert(rows(("n", "oslo"), ts=2))
     made.delete(rows(("a", "oslo")))
-    restore(made.storage, made.options, saved)
+    restore(made.storage, Settings.read(made.options), saved)
 
 
 def upkeep(made: ArrowTable) -> None:
@@ -161,7 +161,7 @@ def upkeep(made: ArrowTable) -> None:
     for ts in range(2, 6):
         made.upsert(rows((f"k{ts}", "oslo"), ("a", "oslo"), ts=ts))
         made.delete(rows((f"k{ts - 1}", "oslo")))
-        keep_up(made.storage, options)
+        keep_up(made.storage, Settings.read(options))
     assert any(slice_.base for slice_ in index_slices(made))
 
 
@@ -176,7 +176,7 @@ ACTIONS: Mapping[str, Callable[[ArrowTable], object]] = {
     "insert_overwrite": lambda made: made.insert_overwrite(rows(("a", "oslo"), ("y", "bern"))),
     "insert_overwrite_table": lambda made: made.insert_overwrite_table(rows(("x", "oslo"), ("b", "rome"))),
     "delete_partitions": lambda made: made.delete_partitions(["rome"]),
-    "savepoint": lambda made: make_savepoint(made.storage, made.options),
+    "savepoint": lambda made: make_savepoint(made.storage, Settings.read(made.options)),
     "compaction": compaction,
     "rollback": rolling_back,
     "a failed write": failing,
@@ -235,7 +235,7 @@ def test_a_key_that_is_inserted_twice_ends_the_record_index_before_the_commit(op
     assert made.snapshot().num_rows == 4
     again = Options({**made.options, "hoodie.metadata.record.index.enable": "true"})
     with pytest.raises(UnsupportedTable, match=r"the key 'a' is in rows of .* and "):
-        create_metadata_table(made.storage, again)
+        create_metadata_table(made.storage, Settings.read(again))
     with pytest.warns(RecordIndexIgnored), pytest.warns(MetadataTableDropped, match="the key 'a' is in rows of"):
         made.upsert(rows(("a", "oslo"), ("b", "bern"), ts=4), options=BY)
     found = {(row["id"], row["city"], row["ts"]) for row in made.snapshot().to_pylist()}
@@ -315,7 +315,7 @@ def test_a_record_index_is_built_anew_by_one_command() -> None:
     made = table(**BY)
     (base, *_) = [log.path for slice_ in index_slices(made) for log in slice_.logs]
     made.storage.delete(f".hoodie/metadata/{base}")
-    assert create_metadata_table(made.storage, made.options, ("record_index",), again=True)
+    assert create_metadata_table(made.storage, Settings.read(made.options), ("record_index",), again=True)
     assert_kept(made)
 
 

@@ -14,13 +14,13 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 import hoodie
-from hoodie.config.options import Options
 from hoodie.errors import AccessDenied, InstantNotFound, InvalidInput, PlanInUse, SchemaMismatch, UnsupportedTable
 from hoodie.metrics import otel, prometheus
 from hoodie.metrics.measures import METRICS, MetricKind
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage import storage_for
+from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage
 from hoodie.writing.result import failures_heard
 from support.reported import DUE, table_with_history
@@ -39,7 +39,7 @@ def test_prometheus_is_told_of_writes_and_compactions() -> None:
     table = table_with_history(MemoryStorage())
     with prometheus.export(registry):
         result = table.upsert(ROWS)
-        compact(table.storage, Options(), schedule_compaction(table.storage, DUE))
+        compact(table.storage, Settings.of({}), schedule_compaction(table.storage, Settings.read(DUE)))
     table.upsert(ROWS)
     assert value(registry, "hoodie_commits_total", operation="UPSERT") == 1
     assert value(registry, "hoodie_commits_total", operation="COMPACT") == 1
@@ -70,7 +70,7 @@ def test_a_table_is_measured_when_asked() -> None:
         assert value(registry, "hoodie_table_log_bytes") == sum(log.size for s in slices for log in s.logs)
         assert value(registry, "hoodie_table_file_groups") == 3
         assert value(registry, "hoodie_table_pending_writes") == 0
-        schedule_compaction(table.storage, Options(DUE))
+        schedule_compaction(table.storage, Settings.of(DUE))
         exporter.observe(table)
         assert value(registry, "hoodie_table_pending_writes") == 1
         age = value(registry, "hoodie_table_commit_age_seconds")

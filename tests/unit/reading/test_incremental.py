@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie import open_table
-from hoodie.config.options import Options, read_options
+from hoodie.config.options import read_options
 from hoodie.config.read import HolePolicy, IncrementalOptions
 from hoodie.errors import HistoryGone, HollowCommit, InstantNotFound, InvalidInput, InvalidOption
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
@@ -25,6 +25,7 @@ from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
@@ -135,8 +136,8 @@ def test_a_write_that_died_is_not_told_before_or_after_it_is_taken_back(kind: st
 
 def compacted(table: ArrowTable) -> str:
     options = {**table.options, "hoodie.compact.inline.max.delta.commits": "1"}
-    assert schedule_compaction(table.storage, Options(options)) is not None
-    done = compact(table.storage, Options(options))
+    assert schedule_compaction(table.storage, Settings.of(options)) is not None
+    done = compact(table.storage, Settings.of(options))
     assert done is not None
     return done.instant
 
@@ -353,7 +354,7 @@ def test_a_pending_compaction_is_no_hollow_commit() -> None:
     first = table.upsert(batch(("a", "oslo", 1, "a1"), ("b", "oslo", 1, "b1"))).instant
     second = table.upsert(batch(("a", "oslo", 2, "a2"))).instant
     options = {**table.options, "hoodie.compact.inline.max.delta.commits": "1"}
-    assert schedule_compaction(table.storage, Options(options)) is not None
+    assert schedule_compaction(table.storage, Settings.of(options)) is not None
     last = table.upsert(batch(("b", "oslo", 3, "b3"))).instant
     assert notes(table.changes(first)) == {"a": "a2", "b": "b3"}
     assert notes(table.changes(second, last)) == {"b": "b3"}

@@ -35,6 +35,7 @@ from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, MemoryStorage
 from hoodie.testing.tables import ArrowTable
@@ -187,7 +188,7 @@ def test_changes_whose_files_were_cleaned_are_history_still():
     table = made()
     first = table.state().timeline.commits[0].requested
     table.upsert(batch(3, a="oslo"))
-    assert clean(table.storage, Options({"hoodie.cleaner.commits.retained": "1"})).paths
+    assert clean(table.storage, Settings.of({"hoodie.cleaner.commits.retained": "1"})).paths
     with pytest.raises(HistoryGone):
         table.changes("earliest", first)
 
@@ -201,21 +202,21 @@ def test_cleaned_replaced_and_rolled_back_files_are_not_missed(kind):
     for number in range(3, 6):
         table.upsert(batch(number, a="oslo"))
     if kind == "MERGE_ON_READ":
-        planned = schedule_compaction(table.storage, Options({"hoodie.compact.inline.max.delta.commits": "1"}))
+        planned = schedule_compaction(table.storage, Settings.of({"hoodie.compact.inline.max.delta.commits": "1"}))
         assert planned
         table.upsert(batch(6, a="oslo"))
-        compact(table.storage, Options(), planned)
+        compact(table.storage, Settings.of({}), planned)
     table.insert_overwrite(batch(7, d="rome"))
-    clean(table.storage, Options({"hoodie.cleaner.commits.retained": "1"}))
+    clean(table.storage, Settings.of({"hoodie.cleaner.commits.retained": "1"}))
     table.upsert(batch(8, a="oslo"))
-    rollback(table.storage, Options())
-    clean(table.storage, Options({"hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS"}))
+    rollback(table.storage, Settings.of({}))
+    clean(table.storage, Settings.of({"hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS"}))
     expected = {"a": 6 if kind == "MERGE_ON_READ" else 5, "c": 1, "d": 7}
     assert rows(table.snapshot()) == expected
-    archive(table.storage, Options({"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}))
+    archive(table.storage, Settings.of({"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}))
     assert rows(table.snapshot()) == expected
     table.delete_partitions(["oslo"])
-    clean(table.storage, Options({"hoodie.cleaner.commits.retained": "1"}))
+    clean(table.storage, Settings.of({"hoodie.cleaner.commits.retained": "1"}))
     assert rows(table.snapshot()) == {"d": 7}
     table.upsert(batch(9, a="oslo", d="rome"))
     assert rows(table.snapshot()) == {"a": 9, "d": 9}
@@ -223,9 +224,9 @@ def test_cleaned_replaced_and_rolled_back_files_are_not_missed(kind):
 
 def test_a_restored_table_misses_nothing():
     table = made()
-    saved = savepoint(table.storage, Options()).instant
+    saved = savepoint(table.storage, Settings.of({})).instant
     table.upsert(batch(3, a="oslo", z="bern"))
-    restore(table.storage, Options(), saved)
+    restore(table.storage, Settings.of({}), saved)
     assert rows(table.snapshot()) == {"a": 2, "b": 2, "c": 1}
 
 
@@ -249,7 +250,7 @@ def test_a_reader_amid_whose_listings_the_table_is_cleaned_begins_anew():
     def work() -> None:
         for number in range(3, 6):
             table.upsert(batch(number, a="oslo", b="rome"))
-        clean(table.storage, Options({"hoodie.cleaner.commits.retained": "1"}))
+        clean(table.storage, Settings.of({"hoodie.cleaner.commits.retained": "1"}))
 
     assert rows(read_table(load_state(Moves(table.storage, work)))) == {"a": 5, "b": 5, "c": 1}
 
@@ -259,7 +260,7 @@ def test_a_writer_amid_whose_listings_the_table_is_cleaned_is_told_to_try_again(
     state = table.state()
     for number in range(3, 6):
         table.upsert(batch(number, a="oslo"))
-    clean(table.storage, Options({"hoodie.cleaner.commits.retained": "1"}))
+    clean(table.storage, Settings.of({"hoodie.cleaner.commits.retained": "1"}))
     with pytest.raises(WriteConflict, match="try again"):
         state.files(["oslo"])
 
@@ -305,7 +306,7 @@ def test_a_whole_table_may_be_overwritten_though_files_are_gone():
 def test_a_rollback_takes_the_commit_of_a_missing_file_back():
     table = made()
     table.storage.delete(newest(table))
-    rollback(table.storage, Options())
+    rollback(table.storage, Settings.of({}))
     assert rows(table.snapshot()) == {"a": 1, "b": 1, "c": 1}
 
 
@@ -319,9 +320,9 @@ def test_a_file_group_with_a_missing_file_is_not_compacted():
     kept = table.storage.read(path)
     table.storage.delete(path)
     with pytest.warns(MissingFileIgnored, match="not compacted"):
-        planned = schedule_compaction(table.storage, Options({"hoodie.compact.inline.max.delta.commits": "1"}))
+        planned = schedule_compaction(table.storage, Settings.of({"hoodie.compact.inline.max.delta.commits": "1"}))
     assert planned
-    compact(table.storage, Options(), planned)
+    compact(table.storage, Settings.of({}), planned)
     table.storage.write(path, kept)
     assert rows(table.snapshot()) == {"a": 3, "b": 2, "c": 1}
 
@@ -332,7 +333,7 @@ def test_what_cleaning_leaves_is_enough_once_the_file_is_back():
     path = newest(table)
     kept = table.storage.read(path)
     table.storage.delete(path)
-    clean(table.storage, Options({"hoodie.cleaner.commits.retained": "1"}))
+    clean(table.storage, Settings.of({"hoodie.cleaner.commits.retained": "1"}))
     table.storage.write(path, kept)
     assert rows(table.snapshot()) == {"a": 3, "b": 2, "c": 1}
 
@@ -342,9 +343,9 @@ def test_the_commit_that_knows_of_a_missing_file_is_not_archived():
     table.storage.delete(newest(table))
     for number in range(3, 9):
         table.upsert(batch(number, b="rome"))
-    clean(table.storage, Options({"hoodie.cleaner.commits.retained": "1"}))
+    clean(table.storage, Settings.of({"hoodie.cleaner.commits.retained": "1"}))
     for _ in range(2):
-        archive(table.storage, Options({"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}))
+        archive(table.storage, Settings.of({"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}))
         with pytest.raises(MissingFile):
             table.snapshot()
 
@@ -353,7 +354,7 @@ def test_a_table_with_a_missing_file_is_not_savepointed():
     table = made()
     table.storage.delete(newest(table))
     with pytest.raises(MissingFile):
-        savepoint(table.storage, Options())
+        savepoint(table.storage, Settings.of({}))
 
 
 # --- cost ---
@@ -410,17 +411,19 @@ def test_a_writer_misses_what_a_new_process_would(tmp_path, kind, seed):
         options = Options({"hoodie.compact.inline.max.delta.commits": "1", "hoodie.cleaner.commits.retained": "2"})
         match chosen.randrange(8):
             case 0:
-                clean(table.storage, options)
-            case 1 if kind == "MERGE_ON_READ" and (planned := schedule_compaction(table.storage, options)):
+                clean(table.storage, Settings.read(options))
+            case 1 if kind == "MERGE_ON_READ" and (
+                planned := schedule_compaction(table.storage, Settings.read(options))
+            ):
                 table.upsert(batch(step, a="oslo"))
                 if chosen.random() < 0.7:
-                    compact(table.storage, Options(), planned)
+                    compact(table.storage, Settings.of({}), planned)
             case 2:
                 table.insert_overwrite(batch(step, d="rome"))
             case 3 if not table.state().timeline.pending_compactions:
-                rollback(table.storage, Options())
+                rollback(table.storage, Settings.of({}))
             case 4:
-                archive(table.storage, Options({"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4"}))
+                archive(table.storage, Settings.of({"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4"}))
             case _:
                 table.upsert(batch(step, **{key: chosen.choice(["oslo", "rome"]) for key in "ab"[: step % 2 + 1]}))
         paths = sorted(path for path in tmp_path.rglob("*") if path.parent.name in ("oslo", "rome") and path.is_file())
@@ -495,7 +498,7 @@ def test_the_doctor_restores_a_metafile():
 def test_rollback_finds_its_files_in_a_partition_without_metafile(kind):
     table = made(kind)
     table.storage.delete(f"oslo/{METAFILE}")
-    rollback(table.storage, Options())
+    rollback(table.storage, Settings.of({}))
     with pytest.warns(MetafileMissing):
         assert rows(table.snapshot()) == {"a": 1, "b": 1, "c": 1}
 

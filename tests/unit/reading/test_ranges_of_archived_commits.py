@@ -12,6 +12,7 @@ from hoodie.reading.changes.data_plan import plan_change_data
 from hoodie.services.archive import archive
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
+from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from torture.crash import TABLE, batch
@@ -46,11 +47,11 @@ def test_a_range_tells_the_same_once_its_commits_are_archived(version: str, kind
     times.append(table.delete(batch({"k1": ("rome", 9, "")}).select(["id", "city"])).instant)
     if kind == "MERGE_ON_READ":
         due = Options({**table.options, "hoodie.compact.inline.max.delta.commits": "1"})
-        assert schedule_compaction(table.storage, due)
-        assert compact(table.storage, due)
+        assert schedule_compaction(table.storage, Settings.read(due))
+        assert compact(table.storage, Settings.read(due))
     before = ranges(table, times)
     assert all(before[:-2])  # a delete brings no row, and is told by change data alone
     assert before[-1]
-    archived = {instant.requested for instant in archive(table.storage, table.options).instants}
+    archived = {instant.requested for instant in archive(table.storage, Settings.read(table.options)).instants}
     assert archived.issuperset(times[:4])
     assert ranges(table, times) == before

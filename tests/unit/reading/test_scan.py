@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hoodie.config.options import Options
 from hoodie.errors import InvalidInput
 from hoodie.merge.log_merge import LogMerge, Versions
 from hoodie.model.files import parse_data_file
@@ -25,6 +24,7 @@ from hoodie.reading.stream import count_rows
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.protocol import Storage
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, MemoryStorage
 from hoodie.testing.tables import ArrowTable
@@ -153,9 +153,9 @@ def test_each_file_of_a_table_is_read_or_left_out_for_one_reason(kind: str) -> N
     table.upsert(batch(2, a="oslo", b="rome"))
     if kind == MERGE_ON_READ:
         options = {**table.options, "hoodie.compact.inline.max.delta.commits": "1"}
-        assert schedule_compaction(table.storage, Options(options)) is not None
-        compact(table.storage, Options(options))
-        assert schedule_compaction(table.storage, Options(options)) is None
+        assert schedule_compaction(table.storage, Settings.of(options)) is not None
+        compact(table.storage, Settings.of(options))
+        assert schedule_compaction(table.storage, Settings.of(options)) is None
     table.upsert(batch(3, a="oslo"))
     table.delete_partitions(["bern"])
     table.upsert(batch(4, d="paris"))

@@ -14,6 +14,7 @@ from hoodie.recovery.savepoint import make_savepoint
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.local import LocalStorage
+from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 
@@ -78,7 +79,7 @@ def test_files_that_nobody_cleaned_can_be_read_as_of_any_instant():
 
 def test_a_savepoint_is_kept_and_can_be_read():
     table, instants = history(3)
-    make_savepoint(table.storage, table.options)
+    make_savepoint(table.storage, Settings.read(table.options))
     more = [table.upsert(pa.table({"id": ["a"], "ts": [n]})).instant for n in range(3, 9)]
     table.clean()
     assert values(table, [*instants, *more]) == [None, None, 2, None, None, None, 6, 7, 8]
@@ -88,8 +89,10 @@ def test_logs_that_went_with_their_slice_are_missed():
     table, instants = history(1, **MERGE_ON_READ)
     for number in range(1, 7):
         instants.append(table.upsert(pa.table({"id": ["a"], "ts": [number]})).instant)
-        schedule_compaction(table.storage, Options({**table.options, "hoodie.compact.inline.max.delta.commits": "1"}))
-        compact(table.storage, table.options)
+        schedule_compaction(
+            table.storage, Settings.of({**table.options, "hoodie.compact.inline.max.delta.commits": "1"})
+        )
+        compact(table.storage, Settings.read(table.options))
     table.clean()
     found = values(table, instants)
     assert found[0] is None
@@ -121,7 +124,7 @@ def test_cleans_that_were_archived_before_the_commits_they_reach_are_known():
     """Cleans are archived separately from commits, which a savepoint holds on the timeline."""
     options = {"hoodie.cleaner.commits.retained": "1", "hoodie.keep.min.commits": "1", "hoodie.keep.max.commits": "2"}
     table, instants = history(1, **options)
-    make_savepoint(table.storage, table.options)
+    make_savepoint(table.storage, Settings.read(table.options))
     for n in range(1, 7):
         instants.append(table.upsert(pa.table({"id": ["a"], "ts": [n]})).instant)
         table.clean()
@@ -133,7 +136,7 @@ def test_cleans_that_were_archived_before_the_commits_they_reach_are_known():
     with pytest.raises(InvalidInput, match=f"cleaning removed .*Take {instants[6]} or a later"):
         table.as_of(instants[2])
     with pytest.raises(InvalidPlan, match="keeps nothing older"):
-        make_savepoint(table.storage, table.options, instants[2])
+        make_savepoint(table.storage, Settings.read(table.options), instants[2])
 
 
 @pytest.mark.parametrize("version", ["8", "9"])
@@ -170,17 +173,17 @@ def test_file_groups_whose_overwrite_is_archived_are_not_in_the_way(policy: str)
     table.archive(options)
     assert overwritten not in {commit.requested for commit in table.state().timeline.commits}
     assert [len(table.as_of(instant)) for instant in instants[2:]] == [4, 5]
-    make_savepoint(table.storage, table.options, instants[2])
+    make_savepoint(table.storage, Settings.read(table.options), instants[2])
 
 
 def test_a_savepoint_is_read_though_a_compaction_that_it_saw_planned_was_completed_and_cleaned():
     table, _ = history(2, **MERGE_ON_READ)
     planning = Options({**table.options, "hoodie.compact.inline.max.delta.commits": "1"})
-    schedule_compaction(table.storage, planning)
+    schedule_compaction(table.storage, Settings.read(planning))
     saved = table.upsert(pa.table({"id": ["b"], "ts": [2]}), OVERWRITES).instant
-    make_savepoint(table.storage, table.options)
+    make_savepoint(table.storage, Settings.read(table.options))
     table.insert_overwrite_table(pa.table({"id": ["c"], "ts": [3]}))
-    compact(table.storage, table.options)
+    compact(table.storage, Settings.read(table.options))
     assert table.clean({**table.options, "hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS"}).paths
     assert sorted(table.as_of(saved)["id"].to_pylist()) == ["a", "b"]
 

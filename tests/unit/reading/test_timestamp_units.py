@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 import pytest
 
 from hoodie import open_table
-from hoodie.config.options import Options
 from hoodie.errors import ContradictoryTimestamps, HudiCannotRead, SchemaMismatch
 from hoodie.formats.parquet.stored_types import stored_types
 from hoodie.reading.scan_plan import plan_scan
@@ -22,6 +21,7 @@ from hoodie.schema.schema import ALSO_TEXT
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.local import LocalStorage
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, MemoryStorage
 from hoodie.testing.tables import ArrowTable
@@ -216,8 +216,8 @@ def test_a_merge_of_logs_takes_each_file_and_block_by_its_own_unit(block: str) -
     assert times_of(table.snapshot()) == expected({**old, "a1": NEW})
     assert {name: declared(storage)[name] for name in NEW_TYPES} == NEW_TYPES
     table.upsert(new_rows(["b1"], 4, NEW))
-    instant = schedule_compaction(storage, Options({"hoodie.compact.inline.max.delta.commits": "1"}))
-    compact(storage, Options(), instant)
+    instant = schedule_compaction(storage, Settings.of({"hoodie.compact.inline.max.delta.commits": "1"}))
+    compact(storage, Settings.of({}), instant)
     rows = table.snapshot()
     assert times_of(rows) == expected({**old, "a1": NEW, "b1": NEW})
     assert not any(each.logs for each in table.slices())

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from hoodie.commit.markers import MarkerKind, create_marker
-from hoodie.config.options import Options
 from hoodie.errors import InstantNotFound, InvalidInput, InvalidPlan
 from hoodie.model.instant import Action, Instant
 from hoodie.recovery.restore import restore
@@ -16,6 +15,7 @@ from hoodie.recovery.rollback import rollback
 from hoodie.recovery.savepoint import make_savepoint
 from hoodie.services.archive import archive
 from hoodie.storage.protocol import Storage
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Dying
 from hoodie.timeline.layout import LAYOUT_1
@@ -78,8 +78,8 @@ def test_a_damaged_commit_is_rolled_back_and_its_rows_stay_away_once_it_is_archi
     act(storage)
     done, written = newest(storage), data_files(storage) - files
     cut_short(storage, done, part)
-    planned = rollback(storage, Options(), done.requested, dry_run=True)
-    result = rollback(storage, Options(), done.requested)
+    planned = rollback(storage, Settings.of({}), done.requested, dry_run=True)
+    result = rollback(storage, Settings.of({}), done.requested)
     assert (result.target, result.plan) == (done.requested, planned.plan)
     assert read(storage) == before
     assert read_rs(storage, tmp_path) == before
@@ -92,7 +92,7 @@ def test_a_damaged_commit_is_rolled_back_and_its_rows_stay_away_once_it_is_archi
         rows = {**rows, **batch_of_this}
     if kind == "mor compaction":  # the plan stays, and archiving waits for it
         return
-    archive(storage, Options(ARCHIVE))
+    archive(storage, Settings.of(ARCHIVE))
     assert load_state(storage).timeline.first_commit > done.requested
     assert read(storage) == rows
 
@@ -106,11 +106,11 @@ def test_a_rollback_of_a_damaged_commit_that_dies_anywhere_can_be_repeated(kind:
     act(storage)
     done = newest(storage)
     cut_short(storage, done, 0.6)
-    left = dying(how, storage, lambda storage: rollback(storage, Options(), done.requested))
+    left = dying(how, storage, lambda storage: rollback(storage, Settings.of({}), done.requested))
     assert len(left) > 6
     for died in left:
         with suppress(InstantNotFound, InvalidInput):  # it is gone, or back to its plan
-            rollback(died, Options(), done.requested)
+            rollback(died, Settings.of({}), done.requested)
         assert read(died) == before
         gone = data_files(storage) - files
         assert not {path for path in gone if path.endswith(".parquet")} & data_files(died)
@@ -127,9 +127,9 @@ def test_a_damaged_commit_below_newer_ones_is_rolled_back_after_them(options):
     upsert(storage, LATER)
     cut_short(storage, damaged, 0.6)
     with pytest.raises(InvalidInput, match="roll those back first"):
-        rollback(storage, Options(), damaged.requested)
-    rollback(storage, Options())
-    rollback(storage, Options())
+        rollback(storage, Settings.of({}), damaged.requested)
+    rollback(storage, Settings.of({}))
+    rollback(storage, Settings.of({}))
     assert read(storage) == before
 
 
@@ -137,11 +137,11 @@ def test_a_damaged_commit_below_newer_ones_is_rolled_back_after_them(options):
 def test_a_restore_takes_damaged_commits_back_wherever_it_dies(options):
     storage = table(options)
     before = read(storage)
-    saved = make_savepoint(storage, Options()).instant
+    saved = make_savepoint(storage, Settings.of({})).instant
     upsert(storage, THIRD)
     cut_short(storage, newest(storage), 0.6)
-    for died in dying(Dying.AFTER, storage, lambda storage: restore(storage, Options(), saved)):
-        restore(died, Options(), saved)
+    for died in dying(Dying.AFTER, storage, lambda storage: restore(storage, Settings.of({}), saved)):
+        restore(died, Settings.of({}), saved)
         assert read(died) == before
 
 
@@ -155,7 +155,7 @@ def test_logs_whose_blocks_cannot_be_read_are_found_by_their_markers():
         create_marker(storage, done.requested, path, MarkerKind.APPEND)
         storage.write(path, storage.read(path)[:20])
     cut_short(storage, done, 0)
-    assert set(rollback(storage, Options()).undoes) == set(logs)
+    assert set(rollback(storage, Settings.of({})).undoes) == set(logs)
     assert read(storage) == before
 
 
@@ -171,7 +171,7 @@ def test_a_damaged_commit_stays_once_what_it_replaced_is_cleaned(kind: str):
         storage,
         InvalidPlan,
         "were removed by cleaning, or will be",
-        lambda dry_run: rollback(storage, Options(), dry_run=dry_run),
+        lambda dry_run: rollback(storage, Settings.of({}), dry_run=dry_run),
     )
 
 
@@ -186,7 +186,7 @@ def test_archiving_waits_for_a_commit_that_says_nothing(options):
         upsert(storage, {"z": ("bern", 20 + number, "late")})
     with suppress(AssertionError):  # both the replaced and the new rows
         rows = read(storage)
-    archive(storage, Options(ARCHIVE))
+    archive(storage, Settings.of(ARCHIVE))
     assert damaged in load_state(storage).timeline.commits
     with suppress(AssertionError):
         assert read(storage) == rows

@@ -25,6 +25,7 @@ from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.services.savepoint import delete_savepoint
 from hoodie.storage.protocol import Storage, join, split
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
@@ -59,7 +60,7 @@ THEN = {**FIRST, **SECOND}
 def cow_history() -> tuple[MemoryStorage, str]:
     """A savepoint with an upsert, an overwrite, a deletion of a partition and a failed write after it."""
     storage = table(COW)
-    saved = make_savepoint(storage, Options()).instant
+    saved = make_savepoint(storage, Settings.of({})).instant
     upsert(storage, THIRD)
     opened(storage).insert_overwrite(batch(LATER))
     opened(storage).delete_partitions(["rome"])
@@ -72,14 +73,14 @@ def mor_history() -> tuple[MemoryStorage, str]:
     """A savepoint of a table with logs; after it delta commits, a compaction that is completed and one that is pending
     and has logs already, an overwrite, a commit that was rolled back, and a failed write."""
     storage = table(MOR)
-    saved = make_savepoint(storage, Options()).instant
+    saved = make_savepoint(storage, Settings.of({})).instant
     upsert(storage, THIRD)
     compacted(storage)
     upsert(storage, LATER)
-    rollback(storage, Options())
+    rollback(storage, Settings.of({}))
     upsert(storage, {"b": ("oslo", 5, "fourth"), "e": ("bern", 5, "fourth")})
     opened(storage).insert_overwrite(batch({"x": ("rome", 6, "over")}))
-    schedule_compaction(storage, Options(NOW))
+    schedule_compaction(storage, Settings.of(NOW))
     upsert(storage, LATER)
     fail(storage)
     return storage, saved
@@ -113,8 +114,8 @@ def later_files(storage: Storage, savepoint: str) -> set[str]:
 def test_a_restored_table_is_as_it_was_and_nothing_of_later_slices_is_left(history, tmp_path: Path):
     storage, saved = history[0].copy(), history[1]
     kept = savepointed_files(load_state(storage))
-    planned = restore(storage, Options(), saved, dry_run=True)
-    result = restore(storage, Options(), saved)
+    planned = restore(storage, Settings.of({}), saved, dry_run=True)
+    result = restore(storage, Settings.of({}), saved)
     assert planned.plan == result.plan
     assert read(storage) == THEN
     assert read_rs(storage, tmp_path / "restored") == THEN
@@ -132,7 +133,7 @@ def test_a_restored_table_is_as_it_was_and_nothing_of_later_slices_is_left(histo
 def test_a_dry_run_says_what_goes_and_changes_nothing(history):
     storage, saved = history
     before = storage.snapshot()
-    result = restore(storage, Options(), saved, dry_run=True)
+    result = restore(storage, Settings.of({}), saved, dry_run=True)
     assert storage.snapshot() == before
     assert set(result.deletes) == later_files(storage, saved)
     times = [each.time for each in result.plan.instants]
@@ -145,7 +146,7 @@ def test_a_dry_run_says_what_goes_and_changes_nothing(history):
 @pytest.mark.parametrize("history", HISTORIES, indirect=True)
 def test_the_plan_and_the_outcome_are_on_the_timeline_as_hudi_has_them(history):
     storage, saved = history[0].copy(), history[1]
-    result = restore(storage, Options(), saved)
+    result = restore(storage, Settings.of({}), saved)
     done = Instant(result.instant, Action.RESTORE, State.COMPLETED)
     requested = storage.read(instant_path(Instant(result.instant, Action.RESTORE, State.REQUESTED), layout=LAYOUT_1))
     assert decode_restore_plan(requested, "plan") == result.plan
@@ -166,7 +167,9 @@ def test_a_restore_that_dies_anywhere_goes_on_when_it_is_called_again(history, h
     storage, saved = history
     states = {repr(sorted(rows.items())) for rows in whole_states(storage, saved)}
     # The first calls, of the timeline, in all three ways; of the others every second, in one of them.
-    some = dying(how, storage, lambda inner: restore(inner, Options(), saved), first=list(Dying).index(how) + 4, step=6)
+    some = dying(
+        how, storage, lambda inner: restore(inner, Settings.of({}), saved), first=list(Dying).index(how) + 4, step=6
+    )
     assert len(some) > 4
     for died in [*dying_early(how, storage, saved), *some[:-1]]:
         assert repr(sorted(read(died).items())) in states
@@ -174,11 +177,11 @@ def test_a_restore_that_dies_anywhere_goes_on_when_it_is_called_again(history, h
         if restoring:
             with pytest.raises(WriteConflict, match="is being restored"):
                 upsert(died, LATER)
-        restore(died, Options(), saved)
+        restore(died, Settings.of({}), saved)
         assert read(died) == THEN
         assert later_files(died, saved) == set()
         again = died.snapshot()
-        assert restore(died, Options(), saved).instant == ""  # idempotent
+        assert restore(died, Settings.of({}), saved).instant == ""  # idempotent
         assert died.snapshot() == again
 
 
@@ -187,7 +190,7 @@ def dying_early(how: Dying, storage: MemoryStorage, saved: str) -> list[MemorySt
     for calls in range(4):
         died = storage.copy()
         with pytest.raises(Crash):
-            restore(CrashAfter(died, calls, how), Options(), saved)
+            restore(CrashAfter(died, calls, how), Settings.of({}), saved)
         left.append(died)
     return left
 
@@ -206,31 +209,31 @@ def test_a_restore_dying_again_and_again_still_ends():
     storage, saved = mor_history()
     for _ in range(200):
         try:
-            restore(CrashAfter(storage, 5), Options(), saved)
+            restore(CrashAfter(storage, 5), Settings.of({}), saved)
         except Crash:
             continue
         break
-    restore(storage, Options(), saved)
+    restore(storage, Settings.of({}), saved)
     assert read(storage) == THEN
     assert later_files(storage, saved) == set()
 
 
 def test_a_restore_that_goes_on_knows_where_a_commit_without_profile_wrote():
     storage = table(MOR)
-    saved = make_savepoint(storage, Options()).instant
+    saved = make_savepoint(storage, Settings.of({})).instant
     upsert(storage, THIRD)
     last = newest(storage)
     storage.write(
         instant_path(Instant(last.requested, last.action, State.INFLIGHT), layout=LAYOUT_1), b""
     )  # as some writers leave it
     tried = 0
-    for died in dying(Dying.BEFORE, storage, lambda inner: restore(inner, Options(), saved)):
+    for died in dying(Dying.BEFORE, storage, lambda inner: restore(inner, Settings.of({}), saved)):
         if load_state(died).timeline.find(last.requested, last.action) == Instant(
             last.requested, last.action, State.INFLIGHT
         ):
             tried += 1
             counting = CountingStorage(died)
-            restore(counting, Options(), saved)
+            restore(counting, Settings.of({}), saved)
             assert counting.count("list_tree", "") == 0  # nothing has to be searched for
             assert read(died) == THEN
             assert later_files(died, saved) == set()
@@ -239,14 +242,14 @@ def test_a_restore_that_goes_on_knows_where_a_commit_without_profile_wrote():
 
 def test_there_and_back_again():
     storage = table(MOR)
-    first = make_savepoint(storage, Options()).instant
+    first = make_savepoint(storage, Settings.of({})).instant
     for _ in range(2):
         upsert(storage, THIRD)
-        compact(storage, Options(), schedule_compaction(storage, Options(NOW)))
+        compact(storage, Settings.of({}), schedule_compaction(storage, Settings.of(NOW)))
         upsert(storage, LATER)
-        restore(storage, Options(), first)
+        restore(storage, Settings.of({}), first)
         assert read(storage) == THEN
-    delete_savepoint(storage, Options(), first)
+    delete_savepoint(storage, Settings.of({}), first)
     upsert(storage, LATER)
     assert read(storage) == {**THEN, **LATER}
 
@@ -254,7 +257,7 @@ def test_there_and_back_again():
 def test_slices_of_withdrawn_commits_do_not_come_back_when_the_timeline_moves_on():
     # A file that is older than the active timeline counts as committed: what a restore leaves behind would be read.
     storage, saved = mor_history()
-    restore(storage, Options(), saved)
+    restore(storage, Settings.of({}), saved)
     upsert(storage, LATER)
     expected = read(storage)
     last = newest(storage).requested
@@ -275,22 +278,22 @@ def test_the_lock_of_the_options_is_held_and_given_back(provider: str):
         "hoodie.write.lock.client.num_retries": "0",
     }
     storage = table(MOR)
-    saved = make_savepoint(storage, Options(options)).instant
+    saved = make_savepoint(storage, Settings.of(options)).instant
     for _ in range(2):
         opened(storage).upsert(batch(THIRD), options=options)
     with lock_for(Options(options), storage):
         before = read(storage)
         for call in (
-            lambda: rollback(storage, Options(options)),
-            lambda: restore(storage, Options(options), saved),
-            lambda: delete_savepoint(storage, Options(options), saved),
+            lambda: rollback(storage, Settings.of(options)),
+            lambda: restore(storage, Settings.of(options), saved),
+            lambda: delete_savepoint(storage, Settings.of(options), saved),
         ):
             with pytest.raises(LockTimeout):
                 call()
         assert read(storage) == before
-    rollback(storage, Options(options))
-    restore(storage, Options(options), saved)
-    delete_savepoint(storage, Options(options), saved)
+    rollback(storage, Settings.of(options))
+    restore(storage, Settings.of(options), saved)
+    delete_savepoint(storage, Settings.of(options), saved)
     opened(storage).upsert(batch(LATER), options=options)
     assert read(storage) == {**THEN, **LATER}
 
@@ -299,7 +302,7 @@ def test_the_lock_of_the_options_is_held_and_given_back(provider: str):
 
 
 def refused(storage: MemoryStorage, kind: type[HoodieError], match: str, savepoint: str) -> None:
-    undoing.refused(storage, kind, match, lambda dry_run: restore(storage, Options(), savepoint, dry_run=dry_run))
+    undoing.refused(storage, kind, match, lambda dry_run: restore(storage, Settings.of({}), savepoint, dry_run=dry_run))
 
 
 def test_a_table_is_restored_to_savepoints_only():
@@ -310,18 +313,18 @@ def test_a_table_is_restored_to_savepoints_only():
 
 def test_a_newer_savepoint_stands_in_the_way():
     storage = table()
-    first = make_savepoint(storage, Options()).instant
+    first = make_savepoint(storage, Settings.of({})).instant
     upsert(storage, THIRD)
-    second = make_savepoint(storage, Options()).instant
+    second = make_savepoint(storage, Settings.of({})).instant
     refused(storage, InvalidInput, f"{second} are newer savepoints", first)
-    delete_savepoint(storage, Options(), second)
-    restore(storage, Options(), first)
+    delete_savepoint(storage, Settings.of({}), second)
+    restore(storage, Settings.of({}), first)
     assert read(storage) == THEN
 
 
 def test_a_savepoint_whose_files_are_gone_is_refused():
     storage = table()
-    saved = make_savepoint(storage, Options())
+    saved = make_savepoint(storage, Settings.of({}))
     upsert(storage, THIRD)
     storage.delete(min(saved.files))
     refused(storage, InvalidPlan, f"1 files of the savepoint are missing, such as {min(saved.files)}", saved.instant)
@@ -329,7 +332,7 @@ def test_a_savepoint_whose_files_are_gone_is_refused():
 
 def test_a_savepoint_with_archived_commits_after_it_is_refused(monkeypatch: pytest.MonkeyPatch):
     storage = table()
-    saved = make_savepoint(storage, Options()).instant
+    saved = make_savepoint(storage, Settings.of({})).instant
     upsert(storage, THIRD)
     monkeypatch.setattr("hoodie.recovery.restore.newest_archived", lambda *_: saved[:-3] + "9999")
     refused(storage, InvalidPlan, "are archived", saved)
@@ -337,9 +340,9 @@ def test_a_savepoint_with_archived_commits_after_it_is_refused(monkeypatch: pyte
 
 def test_an_older_write_that_is_pending_is_refused_and_an_older_compaction_stays():
     storage = table(MOR)
-    planned = schedule_compaction(storage, Options(NOW))
+    planned = schedule_compaction(storage, Settings.of(NOW))
     upsert(storage, THIRD)
-    saved = make_savepoint(storage, Options()).instant
+    saved = make_savepoint(storage, Settings.of({})).instant
     upsert(storage, LATER)
     expected = {**THEN, **THIRD}
     pending = storage.copy()
@@ -348,30 +351,30 @@ def test_an_older_write_that_is_pending_is_refused_and_an_older_compaction_stays
     )
     if load_state(pending).timeline.pending({Action.DELTA_COMMIT})[0].requested < saved:
         refused(pending, WriteConflict, "is older than the savepoint", saved)
-    restore(storage, Options(), saved)
+    restore(storage, Settings.of({}), saved)
     assert read(storage) == expected
-    compact(storage, Options(), planned)
+    compact(storage, Settings.of({}), planned)
     assert read(storage) == expected
 
 
 def test_another_restore_that_is_pending_has_to_end_first():
     storage = table()
-    first = make_savepoint(storage, Options()).instant
+    first = make_savepoint(storage, Settings.of({})).instant
     upsert(storage, THIRD)
     (died, *_) = [
         each
-        for each in dying(Dying.BEFORE, storage, lambda inner: restore(inner, Options(), first))
+        for each in dying(Dying.BEFORE, storage, lambda inner: restore(inner, Settings.of({}), first))
         if load_state(each).timeline.pending({Action.RESTORE})
     ]
     refused_once = died.snapshot()
     with pytest.raises(WriteConflict, match=f"a restore to {first}"):
-        restore(died, Options(), "20990101000000000")
+        restore(died, Settings.of({}), "20990101000000000")
     assert died.snapshot() == refused_once
 
 
 def test_an_older_writer_that_wrote_into_a_later_slice_is_not_undone_unseen():
     storage = table(MOR)
-    saved = make_savepoint(storage, Options()).instant
+    saved = make_savepoint(storage, Settings.of({})).instant
     compacted(storage)
     upsert(storage, SECOND)
     log = next(path for path in later_files(storage, saved) if ".log." in path)
@@ -383,11 +386,11 @@ def test_an_older_writer_that_wrote_into_a_later_slice_is_not_undone_unseen():
 
 def test_a_writer_that_comes_in_during_a_restore_leaves_it_to_be_called_again():
     storage = table()
-    saved = make_savepoint(storage, Options()).instant
+    saved = make_savepoint(storage, Settings.of({})).instant
     upsert(storage, THIRD)
     died = next(
         each
-        for each in dying(Dying.BEFORE, storage, lambda inner: restore(inner, Options(), saved))
+        for each in dying(Dying.BEFORE, storage, lambda inner: restore(inner, Settings.of({}), saved))
         if load_state(each).timeline.pending({Action.RESTORE})
     )
 
@@ -401,27 +404,27 @@ def test_a_writer_that_comes_in_during_a_restore_leaves_it_to_be_called_again():
 
     racing = Writing(died.snapshot())
     with pytest.raises(WriteConflict, match="call restore"):
-        restore(racing, Options(), saved)
-    restore(racing, Options(), saved)
+        restore(racing, Settings.of({}), saved)
+    restore(racing, Settings.of({}), saved)
     assert read(racing) == THEN
 
 
 def test_a_rollback_that_died_before_the_restore_is_finished_first():
     storage = table(MOR)
-    saved = make_savepoint(storage, Options()).instant
+    saved = make_savepoint(storage, Settings.of({})).instant
     fail(storage)
     (pending,) = load_state(storage).timeline.pending(COMMITS)
     left = dying(Dying.BEFORE, storage, lambda inner: roll_back(inner, pending, "20990101000000000", layout=LAYOUT_1))
     for died in left[1:-1]:
-        restore(died, Options(), saved)
+        restore(died, Settings.of({}), saved)
         assert read(died) == THEN
         assert not load_state(died).timeline.pending()
 
 
 def test_a_compaction_that_was_running_goes_with_its_files_and_logs():
     storage = table(MOR)
-    saved = make_savepoint(storage, Options()).instant
-    planned = schedule_compaction(storage, Options(NOW))
+    saved = make_savepoint(storage, Settings.of({})).instant
+    planned = schedule_compaction(storage, Settings.of(NOW))
     assert planned is not None
     begun = to_inflight(storage, Instant(planned, Action.COMPACTION, State.REQUESTED), layout=LAYOUT_1)
     group = opened(storage).slices()[0].group
@@ -430,16 +433,16 @@ def test_a_compaction_that_was_running_goes_with_its_files_and_logs():
     storage.write(half, b"half")
     upsert(storage, THIRD)
     assert any(f"_{planned}.log" in path for path in data_files(storage))
-    restore(storage, Options(), saved)
+    restore(storage, Settings.of({}), saved)
     assert not any(planned in path for path in storage.snapshot())
     assert read(storage) == THEN
 
 
 def test_an_empty_restore_writes_nothing():
     storage = table()
-    saved = make_savepoint(storage, Options()).instant
+    saved = make_savepoint(storage, Settings.of({})).instant
     before = storage.snapshot()
-    result = restore(storage, Options(), saved)
+    result = restore(storage, Settings.of({}), saved)
     assert (result.instant, result.plan.instants) == ("", ())
     assert storage.snapshot() == before
     with suppress(HoodieError):

@@ -34,6 +34,7 @@ from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.services.savepoint import delete_savepoint
 from hoodie.storage.protocol import Storage, join, split
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
@@ -89,8 +90,8 @@ def test_a_rolled_back_commit_leaves_the_table_as_it_was_before(kind: str, tmp_p
     act(storage)
     done = newest(storage)
     written = data_files(storage) - files
-    planned = rollback(storage, Options(), dry_run=True)
-    result = rollback(storage, Options())
+    planned = rollback(storage, Settings.of({}), dry_run=True)
+    result = rollback(storage, Settings.of({}))
     assert (result.target, result.plan) == (done.requested, planned.plan)
     assert read(storage) == before
     assert read_rs(storage, tmp_path) == before
@@ -117,7 +118,7 @@ def test_a_rollback_that_dies_anywhere_leaves_before_or_after_and_is_finished_by
     before = read(storage)
     act(storage)
     with_it, done = read(storage), newest(storage).requested
-    left = dying(how, storage, lambda storage: rollback(storage, Options(), done))
+    left = dying(how, storage, lambda storage: rollback(storage, Settings.of({}), done))
     assert len(left) > 6
     seen = []
     for number, died in enumerate(left):
@@ -141,29 +142,29 @@ def test_a_rollback_that_dies_anywhere_leaves_before_or_after_and_is_finished_by
 def again(storage: Storage, instant: str) -> None:
     """Roll back until it is gone, as a person would."""
     with suppress(InstantNotFound, InvalidInput):  # it is gone, or back to its plan
-        rollback(storage, Options(), instant)
+        rollback(storage, Settings.of({}), instant)
 
 
 def test_calling_again_after_a_crash_does_not_roll_back_one_commit_more():
     storage = table()
     upsert(storage, THIRD)
-    for died in dying(Dying.AFTER, storage, lambda storage: rollback(storage, Options()))[2:-2]:
+    for died in dying(Dying.AFTER, storage, lambda storage: rollback(storage, Settings.of({})))[2:-2]:
         begun = pending_rollbacks(load_state(died).timeline)
         if begun and newest(died).requested != newest(storage).requested:
-            assert rollback(died, Options()).target == newest(storage).requested
+            assert rollback(died, Settings.of({})).target == newest(storage).requested
             assert len(load_state(died).timeline.commits) == 2
 
 
 def test_commits_are_rolled_back_one_after_the_other():
     storage = table(MOR)
     upsert(storage, THIRD)
-    rollback(storage, Options())
-    rollback(storage, Options())
+    rollback(storage, Settings.of({}))
+    rollback(storage, Settings.of({}))
     assert read(storage) == FIRST
-    rollback(storage, Options())
+    rollback(storage, Settings.of({}))
     assert read(storage) == {}
     with pytest.raises(InstantNotFound, match="no completed commit"):
-        rollback(storage, Options())
+        rollback(storage, Settings.of({}))
     upsert(storage, LATER)
     assert read(storage) == LATER
 
@@ -172,7 +173,7 @@ def test_a_dry_run_changes_nothing():
     storage = table(MOR)
     upsert(storage, THIRD)
     before = storage.snapshot()
-    result = rollback(storage, Options(), dry_run=True)
+    result = rollback(storage, Settings.of({}), dry_run=True)
     assert storage.snapshot() == before
     assert (result.instant, result.metadata) == ("", None)
     assert len(result.deletes) == 1  # of bern
@@ -182,7 +183,7 @@ def test_a_dry_run_changes_nothing():
 def test_the_plan_of_appended_logs_gives_their_sizes_as_hudi_has_them():
     storage = table(MOR)
     upsert(storage, SECOND)
-    result = rollback(storage, Options())
+    result = rollback(storage, Settings.of({}))
     data = storage.read(f".hoodie/{result.instant}.rollback.requested")
     assert decode_rollback_plan(data, "plan") == result.plan
     assert result.metadata is not None
@@ -201,7 +202,7 @@ def test_a_rollback_looks_only_where_the_commit_wrote():
     upsert(storage, {f"k{n}": (f"city{n}", 1, "x") for n in range(12)})
     upsert(storage, {"k3": ("city3", 2, "y")})
     counting = CountingStorage(storage)
-    rollback(counting, Options())
+    rollback(counting, Settings.of({}))
     assert counting.count("list_tree", "") == 0
     assert not any(counting.count("list", f"city{n}") for n in range(12) if n != 3)
 
@@ -210,7 +211,7 @@ def test_a_rollback_looks_only_where_the_commit_wrote():
 
 
 def refused(storage: MemoryStorage, kind: type[HoodieError], match: str, instant: str | None = None) -> None:
-    undoing.refused(storage, kind, match, lambda dry_run: rollback(storage, Options(), instant, dry_run=dry_run))
+    undoing.refused(storage, kind, match, lambda dry_run: rollback(storage, Settings.of({}), instant, dry_run=dry_run))
 
 
 def test_a_commit_that_is_not_the_latest_is_refused():
@@ -221,7 +222,7 @@ def test_a_commit_that_is_not_the_latest_is_refused():
 
 def test_a_savepoint_is_refused():
     storage = table()
-    make_savepoint(storage, Options())
+    make_savepoint(storage, Settings.of({}))
     refused(storage, InvalidInput, "it is a savepoint")
 
 
@@ -237,7 +238,7 @@ def test_a_commit_is_refused_while_a_write_is_pending():
 
 def test_a_commit_is_refused_while_a_pending_compaction_builds_on_it():
     storage = table(MOR)
-    planned = schedule_compaction(storage, Options(NOW))
+    planned = schedule_compaction(storage, Settings.of(NOW))
     refused(storage, InvalidInput, f"pending compaction {planned} builds on its files")
 
 
@@ -246,16 +247,16 @@ def test_a_compaction_is_refused_once_logs_were_written_for_its_files():
     instant = compacted(storage)
     upsert(storage, SECOND)
     refused(storage, InvalidInput, "newer commits", instant)
-    rollback(storage, Options())
-    rollback(storage, Options(), instant)
+    rollback(storage, Settings.of({}))
+    rollback(storage, Settings.of({}), instant)
     assert read(storage) == {**FIRST, **SECOND}
-    compact(storage, Options(), instant)
+    compact(storage, Settings.of({}), instant)
     assert read(storage) == {**FIRST, **SECOND}
 
 
 def test_a_compaction_that_is_only_planned_is_refused():
     storage = table(MOR)
-    refused(storage, InvalidInput, "only planned", schedule_compaction(storage, Options(NOW)))
+    refused(storage, InvalidInput, "only planned", schedule_compaction(storage, Settings.of(NOW)))
 
 
 def clustering(storage: Storage) -> bytes:
@@ -280,7 +281,7 @@ def test_a_pending_clustering_keeps_its_plan_and_loses_its_files():
     storage = table()
     begun = to_inflight(storage, cluster(storage, "20990101000000000"), layout=LAYOUT_1)
     storage.write("oslo/f-0_1-1-1_20990101000000000.parquet", b"half")
-    result = rollback(storage, Options(SEARCH), begun.requested)
+    result = rollback(storage, Settings.of(SEARCH), begun.requested)
     assert result.deletes == ("oslo/f-0_1-1-1_20990101000000000.parquet",)
     found = load_state(storage).timeline.find(begun.requested, Action.REPLACE_COMMIT)
     assert found == Instant(begun.requested, Action.REPLACE_COMMIT, State.REQUESTED)
@@ -293,10 +294,10 @@ def test_a_completed_clustering_goes_with_its_plan(how: Dying):
     # An overwrite is on the timeline what a clustering is, but for the plan.
     instant = opened(storage).insert_overwrite_table(batch(LATER)).instant
     storage.write(f".hoodie/{instant}.replacecommit.requested", clustering(table()))
-    for died in dying(how, storage, lambda storage: rollback(storage, Options())):
+    for died in dying(how, storage, lambda storage: rollback(storage, Settings.of({}))):
         clean_up(load_state(died))
         if newest(died).requested == instant:
-            rollback(died, Options())
+            rollback(died, Settings.of({}))
         assert read(died) == before
         assert not [i for i in load_state(died).timeline.instants if i.requested == instant]
 
@@ -321,7 +322,7 @@ def test_files_that_were_cleaned_for_being_old_do_not_matter():
     oldest = min(before, key=lambda path: path[-25:])
     assert oldest not in current
     cleaned(storage, {oldest}, done=True)
-    rollback(storage, Options())
+    rollback(storage, Settings.of({}))
     assert read(storage) == {**FIRST, **SECOND}
 
 
@@ -345,7 +346,7 @@ def test_a_table_is_not_touched_while_a_restore_is_pending():
 
 def test_what_comes_while_the_rollback_is_planned_stops_it():
     saved = table()
-    make_savepoint(saved, Options())
+    make_savepoint(saved, Settings.of({}))
     savepoint = next(path for path in saved.snapshot() if path.endswith(".savepoint"))
     for act in (
         lambda storage: storage.create_new(savepoint, saved.read(savepoint)),
@@ -353,10 +354,10 @@ def test_what_comes_while_the_rollback_is_planned_stops_it():
         lambda storage: cluster(storage, "20990101000000000"),
     ):
         storage = saved.copy()
-        delete_savepoint(storage, Options(), newest(storage).requested)
+        delete_savepoint(storage, Settings.of({}), newest(storage).requested)
         before = read(storage)
         with pytest.raises(WriteConflict, match="That happened meanwhile"):
-            rollback(Meanwhile(storage, ".rollback.requested", act), Options())
+            rollback(Meanwhile(storage, ".rollback.requested", act), Settings.of({}))
         assert read(storage) == before
         assert not pending_rollbacks(load_state(storage).timeline)
 
@@ -367,10 +368,10 @@ def test_a_savepoint_that_is_made_while_its_commit_is_rolled_back_is_refused():
 
     def act(inner: Storage) -> None:
         with pytest.raises(WriteConflict) as refusal:
-            make_savepoint(inner, Options())
+            make_savepoint(inner, Settings.of({}))
         refusals.append(refusal)
 
-    rollback(Meanwhile(storage, ".rollback.requested", act), Options())
+    rollback(Meanwhile(storage, ".rollback.requested", act), Settings.of({}))
     assert refusals
     assert read(storage) == FIRST
     assert not [path for path in storage.snapshot() if "savepoint" in path]
@@ -426,7 +427,7 @@ def test_a_pending_write_is_taken_back_whatever_became_of_its_markers(
     assert bool(logs) == (options is MOR)
     if harm:
         harm(storage, dead)
-    result = rollback(storage, Options(), dead.requested)
+    result = rollback(storage, Settings.of({}), dead.requested)
     assert (set(result.deletes), set(result.undoes)) == (bases, logs)
     assert data_files(storage).isdisjoint(bases)
     assert not load_state(storage).timeline.pending()
@@ -441,7 +442,7 @@ def test_without_markers_by_option_all_partitions_are_searched():
     stray = f"oslo/stray-0_0-0-0_{dead.requested}.parquet"
     storage.write(stray, b"of a task whose marker got lost")
     storage.write(instant_path(dead, layout=LAYOUT_1), b"{ no profile")
-    result = rollback(storage, Options(SEARCH), dead.requested)
+    result = rollback(storage, Settings.of(SEARCH), dead.requested)
     assert (set(result.deletes), set(result.undoes)) == (expected[0] | {stray}, expected[1])
     assert read(storage) == {**FIRST, **SECOND}
 
@@ -459,7 +460,7 @@ def test_a_pending_write_is_rolled_back_though_later_ones_are_completed():
     storage, dead = dead_write()
     opened(storage).upsert(batch(LATER), options={"hoodie.cleaner.policy.failed.writes": "NEVER"})
     assert newest(storage).requested > dead.requested
-    result = rollback(storage, Options(), dead.requested)
+    result = rollback(storage, Settings.of({}), dead.requested)
     assert result.metadata is not None
     assert result.metadata.commits == (dead.requested,)
     assert read(storage) == {**FIRST, **SECOND, **LATER}
@@ -477,7 +478,7 @@ def test_a_write_that_is_published_while_it_is_rolled_back_stays():
             )
 
         with pytest.raises(WriteConflict, match="published it meanwhile"):
-            rollback(Meanwhile(died, moment, publish), Options(), dead.requested)
+            rollback(Meanwhile(died, moment, publish), Settings.of({}), dead.requested)
         assert dead.requested in {each.requested for each in load_state(died).timeline.commits}
         assert with_it.items() <= died.snapshot().items()
         assert not pending_rollbacks(load_state(died).timeline)
@@ -486,7 +487,7 @@ def test_a_write_that_is_published_while_it_is_rolled_back_stays():
 
 def test_the_inflight_file_goes_before_any_data_so_that_a_sleeping_writer_cannot_publish():
     storage, dead = dead_write(COW)
-    for died in dying(Dying.BEFORE, storage, lambda storage: rollback(storage, Options(), dead.requested)):
+    for died in dying(Dying.BEFORE, storage, lambda storage: rollback(storage, Settings.of({}), dead.requested)):
         if of_dead(storage, dead)[0] - data_files(died):
             assert not died.exists(instant_path(dead, layout=LAYOUT_1))
 
@@ -503,11 +504,11 @@ def test_a_pending_compaction_is_back_to_its_plan_and_later_logs_stay():
     expected = {**FIRST, **SECOND, **THIRD}
     assert read(died) == expected
     died.delete_tree(".hoodie/.locks")  # the dead process's claim has ended
-    result = rollback(died, Options(), pending.requested)
+    result = rollback(died, Settings.of({}), pending.requested)
     assert all(path.endswith(".parquet") for path in result.deletes)
     assert read(died) == expected
     assert load_state(died).timeline.pending_compactions[0].state is State.REQUESTED
-    compact(died, Options(), pending.requested)
+    compact(died, Settings.of({}), pending.requested)
     assert read(died) == expected
 
 
@@ -518,7 +519,7 @@ def test_the_columns_stay_when_only_a_compaction_is_left_to_tell_them(version: s
     upsert(storage, THIRD)
     keep = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.cleaner.commits.retained": "1"}
     opened(storage).archive(keep)
-    rollback(storage, Options())
+    rollback(storage, Settings.of({}))
     (left,) = (read_commit(storage, load_state(storage).timeline, i) for i in load_state(storage).timeline.commits)
     assert left.operation is Operation.COMPACT
     assert read(storage) == {**FIRST, **SECOND}

@@ -10,7 +10,6 @@ from typing import Any
 import fastavro
 import pytest
 
-from hoodie.config.options import Options
 from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
 from hoodie.formats.timeline.services import encode_clean_metadata, encode_clean_plan
 from hoodie.model.instant import Action, Instant, State
@@ -21,6 +20,7 @@ from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.services.savepoint import delete_savepoint
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage, split
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
@@ -58,12 +58,12 @@ def clean_all_but(storage: MemoryStorage, kept: frozenset[str]) -> None:
 @pytest.mark.parametrize("options", [COW, MOR], ids=["cow", "mor"])
 def test_a_table_reads_as_of_a_savepoint_after_all_else_is_cleaned(options):
     storage = table(options)
-    made = make_savepoint(storage, Options(), comment="before the migration", user="ann", millis=lambda: 17)
+    made = make_savepoint(storage, Settings.of({}), comment="before the migration", user="ann", millis=lambda: 17)
     assert made.instant == newest(storage).requested
     then = as_of(storage, made.instant)
     upsert(storage, THIRD)
     if options is MOR:
-        compact(storage, Options(), schedule_compaction(storage, Options(NOW)))
+        compact(storage, Settings.of({}), schedule_compaction(storage, Settings.of(NOW)))
     opened(storage).insert_overwrite_table(batch(LATER))
     upsert(storage, THIRD)
     clean_all_but(storage, savepointed_files(load_state(storage)))
@@ -74,19 +74,19 @@ def test_a_table_reads_as_of_a_savepoint_after_all_else_is_cleaned(options):
 
 def test_a_savepoint_names_base_and_log_files_of_the_slices_that_a_reader_of_then_needs():
     storage = table(MOR)
-    made = make_savepoint(storage, Options())
+    made = make_savepoint(storage, Settings.of({}))
     assert made.files == data_files(storage)
     assert any(".log." in path for path in made.files)
 
 
 def test_a_savepoint_while_a_compaction_is_pending_keeps_the_base_file_it_reads():
     storage = table(MOR)
-    planned = schedule_compaction(storage, Options(NOW))
+    planned = schedule_compaction(storage, Settings.of(NOW))
     upsert(storage, THIRD)
-    made = make_savepoint(storage, Options())
+    made = make_savepoint(storage, Settings.of({}))
     assert made.files == data_files(storage)
     then = as_of(storage, made.instant)
-    compact(storage, Options(), planned)
+    compact(storage, Settings.of({}), planned)
     assert as_of(storage, made.instant) == then
 
 
@@ -96,13 +96,13 @@ def test_a_savepoint_of_a_real_table_says_what_hudis_said(fixture_table: Callabl
     (saved,) = state.timeline.completed({Action.SAVEPOINT})
     (theirs,) = read_savepoints(state)
     schema, record = avro(storage.read(instant_path(saved, layout=LAYOUT_1)))
-    delete_savepoint(storage, Options(), saved.requested)
+    delete_savepoint(storage, Settings.of({}), saved.requested)
     with pytest.raises(InvalidPlan, match="keeps nothing older than"):
-        make_savepoint(storage, Options(), saved.requested)
+        make_savepoint(storage, Settings.of({}), saved.requested)
     for path in list(storage.list(".hoodie")):  # the cleanings knew of Hudi's savepoint
         if ".clean" in path.name:
             storage.delete(f".hoodie/{path.name}")
-    ours = make_savepoint(storage, Options(), saved.requested, user=theirs.user, millis=lambda: theirs.at)
+    ours = make_savepoint(storage, Settings.of({}), saved.requested, user=theirs.user, millis=lambda: theirs.at)
     assert ours == theirs
     own_schema, own_record = avro(storage.read(instant_path(saved, layout=LAYOUT_1)))
     assert own_record == record
@@ -126,12 +126,12 @@ def test_a_real_savepoint_reads_as_of_then(fixture_table: Callable[[str], Path])
 def test_a_deleted_savepoint_is_gone_and_may_be_made_again():
     storage = table()
     before = storage.snapshot()
-    made = make_savepoint(storage, Options())
+    made = make_savepoint(storage, Settings.of({}))
     assert savepointed_files(load_state(storage)) == made.files
-    delete_savepoint(storage, Options(), made.instant)
+    delete_savepoint(storage, Settings.of({}), made.instant)
     assert storage.snapshot() == before
     assert savepointed_files(load_state(storage)) == frozenset()
-    assert make_savepoint(storage, Options(), made.instant).files == made.files
+    assert make_savepoint(storage, Settings.of({}), made.instant).files == made.files
 
 
 # --- what is refused, with nothing changed ---
@@ -140,7 +140,7 @@ def test_a_deleted_savepoint_is_gone_and_may_be_made_again():
 def refused(storage: MemoryStorage, kind: type[HoodieError], match: str, instant: str | None = None) -> None:
     before = storage.snapshot()
     with pytest.raises(kind, match=match):
-        make_savepoint(storage, Options(), instant)
+        make_savepoint(storage, Settings.of({}), instant)
     assert storage.snapshot() == before
 
 
@@ -153,12 +153,12 @@ def test_only_a_completed_commit_can_be_a_savepoint():
     ArrowTable.create(empty, COW)
     refused(empty, InstantNotFound, "no completed commit")
     with pytest.raises(InstantNotFound, match="Savepoints: none"):
-        delete_savepoint(storage, Options(), "20990101000000000")
+        delete_savepoint(storage, Settings.of({}), "20990101000000000")
 
 
 def test_a_second_savepoint_of_a_commit_is_refused():
     storage = table()
-    make_savepoint(storage, Options())
+    make_savepoint(storage, Settings.of({}))
     refused(storage, InvalidInput, "is a savepoint already")
 
 
@@ -193,14 +193,14 @@ def test_a_commit_that_cleaning_has_reached_is_refused(done: bool):
     by_commits = storage.copy()
     cleaned(by_commits, set(), done=done, earliest=newest(storage).requested)
     refused(by_commits, InvalidPlan, "keeps nothing older than", second)
-    make_savepoint(by_commits, Options())  # what is newest stays
+    make_savepoint(by_commits, Settings.of({}))  # what is newest stays
     latest = {each.base.path for each in opened(storage).slices() if each.base}
     by_versions = storage.copy()
     cleaned(by_versions, mine - latest, done=done)
     refused(by_versions, InvalidPlan, "removes ", second)
     older = storage.copy()
     cleaned(older, data_files(storage) - mine - latest, done=done)
-    make_savepoint(older, Options(), second)
+    make_savepoint(older, Settings.of({}), second)
 
 
 def test_groups_that_were_replaced_before_may_be_cleaned():
@@ -210,7 +210,7 @@ def test_groups_that_were_replaced_before_may_be_cleaned():
     saved = newest(storage).requested
     upsert(storage, THIRD)
     cleaned(storage, gone, done=True)
-    assert make_savepoint(storage, Options(), saved).instant == saved
+    assert make_savepoint(storage, Settings.of({}), saved).instant == saved
 
 
 def test_a_cleaning_that_was_planned_before_the_savepoint_was_there_is_seen():
@@ -220,18 +220,18 @@ def test_a_cleaning_that_was_planned_before_the_savepoint_was_there_is_seen():
     mine = next(path for path in data_files(storage) if second in path)
     racing = Meanwhile(storage, ".savepoint.inflight", lambda inner: cleaned(inner, {mine}, done=False))
     with pytest.raises(InvalidPlan, match="removes"):
-        make_savepoint(racing, Options(), second)
+        make_savepoint(racing, Settings.of({}), second)
     assert read_savepoints(load_state(storage)) == []
     assert not [path for path in storage.snapshot() if "savepoint" in path]
 
 
 def test_no_savepoint_is_made_or_deleted_during_a_restore():
     storage = table()
-    make_savepoint(storage, Options())
+    make_savepoint(storage, Settings.of({}))
     create_requested(storage, "20990101000000000", Action.RESTORE, layout=LAYOUT_1)
     refused(storage, WriteConflict, "is being restored", newest(storage).requested)
     with pytest.raises(WriteConflict, match="is being restored"):
-        delete_savepoint(storage, Options(), newest(storage).requested)
+        delete_savepoint(storage, Settings.of({}), newest(storage).requested)
 
 
 # --- dying ---
@@ -241,11 +241,11 @@ def test_no_savepoint_is_made_or_deleted_during_a_restore():
 def test_a_savepoint_that_died_anywhere_is_there_or_not_and_can_be_made_again(how: Dying):
     storage = table(MOR)
     files = data_files(storage)
-    for died in dying(how, storage, lambda storage: make_savepoint(storage, Options())):
+    for died in dying(how, storage, lambda storage: make_savepoint(storage, Settings.of({}))):
         there = read_savepoints(load_state(died))
         assert [each.files for each in there] in ([], [files])
         if not there:
-            make_savepoint(died, Options())
+            make_savepoint(died, Settings.of({}))
         assert savepointed_files(load_state(died)) == files
         upsert(died, THIRD)
 
@@ -253,11 +253,11 @@ def test_a_savepoint_that_died_anywhere_is_there_or_not_and_can_be_made_again(ho
 @pytest.mark.parametrize("how", Dying)
 def test_a_deletion_that_died_anywhere_can_be_done_again(how: Dying):
     storage = table()
-    instant = make_savepoint(storage, Options()).instant
-    for died in dying(how, storage, lambda storage: delete_savepoint(storage, Options(), instant)):
+    instant = make_savepoint(storage, Settings.of({})).instant
+    for died in dying(how, storage, lambda storage: delete_savepoint(storage, Settings.of({}), instant)):
         assert len(read_savepoints(load_state(died))) in (0, 1)
         if load_state(died).timeline.find(instant, Action.SAVEPOINT):
-            delete_savepoint(died, Options(), instant)
+            delete_savepoint(died, Settings.of({}), instant)
         assert load_state(died).timeline.find(instant, Action.SAVEPOINT) is None
 
 
@@ -266,4 +266,4 @@ def test_a_savepoint_that_only_began_keeps_nothing_and_can_be_deleted():
     instant = newest(storage).requested
     to_inflight(storage, Instant(instant, Action.SAVEPOINT, State.INFLIGHT), layout=LAYOUT_1)
     assert savepointed_files(load_state(storage)) == frozenset()
-    assert make_savepoint(storage, Options()).instant == instant
+    assert make_savepoint(storage, Settings.of({})).instant == instant

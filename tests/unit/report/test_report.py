@@ -22,6 +22,7 @@ from hoodie.services.clean import clean
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import preview_compaction, schedule_compaction
 from hoodie.storage import storage_for
+from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.load import read_compaction_plan
@@ -64,7 +65,7 @@ def parsed(html: str) -> Balanced:
 
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_a_report_is_one_well_formed_page_that_asks_for_nothing(kind: str) -> None:
-    page = parsed(make_report(table_with_history(MemoryStorage(), kind).state(), Options()).html)
+    page = parsed(make_report(table_with_history(MemoryStorage(), kind).state(), Settings.of({})).html)
     tags = {tag for tag, _ in page.seen}
     assert not tags & {"script", "link", "img", "iframe", "object"}
     assert not [name for _, attributes in page.seen for name in attributes if name in ("src", "href", "srcset")]
@@ -73,7 +74,7 @@ def test_a_report_is_one_well_formed_page_that_asks_for_nothing(kind: str) -> No
 
 
 def test_the_pictures_are_well_formed() -> None:
-    html = make_report(table_with_history(MemoryStorage()).state(), Options()).html
+    html = make_report(table_with_history(MemoryStorage()).state(), Settings.of({})).html
     pictures = re.findall(r"<svg.*?</svg>", html)
     assert len(pictures) >= 5
     for picture in pictures:
@@ -87,7 +88,7 @@ def test_the_pictures_are_well_formed() -> None:
 
 
 def test_names_from_the_table_are_escaped() -> None:
-    html = make_report(table_with_history(MemoryStorage()).state(), Options()).html
+    html = make_report(table_with_history(MemoryStorage()).state(), Settings.of({})).html
     assert EVIL not in html
     assert "<script" not in html
     assert "before &lt;fares&gt;" in html
@@ -95,7 +96,7 @@ def test_names_from_the_table_are_escaped() -> None:
 
 def test_the_facts_are_those_of_the_table() -> None:
     table = table_with_history(MemoryStorage())
-    facts = table_facts(table.state(), Options())
+    facts = table_facts(table.state(), Settings.of({}))
     slices = table.slices()
     assert facts.sizes.base_bytes == sum(s.base.size for s in slices if s.base)
     assert facts.sizes.log_bytes == sum(log.size for s in slices for log in s.logs) > 0
@@ -115,17 +116,17 @@ def test_the_facts_are_those_of_the_table() -> None:
 
 def test_what_services_would_do_is_what_they_do() -> None:
     table = table_with_history(MemoryStorage())
-    compact(table.storage, Options(), schedule_compaction(table.storage, DUE))
+    compact(table.storage, Settings.of({}), schedule_compaction(table.storage, Settings.read(DUE)))
     table.upsert(pa.table({"id": [f"t{i}" for i in range(3)], "city": ["oslo", "rome", EVIL], "ts": [9] * 3}))
     options = Options({"hoodie.cleaner.commits.retained": "1"})
-    facts = table_facts(table.state(), Options({**options, **DUE}))
-    preview = preview_compaction(table.state(), Options(DUE))
+    facts = table_facts(table.state(), Settings.of({**options, **DUE}))
+    preview = preview_compaction(table.state(), Settings.of(DUE))
     assert facts.compaction == preview
     assert preview.due
-    assert not preview_compaction(table.state(), Options()).due
-    done = clean(table.storage, Options(options))
+    assert not preview_compaction(table.state(), Settings.of({})).due
+    done = clean(table.storage, Settings.of(options))
     assert facts.cleaning.files == len(done.paths) > 0
-    instant = schedule_compaction(table.storage, Options(DUE))
+    instant = schedule_compaction(table.storage, Settings.of(DUE))
     state = table.state()
     (pending,) = state.timeline.pending_compactions
     assert pending.requested == instant
@@ -135,21 +136,21 @@ def test_what_services_would_do_is_what_they_do() -> None:
 
 def test_a_plan_that_is_pending_is_said_to_be_so() -> None:
     table = table_with_history(MemoryStorage())
-    assert "is pending" not in make_report(table.state(), Options()).html
-    instant = schedule_compaction(table.storage, DUE)
+    assert "is pending" not in make_report(table.state(), Settings.of({})).html
+    instant = schedule_compaction(table.storage, Settings.read(DUE))
     assert instant is not None
-    html = make_report(table.state(), Options()).html
+    html = make_report(table.state(), Settings.of({})).html
     assert f"is pending: the plan of {moment(instant)} for 3 file groups waits to be run" in html
     assert "is not due" not in html
 
 
 def test_rows_and_columns_are_said() -> None:
     table = table_with_history(MemoryStorage())
-    text = " ".join(parsed(make_report(table.state(), Options()).html).text)
+    text = " ".join(parsed(make_report(table.state(), Settings.of({})).html).text)
     assert "30 rows in base files" in text
     assert "3 columns, as the newest commit declares them" in text
     assert "id string record key city string partition ts long ordering" in text
-    assert table_facts(table.state(), Options()).rows == 30
+    assert table_facts(table.state(), Settings.of({})).rows == 30
 
 
 def test_columns_stand_on_an_axis_that_says_what_they_mean() -> None:
@@ -165,8 +166,8 @@ def test_columns_stand_on_an_axis_that_says_what_they_mean() -> None:
 
 def test_units_are_those_of_the_command_line() -> None:
     table = table_with_history(MemoryStorage())
-    html = make_report(table.state(), Options()).html
-    measured = stats(table.storage, Options())
+    html = make_report(table.state(), Settings.of({})).html
+    measured = stats(table.storage, Settings.of({}))
     line = next(line for line in stats_text(measured) if str(line).startswith("log files"))
     size, share = bytes_text(measured.log_bytes), percent_text(measured.log_share)
     assert str(line).split(None, 2)[2] == f"{measured.log_files}, {size}: {share} of the base files"
@@ -176,7 +177,7 @@ def test_units_are_those_of_the_command_line() -> None:
 
 def test_an_empty_table_has_a_report() -> None:
     options = {"hoodie.table.name": "new", "hoodie.datasource.write.recordkey.field": "id"}
-    html = make_report(ArrowTable.create(MemoryStorage(), options).state(), Options()).html
+    html = make_report(ArrowTable.create(MemoryStorage(), options).state(), Settings.of({})).html
     assert "Nothing was written yet." in "".join(parsed(html).text)
 
 
@@ -184,7 +185,7 @@ def test_a_report_changes_nothing() -> None:
     storage = MemoryStorage()
     table = table_with_history(storage)
     before = dict(storage.list_tree(""))
-    make_report(table.state(), Options(DUE))
+    make_report(table.state(), Settings.of(DUE))
     assert storage.list_tree("") == before
 
 
@@ -199,13 +200,13 @@ def test_a_table_of_thousands_of_partitions_has_a_page_that_loads() -> None:
     )
     count = 300
     table.bulk_insert(pa.table({"id": list(range(count)), "part": [f"p{n}" for n in range(count)]}))
-    html = make_report(table.state(), Options()).html
+    html = make_report(table.state(), Settings.of({})).html
     assert "the largest 20 of 300" in html
     assert len(html) < 60_000
 
 
 def test_a_report_is_saved_and_shown_in_a_frame(tmp_path: Path) -> None:
-    report = make_report(table_with_history(MemoryStorage()).state(), Options())
+    report = make_report(table_with_history(MemoryStorage()).state(), Settings.of({}))
     assert report.save(tmp_path / "trips.html").read_text(encoding="utf-8") == report.html
     assert repr(report).startswith("Report('trips', ")
     shown = parsed(report._repr_html_())
@@ -218,7 +219,7 @@ def test_a_report_is_saved_and_shown_in_a_frame(tmp_path: Path) -> None:
 def test_no_option_of_the_storage_is_in_a_report() -> None:
     secret = "hush-7f3a"
     storage = storage_for("memory://reported/trips", {"token": secret})
-    report = make_report(table_with_history(storage).state(), Options())
+    report = make_report(table_with_history(storage).state(), Settings.of({}))
     assert secret not in report.html
     assert "memory://reported/trips" in report.html
 

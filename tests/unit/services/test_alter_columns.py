@@ -12,10 +12,10 @@ import pytest
 import hoodie
 from hoodie.api.table import HoodieTable
 from hoodie.commit.transaction import begin
-from hoodie.config.options import Options
 from hoodie.errors import HudiCannotRead, SchemaMismatch, UnsupportedTable, WriteConflict
 from hoodie.schema.by_id import Add, Change, Comment, Drop, Move, Position, Rename, Retype
 from hoodie.services.alter_columns import alter_columns
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 
 ROWS = pa.table(
@@ -39,7 +39,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> HoodieTable:
 
 
 def alter(table: HoodieTable, *changes: Change, on_read: bool = True) -> str | None:
-    return alter_columns(table.storage, changes, Options({}), on_read=on_read)
+    return alter_columns(table.storage, changes, Settings.of({}), on_read=on_read)
 
 
 def rows(table: HoodieTable) -> list[dict[str, object]]:

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie.commit.markers import MarkerKind, create_marker, read_markers
-from hoodie.config.options import Options
 from hoodie.config.services import ArchiveOptions
 from hoodie.config.table import TableConfig
 from hoodie.errors import CorruptFile, DamagedLog, HoodieError, InvalidOption, ServiceFailed, WriteConflict
@@ -30,6 +29,7 @@ from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.protocol import Storage
 from hoodie.table.properties import update_properties
+from hoodie.table.settings import Settings
 from hoodie.table.state import declared_schema, load_state
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable, FailsAt
@@ -102,7 +102,7 @@ def test_the_archive_lies_where_the_properties_say() -> None:
     table = made(storage, OFF)
     update_properties(storage, {"hoodie.archivelog.folder": "history"})
     times = updated(table, 6)
-    archive(storage, Options(SHORT))
+    archive(storage, Settings.of(SHORT))
     folders = {path.rpartition("/")[0] for path in archive_files(storage, load_state(storage).config).values()}
     assert folders == {".hoodie/history"}
     assert storage.list(".hoodie/archived") == []
@@ -128,7 +128,7 @@ def test_an_archived_commit_tells_what_it_did() -> None:
         "hoodie.compact.inline.max.delta.commits": "1",
     }
     clean_marks_replaced(storage, results[-1].instant)
-    gone = archive(storage, Options({**WRITES, **options}))
+    gone = archive(storage, Settings.of({**WRITES, **options}))
     assert [instant.requested for instant in gone.instants] == [result.instant for result in results[:4]]
     after = dict(history(load_state(storage), archived=True))
     assert list(after) == list(before)
@@ -173,7 +173,8 @@ def test_each_instant_file_has_an_entry_as_hudi_writes_it() -> None:
     table = made(storage, OFF)
     instants = updated(table, 4)
     result = archive(
-        storage, Options({**WRITES, **SHORT, "hoodie.clean.automatic": "false", "hoodie.commits.archival.batch": "4"})
+        storage,
+        Settings.of({**WRITES, **SHORT, "hoodie.clean.automatic": "false", "hoodie.commits.archival.batch": "4"}),
     )
     assert result.file == ".hoodie/archived/.commits_.archive.1_1-0-1"
     states = (State.REQUESTED, State.INFLIGHT, State.COMPLETED)
@@ -209,7 +210,7 @@ def test_markers_that_are_left_go_with_their_instant() -> None:
     instants = updated(made(storage, OFF), 4)
     for instant in instants:
         create_marker(storage, instant, "oslo/x.parquet", MarkerKind.CREATE)
-    archive(storage, Options({**SHORT, **OFF}))
+    archive(storage, Settings.of({**SHORT, **OFF}))
     assert [bool(read_markers(storage, instant)) for instant in instants] == [False, False, True, True]
 
 
@@ -288,11 +289,11 @@ def test_files_of_replaced_groups_keep_their_replacement_on_the_timeline() -> No
     replaced = table.insert_overwrite(rows("b")).instant
     updated(table, 5, "rome")
     clean_marks_replaced(storage, active(storage)[-1])  # it says so, and the files are there
-    archive(storage, Options({**SHORT, **OFF}))
+    archive(storage, Settings.of({**SHORT, **OFF}))
     assert active(storage)[0] == replaced
     assert sorted(table.snapshot().column("id").to_pylist()) == ["a", "b"]  # of rome, and of oslo
     table.clean(options={"hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS"})
-    archive(storage, Options({**SHORT, **OFF}))
+    archive(storage, Settings.of({**SHORT, **OFF}))
     assert len(active(storage)) == 2
     assert sorted(table.snapshot().column("id").to_pylist()) == ["a", "b"]
 
@@ -303,11 +304,11 @@ def test_the_columns_of_the_table_are_known_after_archiving() -> None:
     updated(table, 2)
     for _ in range(4):  # the newest commits are compactions, which do not say what columns there are
         table.upsert(rows("a", ts=9))
-        schedule_compaction(storage, table.options)
-        compact(storage, table.options)
+        schedule_compaction(storage, Settings.read(table.options))
+        compact(storage, Settings.read(table.options))
     schema = declared_schema(load_state(storage))
     newest = max(i.requested for i in load_state(storage).timeline.completed({Action.DELTA_COMMIT}))
-    archive(storage, Options({**table.options, "hoodie.keep.min.commits": "1", "hoodie.keep.max.commits": "2"}))
+    archive(storage, Settings.of({**table.options, "hoodie.keep.min.commits": "1", "hoodie.keep.max.commits": "2"}))
     assert active(storage)[0] == newest
     assert declared_schema(load_state(storage)) == schema
 
@@ -316,7 +317,7 @@ def test_a_savepoint_stays_with_all_after_it() -> None:
     storage = MemoryStorage()
     table = made(storage, {**SHORT, "hoodie.cleaner.commits.retained": "1"})
     instants = updated(table, 2)
-    make_savepoint(storage, Options(), instants[1])
+    make_savepoint(storage, Settings.of({}), instants[1])
     later = updated(table, 4)
     assert active(storage) == [instants[1], *later]
     assert told(storage) == [*instants, *later]
@@ -391,12 +392,12 @@ def test_an_archiver_that_dies_anywhere_loses_nothing_and_tells_nothing_twice(dy
     for writes in count():
         storage = before.copy()
         try:
-            archive(CrashAfter(storage, writes, dying), Options({**SHORT, **OFF}))
+            archive(CrashAfter(storage, writes, dying), Settings.of({**SHORT, **OFF}))
         except Crash:
             assert told(storage) == history_before
             assert ArrowTable(storage).snapshot().equals(snapshot)
             assert not load_state(storage).timeline.pending()
-            archive(storage, Options({**SHORT, **OFF}))
+            archive(storage, Settings.of({**SHORT, **OFF}))
             finished = False
         else:
             finished = True
@@ -417,9 +418,9 @@ def test_a_storage_that_refuses_a_call_leaves_the_rest_to_the_next() -> None:
     for at in range(14):
         storage = before.copy()
         try:
-            archive(FailsAt(storage, at), Options({**SHORT, **OFF}))
+            archive(FailsAt(storage, at), Settings.of({**SHORT, **OFF}))
         except OSError:
-            archive(storage, Options({**SHORT, **OFF}))
+            archive(storage, Settings.of({**SHORT, **OFF}))
         assert told(storage) == told(before)
         assert len(active(storage)) <= 3
 
@@ -427,7 +428,7 @@ def test_a_storage_that_refuses_a_call_leaves_the_rest_to_the_next() -> None:
 def test_what_another_archiver_wrote_meanwhile_is_not_written_again() -> None:
     storage = archivable()
     other = storage.copy()
-    archive(other, Options({**SHORT, **OFF}))
+    archive(other, Settings.of({**SHORT, **OFF}))
     (path,) = archive_files(other, load_state(other).config).values()
 
     class Overtaken(FailsAt):
@@ -436,7 +437,7 @@ def test_what_another_archiver_wrote_meanwhile_is_not_written_again() -> None:
                 storage.write(path, other.read(path))
             super().create_new(name, data)
 
-    result = archive(Overtaken(storage, -1), Options({**SHORT, **OFF}))
+    result = archive(Overtaken(storage, -1), Settings.of({**SHORT, **OFF}))
     assert result.file == ""
     assert len(result.instants) == 4
     assert len(entries(storage)) == 12
@@ -554,7 +555,7 @@ def test_an_archive_file_is_decoded_for_the_instants_that_it_names() -> None:
     storage = MemoryStorage()
     table = made(storage, {**OFF, **SHORT})
     first, *_, last = updated(table, 5)
-    path = archive(storage, Options(table.options)).file
+    path = archive(storage, Settings.of(table.options)).file
     done = {time: Instant(time, Action.COMMIT, State.COMPLETED) for time in (first, last)}
     assert archived_among(storage, path, [*done.values()]) == {done[first]}
     storage.write("damaged", b"no archive file")

@@ -11,7 +11,6 @@ from itertools import count
 import pyarrow as pa
 import pytest
 
-from hoodie.config.options import Options
 from hoodie.config.services import CleanOptions, CleanPolicy
 from hoodie.errors import CorruptFile, InvalidOption, MetafileMissing, ServiceFailed, UnsupportedTable, WriteConflict
 from hoodie.formats.timeline.services import decode_clean_metadata, decode_clean_plan, encode_clean_plan
@@ -25,6 +24,7 @@ from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.services.savepoint import delete_savepoint
 from hoodie.storage.protocol import Storage, join
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable, FailsAt
@@ -144,7 +144,7 @@ def test_hours_are_counted_from_now() -> None:
     updated(table, 4)
     # All are of the last five hours; later none is, and reads as of the newest commit and what it came from stay.
     for later, there in ((4, 4), (6, 2)):
-        clean(storage, table.options, clock=partial(shifted, later))
+        clean(storage, Settings.read(table.options), clock=partial(shifted, later))
         assert len(data_files(storage)) == there
     assert table.snapshot().num_rows == 1
 
@@ -155,8 +155,8 @@ def test_the_logs_of_a_slice_go_with_it() -> None:
     updated(table, 3)
     assert cleans(storage) == [], "appending to logs replaces nothing"
     before = data_files(storage)
-    schedule_compaction(storage, table.options)
-    compact(storage, table.options)
+    schedule_compaction(storage, Settings.read(table.options))
+    compact(storage, Settings.read(table.options))
     last = updated(table, 2)
     assert len(before) == 3
     assert not before & data_files(storage)
@@ -211,13 +211,13 @@ def test_files_of_savepoints_stay_until_the_savepoint_goes() -> None:
     table = made(storage, {RETAINED: "1"})
     updated(table, 1, "rome")
     instants = updated(table, 2)
-    make_savepoint(storage, Options(), instants[1])
+    make_savepoint(storage, Settings.of({}), instants[1])
     updated(table, 3, "rome")
     later = updated(table, 4)
     assert versions(data_files(storage, "oslo")) == [instants[1], later[2], later[3]]
     assert cleans(storage)[-1].extra == {"savepointed_timestamps": instants[1]}
     updated(table, 3, "rome")  # what comes next looks here only, if nothing tells otherwise
-    delete_savepoint(storage, Options(), instants[1])
+    delete_savepoint(storage, Settings.of({}), instants[1])
     table.upsert(rows("z", city="bern"))
     assert versions(data_files(storage, "oslo")) == [later[3]]
     assert cleans(storage)[-1].extra == {}
@@ -236,13 +236,13 @@ def test_the_slices_of_a_pending_compaction_stay() -> None:
         options = {"hoodie.cleaner.policy": policy.value, RETAINED: "1", "hoodie.cleaner.fileversions.retained": "1"}
         table = made(storage, {**options, **NOW}, **{k.replace(".", "__"): v for k, v in MOR.items()})
         updated(table, 3)
-        schedule_compaction(storage, table.options)
+        schedule_compaction(storage, Settings.read(table.options))
         planned = data_files(storage)
         table.upsert(rows("a", ts=7))
         table.upsert(rows("a", ts=8))
         table.clean(options={"hoodie.cleaner.incremental.mode": "false"})
         assert planned < data_files(storage)
-        assert compact(storage, table.options) is not None
+        assert compact(storage, Settings.read(table.options)) is not None
         assert table.snapshot().column("ts").to_pylist() == [8]
 
 
@@ -251,12 +251,12 @@ def test_a_pending_compaction_of_a_replaced_group_has_its_files_still() -> None:
     options = {"hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.cleaner.fileversions.retained": "1"}
     table = made(storage, {**options, **NOW}, **{k.replace(".", "__"): v for k, v in MOR.items()})
     updated(table, 2)
-    schedule_compaction(storage, table.options)
+    schedule_compaction(storage, Settings.read(table.options))
     planned = data_files(storage)
     table.insert_overwrite(rows("b"))
     table.clean()
     assert planned < data_files(storage)
-    assert compact(storage, table.options) is not None
+    assert compact(storage, Settings.read(table.options)) is not None
     assert table.snapshot().column("id").to_pylist() == ["b"]
     table.clean()
     assert len(data_files(storage)) == 1
@@ -268,9 +268,9 @@ def test_versions_that_a_pending_compaction_opened_are_not_counted() -> None:
     for ts in range(1, 4):
         table.upsert(rows("a", ts=2 * ts - 1))
         table.upsert(rows("a", ts=2 * ts))
-        schedule_compaction(storage, table.options)
+        schedule_compaction(storage, Settings.read(table.options))
         if ts < 3:
-            compact(storage, table.options)
+            compact(storage, Settings.read(table.options))
     state = load_state(storage)
     view = load_view(storage, state.timeline, state.config)
     (group,) = view.groups
@@ -397,7 +397,7 @@ def test_a_table_that_is_not_written_is_not_cleaned() -> None:
     storage.write(".hoodie/hoodie.properties", text)
     for dry_run in (False, True):
         with pytest.raises(UnsupportedTable, match="version 5"):
-            clean(storage, Options(), dry_run=dry_run)
+            clean(storage, Settings.of({}), dry_run=dry_run)
 
 
 def test_no_clean_while_a_restore_is_pending() -> None:
@@ -455,7 +455,7 @@ def test_a_clean_that_dies_anywhere_is_finished_by_the_next(dying: Dying) -> Non
         storage = before.copy()
         finished = True
         try:
-            clean(CrashAfter(storage, writes, dying), Options({RETAINED: "1"}))
+            clean(CrashAfter(storage, writes, dying), Settings.of({RETAINED: "1"}))
         except Crash:
             finished = False
             table = ArrowTable(storage, {**WRITES, RETAINED: "1"})
@@ -479,10 +479,10 @@ def test_a_storage_that_refuses_a_call_leaves_a_clean_to_finish() -> None:
     for at in range(12):
         storage = before.copy()
         try:
-            clean(FailsAt(storage, at), Options({RETAINED: "1"}))
+            clean(FailsAt(storage, at), Settings.of({RETAINED: "1"}))
         except OSError:
             refused += 1
-            clean(storage, Options({RETAINED: "1"}))
+            clean(storage, Settings.of({RETAINED: "1"}))
         assert len(data_files(storage)) == 2
     assert refused > 5
 
@@ -490,7 +490,7 @@ def test_a_storage_that_refuses_a_call_leaves_a_clean_to_finish() -> None:
 def test_a_pending_clean_is_finished_after_the_next_commit() -> None:
     storage = cleanable()
     with pytest.raises(Crash):
-        clean(CrashAfter(storage, 3), Options({RETAINED: "1"}))
+        clean(CrashAfter(storage, 3), Settings.of({RETAINED: "1"}))
     pending = load_state(storage).timeline.pending({Action.CLEAN})
     assert pending
     ArrowTable(storage, {**WRITES, RETAINED: "100"}).upsert(rows("a", ts=99))
@@ -502,7 +502,7 @@ def test_a_clean_by_a_dead_writer_without_a_plan_is_removed() -> None:
     storage = cleanable()
     at = next_time(storage)
     to_inflight(storage, create_requested(storage, at, Action.CLEAN, layout=LAYOUT_1), layout=LAYOUT_1)
-    result = clean(storage, Options({RETAINED: "1"}))
+    result = clean(storage, Settings.of({RETAINED: "1"}))
     assert result.finished == (at,)
     assert len(result.paths) == 4
     assert not load_state(storage).timeline.pending({Action.CLEAN})
@@ -511,7 +511,7 @@ def test_a_clean_by_a_dead_writer_without_a_plan_is_removed() -> None:
 def planned(storage: MemoryStorage) -> Instant:
     """A clean of everything that went no further than its plan."""
     with pytest.raises(Crash):
-        clean(CrashAfter(storage, 1), Options({RETAINED: "1"}))
+        clean(CrashAfter(storage, 1), Settings.of({RETAINED: "1"}))
     (pending,) = load_state(storage).timeline.pending({Action.CLEAN})
     return pending
 
@@ -524,9 +524,9 @@ def test_a_savepoint_made_since_the_plan_keeps_its_files() -> None:
     path = f".hoodie/{pending.requested}.clean.requested"
     plan = storage.read(path)
     storage.delete(path)  # else the savepoint is refused
-    make_savepoint(storage, Options(), instant)
+    make_savepoint(storage, Settings.of({}), instant)
     storage.write(path, plan)
-    done = resume_clean(storage, pending, Options())
+    done = resume_clean(storage, pending, Settings.of({}))
     assert files
     assert files < data_files(storage)
     assert done is not None
@@ -538,13 +538,13 @@ def test_a_partition_that_was_written_to_since_the_plan_stays() -> None:
     pending = planned(storage)
     table = ArrowTable(storage, {**WRITES, **OFF})
     table.upsert(rows("new", city="rome"))
-    resume_clean(storage, pending, Options())
+    resume_clean(storage, pending, Settings.of({}))
     assert "new" in table.snapshot().column("id").to_pylist()
     storage.delete("rome/.hoodie_partition_metadata")  # as if the clean had died between its two looks
     with pytest.warns(MetafileMissing):
         assert "new" in table.snapshot().column("id").to_pylist()
     storage.delete(f".hoodie/{pending.requested}.clean")
-    resume_clean(storage, replace(pending, state=State.INFLIGHT), Options())
+    resume_clean(storage, replace(pending, state=State.INFLIGHT), Settings.of({}))
     assert storage.exists("rome/.hoodie_partition_metadata")
     assert "new" in table.snapshot().column("id").to_pylist()
 
@@ -554,7 +554,7 @@ def test_a_partition_stays_while_somebody_writes() -> None:
     pending = planned(storage)
     create_requested(storage, next_time(storage), Action.COMMIT, layout=LAYOUT_1)
     counting = CountingStorage(storage)
-    done = resume_clean(counting, pending, Options())
+    done = resume_clean(counting, pending, Settings.of({}))
     assert counting.count("delete", "rome") == 1, "the data file alone"
     assert storage.exists("rome/.hoodie_partition_metadata")
     assert done is not None
@@ -569,7 +569,7 @@ def test_a_writer_who_begins_while_its_partition_goes_gets_it_back() -> None:
             return super().delete(path)
 
     storage = cleanable()
-    done = resume_clean(Begins(storage), planned(storage), Options())
+    done = resume_clean(Begins(storage), planned(storage), Settings.of({}))
     assert storage.exists("rome/.hoodie_partition_metadata")
     assert done is not None
     assert not done.partitions["rome"].removed
@@ -595,7 +595,7 @@ def test_a_plan_to_delete_anything_but_data_files_is_refused() -> None:
         create_requested(storage, at, Action.CLEAN, encode_clean_plan(plan, storage.root), layout=LAYOUT_1)
         before = storage.snapshot()
         with pytest.raises(CorruptFile, match="not a data file"):
-            clean(storage, Options())
+            clean(storage, Settings.of({}))
         assert storage.snapshot() == before
 
 

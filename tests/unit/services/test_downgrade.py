@@ -26,6 +26,7 @@ from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.services.downgrade import downgrade
 from hoodie.services.upgrade import upgrade
 from hoodie.table.properties import update_properties
+from hoodie.table.settings import Settings
 from hoodie.table.version_properties import downgraded
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
@@ -46,12 +47,12 @@ def table(kind: str, version: int = 9, **more: str) -> ArrowTable:
     made.upsert(batch({"a": ("oslo", 1, "one"), "b": ("oslo", 1, "one"), "c": ("rome", 1, "one")}))
     made.upsert(batch({"a": ("oslo", 2, "two"), "d": ("rome", 2, "two")}))
     made.upsert(batch({"a": ("oslo", 3, "three")}))
-    make_savepoint(made.storage, made.options)
+    make_savepoint(made.storage, Settings.read(made.options))
     made.insert_overwrite(batch({"e": ("bern", 3, "three")}))
     if kind == MOR:
         made.upsert(batch({"b": ("oslo", 4, "logged")}))
         due = Options({**made.options, "hoodie.compact.inline.max.delta.commits": "1"})
-        assert schedule_compaction(made.storage, due)
+        assert schedule_compaction(made.storage, Settings.read(due))
         made.upsert(batch({"b": ("oslo", 5, "behind"), "c": ("rome", 5, "behind")}))
         made.delete(batch({"d": ("rome", 2, "two")}).select(["id", "city"]))
     return made
@@ -89,7 +90,7 @@ def paths(made: ArrowTable) -> list[str]:
 def test_rows_changes_and_earlier_states_are_as_before_and_writes_go_on(kind: str, before: int, to: int) -> None:
     made = table(kind, before)
     rows, earlier, told = rows_of_now(made), states(made), changes(made)
-    result = downgrade(made.storage, made.options, to)
+    result = downgrade(made.storage, Settings.read(made.options), to)
     assert (result.before, result.version) == (before, to)
     assert rows_of_now(made) == rows
     assert {time: now for time, now in states(made).items() if time in earlier} == earlier
@@ -98,13 +99,13 @@ def test_rows_changes_and_earlier_states_are_as_before_and_writes_go_on(kind: st
     made.upsert(batch({"a": ("oslo", 9, "nine"), "z": ("kiel", 9, "nine")}))
     assert rows_of_now(made) == rows | {"a": ("oslo", 9, "nine"), "z": ("kiel", 9, "nine")}
     savepoint = made.state().timeline.completed({Action.SAVEPOINT})[0].requested
-    restore(made.storage, made.options, savepoint)
+    restore(made.storage, Settings.read(made.options), savepoint)
     assert _plain(made.snapshot()) == earlier[savepoint]
 
 
 def test_what_version_6_has_is_there_and_nothing_else() -> None:
     made = table(MOR)
-    downgrade(made.storage, made.options, 6)
+    downgrade(made.storage, Settings.read(made.options), 6)
     assert not made.storage.list(".hoodie/timeline")
     logs = [log for path in paths(made) if isinstance(log := parse_data_file(*path.rpartition("/")[::2], 0), LogFile)]
     assert logs
@@ -137,7 +138,7 @@ def test_what_version_6_has_is_there_and_nothing_else() -> None:
 def test_a_dry_run_says_what_would_be_done_and_changes_nothing() -> None:
     made = table(MOR)
     before = {path: made.storage.read(path) for path in paths(made)}
-    result = downgrade(made.storage, made.options, 6, dry_run=True)
+    result = downgrade(made.storage, Settings.read(made.options), 6, dry_run=True)
     assert str(result).startswith("would be downgraded from version 9 to 6, read by Hudi 0.14")
     for step in ("run planned compactions", "compact 2 file groups", "logs the names of version 6"):
         assert step in str(result)
@@ -156,12 +157,12 @@ def test_a_process_that_dies_anywhere_leaves_the_rows_and_the_next_finishes(kind
         storage = original.storage.copy()  # type: ignore[attr-defined]
         made = ArrowTable(storage, original.options)
         try:
-            downgrade(CrashAfter(storage, calls, dying), made.options, 6)
+            downgrade(CrashAfter(storage, calls, dying), Settings.read(made.options), 6)
         except Crash:
             assert rows_of_now(made) == rows, calls
             storage.clock = an_hour_later  # claims of the dead have ended
             versions.add(made.state().config.version)
-            downgrade(storage, made.options, 6)
+            downgrade(storage, Settings.read(made.options), 6)
             assert (rows_of_now(made), made.state().config.version) == (rows, 6), calls
             assert {time: now for time, now in states(made).items() if time in earlier} == earlier, calls
             assert {part: now for part, now in changes(made).items() if part in told} == told, calls
@@ -180,14 +181,17 @@ def test_a_table_whose_downgrade_stopped_is_not_written_before_it_is_finished() 
         storage = original.storage.copy()  # type: ignore[attr-defined]
         made = ArrowTable(storage, original.options)
         with pytest.raises(Crash):
-            downgrade(CrashAfter(storage, calls), made.options, 6)
+            downgrade(CrashAfter(storage, calls), Settings.read(made.options), 6)
         if "hoodie.table.downgraded.from" in made.state().config.properties:
             break
-    for act in (lambda: made.upsert(batch({"q": ("oslo", 9, "since")})), lambda: clean(storage, made.options)):
+    for act in (
+        lambda: made.upsert(batch({"q": ("oslo", 9, "since")})),
+        lambda: clean(storage, Settings.read(made.options)),
+    ):
         with pytest.raises(UnsupportedTable, match=r"downgrade from version 9 stopped.*--to 6` finishes it"):
             act()
     with pytest.raises(UnsupportedTable, match="stopped half-way"):
-        downgrade(storage, made.options, 8)
+        downgrade(storage, Settings.read(made.options), 8)
     (remedy,) = [finding.remedy for finding in examine(storage) if finding.fault is Fault.DOWNGRADE]
     assert remedy is not None
     assert remedy.mend is Mend.FINISH
@@ -195,9 +199,9 @@ def test_a_table_whose_downgrade_stopped_is_not_written_before_it_is_finished() 
     assert repair(repaired.storage, dry_run=False)
     assert [finding for finding in examine(repaired.storage) if finding.severity > Severity.NOTE] == []
     assert rows_of_now(repaired) == rows
-    assert downgrade(storage, made.options, 6, dry_run=True).steps
+    assert downgrade(storage, Settings.read(made.options), 6, dry_run=True).steps
     storage.clock = an_hour_later
-    downgrade(storage, made.options, 6)
+    downgrade(storage, Settings.read(made.options), 6)
     made.upsert(batch({"q": ("oslo", 9, "since")}))
     assert rows_of_now(made) == rows | {"q": ("oslo", 9, "since")}
 
@@ -206,10 +210,10 @@ def test_a_downgrade_that_died_early_can_be_forgotten() -> None:
     made = table(COW)
     before = {path: made.storage.read(path) for path in paths(made)}
     with pytest.raises(Crash):
-        downgrade(CrashAfter(made.storage, 8), made.options, 6)
+        downgrade(CrashAfter(made.storage, 8), Settings.read(made.options), 6)
     made.storage.clock = an_hour_later  # type: ignore[attr-defined]
     assert {path: made.storage.read(path) for path in paths(made)} != before
-    downgrade(made.storage, made.options, 9)
+    downgrade(made.storage, Settings.read(made.options), 9)
     assert {path: made.storage.read(path) for path in paths(made)} == before
 
 
@@ -217,18 +221,18 @@ def test_the_history_is_in_the_archive() -> None:
     made = table(COW, 8, **KEEP)
     for number in range(10, 18):
         made.upsert(batch({"a": ("oslo", number, f"v{number}")}))
-    clean(made.storage, made.options)
+    clean(made.storage, Settings.read(made.options))
     beyond = Options({**made.options, "hoodie.archive.beyond.savepoint": "true"})
-    assert archive(made.storage, beyond).instants
+    assert archive(made.storage, Settings.read(beyond)).instants
     before = [(i.requested, i.action, m.operation, m.stats) for i, m in history(made.state(), archived=True)]
-    downgrade(made.storage, made.options, 6)
+    downgrade(made.storage, Settings.read(made.options), 6)
     after = [(i.requested, i.action, m.operation, m.stats) for i, m in history(made.state(), archived=True)]
     assert [line[:3] for line in after] == [line[:3] for line in before]
     assert [[s.path for p in line[3].values() for s in p] for line in after] == [
         [s.path for p in line[3].values() for s in p] for line in before
     ]
     rows = rows_of_now(made)
-    upgrade(made.storage, made.options, 9)
+    upgrade(made.storage, Settings.read(made.options), 9)
     again = [(i.requested, i.action, m.operation) for i, m in history(made.state(), archived=True)]
     assert again == [line[:3] for line in before]
     assert rows_of_now(made) == rows
@@ -240,7 +244,7 @@ def test_up_and_down_again_leaves_the_table_as_it_was(kind: str) -> None:
     rows, earlier = rows_of_now(made), states(made)
     for ts, to in enumerate((9, 6, 8, 6), 10):
         change = upgrade if to > made.state().config.version else downgrade
-        change(made.storage, made.options, to)
+        change(made.storage, Settings.read(made.options), to)
         rows["n"] = ("oslo", ts, f"version {to}")
         made.upsert(batch({"n": rows["n"]}))
         assert rows_of_now(made) == rows
@@ -259,17 +263,17 @@ def test_change_data_is_as_before(kind: str) -> None:
 
     before = told()
     assert before
-    downgrade(made.storage, made.options, 6)
+    downgrade(made.storage, Settings.read(made.options), 6)
     assert told() == before
 
 
 def test_a_plain_version_is_asked_for() -> None:
     made = table(COW, 8)
     with pytest.raises(InvalidOption, match="expected one of 6, 8, 9"):
-        downgrade(made.storage, made.options, 7)
+        downgrade(made.storage, Settings.read(made.options), 7)
     with pytest.raises(InvalidOption, match="a later one"):
-        downgrade(made.storage, made.options, 9)
-    assert "has version 8 already" in str(downgrade(made.storage, made.options, 8))
+        downgrade(made.storage, Settings.read(made.options), 9)
+    assert "has version 8 already" in str(downgrade(made.storage, Settings.read(made.options), 8))
 
 
 @pytest.mark.parametrize(
@@ -285,7 +289,7 @@ def test_what_would_be_lost_is_refused(change: dict[str, str], to: int, says: st
     update_properties(made.storage, change)
     before = {path: made.storage.read(path) for path in paths(made)}
     with pytest.raises(UnsupportedTable, match=says):
-        downgrade(made.storage, made.options, to)
+        downgrade(made.storage, Settings.read(made.options), to)
     assert {path: made.storage.read(path) for path in paths(made)} == before
 
 

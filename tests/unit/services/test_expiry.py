@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidOption, ServiceFailed, WriteConflict
 from hoodie.model.commit import Operation
@@ -18,6 +17,7 @@ from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.services.expiry import expire_partitions
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
@@ -50,12 +50,12 @@ def cities(storage: Storage) -> set[str]:
 
 def expire(storage: Storage, days: int = 30, **options: str) -> tuple[str, ...]:
     given = {key.replace("__", "."): value for key, value in options.items()}
-    return expire_partitions(storage, Options({**WRITES, **given, DAYS: str(days)})).partitions
+    return expire_partitions(storage, Settings.of({**WRITES, **given, DAYS: str(days)})).partitions
 
 
 def test_partitions_that_nobody_wrote_to_for_so_long_go_by_one_replace_commit() -> None:
     storage = two_cities()
-    done = expire_partitions(storage, Options({DAYS: "30"}))
+    done = expire_partitions(storage, Settings.of({DAYS: "30"}))
     assert done.partitions == ("oslo",)
     assert cities(storage) == {"rome"}
     state = load_state(storage)
@@ -71,7 +71,7 @@ def test_partitions_that_nobody_wrote_to_for_so_long_go_by_one_replace_commit() 
 def test_a_dry_run_says_which_and_changes_nothing() -> None:
     storage = two_cities()
     before = storage.snapshot()
-    done = expire_partitions(storage, Options({DAYS: "30"}), dry_run=True)
+    done = expire_partitions(storage, Settings.of({DAYS: "30"}), dry_run=True)
     assert (done.partitions, done.instant) == (("oslo",), "")
     assert "would delete 1 partitions" in str(done)
     assert storage.snapshot() == before
@@ -79,9 +79,9 @@ def test_a_dry_run_says_which_and_changes_nothing() -> None:
 
 def test_without_days_the_call_is_refused() -> None:
     with pytest.raises(InvalidOption, match=r"days\.retain is not set"):
-        expire_partitions(two_cities(), Options())
+        expire_partitions(two_cities(), Settings.of({}))
     with pytest.raises(InvalidOption, match="expected days, such as 30"):
-        expire_partitions(two_cities(), Options({DAYS: "0"}))
+        expire_partitions(two_cities(), Settings.of({DAYS: "0"}))
 
 
 def test_an_update_in_a_log_keeps_a_partition() -> None:
@@ -109,11 +109,11 @@ def test_a_plan_to_compact_keeps_no_partition_and_brings_none_back() -> None:
     old = [table.upsert(rows("a", "b", city="oslo", ts=ts)).instant for ts in (1, 2)]
     table.upsert(rows("c", city="rome"))
     storage = aged(storage, old, 40)
-    planned = schedule_compaction(storage, Options({"hoodie.compact.inline.max.delta.commits": "1"}))
+    planned = schedule_compaction(storage, Settings.of({"hoodie.compact.inline.max.delta.commits": "1"}))
     assert planned is not None
     assert expire(storage) == ("oslo",)
     assert cities(storage) == {"rome"}
-    compact(storage, Options(), planned)
+    compact(storage, Settings.of({}), planned)
     assert cities(storage) == {"rome"}
     ArrowTable(storage, {**WRITES, **QUIET}).upsert(rows("a", city="oslo", ts=3))
     assert sorted(ArrowTable(storage).snapshot().column("id").to_pylist()) == ["a", "c"]

@@ -15,6 +15,7 @@ from hoodie.services.clean import clean
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.services.upgrade import upgrade
 from hoodie.table.properties import update_properties
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.table.upgraded_timeline import completion_times
 from hoodie.testing.storage import Crash, CrashAfter, MemoryStorage
@@ -31,12 +32,12 @@ def table(kind: str, **more: str) -> ArrowTable:
     made = ArrowTable.create(MemoryStorage(), {**TABLE, "hoodie.datasource.write.table.type": kind, **more})
     made.upsert(batch({"a": ("oslo", 1, "one"), "b": ("oslo", 1, "one"), "c": ("rome", 1, "one")}))
     made.upsert(batch({"a": ("oslo", 2, "two"), "d": ("rome", 2, "two")}))
-    make_savepoint(made.storage, made.options)
+    make_savepoint(made.storage, Settings.read(made.options))
     made.insert_overwrite(batch({"e": ("bern", 3, "three")}))
     if kind == MOR:
         made.upsert(batch({"b": ("oslo", 4, "logged")}))
         due = Options({**made.options, "hoodie.compact.inline.max.delta.commits": "1"})
-        assert schedule_compaction(made.storage, due)
+        assert schedule_compaction(made.storage, Settings.read(due))
         made.upsert(batch({"b": ("oslo", 5, "behind"), "c": ("rome", 5, "behind")}))
         made.delete(batch({"d": ("rome", 2, "two")}).select(["id", "city"]))
     return made
@@ -57,7 +58,7 @@ def _cow(made: ArrowTable) -> bool:
 def test_rows_and_earlier_states_are_as_before_and_writes_go_on(kind: str, to: int) -> None:
     made = table(kind)
     rows, before = rows_of_now(made), states(made)
-    result = upgrade(made.storage, made.options, to)
+    result = upgrade(made.storage, Settings.read(made.options), to)
     assert (result.before, result.version) == (6, to)
     assert rows_of_now(made) == rows
     after = states(made)
@@ -73,7 +74,7 @@ def test_rows_and_earlier_states_are_as_before_and_writes_go_on(kind: str, to: i
 def test_a_dry_run_says_what_would_be_done_and_changes_nothing() -> None:
     made = table(MOR)
     before = {path: made.storage.read(path) for path in _paths(made)}
-    result = upgrade(made.storage, made.options, 9, dry_run=True)
+    result = upgrade(made.storage, Settings.read(made.options), 9, dry_run=True)
     assert str(result).startswith("would be upgraded from version 6 to 9, read by Hudi 1.1")
     assert "run planned compactions" in str(result)
     assert result.settings is not None
@@ -91,11 +92,11 @@ def test_archived_commits_are_in_the_history() -> None:
     made = table(COW, **KEEP)
     for number in range(10, 18):
         made.upsert(batch({"a": ("oslo", number, f"v{number}")}))
-    clean(made.storage, made.options)
+    clean(made.storage, Settings.read(made.options))
     beyond = Options({**made.options, "hoodie.archive.beyond.savepoint": "true"})
-    assert archive(made.storage, beyond).instants
+    assert archive(made.storage, Settings.read(beyond)).instants
     before = [(i.requested, i.action, m.operation) for i, m in history(made.state(), archived=True)]
-    assert upgrade(made.storage, made.options, 8).steps
+    assert upgrade(made.storage, Settings.read(made.options), 8).steps
     after = history(made.state(), archived=True)
     assert [(i.requested, i.action, m.operation) for i, m in after] == before
     times = [i.completed for i, _ in after]
@@ -115,7 +116,7 @@ def test_a_table_merges_rows_as_before(payload: str, mode: str, to: int) -> None
     """Hudi makes a last-write-wins table with an ordering column one by event time."""
     name = f"org.apache.hudi.common.model.{payload}"
     made = table(COW, **{"hoodie.datasource.write.payload.class": name})
-    upgrade(made.storage, made.options, to)
+    upgrade(made.storage, Settings.read(made.options), to)
     assert made.state().config.properties["hoodie.record.merge.mode"] == mode
     made.upsert(batch({"a": ("oslo", 0, "late")}))
     assert (rows_of_now(made)["a"][2] == "late") == (mode == "COMMIT_TIME_ORDERING")
@@ -125,8 +126,8 @@ def test_version_8_becomes_9_by_its_settings_alone() -> None:
     made = table(MOR, **{"hoodie.write.table.version": "8"})
     rows, instants = rows_of_now(made), made.state().timeline.instants
     with pytest.raises(InvalidOption, match="an earlier one: downgrade it"):
-        upgrade(made.storage, made.options, 6)
-    upgrade(made.storage, Options({**made.options, "hoodie.write.table.version": "9"}), 9)
+        upgrade(made.storage, Settings.read(made.options), 6)
+    upgrade(made.storage, Settings.of({**made.options, "hoodie.write.table.version": "9"}), 9)
     again = ArrowTable(made.storage, {**made.options, "hoodie.write.table.version": "9"})
     properties = again.state().config.properties
     assert again.state().timeline.instants == instants
@@ -146,12 +147,12 @@ def test_a_process_that_dies_anywhere_leaves_the_rows_and_the_next_finishes(kind
         storage = original.storage.copy()  # type: ignore[attr-defined]
         made = ArrowTable(storage, original.options)
         try:
-            upgrade(CrashAfter(storage, calls), made.options, 9)
+            upgrade(CrashAfter(storage, calls), Settings.read(made.options), 9)
         except Crash:
             assert rows_of_now(made) == rows, calls
             storage.clock = an_hour_later  # claims of the dead have ended
             versions.add(made.state().config.version)
-            upgrade(storage, made.options, 9)
+            upgrade(storage, Settings.read(made.options), 9)
             assert (rows_of_now(made), made.state().config.version) == (rows, 9), calls
             assert not [entry for entry in storage.list(".hoodie") if entry.name[:1].isdigit()], calls
         else:
@@ -165,11 +166,11 @@ def test_writes_after_an_upgrade_that_died_are_not_lost() -> None:
     calls = next(n for n in range(1, 200) if _dies_copying(made, n))
     storage = made.storage.copy()  # type: ignore[attr-defined]
     with pytest.raises(Crash):
-        upgrade(CrashAfter(storage, calls), made.options, 9)
+        upgrade(CrashAfter(storage, calls), Settings.read(made.options), 9)
     again = ArrowTable(storage, made.options)
     again.upsert(batch({"q": ("oslo", 9, "since")}))
     rows = rows_of_now(again)
-    upgrade(storage, made.options, 9)
+    upgrade(storage, Settings.read(made.options), 9)
     assert rows_of_now(again) == rows
     assert rows["q"] == ("oslo", 9, "since")
 
@@ -177,7 +178,7 @@ def test_writes_after_an_upgrade_that_died_are_not_lost() -> None:
 def _dies_copying(made: ArrowTable, calls: int) -> bool:
     storage = made.storage.copy()  # type: ignore[attr-defined]
     try:
-        upgrade(CrashAfter(storage, calls), made.options, 9)
+        upgrade(CrashAfter(storage, calls), Settings.read(made.options), 9)
     except Crash:
         return len(storage.list(".hoodie/timeline")) > 4
     return False
@@ -196,7 +197,7 @@ def test_a_pending_write_that_is_alive_stops_the_upgrade() -> None:
     options = Options({**made.options, **several})
     transaction = begin(made.state(), WriteOperation.UPSERT, Action.COMMIT, writers=Writers.read(options))
     with pytest.raises(WriteConflict, match="is pending"):
-        upgrade(made.storage, options, 9)
+        upgrade(made.storage, Settings.read(options), 9)
     assert made.state().config.version == 6
     transaction.end()
 
@@ -211,7 +212,7 @@ def test_what_is_not_written_in_a_later_version_is_not_upgraded(change: dict[str
     made = table(COW)
     update_properties(made.storage, change)
     with pytest.raises(UnsupportedTable, match=says):
-        upgrade(made.storage, made.options, 9)
+        upgrade(made.storage, Settings.read(made.options), 9)
     assert load_state(made.storage).config.version == 6
 
 

@@ -35,7 +35,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::hoodie.errors.HoodieWarning")
 
 
 def change(storage: Storage, options: Options, to: int) -> None:
-    (upgrade if to == 9 else downgrade)(storage, options, to)
+    (upgrade if to == 9 else downgrade)(storage, Settings.read(options), to)
 
 
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
@@ -65,7 +65,7 @@ def test_a_write_without_a_lock_is_refused_and_leaves_nothing() -> None:
     write = check_batch(
         made.storage, WriteOperation.UPSERT, rows.to_reader(), Settings.read(made.options), after_commit
     )
-    upgrade(made.storage, made.options, 9)
+    upgrade(made.storage, Settings.read(made.options), 9)
     files = {folder: [e.name for e in entries] for folder, entries in made.storage.list_tree("").items()}
     with pytest.raises(WriteConflict, match="has version 9 now, and had 6"):
         run(write)
@@ -115,7 +115,7 @@ def test_a_write_of_before_a_downgrade_that_died_is_rolled_back_by_the_next(
     write = check_batch(
         made.storage, WriteOperation.UPSERT, LATE.to_reader(), Settings.read(made.options), after_commit
     )
-    downgrade(made.storage, made.options, 6)
+    downgrade(made.storage, Settings.read(made.options), 6)
     dying()
     with pytest.raises(Crash):
         run(write)
@@ -151,7 +151,7 @@ def test_a_write_that_begins_and_dies_amid_a_downgrade_is_rolled_back_by_the_nex
         monkeypatch.undo()
 
     monkeypatch.setattr("hoodie.services.downgrade.copy_down", copy)
-    downgrade(made.storage, made.options, 6)
+    downgrade(made.storage, Settings.read(made.options), 6)
     instant = max(name for name in files(made) if name.endswith(".requested")).split("/")[-1][:17]
     assert [name for name in files(made) if instant in name and not name.startswith(".hoodie/")]
     assert rows_of_now(made) == BEFORE
@@ -164,7 +164,7 @@ def test_a_write_that_begins_and_dies_amid_a_downgrade_is_rolled_back_by_the_nex
 def test_instants_that_an_upgrade_of_hudis_has_moved_are_no_late_writes(moved: str) -> None:
     """It moves an instant's files one by one: readers would miss the rows of one that is not moved back."""
     made = table_of_9("MERGE_ON_READ")
-    downgrade(made.storage, made.options, 6)
+    downgrade(made.storage, Settings.read(made.options), 6)
     newest = made.state().timeline.commits[-2].requested
     for name in [f"{newest}.deltacommit{state}" for state in (".requested", ".inflight", "")]:
         made.storage.write(f".hoodie/timeline/{name}", made.storage.read(f".hoodie/{name}"))

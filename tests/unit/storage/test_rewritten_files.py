@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from hoodie.commit.rollback_executor import unpublish
-from hoodie.config.options import Options
 from hoodie.model.instant import Action
 from hoodie.services.compaction.repair import repair_compaction
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.protocol import Storage, hadoop_checksum, rewrite
 from hoodie.table.properties import BACKUP, PROPERTIES, recover, rewrite_checksum, update_properties
+from hoodie.table.settings import Settings
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.timeline.layout import LAYOUT_1
 from support.undoing import COW, LATER, MOR, NOW, batch, newest, opened, table
@@ -49,7 +49,7 @@ def plan_repaired(storage: Storage) -> None:
     (path,) = (p for p in storage.list(".hoodie") if p.name.endswith(".compaction.requested"))
     (log,) = [f for f in storage.list("oslo") if ".log." in f.name][-1:]
     storage.delete(f"oslo/{log.name}")
-    assert repair_compaction(storage, Options(), path.name[:17])
+    assert repair_compaction(storage, Settings.of({}), path.name[:17])
 
 
 WAYS: dict[str, tuple[dict[str, str], Callable[[Storage], object]]] = {
@@ -66,7 +66,7 @@ def test_no_file_keeps_the_checksum_of_its_old_bytes(way: str) -> None:
     options, act = WAYS[way]
     storage = table(options)
     if way == "plan of a compaction":
-        schedule_compaction(storage, Options(NOW))
+        schedule_compaction(storage, Settings.of(NOW))
     if way == "pending files of an overwrite":
         opened(storage).insert_overwrite(batch(LATER))
     storage = with_checksums(storage)

@@ -166,11 +166,11 @@ def made(options: dict[str, str] | None = None) -> MemoryStorage:
 
 
 SERVICES: dict[str, tuple[Callable[[Storage], Any], dict[str, str]]] = {
-    "clean": (lambda s: clean(s, Options({"hoodie.cleaner.commits.retained": "1"})), {}),
+    "clean": (lambda s: clean(s, Settings.of({"hoodie.cleaner.commits.retained": "1"})), {}),
     "archive": (
         lambda s: archive(
             s,
-            Options(
+            Settings.of(
                 {
                     "hoodie.keep.min.commits": "2",
                     "hoodie.keep.max.commits": "3",
@@ -181,10 +181,10 @@ SERVICES: dict[str, tuple[Callable[[Storage], Any], dict[str, str]]] = {
         ),
         {},
     ),
-    "rollback": (lambda s: rollback(s, Options()), {}),
-    "savepoint": (lambda s: make_savepoint(s, Options(), None), {}),
+    "rollback": (lambda s: rollback(s, Settings.of({})), {}),
+    "savepoint": (lambda s: make_savepoint(s, Settings.of({}), None), {}),
     "delete_partitions": (lambda s: delete_partitions(s, ["oslo"], Settings.read(Options(OPTIONS))), {}),
-    "schedule_compaction": (lambda s: schedule_compaction(s, Options({**OPTIONS, **MOR})), MOR),
+    "schedule_compaction": (lambda s: schedule_compaction(s, Settings.of({**OPTIONS, **MOR})), MOR),
 }
 
 
@@ -204,17 +204,17 @@ def test_a_service_on_a_storage_that_refuses_says_what_to_do(service: str, numbe
 
 def test_compaction_and_restore_on_a_full_disk_say_so_and_can_be_called_again():
     storage = made(MOR)
-    planned = schedule_compaction(storage, Options({**OPTIONS, **MOR}))
+    planned = schedule_compaction(storage, Settings.of({**OPTIONS, **MOR}))
     full = RefusingStorage(storage, errno.ENOSPC, ".parquet")
     with pytest.raises(StorageFull):
-        compact(full, Options({**OPTIONS, **MOR}), planned)
-    assert compact(storage, Options({**OPTIONS, **MOR}), planned) is not None
+        compact(full, Settings.of({**OPTIONS, **MOR}), planned)
+    assert compact(storage, Settings.of({**OPTIONS, **MOR}), planned) is not None
     table = ArrowTable(storage, {**OPTIONS, **MOR})
-    save = make_savepoint(storage, Options(), None)
+    save = make_savepoint(storage, Settings.of({}), None)
     table.upsert(rows("a", ts=9))
     with pytest.raises(StorageFull):
-        restore(RefusingStorage(storage, errno.ENOSPC), Options(), save.instant)
-    restore(storage, Options(), save.instant)
+        restore(RefusingStorage(storage, errno.ENOSPC), Settings.of({}), save.instant)
+    restore(storage, Settings.of({}), save.instant)
     assert {row["ts"] for row in table.snapshot().to_pylist()} == {4}
 
 

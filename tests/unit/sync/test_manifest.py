@@ -21,6 +21,7 @@ from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.sync.manifest import CSV_NAMES, CSV_URIS, STATE_FILE, symlink_path, write_manifests
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Crash, CrashAfter, MemoryStorage
 from hoodie.testing.tables import ArrowTable
@@ -68,7 +69,7 @@ def newest(table: ArrowTable) -> list[str]:
 
 
 def refreshed(table: ArrowTable, **how: Any) -> list[str]:
-    write_manifests(table.storage, BOTH, **how)
+    write_manifests(table.storage, Settings.read(BOTH), **how)
     assert listed(table.storage) == newest(table)
     return listed(table.storage)
 
@@ -91,7 +92,7 @@ def test_manifests_name_the_newest_base_file_of_each_group_after_each_kind_of_co
     refreshed(table)
     table.insert_overwrite_table(rows("y", city="bern"))
     assert len(refreshed(table)) == 1
-    assert write_manifests(table.storage, BOTH, whole=True).whole
+    assert write_manifests(table.storage, Settings.read(BOTH), whole=True).whole
     refreshed(table)
 
 
@@ -101,11 +102,11 @@ def test_of_a_merge_on_read_table_they_name_what_a_read_optimized_read_sees() ->
     base = refreshed(table)
     table.upsert(rows("a", ts=2))
     assert refreshed(table) == base
-    schedule_compaction(table.storage, Options({"hoodie.compact.inline.max.delta.commits": "1"}))
+    schedule_compaction(table.storage, Settings.of({"hoodie.compact.inline.max.delta.commits": "1"}))
     assert refreshed(table) == base
     table.upsert(rows("a", ts=3))
     assert refreshed(table) == base
-    compact(table.storage, Options(WRITES))
+    compact(table.storage, Settings.of(WRITES))
     assert refreshed(table) != base
 
 
@@ -113,7 +114,7 @@ def test_the_lines_of_a_local_table_are_readable_files_with_the_rows_of_a_read(t
     table = made(LocalStorage(str(tmp_path / "t")), hoodie__datasource__write__hive_style_partitioning="true")
     table.upsert(rows("a", "b"))
     table.upsert(rows("a", ts=7))
-    write_manifests(table.storage, BOTH)
+    write_manifests(table.storage, Settings.read(BOTH))
     (uris,) = symlinks(table.storage).values()
     read = pa.concat_tables(pq.ParquetFile(uri.removeprefix("file://")).read() for uri in uris)
     expected = table.snapshot()
@@ -148,7 +149,7 @@ def test_a_rolled_back_commit_leaves_the_manifests() -> None:
     before = refreshed(table)
     table.upsert(rows("a", ts=2))
     assert refreshed(table) != before
-    rollback(table.storage, Options(WRITES))
+    rollback(table.storage, Settings.of(WRITES))
     assert refreshed(table) == before
 
 
@@ -156,9 +157,9 @@ def test_the_engines_path_of_the_table_is_put_in_place_of_its_own() -> None:
     table = made(MemoryStorage())
     table.upsert(rows("a"))
     options = Options({**BOTH, "hoodie.datasource.meta.sync.base.path": "s3a://bucket/trips/"})
-    write_manifests(table.storage, options)
+    write_manifests(table.storage, Settings.read(options))
     assert all(line.startswith("s3a://bucket/trips/oslo/") for line in lines(table.storage, CSV_URIS))
-    result = write_manifests(table.storage, BOTH)
+    result = write_manifests(table.storage, Settings.read(BOTH))
     assert result.whole
     assert listed(table.storage) == newest(table)
 
@@ -185,7 +186,7 @@ def test_the_manifest_of_a_partition_goes_when_cleaning_removes_the_partition() 
         table.upsert(rows("c", city="rome", ts=number))
     done = table.clean({"hoodie.cleaner.commits.retained": "1"})
     assert done.partitions == ("oslo",)
-    write_manifests(table.storage, BOTH, removed=done.partitions)
+    write_manifests(table.storage, Settings.read(BOTH), removed=done.partitions)
     assert symlinks(table.storage).keys() == {"rome"}
     assert listed(table.storage) == newest(table)
 
@@ -202,7 +203,7 @@ def test_no_manifest_names_a_file_that_cleaning_has_deleted() -> None:
     table = made(MemoryStorage())
     for number in range(6):
         table.upsert(rows("a", ts=number))
-        write_manifests(table.storage, BOTH)
+        write_manifests(table.storage, Settings.read(BOTH))
         table.clean({"hoodie.cleaner.commits.retained": "1"})
         assert all(table.storage.exists(path) for path in listed(table.storage))
 
@@ -215,10 +216,10 @@ def test_a_refresh_looks_at_the_partitions_of_new_commits_alone(partitions: int)
     storage = CountingStorage(MemoryStorage())
     table = made(storage)
     table.upsert(pa.concat_tables(rows(f"k{number}", city=f"c{number}") for number in range(partitions)))
-    write_manifests(storage, BOTH)
+    write_manifests(storage, Settings.read(BOTH))
     result = table.upsert(rows("k1", city="c1", ts=2))
     storage.reset()
-    done = write_manifests(storage, BOTH, state=result.after)
+    done = write_manifests(storage, Settings.read(BOTH), state=result.after)
     assert done.partitions == ("c1",)
     assert storage.count("list") + storage.count("list_tree") == 1
     assert storage.count("write") == 4  # its manifest, the two lists, what was done
@@ -229,9 +230,9 @@ def test_a_refresh_without_new_commits_reads_one_file() -> None:
     storage = CountingStorage(MemoryStorage())
     table = made(storage)
     result = table.upsert(rows("a"))
-    write_manifests(storage, BOTH)
+    write_manifests(storage, Settings.read(BOTH))
     storage.reset()
-    assert write_manifests(storage, BOTH, state=result.after or load_state(storage)).partitions == ()
+    assert write_manifests(storage, Settings.read(BOTH), state=result.after or load_state(storage)).partitions == ()
     assert storage.count("write") == 0
     assert storage.count("list_tree") == 0
 
@@ -249,7 +250,7 @@ def test_a_refresh_that_dies_anywhere_leaves_old_or_new_files_and_the_next_one_f
         new = set(newest(table))
         dying = CrashAfter(table.storage, writes)
         try:
-            write_manifests(dying, BOTH, whole=whole)
+            write_manifests(dying, Settings.read(BOTH), whole=whole)
         except Crash:
             for uris in symlinks(table.storage).values():
                 assert len(uris) == 1
@@ -280,7 +281,7 @@ def test_a_reader_in_the_middle_of_a_refresh_sees_the_old_list_or_the_new_one() 
     old = tuple(refreshed(table))
     table.upsert(rows("a", ts=2))
     watching = ReadsBetween(table.storage)
-    write_manifests(watching, BOTH)
+    write_manifests(watching, Settings.read(BOTH))
     assert set(watching.seen) == {old, tuple(newest(table))}
 
 
@@ -290,7 +291,7 @@ def test_a_record_that_cannot_be_read_makes_the_refresh_look_at_all_partitions(d
     table.upsert(rows("a"))
     refreshed(table)
     table.storage.write(STATE_FILE, damage)
-    assert write_manifests(table.storage, BOTH).whole
+    assert write_manifests(table.storage, Settings.read(BOTH)).whole
     refreshed(table)
 
 
@@ -306,10 +307,10 @@ def test_a_list_that_was_deleted_is_made_anew_as_a_whole() -> None:
 def test_another_choice_of_formats_looks_at_all_partitions() -> None:
     table = made(MemoryStorage())
     table.upsert(pa.concat_tables([rows("a"), rows("b", city="rome")]))
-    assert write_manifests(table.storage, Options(), formats=["symlink"]).formats == ("symlink",)
+    assert write_manifests(table.storage, Settings.of({}), formats=["symlink"]).formats == ("symlink",)
     assert not table.storage.exists(CSV_URIS)
     table.upsert(rows("a", ts=2))
-    assert write_manifests(table.storage, BOTH).whole
+    assert write_manifests(table.storage, Settings.read(BOTH)).whole
     refreshed(table)
 
 
@@ -321,7 +322,7 @@ def test_commits_that_came_and_were_archived_unseen_make_it_look_at_all_partitio
     few = {**options, "hoodie.cleaner.commits.retained": "1"}
     for number in range(12):
         table.upsert(rows(f"k{number}", city=f"c{number}"), few)
-    assert write_manifests(table.storage, BOTH).whole
+    assert write_manifests(table.storage, Settings.read(BOTH)).whole
     refreshed(table)
 
 
@@ -331,7 +332,7 @@ def test_commits_that_came_and_were_archived_unseen_make_it_look_at_all_partitio
 def test_an_unknown_format_is_refused() -> None:
     table = made(MemoryStorage())
     with pytest.raises(InvalidOption, match=r"hoodie.sync.manifest='parquet': expected symlink, csv or both"):
-        write_manifests(table.storage, Options(), formats=["parquet"])
+        write_manifests(table.storage, Settings.of({}), formats=["parquet"])
     with pytest.raises(InvalidOption, match=r"hoodie.sync.manifest='avro'"):
         table.upsert(rows("a"), {"hoodie.sync.manifest": "avro"})
 
@@ -342,5 +343,5 @@ def test_a_partition_with_a_line_break_in_its_path_is_refused_before_anything_is
     before = refreshed(table)
     table.upsert(rows("b", city="new\nyork"))
     with pytest.raises(InvalidInput, match="line break"):
-        write_manifests(table.storage, BOTH)
+        write_manifests(table.storage, Settings.read(BOTH))
     assert listed(table.storage) == before

@@ -8,11 +8,11 @@ from collections.abc import Callable, Collection
 
 import pytest
 
-from hoodie.config.options import Options
 from hoodie.errors import HoodieError, ListingStale, MissingFile, ServiceFailed, WriteConflict
 from hoodie.services.clean import clean
 from hoodie.storage import WrappedStorage
 from hoodie.storage.protocol import Entry, join
+from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline import memory
@@ -186,7 +186,7 @@ def test_files_that_a_listing_still_has_are_not_read(storage: LateListing, optio
         upsert(storage, rows)
     before = {join(at, e.name): e for at, found in storage.inner.list_tree().items() for e in found}
     upsert(storage, THIRD)
-    clean(storage, Options({"hoodie.clean.commits.retained": "1"}))
+    clean(storage, Settings.of({"hoodie.clean.commits.retained": "1"}))
     storage.lingering = {path: entry for path, entry in before.items() if not storage.exists(path)}
     assert read(storage) == {**FIRST, **SECOND, **THIRD}
     upsert(storage, SECOND)

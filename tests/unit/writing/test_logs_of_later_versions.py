@@ -8,6 +8,7 @@ import pytest
 from hoodie.model.files import LogFile, parse_data_file
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
+from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.load import read_commit
@@ -43,8 +44,8 @@ def test_rows_and_deletes_in_logs_are_ordered_by_all_ordering_columns() -> None:
     expected |= {"a": (5, 6)}
     del expected["f"]
     before = held(table)
-    assert schedule_compaction(table.storage, table.options)
-    assert compact(table.storage, table.options)
+    assert schedule_compaction(table.storage, Settings.read(table.options))
+    assert compact(table.storage, Settings.read(table.options))
     assert held(table) == before == expected
 
 

@@ -8,7 +8,6 @@ from functools import partial
 import pytest
 
 from hoodie.api.write_client import HoodieWriteClient
-from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidOption, WriteConflict
 from hoodie.index.bucket import shared_file_id
@@ -17,6 +16,7 @@ from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.services.upgrade import upgrade
 from hoodie.storage.local import LocalStorage
+from hoodie.table.settings import Settings
 from hoodie.testing.tables import ArrowTable
 from hoodie.writing.write import as_merge, as_update
 from support.non_blocking import BY_COMMIT, MODE, TABLE, begun, due, notes, rows, table
@@ -64,9 +64,9 @@ def test_of_equal_versions_the_write_that_began_last_wins_whichever_is_completed
         for number in order:
             waiting[number].publish()
         assert notes(there) == {"a": "third"}
-        assert schedule_compaction(there.storage, due(there)) is not None
+        assert schedule_compaction(there.storage, Settings.read(due(there))) is not None
         assert notes(there) == {"a": "third"}
-        compact(there.storage, due(there))
+        compact(there.storage, Settings.read(due(there)))
         assert notes(there) == {"a": "third"}
         assert there.slices()[0].base is not None
 
@@ -76,11 +76,11 @@ def test_a_write_that_is_completed_after_a_compaction_was_planned_adds_to_the_sl
     there = table(options=BY_COMMIT)
     slow, quick = begun(there, rows("a", note="slow")), begun(there, rows("a", note="quick"))
     quick.publish()
-    assert schedule_compaction(there.storage, due(there)) is not None
+    assert schedule_compaction(there.storage, Settings.read(due(there))) is not None
     assert notes(there) == {"a": "quick"}
     slow.publish()
     planned = notes(there)
-    compact(there.storage, due(there))
+    compact(there.storage, Settings.read(due(there)))
     assert (planned, notes(there)) == ({"a": "slow"}, {"a": "slow"})
     (only,) = there.slices()
     assert only.base is not None
@@ -91,8 +91,8 @@ def test_a_compaction_that_is_planned_and_done_while_a_writer_works_is_no_confli
     there = table()
     there.upsert(rows("a", "b"))
     slow = begun(there, rows("a", ts=2, note="slow"))
-    schedule_compaction(there.storage, due(there))
-    compact(there.storage, due(there))
+    schedule_compaction(there.storage, Settings.read(due(there)))
+    compact(there.storage, Settings.read(due(there)))
     slow.publish()
     assert notes(there) == {"a": "slow", "b": "old"}
 
@@ -214,7 +214,7 @@ def test_the_mode_is_refused_where_writers_would_be_in_each_others_way(options: 
 def test_a_table_that_was_upgraded_takes_writers_of_the_mode():
     there = table(6, {MODE: "SINGLE_WRITER", "hoodie.write.lock.provider": ""})
     there.upsert(rows("a", "b"))
-    upgrade(there.storage, Options(there.options), 9)
+    upgrade(there.storage, Settings.of(there.options), 9)
     several = ArrowTable(there.storage, table().options)
     slow, quick = begun(several, rows("a", ts=2, note="slow")), begun(several, rows("b", ts=2, note="quick"))
     quick.publish()

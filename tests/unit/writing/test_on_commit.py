@@ -64,8 +64,8 @@ def test_a_callback_hears_of_compactions() -> None:
     heard: list[WriteResult] = []
     with hoodie.on_commit(heard.append):
         options = Options({"hoodie.compact.inline.max.delta.commits": "1"})
-        assert schedule_compaction(table.storage, options)
-        done = compact(table.storage, Options())
+        assert schedule_compaction(table.storage, Settings.read(options))
+        done = compact(table.storage, Settings.of({}))
     assert done is not None
     assert [(r.instant, r.table) for r in heard] == [(done.instant, "trips")]
 

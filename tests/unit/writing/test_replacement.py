@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.config.options import Options
+from hoodie.config.read import ReadSettings
 from hoodie.config.table import TableType
 from hoodie.config.write import WriteOperation
 from hoodie.doctor.examine import examine
@@ -107,11 +108,11 @@ def test_the_new_table_is_written_read_and_cleaned_like_any() -> None:
     assert new.as_of(replaced).num_rows == 2
     for number in range(3):
         new.upsert(more.slice(0, 1).set_column(2, "qty", [[str(number)]]))
-    clean(table.storage, Options({**NEW, "hoodie.cleaner.commits.retained": "1"}))
+    clean(table.storage, Settings.of({**NEW, "hoodie.cleaner.commits.retained": "1"}))
     left = [entry.name for city in ("oslo", "rome") for entry in table.storage.list(city)]
     assert left == []
     assert new.as_of(new.upsert(more).instant).num_rows == 3
-    assert not [found for found in examine(table.storage, Options()) if found.severity == "ERROR"]
+    assert not [found for found in examine(table.storage, ReadSettings.read(Options())) if found.severity == "ERROR"]
     assert first > replaced
 
 
@@ -161,9 +162,9 @@ def test_what_was_before_cannot_be_gone_back_to() -> None:
     with pytest.raises(InvalidInput, match="replaced the whole table"):
         table.changes("earliest", old)
     with pytest.raises(InvalidInput, match="replaced the whole table"):
-        rollback(table.storage, Options(NEW))
+        rollback(table.storage, Settings.of(NEW))
     with pytest.raises(InvalidInput, match="replaced the whole table"):
-        make_savepoint(table.storage, Options(NEW), old)
+        make_savepoint(table.storage, Settings.of(NEW), old)
     assert rows(table.storage) == AFTER
 
 
@@ -194,12 +195,12 @@ def test_partitions_within_those_of_the_other_table_are_refused() -> None:
 
 def test_a_savepoint_forbids_it() -> None:
     table = old_table()
-    kept = make_savepoint(table.storage, Options(OLD)).instant
+    kept = make_savepoint(table.storage, Settings.of(OLD)).instant
     before = copy.deepcopy(table.storage.list_tree(""))
     with pytest.raises(InvalidInput, match=rf"has savepoints \({kept}\).*delete_savepoint"):
         table.replace(NEW_ROWS, NEW)
     assert table.storage.list_tree("") == before
-    delete_savepoint(table.storage, Options(OLD), kept)
+    delete_savepoint(table.storage, Settings.of(OLD), kept)
     table.replace(NEW_ROWS, NEW)
     assert rows(table.storage) == AFTER
 

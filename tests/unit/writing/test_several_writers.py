@@ -124,7 +124,7 @@ def test_a_write_whose_file_was_cleaned_away_gives_way_to_the_writers_that_made_
     def others() -> None:
         for note in ("one", "two", "three"):
             there.upsert(rows("a", note=note))
-        clean(there.storage, Options({**there.options, **KEEP_THE_NEWEST}))
+        clean(there.storage, Settings.of({**there.options, **KEEP_THE_NEWEST}))
 
     storage = Cleaned(there.storage)
     late = ArrowTable(storage, {**there.options, RETRIES: retries})
@@ -361,7 +361,7 @@ def test_a_write_to_a_slice_that_a_compaction_is_planned_for_meanwhile_gives_way
                 act()
             return call()
 
-    plan = AtLog(first.storage, lambda: planned.append(schedule_compaction(first.storage, Options(planning))))
+    plan = AtLog(first.storage, lambda: planned.append(schedule_compaction(first.storage, Settings.of(planning))))
     with pytest.raises(WriteConflict, match=r"COMPACT at .*requested"):
         ArrowTable(plan, first.options).upsert(rows("a", note="second"))
     assert planned[0] is not None

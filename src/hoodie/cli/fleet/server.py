@@ -47,7 +47,7 @@ class Fleet:
     def look(self) -> None:
         """Look at all tables; those that a glob matches now."""
         started = time.perf_counter()
-        outcomes = self.call.run(lambda target: health(target.storage, target.options, grace=self.grace))
+        outcomes = self.call.run(lambda target: health(target.storage, target.settings, grace=self.grace))
         unknown = Health(error="Error", problem="it could not be looked at")
         tables = [(secrets.masked_path(outcome.path), outcome.result or unknown) for outcome in outcomes]
         targets = [Target(outcome.path, self.call.options, self.call.storage_options) for outcome in outcomes]
@@ -66,7 +66,7 @@ class Fleet:
         """The page of one table. Raises HoodieError, IndexError"""
         target = self.targets[number]
         with typed_errors():
-            return make_report(load_state(target.storage), target.options).html
+            return make_report(load_state(target.storage), target.settings).html
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -49,7 +49,7 @@ def metrics(call: Call, grace: float, file: str | None) -> int:
     from hoodie.facts.health import health
     from hoodie.metrics.text import exposition
 
-    outcomes = call.run(lambda target: health(target.storage, target.options, grace=grace))
+    outcomes = call.run(lambda target: health(target.storage, target.settings, grace=grace))
     if call.as_json:
         return call.report(outcomes, lambda result: [])
     text = exposition(

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 
-from hoodie.config.locks import LockOptions, LockProvider
-from hoodie.config.options import Options
+from hoodie.config.locks import LockProvider
 from hoodie.errors import PlanInUse
-from hoodie.locks import Lock, lock_for
+from hoodie.locks import Lock
 from hoodie.storage.protocol import Storage
+from hoodie.table.settings import Settings
 
 #: Seconds to wait for another process that plans a compaction: longer than planning takes, unless it died.
 _PATIENCE = 10.0
@@ -23,9 +24,9 @@ _IN_ZOOKEEPER = frozenset({LockProvider.ZOOKEEPER, LockProvider.ZOOKEEPER_IMPLIC
 
 
 @contextmanager
-def claimed(storage: Storage, options: Options, instant: str) -> Iterator[Lock]:
+def claimed(storage: Storage, settings: Settings, instant: str) -> Iterator[Lock]:
     """Claim a plan. Raises PlanInUse when another process holds it; errors of the lock's server."""
-    lock = _independent(storage, options, f"compaction-{instant}")
+    lock = _independent(storage, settings, f"compaction-{instant}")
     if not lock.acquire(0):
         raise PlanInUse(
             f"compaction {instant} is claimed by another process. If that process is dead its claim expires."
@@ -35,27 +36,28 @@ def claimed(storage: Storage, options: Options, instant: str) -> Iterator[Lock]:
 
 
 @contextmanager
-def scheduling(storage: Storage, options: Options) -> Iterator[Lock]:
+def scheduling(storage: Storage, settings: Settings) -> Iterator[Lock]:
     """Be the only process that plans compactions of the table: under its lock, or without one under a claim.
 
     Raises LockTimeout; PlanInUse
     """
-    lock = lock_for(options, storage)
+    lock = settings.writers.lock_on(storage)
     if lock.real:
         with lock:
             yield lock
         return
-    lock = _independent(storage, options, "compaction")
+    lock = _independent(storage, settings, "compaction")
     if not lock.acquire(_PATIENCE):
         raise PlanInUse("another process is planning a compaction. If it is dead its claim expires.")
     with _released(lock):
         yield lock
 
 
-def _independent(storage: Storage, options: Options, name: str) -> Lock:
-    if options.read(LockOptions).chosen not in _IN_ZOOKEEPER:
-        options = Options({**options, "hoodie.write.lock.provider": LockProvider.STORAGE.value})
-    return lock_for(options, storage, name=name)
+def _independent(storage: Storage, settings: Settings, name: str) -> Lock:
+    writers = settings.writers
+    if writers.lock.chosen not in _IN_ZOOKEEPER:
+        writers = replace(writers, lock=replace(writers.lock, provider=LockProvider.STORAGE.value))
+    return writers.lock_on(storage, name)
 
 
 @contextmanager

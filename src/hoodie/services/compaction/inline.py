@@ -9,12 +9,7 @@ from dataclasses import replace
 from hoodie.config.compaction import (
     CompactionOptions,
     Trigger,
-    inline_compaction,
-    left_to_others,
-    with_recorded,
 )
-from hoodie.config.options import Options
-from hoodie.config.services import ServiceOptions
 from hoodie.errors import OptionIgnored, PlanInUse, WriteConflict
 from hoodie.model.instant import Action
 from hoodie.plan.compaction import compaction_is_due
@@ -22,6 +17,7 @@ from hoodie.services.compaction.job import RunTasks
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.protocol import Storage
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.timeline import Clock, new_time, utc_now
 
@@ -33,7 +29,7 @@ _log = logging.getLogger("hoodie.services")
 
 def compact_inline(
     storage: Storage,
-    options: Options,
+    settings: Settings,
     run: RunTasks | None = None,
     state: TableState | None = None,
     clock: Clock = utc_now,
@@ -45,30 +41,29 @@ def compact_inline(
     returns  whether there are new base files
     Raises   as `schedule_compaction` and `compact`; a plan that fails stays, for the next commit or for anybody else
     """
-    how = inline_compaction(options)
-    if not options.read(ServiceOptions).enabled:
+    how = settings.compacts_after_commit()
+    if not settings.services.enabled:
         return False
     if not (how.run or how.schedule):  # the options say so themselves
-        if left_to_others(options):
-            _warn_if_nobody_does(state or load_state(storage), options, clock)
+        if how.left:
+            _warn_if_nobody_does(state or load_state(storage), settings, clock)
         return False
     state = state or load_state(storage)
     if not state.config.merge_on_read:
         return False
-    how = inline_compaction(options, state.config.properties)
-    options = with_recorded(options, state.config.properties)
-    if not (how.run or how.schedule) or not (how.asked or _is_due(state, options, clock)):
+    how, due = settings.compacts_after_commit(state.config), settings.compaction_of(state.config)
+    if not (how.run or how.schedule) or not (how.asked or _is_due(state, due, clock)):
         return False
     compacted = False
     pending = bool(state.timeline.pending_compactions)
     while how.run and pending:  # of a writer that died, or whose compaction failed
-        pending = compact(storage, options, run=run) is not None
+        pending = compact(storage, settings, run=run) is not None
         compacted |= pending
-    further = options.read(CompactionOptions).trigger is Trigger.NUM_COMMITS_AFTER_LAST_REQUEST
+    further = due.trigger is Trigger.NUM_COMMITS_AFTER_LAST_REQUEST
     if how.schedule and pending and not further:
         return False
     try:
-        instant = schedule_compaction(storage, options)
+        instant = schedule_compaction(storage, settings)
     except PlanInUse:  # another process does it
         return compacted
     except WriteConflict as conflict:
@@ -77,16 +72,16 @@ def compact_inline(
         _log.info("%s: no compaction is planned: %s", state.config.name, conflict)  # after a later commit
         return compacted
     if how.run and instant is not None:
-        compact(storage, options, instant, run)
+        compact(storage, settings, instant, run)
         compacted = True
     return compacted
 
 
-def _warn_if_nobody_does(state: TableState, options: Options, clock: Clock) -> None:
+def _warn_if_nobody_does(state: TableState, settings: Settings, clock: Clock) -> None:
     """Warn, once in a process, of a table whose compactions are left to another process, and long due."""
     if not state.config.merge_on_read or state.storage.root in _warned or state.timeline.pending_compactions:
         return
-    how = with_recorded(options, state.config.properties).read(CompactionOptions)
+    how = settings.compaction_of(state.config)
     twice = replace(how, delta_commits=2 * how.delta_commits, delta_seconds=2 * how.delta_seconds)
     if not compaction_is_due(state.timeline, new_time(state.timeline, state.config.timezone, clock), twice):
         return
@@ -99,10 +94,10 @@ def _warn_if_nobody_does(state: TableState, options: Options, clock: Clock) -> N
     warnings.warn(OptionIgnored(problem), stacklevel=2)
 
 
-def _is_due(state: TableState, options: Options, clock: Clock) -> bool:
+def _is_due(state: TableState, how: CompactionOptions, clock: Clock) -> bool:
     """Whether a compaction is due, and logs were written since the last one. Planning lists the whole table."""
     time = new_time(state.timeline, state.config.timezone, clock)
-    return compaction_is_due(state.timeline, time, options.read(CompactionOptions)) and _logs_written(state)
+    return compaction_is_due(state.timeline, time, how) and _logs_written(state)
 
 
 def _logs_written(state: TableState) -> bool:

@@ -9,8 +9,6 @@ import random
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from hoodie.config.console import ConsoleOptions
-from hoodie.config.options import Options
 from hoodie.errors import InvalidPlan
 from hoodie.formats.avro.schema import to_avro
 from hoodie.model.commit import WriteStat
@@ -78,9 +76,8 @@ class CompactionJob:
 RunTasks = Callable[[CompactionJob], Iterable[WriteStat | None]]
 
 
-def begin_compaction(storage: Storage, options: Options, instant: str | None = None) -> CompactionJob | None:
+def begin_compaction(storage: Storage, settings: Settings, instant: str | None = None) -> CompactionJob | None:
     """Begin a run: leftovers of an earlier one are removed first. Arguments and errors as `compact`."""
-    settings = Settings.read(options)
     state = compactable_state(storage, settings)
     pending = find_compaction(state, instant)
     if pending is None:
@@ -108,7 +105,7 @@ def begin_compaction(storage: Storage, options: Options, instant: str | None = N
     extra |= columns_by_id(state, pending.requested)
     limits = settings.engine
     on_driver = limits.driver_batch > 0 and sum(map(_bytes_read, tasks)) <= limits.driver_rewrite
-    show = options.read(ConsoleOptions).progress
+    show = settings.console.progress
     return CompactionJob(Compaction(spec, reader, random.randrange(2**31)), tasks, begun, extra, on_driver, show)
 
 

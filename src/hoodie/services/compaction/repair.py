@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from hoodie.config.options import Options
 from hoodie.errors import InvalidPlan
 from hoodie.formats.timeline.plans import encode_compaction_plan
 from hoodie.model.instant import Instant
@@ -32,13 +31,13 @@ from hoodie.table.state import load_state
 from hoodie.timeline.transition import remove_pending
 
 
-def unschedule_compaction(storage: Storage, options: Options, instant: str) -> None:
+def unschedule_compaction(storage: Storage, settings: Settings, instant: str) -> None:
     """Withdraw a plan; the files of a run that died are removed.
 
     Raises InstantNotFound when it is not pending; WriteConflict while a write is; PlanInUse while it is being run;
            InvalidPlan when logs were written for the base files that it was to make: it must be run
     """
-    with _in_hand(storage, options, instant, "withdrawn") as (pending, plan_files):
+    with _in_hand(storage, settings, instant, "withdrawn") as (pending, plan_files):
         layout = load_state(storage).layout
         later = [log.path for operation in plan_files.found for log in operation.later]
         if later and not layout.version.logs_of_writes:
@@ -50,14 +49,14 @@ def unschedule_compaction(storage: Storage, options: Options, instant: str) -> N
         remove_pending(storage, take_back_plan(storage, pending, plan_files.leftovers, layout=layout), layout)
 
 
-def repair_compaction(storage: Storage, options: Options, instant: str) -> list[str]:
+def repair_compaction(storage: Storage, settings: Settings, instant: str) -> list[str]:
     """Adapt a plan to the existing files, so that it can be run: logs that it does not name are added, missing logs are
     left out. Their rows are lost already.
 
     returns  a line for each change; none: the plan fits, and stays as it is
     Raises   InvalidPlan when a base file is missing: nothing has changed; else as `unschedule_compaction`
     """
-    with _in_hand(storage, options, instant, "repaired") as (pending, plan_files):
+    with _in_hand(storage, settings, instant, "repaired") as (pending, plan_files):
         gone = [operation for operation in plan_files.found if operation.missing and _needs_base(plan_files, operation)]
         if gone:
             raise InvalidPlan(
@@ -69,7 +68,7 @@ def repair_compaction(storage: Storage, options: Options, instant: str) -> list[
             )
         lines = list(_changes(plan_files.found))
         if lines:
-            size = Settings.read(options).sizing.max_size
+            size = settings.sizing.max_size
             operations = tuple(
                 [_mended(*pair, size) for pair in zip(plan_files.plan.operations, plan_files.found, strict=True)]
             )
@@ -81,11 +80,11 @@ def repair_compaction(storage: Storage, options: Options, instant: str) -> list[
 
 
 @contextmanager
-def _in_hand(storage: Storage, options: Options, instant: str, what: str) -> Iterator[tuple[Instant, PlanFiles]]:
+def _in_hand(storage: Storage, settings: Settings, instant: str, what: str) -> Iterator[tuple[Instant, PlanFiles]]:
     """A plan that is not running, while no other process writes or plans."""
-    state = compactable_state(storage, Settings.read(options))
+    state = compactable_state(storage, settings)
     find_compaction(state, instant)
-    with claimed(storage, options, instant), scheduling(storage, options):
+    with claimed(storage, settings, instant), scheduling(storage, settings):
         state = state.reload()
         pending = find_compaction(state, instant)
         assert pending is not None  # an instant was named

@@ -15,11 +15,10 @@ from itertools import chain
 
 import pyarrow as pa
 
-from hoodie.config.options import Options
 from hoodie.display.progress import progress
 from hoodie.errors import HoodieError, PlanInUse
 from hoodie.index.pruning import IndexStats
-from hoodie.locks import Lock, lock_for
+from hoodie.locks import Lock
 from hoodie.model.commit import WriteStat
 from hoodie.plan.compaction_strategies import log_bytes
 from hoodie.reading.slices.base_file_reader import footer_of
@@ -42,7 +41,7 @@ _log = logging.getLogger("hoodie.services")
 
 @typed_errors()
 def compact(
-    storage: Storage, options: Options, instant: str | None = None, run: RunTasks | None = None
+    storage: Storage, settings: Settings, instant: str | None = None, run: RunTasks | None = None
 ) -> WriteResult | None:
     """Run a pending compaction from the start, whatever earlier runs did.
 
@@ -58,38 +57,38 @@ def compact(
     """
     phases = Phases()
     with failures_heard(storage, "COMPACT"):
-        result = _compact(storage, options, instant, run, phases)
+        result = _compact(storage, settings, instant, run, phases)
     return None if result is None else replace(result, seconds=phases.whole())
 
 
 def _compact(
-    storage: Storage, options: Options, instant: str | None, run: RunTasks | None, phases: Phases
+    storage: Storage, settings: Settings, instant: str | None, run: RunTasks | None, phases: Phases
 ) -> WriteResult | None:
     with phases.time("begin"):
-        state = compactable_state(storage, Settings.read(options))
+        state = compactable_state(storage, settings)
     if instant is not None:
         find_compaction(state, instant)
-        with claimed(storage, options, instant) as claim:
-            return _carry_out(state, options, instant, run, claim, phases)
+        with claimed(storage, settings, instant) as claim:
+            return _carry_out(state, settings, instant, run, claim, phases)
     for pending in state.timeline.pending_compactions:
-        with suppress(PlanInUse), claimed(storage, options, pending.requested) as claim:
+        with suppress(PlanInUse), claimed(storage, settings, pending.requested) as claim:
             if is_pending_plan(storage, pending, state.layout):
-                return _carry_out(state, options, pending.requested, run, claim, phases)
+                return _carry_out(state, settings, pending.requested, run, claim, phases)
     return None
 
 
 def _carry_out(
-    state: TableState, options: Options, instant: str, run: RunTasks | None, claim: Lock, phases: Phases
+    state: TableState, settings: Settings, instant: str, run: RunTasks | None, claim: Lock, phases: Phases
 ) -> WriteResult:
     storage = state.storage
     with phases.time("begin"):
-        job = begin_compaction(storage, options, instant)
+        job = begin_compaction(storage, settings, instant)
     assert job is not None  # an instant was named
     _log.info("%s: compaction %s begins: %d file slices", state.config.name, instant, len(job.tasks))
     with ExitStack() as publishing:
         with phases.time("write"), _given_up_on_error(job, claim):
             stats = list((run or run_on_driver)(job))
-            lock = publishing.enter_context(lock_for(options, storage))
+            lock = publishing.enter_context(settings.writers.lock_on(storage))
             claim.check()
             lock.check()
         with phases.time("commit"):

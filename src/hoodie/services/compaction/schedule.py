@@ -16,9 +16,6 @@ import pyarrow as pa
 
 from hoodie.commit.conflict_check import failed_writes
 from hoodie.commit.markers import delete_markers, read_markers
-from hoodie.config.compaction import CompactionOptions, with_recorded
-from hoodie.config.locks import ConcurrencyOptions
-from hoodie.config.options import Options
 from hoodie.errors import CorruptFile, InstantNotFound, MissingFileIgnored, UnsupportedTable, WriteConflict
 from hoodie.formats.timeline.plans import encode_compaction_plan
 from hoodie.model.files import BaseFile, parse_data_file
@@ -46,7 +43,7 @@ _log = logging.getLogger("hoodie.services")
 
 @typed_errors()
 def schedule_compaction(
-    storage: Storage, options: Options, extra: Mapping[str, str] | None = None, clock: Clock = utc_now
+    storage: Storage, settings: Settings, extra: Mapping[str, str] | None = None, clock: Clock = utc_now
 ) -> str | None:
     """Put a plan on the timeline, if a compaction is due and there is something to compact.
 
@@ -57,17 +54,17 @@ def schedule_compaction(
     Raises   UnsupportedTable on a Copy-on-Write table; WriteConflict while the table's single writer is working;
              PlanInUse, LockTimeout when another process keeps planning; InvalidOption
     """
-    settings, strategy = Settings.read(options), strategy_named(options.read(CompactionOptions).strategy)
+    strategy = strategy_named(settings.compaction_of(None).strategy)
     state = compactable_state(storage, settings)
-    how = with_recorded(options, state.config.properties).read(CompactionOptions)
+    how = settings.compaction_of(state.config)
     if not compaction_is_due(state.timeline, new_time(state.timeline, state.config.timezone, clock), how):
         return None
-    with scheduling(storage, options) as lock:
+    with scheduling(storage, settings) as lock:
         state = state.reload()
         time = new_time(state.timeline, state.config.timezone, clock)
         if not compaction_is_due(state.timeline, time, how):  # another process has just planned one
             return None
-        if not options.read(ConcurrencyOptions).several:
+        if not settings.writers.concurrency.several:
             refuse_pending_writes(state, "a compaction is planned")
         plan = _plan(state, strategy, Planning(how, settings.sizing.max_size, parse_time(time).date()), extra)
         if not plan.operations:
@@ -96,10 +93,9 @@ class CompactionPreview:
     due: bool
 
 
-def preview_compaction(state: TableState, options: Options, clock: Clock = utc_now) -> CompactionPreview:
+def preview_compaction(state: TableState, settings: Settings, clock: Clock = utc_now) -> CompactionPreview:
     """What `schedule_compaction` would plan now, due or not. Nothing is changed. Raises InvalidOption"""
-    settings = Settings.read(options)
-    how = with_recorded(options, state.config.properties).read(CompactionOptions)
+    how = settings.compaction_of(state.config)
     time = new_time(state.timeline, state.config.timezone, clock)
     planning = Planning(how, settings.sizing.max_size, parse_time(time).date())
     view = load_view(state.storage, state.timeline, state.config)

@@ -17,7 +17,7 @@ from hoodie.view.load import METAFILES, list_folders
 
 def create(called: Called) -> Rows:
     started = time.monotonic()
-    if not create_metadata_table(called.state.storage, called.options, run=called.table.engine.run):
+    if not create_metadata_table(called.state.storage, called.write_settings, run=called.table.engine.run):
         raise called.problem("the table has a metadata table: CALL delete_metadata_table removes it")
     return [
         (f"Created Metadata Table in {called.path}/.hoodie/metadata (duration={time.monotonic() - started:.1f}secs)",)
@@ -30,7 +30,7 @@ def init(called: Called) -> Rows:
     if called.get("read_only"):
         _opened(called)
     else:
-        create_metadata_table(called.state.storage, called.options, run=called.table.engine.run)
+        create_metadata_table(called.state.storage, called.write_settings, run=called.table.engine.run)
     word = "Opened" if called.get("read_only") else "Initialized"
     return [
         (f"{word} Metadata Table in {called.path}/.hoodie/metadata (duration={time.monotonic() - started:.1f}sec)",)
@@ -38,7 +38,7 @@ def init(called: Called) -> Rows:
 
 
 def delete(called: Called) -> Rows:
-    if not drop_metadata_table(called.state.storage, called.options):
+    if not drop_metadata_table(called.state.storage, called.write_settings):
         raise called.problem("the table has no metadata table")
     return [(f"Removed Metadata Table from {called.path}/.hoodie/metadata",)]
 

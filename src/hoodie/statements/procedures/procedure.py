@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from hoodie.api.table import HoodieTable, open_table
 from hoodie.config.options import Options
 from hoodie.errors import StatementError
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 
 Rows = Iterable[Sequence[Any]]
@@ -47,6 +48,11 @@ class Called:
     def table(self) -> HoodieTable[DataFrame]:
         """Raises as `open_table`"""
         return open_table(self.path, spark=self.session, options=self.options)
+
+    @cached_property
+    def write_settings(self) -> Settings:
+        """Raises InvalidOption"""
+        return Settings.read(self.options)
 
     @cached_property
     def state(self) -> TableState:

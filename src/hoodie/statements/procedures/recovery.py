@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hoodie.commit.markers import delete_markers
-from hoodie.locks.choose import lock_for
 from hoodie.statements.procedures.procedure import Called, Rows
 from hoodie.table.state import load_state
 
@@ -44,7 +43,7 @@ def _savepoint(called: Called) -> str:
 def delete_marker(called: Called) -> Rows:
     """Of an instant that is not pending: those of a pending one tell its rollback what to remove."""
     storage, time = called.state.storage, called.arguments["instant_time"]
-    with lock_for(called.options, storage):
+    with called.write_settings.writers.lock_on(storage):
         if any(time in (instant.requested, instant.completed) for instant in load_state(storage).timeline.pending()):
             raise called.problem(
                 f"{time} is pending: its markers say which files a rollback removes. CALL rollback_to_instant does both"

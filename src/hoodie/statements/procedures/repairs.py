@@ -10,7 +10,6 @@ from hoodie.config.table import from_properties, require_writable
 from hoodie.errors import CorruptFile
 from hoodie.formats.java.properties import parse_properties
 from hoodie.formats.timeline.services import decode_clean_plan
-from hoodie.locks.choose import lock_for
 from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.model.instant import Action, State
 from hoodie.model.meta import META_COLUMNS
@@ -58,7 +57,7 @@ def migrate_partition_meta(called: Called) -> Rows:
 def corrupted_clean_files(called: Called) -> Rows:
     """Remove plans of pending cleans that cannot be read; the next clean plans anew."""
     storage = called.state.storage
-    with lock_for(called.options, storage):
+    with called.write_settings.writers.lock_on(storage):
         state = load_state(storage)
         for instant in state.timeline.pending({Action.CLEAN}):
             path = state.layout.path(replace(instant, state=State.REQUESTED))
@@ -75,7 +74,7 @@ def overwrite_props(called: Called) -> Rows:
     folder, _, name = path.rpartition("/")
     new = parse_properties(storage_beside(storage, folder or "/").read(name), path)
     require_writable(from_properties(new, path), KNOWN_PAYLOADS)
-    with lock_for(called.options, storage):
+    with called.write_settings.writers.lock_on(storage):
         old = load_properties(storage)
         written = update_properties(storage, {**dict.fromkeys(old), **new})
     return [(key, old.get(key), written.get(key)) for key in sorted({*old, *written})]
@@ -110,7 +109,7 @@ def upgrade_version(called: Called) -> Rows:
     if number < present:
         raise called.problem(f"the table has version {present}: CALL downgrade_table is for an earlier one")
     if number > present:
-        upgrade(called.state.storage, called.options, number)
+        upgrade(called.state.storage, called.write_settings, number)
     return [(True,)]
 
 
@@ -119,7 +118,7 @@ def downgrade_version(called: Called) -> Rows:
     number, present = _version(called), called.state.config.version
     if number > present:
         raise called.problem(f"the table has version {present}: CALL upgrade_table is for a later one")
-    downgrade(called.state.storage, called.options, number)
+    downgrade(called.state.storage, called.write_settings, number)
     return [(True,)]
 
 

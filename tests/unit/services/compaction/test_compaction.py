@@ -15,7 +15,6 @@ import pytest
 
 from hoodie.commit.markers import MarkerKind, create_marker, read_markers
 from hoodie.commit.rollback_executor import resume_rollback, roll_back
-from hoodie.config.options import Options
 from hoodie.errors import (
     CorruptFile,
     HoodieError,
@@ -46,6 +45,7 @@ from hoodie.services.compaction.run import compact, run_on_driver, run_operation
 from hoodie.services.compaction.schedule import schedule_compaction, validate_compaction
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage, split
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import REFUSED, ArrowTable, FailsAt
@@ -120,7 +120,7 @@ def pending_states(storage: Storage, instant: str) -> list[str]:
 
 
 def test_a_plan_names_the_slices_with_logs(storage: MemoryStorage) -> None:
-    instant = schedule_compaction(storage, Options(NOW), {"job": "nightly"})
+    instant = schedule_compaction(storage, Settings.of(NOW), {"job": "nightly"})
     state = load_state(storage)
     (pending,) = state.timeline.pending_compactions
     assert (pending.requested, pending.state) == (instant, State.REQUESTED)
@@ -138,39 +138,39 @@ def test_a_plan_names_the_slices_with_logs(storage: MemoryStorage) -> None:
 
 def test_a_compaction_that_is_not_due_is_not_planned(storage: MemoryStorage) -> None:
     before = storage.snapshot()
-    assert schedule_compaction(storage, Options()) is None  # 3 delta commits of 5
+    assert schedule_compaction(storage, Settings.of({})) is None  # 3 delta commits of 5
     assert storage.snapshot() == before
-    assert schedule_compaction(storage, Options({"hoodie.compact.inline.max.delta.commits": "3"})) is not None
+    assert schedule_compaction(storage, Settings.of({"hoodie.compact.inline.max.delta.commits": "3"})) is not None
 
 
 def test_time_that_passed_makes_a_compaction_due(storage: MemoryStorage) -> None:
     options = {"hoodie.compact.inline.trigger.strategy": "TIME_ELAPSED"}
-    assert schedule_compaction(storage, Options(options)) is None
+    assert schedule_compaction(storage, Settings.of(options)) is None
     later = utc_now() + dt.timedelta(seconds=3600)
-    assert schedule_compaction(storage, Options(options), clock=lambda: later) is not None
+    assert schedule_compaction(storage, Settings.of(options), clock=lambda: later) is not None
 
 
 def test_without_logs_there_is_nothing_to_plan() -> None:
     storage = MemoryStorage()
     ArrowTable.create(storage, OPTIONS)
-    assert schedule_compaction(storage, Options(NOW)) is None
+    assert schedule_compaction(storage, Settings.of(NOW)) is None
     opened(storage).upsert(batch(FIRST))
     before = storage.snapshot()
-    assert schedule_compaction(storage, Options(NOW)) is None
+    assert schedule_compaction(storage, Settings.of(NOW)) is None
     assert storage.snapshot() == before
 
 
 def test_a_slice_in_a_pending_plan_is_in_no_other(storage: MemoryStorage) -> None:
     first = schedule(storage, **{"hoodie.compaction.target.io": "0"})
     second = schedule(storage, **{"hoodie.compaction.target.io": "0"})
-    assert schedule_compaction(storage, Options(NOW)) is None
+    assert schedule_compaction(storage, Settings.of(NOW)) is None
     opened(storage).upsert(batch(LATER))
-    assert schedule_compaction(storage, Options(NOW)) is None
+    assert schedule_compaction(storage, Settings.of(NOW)) is None
     state = load_state(storage)
     plans = [read_compaction_plan(storage, state.timeline, instant) for instant in state.timeline.pending_compactions]
     assert [[operation.group.partition for operation in plan.operations] for plan in plans] == [["oslo"], ["rome"]]
     for instant in (second, first):  # in whatever order
-        assert compact(storage, Options(), instant) is not None
+        assert compact(storage, Settings.of({}), instant) is not None
         assert notes(storage) == AFTER_LATER
 
 
@@ -195,7 +195,7 @@ def test_a_slice_in_a_pending_log_compaction_is_left_to_it(storage: MemoryStorag
 def test_no_compaction_is_planned_while_a_write_is_pending(storage: MemoryStorage) -> None:
     pending = create_requested(storage, next_time(storage), Action.DELTA_COMMIT, layout=LAYOUT_1)
     with pytest.raises(WriteConflict, match=f"deltacommit {pending.requested} is pending"):
-        schedule_compaction(storage, Options(NOW))
+        schedule_compaction(storage, Settings.of(NOW))
     assert load_state(storage).timeline.pending_compactions == ()
 
 
@@ -204,9 +204,9 @@ def test_a_copy_on_write_table_has_no_compaction() -> None:
     ArrowTable.create(storage, {**OPTIONS, "hoodie.datasource.write.table.type": "COPY_ON_WRITE"})
     opened(storage).upsert(batch(FIRST))
     for call in (
-        lambda: schedule_compaction(storage, Options(NOW)),
-        lambda: compact(storage, Options()),
-        lambda: unschedule_compaction(storage, Options(), "20240101000000000"),
+        lambda: schedule_compaction(storage, Settings.of(NOW)),
+        lambda: compact(storage, Settings.of({})),
+        lambda: unschedule_compaction(storage, Settings.of({}), "20240101000000000"),
     ):
         with pytest.raises(UnsupportedTable, match="Copy-on-Write table: it has no logs"):
             call()
@@ -214,7 +214,7 @@ def test_a_copy_on_write_table_has_no_compaction() -> None:
 
 def test_an_unknown_strategy_is_told_before_anything_else(storage: MemoryStorage) -> None:
     with pytest.raises(InvalidOption, match="NoSuchStrategy"):
-        schedule_compaction(storage, Options({"hoodie.compaction.strategy": "NoSuchStrategy"}))
+        schedule_compaction(storage, Settings.of({"hoodie.compaction.strategy": "NoSuchStrategy"}))
 
 
 # --- running ---
@@ -223,7 +223,7 @@ def test_an_unknown_strategy_is_told_before_anything_else(storage: MemoryStorage
 def test_a_compaction_makes_base_files_of_the_same_rows(storage: MemoryStorage) -> None:
     before = content(storage)
     instant = schedule(storage)
-    result = compact(storage, Options(), instant)
+    result = compact(storage, Settings.of({}), instant)
     assert result is not None
     assert result.instant == instant
     after = content(storage)
@@ -242,12 +242,12 @@ def test_a_compaction_makes_base_files_of_the_same_rows(storage: MemoryStorage) 
 
 
 def test_the_commit_says_what_was_compacted(storage: MemoryStorage) -> None:
-    instant = schedule_compaction(storage, Options(NOW), {"job": "nightly"})
+    instant = schedule_compaction(storage, Settings.of(NOW), {"job": "nightly"})
     assert instant is not None
     state = load_state(storage)
     plan = read_compaction_plan(storage, state.timeline, state.timeline.pending_compactions[0])
     schema = next(state.commits()).schema
-    compact(storage, Options())
+    compact(storage, Settings.of({}))
     state = load_state(storage)
     commit = state.timeline.find(instant, Action.COMMIT)
     assert commit is not None
@@ -270,12 +270,12 @@ def test_writes_between_plan_and_run_are_kept(storage: MemoryStorage) -> None:
     instant = schedule(storage)
     opened(storage).upsert(batch(LATER))
     assert notes(storage) == AFTER_LATER
-    compact(storage, Options(), instant)
+    compact(storage, Settings.of({}), instant)
     assert notes(storage) == AFTER_LATER
     opened(storage).upsert(batch({"a": ("oslo", 9, "last")}))
     assert notes(storage) == {**AFTER_LATER, "a": "last"}
     second = schedule(storage)
-    compact(storage, Options(), second)
+    compact(storage, Settings.of({}), second)
     assert notes(storage) == {**AFTER_LATER, "a": "last"}
     assert_nothing_left(storage, second)
 
@@ -283,12 +283,12 @@ def test_writes_between_plan_and_run_are_kept(storage: MemoryStorage) -> None:
 def test_without_an_instant_the_oldest_plan_is_run_and_none_is_nothing_to_do(storage: MemoryStorage) -> None:
     first = schedule(storage, **{"hoodie.compaction.target.io": "0"})
     second = schedule(storage)
-    results = [compact(storage, Options()), compact(storage, Options()), compact(storage, Options())]
+    results = [compact(storage, Settings.of({})), compact(storage, Settings.of({})), compact(storage, Settings.of({}))]
     assert [result.instant if result else None for result in results] == [first, second, None]
 
 
 def test_a_base_file_of_a_compaction_carries_the_filter_and_the_range_of_its_keys(storage: MemoryStorage) -> None:
-    compact(storage, Options(), schedule(storage))
+    compact(storage, Settings.of({}), schedule(storage))
     state = load_state(storage)
     for group, base in latest_base_files(load_view(storage, state.timeline, state.config)).items():
         footer = read_footer(storage.open_input(base.path), base.path)
@@ -314,7 +314,7 @@ def test_keys_that_are_only_in_logs_are_in_the_filter_and_the_range(storage: Mem
     data = encode_block(avro_block(oslo.base_instant, to_avro(row.schema, "trips"), row))
     storage.write(f"oslo/.{oslo.group.file_id}_{oslo.base_instant}.log.9_9-9-9", data)
     instant = schedule(storage)
-    result = compact(storage, Options(), instant)
+    result = compact(storage, Settings.of({}), instant)
     assert result is not None
     assert result.inserted == 1
     assert notes(storage) == {**AFTER_SECOND, "zz": "new"}
@@ -334,7 +334,7 @@ def test_logs_larger_than_the_memory_for_them_are_compacted_to_the_same_rows() -
     for round_ in range(3):
         table.upsert(batch({f"k{n}": ("oslo", round_, f"{round_} {n}" * 9) for n in numbers[round_ * 500 :]}))
     before = content(storage)
-    result = compact(storage, Options({"hoodie.memory.merge.max.size": "20000"}), schedule(storage))
+    result = compact(storage, Settings.of({"hoodie.memory.merge.max.size": "20000"}), schedule(storage))
     assert result is not None
     assert result.updated == 2_500
     assert_same_rows(content(storage), before, ignore=[FILE_NAME])
@@ -343,7 +343,7 @@ def test_logs_larger_than_the_memory_for_them_are_compacted_to_the_same_rows() -
 def test_work_is_proportional_to_the_plan(storage: MemoryStorage) -> None:
     instant = schedule(storage, **{"hoodie.compaction.target.io": "0"})  # of oslo only
     counting = CountingStorage(storage)
-    compact(counting, Options(), instant)
+    compact(counting, Settings.of({}), instant)
     assert counting.count("list", "oslo") > 0
     assert {folder for _, folder in counting.calls if folder in ("rome", "bern", "")} == set()
 
@@ -352,7 +352,7 @@ def test_what_a_task_needs_pickles(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
     fill(storage)
     instant = schedule(storage)
-    job = begin_compaction(storage, Options(), instant)
+    job = begin_compaction(storage, Settings.of({}), instant)
     assert job is not None
     stats = [
         run_operation(*pickle.loads(pickle.dumps((job.compaction, task))), attempt=number)
@@ -372,7 +372,7 @@ def test_a_runner_of_the_callers_own_carries_the_tasks_out(storage: MemoryStorag
             yield run_operation(job.compaction, task)
 
     spread = {"hoodie.spark.driver.max.batch.bytes": "0"}
-    result = compact(storage, Options(spread), schedule(storage), run=backwards)
+    result = compact(storage, Settings.of(spread), schedule(storage), run=backwards)
     assert result is not None
     assert (ran, result.route) == (["rome", "oslo"], "executors")
     assert notes(storage) == AFTER_SECOND
@@ -399,7 +399,7 @@ def test_all_blocks_rolled_back_and_no_base_file_make_no_file(storage: MemorySto
     block = encode_block(delete_block(target, "{}", gone))
     log_only(storage, block, encode_block(rollback_block("20240101000000001", target)))
     instant = schedule(storage)
-    result = compact(storage, Options(), instant)
+    result = compact(storage, Settings.of({}), instant)
     assert result is not None
     assert len(result.files) == 2  # of oslo and rome
     assert not any("new-0" in path for path in bases_of(storage, instant))
@@ -409,7 +409,7 @@ def test_all_blocks_rolled_back_and_no_base_file_make_no_file(storage: MemorySto
 def test_all_rows_deleted_make_a_file_without_rows(storage: MemoryStorage) -> None:
     opened(storage).delete(pa.table({"id": ["a", "b"], "city": ["oslo", "oslo"], "ts": pa.array([9, 9], pa.int64())}))
     instant = schedule(storage)
-    result = compact(storage, Options(), instant)
+    result = compact(storage, Settings.of({}), instant)
     assert result is not None
     (stat,) = (stat for stat in result.stats if stat.partition == "oslo")
     assert stat.path is not None
@@ -430,12 +430,12 @@ def test_a_compaction_that_dies_anywhere_can_be_run_again(dying: Dying) -> None:
         storage = start.copy()
         crashing = CrashAfter(storage, writes, dying)
         try:
-            compact(crashing, Options({"hoodie.memory.merge.max.size": "1000000"}), instant, run=one_by_one)
+            compact(crashing, Settings.of({"hoodie.memory.merge.max.size": "1000000"}), instant, run=one_by_one)
         except Crash:
             assert notes(storage) == AFTER_LATER
             if load_state(storage).timeline.pending_compactions:
                 claims_end(storage)
-                compact(storage, Options(), instant)
+                compact(storage, Settings.of({}), instant)
                 assert_nothing_left(storage, instant)
         assert notes(storage) == AFTER_LATER
         assert bases_of(storage, instant) == published(storage, instant)
@@ -450,16 +450,16 @@ def one_by_one(job: CompactionJob) -> list[WriteStat | None]:
 
 def test_taking_back_a_run_that_died_may_die_too(storage: MemoryStorage) -> None:
     instant = schedule(storage)
-    job = begin_compaction(storage, Options(), instant)
+    job = begin_compaction(storage, Settings.of({}), instant)
     assert job is not None
     run_on_driver(job)
     for writes in count():
         copy = storage.copy()
         crashing = CrashAfter(copy, writes)
         try:
-            begin_compaction(crashing, Options(), instant)
+            begin_compaction(crashing, Settings.of({}), instant)
         except Crash:
-            assert compact(copy, Options(), instant) is not None
+            assert compact(copy, Settings.of({}), instant) is not None
             assert_nothing_left(copy, instant)
             assert notes(copy) == AFTER_SECOND
         else:
@@ -476,9 +476,9 @@ def test_a_run_that_fails_leaves_the_plan_and_nothing_else(storage: MemoryStorag
         raise ValueError("no more memory")
 
     with pytest.raises(ValueError, match="no more memory"):
-        compact(storage, Options(), instant, run=fails)
+        compact(storage, Settings.of({}), instant, run=fails)
     assert storage.snapshot() == before
-    compact(storage, Options(), instant)
+    compact(storage, Settings.of({}), instant)
     assert notes(storage) == AFTER_SECOND
 
 
@@ -487,10 +487,10 @@ def test_one_failing_call_of_the_storage_leaves_the_plan(storage: MemoryStorage)
     for at in count():
         copy = storage.copy()
         try:
-            compact(FailsAt(copy, at), Options(), instant, run=one_by_one)
+            compact(FailsAt(copy, at), Settings.of({}), instant, run=one_by_one)
         except REFUSED:
             assert notes(copy) == AFTER_SECOND
-            compact(copy, Options(), instant)
+            compact(copy, Settings.of({}), instant)
         assert notes(copy) == AFTER_SECOND
         assert bases_of(copy, instant) == published(copy, instant)
         if at > 30:
@@ -499,7 +499,7 @@ def test_one_failing_call_of_the_storage_leaves_the_plan(storage: MemoryStorage)
 
 def test_files_of_lost_attempts_are_removed_before_they_would_be_seen(storage: MemoryStorage) -> None:
     instant = schedule(storage)
-    job = begin_compaction(storage, Options(), instant)
+    job = begin_compaction(storage, Settings.of({}), instant)
     assert job is not None
     for task in job.tasks:
         run_operation(job.compaction, task, attempt=7)
@@ -512,23 +512,23 @@ def test_files_of_lost_attempts_are_removed_before_they_would_be_seen(storage: M
 
 def test_files_that_a_run_without_markers_left_are_removed(storage: MemoryStorage) -> None:
     instant = schedule(storage)
-    job = begin_compaction(storage, Options(), instant)
+    job = begin_compaction(storage, Settings.of({}), instant)
     assert job is not None
     run_on_driver(job)
     storage.delete_tree(f".hoodie/.temp/{instant}")
-    assert begin_compaction(storage, Options(), instant) is not None
+    assert begin_compaction(storage, Settings.of({}), instant) is not None
     assert bases_of(storage, instant) == set()
-    compact(storage, Options(), instant)
+    compact(storage, Settings.of({}), instant)
     assert_nothing_left(storage, instant)
     assert notes(storage) == AFTER_SECOND
 
 
 def test_a_run_that_another_took_for_dead_publishes_nothing(storage: MemoryStorage) -> None:
     instant = schedule(storage)
-    slow = begin_compaction(storage, Options(), instant)
+    slow = begin_compaction(storage, Settings.of({}), instant)
     assert slow is not None
     written = run_on_driver(slow)
-    quick = begin_compaction(storage, Options(), instant)
+    quick = begin_compaction(storage, Settings.of({}), instant)
     assert quick is not None
     with pytest.raises(WriteConflict, match="started another"):
         publish_compaction(slow, written)
@@ -539,8 +539,8 @@ def test_a_run_that_another_took_for_dead_publishes_nothing(storage: MemoryStora
 
 def test_of_two_runs_one_publishes_and_the_other_leaves_nothing(storage: MemoryStorage) -> None:
     instant = schedule(storage)
-    slow = begin_compaction(storage, Options(), instant)
-    quick = begin_compaction(storage, Options(), instant)
+    slow = begin_compaction(storage, Settings.of({}), instant)
+    quick = begin_compaction(storage, Settings.of({}), instant)
     assert slow is not None
     assert quick is not None
     others = run_on_driver(slow)
@@ -565,7 +565,7 @@ def test_a_run_that_fails_after_another_published_removes_its_own_files_only(sto
 
     def overtaken(job: CompactionJob) -> list[WriteStat | None]:
         run_operation(job.compaction, job.tasks[0])
-        other = begin_compaction(storage, Options(), instant)
+        other = begin_compaction(storage, Settings.of({}), instant)
         assert other is not None
         stats = run_on_driver(other)
         run_operation(job.compaction, job.tasks[1])
@@ -574,14 +574,14 @@ def test_a_run_that_fails_after_another_published_removes_its_own_files_only(sto
         raise ValueError("lost")
 
     with pytest.raises(ValueError, match="lost"):
-        compact(storage, Options(), instant, run=overtaken)
+        compact(storage, Settings.of({}), instant, run=overtaken)
     assert bases_of(storage, instant) == published(storage, instant)
     assert notes(storage) == AFTER_SECOND
 
 
 def test_publishing_twice_is_refused_and_what_is_published_stays(storage: MemoryStorage) -> None:
     instant = schedule(storage)
-    job = begin_compaction(storage, Options(), instant)
+    job = begin_compaction(storage, Settings.of({}), instant)
     assert job is not None
     stats = run_on_driver(job)
     publish_compaction(job, stats)
@@ -593,7 +593,7 @@ def test_publishing_twice_is_refused_and_what_is_published_stays(storage: Memory
 
 def test_statistics_that_do_not_fit_the_plan_are_not_published(storage: MemoryStorage) -> None:
     instant = schedule(storage)
-    job = begin_compaction(storage, Options(), instant)
+    job = begin_compaction(storage, Settings.of({}), instant)
     assert job is not None
     oslo, rome = run_on_driver(job)
     assert oslo is not None
@@ -618,14 +618,14 @@ def test_a_marker_of_something_else_is_not_taken_for_a_base_file(storage: Memory
     (log,) = [path for path in data_paths(storage) if path.startswith("rome/.")]
     create_marker(storage, instant, log, MarkerKind.APPEND)
     with pytest.raises(CorruptFile, match="not a base file of it"):
-        compact(storage, Options(), instant)
+        compact(storage, Settings.of({}), instant)
     assert storage.exists(log)
 
 
 def test_a_rollback_of_a_compaction_as_hudi_makes_it_keeps_the_plan(storage: MemoryStorage) -> None:
     instant = schedule(storage)
     opened(storage).upsert(batch(LATER))
-    job = begin_compaction(storage, Options(), instant)
+    job = begin_compaction(storage, Settings.of({}), instant)
     assert job is not None
     run_on_driver(job)
     rollback = roll_back(storage, job.instant, next_time(storage), layout=LAYOUT_1)
@@ -643,11 +643,11 @@ def test_a_rollback_of_a_compaction_as_hudi_makes_it_keeps_the_plan(storage: Mem
 def test_an_instant_that_is_no_pending_compaction_is_an_error(storage: MemoryStorage) -> None:
     delta = load_state(storage).timeline.commits[0].requested
     done = schedule(storage)
-    compact(storage, Options(), done)
+    compact(storage, Settings.of({}), done)
     for call in (
-        lambda instant: compact(storage, Options(), instant),
+        lambda instant: compact(storage, Settings.of({}), instant),
         lambda instant: validate_compaction(storage, instant),
-        lambda instant: unschedule_compaction(storage, Options(), instant),
+        lambda instant: unschedule_compaction(storage, Settings.of({}), instant),
     ):
         for instant, problem in [
             ("20200101000000000", "is not on the timeline"),
@@ -662,7 +662,7 @@ def test_a_plan_of_an_unknown_version_is_an_error(storage: MemoryStorage) -> Non
     record = {"operations": [], "extraMetadata": {}, "version": 3, "strategy": None, "preserveHoodieMetadata": False}
     at = next_time(storage)
     create_requested(storage, at, Action.COMPACTION, write_one(schemas.COMPACTION_PLAN, record), layout=LAYOUT_1)
-    for call in (lambda: compact(storage, Options(), at), lambda: validate_compaction(storage, at)):
+    for call in (lambda: compact(storage, Settings.of({}), at), lambda: validate_compaction(storage, at)):
         with pytest.raises(UnsupportedTable, match="version 3; versions 1 and 2 are known"):
             call()
 
@@ -676,7 +676,7 @@ def test_missing_files_are_named_and_the_plan_is_not_begun(storage: MemoryStorag
     problems = validate_compaction(storage)
     assert sorted(line.split(": ")[1] for line in problems) == [f"{split(path)[1]} is missing" for path in missing]
     with pytest.raises(InvalidPlan, match="is missing") as raised:
-        compact(storage, Options(), instant)
+        compact(storage, Settings.of({}), instant)
     assert all(split(path)[1] in str(raised.value) for path in missing)
     assert pending_states(storage, instant) == ["compaction.requested"]
 
@@ -688,9 +688,9 @@ def test_committed_rows_that_the_plan_does_not_know_of_are_not_lost(storage: Mem
     storage.write(late, storage.read(log))
     assert validate_compaction(storage, instant)[0].endswith(f"{split(late)[1]} is in the slice, but not in the plan")
     with pytest.raises(InvalidPlan, match="committed rows that the compaction plan does not have"):
-        compact(storage, Options(), instant)
+        compact(storage, Settings.of({}), instant)
     storage.write(late, encode_block(rollback_block("20240101000000001", "20240101000000000")))
-    assert compact(storage, Options(), instant) is not None  # nothing in it counts
+    assert compact(storage, Settings.of({}), instant) is not None  # nothing in it counts
 
 
 # --- withdrawing ---
@@ -699,18 +699,18 @@ def test_committed_rows_that_the_plan_does_not_know_of_are_not_lost(storage: Mem
 def test_a_plan_can_be_withdrawn(storage: MemoryStorage) -> None:
     before = storage.snapshot()
     instant = schedule(storage)
-    unschedule_compaction(storage, Options(), instant)
+    unschedule_compaction(storage, Settings.of({}), instant)
     assert storage.snapshot() == before
-    assert compact(storage, Options(), schedule(storage)) is not None
+    assert compact(storage, Settings.of({}), schedule(storage)) is not None
 
 
 def test_a_run_that_died_is_withdrawn_with_its_files(storage: MemoryStorage) -> None:
     before = storage.snapshot()
     instant = schedule(storage)
-    job = begin_compaction(storage, Options(), instant)
+    job = begin_compaction(storage, Settings.of({}), instant)
     assert job is not None
     stats = run_on_driver(job)
-    unschedule_compaction(storage, Options(), instant)
+    unschedule_compaction(storage, Settings.of({}), instant)
     assert storage.snapshot() == before
     with pytest.raises(WriteConflict):
         publish_compaction(job, stats)
@@ -719,9 +719,9 @@ def test_a_run_that_died_is_withdrawn_with_its_files(storage: MemoryStorage) -> 
 def test_a_run_that_ends_after_its_plan_was_withdrawn_leaves_no_files(storage: MemoryStorage) -> None:
     before = storage.snapshot()
     instant = schedule(storage)
-    job = begin_compaction(storage, Options(), instant)
+    job = begin_compaction(storage, Settings.of({}), instant)
     assert job is not None
-    unschedule_compaction(storage, Options(), instant)
+    unschedule_compaction(storage, Settings.of({}), instant)
     with pytest.raises(InstantNotFound):
         publish_compaction(job, run_on_driver(job))
     storage.delete_tree(f".hoodie/.temp/{instant}")
@@ -732,7 +732,7 @@ def test_a_plan_that_logs_were_written_for_must_be_run(storage: MemoryStorage) -
     instant = schedule(storage)
     opened(storage).upsert(batch(LATER))
     with pytest.raises(InvalidPlan, match=r"2 log files, such as .*Run it instead"):
-        unschedule_compaction(storage, Options(), instant)
+        unschedule_compaction(storage, Settings.of({}), instant)
     assert pending_states(storage, instant) == ["compaction.requested"]
     assert notes(storage) == AFTER_LATER
 
@@ -741,5 +741,5 @@ def test_a_plan_is_not_withdrawn_while_a_write_is_pending(storage: MemoryStorage
     instant = schedule(storage)
     create_requested(storage, next_time(storage), Action.DELTA_COMMIT, layout=LAYOUT_1)
     with pytest.raises(WriteConflict, match="is pending"):
-        unschedule_compaction(storage, Options(), instant)
+        unschedule_compaction(storage, Settings.of({}), instant)
     assert pending_states(storage, instant) == ["compaction.requested"]

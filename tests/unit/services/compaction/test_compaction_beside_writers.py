@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 from hoodie.commit.transaction import clean_up
-from hoodie.config.options import Options
 from hoodie.model.files import FileSlice, LogFile
 from hoodie.model.instant import Action
 from hoodie.reading.slices.reader import slice_reader
@@ -20,6 +19,7 @@ from hoodie.schema.schema import with_meta_fields
 from hoodie.services.compaction.job import CompactionJob, begin_compaction
 from hoodie.services.compaction.publish import publish_compaction
 from hoodie.services.compaction.run import compact, run_on_driver
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
@@ -57,11 +57,11 @@ def planned(storage: MemoryStorage, instant: str) -> CompactionJob | None:
 
 
 def begun(storage: MemoryStorage, instant: str) -> CompactionJob | None:
-    return begin_compaction(storage, Options(), instant)
+    return begin_compaction(storage, Settings.of({}), instant)
 
 
 def written(storage: MemoryStorage, instant: str) -> CompactionJob | None:
-    job = begin_compaction(storage, Options(), instant)
+    job = begin_compaction(storage, Settings.of({}), instant)
     assert job is not None
     run_on_driver(job)
     return job
@@ -93,7 +93,7 @@ def test_updates_go_to_the_slice_that_the_plan_opened(state: State, storage: Mem
     assert {slice_.base_instant for slice_ in opened(storage).slices() if len(slice_.logs) > 1} < {
         file.instant for file in data_files(list_partitions(storage)) if not isinstance(file, LogFile)
     }
-    compact(storage, Options(), instant)
+    compact(storage, Settings.of({}), instant)
     assert notes(storage) == AFTER_LATER
 
 
@@ -107,7 +107,7 @@ def test_the_read_optimized_view_keeps_the_old_base_files_until_the_compaction_i
     state(storage, instant)
     opened(storage).upsert(batch({**LATER, "e": ("bern", 3, "later")}))
     assert base_notes(storage) == {**first, "e": "later"}
-    compact(storage, Options(), instant)
+    compact(storage, Settings.of({}), instant)
     assert base_notes(storage) == {**AFTER_SECOND, "e": "later"}
 
 
@@ -117,7 +117,7 @@ def test_rows_deleted_while_a_compaction_is_pending_stay_deleted(state: State, s
     state(storage, instant)
     opened(storage).delete(keys(b="oslo", c="rome"))
     assert notes(storage) == {"a": "first", "d": "f"}
-    compact(storage, Options(), instant)
+    compact(storage, Settings.of({}), instant)
     assert notes(storage) == {"a": "first", "d": "f"}
     opened(storage).upsert(batch({"b": ("oslo", 20, "again")}))
     assert notes(storage) == {"a": "first", "b": "again", "d": "f"}
@@ -135,17 +135,17 @@ def test_a_key_that_comes_back_while_its_delete_is_compacted_occurs_once(
     table.upsert(batch({"x": ("oslo", 10, "back"), "a": ("oslo", 10, "too")}), options=options)
     back = {**AFTER_SECOND, "a": "too", "x": "back"}
     assert notes(storage) == back
-    compact(storage, Options(), instant)
+    compact(storage, Settings.of({}), instant)
     assert notes(storage) == back
     result = table.upsert(batch({"x": ("oslo", 11, "once more"), "y": ("oslo", 1, "new")}), options=options)
     assert (result.updated, result.inserted) == (1, 1)
     assert notes(storage) == {**back, "x": "once more", "y": "new"}
     second = schedule(storage)
     table.delete(keys(x="oslo"), options=options)
-    compact(storage, Options(), second)
+    compact(storage, Settings.of({}), second)
     assert notes(storage) == {**AFTER_SECOND, "a": "too", "y": "new"}
     table.upsert(batch({"x": ("oslo", 20, "new again")}), options=options)
-    compact(storage, Options(), schedule(storage))
+    compact(storage, Settings.of({}), schedule(storage))
     table.upsert(batch({"x": ("oslo", 21, "the last")}), options=options)
     assert notes(storage) == {**AFTER_SECOND, "a": "too", "y": "new", "x": "the last"}
 
@@ -170,7 +170,7 @@ def test_logs_of_archived_commits_are_read_only_for_new_keys_beside_a_compacted_
     table.upsert(batch({"a": ("oslo", 50, "a"), "b": ("oslo", 50, "b"), "x": ("oslo", 50, "x")}))
     if compacted:
         table.delete(keys(x="oslo"))
-        compact(storage, Options(), schedule(storage))
+        compact(storage, Settings.of({}), schedule(storage))
     for number in range(12):
         table.upsert(batch({"a": ("oslo", 60 + number, "a"), "b": ("oslo", 60 + number, "b")}))
     assert len(logs(storage)) >= 12 > len(load_state(storage).timeline.commits)
@@ -188,14 +188,14 @@ def test_looking_up_keys_opens_no_log_unless_a_compaction_deleted_rows_that_may_
     assert logs_opened() == 0
     instant = schedule(storage)
     assert logs_opened() == 0
-    compact(storage, Options(), instant)
+    compact(storage, Settings.of({}), instant)
     assert logs_opened() == 0  # all keys are in base files
     for new in (
         "new",
         "newer",
     ):  # of oslo the one written while x was being compacted away; of rome nothing was deleted
         assert logs_opened(new) == 1
-    compact(storage, Options(), schedule(storage))
+    compact(storage, Settings.of({}), schedule(storage))
     assert logs_opened() == 0
     assert logs_opened() == 0
 
@@ -211,7 +211,7 @@ def test_plans_are_completed_in_any_order(order: tuple[int, ...], storage: Memor
         table.upsert(batch({"a": ("oslo", 10 + turn, f"{turn}"), "d": ("bern", 10 + turn, f"{turn}")}))
         expected |= {"a": f"{turn}", "d": f"{turn}"}
         assert notes(storage) == expected
-        result = compact(storage, Options(), instants[place])
+        result = compact(storage, Settings.of({}), instants[place])
         assert result is not None
         assert result.instant == instants[place]
         assert notes(storage) == expected
@@ -242,7 +242,7 @@ def test_a_write_that_dies_beside_a_compaction_is_rolled_back(
         if calls % 2:
             clean_up(load_state(copy))
             assert notes(copy) == expected
-        compact(copy, Options(), instant)
+        compact(copy, Settings.of({}), instant)
         assert notes(copy) == expected
         table.upsert(batch({"a": ("oslo", 99, "after")}))
         assert notes(copy) == {**expected, "a": "after"}
@@ -250,7 +250,7 @@ def test_a_write_that_dies_beside_a_compaction_is_rolled_back(
 
 def test_a_write_that_began_while_a_compaction_was_pending_ends_after_it(storage: MemoryStorage) -> None:
     instant = schedule(storage)
-    job = begin_compaction(storage, Options(), instant)
+    job = begin_compaction(storage, Settings.of({}), instant)
     assert job is not None
     stats = run_on_driver(job)
     published: list[str] = []
@@ -288,7 +288,7 @@ def test_a_reader_that_began_before_sees_what_it_began_with(storage: MemoryStora
     readers.append((reader_of_now(storage), AFTER_SECOND))
     opened(storage).upsert(batch(LATER))
     readers.append((reader_of_now(storage), AFTER_LATER))
-    job = begin_compaction(storage, Options(), instant)
+    job = begin_compaction(storage, Settings.of({}), instant)
     assert job is not None
     readers.append((reader_of_now(storage), AFTER_LATER))
     stats = run_on_driver(job)
@@ -309,7 +309,7 @@ def test_each_instant_is_read_alike_before_and_after_the_compaction(storage: Mem
     opened(storage).upsert(batch(LATER))
     opened(storage).delete(keys(d="bern", a="oslo"))
     before = as_of_each()
-    compact(storage, Options(), instant)
+    compact(storage, Settings.of({}), instant)
     after = as_of_each()
     assert after.pop(instant) == AFTER_SECOND
     assert after == before

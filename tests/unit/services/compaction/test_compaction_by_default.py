@@ -148,7 +148,7 @@ def test_inserts_alone_list_no_table_to_find_no_logs() -> None:
     for number in range(6):
         opened(inner, {}).insert(batch({f"k{number}": ("oslo", 1, "new")}))
     storage = CountingStorage(inner)
-    assert compact_inline(storage, Options(), state=load_state(inner)) is False
+    assert compact_inline(storage, Settings.of({}), state=load_state(inner)) is False
     assert not storage.calls
 
 
@@ -170,7 +170,7 @@ def test_a_plan_that_a_compactor_runs_stays_with_it_and_the_write_goes_on() -> N
     fill(storage)
     table = opened(storage, {})
     instant = schedule(storage)
-    with claimed(storage, Options(), instant):
+    with claimed(storage, Settings.of({}), instant):
         for number in range(5, 9):
             table.upsert(update(number))
         assert instant in pending(storage)
@@ -185,7 +185,7 @@ def test_a_pending_write_of_another_puts_the_compaction_off_without_a_word(caplo
     start(check(state, WriteOperation.UPSERT, update(1).schema, Settings.read(never)))
     with warnings.catch_warnings(), caplog.at_level(logging.INFO, "hoodie.services"):
         warnings.simplefilter("error", ServiceFailed)
-        assert compact_inline(storage, Options(NOW)) is False
+        assert compact_inline(storage, Settings.of(NOW)) is False
     assert "no compaction is planned" in caplog.text
     assert pending(storage) == compactions(storage) == []
 

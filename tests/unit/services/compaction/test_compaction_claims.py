@@ -21,6 +21,7 @@ from hoodie.services.compaction.repair import unschedule_compaction
 from hoodie.services.compaction.run import compact, run_on_driver
 from hoodie.services.compaction.schedule import pending_compactions, schedule_compaction
 from hoodie.storage.local import LocalStorage
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import DelayingStorage, MemoryStorage
 from hoodie.testing.tables import ArrowTable
@@ -46,7 +47,7 @@ def test_of_two_schedulers_at_once_one_plans_a_slice(storage: MemoryStorage, opt
     slow = DelayingStorage(storage, lambda method, path: 0.02 if method == "list_tree" else 0.0)
     one = {**NOW, **options, "hoodie.compaction.target.io": "0"}  # a slice a plan
     with ThreadPoolExecutor(4) as pool:
-        made = list(pool.map(lambda _: schedule_compaction(slow, Options(one)), range(4)))
+        made = list(pool.map(lambda _: schedule_compaction(slow, Settings.of(one)), range(4)))
     state = load_state(storage)
     groups = [op.group for _, plan in pending_compactions(state) for op in plan.operations]
     assert len(groups) == len(set(groups)) == 2  # there are two with logs
@@ -58,16 +59,16 @@ def test_a_plan_that_is_being_run_is_in_no_other_hands(storage: MemoryStorage) -
 
     def meanwhile(job: CompactionJob) -> list[WriteStat | None]:
         with pytest.raises(PlanInUse, match=f"compaction {instant} is claimed by another process"):
-            compact(storage, Options(), instant)
+            compact(storage, Settings.of({}), instant)
         with pytest.raises(PlanInUse):
-            unschedule_compaction(storage, Options(), instant)
-        assert compact(storage, Options()) is None  # there is no other plan
+            unschedule_compaction(storage, Settings.of({}), instant)
+        assert compact(storage, Settings.of({})) is None  # there is no other plan
         return run_on_driver(job)
 
-    assert compact(storage, Options(), instant, run=meanwhile) is not None
+    assert compact(storage, Settings.of({}), instant, run=meanwhile) is not None
     assert notes(storage)["b"] == "second"
     with pytest.raises(InstantNotFound, match="completed already"):
-        compact(storage, Options(), instant)
+        compact(storage, Settings.of({}), instant)
 
 
 def test_a_compactor_takes_the_oldest_plan_that_nobody_runs(storage: MemoryStorage) -> None:
@@ -76,12 +77,12 @@ def test_a_compactor_takes_the_oldest_plan_that_nobody_runs(storage: MemoryStora
     taken = []
 
     def meanwhile(job: CompactionJob) -> list[WriteStat | None]:
-        other = compact(storage, Options())
+        other = compact(storage, Settings.of({}))
         assert other is not None
         taken.append(other.instant)
         return run_on_driver(job)
 
-    result = compact(storage, Options(), run=meanwhile)
+    result = compact(storage, Settings.of({}), run=meanwhile)
     assert result is not None
     assert (result.instant, taken) == (first, [second])
 
@@ -99,7 +100,7 @@ def test_many_compactors_run_each_plan_once(tmp_path: Path) -> None:
 
     def compactor() -> None:
         while pending_compactions(load_state(storage)):
-            result = compact(storage, Options(), run=run)
+            result = compact(storage, Settings.of({}), run=run)
             if result is not None:
                 done.append(result.instant)
 
@@ -115,7 +116,9 @@ def test_many_compactors_run_each_plan_once(tmp_path: Path) -> None:
 @contextmanager
 def a_compactor_that_hangs(storage: MemoryStorage, instant: str) -> Iterator[None]:
     """It has the plan, and does not renew its claim: as one whose machine is off the network."""
-    with claimed(storage, Options({**SHORT, "hoodie.write.lock.storage.renew.interval.secs": "1"}), instant) as claim:
+    with claimed(
+        storage, Settings.of({**SHORT, "hoodie.write.lock.storage.renew.interval.secs": "1"}), instant
+    ) as claim:
         claim._grant.stop()  # type: ignore[union-attr]
         yield
 
@@ -124,8 +127,8 @@ def test_the_plan_of_a_compactor_that_died_is_run_by_another(storage: MemoryStor
     instant = schedule(storage)
     with a_compactor_that_hangs(storage, instant):
         with pytest.raises(PlanInUse):
-            compact(storage, Options(SHORT), instant)
-        while compact(storage, Options(SHORT)) is None:
+            compact(storage, Settings.of(SHORT), instant)
+        while compact(storage, Settings.of(SHORT)) is None:
             threading.Event().wait(0.1)
     assert notes(storage)["b"] == "second"
 
@@ -137,13 +140,13 @@ def test_a_compactor_that_lost_its_claim_publishes_nothing_and_leaves_the_others
     def hangs(job: CompactionJob) -> list[WriteStat | None]:
         stats = run_on_driver(job)
         storage.delete_tree(".hoodie/.locks")  # its claim ended, and another takes it
-        other = compact(storage, Options(), instant)
+        other = compact(storage, Settings.of({}), instant)
         assert other is not None
         others.append(other)
         return stats
 
     with pytest.raises(LockLost):
-        compact(storage, Options(), instant, run=hangs)
+        compact(storage, Settings.of({}), instant, run=hangs)
     assert set(others[0].files) == {path for path in storage.snapshot() if path.endswith(f"_{instant}.parquet")}
     assert notes(storage)["b"] == "second"
 
@@ -154,13 +157,13 @@ def test_a_compactor_that_lost_its_claim_leaves_the_run_that_took_over(storage: 
 
     def hangs(job: CompactionJob) -> list[WriteStat | None]:
         storage.delete_tree(".hoodie/.locks")
-        other = begin_compaction(storage, Options(), instant)
+        other = begin_compaction(storage, Settings.of({}), instant)
         assert other is not None
         others.append((other, run_on_driver(other)))
         raise ValueError("found out late")
 
     with pytest.raises(ValueError, match="found out late"):
-        compact(storage, Options(), instant, run=hangs)
+        compact(storage, Settings.of({}), instant, run=hangs)
     publish_compaction(*others[0])
     assert notes(storage)["b"] == "second"
 
@@ -173,9 +176,9 @@ def test_a_lock_that_the_publisher_cannot_get_leaves_the_plan(storage: MemorySto
     before = {path for path in storage.snapshot() if not path.startswith(".hoodie/.locks/")}
     impatient = {**IN_PROCESS, "hoodie.write.lock.wait_time_ms": "10", "hoodie.write.lock.client.num_retries": "0"}
     with lock_for(Options(IN_PROCESS), storage), pytest.raises(LockTimeout):
-        compact(storage, Options(impatient), instant)
+        compact(storage, Settings.of(impatient), instant)
     assert set(storage.snapshot()) == before
-    assert compact(storage, Options(impatient), instant) is not None
+    assert compact(storage, Settings.of(impatient), instant) is not None
 
 
 def test_planning_and_publishing_wait_for_the_tables_lock(storage: MemoryStorage) -> None:
@@ -183,13 +186,13 @@ def test_planning_and_publishing_wait_for_the_tables_lock(storage: MemoryStorage
 
     with ThreadPoolExecutor(1) as pool:
         with lock_for(Options(IN_PROCESS), storage):
-            planning = pool.submit(schedule_compaction, storage, Options({**NOW, **IN_PROCESS}))
+            planning = pool.submit(schedule_compaction, storage, Settings.of({**NOW, **IN_PROCESS}))
             with pytest.raises(TimeoutError):
                 planning.result(0.2)
         instant = planning.result()
         assert instant is not None
         with lock_for(Options(IN_PROCESS), storage):
-            running = pool.submit(compact, storage, Options(IN_PROCESS), instant)
+            running = pool.submit(compact, storage, Settings.of(IN_PROCESS), instant)
             with pytest.raises(TimeoutError):
                 running.result(0.2)
             assert load_state(storage).timeline.pending_compactions[0].state is State.INFLIGHT
@@ -199,17 +202,17 @@ def test_planning_and_publishing_wait_for_the_tables_lock(storage: MemoryStorage
 def test_of_several_writers_one_at_work_does_not_keep_a_compaction_from_being_planned(storage: MemoryStorage) -> None:
     create_requested(storage, next_time(storage), Action.DELTA_COMMIT, layout=LAYOUT_1)
     with pytest.raises(WriteConflict, match="is pending"):
-        schedule_compaction(storage, Options(NOW))
+        schedule_compaction(storage, Settings.of(NOW))
     several = {**NOW, **IN_PROCESS, "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
-    assert schedule_compaction(storage, Options(several)) is not None
+    assert schedule_compaction(storage, Settings.of(several)) is not None
 
 
 def test_a_table_that_has_no_plan_costs_a_scheduler_no_lock(storage: MemoryStorage) -> None:
     before = storage.snapshot()
-    assert schedule_compaction(storage, Options()) is None  # not due
+    assert schedule_compaction(storage, Settings.of({})) is None  # not due
     assert storage.snapshot() == before
     made = ArrowTable.create(MemoryStorage(), OPTIONS)
     opened(made.storage).upsert(batch(SECOND))
     before = made.storage.snapshot()  # type: ignore[attr-defined]
-    assert schedule_compaction(made.storage, Options(NOW)) is None  # due, and nothing to do
+    assert schedule_compaction(made.storage, Settings.of(NOW)) is None  # due, and nothing to do
     assert made.storage.snapshot() == before  # type: ignore[attr-defined]

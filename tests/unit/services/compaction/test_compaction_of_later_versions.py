@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from hoodie.config.options import Options
 from hoodie.model.files import LogFile
 from hoodie.services.compaction.repair import unschedule_compaction
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
+from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.view.load import data_files, list_partitions
@@ -29,7 +29,7 @@ def made(version: str) -> ArrowTable:
 
 
 def schedule(table: ArrowTable) -> str:
-    instant = schedule_compaction(table.storage, Options({**table.options, **DUE}))
+    instant = schedule_compaction(table.storage, Settings.of({**table.options, **DUE}))
     assert instant is not None
     return instant
 
@@ -39,7 +39,7 @@ def test_a_key_that_comes_back_while_its_delete_is_compacted_occurs_once(version
     table = made(version)
     instant = schedule(table)
     table.upsert(batch({"x": ("oslo", 10, "back")}))
-    compact(table.storage, table.options, instant)
+    compact(table.storage, Settings.read(table.options), instant)
     assert rows_of_now(table) == {"a": ("oslo", 2, "two"), "x": ("oslo", 10, "back")}
     result = table.upsert(batch({"x": ("oslo", 11, "again"), "y": ("oslo", 1, "new")}))
     assert (result.updated, result.inserted) == (1, 1)
@@ -72,7 +72,7 @@ def test_logs_written_beside_a_plan_keep_their_own_names_and_the_plan_can_be_wit
     assert {log.version for log in logs} == {1}
     assert written in {log.base_instant for log in logs}
     assert instant not in {log.base_instant for log in logs}
-    unschedule_compaction(table.storage, table.options, instant)
+    unschedule_compaction(table.storage, Settings.read(table.options), instant)
     assert rows_of_now(table) == {"a": ("oslo", 5, "beside")}
-    compact(table.storage, table.options, schedule(table))
+    compact(table.storage, Settings.read(table.options), schedule(table))
     assert {row["note"] for row in table.read_optimized().to_pylist()} == {"beside"}
