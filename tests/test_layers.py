@@ -99,13 +99,15 @@ def test_below_the_doors_options_are_typed() -> None:
     assert not found, "\n".join(found)
 
 
-def test_these_rooms_take_typed_settings_and_not_the_options_of_a_call() -> None:
-    """`Options` may name anything; a signature with it does not say what the function goes by."""
-    rooms = ("plan", "view", "merge", "timeline", "schema", "formats", "commit", "metadata", "reading", "spark.read")
+def test_what_is_below_the_doors_takes_typed_settings_and_not_the_options_of_a_call() -> None:
+    """`Options` may name anything; a signature with it does not say what the function goes by. Named are the doors, and
+    what is not free of it yet."""
+    doors = ("api", "cli", "statements", "sources", "spark.stream", "config", "testing")
+    others = ("table.settings", "conditional", "spark.merge", "writing", "hbase")
     found = [
         f"{module}:{node.lineno}"
         for module, tree in _library()
-        if module.removeprefix("hoodie.").startswith(tuple(f"{room}." for room in rooms))
+        if not f"{module.removeprefix('hoodie.')}.".startswith(tuple(f"{room}." for room in (*doors, *others)))
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and node.module == "hoodie.config.options"
         if any(alias.name == "Options" for alias in node.names)

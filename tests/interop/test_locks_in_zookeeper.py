@@ -15,7 +15,8 @@ import pytest
 
 from hoodie.config.options import Options
 from hoodie.errors import LockLost, LockTimeout
-from hoodie.locks import Lock, lock_for
+from hoodie.locks import Lock
+from hoodie.table.settings import Writers
 from hoodie.testing.storage import MemoryStorage
 from support.zookeeper import Curator, running_curator, running_zookeeper
 
@@ -40,7 +41,7 @@ def options(address: str, key: str, **more: object) -> dict[str, str]:
 
 
 def lock(address: str, key: str, name: str = "", **more: object) -> Lock:
-    return lock_for(Options(options(address, key, **more)), STORAGE, name=name)
+    return Writers.read(Options(options(address, key, **more))).lock_on(STORAGE, name)
 
 
 @pytest.fixture(scope="module")
@@ -93,8 +94,8 @@ def test_locks_of_plans_are_independent_of_the_tables(zookeeper_server):
 def test_the_implicit_provider_locks_by_the_tables_path(zookeeper_server):
     given = options(zookeeper_server, "", provider="ZookeeperBasedImplicitBasePathLockProvider")
     given = {key: value for key, value in given.items() if not key.endswith(("base_path", "lock_key"))}
-    with lock_for(Options(given), STORAGE):
-        assert not lock_for(Options(given), STORAGE).acquire(0)
+    with Writers.read(Options(given)).lock_on(STORAGE):
+        assert not Writers.read(Options(given)).lock_on(STORAGE).acquire(0)
 
 
 def test_curator_waits_for_this_lock(zookeeper_server, curator):
@@ -144,9 +145,9 @@ def test_the_queue_is_one_for_curator_and_this_lock(zookeeper_server, curator):
 HOLDER = """
 import sys, time
 from hoodie.config.options import Options
-from hoodie.locks import lock_for
+from hoodie.table.settings import Writers
 from hoodie.storage import LocalStorage
-lock = lock_for(Options({options!r}), LocalStorage("."))
+lock = Writers.read(Options({options!r})).lock_on(LocalStorage("."))
 assert lock.acquire(5)
 print("held", flush=True)
 time.sleep(60)

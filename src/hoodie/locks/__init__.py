@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hoodie.locks.choose import has_lock, lock_by, lock_for
+from hoodie.locks.choose import lock_by
 from hoodie.locks.protocol import Grant, Lock, Refused
 
-__all__ = ["Grant", "Lock", "Refused", "has_lock", "lock_by", "lock_for"]
+__all__ = ["Grant", "Lock", "Refused", "lock_by"]

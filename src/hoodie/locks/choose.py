@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hoodie.config.locks import ConcurrencyOptions, LockOptions, LockProvider, provider_for
-from hoodie.config.options import Options
 from hoodie.errors import InvalidInput
 from hoodie.locks.file_lock import FileLock
 from hoodie.locks.identity import table_identity
@@ -15,25 +14,14 @@ from hoodie.storage import storage_beside
 from hoodie.storage.protocol import Storage, redacted
 
 
-def has_lock(options: Options) -> bool:
-    """Whether writers with these options take a lock. Raises InvalidOption on an unknown provider."""
-    return provider_for(options.read(LockOptions), options.read(ConcurrencyOptions)) is not None
-
-
-def lock_for(options: Options, storage: Storage, *, name: str = "") -> Lock:
-    """The lock of a table, or an independent one with a name.
-
-    options  `hoodie.write.lock.*`, `hoodie.write.concurrency.mode`; without a provider (`provider_for`) every caller
-             holds the lock at all times
-    name     "": the table's own lock, which all its writers take. Another, such as "compaction-20240102030405678": an
-             independent lock of the same provider
-    Raises   InvalidOption on an unknown provider, or when an option is missing that it needs
-    """
-    return lock_by(options.read(LockOptions), options.read(ConcurrencyOptions), storage, name=name)
-
-
 def lock_by(options: LockOptions, concurrency: ConcurrencyOptions, storage: Storage, *, name: str = "") -> Lock:
-    """As `lock_for`, with parsed options."""
+    """The lock of a table, or an independent one with a name. Without a provider (`provider_for`) every caller holds
+    the lock at all times.
+
+    name    "": the table's own lock, which all its writers take. Another, such as "compaction-20240102030405678": an
+            independent lock of the same provider
+    Raises  InvalidOption when an option is missing that the provider needs
+    """
     if "/" in name or name.startswith("."):
         raise InvalidInput(f"{name!r} is not a valid lock name: it becomes the name of a file or a node")
     provider = provider_for(options, concurrency)

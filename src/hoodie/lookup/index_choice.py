@@ -10,7 +10,6 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from hoodie.config.options import Options
 from hoodie.config.write import BucketEngine, IndexOptions, IndexType
 from hoodie.errors import CorruptIndex, InvalidOption, TableMismatch, UnsupportedTable
 from hoodie.index import own
@@ -120,18 +119,19 @@ def _chosen(state: TableState, settings: Settings, buckets: bool, written: tuple
         raise UnsupportedTable(f"{state.config.name} was created for the index {kind}, which is not known here")
     given: Mapping[str, str] = settings.given
     if kind == IndexType.BUCKET and buckets:
-        given = _with_buckets(state, Options(given), written, inferred=not named.name)
+        given = _with_buckets(state, settings, written, inferred=not named.name)
     return Chosen(make_index(IndexType[kind], given, state.config), why)
 
 
 def _with_buckets(
-    state: TableState, given: Options, written: tuple[WriteStat, ...], *, inferred: bool
+    state: TableState, settings: Settings, written: tuple[WriteStat, ...], *, inferred: bool
 ) -> Mapping[str, str]:
     """The options with the table's number of buckets, where neither they nor the table's settings give it.
 
     inferred  nobody names the index either
     Raises    TableMismatch when the number is not known, and the index but by the file ids
     """
+    given = settings.given
     if BUCKETS in given or BUCKETS in state.config.properties:
         return given
     count = buckets_by_keys(given, IndexContext(state.storage, state.config, state.timeline, written=written))

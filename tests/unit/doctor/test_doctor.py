@@ -20,7 +20,6 @@ from hoodie.errors import CorruptFile, InvalidOption, LockLost, TableNotFound
 from hoodie.formats.parquet.base_footer import BLOOM, BLOOM_TYPE, MAX_KEY, MIN_KEY, footer_metadata
 from hoodie.formats.parquet.bloom import BloomKind, empty_filter
 from hoodie.formats.timeline.services import encode_savepoint
-from hoodie.locks import lock_for
 from hoodie.model.instant import Action, State
 from hoodie.model.plans import SavepointMetadata
 from hoodie.recovery.rollback import rollback
@@ -310,14 +309,14 @@ def test_a_repair_takes_the_lock_of_the_tables_writers_and_gives_it_back(provide
     options = {"hoodie.write.lock.provider": provider, **LOCKED}
     given = [word for key, value in options.items() for word in ("--option", f"{key}={value}")]
     repairing = ["doctor", str(tmp_path), "--grace", "0", "--repair", "--yes", *given]
-    with lock_for(Options(options), table.storage):
+    with Writers.read(Options(options)).lock_on(table.storage):
         before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
         assert main(repairing) == 3
         assert "lock of table" in capsys.readouterr().err
         assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
     assert main(repairing) == 0
     assert not table.storage.exists(beside)
-    lock = lock_for(Options(options), table.storage)
+    lock = Writers.read(Options(options)).lock_on(table.storage)
     assert lock.acquire(0)
     lock.release()
 

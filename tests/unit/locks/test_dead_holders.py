@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from hoodie.config.options import Options
-from hoodie.locks import lock_for
 from hoodie.locks.lease import Owner, decode_owner
 from hoodie.locks.process import Process
 from hoodie.locks.protocol import Lock, Refused
 from hoodie.storage import LocalStorage
+from hoodie.table.settings import Writers
 from hoodie.testing.storage import MemoryStorage
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/ns/pid").exists(), reason="without /proc nobody is known as dead")
@@ -33,9 +33,9 @@ KINDS = pytest.mark.parametrize("options", [FILE, EXPIRING, STORAGE], ids=["file
 HOLDER = """
 import os, sys
 from hoodie.config.options import Options
-from hoodie.locks import lock_for
+from hoodie.table.settings import Writers
 from hoodie.storage import LocalStorage
-assert lock_for(Options({options!r}), LocalStorage({path!r})).acquire(0)
+assert Writers.read(Options({options!r})).lock_on(LocalStorage({path!r})).acquire(0)
 print(flush=True)
 if {waits}:
     sys.stdin.read()
@@ -55,7 +55,7 @@ def holder(path: Path, options: dict[str, str], *, waits: bool = False) -> subpr
 @KINDS
 def test_the_lock_of_a_process_that_died_here_is_taken_over_at_once(options: dict[str, str], tmp_path: Path, caplog):
     process = holder(tmp_path, options, waits=True)
-    lock = lock_for(Options(options), LocalStorage(tmp_path))
+    lock = Writers.read(Options(options)).lock_on(LocalStorage(tmp_path))
     assert not lock.acquire(0)
     process.kill()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # a zombie: nobody has asked for its end
@@ -102,14 +102,14 @@ def test_a_process_is_dead_when_it_ended_here_and_in_no_case_of_doubt() -> None:
 @pytest.mark.parametrize("doubt", [{"host": "elsewhere"}, {"boot": "b"}, {"space": "pid:[4]"}, None])
 def test_the_lock_of_a_process_elsewhere_is_waited_for(options: dict[str, str], doubt: dict[str, str] | None) -> None:
     storage = MemoryStorage()
-    lock = lock_for(Options(options), storage)
+    lock = Writers.read(Options(options)).lock_on(storage)
     assert lock.acquire(0)
     (path,) = storage.snapshot()
     owner = decode_owner(storage.read(path))
     assert owner is not None
     process = None if doubt is None else replace(dead(), **doubt)
     storage.write(path, replace(owner, process=process).encode())
-    assert not lock_for(Options(options), storage).acquire(0)
+    assert not Writers.read(Options(options)).lock_on(storage).acquire(0)
 
 
 def test_a_lock_file_without_a_process_is_read_as_before() -> None:
@@ -141,8 +141,8 @@ def lines(caplog) -> list[str]:
 @KINDS
 def test_after_five_seconds_a_line_says_who_is_waited_for(options: dict[str, str], caplog) -> None:
     storage, clock = MemoryStorage(), Clock()
-    assert lock_for(Options(options), storage).acquire(0)
-    lock = clock.lock(lock_for(Options(options), storage).attempt)
+    assert Writers.read(Options(options)).lock_on(storage).acquire(0)
+    lock = clock.lock(Writers.read(Options(options)).lock_on(storage).attempt)
     assert not lock.acquire(4.9)
     assert lines(caplog) == []
     assert not lock.acquire(60)
@@ -168,19 +168,19 @@ def test_who_waits_for_a_thread_of_this_process_is_told_too(monkeypatch, caplog,
     for each in (module, protocol):
         monkeypatch.setattr(each, "TELL_AFTER", 0.02)
     options = Options({PROVIDER: "InProcessLockProvider"})
-    with lock_for(options, LocalStorage(tmp_path)):
-        assert not lock_for(options, LocalStorage(tmp_path)).acquire(0.2)
+    with Writers.read(options).lock_on(LocalStorage(tmp_path)):
+        assert not Writers.read(options).lock_on(LocalStorage(tmp_path)).acquire(0.2)
     assert lines(caplog)[0].startswith("waiting for the lock of thread MainThread of this process (")
 
 
 def test_a_line_about_a_lock_that_never_expires_asks_no_clock(caplog) -> None:
     storage, clock = MemoryStorage(), Clock()
-    assert lock_for(Options(FILE), storage).acquire(0)
+    assert Writers.read(Options(FILE)).lock_on(storage).acquire(0)
     before = storage.snapshot()
     writes: list[str] = []
     create = storage.create_new
     storage.create_new = lambda path, data: (writes.append(path), create(path, data))[1]  # type: ignore[method-assign]
-    clock.lock(lock_for(Options(FILE), storage).attempt).acquire(6)
+    clock.lock(Writers.read(Options(FILE)).lock_on(storage).attempt).acquire(6)
     assert lines(caplog)
     assert writes == []
     assert storage.snapshot() == before

@@ -8,10 +8,10 @@ import pytest
 
 from hoodie.config.locks import LockProvider
 from hoodie.config.options import Options
-from hoodie.locks import lock_for
 from hoodie.locks.identity import table_identity
 from hoodie.locks.zookeeper import ZooKeeperLock
 from hoodie.storage import LocalStorage, WrappedStorage
+from hoodie.table.settings import Writers
 from hoodie.testing.storage import MemoryStorage
 
 ONE_TRY = {"hoodie.write.lock.wait_time_ms": "0", "hoodie.write.lock.client.num_retries": "0"}
@@ -35,8 +35,8 @@ def test_a_table_behind_a_symbolic_link_has_the_lock_of_the_table(provider: Lock
     (tmp_path / "real" / "trips").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "real")
     options = {PROVIDER: provider, **ONE_TRY}
-    linked = lock_for(Options(options), LocalStorage(tmp_path / "link" / "trips"))
-    with lock_for(Options(options), LocalStorage(tmp_path / "real" / "trips")):
+    linked = Writers.read(Options(options)).lock_on(LocalStorage(tmp_path / "link" / "trips"))
+    with Writers.read(Options(options)).lock_on(LocalStorage(tmp_path / "real" / "trips")):
         assert not linked.acquire(0)
     assert linked.acquire(0)
     linked.release()
@@ -45,8 +45,8 @@ def test_a_table_behind_a_symbolic_link_has_the_lock_of_the_table(provider: Lock
 @pytest.mark.parametrize("provider", [LockProvider.IN_PROCESS, LockProvider.FILE_SYSTEM, LockProvider.STORAGE])
 def test_s3_and_s3a_are_one_lock(provider: LockProvider) -> None:
     store, options = MemoryStorage(), {PROVIDER: provider, **ONE_TRY}
-    other = lock_for(Options(options), At(store, "s3a://bucket/trips/"))
-    with lock_for(Options(options), At(store, "s3://bucket/trips")):
+    other = Writers.read(Options(options)).lock_on(At(store, "s3a://bucket/trips/"))
+    with Writers.read(Options(options)).lock_on(At(store, "s3://bucket/trips")):
         assert not other.acquire(0)
 
 
@@ -64,7 +64,7 @@ def path_in_zookeeper(provider: LockProvider, root: str) -> str:
         "hoodie.write.lock.zookeeper.base_path": "/hudi",
         "hoodie.write.lock.zookeeper.lock_key": "Trips",
     }
-    lock = lock_for(Options(options), At(MemoryStorage(), root)).attempt.__self__  # type: ignore[attr-defined]
+    lock = Writers.read(Options(options)).lock_on(At(MemoryStorage(), root)).attempt.__self__  # type: ignore[attr-defined]
     assert isinstance(lock, ZooKeeperLock)
     return lock.path
 

@@ -13,7 +13,6 @@ import pytest
 from hoodie.config.locks import LockOptions, LockProvider
 from hoodie.config.options import Options
 from hoodie.errors import InvalidInput, InvalidOption, LockLost, LockNotReleased, LockTimeout
-from hoodie.locks import has_lock, lock_for
 from hoodie.locks.background import background
 from hoodie.locks.clock import LOCKS
 from hoodie.locks.file_lock import FileLock
@@ -22,6 +21,7 @@ from hoodie.locks.storage_lock import StorageLock
 from hoodie.storage import LocalStorage
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
+from hoodie.table.settings import Writers
 from hoodie.testing.storage import MemoryStorage
 from support.background import by_hand
 
@@ -46,7 +46,7 @@ def storage(request, tmp_path) -> Storage:
 
 @pytest.mark.parametrize("provider", LOCAL)
 def test_a_second_writer_waits_for_the_first(provider, storage):
-    first, second = (lock_for(options(provider), storage) for _ in range(2))
+    first, second = (Writers.read(options(provider)).lock_on(storage) for _ in range(2))
     with first:
         first.check()
         assert not second.acquire(0)
@@ -61,26 +61,26 @@ def test_a_second_writer_waits_for_the_first(provider, storage):
 @pytest.mark.parametrize("provider", LOCAL)
 def test_a_writer_that_waited_in_vain_is_told_who_holds_the_lock(provider, storage):
     with (
-        lock_for(options(provider), storage),
+        Writers.read(options(provider)).lock_on(storage),
         pytest.raises(LockTimeout, match=threading.current_thread().name),
     ):
-        lock_for(options(provider), storage).__enter__()
+        Writers.read(options(provider)).lock_on(storage).__enter__()
 
 
 @pytest.mark.parametrize("provider", LOCAL)
 def test_locks_of_other_names_are_independent(provider, storage):
     with (
-        lock_for(options(provider), storage),
-        lock_for(options(provider), storage, name="compaction-1") as other,
+        Writers.read(options(provider)).lock_on(storage),
+        Writers.read(options(provider)).lock_on(storage, "compaction-1") as other,
     ):
-        assert not lock_for(options(provider), storage, name="compaction-1").acquire(0)
-        with lock_for(options(provider), storage, name="compaction-2"):
+        assert not Writers.read(options(provider)).lock_on(storage, "compaction-1").acquire(0)
+        with Writers.read(options(provider)).lock_on(storage, "compaction-2"):
             other.check()
 
 
 @pytest.mark.parametrize("provider", LOCAL)
 def test_a_lock_is_not_reentrant_and_says_so(provider, storage):
-    with lock_for(options(provider), storage) as lock, pytest.raises(LockTimeout, match="not reentrant"):
+    with Writers.read(options(provider)).lock_on(storage) as lock, pytest.raises(LockTimeout, match="not reentrant"):
         lock.acquire(0)
 
 
@@ -90,7 +90,7 @@ def test_of_racing_threads_one_has_the_lock_at_a_time(provider, storage):
 
     def work() -> None:
         for _ in range(3):
-            lock = lock_for(options(provider, wait_time_ms="20000"), storage)
+            lock = Writers.read(options(provider, wait_time_ms="20000")).lock_on(storage)
             with lock:
                 inside.append(1)
                 most.append(len(inside))
@@ -111,14 +111,17 @@ def test_of_racing_threads_one_has_the_lock_at_a_time(provider, storage):
 def test_a_released_lock_leaves_no_file(provider):
     storage = MemoryStorage()
     for _ in range(2):
-        with lock_for(options(provider), storage):
-            assert not lock_for(options(provider), storage).acquire(0)
+        with Writers.read(options(provider)).lock_on(storage):
+            assert not Writers.read(options(provider)).lock_on(storage).acquire(0)
     assert storage.snapshot() == {}
 
 
 def test_without_a_provider_everybody_has_the_lock():
-    assert not has_lock(Options())
-    with lock_for(Options(), MemoryStorage()) as first, lock_for(Options(), MemoryStorage()) as second:
+    assert not Writers.read(Options()).lock_on(MemoryStorage()).real
+    with (
+        Writers.read(Options()).lock_on(MemoryStorage()) as first,
+        Writers.read(Options()).lock_on(MemoryStorage()) as second,
+    ):
         first.check()
         second.check()
         assert not first.real
@@ -126,8 +129,8 @@ def test_without_a_provider_everybody_has_the_lock():
 
 def test_hudis_class_names_are_accepted_long_and_short():
     for name in ("InProcessLockProvider", "org.apache.hudi.client.transaction.lock.InProcessLockProvider"):
-        assert has_lock(Options({PROVIDER: name}))
-        assert lock_for(Options({PROVIDER: name}), MemoryStorage()).real
+        assert Writers.read(Options({PROVIDER: name})).lock_on(MemoryStorage()).real
+        assert Writers.read(Options({PROVIDER: name})).lock_on(MemoryStorage()).real
 
 
 @pytest.mark.parametrize(
@@ -141,7 +144,7 @@ def test_hudis_class_names_are_accepted_long_and_short():
 )
 def test_options_that_name_no_lock_are_refused(given, said):
     with pytest.raises(InvalidOption, match=said):
-        lock_for(Options(given), MemoryStorage())
+        Writers.read(Options(given)).lock_on(MemoryStorage())
 
 
 @pytest.mark.parametrize(
@@ -168,27 +171,27 @@ def test_a_provider_of_hudi_that_is_not_here_is_refused_with_what_to_take(name, 
 def test_several_writers_that_name_no_lock_take_one_in_the_storage():
     several = Options({"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"})
     storage = MemoryStorage()
-    assert has_lock(several)
-    with lock_for(several, storage) as held:
+    assert Writers.read(several).lock_on(MemoryStorage()).real
+    with Writers.read(several).lock_on(storage) as held:
         assert held.real
         assert [path for path in storage.snapshot() if path.startswith(".hoodie/.locks/table.")]
-        assert not lock_for(options(LockProvider.STORAGE), storage).acquire(0)
+        assert not Writers.read(options(LockProvider.STORAGE)).lock_on(storage).acquire(0)
     assert storage.snapshot() == {}
     zookeeper = Options({**several, "hoodie.write.lock.zookeeper.url": "zk1:2181"})
     with pytest.raises(InvalidOption, match="base_path"):  # named in Hudi's way
-        lock_for(zookeeper, storage)
+        Writers.read(zookeeper).lock_on(storage)
 
 
 def test_a_name_with_a_slash_is_refused():
     with pytest.raises(InvalidInput):
-        lock_for(Options({PROVIDER: "InProcessLockProvider"}), MemoryStorage(), name="a/b")
+        Writers.read(Options({PROVIDER: "InProcessLockProvider"})).lock_on(MemoryStorage(), "a/b")
 
 
 def test_zookeeper_without_kazoo_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "kazoo.client", None)
     given = {"zookeeper.url": "127.0.0.1:1", "zookeeper.base_path": "/hudi", "zookeeper.lock_key": "trips"}
     with pytest.raises(InvalidOption, match=r"hoodie\[zookeeper\]"):
-        lock_for(options("ZookeeperBasedLockProvider", **given), MemoryStorage()).acquire(0)
+        Writers.read(options("ZookeeperBasedLockProvider", **given)).lock_on(MemoryStorage()).acquire(0)
 
 
 # --- leases ---
@@ -407,7 +410,7 @@ def test_work_beside_the_work_ends_when_it_says_so():
 
 def test_hudis_empty_lock_file_is_respected():
     storage = MemoryStorage({".hoodie/lock": b""})
-    lock = lock_for(options(LockProvider.FILE_SYSTEM), storage)
+    lock = Writers.read(options(LockProvider.FILE_SYSTEM)).lock_on(storage)
     assert not lock.acquire(0)
     with pytest.raises(LockTimeout, match=r"if it is dead, delete memory://table/\.hoodie/lock"):
         lock.__enter__()

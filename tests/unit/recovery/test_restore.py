@@ -15,7 +15,6 @@ from hoodie.commit.transaction import clean_up
 from hoodie.config.options import Options
 from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPlan, LockTimeout, WriteConflict
 from hoodie.formats.timeline.services import decode_restore_metadata, decode_restore_plan
-from hoodie.locks import lock_for
 from hoodie.model.files import BaseFile, LogFile, parse_data_file
 from hoodie.model.instant import COMMITS, WRITES, Action, Instant, State
 from hoodie.recovery.restore import restore
@@ -25,7 +24,7 @@ from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.services.savepoint import delete_savepoint
 from hoodie.storage.protocol import Storage, join, split
-from hoodie.table.settings import Settings
+from hoodie.table.settings import Settings, Writers
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
@@ -281,7 +280,7 @@ def test_the_lock_of_the_options_is_held_and_given_back(provider: str):
     saved = make_savepoint(storage, Settings.of(options)).instant
     for _ in range(2):
         opened(storage).upsert(batch(THIRD), options=options)
-    with lock_for(Options(options), storage):
+    with Writers.read(Options(options)).lock_on(storage):
         before = read(storage)
         for call in (
             lambda: rollback(storage, Settings.of(options)),

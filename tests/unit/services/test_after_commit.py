@@ -11,12 +11,11 @@ import pytest
 
 from hoodie.config.options import Options
 from hoodie.errors import InvalidOption, LockTimeout, ServiceFailed
-from hoodie.locks import lock_for
 from hoodie.model.instant import Action
 from hoodie.plan.clean import CHECKPOINT
 from hoodie.storage.protocol import Storage
 from hoodie.sync.after_commit import Serviced, clean_and_archive
-from hoodie.table.settings import Settings
+from hoodie.table.settings import Settings, Writers
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, MemoryStorage
 from hoodie.testing.tables import ArrowTable
@@ -150,7 +149,7 @@ def test_services_take_the_lock_of_the_table() -> None:
     }
     before = storage.snapshot()
     calls = (table.clean, table.archive)
-    with lock_for(Options(locked), storage):
+    with Writers.read(Options(locked)).lock_on(storage):
         for call in calls:
             with pytest.raises(LockTimeout):
                 call({**SMALL, "hoodie.keep.max.commits": 6, **locked})

@@ -14,7 +14,6 @@ import pytest
 import hoodie
 from hoodie.config.options import Options
 from hoodie.errors import WriteConflict
-from hoodie.locks import lock_for
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage import storage_for
@@ -22,7 +21,7 @@ from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import redacted
 from hoodie.storage.retry import retrying
 from hoodie.sync import after_commit
-from hoodie.table.settings import Settings
+from hoodie.table.settings import Settings, Writers
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.writing.result import Phases, WriteResult
@@ -222,7 +221,7 @@ def test_services_log_what_they_did(caplog: pytest.LogCaptureFixture) -> None:
 def test_waiting_for_a_lock_is_logged_with_its_holder(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
     caplog.set_level(logging.DEBUG, "hoodie")
     storage = LocalStorage(str(tmp_path))
-    first, second = lock_for(Options(LOCKED), storage), lock_for(Options(LOCKED), storage)
+    first, second = Writers.read(Options(LOCKED)).lock_on(storage), Writers.read(Options(LOCKED)).lock_on(storage)
     assert first.acquire(1)
     assert not second.acquire(0)
     first.release()
@@ -278,7 +277,14 @@ def test_options_of_a_storage_are_in_no_log_no_result_and_no_repr(caplog: pytest
         result = table.upsert(ROWS, LOCKED)
         table.upsert(ROWS, LOCKED)
         table.clean({"hoodie.cleaner.commits.retained": "1"})
-    shown = [result, *heard, table.state(), table.state().storage, result.after, lock_for(Options(LOCKED), storage)]
+    shown = [
+        result,
+        *heard,
+        table.state(),
+        table.state().storage,
+        result.after,
+        Writers.read(Options(LOCKED)).lock_on(storage),
+    ]
     assert not [value for value in shown if SECRET in repr(value) + str(value)]
     assert caplog.text
     assert SECRET not in caplog.text

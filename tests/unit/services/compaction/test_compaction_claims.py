@@ -170,28 +170,28 @@ def test_a_compactor_that_lost_its_claim_leaves_the_run_that_took_over(storage: 
 
 def test_a_lock_that_the_publisher_cannot_get_leaves_the_plan(storage: MemoryStorage) -> None:
     from hoodie.errors import LockTimeout
-    from hoodie.locks import lock_for
+    from hoodie.table.settings import Writers
 
     instant = schedule(storage)
     before = {path for path in storage.snapshot() if not path.startswith(".hoodie/.locks/")}
     impatient = {**IN_PROCESS, "hoodie.write.lock.wait_time_ms": "10", "hoodie.write.lock.client.num_retries": "0"}
-    with lock_for(Options(IN_PROCESS), storage), pytest.raises(LockTimeout):
+    with Writers.read(Options(IN_PROCESS)).lock_on(storage), pytest.raises(LockTimeout):
         compact(storage, Settings.of(impatient), instant)
     assert set(storage.snapshot()) == before
     assert compact(storage, Settings.of(impatient), instant) is not None
 
 
 def test_planning_and_publishing_wait_for_the_tables_lock(storage: MemoryStorage) -> None:
-    from hoodie.locks import lock_for
+    from hoodie.table.settings import Writers
 
     with ThreadPoolExecutor(1) as pool:
-        with lock_for(Options(IN_PROCESS), storage):
+        with Writers.read(Options(IN_PROCESS)).lock_on(storage):
             planning = pool.submit(schedule_compaction, storage, Settings.of({**NOW, **IN_PROCESS}))
             with pytest.raises(TimeoutError):
                 planning.result(0.2)
         instant = planning.result()
         assert instant is not None
-        with lock_for(Options(IN_PROCESS), storage):
+        with Writers.read(Options(IN_PROCESS)).lock_on(storage):
             running = pool.submit(compact, storage, Settings.of(IN_PROCESS), instant)
             with pytest.raises(TimeoutError):
                 running.result(0.2)
