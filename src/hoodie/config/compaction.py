@@ -68,13 +68,13 @@ class CompactionAfterCommit:
     schedule  plan one that is due, for others to carry out
     asked     options or table say so: pending ones are carried out whether or not one is due, and it is an error when
               nothing can be planned since other writes are pending
-    left      a batch writer leaves them to another process
+    beside    another process does it, as the options of a batch writer say
     """
 
     run: bool = True
     schedule: bool = False
     asked: bool = False
-    left: bool = False
+    beside: bool = False
 
 
 def inline_compaction(options: Options, table: Mapping[str, str] | None = None) -> CompactionAfterCommit:
@@ -101,7 +101,7 @@ def inline_compaction(options: Options, table: Mapping[str, str] | None = None) 
     if _INLINE in said:
         return CompactionAfterCommit(chosen.run, asked=chosen.run)
     beside = chosen.beside and _ASYNC in said
-    return CompactionAfterCommit(not beside, left=beside and _SCHEDULE not in said)
+    return CompactionAfterCommit(not beside, beside=beside and _SCHEDULE not in said)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,7 +45,7 @@ def compact_inline(
     if not settings.services.enabled:
         return False
     if not (how.run or how.schedule):  # the options say so themselves
-        if how.left:
+        if how.beside:
             _warn_if_nobody_does(state or load_state(storage), settings, clock)
         return False
     state = state or load_state(storage)
