@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import hoodie
 from bench import normaliser
 from bench.cases import PLAIN, Case, Contender, checksum, size
-from hoodie.config.options import Options
 from hoodie.formats.timeline.commit_json import encode_commit
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.files import base_file_name, log_file_name
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.local import LocalStorage
 from hoodie.table.create import create
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.view.load import list_partitions
 
@@ -46,7 +46,7 @@ def _all_logs(bench: Bench) -> Case:
 
     def copy(folder: Path) -> None:
         shutil.copytree(logged, folder / "table")
-        assert schedule_compaction(LocalStorage(folder / "table"), Options(NOW)) is not None
+        assert schedule_compaction(LocalStorage(folder / "table"), Settings.of(NOW)) is not None
 
     def rewrite(folder: Path) -> Phases:
         normaliser.rewrite(bench.spark, bench.workload.base, changes, folder / "table")
@@ -86,7 +86,7 @@ def _beside(bench: Bench) -> Case:
 
     def copy(folder: Path) -> None:
         shutil.copytree(logged, folder / "table")
-        assert schedule_compaction(LocalStorage(folder / "table"), Options(NOW)) is not None
+        assert schedule_compaction(LocalStorage(folder / "table"), Settings.of(NOW)) is not None
 
     def with_compactor(folder: Path) -> None:
         copy(folder)
@@ -128,7 +128,7 @@ def _planning(made: Path) -> Case:
         return {}
 
     def planning(folder: Path) -> Phases:
-        assert schedule_compaction(LocalStorage(table), Options(NOW)) is not None
+        assert schedule_compaction(LocalStorage(table), Settings.of(NOW)) is not None
         return {}
 
     return Case(

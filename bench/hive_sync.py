@@ -12,9 +12,9 @@ import time
 
 import pyarrow as pa
 
-from hoodie.config.options import Options
 from hoodie.storage.local import LocalStorage
 from hoodie.sync.hive import sync_table
+from hoodie.table.settings import Settings
 from hoodie.testing.storage import CountingStorage
 from hoodie.testing.tables import ArrowTable
 
@@ -32,16 +32,16 @@ def main(uri: str, partitions: int = 10_000) -> None:
         begun = time.perf_counter()
         table.insert(days(0, partitions))
         print(f"a table of {partitions:,} partitions, written in {time.perf_counter() - begun:.1f} s")
-        options = Options(
+        settings = Settings.of(
             {
                 "hoodie.datasource.hive_sync.metastore.uris": uri,
                 "hoodie.datasource.hive_sync.database": f"bench{int(time.time())}",
             }
         )
-        sync("the first sync", storage, options)
+        sync("the first sync", storage, settings)
         table.insert(days(partitions, 2))
-        sync("after a commit that added 2", storage, options)
-        sync("with nothing new", storage, options)
+        sync("after a commit that added 2", storage, settings)
+        sync("with nothing new", storage, settings)
 
 
 def days(first: int, count: int) -> pa.Table:
@@ -50,10 +50,10 @@ def days(first: int, count: int) -> pa.Table:
     return pa.table({"id": names, "day": names})
 
 
-def sync(what: str, storage: CountingStorage, options: Options) -> None:
+def sync(what: str, storage: CountingStorage, settings: Settings) -> None:
     storage.reset()
     begun = time.perf_counter()
-    done = sync_table(storage, options)
+    done = sync_table(storage, settings)
     seconds = time.perf_counter() - begun
     (entry,) = done.entries
     listings = storage.count("list") + storage.count("list_tree")

@@ -26,11 +26,11 @@ import numpy as np
 import pyarrow as pa
 
 from bench.record_index import cpu, keys_of, print_table
-from hoodie.config.options import Options
 from hoodie.metadata.trusted import trusted_listing
 from hoodie.services.metadata_table import create_metadata_table
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Entry, in_threads, join
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import DelayingStorage
 from hoodie.testing.tables import ArrowTable
@@ -96,7 +96,7 @@ def listing(files: int, partitions: int, rounds: int) -> None:
             (path / ".hoodie_partition_metadata").write_text("commitTime=1\npartitionDepth=1\n")
             for _ in range(files // partitions):
                 (path / f"{uuid.uuid4()}-0_0-0-0_{instant}.parquet").touch()
-        create_metadata_table(storage, Options({}))
+        create_metadata_table(storage, Settings.of({}))
         slow = RemoteFolders(storage)
         spent: dict[bool, list[tuple[float, float, int]]] = {True: [], False: []}
         for _ in range(rounds):

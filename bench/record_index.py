@@ -18,7 +18,6 @@ from statistics import median
 import numpy as np
 import pyarrow as pa
 
-from hoodie.config.options import Options
 from hoodie.config.write import BloomOptions, IndexType
 from hoodie.index.choose import make_index
 from hoodie.index.contract import ByFile
@@ -28,6 +27,7 @@ from hoodie.lookup.record_index import with_record_index
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.services.metadata_table import create_metadata_table
 from hoodie.storage.local import LocalStorage
+from hoodie.table.settings import Settings
 from hoodie.testing.tables import ArrowTable
 
 _AT_ONCE = 500_000
@@ -102,7 +102,7 @@ def print_table(sizes: Sequence[int], keys: int = 1_000, groups: int = 16, round
 
 def line(folder: Path, rows: int, count: int, groups: int, rounds: int) -> str:
     table = make_table(folder, rows, groups)
-    asked = Options({**table.options, "hoodie.metadata.record.index.enable": "true"})
+    asked = Settings.of({**table.options, "hoodie.metadata.record.index.enable": "true"})
     built = cpu(lambda: create_metadata_table(table.storage, asked))
     spent: dict[IndexType, list[float]] = {IndexType.SIMPLE: [], IndexType.RECORD_INDEX: []}
     for number in range(rounds + 1):

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from hoodie.config.options import Options
 from hoodie.errors import HoodieError, MetadataTableDropped, MetadataTableIgnored
 from hoodie.services.clean import clean
 from hoodie.services.compaction.run import compact
@@ -127,16 +126,16 @@ def write(folder: Path, name: str, diary: Diary) -> None:
 
 
 def run_compaction(folder: Path, name: str, diary: Diary) -> None:
-    storage, options = LocalStorage(folder / "table"), Options(options_in(folder))
-    planned = schedule_compaction(storage, Settings.read(options))
-    done = compact(storage, Settings.read(options))
+    storage, settings = LocalStorage(folder / "table"), Settings.of(options_in(folder))
+    planned = schedule_compaction(storage, settings)
+    done = compact(storage, settings)
     diary.note("compacted" if done else "planned" if planned else "nothing to compact")
     time.sleep(0.2)
 
 
 def run_cleaning(folder: Path, name: str, diary: Diary) -> None:
-    storage, options = LocalStorage(folder / "table"), Options(options_in(folder))
-    cleaned, archived = clean(storage, Settings.read(options)), archive_table(storage, Settings.read(options))
+    storage, settings = LocalStorage(folder / "table"), Settings.of(options_in(folder))
+    cleaned, archived = clean(storage, settings), archive_table(storage, settings)
     diary.note("cleaned" if cleaned.instant else "nothing to clean")
     if archived.instants:
         diary.note("archived")

@@ -19,7 +19,6 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.doctor.examine import examine
 from hoodie.errors import MissingFileIgnored
@@ -189,7 +188,7 @@ def _plan_upsert(storage: Storage, partitions: int) -> int:
     """Plan an upsert of ten rows in each of ten groups of some partitions, and 1,000 new rows. Keys are not looked up:
     that opens files."""
     state = load_state(storage)
-    write = check(state, WriteOperation.UPSERT, ROWS, Settings.read(Options(OPTIONS)))
+    write = check(state, WriteOperation.UPSERT, ROWS, Settings.of(OPTIONS))
     paths = frozenset(partition_path(number) for number in range(partitions))
     files = prepared_files(write, paths)
     profile = {
@@ -205,19 +204,19 @@ def _plan_snapshot(storage: Storage, partitions: int | None) -> int:
 
 
 def _clean(storage: Storage) -> int:
-    return len(clean(storage, Options(OPTIONS), dry_run=True).paths)
+    return len(clean(storage, Settings.of(OPTIONS), dry_run=True).paths)
 
 
 def _archive(storage: Storage) -> int:
-    return len(archive(storage, Options(OPTIONS), dry_run=True).instants)
+    return len(archive(storage, Settings.of(OPTIONS), dry_run=True).instants)
 
 
 def _plan_compaction(storage: Storage) -> int:
-    return preview_compaction(load_state(storage), Options(OPTIONS)).groups
+    return preview_compaction(load_state(storage), Settings.of(OPTIONS)).groups
 
 
 def _doctor(storage: Storage) -> int:
-    return len(examine(storage, Options(OPTIONS), rows=False))
+    return len(examine(storage, rows=False))
 
 
 @dataclass(frozen=True)

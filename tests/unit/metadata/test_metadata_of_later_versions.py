@@ -35,6 +35,7 @@ from hoodie.recovery.savepoint import make_savepoint
 from hoodie.services.metadata_table import create_metadata_table
 from hoodie.storage.local import LocalStorage
 from hoodie.table.properties import update_properties
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.testing.storage import Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
@@ -147,7 +148,7 @@ def test_files_of_archived_commits_are_listed_once_it_is_built(version: str, by_
     if by_a_write:
         made.upsert(rows(("b", "rome"), ts=9), {"hoodie.metadata.enable": "true"})
     else:
-        create_metadata_table(made.storage, Options({}))
+        create_metadata_table(made.storage, Settings.of({}))
     assert made.state().config.metadata_partitions
     assert sorted(made.snapshot().column("id").to_pylist()) == ["a", "b"]
 
@@ -155,10 +156,10 @@ def test_files_of_archived_commits_are_listed_once_it_is_built(version: str, by_
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_files_of_archived_commits_are_listed_once_a_restore_has_built_it_again(version: str) -> None:
     made = _archived(version)
-    create_metadata_table(made.storage, Options({}))
-    kept = make_savepoint(made.storage, Options({}))
+    create_metadata_table(made.storage, Settings.of({}))
+    kept = make_savepoint(made.storage, Settings.of({}))
     made.upsert(rows(("c", "oslo")), {"hoodie.metadata.enable": "true"})
-    restore(made.storage, Options({}), kept.instant)
+    restore(made.storage, Settings.of({}), kept.instant)
     assert made.state().config.metadata_partitions
     assert sorted(made.snapshot().column("id").to_pylist()) == ["a", "b"]
 
@@ -169,7 +170,7 @@ def test_a_file_of_an_archived_commit_that_it_does_not_list_is_a_problem(version
     hidden = {f"oslo/{entry.name}": made.storage.read(f"oslo/{entry.name}") for entry in made.storage.list("oslo")}
     for path in hidden:
         made.storage.delete(path)
-    create_metadata_table(made.storage, Options({}))
+    create_metadata_table(made.storage, Settings.of({}))
     for path, data in hidden.items():
         made.storage.write(path, data)
     state = made.state()

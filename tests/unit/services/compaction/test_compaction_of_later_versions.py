@@ -51,7 +51,7 @@ def test_a_key_that_came_back_beside_an_archived_compaction_occurs_once(version:
     table = made(version)
     instant = schedule(table)
     table.upsert(batch({"x": ("oslo", 10, "back")}))
-    compact(table.storage, table.options, instant)
+    compact(table.storage, Settings.read(table.options), instant)
     for ts in range(5):
         table.upsert(batch({"o": ("rome", ts, "other")}))
     table.archive(
