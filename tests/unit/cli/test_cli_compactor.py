@@ -13,7 +13,6 @@ from hoodie.cli.compactor import Plans, _text, describe
 from hoodie.cli.compactor_run import Stop, _handle, run_all, watch
 from hoodie.cli.main import main
 from hoodie.cli.output import Grid
-from hoodie.config.options import Options
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, Instant, State
@@ -152,7 +151,9 @@ def test_a_plan_in_other_hands_is_left_alone(path: str) -> None:
 
 def test_a_watching_compactor_runs_what_is_planned_meanwhile(path: str) -> None:
     storage, stop = LocalStorage(path), Stop()
-    thread = threading.Thread(target=watch, args=(lambda: run_all(storage, Options(), lambda: None, stop), 0.02, stop))
+    thread = threading.Thread(
+        target=watch, args=(lambda: run_all(storage, Settings.of({}), lambda: None, stop), 0.02, stop)
+    )
     thread.start()
     try:
         for rows, after in ((LATER, AFTER_LATER), ({"a": ("oslo", 9, "last")}, {**AFTER_LATER, "a": "last"})):
@@ -177,7 +178,7 @@ def test_a_signal_lets_the_plan_at_hand_end_and_begins_no_other(path: str) -> No
 
     before = _handle(stop)
     try:
-        assert not run_all(storage, Options(), lambda: told_to_stop, stop)
+        assert not run_all(storage, Settings.of({}), lambda: told_to_stop, stop)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -198,14 +199,14 @@ def test_a_second_signal_gives_the_plan_at_hand_up(path: str) -> None:
     before = _handle(stop)
     try:
         with pytest.raises(KeyboardInterrupt):
-            run_all(storage, Options(), lambda: told_to_stop_twice, stop)
+            run_all(storage, Settings.of({}), lambda: told_to_stop_twice, stop)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
     state = load_state(storage)
     assert [i.state for i in state.timeline.pending_compactions] == [State.REQUESTED]
     assert not list(Path(path).rglob(f"*_{instant}.parquet"))
-    assert run_all(storage, Options(), lambda: None, Stop()) is False  # its claim was given back
+    assert run_all(storage, Settings.of({}), lambda: None, Stop()) is False  # its claim was given back
     assert pending(path) == []
 
 
