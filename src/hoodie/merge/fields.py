@@ -12,15 +12,15 @@ from hoodie.merge.ordering import order_ranks
 from hoodie.merge.presence import PRESENT, held_by_any, held_by_either, held_columns
 from hoodie.merge.rows import Mask, Positions, as_mask, pick_column
 from hoodie.merge.rules import Choice, Choices, Combined, Fill, MergeRule
-from hoodie.model.meta import META_COLUMNS, PARTITION_PATH
+from hoodie.model.meta import META_COLUMNS
 
 
 def merge_fields(rule: MergeRule, older: pa.Table, newer: pa.Table, newer_leads: Mask, choice: Choices) -> Combined:
     """The outcome in which the pairs marked MERGED take each value from the leading row or, if missing, the other.
 
     Meta columns are the newer row's whichever leads, as the row was written by its commit, unless the rule has them go
-    with the leading row. The partition path goes with the columns that it is of. A pair led by a newer row that misses
-    nothing becomes TAKE, one to which the newer row adds nothing at all KEEP.
+    with the leading row. A pair led by a newer row that misses nothing becomes TAKE, one to which the newer row adds
+    nothing at all KEEP.
 
     newer_leads  bool[n]: whether the newer row's values go first
     choice       int8[n] of Choice
@@ -36,7 +36,7 @@ def merge_fields(rule: MergeRule, older: pa.Table, newer: pa.Table, newer_leads:
     wants_older = np.zeros((len(names), len(pairs)), np.bool_)
     for i, name in enumerate(names):
         wants_older[i] = newer_lacks(i)
-        if _goes_with_leader(name, rule) and not newer_leads.all():
+        if (rule.leader_meta or name not in META_COLUMNS) and not newer_leads.all():
             wants_older[i] = np.where(newer_leads, wants_older[i], ~older_lacks(i) | wants_older[i])
     made = wants_older.any(axis=0)
     choice = choice.copy()
@@ -59,8 +59,8 @@ def fold_fields(rows: pa.Table, groups: Positions, rule: MergeRule) -> pa.Table:
 
     A version leads if no earlier one has a greater ordering value. A later leading version that has a value puts it
     over what was there, any other version only fills what was missing: hence each value is that of the last leading
-    version that has one, else of the first version that has one. Of meta columns but the partition path every version
-    leads, unless the rule has them go with the leading one.
+    version that has one, else of the first version that has one. Of meta columns every version leads, unless the rule
+    has them go with the leading one.
 
     rows    versions by group, in the order of their arrival within it
     groups  int64[n] 0, 0, ..., 1, ...: dense and rising
@@ -75,7 +75,7 @@ def fold_fields(rows: pa.Table, groups: Positions, rule: MergeRule) -> pa.Table:
     columns = []
     for i, name in enumerate(_columns(rows)):
         has = ~lacks(i)
-        puts = has & leads if _goes_with_leader(name, rule) else has
+        puts = has if name in META_COLUMNS and not rule.leader_meta else has & leads
         last = np.maximum.reduceat(np.where(puts, positions, -1), starts)
         first = np.minimum.reduceat(np.where(has, positions, rows.num_rows), starts)
         source = np.where(last >= 0, last, np.where(first < rows.num_rows, first, starts))
@@ -87,11 +87,6 @@ def fold_fields(rows: pa.Table, groups: Positions, rule: MergeRule) -> pa.Table:
 
 def _choose(older: pa.ChunkedArray, newer: pa.ChunkedArray, wants_older: Mask, rows: np.ndarray) -> pa.Array:
     return pick_column([older, newer], pa.array(np.where(wants_older, rows, rows + len(older))))
-
-
-def _goes_with_leader(name: str, rule: MergeRule) -> bool:
-    """The partition path tells where the row lies: under a global index versions of one batch may differ in it."""
-    return rule.leader_meta or name not in META_COLUMNS or name == PARTITION_PATH
 
 
 def _columns(rows: pa.Table) -> list[str]:

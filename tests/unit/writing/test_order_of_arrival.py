@@ -54,26 +54,6 @@ def test_the_row_that_came_last_wins_in_a_spilled_batch(index: str, kind: str, o
         assert found == {"x": ("rome", f"{start}"), "a": last, "b": ("oslo", f"{start + 3}")}
 
 
-@pytest.mark.parametrize("spilled", [{}, SPILLED], ids=["memory", "files"])
-@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-def test_a_row_made_of_several_versions_lies_in_the_partition_that_it_names(
-    kind: str, spilled: Mapping[str, str]
-) -> None:
-    """Its values are those of the greatest ordering value, which came first; the last one has another partition."""
-    options = {
-        **TRIPS,
-        **spilled,
-        "hoodie.datasource.write.table.type": kind,
-        "hoodie.index.type": "GLOBAL_SIMPLE",
-        "hoodie.datasource.write.payload.class": "PartialUpdateAvroPayload",
-    }
-    table = ArrowTable.create(MemoryStorage(), options)
-    versions = pa.table({"id": ["a", "a"], "city": ["oslo", "rome"], "ts": [2, 1], "note": [None, "older"]})
-    table.upsert(versions)
-    (row,) = table.snapshot().to_pylist()
-    assert (row["city"], row["note"], row["_hoodie_partition_path"]) == ("oslo", "older", "oslo")
-
-
 def test_rows_of_one_key_are_looked_for_once_in_a_batch_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[int] = []
 
