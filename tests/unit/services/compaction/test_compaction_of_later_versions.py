@@ -34,12 +34,18 @@ def schedule(table: ArrowTable) -> str:
     return instant
 
 
-@VERSIONS
-def test_a_key_that_comes_back_while_its_delete_is_compacted_occurs_once(version: str) -> None:
+def came_back(version: str) -> tuple[ArrowTable, str]:
+    """The same, compacted at an instant, and a key that came back beside the plan."""
     table = made(version)
     instant = schedule(table)
     table.upsert(batch({"x": ("oslo", 10, "back")}))
     compact(table.storage, Settings.read(table.options), instant)
+    return table, instant
+
+
+@VERSIONS
+def test_a_key_that_comes_back_while_its_delete_is_compacted_occurs_once(version: str) -> None:
+    table, _ = came_back(version)
     assert rows_of_now(table) == {"a": ("oslo", 2, "two"), "x": ("oslo", 10, "back")}
     result = table.upsert(batch({"x": ("oslo", 11, "again"), "y": ("oslo", 1, "new")}))
     assert (result.updated, result.inserted) == (1, 1)
@@ -48,10 +54,7 @@ def test_a_key_that_comes_back_while_its_delete_is_compacted_occurs_once(version
 
 @VERSIONS
 def test_a_key_that_came_back_beside_an_archived_compaction_occurs_once(version: str) -> None:
-    table = made(version)
-    instant = schedule(table)
-    table.upsert(batch({"x": ("oslo", 10, "back")}))
-    compact(table.storage, Settings.read(table.options), instant)
+    table, instant = came_back(version)
     for ts in range(5):
         table.upsert(batch({"o": ("rome", ts, "other")}))
     table.archive(
