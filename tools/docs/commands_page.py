@@ -36,7 +36,7 @@ stands for the tables that match it; `--from FILE` takes more paths, one a line.
 a line a table, which `--sort` orders and `--where` chooses by its fields. Where a command takes an instant it may be
 the last argument: `hoodie rollback /data/trips 20260131120000000`.
 
-**Exit status.** Of several tables the greatest.
+**Exit status.** With several tables the greatest one counts.
 
 | status | meaning |
 |---|---|

@@ -86,7 +86,7 @@ SECTIONS = (
     ),
     Section(
         title="Metadata table",
-        text="Of reads and of writes: see [the metadata table](metadata.md).",
+        text="For reads and writes: see [the metadata table](metadata.md).",
         groups=(MetadataOptions, PartitionOptions),
     ),
     Section(
@@ -97,7 +97,7 @@ SECTIONS = (
         main=False,
     ),
     Section(title="File sizes and encoding", text="How base files grow, in bytes.", groups=(FileSizing,)),
-    Section(title="Log files", text="Of Merge-on-Read tables.", groups=(LogOptions,)),
+    Section(title="Log files", text="For Merge-on-Read tables.", groups=(LogOptions,)),
     Section(
         title="Bloom filters",
         text="Each base file carries a filter of its keys, whatever the index. The BLOOM index reads them.",
@@ -131,7 +131,7 @@ SECTIONS = (
     ),
     Section(
         title="Streams of changes",
-        text='Of `spark.readStream.format("hudi")`. More: [streaming](streaming.md).',
+        text='For `spark.readStream.format("hudi")`. More: [streaming](streaming.md).',
         groups=(StreamOptions,),
         main=False,
     ),

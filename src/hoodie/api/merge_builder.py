@@ -20,7 +20,7 @@ Values = Mapping[str, Any]
 
 class MergeBuilder:
     """A merge that is being put together; `HoodieTable.merge` makes it. Each `when_…` gives a builder with one clause
-    more, and `execute` carries the merge out. Of the clauses about a row the first whose condition holds counts.
+    more, and `execute` carries the merge out. The first clause about a row whose condition holds counts.
 
     Values are SQL text (`"source.price * 2"`; quote text once more: `"'open'"`), Columns, or plain numbers and so on.
     """

@@ -80,7 +80,7 @@ class SparkKeys:
         return self._frame(places.batch.rows.filter(pa.array(new)), batch).select(*map(quoted, df.columns))
 
     def read(self, keys: Any, columns: Sequence[str] | None = None, meta: bool = True) -> KeyedRows[DataFrame]:
-        """As `HoodieReadClient.read`. Of keys that were not brought to the driver the rows are not read yet."""
+        """As `HoodieReadClient.read`. Rows of keys that were not brought to the driver are not read yet."""
         context = self._lookup()
         schema = self._schema(context.state)
         wanted = every_column(schema, meta) if columns is None else list(columns)

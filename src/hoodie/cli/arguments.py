@@ -173,7 +173,7 @@ WHERE = option(
     default="",
     metavar="CONDITION",
     example="--where 'errors > 0'",
-    help="Of several tables show those whose line meets this condition in SQL. What fails is always shown.",
+    help="With several tables, show those whose line meets this condition in SQL. What fails is always shown.",
 )
 INSTANT = option(
     "--instant",

@@ -50,7 +50,7 @@ class Target:
 
     @property
     def settings(self) -> Settings:
-        """Of writes and services. Raises InvalidOption"""
+        """The settings of writes and services. Raises InvalidOption"""
         from hoodie.table.settings import Settings  # here: looking at a timeline needs none
 
         return Settings.read(self.options)

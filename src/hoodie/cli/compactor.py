@@ -131,7 +131,7 @@ def run(call: Call, watch: bool, interval: float, engine: str, dry_run: bool, co
     """Run the compactions that are pending.
 
     Oldest first, and those that are planned meanwhile; with --watch for ever. Each is claimed first, so that several
-    compactors share the work. Of several tables each look goes through all, in turn.
+    compactors share the work. With several tables each look goes through all, in turn.
 
     SIGTERM or SIGINT: the current one is finished, and no other begun; a second signal gives it up, and leaves its plan
     to be run by another process. The exit status is 3 when a plan could not be run.

@@ -56,8 +56,8 @@ def index() -> None:
         "--mend",
         is_flag=True,
         example="--mend",
-        help="Of keys in more than one file group keep the newest row, and delete the others in one commit, which "
-        "can be rolled back.",
+        help="Where a key is in more than one file group, keep the newest row, and delete the others in one commit, "
+        "which can be rolled back.",
     ),
     examples=[
         "hoodie index rebuild /data/trips --option hoodie.index.hbase.thrift.host=gateway "

@@ -154,7 +154,7 @@ def changes(call: Call, begin: str, end: str | None, cdc: bool, form: str, outpu
         default="parquet",
         show_default=True,
         example="--format csv",
-        help="Of the files.",
+        help="The format of the files.",
     ),
     PARTITION,
     AS_OF,

@@ -369,7 +369,7 @@ def _confirm(transaction: Transaction, metadata: CommitMetadata, lock: Lock, bes
     try:
         if lock.real:
             return _confirm_under(lock, transaction, metadata, beside)
-        # Of two writers that publish at once the second sees the first, or both see each other.
+        # Where two writers publish at once, the second sees the first, or both see each other.
         return _look_again(transaction, metadata, alone=True)
     except HoodieError as error:
         storage = transaction.state.storage

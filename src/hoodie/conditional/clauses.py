@@ -26,7 +26,7 @@ class Act(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MergeClause:
-    """One WHEN of a merge. Of the clauses about a row the first whose condition holds counts.
+    """One WHEN of a merge. The first clause about a row whose condition holds counts.
 
     condition  SQL text or a Column; None: always
     values     column of the table -> SQL text, Column or a plain Python value; None: each column has the source's of

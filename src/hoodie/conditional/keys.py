@@ -16,7 +16,7 @@ from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 #: In place of a `RowAction`: the row's key does not say which row of the table its columns equal.
 IN_DOUBT = -1
 
-#: Of the row of the table; null where the row is a new one.
+#: The key of the row of the table; null where the row is a new one.
 OLD_KEY, OLD_PATH = "_hoodie_old_key", "_hoodie_old_path"
 
 

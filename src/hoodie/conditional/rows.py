@@ -88,7 +88,7 @@ class Call:
 
 
 def keyed_schema(columns: Sequence[pa.Field]) -> pa.Schema:
-    """Of rows with these columns and their keys."""
+    """The schema of rows with these columns and their keys."""
     return pa.schema([*columns, *(pa.field(name, pa.string()) for name in (RECORD_KEY, PARTITION_PATH))])
 
 

@@ -163,9 +163,9 @@ class HBaseOptions:
         "Prefixes of row keys, with hoodie.index.class=org.apache.hudi.index.hbase.RebalancedSparkHoodieHBaseIndex.",
         check=positive,
     )
-    quorum: str = option("hoodie.index.hbase.zkquorum", "", "Of Hudi's own writers; not used.")
-    zk_port: str = option("hoodie.index.hbase.zkport", "", "Of Hudi's own writers; not used.")
-    zk_node: str = option("hoodie.index.hbase.zknode.path", "", "Of Hudi's own writers; not used.")
+    quorum: str = option("hoodie.index.hbase.zkquorum", "", "For Hudi's own writers; not used.")
+    zk_port: str = option("hoodie.index.hbase.zkport", "", "For Hudi's own writers; not used.")
+    zk_node: str = option("hoodie.index.hbase.zknode.path", "", "For Hudi's own writers; not used.")
 
 
 HBASE_GROUPS = (HBaseOptions,)

@@ -80,9 +80,9 @@ class PositionOptions:
     kept: int = option(
         "hoodie.spark.read.cache.max.log.bytes",
         1024 * MiB,
-        "Of so many bytes of log files the Spark session keeps what a snapshot read, in its cache (memory and disk) or "
-        "in Parquet files in a temporary folder, for further queries of the same files; the least recent ones give "
-        "way. 0: nothing is kept, and each query reads the logs, on executors.",
+        "The Spark session keeps what a snapshot read of up to so many bytes of log files, in its cache (memory and "
+        "disk) or in Parquet files in a temporary folder, for further queries of the same files; the least recent ones "
+        "give way. 0: nothing is kept, and each query reads the logs, on executors.",
         expected="bytes, such as 1073741824",
         check=lambda size: size >= 0,
     )
@@ -144,7 +144,7 @@ class IncrementalOptions:
     path_glob: str = option(
         "hoodie.datasource.read.incr.path.glob",
         "",
-        "Of the changes only those in files whose path fits the pattern: `day=2024-01-*/*`. `*` is any characters.",
+        "Only changes in files whose path fits the pattern: `day=2024-01-*/*`. `*` is any characters.",
     )
     version: str = option(
         "hoodie.datasource.read.incr.table.version",
@@ -289,5 +289,5 @@ class ReadSettings:
         )
 
 
-#: Of a read without options.
+#: The settings of a read without options.
 DEFAULT_READ = ReadSettings()

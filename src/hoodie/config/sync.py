@@ -185,9 +185,9 @@ class HiveSyncOptions:
     ignore_exceptions: bool = option(
         f"{_HIVE}ignore_exceptions", False, "Has no effect: a failing sync never fails a commit."
     )
-    username: str = option(f"{_HIVE}username", "hive", "Of the mode jdbc; not used.")
-    password: str = option(f"{_HIVE}password", "hive", "Of the mode jdbc; not used.")
-    jdbc_url: str = option(f"{_HIVE}jdbcurl", "jdbc:hive2://localhost:10000", "Of the mode jdbc; not used.")
+    username: str = option(f"{_HIVE}username", "hive", "For the mode jdbc; not used.")
+    password: str = option(f"{_HIVE}password", "hive", "For the mode jdbc; not used.")
+    jdbc_url: str = option(f"{_HIVE}jdbcurl", "jdbc:hive2://localhost:10000", "For the mode jdbc; not used.")
 
 
 SYNC_GROUPS = (ManifestOptions, MetaSyncOptions, HiveSyncOptions)

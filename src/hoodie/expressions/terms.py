@@ -75,7 +75,7 @@ def literal(value: Any, kind: pa.DataType) -> Term:
 
 
 def computed(kind: pa.DataType, kernel: Callable[..., Value], *of: Term, fails: bool = False) -> Term:
-    """What a function makes of the values of other terms. Of constants it is made once."""
+    """What a function makes of the values of other terms. Made once where they are constants."""
     columns = frozenset[Name]().union(*(term.columns for term in of))
     may_fail = fails or any(term.fails for term in of)
 

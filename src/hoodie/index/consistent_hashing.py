@@ -60,7 +60,7 @@ class Node:
 
     @property
     def file_id(self) -> str:
-        """Of the one file group of the bucket."""
+        """The id of the one file group of the bucket."""
         return f"{self.file_id_prefix}-0"
 
 

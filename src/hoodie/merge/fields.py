@@ -59,7 +59,7 @@ def fold_fields(rows: pa.Table, groups: Positions, rule: MergeRule) -> pa.Table:
 
     A version leads if no earlier one has a greater ordering value. A later leading version that has a value puts it
     over what was there, any other version only fills what was missing: hence each value is that of the last leading
-    version that has one, else of the first version that has one. Of meta columns every version leads, unless the rule
+    version that has one, else of the first version that has one. In meta columns every version leads, unless the rule
     has them go with the leading one.
 
     rows    versions by group, in the order of their arrival within it

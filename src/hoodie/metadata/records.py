@@ -50,7 +50,8 @@ _WRAPPERS = (
 BOUND = pa.struct(list(_WRAPPERS))
 #: The type of a column's values, as Hudi numbers types, and what it says more: a precision and a scale.
 VALUE_TYPE = pa.struct([("typeOrdinal", pa.int32()), ("additionalInfo", pa.string())])
-#: Of data files, or of partitions: `tight` if all of their files are in it. Both are null up to table version 6.
+#: Statistics of data files, or of partitions: `tight` if all of their files are in it. Both are null up to table
+#: version 6.
 COLUMN_STATS = pa.schema(
     [
         ("row", pa.string()),

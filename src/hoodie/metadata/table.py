@@ -52,7 +52,7 @@ class MetadataTable:
 
     @property
     def layout(self) -> TimelineLayout:
-        """Of its timeline: that of its data table."""
+        """The layout of its timeline: that of its data table."""
         return layout_of(self.config)
 
     def time(self, after: str) -> str:

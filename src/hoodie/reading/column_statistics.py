@@ -25,7 +25,7 @@ from hoodie.model.files import FileSlice
 from hoodie.model.table_version import VERSIONS
 from hoodie.reading.filters.predicate import ANY, Bounds, Test, Tests, may_pass, widened
 
-#: Of a file and a column.
+#: The statistics of a file and a column.
 Known = Mapping[tuple[str, str], Bounds]
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

@@ -119,7 +119,7 @@ def source_options(options: Mapping[str, str]) -> tuple[str, Options]:
     path = options.get("path")
     if not path:
         raise InvalidInput(
-            "no path: CREATE TEMPORARY VIEW … USING hudi OPTIONS (path '/path/of/the/table'). Of a table in Spark's "
+            "no path: CREATE TEMPORARY VIEW … USING hudi OPTIONS (path '/path/of/the/table'). For a table in Spark's "
             "catalog with provider hudi Spark hands over no path: hoodie.spark.sql and hoodie.open_table take its name"
         )
     return path, check_options(job_options(options))

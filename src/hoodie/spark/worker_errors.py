@@ -16,7 +16,7 @@ _MARK = "hoodie-error "
 _NOTE = re.compile(rf"{_MARK}(\[.*\])")
 _UNREADABLE = re.compile(r"\[FAILED_READ_FILE\.NO_HINT\] Encountered error while reading file (\S+?)\.?\s")
 _DAMAGED = re.compile(r"RuntimeException: (.*(?:corrupted file|is not a Parquet file).*)")
-#: Of Spark's own files: shuffles and what does not fit into memory.
+#: Spark's own files: shuffles and what does not fit into memory.
 _FULL = re.compile(r"(java\.io\.IOException: No space left on device[^\n]*|[\w.]*DiskQuotaExceededException[^\n]*)")
 _MODULES = ("hoodie", "pyarrow", "numpy", "pandas")
 

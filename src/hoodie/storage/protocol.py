@@ -128,7 +128,7 @@ class Storage(Protocol):
     def create_new(self, path: str, data: bytes) -> None:
         """Publish a file: whole or not at all, and only if the path is free. Parents are made.
 
-        Of any number of racing creators exactly one returns; the others raise FileExistsError. This one call is what
+        Exactly one of any number of racing creators returns; the others raise FileExistsError. This one call is what
         the commit protocol rests on.
 
         A lost answer (time-out, broken connection) is resolved by reading back, never by deleting. Where the storage
@@ -158,7 +158,7 @@ class Storage(Protocol):
         """
 
     def delete(self, path: str) -> bool:
-        """Remove a file; returns whether it existed. Of racing deleters at least one gets True."""
+        """Remove a file; returns whether it existed. At least one of several racing deleters gets True."""
 
     def discard(self, path: str) -> None:
         """Remove a file, if it exists: `delete` for those who need not know whether it did."""

@@ -1,7 +1,7 @@
 """Manifests: files that list the newest base files of a table, for engines that do not know its timeline.
 
-Each file is replaced as a whole, so a reader has the old list or the new one. Of a Merge-on-Read table they list what a
-read-optimized read sees. Source: docs/format/engines.md 7.
+Each file is replaced as a whole, so a reader has the old list or the new one. For a Merge-on-Read table they list what
+a read-optimized read sees. Source: docs/format/engines.md 7.
 """
 
 from __future__ import annotations

@@ -180,7 +180,7 @@ def finish(storage: Storage, folder: str) -> None:
             _rename(storage, old, new)
         for orphan in changes["orphans"]:
             storage.discard(orphan)
-    # Of writes without a lock that have begun since the instants were copied: their files are not to be forgotten.
+    # Writes without a lock may have begun since the instants were copied: their files are not to be forgotten.
     move_back(storage, late_writes(storage, [entry.name for entry in storage.list(PROPERTIES_FOLDER)], copied=True))
     entries = storage.list(folder)
     for entry in entries:

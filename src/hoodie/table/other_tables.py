@@ -24,7 +24,7 @@ def kind_of_table(entries: Collection[Entry]) -> str:
 def other_table(storage: Storage, folder: str = "") -> str:
     """What a folder that is no Hudi table holds, in it or in partitions below it; see `kind_of_table`.
 
-    Of each level one folder is looked into, three levels deep: a partitioned folder has files in all of them, and
+    One folder of each level is looked into, three levels deep: a partitioned folder has files in all of them, and
     Iceberg's metadata is in a folder of this name
     """
     for _ in range(_DEEP):

@@ -18,7 +18,7 @@ from hoodie.timeline.timeline import Timeline
 #: The instant of the replace commit that the waiting settings are for.
 WAITING = "hoodie.table.replacing.instant"
 _PROPERTY = "hoodie.table.replacing.property."
-#: Of the table as it will be: after every commit there is.
+#: A moment after every commit there is: the table as it will be.
 NOT_YET = "9" * 17
 #: In a commit's metadata: it replaced the table.
 REPLACES = "hoodie.table.replaced"

@@ -157,5 +157,5 @@ class Settings:
 
     @property
     def reading(self) -> ReadSettings:
-        """Of the reads that the write makes."""
+        """The settings of the reads that the write makes."""
         return ReadSettings.read(self.given)

@@ -114,7 +114,7 @@ class Grown(Generic[T]):
         self._turn = threading.Lock()
 
     def get(self, storage: Storage, timeline: Timeline) -> tuple[int, T] | None:
-        """Of how many of the oldest commits something is remembered, and what."""
+        """The number of the oldest commits that something is remembered of, and what."""
         with self._turn:
             found = self._known.get(storage.root)
         if found is None:

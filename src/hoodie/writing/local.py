@@ -131,7 +131,7 @@ class RowsOnce(Protocol):
 
     @property
     def schema(self) -> pa.Schema:
-        """Of `batches`."""
+        """The schema of `batches`."""
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, in batches of bounded size."""

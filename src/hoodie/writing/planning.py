@@ -178,7 +178,7 @@ class TaskResults:
 
     @classmethod
     def nothing(cls, partitions: frozenset[str]) -> TaskResults:
-        """Of a write without rows."""
+        """The results of a write without rows."""
         return cls((), partitions, IndexStats(), DRIVER)
 
 

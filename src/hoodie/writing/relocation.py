@@ -162,7 +162,7 @@ def _any(rows: Positions, count: int) -> Mask:
 
 
 def _first_of_each(hits: Positions, rows: Positions) -> Positions:
-    """Of hits, given in order, the first of each row."""
+    """The first hit of each row; hits come in order."""
     return hits[np.unique(rows[hits], return_index=True)[1]] if len(hits) else hits
 
 

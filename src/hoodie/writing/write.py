@@ -219,7 +219,7 @@ def writable_state(storage: Storage, settings: Settings, *, places_keys: bool = 
     Raises       UnsupportedTable saying what to do
     """
     state = load_state(storage)
-    # Of an overwrite that died after its commit.
+    # An overwrite died after its commit.
     if WAITING in state.config.properties and settle(storage, state.config):
         state = state.reload()
     require_writable(state.config, KNOWN_PAYLOADS)

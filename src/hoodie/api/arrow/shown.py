@@ -23,7 +23,7 @@ _ROWS, _FILES = 10, 100
 
 
 def table_summary(storage: Storage, options: Options) -> Summary:
-    """Name, key, columns, number of rows, newest commit and first rows. Of a table that cannot be read the reason."""
+    """Name, key, columns, number of rows, newest commit and first rows. For a table that cannot be read, the reason."""
     try:
         return _table_summary(storage, options)
     except HoodieError as problem:

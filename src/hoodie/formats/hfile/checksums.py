@@ -40,7 +40,8 @@ def crc32c_chunks_of(many: Sequence[bytes | memoryview], chunk: int) -> list[lis
 
 
 def _sum(piece: memoryview) -> int:
-    """Of one short piece: what each byte comes to, by its distance from the end of its span, and spans put together."""
+    """The checksum of one short piece: what each byte comes to, by its distance from the end of its span, and spans put
+    together."""
     if len(piece) < _SPAN:
         return _by_bytes(piece)
     padded = np.zeros(_SPAN << (-(-len(piece) // _SPAN) - 1).bit_length(), np.uint8)
@@ -77,8 +78,8 @@ def _by_bytes(piece: memoryview) -> int:
 
 
 def _sums(pieces: Sequence[memoryview]) -> list[int]:
-    """Of pieces of `_LEAST` bytes and more. Zeros before the bytes do not count, so that all get the longest one's
-    length."""
+    """The checksums of pieces of `_LEAST` bytes and more. Zeros before the bytes do not count, so that all get the
+    length of the longest one."""
     lane = -(-max(map(len, pieces)) // _LANES)
     padded = np.zeros((len(pieces), lane * _LANES), np.uint8)
     for row, piece in zip(padded, pieces, strict=True):

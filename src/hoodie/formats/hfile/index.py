@@ -68,7 +68,7 @@ class BlockIndex:
         return (self[number] for number in range(len(self)))
 
     def row(self, number: int) -> bytes:
-        """Of an entry."""
+        """The row key of an entry."""
         return self.data[self.begins[number] : self.ends[number]]
 
     def last(self, row: bytes) -> int:

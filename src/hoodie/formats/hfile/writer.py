@@ -148,7 +148,7 @@ def write_hfile(
 
 @dataclass(slots=True)
 class _Counts:
-    """Of the cells that were written."""
+    """Counts of the cells that were written."""
 
     cells: int = 0
     keys: int = 0  # bytes

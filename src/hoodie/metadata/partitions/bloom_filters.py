@@ -47,7 +47,7 @@ def _stored_filters(storage: Storage, instant: str, files: list[BaseFile]) -> It
 
 
 def _filters(storage: Storage, files: list[BaseFile], instant: str) -> Iterator[dict[str, object]]:
-    """Of the files that have one."""
+    """The filters of the files that have one."""
     for file, stored in zip(files, of_footers(storage, files, _stored), strict=True):
         if stored is not None:
             text, code = stored

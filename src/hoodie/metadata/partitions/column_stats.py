@@ -78,8 +78,8 @@ def _of_definition(change: Change) -> pa.Table:
 
 
 def _first(building: Building) -> First:
-    """Of base files, as Hudi has it: logs have statistics from the commits that write them. Where statistics say the
-    types of their values they are of all files."""
+    """The files with statistics here: base files, as in Hudi; logs have theirs from the commits that write them. Where
+    statistics say the types of their values, all files."""
     if VERSIONS[building.config.version].types_statistics:
         bases, logs = added_files(building.files)
         typed = partial(_typed, building.storage, first_columns(building))

@@ -147,5 +147,5 @@ class PartitionKind:
     block_size: int = BLOCK_SIZE
 
     def file_id(self, number: int) -> str:
-        """Of a file group."""
+        """The id of a file group."""
         return f"{self.prefix}-{number:04}-0"

@@ -31,7 +31,7 @@ _PHYSICAL = {
 
 
 def type_in_footer(column: pq.ColumnSchema) -> ValueType | None:
-    """Of a leaf of a base file; None: Hudi has no statistics of such, or they are not written here."""
+    """The type of a leaf of a base file; None: Hudi has no statistics of such, or they are not written here."""
     kind = column.logical_type.type
     if kind == "DECIMAL":
         return _decimal(column.precision, column.scale)
@@ -50,7 +50,7 @@ def type_in_footer(column: pq.ColumnSchema) -> ValueType | None:
 
 
 def type_in_rows(kind: pa.DataType) -> ValueType | None:
-    """Of a column of rows; None: Hudi has no statistics of such, or they are not written here."""
+    """The type of a column of rows; None: Hudi has no statistics of such, or they are not written here."""
     types = pa.types
     if types.is_decimal(kind):
         return _decimal(kind.precision, kind.scale)

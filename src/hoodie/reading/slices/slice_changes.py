@@ -139,7 +139,7 @@ def _stored_at(merge: SliceBlocks, placed: PlacedKeys) -> Iterator[tuple[pa.Tabl
 
 
 def _stored(merge: SliceBlocks, needed: MergeColumns) -> Iterator[tuple[pa.Table, Positions]]:
-    """The rows of the base file that take part. Of rows that stay only what the rule looks at is read."""
+    """The rows of the base file that take part. Rows that stay are read as far as the rule looks at them."""
     reader, base = merge.reader, merge.slice.base
     assert base is not None  # without one its positions are known: there are none
     columns = needed if not reader.rule.takes_whole_rows else _deciding(reader)

@@ -209,7 +209,7 @@ class PlanFiles:
 def look_up(state: TableState, instant: Instant) -> PlanFiles:
     plan = read_compaction_plan(state.storage, state.timeline, instant)
     view = load_view(state.storage, state.timeline, state.config, _partitions(plan))
-    # Of columns that Hudi altered since, its files have those of their own instant: so readers take them.
+    # A file has columns that Hudi altered since as they were at its own instant: so readers take them.
     then = instant.requested if columns_by_id(state) else None
     return PlanFiles(plan, find_files(plan, instant.requested, view.groups), table_schema(state, view, then))
 

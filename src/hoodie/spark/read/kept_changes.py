@@ -24,7 +24,7 @@ from hoodie.view.published import Published
 
 #: Frames kept in a session: Spark looks at all of them when it plans a query.
 _MOST_KEPT = 16
-#: Of them, those that answer one query beside what it reads itself: each is a scan of its own.
+#: Those of them that answer one query beside what it reads itself: each is a scan of its own.
 _MOST_PARTS = 3
 
 Commits = Callable[[], Iterable[Published]]

@@ -49,7 +49,7 @@ NONE_GONE: Positions = np.empty(0, np.int64)
 _MOST_TEXT = 20_000
 #: Files that have one key: their places are as many as the square.
 _ONE_KEY = 40
-#: Of a file beside its own.
+#: The columns of a file beside its own.
 OWN_COLUMNS = (_GONE,)
 _FAILED = -1  # in place of a size: the slice could not be read, and `_FILE` says why
 _BITS = [pa.field(_FILE, pa.string()), pa.field(_SIZE, pa.int64()), pa.field(_GONE, pa.list_(pa.int64()))]

@@ -95,7 +95,7 @@ def tag_rows(session: SparkSession, staged: SparkStage, write: Write, files: Tab
     frame, measured, look_up = staged.frame(session, arrivals=True), staged.measured(), write.index.look_up
     delete = write.operation_rules.delete
     nothing_there = isinstance(look_up, ByFile) and not files.bases
-    # Of a global index rows of one key may name several partitions, even where the table has none of them.
+    # With a global index rows of one key may name several partitions, even where the table has none of them.
     if not write.operation_rules.locate or (nothing_there and not write.index.is_global):
         unlocated = _with_statuses(join_hits(frame, None, False, drop_new=delete), write)
         return LocatedRows(unlocated, profile(measured, {}, not delete), files, IndexStats(), measured.total)

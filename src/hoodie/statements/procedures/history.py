@@ -110,7 +110,7 @@ def _show_archived_metadata(called: Called) -> Rows:
 
 
 def _extra_metadata(called: Called) -> Rows:
-    """Of one commit, or of the newest one, as Hudi does."""
+    """The extra metadata of one commit, or of the newest one, as Hudi does."""
     key = called.get("metadata_key")
     newest = called.get("instant_time") or called.state.timeline.newest_commit
     for instant, commit in called.table.history():

@@ -83,7 +83,7 @@ def validate_files(called: Called) -> Rows:
 
 
 def _sizes(entries: Iterable[Entry]) -> Mapping[str, int]:
-    """Of data files: metafiles and checksums are in no file list."""
+    """The sizes of data files: metafiles and checksums are in no file list."""
     names = {entry.name: entry.size for entry in entries if entry.name not in METAFILES}
     return {name: size for name, size in names.items() if not name.endswith(".crc")}
 

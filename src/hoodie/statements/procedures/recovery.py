@@ -20,7 +20,7 @@ def create_savepoint(called: Called) -> Rows:
 
 
 def delete_savepoint(called: Called) -> Rows:
-    """Of an instant; without one the newest, as Hudi does."""
+    """Deletes the savepoint of an instant; without one the newest, as Hudi does."""
     called.table.delete_savepoint(_savepoint(called))
     return [(True,)]
 
@@ -41,7 +41,7 @@ def _savepoint(called: Called) -> str:
 
 
 def delete_marker(called: Called) -> Rows:
-    """Of an instant that is not pending: those of a pending one tell its rollback what to remove."""
+    """Deletes the markers of an instant that is not pending: its rollback needs those of a pending one."""
     storage, time = called.state.storage, called.arguments["instant_time"]
     with called.write_settings.writers.lock_on(storage):
         if any(time in (instant.requested, instant.completed) for instant in load_state(storage).timeline.pending()):

@@ -210,7 +210,7 @@ class ArrowRows:
 
     @property
     def schema(self) -> pa.Schema:
-        """Of `batches`."""
+        """The schema of `batches`."""
         keys = [pa.field(name, pa.string()) for name in KEYS]
         return pa.schema([*(self.columns or ()), *keys])
 

@@ -194,8 +194,8 @@ def refuse_dropping(operation: WriteOperation, settings: Settings) -> None:
 def combine_duplicates(batch: pa.Table, key_columns: Sequence[str], rule: MergeRule) -> pa.Table:
     """The batch with each key once, versions of a key folded by `rule.precombine` in the order of the batch.
 
-    Of equal ordering values the later row wins (FirstValue: the earlier). Rows that mark a delete stay rows: they
-    still have to meet the stored one. Rows stand in the order in which their keys first occur; a batch without
+    Where ordering values are equal, the later row wins (FirstValue: the earlier). Rows that mark a delete stay rows:
+    they still have to meet the stored one. Rows stand in the order in which their keys first occur; a batch without
     duplicates is returned itself.
 
     key_columns  what makes a key, the record key last: partition path and record key, or the record key alone under

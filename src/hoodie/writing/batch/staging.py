@@ -286,7 +286,7 @@ def rows_of(storage: Storage, task: StagedTask) -> pa.Table:
 def _with_effect(
     batch: pa.RecordBatch, wanted: npt.NDArray[np.bool_], own: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.bool_]:
-    """Of the rows wanted those that do something: a merge has rows that only update, and rows that are only inserted.
+    """Those of the wanted rows that do something: a merge has rows that only update, and rows that are only inserted.
 
     own  rows whose key the task's file group holds
     """

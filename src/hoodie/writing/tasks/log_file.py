@@ -120,7 +120,7 @@ def _deleted(rule: MergeRule, incoming: Incoming, deletes: Mask, partition: str)
 
 
 def _inserted(task: WriteTask, rows: int) -> int:
-    """How many of the rows have new keys. Of a group that gets both, as many as were planned."""
+    """How many of the rows have new keys. A group that gets both has as many as were planned."""
     if task.updates == 0:
         return rows
     return min(task.inserts, rows)

@@ -394,7 +394,7 @@ class _StreamWriter:
 
     @property
     def stats(self) -> list[WriteStat]:
-        """Of all files, once they are closed."""
+        """The statistics of all files, once they are closed."""
         return [stat for writer in self._writers for stat in writer.stats]
 
     def take(self, waiting: Mapping[str, Sequence[pa.Table]]) -> None:
