@@ -148,14 +148,14 @@ class Kernel:
     trouble: Callable[[Signals, Callable[..., Any]], Any]
     others: Callable[[Signals, str, Callable[..., Any]], Any] | None = None
 
-    def __call__(self, spec: Any, *args: Any) -> Any:
+    def __call__(self, spec: Any, *args: Any, **named: Any) -> Any:
         number, _, _ = args[-1].partition("-")
         if self.real is write_stream:
             # A troubled attempt holds its rows: its stream ends when Spark gives it up.
             args = (*args[:-2], iter(list(args[-2])), args[-1])
 
         def work(act: Callable[[], None] | None = None) -> Any:
-            return self.real(spec if act is None else replace(spec, storage=AtClose(spec.storage, act)), *args)
+            return self.real(spec if act is None else replace(spec, storage=AtClose(spec.storage, act)), *args, **named)
 
         if self.signals.give("began", number):
             return self.trouble(self.signals, work)

@@ -53,7 +53,7 @@ def test_executors_that_cannot_reach_hbase_fail_the_write_and_nothing_is_publish
         assert not table.history()
 
 
-@pytest.mark.parametrize("route", [{}, SPREAD], ids=["driver", "executors"])
+@pytest.mark.parametrize("route", [pytest.param({}, id="driver"), nightly(SPREAD, id="executors")])
 @pytest.mark.parametrize("table_type", [nightly("COPY_ON_WRITE"), "MERGE_ON_READ"])
 def test_entries_count_once_a_client_commits_and_go_when_it_rolls_back(spark, tmp_path, hbase, table_type, route):
     name = hbase.create_table()

@@ -67,7 +67,7 @@ def test_both_spread_ways_give_the_table_that_driver_threads_give(spark, tmp_pat
     assert len({slice_.group for slice_ in far.file_slices()}) > 6
 
 
-@pytest.mark.parametrize("joined", [False, True], ids=["filters", "join"])
+@pytest.mark.parametrize("joined", [nightly(False, id="filters"), pytest.param(True, id="join")])
 def test_tasks_that_share_partitions_and_files_read_in_parts_give_the_table_of_driver_threads(
     spark, tmp_path, monkeypatch, joined
 ):
@@ -124,7 +124,7 @@ def test_the_input_is_evaluated_once(spark, tmp_path):
     assert counted.value == 100
 
 
-@ways_and_indexes(("staged", "SIMPLE"), ("shuffled", "BLOOM"))
+@ways_and_indexes(("staged", "SIMPLE"))
 def test_logs_tell_the_positions_of_their_rows_on_both_spread_ways(spark, tmp_path, route, index):
     far = table(spark, tmp_path / "far", table_type="MERGE_ON_READ", **SPREAD)
     options = {"hoodie.index.type": index, "hoodie.parquet.small.file.limit": 0}
@@ -203,6 +203,7 @@ def test_two_keys_that_read_alike_are_refused_on_executors(spark, tmp_path, kind
     assert sorted(tuple(row) for row in far.snapshot().select("a", "b").collect()) == [("k", "k"), one]
 
 
+@pytest.mark.parametrize("route", [nightly("staged"), "shuffled"], indirect=True)
 def test_a_key_that_a_log_deleted_is_one_row_after_an_insert_and_an_upsert(spark, tmp_path, route):
     table = hoodie.create_table(
         str(tmp_path / "t"),

@@ -31,6 +31,7 @@ from hoodie.table.version_properties import downgraded
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.load import read_commit
+from support.nightly import nightly
 from torture.crash import TABLE, an_hour_later, batch, rows_of_now
 
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
@@ -148,7 +149,7 @@ def test_a_dry_run_says_what_would_be_done_and_changes_nothing() -> None:
     assert {path: made.storage.read(path) for path in paths(made)} == before
 
 
-@pytest.mark.parametrize(("kind", "dying"), [(COW, Dying.AFTER), (MOR, Dying.BEFORE), (MOR, Dying.TORN)])
+@pytest.mark.parametrize(("kind", "dying"), [(COW, Dying.AFTER), (MOR, Dying.BEFORE), nightly(MOR, Dying.TORN)])
 def test_a_process_that_dies_anywhere_leaves_the_rows_and_the_next_finishes(kind: str, dying: Dying) -> None:
     original = table(kind)
     rows, earlier, told = rows_of_now(original), states(original), changes(original)
