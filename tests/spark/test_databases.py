@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 import hoodie
@@ -78,6 +79,69 @@ def test_a_column_may_be_named_by_table_and_database(spark: SparkSession, databa
         "SELECT f.id FROM two.far f WHERE EXISTS (SELECT 1 FROM one.trips WHERE one.trips.id = f.id)",
     ):
         assert hoodie.spark.sql(spark, query).selectExpr("id").collect() == [(1,)], query
+
+
+def test_tables_of_one_name_may_stand_in_one_query(spark: SparkSession, databases: Path) -> None:
+    made(spark, "one.trips", 1)
+    made(spark, "two.trips", 1)
+    spark.sql("CREATE TABLE two.plain USING parquet AS SELECT 1 AS id")
+    made(spark, "one.plain", 1)
+    spark.sql("USE one")
+    for query in (
+        "SELECT One.trips.id FROM one.trips JOIN two.trips ON one.trips.id = two.trips.id",
+        "SELECT two.trips.id FROM trips JOIN two.trips ON spark_catalog.one.trips.id = two.trips.id",
+        "SELECT one.plain.id FROM one.plain JOIN two.plain ON one.plain.id = two.plain.id",
+        "SELECT trips.id FROM one.trips WHERE EXISTS (SELECT trips.id FROM two.trips WHERE two.trips.id = 1)",
+    ):
+        assert hoodie.spark.sql(spark, query).selectExpr("id").collect() == [(1,)], query
+
+
+def test_a_change_may_name_columns_by_table_and_database(spark: SparkSession, databases: Path) -> None:
+    spark.sql("USE one")
+    for name in ("one.trips", "two.trips"):
+        hoodie.spark.sql(
+            spark,
+            f"CREATE TABLE {name} USING hudi {KEY} AS "
+            "SELECT CAST(id AS INT) AS id, 'a' AS v, named_struct('n', CAST(id AS INT)) AS s FROM range(3)",
+        )
+    spark.sql("CREATE TABLE two.plain USING parquet AS SELECT 1 AS id, 'p' AS v")
+
+    def rows(name: str) -> list[tuple[int, str]]:
+        return [tuple(row) for row in hoodie.spark.sql(spark, f"SELECT id, v FROM {name} ORDER BY id").collect()]
+
+    for statement, left in (
+        (
+            "UPDATE one.trips SET one.trips.v = concat(One.Trips.v, 'b') WHERE spark_catalog.one.trips.s.n = 1",
+            [(0, "a"), (1, "ab"), (2, "a")],
+        ),
+        (
+            "UPDATE trips SET v = concat(`one`.trips.v, (SELECT max(two.plain.v) FROM two.plain)) WHERE trips.id = 0",
+            [(0, "ap"), (1, "ab"), (2, "a")],
+        ),
+        ("DELETE FROM one.trips WHERE one.trips.id = 2 AND one.trips.v = 'a'", [(0, "ap"), (1, "ab")]),
+        (
+            "MERGE INTO one.trips USING two.plain ON one.trips.id = two.plain.id "
+            "WHEN MATCHED AND one.trips.v = 'ab' THEN UPDATE SET one.trips.v = two.plain.v",
+            [(0, "ap"), (1, "p")],
+        ),
+        (
+            "MERGE INTO one.trips USING two.trips ON one.trips.id = two.trips.id "
+            "WHEN MATCHED AND two.trips.id = 1 THEN UPDATE SET v = concat(one.trips.v, two.trips.v) "
+            "WHEN NOT MATCHED AND two.trips.v = 'a' THEN INSERT (id, v, s) VALUES (two.trips.id, v, two.trips.s) "
+            "WHEN NOT MATCHED BY SOURCE THEN DELETE",
+            [(0, "ap"), (1, "pa"), (2, "a")],
+        ),
+        (
+            "MERGE INTO one.trips USING two.trips ON one.trips.id = two.trips.id "
+            "WHEN MATCHED AND two.trips.id = 2 THEN UPDATE SET *",
+            [(0, "ap"), (1, "pa"), (2, "a")],
+        ),
+    ):
+        hoodie.spark.sql(spark, statement)
+        assert rows("one.trips") == left, statement
+    assert rows("two.trips") == [(0, "a"), (1, "a"), (2, "a")]
+    with pytest.raises(AnalysisException, match="UNRESOLVED_COLUMN"):
+        hoodie.spark.sql(spark, "DELETE FROM one.trips AS t WHERE one.trips.id = 2")
 
 
 def test_a_name_that_is_taken_and_a_database_that_is_not_there_are_refused(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import sqlglot
+from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
@@ -160,10 +161,10 @@ def single(text: str) -> Text:
     return parts[0]
 
 
-def check_grammar(text: Text) -> None:
-    """Raises StatementError with the position where a statement on a table of ours cannot be read."""
+def check_grammar(text: Text) -> exp.Expr:
+    """The tree of a statement. Raises StatementError with the position where it cannot be read"""
     try:
-        sqlglot.parse_one(str(text), read=DIALECT)
+        return sqlglot.parse_one(str(text), read=DIALECT)
     except SqlglotError as problem:
         found = getattr(problem, "errors", None) or [{}]
         line, column = found[0].get("line"), found[0].get("col")

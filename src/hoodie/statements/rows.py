@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
@@ -19,12 +19,12 @@ from hoodie.config.hudi_options import Purpose
 from hoodie.config.options import Options
 from hoodie.errors import InvalidOption, StatementError, TableNotFound
 from hoodie.expressions.text import DIALECT, tick
-from hoodie.spark.catalog import SESSION_CATALOG
 from hoodie.spark.names import PREFIX, NamedTable, qualified
 from hoodie.spark.own_sql import spark_sql
 from hoodie.spark.table_views import TableView, view_named
 from hoodie.statements.cached import snapshot_of
 from hoodie.statements.cutting import Name, Text
+from hoodie.statements.database_names import databases_of_columns
 from hoodie.statements.functions import function_calls, function_rows
 from hoodie.statements.mentioned import seen
 from hoodie.statements.moments import moment_behind
@@ -188,7 +188,7 @@ def _bound(
     frames: dict[str, DataFrame] = {}
     has_ours = False
     spans: list[tuple[int, int, str]] = []
-    shown: set[tuple[str, ...]] = set()
+    shown: dict[tuple[str, ...], str] = {}
     whole = Text.of(text)
     for call in function_calls(whole):
         key = f"hoodie_{len(frames)}"
@@ -219,30 +219,17 @@ def _bound(
         spans.append((start, end, f"{{{key}}}"))
         if not table.alias and "/" not in parts[-1]:
             behind = _behind_sample(whole, end)
-            spans.append((behind, behind, f" AS {tick(parts[-1])}"))
-            shown.add(tuple(part.lower() for part in qualified(session, parts)))
+            known = tuple(part.lower() for part in qualified(session, parts))
+            shown[known] = "_".join(known) if _has_namesake(table) else parts[-1]
+            spans.append((behind, behind, f" AS {tick(shown[known])}"))
     if not has_ours:
         return None
-    spans += _databases_of_columns(tree, shown)
+    spans += databases_of_columns(tree, shown)
     done, at = [], 0
     for start, end, put in sorted(spans):
         done += [_escaped(text[at:start]), put]
         at = end
     return "".join([*done, _escaped(text[at:])]), frames
-
-
-def _databases_of_columns(tree: exp.Expr, shown: Collection[tuple[str, ...]]) -> Iterator[tuple[int, int, str]]:
-    """The places of `db.` in `db.table.column`, to be left out: the frame of a table has its name alone.
-
-    shown  tables of ours that stand in the text without an alias, as database and name
-    """
-    names = [(*before, *table) for table in shown for before in ((), (SESSION_CATALOG,))]
-    for column in tree.find_all(exp.Column):
-        parts = column.parts
-        lower = tuple(part.name.lower() for part in parts)
-        for name in names:
-            if 1 < len(name) < len(lower) and lower[: len(name)] == name:
-                yield parts[0].meta["start"], parts[len(name) - 1].meta["start"], ""
 
 
 def _as_selects(text: str) -> str:
@@ -278,6 +265,19 @@ def _names_cte(table: exp.Table) -> bool:
             return True
         inside, node = node, outer.parent if outer is not None else None
     return False
+
+
+def _has_namesake(table: exp.Table) -> bool:
+    """Whether a table without an alias stands beside one of its name in another database: a name without the database
+    means neither."""
+    query = table.find_ancestor(exp.Select)
+    if query is None or not table.db:
+        return False
+    beside = (other for other in query.find_all(exp.Table) if other.find_ancestor(exp.Select) is query)
+    return any(
+        not other.alias and other.name.lower() == table.name.lower() and other.db.lower() != table.db.lower()
+        for other in beside
+    )
 
 
 def _behind_sample(whole: Text, end: int) -> int:

@@ -18,6 +18,7 @@ from hoodie.spark.table_views import TableView, note_view, view_named
 from hoodie.statements.call import call, is_another_catalogs
 from hoodie.statements.create_text import like_what, makes_ours
 from hoodie.statements.cutting import Text, check_grammar, single
+from hoodie.statements.database_names import without_databases
 from hoodie.statements.ddl import ddl, is_about_index, repair
 from hoodie.statements.describe import describe
 from hoodie.statements.dml import run_dml
@@ -155,7 +156,7 @@ def _run(
     if found is not None:
         table = opened(session, found.table)
         if table is not None:
-            check_grammar(statement)
+            found = without_databases(session, statement, check_grammar(statement), found)
             return counts_frame(session, run_dml(session, table, found))
         if (shown := opened_view(session, found.table)) is not None and not (
             shown[0].live and isinstance(found, Insert)
