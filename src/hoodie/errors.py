@@ -193,8 +193,8 @@ class KeyInTwoPartitions(InvalidInput):
 
 
 class KeyMatchedTwice(InvalidInput):
-    """Two rows of a merge's source are for one row of the table; or the table that an update is made of has a key
-    twice. Nothing has changed."""
+    """Two rows of a merge's source are for one row of the table, and do more than delete it; or the table that an
+    update is made of has a key twice. Nothing has changed."""
 
     def __init__(self, keys: int, named: tuple[str, ...]) -> None:
         super().__init__(keys, named)

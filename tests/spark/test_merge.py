@@ -299,6 +299,23 @@ def test_two_source_rows_for_one_row_are_an_error(spark, tmp_path, route):
     assert rows(table)[0] == ("a", "oslo", 1, 5.0)
 
 
+@TYPES
+@ROUTES
+@pytest.mark.parametrize("condition", [BY_KEY, "target.ts = source.ts - 1 AND target.id = source.id"])
+def test_two_source_rows_may_delete_one_row(spark, tmp_path, table_type, route, condition):
+    table = new_table(spark, tmp_path / "t", table_type)
+    twice = changes(spark, [*CHANGES, *CHANGES])
+    merge = table.merge(twice, condition, options=route)
+    assert counts(merge.when_matched_delete(condition="source.op = 'D'").execute()) == (0, 0, 1)
+    assert rows(table) == [FIRST[0], FIRST[2]]
+    before = len(table.history())
+    with pytest.raises(KeyMatchedTwice, match="'a'"):
+        merge.when_matched_delete(condition="source.op = 'D'").when_matched_update({"price": "source.price"}).execute()
+    assert len(table.history()) == before
+    merge.when_matched_delete().execute()
+    assert rows(table) == [FIRST[2]]
+
+
 def test_what_cannot_be_meant_is_refused(spark, tmp_path):
     table = new_table(spark, tmp_path / "t")
     source = changes(spark)

@@ -428,12 +428,13 @@ def test_an_overwrite_without_rows_empties_the_partition_that_it_names(spark, tm
         )
 
     none = "SELECT 9 AS id WHERE 1 = 0"
-    for named, left in (
-        ("d = '2024-03-01', p = 'a'", [1, 2, 3]),
-        ("d = '2024-01-31', p", [1, 2, 3]),
-        ("d = '2024-01-31', p = 'a'", [2, 3]),
-        ("d = DATE '2024-02-01', p = NULL", [2]),
+    for mode, named, left in (
+        ("static", "d = '2024-03-01', p = 'a'", [1, 2, 3]),
+        ("dynamic", "d = '2024-01-31', p", [1, 2, 3]),
+        ("static", "d = '2024-01-31', p = 'a'", [2, 3]),
+        ("dynamic", "d = DATE '2024-02-01', p = NULL", [2]),
     ):
+        setting("spark.sql.sources.partitionOverwriteMode", mode)
         query = none if "p =" in named else f"{none}".replace("AS id", "AS id, 'a' AS p")
         hoodie.spark.sql(spark, f"INSERT OVERWRITE {path} PARTITION ({named}) {query}")
         assert ids() == left, named
@@ -444,6 +445,68 @@ def test_an_overwrite_without_rows_empties_the_partition_that_it_names(spark, tm
     setting("spark.sql.sources.partitionOverwriteMode", "static")
     hoodie.spark.sql(spark, f"INSERT OVERWRITE {path} {whole}")
     assert ids() == []
+
+
+@pytest.mark.parametrize("hive_style", [True, False])
+def test_an_overwrite_replaces_the_partitions_that_have_the_values_of_its_clause(spark, tmp_path, setting, hive_style):
+    path = f"hudi.`{tmp_path / 't'}`"
+    first = f"""SELECT * FROM VALUES (1, 'a', 1), (2, 'a', 2), (3, 'ab', 1), (4, 'b', 1),
+                (5, '{"a/x" if hive_style else "ax"}', 1), (6, NULL, 1) AS r (id, p, q)"""
+    hoodie.spark.sql(
+        spark,
+        f"""CREATE TABLE parted_{hive_style} USING hudi PARTITIONED BY (p, q) LOCATION '{tmp_path / "t"}'
+            TBLPROPERTIES (primaryKey = 'id',
+            'hoodie.datasource.write.hive_style_partitioning' = '{str(hive_style).lower()}') AS {first}""",
+    )
+
+    def overwritten(rest: str) -> list[int]:
+        hoodie.spark.sql(spark, f"INSERT OVERWRITE {path} {first}")
+        commits = len(hoodie.open_table(tmp_path / "t").history())
+        setting("spark.sql.sources.partitionOverwriteMode", rest.partition(":")[0])
+        hoodie.spark.sql(spark, f"INSERT OVERWRITE {path} {rest.partition(':')[2]}")
+        setting("spark.sql.sources.partitionOverwriteMode", "static")
+        table = hoodie.open_table(tmp_path / "t")
+        assert len(table.history()) == commits + 1
+        return sorted(row["id"] for row in table.snapshot(columns=["id"]).to_arrow().to_pylist())
+
+    assert overwritten("static:PARTITION (p = 'a', q) SELECT 9, 1") == [3, 4, 5, 6, 9]
+    assert overwritten("static:PARTITION (p = 'a', q) SELECT 9, 1 WHERE false") == [3, 4, 5, 6]
+    assert overwritten("static:PARTITION (q = 1, p) SELECT 9, 'c'") == [2, 9]
+    assert overwritten("static:PARTITION (p = NULL, q) SELECT 9, 4") == [1, 2, 3, 4, 5, 9]
+    assert overwritten("static:PARTITION (p, q) SELECT 9, 'a', 1") == [9]
+    assert overwritten("static:SELECT 9, 'a', 1") == [9]
+    assert overwritten("dynamic:PARTITION (p = 'a', q) SELECT 9, 1") == [2, 3, 4, 5, 6, 9]
+    assert overwritten("dynamic:PARTITION (p = 'a', q = 1) SELECT 9") == [2, 3, 4, 5, 6, 9]
+    assert overwritten("dynamic:PARTITION (p, q) SELECT 9, 'a', 1") == [2, 3, 4, 5, 6, 9]
+
+
+def test_an_overwrite_of_a_table_without_partitions_replaces_it_in_either_mode(spark, tmp_path, setting):
+    path = f"hudi.`{tmp_path / 't'}`"
+    hoodie.spark.sql(spark, f"CREATE TABLE u USING hudi LOCATION '{tmp_path / 't'}' AS SELECT 1 AS id")
+    setting("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    hoodie.spark.sql(spark, f"INSERT OVERWRITE {path} SELECT 2")
+    assert [row.id for row in hoodie.spark.sql(spark, f"SELECT id FROM {path}").collect()] == [2]
+    hoodie.spark.sql(spark, f"INSERT OVERWRITE {path} SELECT 3 WHERE false")
+    assert hoodie.spark.sql(spark, f"SELECT id FROM {path}").count() == 0
+
+
+def test_default_is_null(spark, tmp_path):
+    path = f"hudi.`{tmp_path / 't'}`"
+    hoodie.spark.sql(
+        spark,
+        f"CREATE TABLE defaults (id INT, v STRING, l ARRAY<STRING>) USING hudi LOCATION '{tmp_path / 't'}' "
+        "TBLPROPERTIES (primaryKey = 'id')",
+    )
+    hoodie.spark.sql(spark, f"INSERT INTO {path} VALUES (1, 'DEFAULT', DEFAULT), (2, 'b', array('default'))")
+    hoodie.spark.sql(spark, f"UPDATE {path} SET v = concat(v, '!'), l = default WHERE id = 2")
+    hoodie.spark.sql(
+        spark,
+        f"""MERGE INTO {path} t USING (SELECT explode(array(2, 3)) AS id) s ON t.id = s.id
+            WHEN MATCHED THEN UPDATE SET v = DEFAULT
+            WHEN NOT MATCHED THEN INSERT (id, v, l) VALUES (s.id, DEFAULT, array('c'))""",
+    )
+    rows = hoodie.spark.sql(spark, f"SELECT id, v, l FROM {path} ORDER BY id").collect()
+    assert [tuple(row) for row in rows] == [(1, "DEFAULT", None), (2, None, None), (3, None, ["c"])]
 
 
 def test_procedures_have_hudis_names_and_columns(spark, orders, tmp_path):

@@ -233,6 +233,15 @@ CREATE TABLE no_nulls (id INT NOT NULL, v STRING) USING hudi TBLPROPERTIES (prim
 ? DESCRIBE no_nulls
 INSERT INTO no_nulls VALUES (1, 'x')
 INSERT INTO no_nulls VALUES (CAST(null AS INT), 'x')
+CREATE TABLE loose (id INT, v STRING NOT NULL, ts BIGINT) USING hudi TBLPROPERTIES (primaryKey='id', preCombineField='ts')
+INSERT INTO loose VALUES (1, 'a', 1), (2, 'b', 1)
+INSERT INTO loose VALUES (3, null, 1)
+UPDATE loose SET v = null WHERE id = 1
+MERGE INTO loose USING (SELECT 2 id, CAST(null AS STRING) v, 2L ts) s ON loose.id = s.id WHEN MATCHED THEN UPDATE SET *
+? SELECT id, v FROM loose ORDER BY id
+INSERT INTO loose VALUES (5, 'e', 1), (4, DEFAULT, 1)
+UPDATE loose SET v = DEFAULT WHERE id = 5
+? SELECT id, v FROM loose WHERE id > 3 ORDER BY id
 DROP TABLE IF EXISTS nothing
 DROP TABLE nothing
 DROP TABLE typed PURGE

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
@@ -29,6 +30,7 @@ from hoodie.writing.batch.duplicates import drops_existing, for_new_keys, once_d
 from hoodie.writing.explanation import WriteExplanation, explain
 from hoodie.writing.result import WriteResult, failures_heard
 from hoodie.writing.run import delete_partitions, run
+from hoodie.writing.write import as_emptying
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -38,16 +40,27 @@ _PAYLOADS = next(spec for found, spec in declared(TableOptions) if found.name ==
 
 
 def write_rows(
-    engine: Engine[Any], storage: Storage, operation: WriteOperation, rows: Any, options: Checked
+    engine: Engine[Any],
+    storage: Storage,
+    operation: WriteOperation,
+    rows: Any,
+    options: Checked,
+    emptied: Collection[str] = (),
 ) -> WriteResult:
     """Check a batch and write it; of rows that are to be left out by their keys the others. Raises as `run`
+
+    emptied  paths of partitions that an overwrite of partitions takes away, be rows of it in them or not
 
     The keys are looked up before the write, which is made on the table as it was then, or again from the look-up on.
     """
     operation, options = meant(operation, options)
     settings = Settings.read(options)
     if not drops_existing(operation, settings):
-        return run(engine.check(storage, operation, rows, settings))
+        batch = engine.check(storage, operation, rows, settings)
+        if emptied:
+            adapt = partial(as_emptying, partitions=frozenset(emptied))
+            batch = replace(batch, write=adapt(batch.write), adapt=adapt)
+        return run(batch)
     if not load_state(storage).config.record_key:
         return run(engine.check(storage, operation, rows, Settings.read(for_new_keys(options))))
     rows = at_hand(rows)
@@ -156,10 +169,22 @@ class TableWrites(TableHandle[Frame]):
         return delete_where(self, where, name=name, frames=frames, options=options)
 
     def insert_overwrite(
-        self, df: Rowset, *, missing: str | None = None, options: Options | None = None
+        self,
+        df: Rowset,
+        *,
+        partitions: Sequence[str] = (),
+        missing: str | None = None,
+        options: Options | None = None,
     ) -> WriteResult:
-        """Put the rows in place of all rows of the partitions that they are in. Raises as `upsert`."""
-        return self._write(WriteOperation.INSERT_OVERWRITE, df, options, missing)
+        """Put the rows in place of all rows of the partitions that they are in.
+
+        partitions  paths of partitions whose rows go as well, be rows of df in them or not, such as "2024-01-31" or
+                    "city=oslo"; one that the table does not have has none
+        Raises      as `upsert`
+        """
+        if isinstance(partitions, str):
+            raise InvalidInput(f"expected a list of partition paths, not the text {partitions!r}")
+        return self._write(WriteOperation.INSERT_OVERWRITE, df, options, missing, partitions)
 
     def insert_overwrite_table(
         self, df: Rowset, *, missing: str | None = None, options: Options | None = None
@@ -191,11 +216,16 @@ class TableWrites(TableHandle[Frame]):
         return explain(self.engine.check(self.storage, WriteOperation.UPSERT, df, Settings.read(given)))
 
     def _write(
-        self, operation: WriteOperation, rows: Rowset, options: Options | None, missing: str | None = None
+        self,
+        operation: WriteOperation,
+        rows: Rowset,
+        options: Options | None,
+        missing: str | None = None,
+        emptied: Collection[str] = (),
     ) -> WriteResult:
         with failures_heard(self.storage, operation):
             given = self._options(with_missing(options, missing))
-            return write_rows(self.engine, self.storage, operation, rows, given)
+            return write_rows(self.engine, self.storage, operation, rows, given, emptied)
 
     def _keys_of(self, filters: Filters, given: Checked) -> Frame:
         """The keys of the rows that pass."""

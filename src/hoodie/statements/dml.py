@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import singledispatch
@@ -18,6 +19,7 @@ from hoodie.config.datasource import sql_insert
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput, SchemaMismatch
 from hoodie.keygen.arrow_keys import partition_path
+from hoodie.keygen.keygen import FieldKind, PartitionField
 from hoodie.model.meta import META_COLUMNS
 from hoodie.spark.columns import quoted
 from hoodie.spark.keyed import to_arrow_table
@@ -113,7 +115,8 @@ def insert_rows(
 ) -> WriteResult:
     """Insert rows as a statement says, whatever its query is.
 
-    dynamic  an overwrite without a PARTITION clause replaces the partitions that the rows are in, not the table
+    dynamic  an overwrite replaces the partitions that the rows are in, unless PARTITION says the value of each column;
+             else the table, or the partitions that have the values of PARTITION
     """
     frame = _placed(statement, rows, _columns(table))
     operation, options = sql_insert(table.options, load_state(table.storage).config)
@@ -124,32 +127,40 @@ def insert_rows(
     }
     if not statement.overwrite:
         return calls[operation](frame, options=options)
-    if not statement.partition and not dynamic:
-        return table.insert_overwrite_table(frame, options=options)
-    result = table.insert_overwrite(frame, options=options)
-    if result.inserted or (path := _one_partition(session, statement, table, frame.schema)) is None:
-        return result
-    # Without rows no partition has been put in place of another: the one that the statement names becomes empty.
-    live = {slice_.group.partition for slice_ in table.file_slices()}
-    return table.delete_partitions([path], options=options) if path in live else result
+    config = load_state(table.storage).config
+    columns = [name.partition(":")[0].lower() for name in config.partition_by]
+    fixed = {name.lower() for name, value in statement.partition.items() if value is not None}
+    if not dynamic or len(fixed) == len(columns):
+        if not fixed:
+            return table.insert_overwrite_table(frame, options=options)
+        return table.insert_overwrite(
+            frame, partitions=_named_partitions(session, statement, table, frame.schema), options=options
+        )
+    return table.insert_overwrite(frame, options=options)
 
 
-def _one_partition(
+def _named_partitions(
     session: SparkSession, statement: Insert, table: HoodieTable[DataFrame], columns: StructType
-) -> str | None:
-    """The path of the partition that a PARTITION clause names; None: it does not say the value of each column."""
+) -> list[str]:
+    """The paths of the partitions that have the values which a PARTITION clause says."""
     state = load_state(table.storage)
     fixed = {name.lower(): value for name, value in statement.partition.items() if value is not None}
     fields = [field for field in columns.fields if field.name.lower() in fixed]
-    if fixed.keys() != {name.partition(":")[0].lower() for name in state.config.partition_by}:
-        return None
     values = session.range(1).select(*(F.expr(fixed[field.name.lower()]).alias(field.name) for field in fields))
     schema = StructType(fields)
     values = _read(values, schema.names, schema)
     typed = values.select(*in_types({name: quoted(name) for name in schema.names}, values.schema, schema))
-    keygen = in_units_of(table_keygen(state), to_arrow(schema))
-    path: str = partition_path(to_arrow_table(typed), keygen)[0].as_py()
-    return path
+    row, keygen = to_arrow_table(typed), in_units_of(table_keygen(state), to_arrow(schema))
+
+    def pattern(field: PartitionField) -> str:
+        if field.name.lower() in fixed:
+            path: str = partition_path(row, replace(keygen, partition_fields=(field,)))[0].as_py()
+            return re.escape(path)
+        name = f"{re.escape(field.name)}=" if keygen.hive_style else ""
+        return f"{name}.*" if name or field.kind is not FieldKind.SIMPLE else "[^/]*"
+
+    named = re.compile("/".join(map(pattern, keygen.partition_fields)), re.DOTALL)
+    return sorted(path for path in state.groups() if named.fullmatch(path))
 
 
 def _refuse_other_than_partitions(statement: Insert, table: HoodieTable[DataFrame]) -> None:

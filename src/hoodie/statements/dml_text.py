@@ -94,7 +94,7 @@ def _insert(text: Text, prefix: str) -> Insert:
         raise text.unreadable(f"INSERT with {text.word(at)} is not supported: use DELETE and INSERT INTO, or MERGE", at)
     if at >= len(text.tokens):
         raise text.unreadable("expected a query or VALUES", at)
-    query = str(text.part(text.tokens[at].start, text.end))
+    query = _without_defaults(text.part(text.tokens[at].start, text.end))
     return Insert(Name(parts, parts[-1]), f"{prefix}\n{query}".strip(), overwrite, partition, columns, by_name)
 
 
@@ -135,8 +135,26 @@ def _set_list(text: Text) -> dict[str, str]:
         name = ".".join(parts)
         if name in values:
             raise item.unreadable(f"column {name!r} is set twice")
-        values[name] = str(value)
+        values[name] = _value(value)
     return values
+
+
+def _value(text: Text) -> str:
+    """The SQL text of a value. DEFAULT is null: columns of ours have no other default."""
+    return "NULL" if len(text.tokens) == 1 and text.word(0) == "DEFAULT" else str(text)
+
+
+def _without_defaults(query: Text) -> str:
+    """The query; each DEFAULT among its VALUES is null."""
+    if query.word(0) != "VALUES":
+        return str(query)
+    before, behind = ("(", ","), (")", ",")
+    parts, start = [], query.start
+    for at, token in enumerate(query.tokens):
+        if query.word(at) == "DEFAULT" and query.word(at - 1) in before and query.word(at + 1) in behind:
+            parts += [query.whole[start : token.start], "NULL"]
+            start = token.end + 1
+    return "".join([*parts, query.whole[start : query.end]]).strip()
 
 
 def _merge(text: Text, prefix: str) -> Merge:
@@ -223,7 +241,7 @@ def _inserted(action: Text) -> dict[str, str] | None:
     if end + 1 < len(action.tokens):
         raise action.unreadable("unexpected text", end + 1)
     columns = [".".join(item.name()[0]) for item in names.split()]
-    values = [str(item) for item in given.split()]
+    values = [_value(item) for item in given.split()]
     if len(columns) != len(values):
         raise action.unreadable(f"{len(columns)} columns and {len(values)} values")
     if len({column.lower() for column in columns}) < len(columns):

@@ -81,6 +81,7 @@ class Write(LookupContext):
     keygen       makes the keys of its rows; None: they are not made of columns
     only_new     each row gets a key of its own, as the table has no key columns and the rows bring no keys
     made_of_rows its rows were made of those that the table had
+    emptied      paths of partitions that an overwrite of partitions takes away, be rows of it in them or not
     transaction  None: not begun
     """
 
@@ -96,6 +97,7 @@ class Write(LookupContext):
     keygen: KeyGenerator | None = None
     only_new: bool = False
     made_of_rows: bool = False
+    emptied: frozenset[str] = frozenset()
     transaction: Transaction | None = None
 
     @property
@@ -463,6 +465,11 @@ def action_of(operation: WriteOperation, kind: TableKind) -> Action:
     return Action.REPLACE_COMMIT if operation in REPLACING else kind.action
 
 
+def as_emptying(write: Write, partitions: frozenset[str]) -> Write:
+    """The overwrite of partitions as one that takes these away, too."""
+    return replace(write, emptied=partitions)
+
+
 def with_transaction(write: Write, transaction: Transaction) -> Write:
     """The write with an instant that is there already; the options that complete the table's settings stay."""
     index = write.index
@@ -473,11 +480,13 @@ def with_transaction(write: Write, transaction: Transaction) -> Write:
 
 
 def replaced_groups(write: Write, partitions: Collection[str]) -> dict[str, list[str]]:
-    """The file groups that the write takes away: all that its partitions, or the table, had before.
+    """The file groups that the write takes away: all that its partitions, those that it empties, or the table, had
+    before.
 
     partitions  partition paths of the batch
     """
     replaces = write.operation_rules.replaces
     if replaces is Replaces.NOTHING:
         return {}
-    return write.begun.state.groups(partitions if replaces is Replaces.PARTITIONS else None)
+    chosen = write.emptied.union(partitions) if replaces is Replaces.PARTITIONS else None
+    return write.begun.state.groups(chosen)

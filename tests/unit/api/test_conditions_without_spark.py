@@ -154,6 +154,17 @@ def test_two_source_rows_for_one_row_change_nothing(tmp_path: Path):
     unchanged(table)
 
 
+@TYPES
+@pytest.mark.parametrize("condition", [BY_KEY, "target.id = source.id"])
+def test_two_source_rows_may_delete_one_row(tmp_path: Path, table_type: str, condition: str):
+    table = new_table(tmp_path / "t", table_type)
+    merge = table.merge(pa.concat_tables([changes(), changes()]), condition)
+    assert counts(merge.when_matched_delete(condition="source.op = 'D'").execute()) == (0, 0, 1)
+    assert rows(table) == [FIRST[0], FIRST[2]]
+    merge.when_matched_delete().execute()
+    assert rows(table) == [FIRST[2]]
+
+
 def test_subqueries_ask_frames(tmp_path: Path):
     table = new_table(tmp_path / "t")
     bad = pa.table({"id": ["a", "q", None], "limit": [0, 5, None]})

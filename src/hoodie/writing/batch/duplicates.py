@@ -46,7 +46,8 @@ def combine(rows: pa.Table, rule: MergeRule, operation_rules: OperationRules, ke
     """The rows that are written of a batch, by the operation's word on duplicates.
 
     key     what makes a key: with a global index the record key alone
-    Raises InvalidInput when the rule needs an ordering value that is null; KeyMatchedTwice when a key must be unique;
+    Raises InvalidInput when the rule needs an ordering value that is null; KeyMatchedTwice when a key must be unique,
+    and its rows do more than delete it;
     as `require_one_tuple`
     """
     require_one_tuple(rows, operation_rules.key_columns, key)
@@ -61,6 +62,10 @@ def combine(rows: pa.Table, rule: MergeRule, operation_rules: OperationRules, ke
     if groups is None:
         return rows
     if operation_rules.combine is Combine.UNIQUE:
+        rows = _deleted_once(rows, groups, all_delete=operation_rules.delete)
+        groups = key_groups(rows, key)
+        if groups is None:
+            return rows
         raise _key_twice(rows, groups)
     last = np.empty(int(groups.max()) + 1, np.int64)
     last[groups] = np.arange(len(groups))  # of equal indexes the last assignment stays
@@ -72,6 +77,18 @@ def _require_ordering_of_merge(rows: pa.Table, ordering: Sequence[str]) -> None:
     actions = actions_of(rows)
     kept = rows if actions is None else rows.filter(pa.array(actions != RowAction.DELETE))
     require_ordering(kept, [name for name in ordering if ordering_column(rows, name) is not None], RECORD_KEY)
+
+
+def _deleted_once(rows: pa.Table, groups: Positions, *, all_delete: bool) -> pa.Table:
+    """The rows without those that delete a key that an earlier one deletes: what comes of them is the same."""
+    actions = actions_of(rows)
+    if actions is None and not all_delete:
+        return rows
+    deletes = np.arange(rows.num_rows) if actions is None else np.flatnonzero(actions == RowAction.DELETE)
+    _, first = np.unique(groups[deletes], return_index=True)
+    kept = np.ones(rows.num_rows, np.bool_)
+    kept[np.delete(deletes, first)] = False
+    return rows.filter(pa.array(kept))
 
 
 def _key_twice(rows: pa.Table, groups: Positions) -> KeyMatchedTwice:
