@@ -109,6 +109,21 @@ def test_arguments_of_a_statement_are_values_of_it(spark: SparkSession, trips: s
     assert [view for view in spark.catalog.listTables() if view.isTemporary and "pyspark" in view.name] == []
 
 
+def test_an_identifier_clause_names_a_table(spark: SparkSession, trips: str) -> None:
+    name = {"t": f"lake_of_sql.{trips}", "k": 1}
+    assert ids(spark.sql("SELECT id FROM IDENTIFIER(:t) WHERE id > :k", name)) == [2, 3]
+    assert spark.sql("UPDATE IDENTIFIER(:t) SET v = 'z' WHERE id = :k", name).first()["num_updated_rows"] == 1
+    assert spark.sql("INSERT INTO IDENTIFIER(:t) VALUES (4, 'd', 1, 'bern')", name).first()["num_inserted_rows"] == 1
+    merge = "MERGE INTO IDENTIFIER(?) t USING (SELECT ? AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE"
+    assert spark.sql(merge, [trips, 3]).first()["num_deleted_rows"] == 1
+    assert spark.sql(f"DELETE FROM IDENTIFIER('{trips}') WHERE IDENTIFIER('id') = 2").first()["num_deleted_rows"] == 1
+    assert hoodie.spark.sql(spark, f"UPDATE IDENTIFIER('`{trips}`') SET v = 'y'").first()["num_updated_rows"] == 2
+    assert ids(spark.sql(f"SELECT * FROM {trips}")) == [1, 4]
+    assert ids(spark.sql("SELECT * FROM IDENTIFIER(:t)", {"t": "plain"})) == [1]
+    with pytest.raises(AnalysisException, match="UNBOUND_SQL_PARAMETER"):
+        spark.sql("SELECT * FROM IDENTIFIER(:t)")
+
+
 def test_what_is_not_ours_is_sparks_with_the_same_arguments(spark: SparkSession, lake: Path) -> None:
     assert spark.sql("SELECT id + :n AS n FROM plain", args={"n": 1}).first()[0] == 2
     assert spark.sql("SELECT ? AS a, '{b}' AS b", args=[3]).first() == (3, "{b}")

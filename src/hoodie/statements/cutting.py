@@ -161,6 +161,22 @@ def single(text: str) -> Text:
     return parts[0]
 
 
+def says_identifier(text: Text) -> bool:
+    """Whether a name in the statement is told by `IDENTIFIER(…)`."""
+    return any(text.word(at) == "IDENTIFIER" and text.word(at + 1) == "(" for at in range(len(text.tokens)))
+
+
+def with_plain_names(text: Text) -> Text:
+    """The statement with the names that `IDENTIFIER('db.name')` says in its place."""
+    parts, start = [], text.start
+    for at, token in enumerate(text.tokens[:-3]):
+        name, words = text.tokens[at + 2], (text.word(at), text.word(at + 1), text.word(at + 3))
+        if words == ("IDENTIFIER", "(", ")") and name.token_type is TokenType.STRING:
+            parts += [text.whole[start : token.start], name.text]
+            start = text.tokens[at + 3].end + 1
+    return Text.of("".join([*parts, text.whole[start : text.end]])) if parts else text
+
+
 def check_grammar(text: Text) -> exp.Expr:
     """The tree of a statement. Raises StatementError with the position where it cannot be read"""
     try:

@@ -17,7 +17,7 @@ from hoodie.spark.own_sql import forget_foreign, spark_sql
 from hoodie.spark.table_views import TableView, note_view, view_named
 from hoodie.statements.call import call, is_another_catalogs
 from hoodie.statements.create_text import like_what, makes_ours
-from hoodie.statements.cutting import Text, check_grammar, single
+from hoodie.statements.cutting import Text, check_grammar, says_identifier, single, with_plain_names
 from hoodie.statements.database_names import without_databases
 from hoodie.statements.ddl import ddl, is_about_index, repair
 from hoodie.statements.describe import describe
@@ -52,7 +52,7 @@ def sql(session: SparkSession, text: str) -> DataFrame:
     """
     forget_foreign(session)
     try:
-        statement = single(text)
+        statement = with_plain_names(single(text))
     except StatementError:
         if text.lstrip().upper().startswith(_OURS):
             raise
@@ -75,6 +75,12 @@ def answer(
         if _says_ours(text):
             raise
         return None
+    if says_identifier(statement):  # which table is meant, a parameter may say
+        try:
+            statement, args = with_plain_names(with_literals(statement, args)), None
+        except StatementError:
+            return None
+        text = str(statement)
     if not _concerns(session, statement):
         return None
     if not args and not frames:
