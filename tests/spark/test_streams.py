@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
 
 import hoodie
 from hoodie.errors import InvalidInput, InvalidOption, SchemaMismatch
@@ -75,6 +76,29 @@ def test_a_stream_of_changes_becomes_a_table_of_its_own(registered: SparkSession
     other.upsert(rows_of(("a", "oslo", 1)))
     with pytest.raises(InvalidInput, match="checkpoint is of table 't'"):
         load(other.path)
+
+
+def test_streams_name_tables_as_statements_do(registered: SparkSession, tmp_path: Path) -> None:
+    spark, files = registered, str(tmp_path / "files")
+    spark.createDataFrame([("a", "oslo", 1), ("a", "oslo", 2)], SCHEMA).coalesce(1).write.json(files)
+    spark.sql(
+        f"""CREATE TABLE streamed (id STRING, city STRING, at BIGINT) USING hudi LOCATION '{tmp_path / "t"}'
+            TBLPROPERTIES (primaryKey = 'id', preCombineField = 'at', 'hoodie.cleaner.commits.retained' = '7')"""
+    )
+
+    def ends(query: StreamingQuery) -> None:
+        query.awaitTermination()
+
+    for number, name in ((1, "hudi"), (2, "")):
+        writer = spark.readStream.schema(SCHEMA).json(files).writeStream.trigger(availableNow=True)
+        writer = writer.option("checkpointLocation", str(tmp_path / f"in{number}"))
+        ends((writer.format(name) if name else writer).toTable("streamed"))
+        assert content(str(tmp_path / "t")) == [("a", "oslo", 2)]
+        assert len(hoodie.open_table(tmp_path / "t").history()) == number
+    changes = spark.readStream.table("streamed").select("id", "at").writeStream.trigger(availableNow=True)
+    ends(changes.option("checkpointLocation", str(tmp_path / "out")).start(str(tmp_path / "copy")))
+    assert [tuple(row) for row in spark.read.parquet(str(tmp_path / "copy")).collect()] == [("a", 2)]
+    spark.sql("DROP TABLE streamed PURGE")
 
 
 def test_the_rows_of_a_complete_result_take_the_place_of_all_others_and_errors_are_typed(

@@ -7,10 +7,12 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from hoodie.errors import InvalidInput
+from hoodie.errors import InvalidInput, StatementError
 from hoodie.sources import answers
 from hoodie.sources.calls import SAID, names_in, ours, partition_columns, remembered, said_to, wrap_load
+from hoodie.sources.sql_calls import table_named
 from hoodie.sources.views import HoodieSource, register_source
+from hoodie.spark.names import NamedTable
 from hoodie.spark.worker_errors import raise_marked_errors
 
 
@@ -21,6 +23,30 @@ def _load(
     register_source(session, HoodieSource.name())  # which is never a jar's
     frame: DataFrame = original(reader.option("path", where), None, HoodieSource.name(), schema or columns, **options)
     return frame
+
+
+def _table(original: Callable[..., Any]) -> Callable[..., Any]:
+    def table(self: Any, tableName: str) -> Any:
+        session = self._spark if hasattr(self, "_spark") else self._client
+        entry = _entry(session, tableName)
+        return original(self, tableName) if entry is None else self.format("hudi").load(entry.path)
+
+    return table
+
+
+def _entry(session: Any, name: str) -> NamedTable | None:
+    """The table of ours that a stream names; None: it is Spark's, or nobody's.
+
+    Raises StatementError on an entry of the newest base files alone
+    """
+    found = table_named(session, name)
+    if found is None:
+        return None
+    if found[1].read_optimized:
+        raise StatementError(
+            f"{name} is an entry for queries of the newest base files alone: a stream takes the table's other name"
+        )
+    return found[1]
 
 
 def _partition_by(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -86,10 +112,18 @@ def _to_table(original: Callable[..., Any]) -> Callable[..., Any]:
         queryName: str | None = None,
         **options: Any,
     ) -> Any:
-        if ours(format or said_to(self)["format"]):
+        said = said_to(self)
+        named = format or said["format"]
+        session = self._spark if hasattr(self, "_spark") else self._session
+        table = _entry(session, tableName) if ours(named) or not named else None
+        if table is not None:
+            options = {key: value for key, value in table.options.items() if key not in said["options"]} | options
+            return self.start(table.path, "hudi", outputMode, partitionBy, queryName, **options)
+        if ours(named):
             raise InvalidInput(
-                f"toTable({tableName!r}) would make an entry of Spark's catalog that hands its path to nobody: "
-                "start(path), or start(name) of a name that hoodie.spark.register_table knows"
+                f"toTable({tableName!r}): no table has that name, and the stream would make an entry of Spark's "
+                "catalog that hands its path to nobody. CREATE TABLE makes a table with a name, "
+                "hoodie.spark.register_table gives one; or take start(path)"
             )
         _pass_partitions_on(self, partitionBy)
         return original(self, tableName, format, outputMode, None, queryName, **options)
@@ -105,7 +139,7 @@ def _raising(original: Callable[..., Any]) -> Callable[..., Any]:
     return wait
 
 
-STREAM_READER = {**SAID, "schema": remembered("schema"), "load": wrap_load(_load)}
+STREAM_READER = {**SAID, "schema": remembered("schema"), "load": wrap_load(_load), "table": _table}
 STREAM_WRITER = {
     **SAID,
     "partitionBy": _partition_by,
