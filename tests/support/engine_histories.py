@@ -133,5 +133,7 @@ def histories(seed: int, steps: int) -> Iterator[Case]:
                 **compacted,
             }
             holes = payload in ("partial", "non_defaults")
+            if (kind, payload) == ("mor", "non_defaults") and index is _MOVING:
+                holes = False  # Hudi fills a row of the log from the stored one there: docs/coming-from-hudi.md
             model = _Model(Random(name), holes, index is _MOVING, kind == "mor", index is _BUCKETS)
             yield Case(name, options, tuple(model.step() for _ in range(steps)))

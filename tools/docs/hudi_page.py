@@ -253,6 +253,14 @@ _DIFFERENCES = (
         "a row does not depend on the type, nor on when logs are compacted",
     ),
     (
+        "Merge-on-Read, `OverwriteNonDefaultsWithLatestAvroPayload`, an index that moves rows "
+        "(`…update.partition.path=true`): a row that stays where it is",
+        "is filled from the stored row before it goes to the log",
+        "goes to the log as it came, as with all other indexes: a base file's row fills it, rows of logs do not "
+        "([late rows](writing.md#late-rows-and-deletes))",
+        "stored rows are read of keys that may move only",
+    ),
+    (
         "SQL `MERGE`, Merge-on-Read: a matched row of a lesser ordering value than the stored row's",
         "wins against a row in a base file, by the default payload class. On Copy-on-Write it has no effect",
         "has no effect on either type ([late rows of a merge](merging.md#late-rows))",
