@@ -413,6 +413,36 @@ def test_the_partition_of_nulls_is_dropped_and_only_live_ones_are_shown(spark, t
     assert hoodie.open_table(tmp_path / "t").snapshot(columns=["id"]).to_arrow().to_pylist() == [{"id": 3}]
 
 
+@pytest.mark.parametrize("hive_style", [True, False])
+@pytest.mark.parametrize("columns", ["p", "p, q"])
+def test_a_value_with_a_slash_is_no_other_partition(spark, tmp_path, hive_style, columns):
+    place = tmp_path / "t"
+    path, name = f"hudi.`{place}`", f"slashed_{hive_style}_{len(columns)}"
+    hoodie.spark.sql(
+        spark,
+        f"""CREATE TABLE {name} USING hudi PARTITIONED BY ({columns}) LOCATION '{place}'
+            TBLPROPERTIES (primaryKey = 'id',
+            'hoodie.datasource.write.hive_style_partitioning' = '{str(hive_style).lower()}') AS
+            SELECT * FROM VALUES (1, 'a', 'x'), (2, 'b/c', 'x'), (3, 'd/e=f', 'x') AS r (id, p, q)""",
+    )
+
+    def left() -> list[int]:
+        return [row.id for row in hoodie.spark.sql(spark, f"SELECT id FROM {path} ORDER BY id").collect()]
+
+    shown = {row[0] for row in hoodie.spark.sql(spark, f"SHOW PARTITIONS {path}").collect()}
+    told = hive_style or columns == "p"  # else the slashes say nothing
+    rest = "/q=x" if "q" in columns else ""
+    assert shown == ({f"p={p}{rest}" for p in ("a", "b/c", "d/e=f")} if told else {"p=a/q=x", "b/c/x", "d/e=f/x"})
+    for value in ("b", "d"):
+        with pytest.raises(StatementError, match="no such partition"):
+            hoodie.spark.sql(spark, f"ALTER TABLE {path} DROP PARTITION (p = '{value}')")
+    hoodie.spark.sql(spark, f"ALTER TABLE {path} DROP PARTITION (p = 'a')")
+    assert left() == [2, 3]
+    if told:
+        hoodie.spark.sql(spark, f"TRUNCATE TABLE {path} PARTITION (p = 'd/e=f')")
+        assert left() == [2]
+
+
 def test_an_overwrite_without_rows_empties_the_partition_that_it_names(spark, tmp_path, setting):
     path = f"hudi.`{tmp_path / 't'}`"
     hoodie.spark.sql(

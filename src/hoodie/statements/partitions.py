@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pyspark.sql import DataFrame, SparkSession
 
 from hoodie.api.table import HoodieTable
-from hoodie.keygen.keygen import NULL_PARTITION, unescape_path
+from hoodie.keygen.keygen import NULL_PARTITION, partition_texts, stored_key_generator, unescape_path
 from hoodie.statements.cutting import Name, Text
 from hoodie.statements.rows import nothing, opened, table_rows
 from hoodie.table.state import load_state
@@ -67,7 +67,7 @@ def _partition_paths(table: HoodieTable[DataFrame], text: Text, at: int, quiet: 
     quiet   a PARTITION that the table does not have is passed by
     Raises  StatementError
     """
-    specs = {path: _spec(table, path).items() for path in _paths(table)}
+    specs = {path: spec.items() for path, spec in _values(table).items()}
     paths: dict[str, None] = {}
     for part in _specs(text, at):
         given = _given(part)
@@ -91,8 +91,8 @@ def named_partition(table: HoodieTable[DataFrame], text: Text, at: int) -> tuple
         raise text.unreadable("unexpected text behind PARTITION (…)", closes + 1)
     given = _given(part)
     _require_columns(table, part, given, whole=True)
-    for path in _paths(table):
-        if given == _spec(table, path):
+    for path, spec in _values(table).items():
+        if given == spec:
             return path, given
     raise part.unreadable(f"the table has no such partition; SHOW PARTITIONS lists those of {table.path}")
 
@@ -131,12 +131,18 @@ def _literal(item: Text, at: int) -> str | None:
     return last.text if before in ("DATE", "TIMESTAMP") and not is_value else None
 
 
-def _spec(table: HoodieTable[DataFrame], path: str) -> dict[str, str]:
-    config = load_state(table.storage).config
-    values = [part.partition("=")[2] if config.hive_style else part for part in path.split("/")]
-    if config.url_encode:
-        values = [unescape_path(value) for value in values]
-    return dict(zip((name.partition(":")[0].lower() for name in config.partition_by), values, strict=False))
+def _values(table: HoodieTable[DataFrame]) -> dict[str, dict[str, str]]:
+    """The values of each partition path that holds files, by column in lower case; {}: slashes in values, as they are,
+    leave open which belongs to which."""
+    state = load_state(table.storage)
+    keygen = stored_key_generator(state.config.properties)
+    names = [field.name.lower() for field in keygen.partition_fields]
+    found: dict[str, dict[str, str]] = {}
+    for path in _paths(table):
+        texts = [text for text in partition_texts(path, keygen) if text is not None]
+        texts = [*map(unescape_path, texts)] if keygen.url_encode else texts
+        found[path] = dict(zip(names, texts, strict=True)) if len(texts) == len(names) else {}
+    return found
 
 
 def show_partitions(session: SparkSession, text: Text) -> DataFrame | None:
@@ -145,6 +151,10 @@ def show_partitions(session: SparkSession, text: Text) -> DataFrame | None:
     if table is None:
         return None
     wanted = _given(text.inside(at + 1)[0]).items() if text.words(at + 2)[at:] == ("PARTITION", "(") else {}.items()
-    specs = [_spec(table, path) for path in _paths(table) if path]
-    rows = [("/".join(f"{name}={value}" for name, value in spec.items()),) for spec in specs if wanted <= spec.items()]
+    specs = {path: spec for path, spec in _values(table).items() if path}
+    rows = [
+        ("/".join(f"{name}={value}" for name, value in spec.items()) or path,)
+        for path, spec in specs.items()
+        if wanted <= spec.items()
+    ]
     return table_rows(session, rows, "partition string")
