@@ -50,6 +50,8 @@ def row_keys(keys: Any, storage: Storage) -> Any:
 
     Raises InvalidInput where it is made of more, or of none
     """
+    if isinstance(keys, (str, int)):
+        raise InvalidInput(f"keys are a list, also where it is one: [{keys!r}]")
     is_column = _is_column(keys)
     if not is_column and not isinstance(keys, (list, tuple, set, frozenset, range)):
         return keys
@@ -120,15 +122,26 @@ def arrow_stream(rows: Any) -> pa.RecordBatchReader:
             reason = f"a {type(rows).__name__} is one column" if _is_column(rows) else problem
             raise SchemaMismatch(f"the rows make no table of Arrow's: {reason}") from problem
     else:
-        collected = ". Collect it: rows.collect()" if hasattr(rows, "collect_schema") else ""
+        way = _way_to_rows(rows)
         raise InvalidInput(
             f"expected rows, not {type(rows).__name__}: a Spark DataFrame, or what speaks Arrow: pyarrow.Table, "
-            f"RecordBatchReader, a pandas or Polars DataFrame, a DuckDB relation{collected}"
+            f"RecordBatchReader, a pandas or Polars DataFrame, a DuckDB relation{way}"
         )
     schema = pa.schema([field.with_type(_in_micros(field.type)) for field in reader.schema], reader.schema.metadata)
     if schema.types == reader.schema.types:
         return reader
     return pa.RecordBatchReader.from_batches(schema, _cast(reader, schema))
+
+
+def _way_to_rows(rows: object) -> str:
+    """How what is no rows becomes rows, as the end of a message; "" where nothing is plain."""
+    if hasattr(rows, "collect_schema"):
+        return ". Collect it: rows.collect()"
+    if isinstance(rows, dict):
+        return ". Columns by name make a table: pyarrow.table(rows)"
+    if isinstance(rows, (list, tuple)) and rows and all(isinstance(row, dict) for row in rows):
+        return ". A list of dicts makes a table: pyarrow.Table.from_pylist(rows)"
+    return ""
 
 
 def _refuse_objects(rows: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pyarrow as pa
@@ -23,17 +24,44 @@ from hoodie.schema.types import spark_name
 def value_term(value: Any, scope: Scope) -> Term:
     """What a clause assigns: SQL text, or a plain value of Python's. Raises InvalidInput"""
     if isinstance(value, str):
-        return read_expression(value, scope)
+        return _expression(value, scope)
     if isinstance(value, pa.Scalar):
         return Term(value.type, lambda block: value)
     try:
-        scalar = pa.scalar(value)
+        scalar = _scalar(value)
+        if arrow.is_timestamp(scalar.type):
+            scalar = scalar.cast(pa.timestamp("us", scalar.type.tz))  # fails where nanoseconds would be lost
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:
         raise InvalidInput(f"the value {value!r} is no SQL text and has no Arrow type: {problem}") from problem
+    if arrow.is_null(scalar.type):
+        return literal(None, NULL)
     stored = stored_form(pa.schema([pa.field("value", scalar.type)])).field(0).type
     if scalar.type == pa.int64() and -(2**31) <= value < 2**31:
         stored = pa.int32()
     return literal(scalar.cast(stored).as_py(), stored) if not arrow.is_nested(stored) else _nested_constant(scalar)
+
+
+def _scalar(value: Any) -> pa.Scalar:
+    """Also of pandas' NA and NaT, which are null, and of numpy's days and minutes, which Arrow does not take."""
+    try:
+        return pa.scalar(value)
+    except (pa.ArrowException, TypeError, ValueError):
+        of_numpy = getattr(getattr(value, "dtype", None), "kind", "") == "M"
+        return pa.array([value.item() if of_numpy else value], from_pandas=True)[0]
+
+
+def _expression(text: str, scope: Scope) -> Term:
+    try:
+        return read_expression(text, scope)
+    except InvalidInput as problem:
+        if _WORDS.fullmatch(text) is None:
+            raise
+        quoted = text.replace("'", "''")
+        raise InvalidInput(f"{problem}. A value that is text stands in quotes: \"'{quoted}'\"") from problem
+
+
+#: What may well be meant as a text, and not as an expression: words, with nothing between them that reckons.
+_WORDS = re.compile(r"\w[\w' -]*")
 
 
 def _nested_constant(scalar: pa.Scalar) -> Term:

@@ -7,6 +7,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -249,6 +251,45 @@ def test_what_cannot_be_meant_is_refused_and_changes_nothing(tmp_path: Path, cal
     with pytest.raises(error, match=words):
         call(table)
     unchanged(table)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "stored"),
+    [
+        (pa.float64(), pd.NA, None),
+        (pa.timestamp("us"), pd.NaT, None),
+        (pa.date32(), np.datetime64("2024-03-01"), dt.date(2024, 3, 1)),
+        (pa.timestamp("us"), np.datetime64("2024-03-01T10:30"), dt.datetime(2024, 3, 1, 10, 30)),
+        (pa.timestamp("us"), np.datetime64("2024-03-01T10:30", "ns"), dt.datetime(2024, 3, 1, 10, 30)),
+        (pa.float64(), np.float32("nan"), "nan"),
+    ],
+    ids=["NA", "NaT", "numpy's day", "numpy's time", "numpy's nanoseconds", "NaN"],
+)
+def test_an_update_takes_the_values_of_pandas_and_numpy(tmp_path: Path, kind: pa.DataType, value: Any, stored: Any):
+    table = hoodie.create_table(str(tmp_path / "t"), record_key="id")
+    table.upsert(pa.table({"id": [1], "x": pa.nulls(1, kind)}))
+
+    assert table.update({"x": value}, "id = 1").updated == 1
+
+    (row,) = table.to_arrow().to_pylist()
+    assert (str(row["x"]) if stored == "nan" else row["x"]) == stored
+
+
+@pytest.mark.parametrize("text", ["bergen", "new york", "it's"])
+def test_a_text_without_quotes_is_told_how_to_stand_in_them(tmp_path: Path, text: str):
+    table = new_table(tmp_path / "t")
+    with pytest.raises(InvalidInput, match="A value that is text stands in quotes: ") as refused:
+        table.update({"price": text}, "id = 'a'")
+
+    quoted = text.replace("'", "''")
+    assert str(refused.value).endswith(f"\"'{quoted}'\"")
+
+
+def test_an_expression_that_fails_is_not_taken_for_a_text(tmp_path: Path):
+    with pytest.raises(InvalidInput) as refused:
+        new_table(tmp_path / "t").update({"price": "prize * 2"}, "id = 'a'")
+
+    assert "quotes" not in str(refused.value)
 
 
 def test_a_function_that_only_duckdb_has_names_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -68,6 +68,8 @@ def test_a_list_is_the_keys_of_a_key_of_one_column(table: HoodieTable[Rows], tmp
     assert table.delete(where=[("fare", ">", 2.5)]).deleted == 1
     with pytest.raises(InvalidInput, match="the list of keys holds what 'id'"):
         table.delete(["one"])
+    with pytest.raises(InvalidInput, match=r"keys are a list, also where it is one: \[3\]"):
+        table.get(3)
     two = hoodie.create_table(str(tmp_path / "two"), name="two", record_key=["id", "city"])
     two.upsert(rows((1, "oslo", 1.0)))
     with pytest.raises(InvalidInput, match="the key of two is made of id, city"):

@@ -102,6 +102,10 @@ def test_what_is_no_batch_of_rows_says_what_to_do(table: HoodieTable[Rows]):
         table.upsert(frame["id"])
     with pytest.raises(InvalidInput, match=r"expected rows, not LazyFrame.*Collect it: rows\.collect\(\)"):
         table.upsert(pl.from_pandas(frame[["id"]]).lazy())
+    with pytest.raises(InvalidInput, match=r"expected rows, not list.*pyarrow\.Table\.from_pylist\(rows\)"):
+        table.upsert(frame[["id"]].to_dict("records"))
+    with pytest.raises(InvalidInput, match=r"expected rows, not dict.*pyarrow\.table\(rows\)"):
+        table.upsert(frame[["id"]].to_dict("list"))
     with pytest.raises(SchemaMismatch, match="column 'id' has no value, and is of its key"):
         table.upsert(pd.DataFrame({"id": [None, None]}), missing="keep")
 
