@@ -144,9 +144,10 @@ class _Join:
 def joined_rows(call: Call, target: Target, request: MergeRequest) -> JoinedRows:
     """Plan the join. Raises InvalidInput, SchemaMismatch: the texts of the merge cannot be meant"""
     shape, declared = target.shape, target.declared
-    table_schema = pa.schema([]) if declared is None else declared
-    scope = Scope({request.source_name: request.source.schema, request.target_name: table_schema}, call.frames)
     columns = shape.columns or tuple(name for name in request.columns if name not in META_COLUMNS)
+    # A table without columns gets those of the source.
+    table_schema = declared or pa.schema([request.source.schema.field(name) for name in columns])
+    scope = Scope({request.source_name: request.source.schema, request.target_name: table_schema}, call.frames)
     clauses: dict[When, list[_Clause]] = {when: [] for when in When}
     for number, clause in enumerate(request.clauses):
         values: Mapping[str, Any] = {}
@@ -156,9 +157,8 @@ def joined_rows(call: Call, target: Target, request: MergeRequest) -> JoinedRows
         condition = condition_term(clause.condition, scope)
         clauses[clause.when].append(_Clause(number, condition, clause.act, terms))
     text = _condition(request, shape)
-    schema = declared or pa.schema([request.source.schema.field(name) for name in columns])
     assigned = {name for group in clauses.values() for clause in group for name in clause.values}
-    schema = pa.schema([field.with_nullable(True) if field.name in assigned else field for field in schema])
+    schema = pa.schema([field.with_nullable(True) if field.name in assigned else field for field in table_schema])
     source = Block.of({request.source_name: request.source})
     join = _Join(request, shape, schema, table_schema, read_conjuncts(text, scope), clauses, source)
     pruning = None if clauses[When.BY_SOURCE] else text
