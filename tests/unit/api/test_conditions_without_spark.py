@@ -360,8 +360,8 @@ def test_a_merge_into_a_table_without_rows_inserts(tmp_path: Path):
 def test_the_clauses_of_a_first_merge_may_name_columns_of_the_table(tmp_path: Path, condition: str | None):
     table = hoodie.create_table(tmp_path / "t", name="t", record_key="id")
     merge = table.merge(pa.table({"id": [1, 2, 25], "v": [3.0, 1.0, None]}), *([condition] if condition else []))
-    merge = merge.when_matched_delete(condition="source.v > 2").when_matched_update_all("target.v < source.v")
-    result = merge.when_not_matched_insert_all("source.id < 20").execute()
+    merge = merge.when_matched_delete(condition="source.v > 2").when_matched_update_all(condition="target.v < source.v")
+    result = merge.when_not_matched_insert_all(condition="source.id < 20").execute()
     assert (result.inserted, result.updated, result.deleted) == (2, 0, 0)
     assert table.snapshot(columns=["id", "v"]).to_arrow().to_pylist() == [{"id": 1, "v": 3.0}, {"id": 2, "v": 1.0}]
 
