@@ -148,7 +148,7 @@ def test_a_spark_without_the_jar_fails_on_the_entries_of_hudi_and_the_library_re
     assert spark_on_hive.ask(asked.format(f"{entry}_rt")) == snapshot
     assert spark_on_hive.ask(asked.format(f"{entry}_ro")) == optimized
     for name, table in lake.tables.items():
-        opened = f"hoodie.open_table(spark, '{lake.database}.{name}')"
+        opened = f"hoodie.open_table('{lake.database}.{name}', spark=spark)"
         assert spark_on_hive.ask(f"{opened}.path") == table.storage.root
         assert spark_on_hive.ask(f"{opened}.snapshot().count()") == len(table.snapshot())
 
@@ -157,7 +157,7 @@ def test_entries_that_spark_would_misread_are_refused_by_name(lake: Lake, spark_
     lake.sync("cow", sync_as_datasource="false", table="bare")
     bare = f"{lake.database}.bare"
     assert spark_on_hive.ask(f"spark.table('{bare}').count()") > len(lake.tables["cow"].snapshot())  # all versions
-    for call in (f"open_table(spark, '{bare}')", f"sql(spark, 'SELECT * FROM {bare}')"):
+    for call in (f"open_table('{bare}', spark=spark)", f"spark.sql(spark, 'SELECT * FROM {bare}')"):
         refused = spark_on_hive.ask(f"hoodie.{call}")
         assert refused["error"] == "UnsupportedTable"
         assert "all file versions" in refused["problem"]
@@ -166,14 +166,18 @@ def test_entries_that_spark_would_misread_are_refused_by_name(lake: Lake, spark_
 def test_a_table_that_sync_registers_opens_by_its_name(lake: Lake, spark_on_hive: SparkOnHive) -> None:
     options = {f"{HIVE}metastore.uris": lake.uri, f"{HIVE}database": lake.database, f"{HIVE}table": "named"}
     path = lake.tables["styled"].storage.root
-    assert spark_on_hive.ask(f"str(hoodie.open_table(spark, {path!r}).sync(options={options!r}).changed)") == "True"
-    assert spark_on_hive.ask(f"hoodie.open_table(spark, '{lake.database}.named').path") == path
+    assert (
+        spark_on_hive.ask(f"str(hoodie.open_table({path!r}, spark=spark).sync(options={options!r}).changed)") == "True"
+    )
+    assert spark_on_hive.ask(f"hoodie.open_table('{lake.database}.named', spark=spark).path") == path
     drop = f"hoodie.spark.sql(spark, 'DROP TABLE {lake.database}.named').count()"
     assert "DATA_SOURCE_NOT_FOUND" in spark_on_hive.ask(drop)["problem"]
     spark_on_hive.ask("hoodie.register(spark)")
     assert spark_on_hive.ask(drop) == 0
-    assert spark_on_hive.ask(f"hoodie.open_table(spark, '{lake.database}.named')")["error"] == "TableNotFound"
-    assert spark_on_hive.ask(f"hoodie.open_table(spark, {path!r}).count()") == len(lake.tables["styled"].snapshot())
+    assert spark_on_hive.ask(f"hoodie.open_table('{lake.database}.named', spark=spark)")["error"] == "TableNotFound"
+    assert spark_on_hive.ask(f"hoodie.open_table({path!r}, spark=spark).count()") == len(
+        lake.tables["styled"].snapshot()
+    )
 
 
 def test_a_view_of_spark_serves_logs_to_clients_of_hiveserver2(

@@ -175,7 +175,7 @@ def test_tables_and_views_are_there_in_the_next_session_with_a_metastore(tmp_pat
             "spark.sql.warehouse.dir": "{tmp_path / "warehouse"}",
             "spark.hadoop.javax.jdo.option.ConnectionURL": "jdbc:derby:;databaseName={tmp_path / "derby"};create=true",
         }}
-        spark = hoodie.local_session("metastore", cores=2, memory="1g", **conf)
+        spark = hoodie.spark.local_session("metastore", cores=2, memory="1g", **conf)
         hoodie.register(spark)
     """
     for steps in (first, second):
