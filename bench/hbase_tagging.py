@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from hoodie.config.table import from_properties
 from hoodie.hbase.client import Rate
-from hoodie.hbase.index import make
+from hoodie.hbase.index import make_entries
 from hoodie.index.contract import IndexContext, Placed
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, Instant, State
@@ -56,7 +56,7 @@ def measure(port: str, count: int, batch: int) -> None:
     }
     rng = np.random.default_rng(7)
     keys = pa.array([bytes(row).hex() for row in rng.integers(0, 256, (count, 16), np.uint8)])
-    index = make(options, CONFIG)
+    index = make_entries(options, CONFIG)
     assert index.record_writes is not None
     nothing = pa.array([], pa.string())
     groups = [FileGroupId(f"2024-03-{day:02d}", f"{day:08d}-0000-0000-0000-000000000000-0") for day in range(1, 29)]

@@ -47,6 +47,10 @@ FLOOR = {package: floor for floor, packages in enumerate(FLOORS) for package in 
 
 MAY_IMPORT_PYSPARK = {"spark", "api", "statements", "sources", "cli"}
 
+#: Public names that several modules define: functions that are found by name (`make` of an index, `export` of
+#: metrics), results that the schema of the command line names, and an entry of the suite for indexes of users.
+DEFINED_TWICE = {"Entry", "MetadataPartition", "Rows", "export", "make"}
+
 #: Programs beside the library. They use it as they like; among themselves they have no circles either.
 PROGRAMS = ("bench", "torture", "demo")
 
@@ -113,6 +117,16 @@ def test_what_is_below_the_doors_takes_typed_settings_and_not_the_options_of_a_c
         if any(alias.name == "Options" for alias in node.names)
     ]
     assert not found, "\n".join(found)
+
+
+def test_a_public_name_is_defined_in_one_module() -> None:
+    modules: dict[str, set[str]] = {}
+    for module, tree in _below(SOURCE / "hoodie"):
+        for node in tree.body:
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
+                modules.setdefault(node.name, set()).add(module)
+    several = {name: sorted(places) for name, places in modules.items() if len(places) > 1}
+    assert several.keys() == DEFINED_TWICE, {name: several[name] for name in several.keys() - DEFINED_TWICE}
 
 
 def test_every_package_has_its_floor() -> None:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from hoodie.doctor.examine import Severity, examine
 from hoodie.doctor.repair import repair
 from hoodie.errors import DamagedLog, HoodieError, MetadataTableIgnored, TableNotFound
-from hoodie.metadata.validate import validate
+from hoodie.metadata.validate import validate_metadata
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
@@ -254,7 +254,7 @@ def an_hour_later() -> int:
 
 def _healthy(storage: MemoryStorage) -> int:
     state = load_state(storage)
-    told = validate(storage, state.config, state.timeline)
+    told = validate_metadata(storage, state.config, state.timeline)
     assert told is None or not told.problems, f"the metadata table is wrong: {'; '.join(told.problems)}"
     found = examine(storage, grace=0, now=an_hour_later())
     wrong = [finding for finding in found if finding.severity > Severity.NOTE]

@@ -16,7 +16,7 @@ import pyspark
 import pytest
 
 import hoodie
-from hoodie.spark.code_archive import archive
+from hoodie.spark.code_archive import zip_package
 from hoodie.spark.java import ensure_java
 
 SCENARIO = Path(__file__).parent / "scenario.py"
@@ -115,7 +115,7 @@ def test_workers_take_an_environment_from_an_archive(cluster, tmp_path):
 
 def test_the_same_code_is_the_same_file(tmp_path):
     package = Path(hoodie.__file__).parent
-    first = archive(package, tmp_path)
+    first = zip_package(package, tmp_path)
     content = first.read_bytes()
-    assert archive(package, tmp_path) == first
+    assert zip_package(package, tmp_path) == first
     assert first.read_bytes() == content

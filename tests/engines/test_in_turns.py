@@ -10,7 +10,7 @@ import pytest
 
 import hoodie
 from hoodie.errors import MetadataTableDropped, MetadataTableIgnored
-from hoodie.metadata.validate import validate
+from hoodie.metadata.validate import validate_metadata
 from hoodie.reading.row_keys import read_keys
 from hoodie.storage.local import LocalStorage
 from hoodie.table.state import load_state
@@ -60,7 +60,7 @@ def test_hudi_writes_into_a_table_of_the_library_and_the_library_goes_on(
 def _assert_listed(path: Path, listed: bool) -> None:
     """The file lists of the metadata table are there, and tell what is on the storage."""
     state = load_state(LocalStorage(path))
-    told = validate(state.storage, state.config, state.timeline, read_keys=read_keys)
+    told = validate_metadata(state.storage, state.config, state.timeline, read_keys=read_keys)
     assert (told is not None) == listed
     assert told is None or (told.problems == () and "files" in told.partitions)
 

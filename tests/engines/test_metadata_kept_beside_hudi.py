@@ -11,7 +11,7 @@ import pytest
 import hoodie
 from hoodie.errors import MetadataTableDropped, MetadataTableIgnored
 from hoodie.metadata.table import open_metadata
-from hoodie.metadata.validate import validate
+from hoodie.metadata.validate import validate_metadata
 from hoodie.model.instant import Action
 from hoodie.reading.row_keys import read_keys
 from hoodie.storage.local import LocalStorage
@@ -68,7 +68,7 @@ def _ours(options: Mapping[str, str]) -> dict[str, str]:
 
 def _problems(path: Path) -> tuple[str, ...]:
     state = load_state(LocalStorage(path))
-    told = validate(state.storage, state.config, state.timeline, read_keys=read_keys)
+    told = validate_metadata(state.storage, state.config, state.timeline, read_keys=read_keys)
     assert told is not None
     return told.problems
 

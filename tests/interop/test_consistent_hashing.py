@@ -21,7 +21,7 @@ from hoodie.formats.timeline.plans import encode_replace_plan
 from hoodie.index.consistent_hashing import (
     INITIAL,
     METADATA,
-    Node,
+    BucketNode,
     Ring,
     decode_ring,
     encode_ring,
@@ -125,7 +125,7 @@ def test_each_key_that_hudi_placed_is_in_its_node() -> None:
 
 
 def test_a_hash_belongs_to_the_first_node_that_is_not_below_it_and_behind_the_last_to_the_first() -> None:
-    nodes = [Node(10, "a"), Node(20, "b")]
+    nodes = [BucketNode(10, "a"), BucketNode(20, "b")]
     assert nodes_of(pa.array([0, 10, 11, 20, 21]).to_numpy(), nodes).tolist() == [0, 0, 1, 1, 0]
 
 
@@ -371,7 +371,7 @@ def test_buckets_keep_their_keys_when_the_version_changes(to: int, resized: Arro
 def split(ring: Ring, instant: str) -> Ring:
     """The ring after a clustering that split its first bucket."""
     first, *others = ring.nodes
-    halves = (Node(first.value // 2, "half-1"), Node(first.value, "half-2"))
+    halves = (BucketNode(first.value // 2, "half-1"), BucketNode(first.value, "half-2"))
     return Ring(ring.partition, instant, ring.began_with, ring.sequence + 1, (*halves, *others))
 
 
@@ -470,7 +470,7 @@ def test_a_partition_whose_metadata_was_lost_is_refused_and_the_others_are_writt
 def test_a_file_group_of_no_bucket_is_refused(table: ArrowTable) -> None:
     path = f"{METADATA}/p1/{INITIAL}.hashing_meta"
     ring = ring_of(table, "p1")
-    table.storage.write(path, encode_ring(Ring("p1", INITIAL, 2, 0, (ring.nodes[1], Node(5, "other")))))
+    table.storage.write(path, encode_ring(Ring("p1", INITIAL, 2, 0, (ring.nodes[1], BucketNode(5, "other")))))
     refused(table, UnsupportedTable, f"{ring.nodes[0].file_id} are of no bucket")
 
 

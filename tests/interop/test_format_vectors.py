@@ -26,7 +26,7 @@ from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileGroupId, base_file_name, log_file_name, parse_data_file
 from hoodie.model.instant import Action, Instant, State, format_time, parse_time
 from hoodie.testing.storage import MemoryStorage
-from hoodie.timeline.layout import file_name, parse_name
+from hoodie.timeline.layout import instant_file_name, parse_name
 from hoodie.timeline.load import load_timeline, with_history
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.slices import FileSystemView, committed_slices, group_files
@@ -53,7 +53,7 @@ def test_the_name_of_an_instant_file_gives_its_instant(case: dict[str, Any]) -> 
     completed = "" if is_legacy else case["completion"] or ""
     expected = Instant(case["requested"], Action(case["action"]), State[case["state"]], completed)
     assert parse_name(case["name"], 2, "timeline") == expected
-    assert file_name(expected, layout=1 if is_legacy else 2) == case["name"]
+    assert instant_file_name(expected, layout=1 if is_legacy else 2) == case["name"]
 
 
 @pytest.mark.parametrize("case", vector("instant_time.json")["vectors"], ids=lambda case: case["instant"])

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from hudi import HudiReadOptions, HudiTableBuilder
 
-from hoodie.metadata.validate import validate
+from hoodie.metadata.validate import validate_metadata
 from hoodie.reading.row_keys import read_keys
 from hoodie.storage.local import LocalStorage
 from hoodie.testing.tables import ArrowTable
@@ -35,7 +35,7 @@ def test_hudi_rs_reads_the_same_rows(kind: str, indexes: dict[str, str], tmp_pat
         table.upsert(rows(("a", "oslo"), (f"k{ts}", "rome"), ts=ts))
     table.delete(rows(("k2", "rome")))
     state = table.state()
-    told = validate(state.storage, state.config, state.timeline, read_keys=read_keys)
+    told = validate_metadata(state.storage, state.config, state.timeline, read_keys=read_keys)
     assert told is not None
     assert told.problems == ()
     built = HudiTableBuilder.from_base_uri(str(tmp_path)).with_hudi_option("hoodie.metadata.enable", "true").build()

@@ -17,7 +17,7 @@ from hoodie.metadata.keeping.delta import append
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.records import SCHEMAS
 from hoodie.metadata.table import MetadataTable, open_metadata
-from hoodie.metadata.validate import validate
+from hoodie.metadata.validate import validate_metadata
 from hoodie.model.files import BaseFile, LogFile, parse_data_file
 from hoodie.model.instant import Action, State
 from hoodie.model.meta import META_COLUMNS
@@ -63,7 +63,7 @@ def problems(path: Path) -> tuple[str, ...]:
     state = state_of(path)
     table = opened(path)
     assert table.problem() == ""
-    told = validate(state.storage, state.config, state.timeline)
+    told = validate_metadata(state.storage, state.config, state.timeline)
     assert told is not None
     return told.problems
 

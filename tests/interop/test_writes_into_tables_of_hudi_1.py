@@ -15,7 +15,7 @@ from hoodie.errors import TableMismatch, UnsupportedTable, WriteConflict
 from hoodie.formats.log.blocks import HeaderKey, read_block_headers
 from hoodie.formats.timeline.schemas import COMMIT_METADATA
 from hoodie.metadata.keeping.drop import not_kept
-from hoodie.metadata.validate import validate
+from hoodie.metadata.validate import validate_metadata
 from hoodie.model.files import LogFile, parse_data_file
 from hoodie.model.instant import Action, State
 from hoodie.model.meta import META_COLUMNS
@@ -103,7 +103,7 @@ def check_files(path: Path) -> None:
     state, storage = state_of(path), LocalStorage(path)
     assert not [entry.name for entry in storage.list(".hoodie") if entry.name[:1].isdigit()]
     assert {entry.name for entry in storage.list(".hoodie/metadata")} <= {".hoodie", *state.config.metadata_partitions}
-    told = validate(storage, state.config, state.timeline)
+    told = validate_metadata(storage, state.config, state.timeline)
     assert told is None or told.problems == ()
     assert not_kept(storage, state.config) == ()
     times = [time for i in state.timeline.instants for time in (i.requested, i.completed) if time]

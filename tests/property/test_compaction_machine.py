@@ -30,7 +30,7 @@ from hoodie.services.compaction.run import compact, run_on_driver
 from hoodie.services.compaction.schedule import pending_compactions, schedule_compaction
 from hoodie.table.settings import Settings
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
-from hoodie.testing.strategies import Fault, Row, Shape, Step
+from hoodie.testing.strategies import Row, Shape, Step, WriteFault
 from hoodie.testing.tables import REFUSED, ArrowTable
 from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.load import read_commit
@@ -87,7 +87,7 @@ ROWS = st.lists(
     max_size=3,
 )
 DELETED = st.lists(st.sampled_from("aab").map(lambda key: placed({"id": key})), min_size=1, max_size=2)
-FAULT = st.builds(Fault, st.integers(0, 12), st.sampled_from(Dying))
+FAULT = st.builds(WriteFault, st.integers(0, 12), st.sampled_from(Dying))
 SOME_FAULTS = st.none() | st.none() | st.none() | FAULT
 NOW = {"hoodie.compact.inline.max.delta.commits": "1"}
 
@@ -213,7 +213,7 @@ class Compactions(RuleBasedStateMachine):
         self.plan(False)
 
     @rule(step=STEPS, fault=SOME_FAULTS)
-    def write(self, step: Step, fault: Fault | None) -> None:
+    def write(self, step: Step, fault: WriteFault | None) -> None:
         before = {i.requested for i in self.table.state().timeline.commits}
         if fault is not None:
             self.table.fail_next(fault.calls, fault.dying)
@@ -242,7 +242,7 @@ class Compactions(RuleBasedStateMachine):
 
     @precondition(lambda self: self.plans)
     @rule(pick=st.integers(0, 3), fault=SOME_FAULTS)
-    def compact(self, pick: int, fault: Fault | None) -> None:
+    def compact(self, pick: int, fault: WriteFault | None) -> None:
         instant = self.picked(pick)
         storage = CrashAfter(self.storage, fault.calls, fault.dying) if fault and fault.dying else self.storage
         try:

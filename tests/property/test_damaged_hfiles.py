@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie.errors import CorruptFile, UnsupportedTable
-from hoodie.formats.hfile.blocks import Codec
+from hoodie.formats.hfile.blocks import BlockCodec
 from hoodie.formats.hfile.checksums import crc32c_chunks
 from hoodie.formats.hfile.reader import open_hfile
 from hoodie.formats.hfile.writer import encode_hfile
@@ -22,7 +22,7 @@ PAIRS = st.lists(st.tuples(ROWS, st.binary(max_size=40)), max_size=60).map(
 )
 
 
-def encoded(pairs: Pairs, block_size: int, codec: Codec) -> bytes:
+def encoded(pairs: Pairs, block_size: int, codec: BlockCodec) -> bytes:
     rows, values = ([pair[at] for pair in pairs] for at in (0, 1))
     arrays = pa.array(rows, pa.binary()), pa.array(values, pa.binary())
     return encode_hfile(*arrays, {"schema": b'"string"'}, {"m": b"meta"}, codec, block_size)
@@ -34,8 +34,10 @@ def read_all(data: bytes) -> tuple[Pairs, bytes | None]:
     return pairs, file.meta("m")
 
 
-@given(PAIRS, st.integers(1, 300), st.sampled_from([Codec.GZ, Codec.NONE]), st.lists(ROWS, max_size=4))
-def test_what_is_written_is_read_and_found(pairs: Pairs, block_size: int, codec: Codec, wanted: list[bytes]) -> None:
+@given(PAIRS, st.integers(1, 300), st.sampled_from([BlockCodec.GZ, BlockCodec.NONE]), st.lists(ROWS, max_size=4))
+def test_what_is_written_is_read_and_found(
+    pairs: Pairs, block_size: int, codec: BlockCodec, wanted: list[bytes]
+) -> None:
     data = encoded(pairs, block_size, codec)
     assert read_all(data) == (pairs, b"meta")
     file = open_hfile(lambda offset, length: data[offset : offset + length], len(data), "f.hfile")
@@ -46,9 +48,9 @@ def test_what_is_written_is_read_and_found(pairs: Pairs, block_size: int, codec:
         assert hits == [pair for pair in pairs if pair[0].startswith(prefix)]
 
 
-@given(st.data(), PAIRS, st.integers(20, 300), st.sampled_from([Codec.GZ, Codec.NONE]))
+@given(st.data(), PAIRS, st.integers(20, 300), st.sampled_from([BlockCodec.GZ, BlockCodec.NONE]))
 def test_bits_turned_over_give_the_same_cells_or_an_error(
-    data: st.DataObject, pairs: Pairs, block_size: int, codec: Codec
+    data: st.DataObject, pairs: Pairs, block_size: int, codec: BlockCodec
 ) -> None:
     damaged = bytearray(encoded(pairs, block_size, codec))
     used = len(damaged) - 4096 + 120  # the rest of the trailer is zeros

@@ -36,7 +36,7 @@ from hoodie.errors import (
 from hoodie.locks import choose
 from hoodie.locks.protocol import Lock
 from hoodie.locks.storage_lock import StorageLock
-from hoodie.metadata.validate import validate
+from hoodie.metadata.validate import validate_metadata
 from hoodie.model.commit import CommitMetadata
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
@@ -309,7 +309,7 @@ def test_two_writes_keep_a_metadata_table_in_every_order_of_their_phases(world, 
             warnings.simplefilter("error", MetadataTableIgnored)
             read(world.storage)
         state = load_state(world.storage)
-        told = validate(world.storage, state.config, state.timeline)
+        told = validate_metadata(world.storage, state.config, state.timeline)
         assert told is not None
         assert told.problems == ()
 

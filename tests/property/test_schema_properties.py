@@ -16,7 +16,7 @@ from hoodie.errors import HoodieError
 from hoodie.formats.avro.schema import from_avro, to_avro
 from hoodie.schema.conform import conform
 from hoodie.schema.schema import reconcile, stored_form
-from hoodie.testing.strategies import leaf_types, values
+from hoodie.testing.strategies import leaf_types, stored_values
 
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,5}", fullmatch=True).filter(lambda name: not name.startswith("_hoodie"))
 
@@ -104,7 +104,9 @@ def test_a_schema_takes_itself_and_its_older_self_in_unchanged(schema: pa.Schema
 def test_rows_of_an_older_schema_keep_their_values_in_the_newer_one(data: st.DataObject) -> None:
     schema = data.draw(SCHEMAS)
     older = pa.schema([narrow(field) for field in schema])
-    row = st.fixed_dictionaries({field.name: values(field.type, field.nullable, small_values) for field in older})
+    row = st.fixed_dictionaries(
+        {field.name: stored_values(field.type, field.nullable, small_values) for field in older}
+    )
     rows = data.draw(st.lists(row, min_size=1, max_size=5))
     table = pa.Table.from_pylist(rows, schema=older)
     skip = data.draw(st.integers(0, len(rows) - 1))

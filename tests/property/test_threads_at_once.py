@@ -17,7 +17,7 @@ import pytest
 
 from hoodie.doctor.examine import Severity, examine
 from hoodie.errors import PlanInUse
-from hoodie.metadata.validate import validate
+from hoodie.metadata.validate import validate_metadata
 from hoodie.reading.row_keys import read_keys
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
@@ -91,7 +91,7 @@ def test_threads_that_write_at_once(tmp_path, tables: str, locks: dict[str, str]
         if WITH_METADATA_TABLE.items() <= locks.items():
             state = load_state(storage)
             assert state.config.metadata_partitions == ("bloom_filters", "column_stats", "files", "record_index")
-            validated = validate(storage, state.config, state.timeline, read_keys=read_keys)
+            validated = validate_metadata(storage, state.config, state.timeline, read_keys=read_keys)
             assert validated is not None
             assert validated.problems == ()
 

@@ -11,7 +11,7 @@ import pytest
 import hoodie
 from hoodie.config.options import as_text
 from hoodie.errors import InvalidOption, KeyInTwoPartitions, SchemaMismatch
-from hoodie.metadata.validate import validate
+from hoodie.metadata.validate import validate_metadata
 from hoodie.reading.row_keys import read_keys
 from hoodie.spark.lookup import locate
 from hoodie.storage.local import LocalStorage
@@ -90,7 +90,7 @@ def test_executors_give_the_table_that_driver_threads_give(spark, tmp_path, case
     if "record" in case:
         state = load_state(LocalStorage(tmp_path / "far"))
         assert "record_index" in state.config.metadata_partitions
-        told = validate(state.storage, state.config, state.timeline, read_keys=read_keys)
+        told = validate_metadata(state.storage, state.config, state.timeline, read_keys=read_keys)
         assert told is not None
         assert told.problems == ()
         assert told.partitions["record_index"] == expected.num_rows

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import hoodie
 from hoodie.errors import MetadataTableIgnored
-from hoodie.metadata.validate import validate
+from hoodie.metadata.validate import validate_metadata
 from hoodie.reading.pruned import PruneReason
 from hoodie.reading.row_keys import read_keys
 from hoodie.reading.scan_plan import plan_scan
@@ -59,7 +59,7 @@ def test_writes_of_spark_build_and_keep_the_file_lists(spark: SparkSession, tmp_
         assert table.upsert(frame).route == "executors"
     table.delete_partitions(["city1"])
     state = load_state(LocalStorage(tmp_path))
-    told = validate(state.storage, state.config, state.timeline)
+    told = validate_metadata(state.storage, state.config, state.timeline)
     assert told is not None
     assert told.problems == ()
     with warnings.catch_warnings():
@@ -90,7 +90,7 @@ def test_executors_build_the_partitions_of_a_large_table(
     table.upsert(spark.range(500, 510).selectExpr("cast(id as string) id", "id ts"), options=options)
     assert counts == [1, 4, 1, 2, 1, 10]  # of each partition: shares of the table's files, then its file groups
     state = load_state(LocalStorage(tmp_path))
-    told = validate(state.storage, state.config, state.timeline, read_keys=read_keys)
+    told = validate_metadata(state.storage, state.config, state.timeline, read_keys=read_keys)
     assert told is not None
     assert (told.problems, told.partitions["record_index"]) == ((), 510)
     assert not LocalStorage(tmp_path).list(".hoodie/.temp/staged")

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 import hoodie
 from hoodie.api.table import HoodieTable
 from hoodie.errors import SchemaMismatch
-from hoodie.spark.types import nullable, to_arrow
+from hoodie.spark.types import all_nullable, to_arrow
 from support.nightly import nightly
 from support.oracles import META, assert_same_rows, read_hudi_rs
 from support.routes import ROUTES, SPREAD
@@ -80,7 +80,7 @@ def holds(spark: SparkSession, table: HoodieTable, expected: pa.Table) -> None:
     for vectorised in ("true", "false"):
         with reader(spark, vectorised):
             read = table.snapshot()
-            wanted = nullable(StructType.fromJson(spark.createDataFrame(expected).schema.jsonValue()))
+            wanted = all_nullable(StructType.fromJson(spark.createDataFrame(expected).schema.jsonValue()))
             assert StructType(read.schema.fields[len(META) :]) == wanted
             assert_same_rows(read.toArrow(), expected, ignore=META, sort_by=["id"])
     read = hoodie.open_table(table.path).snapshot(meta=True).to_arrow()

@@ -21,7 +21,7 @@ from hoodie.schema.conform import conform
 from hoodie.schema.schema import reconcile, stored_form
 from hoodie.schema.types import TIMESTAMP, TIMESTAMP_NTZ, spark_name
 from hoodie.spark import columns
-from hoodie.spark.types import as_ddl, in_session_zone, nullable, sound, to_arrow, to_spark
+from hoodie.spark.types import all_nullable, as_ddl, in_session_zone, sound, to_arrow, to_spark
 
 COLUMNS = """id string NOT NULL, b boolean, i8 tinyint, i16 smallint, i32 int, i64 bigint, f32 float, f64 double,
     s string, raw binary, d date, at timestamp, local timestamp_ntz, d9 decimal(9,2), d18 decimal(18,4),
@@ -72,7 +72,7 @@ def test_columns_as_text_are_the_same_columns(spark: SparkSession) -> None:
     spark.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")  # of text that says no more
     try:
         for schema in (
-            nullable(spark.createDataFrame([], COLUMNS.replace("timestamp,", "timestamp_ltz,")).schema),
+            all_nullable(spark.createDataFrame([], COLUMNS.replace("timestamp,", "timestamp_ltz,")).schema),
             odd,
         ):
             schema = sql.StructType([*schema, *noted])
@@ -133,7 +133,7 @@ def test_sparks_own_reader_reads_what_we_store_back_as_it_was(
 ) -> None:
     frame = spark.createDataFrame(ROWS, COLUMNS)
     stored = stored_form(to_arrow(frame.schema))
-    rows = conform(frame.to(nullable(frame.schema)).toArrow(), stored)
+    rows = conform(frame.to(all_nullable(frame.schema)).toArrow(), stored)
     paths = written(rows, tmp_path / "t")
     spark.conf.set("spark.sql.parquet.enableVectorizedReader", vectorized)
     try:
@@ -151,7 +151,7 @@ def test_rows_that_python_returns_have_the_types_spark_insists_on(spark: SparkSe
     try:
         frame = spark.createDataFrame(ROWS, COLUMNS)
         stored = stored_form(to_arrow(frame.schema))
-        kind = nullable(to_spark(stored))
+        kind = all_nullable(to_spark(stored))
         returned = in_session_zone(to_arrow(kind), "America/New_York")
 
         def through(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -17,7 +17,7 @@ from hoodie.metadata.merging import united
 from hoodie.metadata.read import read_records
 from hoodie.metadata.records import file_ids
 from hoodie.metadata.table import open_metadata
-from hoodie.metadata.validate import validate
+from hoodie.metadata.validate import validate_metadata
 from hoodie.model.instant import State
 from hoodie.reading.row_keys import read_keys
 from hoodie.reading.scan_plan import plan_scan
@@ -61,7 +61,7 @@ def check_kept(storage: Storage) -> bool:
             assert by_metadata.listed
             rows, expected = (read_scan(scan).to_pylist() for scan in (by_metadata, plan_scan(state, settings=_OFF)))
             assert repr(rows) == repr(expected)  # as texts: NaN is equal to none
-    validated = validate(storage, state.config, state.timeline, read_keys=read_keys)
+    validated = validate_metadata(storage, state.config, state.timeline, read_keys=read_keys)
     assert validated is not None
     assert validated.problems == ()
     if all(instant.state is State.COMPLETED for instant in state.timeline.instants):  # else none is built

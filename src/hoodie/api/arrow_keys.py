@@ -49,7 +49,7 @@ class ArrowKeys:
         schema = read_schema(context.state, FileSystemView(context.state.timeline))
         wanted = every_column(schema, meta) if columns is None else list(columns)
         check_columns(wanted, schema)
-        asked = keyed_rows(context, arrow_stream(keys))
+        asked = keyed_arrow_rows(context, arrow_stream(keys))
         with thread_pool(settings) as pool:
             places = locate_keys(context, asked, pool)
             reader = reader_for(context.state, schema, places.slices.values(), ReadSettings.read(self.options))
@@ -92,7 +92,7 @@ def key_lookup(storage: Storage, settings: Settings, options: Options) -> Lookup
     return lookup_for_read(state, settings)
 
 
-def keyed_rows(context: LookupContext, source: pa.RecordBatchReader) -> pa.Table:
+def keyed_arrow_rows(context: LookupContext, source: pa.RecordBatchReader) -> pa.Table:
     """Record key and partition path of each row, in the order of the rows.
 
     Raises SchemaMismatch naming columns that are missing; InvalidInput on rows without a key
@@ -155,7 +155,7 @@ def located_rows(places: LocatedKeys) -> pa.Table:
 
 def _with_keys(batch: pa.Table, context: LookupContext) -> pa.Table:
     """The rows as they came, then record key and partition path; columns of these names are taken as they are."""
-    keys = keyed_rows(context, batch.to_reader())
+    keys = keyed_arrow_rows(context, batch.to_reader())
     others = [name for name in batch.schema.names if name not in (RECORD_KEY, PARTITION_PATH)]
     return pa.Table.from_arrays([*batch.select(others).columns, *keys.columns], [*others, *keys.schema.names])
 

@@ -53,7 +53,7 @@ class Read:
     meta: bool = True
 
 
-class Reader(Protocol[FrameOut]):
+class RowReader(Protocol[FrameOut]):
     """Gives the rows of a read, not read yet."""
 
     def __call__(self, state: TableState, read: Read, settings: ReadSettings) -> FrameOut: ...
@@ -105,7 +105,7 @@ class Engine(Generic[Frame]):
     """
 
     check: Checker
-    read: Reader[Frame]
+    read: RowReader[Frame]
     keys: Callable[[Storage, Options], KeyQueries[Frame]]
     after_commit: AfterCommit
     rows: Callable[[pa.Table], Frame]

@@ -44,7 +44,7 @@ def instant_of(moment: Moment | None) -> Point | None:
     return moment.requested if isinstance(moment, Instant) else moment
 
 
-def row_keys(keys: Any, storage: Storage) -> Any:
+def keys_as_rows(keys: Any, storage: Storage) -> Any:
     """Keys as rows: a list of values, or a column of a frame, is those of the one column that the table's record key is
     made of.
 

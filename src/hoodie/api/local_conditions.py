@@ -12,7 +12,7 @@ from hoodie.api.merge_builder import MergeBuilder
 from hoodie.conditional import merge as merges
 from hoodie.conditional import update as updates
 from hoodie.conditional.clauses import MergeRequest
-from hoodie.conditional.rows import Call, normal_frame
+from hoodie.conditional.rows import TableCall, normal_frame
 from hoodie.config.options import Options
 from hoodie.errors import InvalidInput
 from hoodie.storage.protocol import Storage
@@ -49,8 +49,8 @@ def local_delete(storage: Storage, condition: Any, name: str, frames: Frames, op
     return updates.delete_where(_call(storage, frames), condition, options, name)
 
 
-def _call(storage: Storage, frames: Frames) -> Call:
-    return Call(storage, after_commit, {name: _rows(rows) for name, rows in (frames or {}).items()})
+def _call(storage: Storage, frames: Frames) -> TableCall:
+    return TableCall(storage, after_commit, {name: _rows(rows) for name, rows in (frames or {}).items()})
 
 
 def _rows(source: Any) -> pa.Table:

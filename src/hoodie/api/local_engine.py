@@ -20,18 +20,20 @@ from hoodie.writing.local import check_batch
 from hoodie.writing.run import IncomingBatch
 
 
-def check(
+def check_local_batch(
     storage: Storage, operation: WriteOperation, rows: Any, settings: Settings, new: TableState | None = None
 ) -> IncomingBatch:
     """See that rows fit their table. A DataFrame of Spark's is written by its own session."""
     if is_spark_frame(rows):
-        from hoodie.api.spark_engine import check as check_on_spark  # PySpark is there: the frame is one of its own
+        from hoodie.api.spark_engine import (
+            check_spark_batch as check_on_spark,  # PySpark is there: the frame is one of its own
+        )
 
         return check_on_spark(rows.sparkSession, storage, operation, rows, settings, new)
     return check_batch(storage, operation, arrow_stream(rows), settings, after_commit, new)
 
 
-def read(state: TableState, read: Read, settings: ReadSettings) -> Rows:
+def read_local(state: TableState, read: Read, settings: ReadSettings) -> Rows:
     if read.cdc:
         assert read.begin is not None
         return Rows.of_change_data(plan_change_data(state, read.begin, read.end, settings), read.columns, read.filters)
@@ -60,4 +62,4 @@ def engine_of(session: Any) -> Engine[Any]:
     return spark_engine(session)
 
 
-LOCAL: Engine[Rows] = Engine(check, read, ArrowKeys, after_commit, Rows.of_table)
+LOCAL: Engine[Rows] = Engine(check_local_batch, read_local, ArrowKeys, after_commit, Rows.of_table)

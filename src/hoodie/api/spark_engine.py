@@ -26,7 +26,7 @@ from hoodie.reading.filters.selection import ANY_ZONE, Filters, check_columns, r
 from hoodie.reading.scan import ScanKind
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.table_schema import read_schema
-from hoodie.spark.after_commit import after_commit
+from hoodie.spark.after_commit import after_commit_of_spark
 from hoodie.spark.columns import quoted
 from hoodie.spark.compaction import carry_out
 from hoodie.spark.index_repair import put_again
@@ -37,7 +37,7 @@ from hoodie.spark.read.route import route_to
 from hoodie.spark.tasks import is_classic, map_items
 from hoodie.spark.types import to_spark
 from hoodie.spark.validate import validate
-from hoodie.spark.write.run import check_arrow, check_batch
+from hoodie.spark.write.run import check_arrow, check_frame
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
@@ -58,10 +58,10 @@ _COMPARE: Mapping[str, Callable[[Column, Column], Column]] = {
 def spark_engine(session: SparkSession) -> Engine[DataFrame]:
     """Reads and writes by a session."""
     return Engine(
-        partial(check, session),
-        partial(read, session),
+        partial(check_spark_batch, session),
+        partial(read_spark, session),
         partial(SparkKeys, session),
-        partial(after_commit, session),
+        partial(after_commit_of_spark, session),
         lambda rows: local_frame(session, rows, to_spark(rows.schema)),
         partial(carry_out, session),
         partial(put_again, session),
@@ -73,7 +73,7 @@ def spark_engine(session: SparkSession) -> Engine[DataFrame]:
     )
 
 
-def check(
+def check_spark_batch(
     session: SparkSession,
     storage: Storage,
     operation: WriteOperation,
@@ -83,11 +83,11 @@ def check(
 ) -> IncomingBatch:
     """See that rows fit their table: a DataFrame, or anything that `arrow_stream` takes."""
     if is_spark_frame(rows):
-        return check_batch(session, storage, operation, rows, settings, new)
+        return check_frame(session, storage, operation, rows, settings, new)
     return check_arrow(session, storage, operation, arrow_stream(rows), settings, new)
 
 
-def read(session: SparkSession, state: TableState, read: Read, settings: ReadSettings) -> DataFrame:
+def read_spark(session: SparkSession, state: TableState, read: Read, settings: ReadSettings) -> DataFrame:
     """Raises InvalidInput on a filter that is an expression of pyarrow's, which Spark cannot take."""
     if read.cdc and read.columns is not None:
         check_columns(read.columns, CHANGE_COLUMNS)

@@ -33,7 +33,7 @@ from hoodie.spark.lookup.large_batch import ask, rows_of_keys, slices_of
 from hoodie.spark.lookup.locate import FILE_ID, match_columns
 from hoodie.spark.plan_size import estimated_bytes
 from hoodie.spark.read import snapshot
-from hoodie.spark.types import nullable, spark_type_at, to_spark
+from hoodie.spark.types import all_nullable, spark_type_at, to_spark
 from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
@@ -93,7 +93,7 @@ class SparkKeys:
             places = locate_keys(context, near, pool)
             reader = reader_for(context.state, schema, places.slices.values(), self.settings.reading)
             found, stats = read_rows(places, self.storage, schema, wanted, reader, pool)
-        target = nullable(to_spark(found.schema))
+        target = all_nullable(to_spark(found.schema))
         return KeyedRows(local_frame(self.session, found, target), stats)
 
     def tag_location(self, rows: Any) -> DataFrame:
@@ -162,7 +162,7 @@ class SparkKeys:
 
     def _frame(self, rows: pa.Table, like: KeyedFrame, *more: str) -> DataFrame:
         """Arrow rows as a DataFrame of the same types; `more` are columns of text."""
-        return local_frame(self.session, rows, nullable(StructType([*like.schema.fields, *map(_text, more)])))
+        return local_frame(self.session, rows, all_nullable(StructType([*like.schema.fields, *map(_text, more)])))
 
     def _counts(self, frame: DataFrame) -> dict[str, int]:
         """Rows by partition path of a batch that stays with Spark. Raises InvalidInput on rows without a key."""

@@ -50,14 +50,14 @@ class TableConditions(TableHandle[Frame]):
         given = self._options(options)
         if self.session is None:
             return local_merge(self.storage, source, condition, (target_name, source_name), frames, given)
-        from hoodie.spark.merge.run import merge
+        from hoodie.spark.merge.run import merge_with_spark
 
         refuse_frames(frames)
         session, request = self.session, MergeRequest(source, condition, (), target_name, source_name)
 
         def execute(request: MergeRequest) -> WriteResult:
             with failures_heard(self.storage, "MERGE"):
-                return merge(session, self.storage, request, given)
+                return merge_with_spark(session, self.storage, request, given)
 
         return MergeBuilder(request, execute)
 
@@ -92,10 +92,10 @@ class TableConditions(TableHandle[Frame]):
                 where = sql_of(where)
             if self.session is None:
                 return local_update(self.storage, where, values, name, frames, given)
-            from hoodie.spark.merge.run import update
+            from hoodie.spark.merge.run import update_with_spark
 
             refuse_frames(frames)
-            return update(self.session, self.storage, where, values, given, name)
+            return update_with_spark(self.session, self.storage, where, values, given, name)
 
     def stream_upsert(
         self, name: str, *, operation: str = "upsert", missing: str | None = None, options: Options | None = None

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from hoodie.api.engine import Frame, KeyedRows, Read
 from hoodie.api.handle import Options, TableHandle
-from hoodie.api.inputs import Moment, instant_of, row_keys
+from hoodie.api.inputs import Moment, instant_of, keys_as_rows
 from hoodie.api.scan import Scan
 from hoodie.facts.detail import TableDetail, detail
 from hoodie.metadata.keys import MetadataPartition
@@ -179,7 +179,7 @@ class TableReads(TableHandle[Frame]):
         Raises   SchemaMismatch naming columns that are missing; InvalidInput on rows without a key, or an unknown
                  column; UnsupportedTable
         """
-        rows = row_keys(keys, self.storage)
+        rows = keys_as_rows(keys, self.storage)
         return self.engine.keys(self.storage, self._options(options)).read(rows, columns, self._meta(meta))
 
     def absent(self, keys: Any, *, options: Options | None = None) -> Frame:
@@ -189,7 +189,7 @@ class TableReads(TableHandle[Frame]):
         Raises  as `get`
         A key whose row was deleted is not held, whether or not a file still has it.
         """
-        return self.engine.keys(self.storage, self._options(options)).filter_exists(row_keys(keys, self.storage))
+        return self.engine.keys(self.storage, self._options(options)).filter_exists(keys_as_rows(keys, self.storage))
 
     def count(self, *, filters: Filters | None = None, options: Options | None = None) -> int:
         """How many rows there are now: by the footers of files, where neither logs nor a filter can change the number.

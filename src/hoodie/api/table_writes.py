@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from hoodie.api.engine import Engine, Frame, Read
 from hoodie.api.handle import Options, TableHandle, with_missing
-from hoodie.api.inputs import arrow_stream, is_spark_frame, row_keys
-from hoodie.api.where import delete_where
+from hoodie.api.inputs import arrow_stream, is_spark_frame, keys_as_rows
+from hoodie.api.where import delete_by_condition
 from hoodie.config.datasource import TableOptions
 from hoodie.config.options import Options as Checked
 from hoodie.config.options import declared
@@ -163,10 +163,10 @@ class TableWrites(TableHandle[Frame]):
         if (keys is None) is (where is None):
             raise InvalidInput('delete takes keys, or where="a condition": one of them ("true" means all rows)')
         if where is None:
-            return self._write(WriteOperation.DELETE, row_keys(keys, self.storage), options)
+            return self._write(WriteOperation.DELETE, keys_as_rows(keys, self.storage), options)
         if isinstance(where, pc.Expression) or (isinstance(where, Sequence) and not isinstance(where, str)):
             return self._write(WriteOperation.DELETE, self._keys_of(where, self._options(options)), options)
-        return delete_where(self, where, name=name, frames=frames, options=options)
+        return delete_by_condition(self, where, name=name, frames=frames, options=options)
 
     def insert_overwrite(
         self,

@@ -11,7 +11,7 @@ from hoodie.errors import InvalidInput
 from hoodie.writing.result import WriteResult, failures_heard
 
 
-def delete_where(
+def delete_by_condition(
     table: TableHandle[Any], condition: Any, *, name: str, frames: Mapping[str, Any] | None, options: Options | None
 ) -> WriteResult:
     """Delete the rows for which a condition holds; None: all. Raises as `HoodieTable.update`"""
@@ -22,7 +22,7 @@ def delete_where(
         from hoodie.spark.merge import run  # PySpark is there: the table has a session
 
         refuse_frames(frames)
-        return run.delete_where(table.session, table.storage, condition, checked, name)
+        return run.delete_with_spark(table.session, table.storage, condition, checked, name)
 
 
 def refuse_frames(frames: object) -> None:

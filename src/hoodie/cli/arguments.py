@@ -93,12 +93,12 @@ class Moment(_ParamType):
 PAIR, TABLE, TIME = KeyValue(), TablePath(), Moment()
 
 
-def option(*names: str, example: str, **more: Any) -> Decorator:
+def cli_option(*names: str, example: str, **more: Any) -> Decorator:
     """An option with its example, such as `--limit 20`."""
     return click.option(*names, cls=Option, example=example, **more)
 
 
-_FROM = option(
+_FROM = cli_option(
     "--from",
     "listed",
     type=click.File(encoding="utf-8-sig", errors="surrogateescape"),
@@ -106,7 +106,7 @@ _FROM = option(
     example="--from tables.txt",
     help="Take more paths from a file, one a line; - is the standard input, # begins a comment.",
 )
-_JOBS = option(
+_JOBS = cli_option(
     "--jobs",
     type=click.IntRange(1),
     default=8,
@@ -115,9 +115,9 @@ _JOBS = option(
     example="--jobs 16",
     help="Tables that are worked on at once.",
 )
-_JSON = option("--json", "as_json", is_flag=True, example="--json", help="Print one JSON document (docs/cli.md).")
-_DEBUG = option("--debug", is_flag=True, example="--debug", help="Print the traceback of an error.")
-_STORAGE = option(
+_JSON = cli_option("--json", "as_json", is_flag=True, example="--json", help="Print one JSON document (docs/cli.md).")
+_DEBUG = cli_option("--debug", is_flag=True, example="--debug", help="Print the traceback of an error.")
+_STORAGE = cli_option(
     "--storage-option",
     "storage_options",
     multiple=True,
@@ -128,7 +128,7 @@ _STORAGE = option(
     help="An option of the path's fsspec driver; may be repeated. Secrets are better in the environment: in what the "
     "driver reads itself, or in HOODIE_STORAGE_OPTIONS as KEY=VALUE words.",
 )
-_OPTION = option(
+_OPTION = cli_option(
     "--option",
     "options",
     multiple=True,
@@ -137,23 +137,23 @@ _OPTION = option(
     example="--option hoodie.clean.hours.retained=48",
     help="A hoodie.* option, as the table's writers have it; may be repeated.",
 )
-_PROPS = option(
+_PROPS = cli_option(
     "--props",
     type=click.Path(exists=True, dir_okay=False),
     metavar="FILE",
     example="--props hoodie.properties",
     help="A properties file with hoodie.* options, below those of --option.",
 )
-DRY_RUN = option(
+DRY_RUN = cli_option(
     "--dry-run", is_flag=True, example="--dry-run", help="Say what would be done, or go; nothing is changed."
 )
-YES = option(
+YES = cli_option(
     "--yes",
     is_flag=True,
     example="--yes",
     help="Do not ask. Without a terminal nothing that cannot be undone is done without it.",
 )
-CONF = option(
+CONF = cli_option(
     "--conf",
     multiple=True,
     type=PAIR,
@@ -161,21 +161,21 @@ CONF = option(
     example="--conf spark.master=spark://host:7077",
     help="A Spark setting; may be repeated.",
 )
-SORT = option(
+SORT = cli_option(
     "--sort",
     default="",
     metavar="FIELD",
     example="--sort older_bytes",
     help="The order of several tables: a field of the line, numbers from the greatest; -FIELD: the other way round.",
 )
-WHERE = option(
+WHERE = cli_option(
     "--where",
     default="",
     metavar="CONDITION",
     example="--where 'errors > 0'",
     help="With several tables, show those whose line meets this condition in SQL. What fails is always shown.",
 )
-INSTANT = option(
+INSTANT = cli_option(
     "--instant",
     "--commit",
     "--savepoint",

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from hoodie.cli.arguments import CONF, DRY_RUN, INSTANT, PAIR, SORT, WHERE, command, option
+from hoodie.cli.arguments import CONF, DRY_RUN, INSTANT, PAIR, SORT, WHERE, cli_option, command
 from hoodie.cli.calls import Call, Target
 from hoodie.cli.fleet.lines import Lines, Selection
 from hoodie.cli.output import Block, Grid, Status
@@ -93,16 +93,16 @@ class Withdrawn:
 
 
 @click.group("compaction")
-def compaction() -> None:
+def compaction_command() -> None:
     """Plan, look at and run compactions."""
 
 
 @command(
     "run",
-    option(
+    cli_option(
         "--watch", is_flag=True, example="--watch --interval 30", help="Go on, and look for new plans, until a signal."
     ),
-    option(
+    cli_option(
         "--interval",
         type=click.FloatRange(0, min_open=True),
         default=10.0,
@@ -111,7 +111,7 @@ def compaction() -> None:
         example="--interval 30",
         help="Seconds between looks.",
     ),
-    option(
+    cli_option(
         "--engine",
         type=click.Choice(ENGINES),
         default="spark",
@@ -127,7 +127,9 @@ def compaction() -> None:
     ],
     hoodie=True,
 )
-def run(call: Call, watch: bool, interval: float, engine: str, dry_run: bool, conf: tuple[Any, ...]) -> int:
+def compaction_run_command(
+    call: Call, watch: bool, interval: float, engine: str, dry_run: bool, conf: tuple[Any, ...]
+) -> int:
     """Run the compactions that are pending.
 
     Oldest first, and those that are planned meanwhile; with --watch for ever. Each is claimed first, so that several
@@ -137,7 +139,7 @@ def run(call: Call, watch: bool, interval: float, engine: str, dry_run: bool, co
     to be run by another process. The exit status is 3 when a plan could not be run.
     """
     from hoodie.cli.compactor_run import Run, Runs
-    from hoodie.cli.compactor_run import run as compact
+    from hoodie.cli.compactor_run import run_compactor as compact
 
     if dry_run:
         return call.each(_pending, lambda found: _text(found, 1))
@@ -150,7 +152,7 @@ def run(call: Call, watch: bool, interval: float, engine: str, dry_run: bool, co
 
 @command(
     "schedule",
-    option(
+    cli_option(
         "--extra",
         multiple=True,
         type=PAIR,
@@ -181,7 +183,7 @@ def schedule(call: Call, extra: tuple[Any, ...]) -> int:
 
 @command(
     "plan",
-    option(
+    cli_option(
         "--executor-cores",
         type=click.IntRange(1),
         default=1,
@@ -197,7 +199,7 @@ def schedule(call: Call, extra: tuple[Any, ...]) -> int:
         "hoodie compaction plan --from tables.txt --where 'plans >= 1' --sort read_mb",
     ],
 )
-def plan(call: Call, executor_cores: int, sort: str, where: str) -> int:
+def compaction_plan_command(call: Call, executor_cores: int, sort: str, where: str) -> int:
     """Show pending compactions.
 
     And how many executors would be busy with each. Several tables have a line each.
@@ -212,7 +214,7 @@ def plan(call: Call, executor_cores: int, sort: str, where: str) -> int:
     INSTANT,
     examples=["hoodie compaction validate /data/trips", "hoodie compaction validate /data/trips 20260131120000000"],
 )
-def validate(call: Call, instant: str | None) -> int:
+def compaction_validate_command(call: Call, instant: str | None) -> int:
     """Say what keeps a plan from being run.
 
     Without an instant the oldest plan. The exit status is 1 when there is something.
@@ -242,7 +244,7 @@ def unschedule(call: Call, instant: str | None) -> int:
 
 
 @command("repair", INSTANT, examples=["hoodie compaction repair /data/trips 20260131120000000"], hoodie=True)
-def repair(call: Call, instant: str | None) -> int:
+def compaction_repair_command(call: Call, instant: str | None) -> int:
     """Make a plan fit the files that are there."""
     from hoodie.services.compaction.repair import repair_compaction
 
@@ -252,11 +254,18 @@ def repair(call: Call, instant: str | None) -> int:
     )
 
 
-for _each in (run, schedule, plan, validate, repair, unschedule):
-    compaction.add_command(_each)
+for _each in (
+    compaction_run_command,
+    schedule,
+    compaction_plan_command,
+    compaction_validate_command,
+    compaction_repair_command,
+    unschedule,
+):
+    compaction_command.add_command(_each)
 
 
-def describe(pending: Sequence[tuple[Instant, CompactionPlan]]) -> Iterable[PlanLine]:
+def plan_lines(pending: Sequence[tuple[Instant, CompactionPlan]]) -> Iterable[PlanLine]:
     """Pending plans with what they say of themselves."""
     for instant, made in pending:
         totals = [
@@ -270,7 +279,7 @@ def _pending(target: Target) -> Plans:
     from hoodie.services.compaction.schedule import pending_compactions
     from hoodie.table.state import load_state
 
-    return Plans(tuple(describe(pending_compactions(load_state(target.storage)))))
+    return Plans(tuple(plan_lines(pending_compactions(load_state(target.storage)))))
 
 
 def _text(found: Plans, cores: int) -> Sequence[Block]:

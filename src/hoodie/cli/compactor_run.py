@@ -69,7 +69,7 @@ class Stop:
             tell(f"{signal.Signals(number).name}: no further compaction is begun")
 
 
-def run(
+def run_compactor(
     targets: Sequence[Target],
     engine: str,
     conf: Mapping[str, str],

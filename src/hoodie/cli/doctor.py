@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hoodie.cli.arguments import DRY_RUN, SORT, WHERE, command, option
+from hoodie.cli.arguments import DRY_RUN, SORT, WHERE, cli_option, command
 from hoodie.cli.calls import Call, Target
 from hoodie.cli.fleet.lines import Lines, Selection
 
@@ -77,20 +77,20 @@ class ExaminedLine:
 
 @command(
     "check",
-    option("--quick", is_flag=True, example="--quick", help="Names and sizes of files only: open no data file."),
-    option(
+    cli_option("--quick", is_flag=True, example="--quick", help="Names and sizes of files only: open no data file."),
+    cli_option(
         "--whole-table",
         is_flag=True,
         example="--whole-table",
         help="A key must be unique in the table, as with a global index, not only in its partition.",
     ),
-    option(
+    cli_option(
         "--all-columns",
         is_flag=True,
         example="--all-columns",
         help="Read everything: all columns of all base files, with the checksums of their pages.",
     ),
-    option(
+    cli_option(
         "--grace",
         type=click.FloatRange(0),
         default=3600.0,
@@ -99,23 +99,25 @@ class ExaminedLine:
         example="--grace 600",
         help="What is younger counts as the work of a live process.",
     ),
-    option(
+    cli_option(
         "--for",
         "engine",
         type=click.Choice(ENGINES),
         help="Before this engine is let in: what it would not read of the table, or would change.",
         example="--for hudi-1.x",
     ),
-    option("--repair", is_flag=True, example="--repair --yes", help="Say what would be repaired; with --yes, do it."),
+    cli_option(
+        "--repair", is_flag=True, example="--repair --yes", help="Say what would be repaired; with --yes, do it."
+    ),
     DRY_RUN,
-    option(
+    cli_option(
         "--yes",
         is_flag=True,
         example="--repair --yes",
         help="With --repair: do it, under the table's lock: give its options by --option. Without one no writer may be "
         "at work.",
     ),
-    option(
+    cli_option(
         "--checksum",
         is_flag=True,
         example="--repair --checksum",
@@ -132,7 +134,7 @@ class ExaminedLine:
     ],
     hoodie=True,
 )
-def check(
+def check_command(
     call: Call,
     quick: bool,
     whole_table: bool,
@@ -195,10 +197,10 @@ def check(
 
     shown = tuple(field.name for field in fields(ExaminedLine))
     lines = Lines(ExaminedLine, ExaminedLine.of, shown, lambda examined: bool(examined.repaired))
-    return call.lines(do, text, lines, Selection(sort, where), lambda examined: not examined.healthy)
+    return call.lines(do, check_text, lines, Selection(sort, where), lambda examined: not examined.healthy)
 
 
-def text(examined: Examined) -> list[str]:
+def check_text(examined: Examined) -> list[str]:
     lines = [_text(line) for line in examined.findings] or ["Healthy."]
     if examined.repair and examined.findings:
         done = "Would do, with --yes:" if examined.dry_run else "Done:"

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hoodie.cli.arguments import command, option
+from hoodie.cli.arguments import cli_option, command
 from hoodie.cli.calls import Call, Target
 
 if TYPE_CHECKING:
     from hoodie.sync.hive import SyncResult
     from hoodie.sync.manifest import ManifestResult
 
-WHOLE = option(
+WHOLE = cli_option(
     "--whole",
     is_flag=True,
     help="Look at all partitions, not only those of commits since the last time.",
@@ -104,7 +104,7 @@ def sync(call: Call, whole: bool) -> int:
 
 @command(
     "manifest",
-    option(
+    cli_option(
         "--format",
         "formats",
         multiple=True,

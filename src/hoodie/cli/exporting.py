@@ -17,7 +17,7 @@ from typing import Any
 from uuid import uuid4
 
 from hoodie.cli.output import Block
-from hoodie.cli.rows import Question, batches, plan, write_rows
+from hoodie.cli.rows import Question, plan_question, row_batches, write_tables
 from hoodie.cli.secrets import masked_path
 from hoodie.config.options import Options
 from hoodie.config.read import ReadSettings
@@ -50,14 +50,14 @@ class Exported:
     dry_run: bool
 
 
-def places(paths: Sequence[str], folder: str) -> dict[str, str]:
+def table_folders(paths: Sequence[str], folder: str) -> dict[str, str]:
     """Where each table goes: one to the folder, several to folders of their name in it. Raises InvalidOption"""
     if len(paths) == 1:
         return {paths[0]: folder}
-    return {path: f"{folder.rstrip('/')}/{name}" for path, name in named(paths).items()}
+    return {path: f"{folder.rstrip('/')}/{name}" for path, name in folder_names(paths).items()}
 
 
-def named(paths: Sequence[str]) -> dict[str, str]:
+def folder_names(paths: Sequence[str]) -> dict[str, str]:
     """The name of each table's folder, by path. Raises InvalidOption when two have the same"""
     names = {path: os.path.basename(os.path.abspath(path.rstrip("/"))) for path in paths}
     if twice := sorted({name for name in names.values() if list(names.values()).count(name) > 1}):
@@ -65,7 +65,7 @@ def named(paths: Sequence[str]) -> dict[str, str]:
     return names
 
 
-def export(
+def export_table(
     storage: Storage,
     question: Question,
     options: Options,
@@ -80,7 +80,7 @@ def export(
     if target.list():
         raise InvalidInput(f"{target.root}: there is something in this folder: export to a new or an empty one")
     state = load_state(storage)
-    scan = plan(state, question, ReadSettings.read(options))
+    scan = plan_question(state, question, ReadSettings.read(options))
     done = Exported(masked_path(target.root), (), 0, scan.bytes, state.timeline.newest_commit, True)
     if dry_run:
         return done
@@ -100,7 +100,7 @@ def export(
         rows = 0
         for name, part in zip(names, scans, strict=True):
             with into.open_output(name) as sink:
-                rows += write_rows(batches(part), form, sink)
+                rows += write_tables(row_batches(part), form, sink)
         into.write(SUCCESS, b"")
         return rows
 
@@ -108,7 +108,7 @@ def export(
     return replace(done, files=tuple(names), rows=rows, dry_run=False)
 
 
-def text(done: Exported) -> Sequence[Block]:
+def export_text(done: Exported) -> Sequence[Block]:
     if done.dry_run:
         return [f"would read {bytes_text(done.reads)} and write to {done.to}"]
     return [f"{done.rows} rows in {len(done.files)} files written to {done.to}, as of {done.as_of}"]

@@ -111,7 +111,7 @@ def _matches(pattern: str, storage_options: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def text(listing: Listing) -> Sequence[Block]:
+def listing_text(listing: Listing) -> Sequence[Block]:
     others = [f"{other.path} holds {other.holds} and is no Hudi table" for other in listing.others]
     if not listing.tables:
         return ["no tables", *others]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import click
 
-from hoodie.cli.arguments import command, option
+from hoodie.cli.arguments import cli_option, command
 from hoodie.cli.calls import Call, Target
 
 
@@ -52,7 +52,7 @@ def index() -> None:
 
 @command(
     "rebuild",
-    option(
+    cli_option(
         "--mend",
         is_flag=True,
         example="--mend",
@@ -65,7 +65,7 @@ def index() -> None:
     ],
     hoodie=True,
 )
-def rebuild(call: Call, mend: bool) -> int:
+def index_rebuild_command(call: Call, mend: bool) -> int:
     """Write the entries of all rows to HBase.
 
     And remove those of no row.
@@ -87,7 +87,7 @@ def rebuild(call: Call, mend: bool) -> int:
 
 
 @command("show", examples=["hoodie index show /data/trips"], hoodie=True)
-def show(call: Call) -> int:
+def index_show_command(call: Call) -> int:
     """Show the index that a write would use.
 
     And why: the options name it, the table was created with it, its files are those of buckets, or it is the default.
@@ -102,5 +102,5 @@ def show(call: Call) -> int:
     return call.each(do, lambda chosen: [f"{chosen.index}{' (global)' if chosen.is_global else ''}: {chosen.why}"])
 
 
-index.add_command(rebuild)
-index.add_command(show)
+index.add_command(index_rebuild_command)
+index.add_command(index_show_command)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from hoodie.cli.arguments import SORT, TIME, WHERE, command, option
+from hoodie.cli.arguments import SORT, TIME, WHERE, cli_option, command
 from hoodie.cli.calls import Call, Target
 from hoodie.cli.fleet.lines import Lines, Selection
 from hoodie.model.instant import Action
@@ -25,7 +25,7 @@ class Reported:
     bytes: int
 
 
-PARTITION = option(
+PARTITION = cli_option(
     "--partition",
     "partitions",
     multiple=True,
@@ -33,12 +33,12 @@ PARTITION = option(
     example="--partition city=oslo",
     help="Look at this partition path only; may be repeated.",
 )
-AS_OF = option("--as-of", type=TIME, example="--as-of '2026-01-31 12:00:00'", help="As the table was then.")
+AS_OF = cli_option("--as-of", type=TIME, example="--as-of '2026-01-31 12:00:00'", help="As the table was then.")
 
 
 @command(
     "ls",
-    option(
+    cli_option(
         "--depth",
         type=click.IntRange(0),
         default=3,
@@ -51,9 +51,9 @@ AS_OF = option("--as-of", type=TIME, example="--as-of '2026-01-31 12:00:00'", he
 )
 def ls(call: Call, depth: int) -> int:
     """List the tables in folders and below them."""
-    from hoodie.cli.found import list_tables, text
+    from hoodie.cli.found import list_tables, listing_text
 
-    return call.each(lambda target: list_tables(target.storage, depth), text)
+    return call.each(lambda target: list_tables(target.storage, depth), listing_text)
 
 
 @command("info", examples=["hoodie info /data/trips", "hoodie info '/data/lake/*' --json"])
@@ -70,7 +70,7 @@ def info(call: Call) -> int:
 
 @command(
     "history",
-    option(
+    cli_option(
         "--limit",
         type=click.IntRange(0),
         default=20,
@@ -79,7 +79,7 @@ def info(call: Call) -> int:
         example="--limit 5",
         help="So many instants, the newest; 0: all.",
     ),
-    option(
+    cli_option(
         "--action",
         "actions",
         multiple=True,
@@ -88,12 +88,14 @@ def info(call: Call) -> int:
         example="--action clean",
         help="Instants of this action; may be repeated.",
     ),
-    option("--all", "every", is_flag=True, example="--all", help="Instants of all actions, in all states."),
-    option("--pending", is_flag=True, example="--pending", help="Instants that are not completed."),
-    option("--archived", is_flag=True, example="--archived", help="Also commits that were archived."),
+    cli_option("--all", "every", is_flag=True, example="--all", help="Instants of all actions, in all states."),
+    cli_option("--pending", is_flag=True, example="--pending", help="Instants that are not completed."),
+    cli_option("--archived", is_flag=True, example="--archived", help="Also commits that were archived."),
     examples=["hoodie history /data/trips", "hoodie history /data/trips --action clean --limit 3"],
 )
-def history(call: Call, limit: int, actions: tuple[str, ...], every: bool, pending: bool, archived: bool) -> int:
+def history_command(
+    call: Call, limit: int, actions: tuple[str, ...], every: bool, pending: bool, archived: bool
+) -> int:
     """Show the newest commits.
 
     And what each inserted, updated, deleted and wrote.
@@ -102,7 +104,7 @@ def history(call: Call, limit: int, actions: tuple[str, ...], every: bool, pendi
     from hoodie.facts import instants
 
     return call.each(
-        lambda target: instants.history(
+        lambda target: instants.newest_instants(
             target.storage, limit, actions=actions, every=every, pending=pending, archived=archived
         ),
         history_text,
@@ -113,11 +115,11 @@ def history(call: Call, limit: int, actions: tuple[str, ...], every: bool, pendi
     "files",
     PARTITION,
     AS_OF,
-    option("--all", "every", is_flag=True, example="--all", help="Older file slices, too."),
+    cli_option("--all", "every", is_flag=True, example="--all", help="Older file slices, too."),
     examples=["hoodie files /data/trips", "hoodie files /data/trips --partition city=oslo --all"],
     hoodie=True,
 )
-def files(call: Call, partitions: tuple[str, ...], as_of: str | None, every: bool) -> int:
+def files_command(call: Call, partitions: tuple[str, ...], as_of: str | None, every: bool) -> int:
     """List the file slices that a reader takes."""
     from hoodie.cli.facts import files_text
     from hoodie.config.read import ReadSettings
@@ -142,7 +144,7 @@ def files(call: Call, partitions: tuple[str, ...], as_of: str | None, every: boo
     ],
     hoodie=True,
 )
-def stats(call: Call, sort: str, where: str) -> int:
+def stats_command(call: Call, sort: str, where: str) -> int:
     """Measure file sizes and write amplification.
 
     Also the share of logs, and the size of older file versions. One listing of all partitions, and the commits of the
@@ -159,7 +161,7 @@ def stats(call: Call, sort: str, where: str) -> int:
 
 @command(
     "report",
-    option(
+    cli_option(
         "--output",
         "folder",
         type=click.Path(file_okay=False),
@@ -171,17 +173,17 @@ def stats(call: Call, sort: str, where: str) -> int:
     examples=["hoodie report /data/trips", "hoodie report '/data/lake/*' --output /var/www/tables"],
     hoodie=True,
 )
-def report(call: Call, folder: str) -> int:
+def report_command(call: Call, folder: str) -> int:
     """Write a page about each table.
 
     One HTML file that needs nothing else: timeline, commits, file sizes, and what cleaning and compaction would do. No
     data file is opened.
     """
-    from hoodie.cli.exporting import named
+    from hoodie.cli.exporting import folder_names
     from hoodie.report.make import make_report
     from hoodie.table.state import load_state
 
-    names = named([target.path for target in call.targets()])
+    names = folder_names([target.path for target in call.targets()])
     Path(folder).mkdir(parents=True, exist_ok=True)
 
     def do(target: Target) -> Reported:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hoodie.cli.arguments import DRY_RUN, YES, command, option
+from hoodie.cli.arguments import DRY_RUN, YES, cli_option, command
 from hoodie.cli.calls import Call, Target
 from hoodie.cli.output import Block, Grid
 from hoodie.cli.secrets import masked_properties
@@ -126,7 +126,7 @@ def metadata() -> None:
 
 
 @command("show", examples=["hoodie metadata show /data/trips"])
-def show(call: Call) -> int:
+def metadata_show_command(call: Call) -> int:
     """Show properties, and the metadata table.
 
     Its partitions, its size, and how far it is behind. `show` may be left out.
@@ -135,7 +135,7 @@ def show(call: Call) -> int:
 
 
 @command("stats", examples=["hoodie metadata stats /data/trips", "hoodie metadata stats '/data/lake/*' --json"])
-def stats(call: Call) -> int:
+def metadata_stats_command(call: Call) -> int:
     """Measure the metadata table.
 
     Entries, files and bytes of its partitions, how much waits for compaction, and the instants of the table that it
@@ -151,7 +151,7 @@ def stats(call: Call) -> int:
 
 @command(
     "list",
-    option(
+    cli_option(
         "--of",
         "partition",
         type=click.Choice(_PARTITIONS),
@@ -160,7 +160,7 @@ def stats(call: Call) -> int:
         example="--of column_stats",
         help="Which of its partitions.",
     ),
-    option(
+    cli_option(
         "--limit",
         type=click.IntRange(0),
         default=20,
@@ -191,7 +191,7 @@ def list_(call: Call, partition: str, limit: int) -> int:
 
 
 @command("validate", examples=["hoodie metadata validate /data/trips"])
-def validate(call: Call) -> int:
+def metadata_validate_command(call: Call) -> int:
     """Compare the metadata table with the storage.
 
     All of it is read, all partitions are listed, and data files are opened that it has statistics, filters or keys of.
@@ -203,7 +203,7 @@ def validate(call: Call) -> int:
 
     def do(target: Target) -> MetadataValidated:
         state = load_state(target.storage)
-        found = comparing.validate(state.storage, state.config, state.timeline, read_keys=read_keys)
+        found = comparing.validate_metadata(state.storage, state.config, state.timeline, read_keys=read_keys)
         if found is None:
             return MetadataValidated(False, {}, ())
         return MetadataValidated(True, found.partitions, (*found.problems, *found.unread))
@@ -298,7 +298,7 @@ def _validated_text(found: MetadataValidated) -> Sequence[Block]:
 
 @command(
     "create",
-    option(
+    cli_option(
         "--with",
         "partitions",
         multiple=True,
@@ -306,7 +306,7 @@ def _validated_text(found: MetadataValidated) -> Sequence[Block]:
         example="--with column_stats",
         help="A partition beside the file lists, of which data files are read; may be repeated.",
     ),
-    option(
+    cli_option(
         "--again",
         is_flag=True,
         example="--again",
@@ -320,7 +320,7 @@ def _validated_text(found: MetadataValidated) -> Sequence[Block]:
     ],
     hoodie=True,
 )
-def create(call: Call, partitions: tuple[str, ...], again: bool) -> int:
+def metadata_create_command(call: Call, partitions: tuple[str, ...], again: bool) -> int:
     """Build the metadata table.
 
     Its file lists, from a listing of the storage, and the partitions that are named. Writes keep them from then on.
@@ -337,7 +337,7 @@ def create(call: Call, partitions: tuple[str, ...], again: bool) -> int:
 
 @command(
     "drop",
-    option(
+    cli_option(
         "--of",
         "partitions",
         multiple=True,
@@ -350,7 +350,7 @@ def create(call: Call, partitions: tuple[str, ...], again: bool) -> int:
     examples=["hoodie metadata drop /data/trips --yes", "hoodie metadata drop /data/trips --of column_stats --yes"],
     hoodie=True,
 )
-def drop(call: Call, partitions: tuple[str, ...], dry_run: bool, yes: bool) -> int:
+def metadata_drop_command(call: Call, partitions: tuple[str, ...], dry_run: bool, yes: bool) -> int:
     """Remove the metadata table, or a partition of it.
 
     Readers list folders then. A Hudi writer, and one of this library with hoodie.metadata.enable=true, builds it again.
@@ -384,5 +384,12 @@ def _named(partitions: tuple[str, ...]) -> str:
     return f"{', '.join(partitions)} of the metadata table" if partitions else "the metadata table"
 
 
-for _each in (show, stats, list_, validate, create, drop):
+for _each in (
+    metadata_show_command,
+    metadata_stats_command,
+    list_,
+    metadata_validate_command,
+    metadata_create_command,
+    metadata_drop_command,
+):
     metadata.add_command(_each)

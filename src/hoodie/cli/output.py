@@ -114,7 +114,7 @@ def show_outcomes(
         else:
             show(text(outcome.result), err=err)
     if several:
-        show([*named(outcomes), summary_line(outcomes, seconds)], err=err)
+        show([*outcome_paths(outcomes), summary_line(outcomes, seconds)], err=err)
 
 
 def show_lines(
@@ -138,10 +138,10 @@ def show_lines(
             complain(f"{outcome.path}: {outcome.error.message}")
         elif outcome.status is Status.FOUND or in_full(outcome.result):
             show([f"== {outcome.path}", *text(outcome.result)])
-    show([*named(outcomes), summary_line(outcomes, seconds, total)])
+    show([*outcome_paths(outcomes), summary_line(outcomes, seconds, total)])
 
 
-def named(outcomes: Sequence[Outcome[Any]], most: int = 20) -> list[str]:
+def outcome_paths(outcomes: Sequence[Outcome[Any]], most: int = 20) -> list[str]:
     """Lines with the paths of the tables with findings, and of those that failed."""
     words = {"with findings": (Status.FOUND,), "failed": (Status.USAGE, Status.FAILED)}
     lines = []
@@ -154,7 +154,7 @@ def named(outcomes: Sequence[Outcome[Any]], most: int = 20) -> list[str]:
 
 def summary_line(outcomes: Sequence[Outcome[Any]], seconds: float, total: int | None = None) -> str:
     """total  tables that were looked at, where not all of them are shown"""
-    count = summary(outcomes, seconds)
+    count = outcome_counts(outcomes, seconds)
     parts = [f"{count['fine']} fine"]
     parts += [f"{count['found']} with findings"] if count["found"] else []
     parts += [f"{count['failed']} failed"] if count["failed"] else []
@@ -162,7 +162,7 @@ def summary_line(outcomes: Sequence[Outcome[Any]], seconds: float, total: int | 
     return f"== {many} tables: {', '.join(parts)} ({seconds:.1f} s)"
 
 
-def summary(outcomes: Sequence[Outcome[Any]], seconds: float) -> dict[str, Any]:
+def outcome_counts(outcomes: Sequence[Outcome[Any]], seconds: float) -> dict[str, Any]:
     statuses = [int(outcome.status) for outcome in outcomes]
     return {
         "tables": len(statuses),
@@ -186,7 +186,7 @@ def document(command: str, outcomes: Sequence[Outcome[Any]], seconds: float) -> 
         for outcome in outcomes
     ]
     status = max((int(outcome.status) for outcome in outcomes), default=0)
-    whole = summary(outcomes, seconds)
+    whole = outcome_counts(outcomes, seconds)
     return {"schema": SCHEMA, "command": command, "status": status, "tables": tables, "error": None, "summary": whole}
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hoodie.cli.arguments import TIME, Decorator, command, option
+from hoodie.cli.arguments import TIME, Decorator, cli_option, command
 from hoodie.cli.calls import Call, Target
 from hoodie.cli.look import AS_OF, PARTITION
 from hoodie.cli.output import complaining
@@ -35,13 +35,13 @@ class Rows:
     more: bool
 
 
-COLUMNS = option(
+COLUMNS = cli_option(
     "--columns",
     metavar="NAME,...",
     example="--columns id,city",
     help="Columns, in the order wanted. Without it all, with those that begin with _hoodie_ only if --meta is given.",
 )
-FILTER = option(
+FILTER = cli_option(
     "--filter",
     "filters",
     multiple=True,
@@ -49,15 +49,15 @@ FILTER = option(
     example="--filter \"fare >= 20 or city = 'oslo'\" --filter 'city in oslo,rome'",
     help="Rows to keep: a condition in SQL, as in Python. Beside one column a text needs no quotes. All must hold.",
 )
-META = option("--meta", is_flag=True, example="--meta", help="The columns that begin with _hoodie_, too.")
-LIMIT = option(
+META = cli_option("--meta", is_flag=True, example="--meta", help="The columns that begin with _hoodie_, too.")
+LIMIT = cli_option(
     "--limit",
     type=click.IntRange(0),
     metavar="N",
     example="--limit 20",
     help="So many rows at most. Files are read until there are so many.",
 )
-FORMAT = option(
+FORMAT = cli_option(
     "--format",
     "form",
     type=click.Choice(["table", "csv", "json", "parquet"]),
@@ -67,14 +67,14 @@ FORMAT = option(
     help="How rows are printed: a table of 100 rows unless --limit is given, CSV, JSON lines, or (with --output) "
     "Parquet.",
 )
-OUTPUT = option(
+OUTPUT = cli_option(
     "--output",
     type=click.Path(dir_okay=False),
     metavar="FILE",
     example="--output trips.parquet",
     help="Write to this file, which appears when all rows are in it.",
 )
-BEGIN = option(
+BEGIN = cli_option(
     "--begin",
     type=TIME,
     default="earliest",
@@ -82,8 +82,8 @@ BEGIN = option(
     example="--begin 20260131120000000",
     help="Changes after this instant of the table, or this time.",
 )
-END = option("--end", type=TIME, example="--end 2026-02-01", help="Changes up to this instant, included; else all.")
-CDC = option(
+END = cli_option("--end", type=TIME, example="--end 2026-02-01", help="Changes up to this instant, included; else all.")
+CDC = cli_option(
     "--cdc",
     is_flag=True,
     example="--cdc",
@@ -125,7 +125,9 @@ def query(
     ],
     hoodie=True,
 )
-def changes(call: Call, begin: str, end: str | None, cdc: bool, form: str, output: str | None, **asked: Any) -> int:
+def changes_command(
+    call: Call, begin: str, end: str | None, cdc: bool, form: str, output: str | None, **asked: Any
+) -> int:
     """Print the rows that commits of a range wrote.
 
     Each once and as it was at the end; deleted rows are not among them. With --cdc each change of each row.
@@ -139,7 +141,7 @@ def changes(call: Call, begin: str, end: str | None, cdc: bool, form: str, outpu
 
 @command(
     "export",
-    option(
+    cli_option(
         "--to",
         "folder",
         required=True,
@@ -147,7 +149,7 @@ def changes(call: Call, begin: str, end: str | None, cdc: bool, form: str, outpu
         example="--to s3://bucket/exports/2026-01-31",
         help="A folder or URI that is new or empty; of several tables each gets a folder of its own in it.",
     ),
-    option(
+    cli_option(
         "--format",
         "form",
         type=click.Choice(["parquet", "csv"]),
@@ -158,7 +160,7 @@ def changes(call: Call, begin: str, end: str | None, cdc: bool, form: str, outpu
     ),
     PARTITION,
     AS_OF,
-    option(
+    cli_option(
         "--begin",
         type=TIME,
         example="--begin 20260131120000000",
@@ -168,14 +170,14 @@ def changes(call: Call, begin: str, end: str | None, cdc: bool, form: str, outpu
     COLUMNS,
     FILTER,
     META,
-    option("--dry-run", is_flag=True, example="--dry-run", help="Say what would be read; nothing is written."),
+    cli_option("--dry-run", is_flag=True, example="--dry-run", help="Say what would be read; nothing is written."),
     examples=[
         "hoodie export /data/trips --to /exports/trips",
         "hoodie export '/data/lake/*' --to s3://bucket/exports/2026-01-31 --format csv",
     ],
     hoodie=True,
 )
-def export(
+def export_command(
     call: Call,
     folder: str,
     form: str,
@@ -194,12 +196,12 @@ def export(
     from hoodie.cli.rows import Question
 
     question = Question.of(asked, partitions=partitions or None, as_of=as_of, begin=begin, end=end)
-    places = exporting.places([target.path for target in call.targets()], folder)
+    places = exporting.table_folders([target.path for target in call.targets()], folder)
     return call.each(
-        lambda target: exporting.export(
+        lambda target: exporting.export_table(
             target.storage, question, target.options, places[target.path], target.storage_options, form, dry_run=dry_run
         ),
-        exporting.text,
+        exporting.export_text,
     )
 
 
@@ -213,14 +215,14 @@ def _answer(call: Call, question: Question, form: str, file: str | None) -> int:
         shown = question if call.as_json or question.limit is not None else question.limited(_SHOWN)
 
         def do(target: Target) -> Rows:
-            return Rows(*rows.values(target.storage, shown, target.options))
+            return Rows(*rows.row_values(target.storage, shown, target.options))
 
-        return call.each(do, rows.text)
+        return call.each(do, rows.rows_text)
     if form == "parquet" and not file:
         raise click.UsageError("--format parquet needs --output")
     target = call.one()
     with complaining(), typed_errors():
-        count = rows.write(target.storage, question, target.options, form, file, _stdout)
+        count = rows.write_answer(target.storage, question, target.options, form, file, _stdout)
     if file:
         click.echo(f"{count} rows written to {file}")
     return 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hoodie.cli.arguments import DRY_RUN, INSTANT, YES, command, option
+from hoodie.cli.arguments import DRY_RUN, INSTANT, YES, cli_option, command
 from hoodie.cli.calls import Call, Target
 from hoodie.cli.output import Block, Grid
 from hoodie.cli.services import shortened
@@ -89,12 +89,16 @@ def savepoint() -> None:
 @command(
     "create",
     INSTANT,
-    option("--comment", default="", metavar="TEXT", example="--comment 'before the migration'", help="Why it is kept."),
-    option("--user", default="", metavar="NAME", example="--user ops", help="Who wants it; default: the login name."),
+    cli_option(
+        "--comment", default="", metavar="TEXT", example="--comment 'before the migration'", help="Why it is kept."
+    ),
+    cli_option(
+        "--user", default="", metavar="NAME", example="--user ops", help="Who wants it; default: the login name."
+    ),
     examples=["hoodie savepoint create /data/trips", "hoodie savepoint create '/data/lake/*' --comment nightly"],
     hoodie=True,
 )
-def create(call: Call, instant: str | None, comment: str, user: str) -> int:
+def savepoint_create_command(call: Call, instant: str | None, comment: str, user: str) -> int:
     """Make the newest commit a savepoint.
 
     Or the one of --instant.
@@ -110,7 +114,7 @@ def create(call: Call, instant: str | None, comment: str, user: str) -> int:
 
 
 @command("show", examples=["hoodie savepoint show /data/trips"])
-def show(call: Call) -> int:
+def savepoint_show_command(call: Call) -> int:
     """List the savepoints of tables."""
     from hoodie.recovery.savepoint import read_savepoints
     from hoodie.table.state import load_state
@@ -130,7 +134,7 @@ def show(call: Call) -> int:
     examples=["hoodie savepoint delete /data/trips 20260131120000000 --yes"],
     hoodie=True,
 )
-def delete(call: Call, instant: str | None, dry_run: bool, yes: bool) -> int:
+def savepoint_delete_command(call: Call, instant: str | None, dry_run: bool, yes: bool) -> int:
     """Let the files of a savepoint be cleaned as all others."""
     from hoodie.errors import InstantNotFound
     from hoodie.recovery.savepoint import read_savepoints
@@ -158,7 +162,7 @@ def delete(call: Call, instant: str | None, dry_run: bool, yes: bool) -> int:
     )
 
 
-for _each in (create, show, delete):
+for _each in (savepoint_create_command, savepoint_show_command, savepoint_delete_command):
     savepoint.add_command(_each)
 
 
@@ -170,7 +174,7 @@ for _each in (create, show, delete):
     examples=["hoodie rollback /data/trips --dry-run", "hoodie rollback /data/trips 20260131120000000 --yes"],
     hoodie=True,
 )
-def rollback(call: Call, instant: str | None, dry_run: bool, yes: bool) -> int:
+def rollback_command(call: Call, instant: str | None, dry_run: bool, yes: bool) -> int:
     """Take back the newest completed commit.
 
     Or the commit, or pending instant, of --instant.
@@ -201,7 +205,7 @@ def rollback(call: Call, instant: str | None, dry_run: bool, yes: bool) -> int:
     examples=["hoodie restore /data/trips 20260131120000000 --dry-run"],
     hoodie=True,
 )
-def restore(call: Call, instant: str | None, dry_run: bool, yes: bool) -> int:
+def restore_command(call: Call, instant: str | None, dry_run: bool, yes: bool) -> int:
     """Take back all writes after a savepoint.
 
     There is no way back from that.

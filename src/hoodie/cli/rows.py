@@ -71,7 +71,7 @@ class Question:
         return replace(self, limit=limit)
 
 
-def plan(state: TableState, question: Question, settings: ReadSettings) -> ScanPlan:
+def plan_question(state: TableState, question: Question, settings: ReadSettings) -> ScanPlan:
     """The read that answers a question. Raises InvalidInput; as `plan_scan`"""
     declared = declared_schema(state, question.as_of)
     schema = plan_scan(state, settings=settings).schema if declared is None else with_meta_fields(declared)
@@ -165,7 +165,7 @@ def _typed(text: str, kind: pa.DataType) -> Any:
     return pa.scalar(text).cast(kind).as_py()
 
 
-def batches(scan: ScanPlan, limit: int | None = None) -> Iterator[pa.Table]:
+def row_batches(scan: ScanPlan, limit: int | None = None) -> Iterator[pa.Table]:
     """The rows of a scan, some file slices at a time; at least one table, possibly without rows."""
     left, step = limit, _AT_ONCE if limit is None else 1  # of a few rows the first slice has enough, mostly
     yield read_scan(replace(scan, slices=()))
@@ -184,7 +184,7 @@ def answers(state: TableState, question: Question, settings: ReadSettings, limit
     """The rows that a question asks for; at least one table, possibly without rows. Raises as `plan`"""
     if question.cdc:
         return _change_data(state, question, settings, limit)
-    return batches(plan(state, question, settings), limit)
+    return row_batches(plan_question(state, question, settings), limit)
 
 
 def _change_data(
@@ -205,7 +205,7 @@ def _change_data(
             return
 
 
-def values(
+def row_values(
     storage: Storage, question: Question, options: Options
 ) -> tuple[tuple[str, ...], tuple[tuple[Any, ...], ...], bool]:
     """The names of the columns, the rows as values for JSON, and whether there are more."""
@@ -217,7 +217,7 @@ def values(
     return tuple(rows.column_names), tuple(tuple(map(plain, row)) for row in zip(*columns, strict=True)), more
 
 
-def text(found: Any) -> Sequence[Block]:
+def rows_text(found: Any) -> Sequence[Block]:
     """found  `hoodie.cli.read.Rows`"""
     if not found.rows:
         return [f"no rows ({', '.join(found.columns)})"]
@@ -226,7 +226,7 @@ def text(found: Any) -> Sequence[Block]:
     return [Grid(found.columns, cells), *more]
 
 
-def write(
+def write_answer(
     storage: Storage,
     question: Question,
     options: Options,
@@ -238,10 +238,10 @@ def write(
     rows = answers(load_state(storage), question, ReadSettings.read(options), question.limit)
     first = next(rows)  # what cannot be read leaves no file
     with _sink(file, stdout) as sink:
-        return write_rows(chain([first], rows), form, sink)
+        return write_tables(chain([first], rows), form, sink)
 
 
-def write_rows(tables: Iterator[pa.Table], form: str, sink: Any) -> int:
+def write_tables(tables: Iterator[pa.Table], form: str, sink: Any) -> int:
     """Write tables, at least one, into an open file. form: csv, json or parquet. Returns the number of rows"""
     first = next(tables)
     count = 0

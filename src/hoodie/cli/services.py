@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hoodie.cli.arguments import DRY_RUN, YES, command, option
+from hoodie.cli.arguments import DRY_RUN, YES, cli_option, command
 from hoodie.cli.calls import Call, Target
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Archived:
     ],
     hoodie=True,
 )
-def clean(call: Call, dry_run: bool, yes: bool) -> int:
+def clean_command(call: Call, dry_run: bool, yes: bool) -> int:
     """Delete file versions that are not to be kept.
 
     What is kept is the cleaning policy of the options: hoodie.clean.policy, hoodie.clean.commits.retained and so on.
@@ -108,7 +108,7 @@ def clean(call: Call, dry_run: bool, yes: bool) -> int:
     ],
     hoodie=True,
 )
-def archive(call: Call, dry_run: bool, yes: bool) -> int:
+def archive_command(call: Call, dry_run: bool, yes: bool) -> int:
     """Move old instants off the active timeline.
 
     Only if there are more than hoodie.keep.max.commits. Reads as of archived commits are no longer possible.
@@ -205,7 +205,7 @@ class Upgraded:
 
 @command(
     "upgrade",
-    option(
+    cli_option(
         "--to",
         type=click.Choice(["8", "9"]),
         required=True,
@@ -217,7 +217,7 @@ class Upgraded:
     examples=["hoodie upgrade /data/trips --to 9 --dry-run", "hoodie upgrade /data/trips --to 9 --yes"],
     hoodie=True,
 )
-def upgrade(call: Call, to: str, dry_run: bool, yes: bool) -> int:
+def upgrade_command(call: Call, to: str, dry_run: bool, yes: bool) -> int:
     """Give tables a later version of the format.
 
     Failed writes are rolled back, and all logs compacted first. Rows stay, and what reads as of earlier instants give.
@@ -230,7 +230,7 @@ def upgrade(call: Call, to: str, dry_run: bool, yes: bool) -> int:
 
 @command(
     "downgrade",
-    option(
+    cli_option(
         "--to",
         type=click.Choice(["6", "8"]),
         required=True,
@@ -242,7 +242,7 @@ def upgrade(call: Call, to: str, dry_run: bool, yes: bool) -> int:
     examples=["hoodie downgrade /data/trips --to 6 --dry-run", "hoodie downgrade /data/trips --to 6 --yes"],
     hoodie=True,
 )
-def downgrade(call: Call, to: str, dry_run: bool, yes: bool) -> int:
+def downgrade_command(call: Call, to: str, dry_run: bool, yes: bool) -> int:
     """Give tables an earlier version of the format.
 
     Failed writes are rolled back, and all logs compacted first. Rows stay, and what reads as of earlier instants give.

@@ -33,7 +33,9 @@ def read_whole(storage: Storage, timeline: Timeline, instant: Instant) -> Commit
     return None if metadata == _NOTHING else metadata
 
 
-def rebuild(storage: Storage, timeline: Timeline, instant: Instant, cleaned: Collection[str] = ()) -> CommitMetadata:
+def rebuild_commit(
+    storage: Storage, timeline: Timeline, instant: Instant, cleaned: Collection[str] = ()
+) -> CommitMetadata:
     """What a completed commit did, by a listing of the table, the headers of all log blocks, and its markers.
 
     cleaned  paths of files that cleanings removed since

@@ -23,7 +23,7 @@ from hoodie.formats.log.content import rollback_block
 from hoodie.formats.timeline.plans import decode_replace_plan
 from hoodie.formats.timeline.services import decode_rollback_plan, encode_rollback_metadata, encode_rollback_plan
 from hoodie.metadata.changes import of_rollback
-from hoodie.metadata.keeping.follow import follow, still_listed, take_back_commit
+from hoodie.metadata.keeping.follow import follow_change, still_listed, take_back_commit
 from hoodie.metadata.partitions.kind import Change
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import log_file_name
@@ -134,7 +134,7 @@ def execute_rollback(
         now = load_state(storage)
         listed = still_listed(storage, now.config, now.timeline, metadata)
         files = of_rollback(metadata, listed)
-        follow(Change(storage, now.config, now.timeline, rollback.requested, files, compacted=compacted))
+        follow_change(Change(storage, now.config, now.timeline, rollback.requested, files, compacted=compacted))
     return complete(storage, rollback, encode_rollback_metadata(metadata, storage.root), layout=layout)
 
 

@@ -45,10 +45,10 @@ from hoodie.formats.timeline.commit_json import inflight_profile
 from hoodie.formats.timeline.plans import encode_replace_plan
 from hoodie.locks import Lock
 from hoodie.metadata.changes import KeyChanges, changes_of_commit
-from hoodie.metadata.keeping.build import build, missing_partitions, not_built, settings_of, why_not_built
+from hoodie.metadata.keeping.build import build, missing_partitions, not_built, recorded_settings, why_not_built
 from hoodie.metadata.keeping.build_tasks import Executors
 from hoodie.metadata.keeping.drop import drop_partitions, tell_of_drop, was_upgraded
-from hoodie.metadata.keeping.follow import follow
+from hoodie.metadata.keeping.follow import follow_change
 from hoodie.metadata.partitions.kind import Change, ReadKeys
 from hoodie.model.commit import CommitMetadata, WriteStat
 from hoodie.model.files import FileGroupId
@@ -160,7 +160,7 @@ def _with_metadata_table(
     if unwanted := [name for name in requested.remove if name in state.config.metadata_partitions]:
         drop_partitions(state.storage, state.config, unwanted)
         state = state.reload()
-    settings = settings_of(set(requested.build) & {*state.config.metadata_partitions}, requested.options)
+    settings = recorded_settings(set(requested.build) & {*state.config.metadata_partitions}, requested.options)
     if settings.items() - state.config.properties.items():  # for what is written from now on
         update_properties(state.storage, settings)
         state = state.reload()
@@ -337,7 +337,7 @@ def publish_seen(
             transaction.heart.check()
         lock.check()
         if now.config.has_metadata_table:
-            follow(
+            follow_change(
                 Change(storage, now.config, now.timeline, transaction.time, changes_of_commit(metadata), metadata, keys)
             )
             lock.check()

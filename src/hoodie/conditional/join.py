@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from hoodie.conditional.clauses import Act, MergeRequest, When
 from hoodie.conditional.names import assignments
-from hoodie.conditional.rows import Call, assigned_terms, column_values, condition_term, scanned, target_scan
+from hoodie.conditional.rows import TableCall, assigned_terms, column_values, condition_term, scanned, target_scan
 from hoodie.conditional.shape import TableShape
-from hoodie.conditional.target import Target
+from hoodie.conditional.target import MergeTarget
 from hoodie.errors import InvalidInput
 from hoodie.expressions.compare import comparing
 from hoodie.expressions.joins import Conjunct, beside, pairs
@@ -141,7 +141,7 @@ class _Join:
         return pc.if_else(pa.array(same), stored(), values)
 
 
-def joined_rows(call: Call, target: Target, request: MergeRequest) -> JoinedRows:
+def joined_rows(call: TableCall, target: MergeTarget, request: MergeRequest) -> JoinedRows:
     """Plan the join. Raises InvalidInput, SchemaMismatch: the texts of the merge cannot be meant"""
     shape, declared = target.shape, target.declared
     columns = shape.columns or tuple(name for name in request.columns if name not in META_COLUMNS)

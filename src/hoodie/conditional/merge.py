@@ -16,9 +16,9 @@ from hoodie.conditional.clauses import Act, MergeClause, MergeRequest, When
 from hoodie.conditional.join import JoinedRows, joined_rows
 from hoodie.conditional.keys import IN_DOUBT, OLD_KEY, OLD_PATH, CertainKeys, MergedKeys
 from hoodie.conditional.names import check_names
-from hoodie.conditional.rows import Call, MadeRows, assigned_terms, column_values, condition_term, keyed_schema
-from hoodie.conditional.shape import TableShape, check_request, equated, schema_of
-from hoodie.conditional.target import Target, attempted, keeping_columns
+from hoodie.conditional.rows import MadeRows, TableCall, assigned_terms, column_values, condition_term, keyed_schema
+from hoodie.conditional.shape import TableShape, check_request, equated, joined_schema
+from hoodie.conditional.target import MergeTarget, attempted, keeping_columns
 from hoodie.config.options import Options
 from hoodie.expressions.casts import kernel_of
 from hoodie.expressions.scope import Scope
@@ -34,7 +34,7 @@ from hoodie.writing.write import as_merge
 _NO_EFFECT = -2
 
 
-def merge(call: Call, request: MergeRequest, options: Options) -> WriteResult:
+def merge(call: TableCall, request: MergeRequest, options: Options) -> WriteResult:
     """Carry a merge out, as one commit.
 
     returns  counts of rows: `inserted`, `updated`, `deleted`, and `copied` along in rewritten base files
@@ -45,7 +45,7 @@ def merge(call: Call, request: MergeRequest, options: Options) -> WriteResult:
     return attempted(call.storage, options, lambda target: _merge(call, target, request))
 
 
-def _merge(call: Call, target: Target, request: MergeRequest) -> WriteResult:
+def _merge(call: TableCall, target: MergeTarget, request: MergeRequest) -> WriteResult:
     shape = target.shape
     with target.phases.time("check"):
         check_request(request, shape)
@@ -74,7 +74,7 @@ def _same_where_equal(request: MergeRequest, shape: TableShape) -> bool:
 
 
 def _rows_by_key(
-    call: Call, target: Target, request: MergeRequest, plan: ByKeyPlan
+    call: TableCall, target: MergeTarget, request: MergeRequest, plan: ByKeyPlan
 ) -> tuple[MadeRows, pa.Schema | None] | None:
     """The source's rows as the clauses make them, with what each is for; None: of some the key does not tell which row
     of the table they equal."""
@@ -104,13 +104,13 @@ def _rows_by_key(
     make_keys = CertainKeys(RowKeys(kept, keygen)) if plan.decides else RowKeys(kept, keygen)
     columns = [] if plan.deletes else [*schema, *([pa.field(ROW_ACTION, pa.int8())] if plan.decides else [])]
     made = MadeRows(iter([rows]), make_keys, keyed_schema(columns))
-    return made, None if plan.deletes else schema_of(target.declared, list(plan.values), names) or schema
+    return made, None if plan.deletes else joined_schema(target.declared, list(plan.values), names) or schema
 
 
-def _fields(target: Target, request: MergeRequest, names: Sequence[str]) -> pa.Schema:
+def _fields(target: MergeTarget, request: MergeRequest, names: Sequence[str]) -> pa.Schema:
     if target.declared is None:
         return pa.schema([pa.field(name, pa.null()) for name in names])
-    assigned = schema_of(target.declared, names, names)
+    assigned = joined_schema(target.declared, names, names)
     assert assigned is not None
     return pa.schema([assigned.field(name) for name in names])
 
@@ -176,7 +176,7 @@ def _first_act(clauses: Sequence[MergeClause], scope: Scope, block: Block) -> An
 # --- by a join ---
 
 
-def _rows_by_join(target: Target, request: MergeRequest, joined: JoinedRows) -> tuple[MadeRows, pa.Schema | None]:
+def _rows_by_join(target: MergeTarget, request: MergeRequest, joined: JoinedRows) -> tuple[MadeRows, pa.Schema | None]:
     shape = target.shape
     columns = joined.schema
     assigned = {name for clause in request.clauses if clause.act is not Act.DELETE for name in columns.names}
@@ -188,7 +188,7 @@ def _rows_by_join(target: Target, request: MergeRequest, joined: JoinedRows) -> 
     names = (*columns.names, ROW_ACTION)
     merged = MergedKeys(names, target.keygen, sets(shape.keys), sets(shape.partitions), shape.is_global)
     make_keys = for_task(NewKeys(merged), 0) if target.keygen.makes_new_keys else merged
-    schema = schema_of(target.declared, list(assigned), columns.names) or columns
+    schema = joined_schema(target.declared, list(assigned), columns.names) or columns
     made = MadeRows(_tables(joined, schema), make_keys, keyed_schema([*schema, pa.field(ROW_ACTION, pa.int8())]))
     return made, schema
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hoodie.conditional.target import Target
+from hoodie.conditional.target import MergeTarget
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput, SchemaMismatch
 from hoodie.expressions.facts import facts_of
@@ -60,7 +60,7 @@ class MadeRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class TableCall:
     """One call of a table's: where its rows go, and what ran besides it.
 
     frames  that subqueries may select from
@@ -72,7 +72,7 @@ class Call:
 
     def write(
         self,
-        target: Target,
+        target: MergeTarget,
         rows: MadeRows,
         columns: pa.Schema | None,
         made_of: TableState | None = None,
@@ -127,7 +127,9 @@ def column_values(term: Term, block: Block, field: pa.Field) -> pa.Array:
     return values if values.type == field.type else values.cast(field.type)
 
 
-def target_scan(target: Target, condition: Any, scope: Scope, name: str, columns: Collection[str] | None) -> ScanPlan:
+def target_scan(
+    target: MergeTarget, condition: Any, scope: Scope, name: str, columns: Collection[str] | None
+) -> ScanPlan:
     """The rows of the table where a condition can be true.
 
     condition  a call has checked it; what is not text can be true anywhere

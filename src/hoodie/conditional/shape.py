@@ -150,7 +150,7 @@ def equated(request: MergeRequest, shape: TableShape) -> dict[str, str] | None:
     return equal_columns(request.condition, request.source_name, request.target_name)
 
 
-def schema_of(table: pa.Schema | None, assigned: Sequence[str], made: Sequence[str]) -> pa.Schema | None:
+def joined_schema(table: pa.Schema | None, assigned: Sequence[str], made: Sequence[str]) -> pa.Schema | None:
     """The columns of the rows as Arrow has them: those of the table, nullable where clauses assign them."""
     if table is None:
         return None

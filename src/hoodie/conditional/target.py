@@ -27,7 +27,7 @@ from hoodie.writing.write import Write, check, writable_state
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class MergeTarget:
     """The table as it is now.
 
     declared  its columns; None: it has none yet
@@ -40,7 +40,7 @@ class Target:
     phases: Phases
 
 
-def attempted(storage: Storage, options: Options, attempt: Callable[[Target], WriteResult]) -> WriteResult:
+def attempted(storage: Storage, options: Options, attempt: Callable[[MergeTarget], WriteResult]) -> WriteResult:
     """Rows that were read before another writer's commit are read again: each attempt is a whole one.
 
     Raises  WriteConflict once there were enough of them; UnsupportedTable; as the attempts
@@ -48,7 +48,7 @@ def attempted(storage: Storage, options: Options, attempt: Callable[[Target], Wr
     settings = Settings.read(without_dropping(options))
 
     def whole_attempt() -> WriteResult:
-        target: Target | None = None
+        target: MergeTarget | None = None
         try:
             target = _target(storage, settings)
             return attempt(target)
@@ -61,7 +61,7 @@ def attempted(storage: Storage, options: Options, attempt: Callable[[Target], Wr
     return with_retries(settings, whole_attempt)
 
 
-def _target(storage: Storage, settings: Settings) -> Target:
+def _target(storage: Storage, settings: Settings) -> MergeTarget:
     phases = Phases()
     with phases.time("check"):
         state = with_write_options(writable_state(storage, settings), settings.given)
@@ -83,7 +83,7 @@ def _target(storage: Storage, settings: Settings) -> Target:
             found = pa.schema([field for field in scan.schema if field.name not in META_COLUMNS])
             declared = found if len(found) else None
         shape = shape_of(write, keygen, pa.schema([]) if declared is None else declared)
-    return Target(write, keygen, declared, shape, phases)
+    return MergeTarget(write, keygen, declared, shape, phases)
 
 
 def keeping_columns(write: Write) -> Write:

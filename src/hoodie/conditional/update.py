@@ -11,8 +11,8 @@ import pyarrow as pa
 from hoodie.conditional.keys import OLD_KEY, OLD_PATH, MergedKeys
 from hoodie.conditional.names import column_of
 from hoodie.conditional.rows import (
-    Call,
     MadeRows,
+    TableCall,
     assigned_terms,
     column_values,
     condition_term,
@@ -20,8 +20,8 @@ from hoodie.conditional.rows import (
     scanned,
     target_scan,
 )
-from hoodie.conditional.shape import refuse_set_key, schema_of
-from hoodie.conditional.target import Target, attempted
+from hoodie.conditional.shape import joined_schema, refuse_set_key
+from hoodie.conditional.target import MergeTarget, attempted
 from hoodie.config.options import Options
 from hoodie.errors import InvalidInput
 from hoodie.expressions.scope import Scope
@@ -34,7 +34,7 @@ from hoodie.writing.result import WriteResult
 from hoodie.writing.write import as_update
 
 
-def update(call: Call, condition: Any, values: Mapping[str, Any], options: Options, name: str) -> WriteResult:
+def update(call: TableCall, condition: Any, values: Mapping[str, Any], options: Options, name: str) -> WriteResult:
     """Set columns of the rows for which a condition holds; None: of all.
 
     Raises  InvalidInput, SchemaMismatch, MissingPackage: nothing has changed; WriteConflict; UnsupportedTable
@@ -44,16 +44,16 @@ def update(call: Call, condition: Any, values: Mapping[str, Any], options: Optio
     return attempted(call.storage, options, lambda target: _update(call, target, condition, values, name))
 
 
-def delete_where(call: Call, condition: Any, options: Options, name: str) -> WriteResult:
+def delete_where(call: TableCall, condition: Any, options: Options, name: str) -> WriteResult:
     """Delete the rows for which a condition holds; None: all. Raises as `update`"""
     return attempted(call.storage, options, lambda target: _delete(call, target, condition, name))
 
 
-def _scope(call: Call, target: Target, name: str) -> Scope:
+def _scope(call: TableCall, target: MergeTarget, name: str) -> Scope:
     return Scope({name: with_meta_fields(target.declared or pa.schema([]))}, call.frames)
 
 
-def _update(call: Call, target: Target, condition: Any, values: Mapping[str, Any], name: str) -> WriteResult:
+def _update(call: TableCall, target: MergeTarget, condition: Any, values: Mapping[str, Any], name: str) -> WriteResult:
     with target.phases.time("check"):
         columns = list(target.shape.columns)
         given: dict[str, Any] = {}
@@ -66,7 +66,7 @@ def _update(call: Call, target: Target, condition: Any, values: Mapping[str, Any
         scope = _scope(call, target, name)
         term = condition_term(condition, scope)
         terms = assigned_terms(given, target.declared, scope)
-        schema = schema_of(target.declared, list(given), columns)
+        schema = joined_schema(target.declared, list(given), columns)
         assert schema is not None  # a column was found
         named = [column for value in (term, *terms.values()) for _, column in value.columns]
         scan = target_scan(target, condition, scope, name, [*columns, *named])
@@ -102,7 +102,7 @@ def _updated(rows: pa.Table, terms: Mapping[str, Term], schema: pa.Schema, name:
     return pa.Table.from_arrays([*columns, action, *old], [*schema.names, ROW_ACTION, OLD_KEY, OLD_PATH])
 
 
-def _delete(call: Call, target: Target, condition: Any, name: str) -> WriteResult:
+def _delete(call: TableCall, target: MergeTarget, condition: Any, name: str) -> WriteResult:
     with target.phases.time("check"):
         # A table without columns, whatever the condition names, has no row that it holds for.
         if target.declared is None:

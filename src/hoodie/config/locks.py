@@ -47,7 +47,7 @@ _ELSEWHERE = {
 }
 
 
-def provider_of(name: str) -> LockProvider | None:
+def _provider_of(name: str) -> LockProvider | None:
     """The provider of a class name; None for an unknown one."""
     name = name.removeprefix(_PACKAGE)
     return next((provider for provider in LockProvider if provider.value == name), None)
@@ -68,7 +68,7 @@ def _is_provider(name: str) -> bool:
             "(S3, GCS, Azure, HDFS, disks). Where Hudi writes it too, all its writers need one lock that both know: "
             "ZookeeperBasedLockProvider, or FileSystemBasedLockProvider"
         )
-    return not name or provider_of(name) is not None
+    return not name or _provider_of(name) is not None
 
 
 _MILLIS = "milliseconds, such as 60000"
@@ -199,7 +199,7 @@ class LockOptions:
         """The provider that is named, or None. What that means depends on the concurrency mode: `provider_for`."""
         if not self.provider and self.zookeeper_url:
             return LockProvider.ZOOKEEPER
-        return provider_of(self.provider) if self.provider else None
+        return _provider_of(self.provider) if self.provider else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

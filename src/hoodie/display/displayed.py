@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from hoodie.display.render import as_html, as_text
-from hoodie.display.summary import Summary
+from hoodie.display.render import as_html, console_text
+from hoodie.display.summary import ResultSummary
 
 T = TypeVar("T")
 
@@ -15,11 +15,11 @@ class Displayed:
 
     __slots__ = ()
 
-    def _summary(self) -> Summary:
+    def _summary(self) -> ResultSummary:
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        return as_text(self._summary())
+        return console_text(self._summary())
 
     def _repr_html_(self) -> str:
         return as_html(self._summary())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from hoodie.display.summary import Column, Kind, Summary, cell_text
+from hoodie.display.summary import ColumnKind, ResultSummary, ShownColumn, cell_text
 
 _STYLE = (
     "<style>.hoodie table{border-collapse:collapse;font-size:90%}"
@@ -14,7 +14,7 @@ _STYLE = (
 )
 
 
-def as_text(shown: Summary) -> str:
+def console_text(shown: ResultSummary) -> str:
     """The title, then the rows in columns unless the summary is a compact one."""
     if shown.compact or not shown.columns or not shown.rows:
         return shown.title
@@ -25,7 +25,7 @@ def as_text(shown: Summary) -> str:
     text = [shown.title]
     for line in lines:
         cells = [
-            word.ljust(width) if kind is Kind.TEXT else word.rjust(width)
+            word.ljust(width) if kind is ColumnKind.TEXT else word.rjust(width)
             for word, width, kind in zip(line, widths, kinds, strict=True)
         ]
         text.append("  " + "  ".join(cells).rstrip())
@@ -34,7 +34,7 @@ def as_text(shown: Summary) -> str:
     return "\n".join(text)
 
 
-def as_html(shown: Summary) -> str:
+def as_html(shown: ResultSummary) -> str:
     """The same as an HTML fragment: everything that came from a table is escaped."""
     parts = ['<div class="hoodie">', f"<div>{escape(shown.title)}</div>"]
     if shown.columns and shown.rows:
@@ -44,7 +44,7 @@ def as_html(shown: Summary) -> str:
     return "".join([*parts, "</div>"])
 
 
-def html_table(shown: Summary) -> str:
+def html_table(shown: ResultSummary) -> str:
     """The rows of a summary as an HTML table; numbers have the class "n"."""
     head = "".join(f"<th{_number(column)}>{escape(column.name)}</th>" for column in shown.columns)
     rows = []
@@ -55,5 +55,5 @@ def html_table(shown: Summary) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _number(column: Column) -> str:
-    return "" if column.kind is Kind.TEXT else ' class="n"'
+def _number(column: ShownColumn) -> str:
+    return "" if column.kind is ColumnKind.TEXT else ' class="n"'

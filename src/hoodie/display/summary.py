@@ -15,7 +15,7 @@ MOST_ROWS = 20
 _MOST_CELL, _MOST_TITLE = 60, 300
 
 
-class Kind(Enum):
+class ColumnKind(Enum):
     """What the cells of a column are, and so how they are written."""
 
     TEXT = "text"
@@ -26,15 +26,15 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ShownColumn:
     """A column of a table that is shown."""
 
     name: str
-    kind: Kind = Kind.TEXT
+    kind: ColumnKind = ColumnKind.TEXT
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class ResultSummary:
     """What is shown of a result.
 
     title    one line
@@ -45,7 +45,7 @@ class Summary:
     """
 
     title: str
-    columns: tuple[Column, ...] = ()
+    columns: tuple[ShownColumn, ...] = ()
     rows: tuple[tuple[Cell, ...], ...] = ()
     total: int = 0
     compact: bool = False
@@ -58,12 +58,12 @@ class Summary:
 
 def summary(
     title: str,
-    columns: Sequence[Column | str] = (),
+    columns: Sequence[ShownColumn | str] = (),
     rows: Iterable[Sequence[Cell]] = (),
     total: int | None = None,
     *,
     compact: bool = False,
-) -> Summary:
+) -> ResultSummary:
     """A summary of the first rows.
 
     columns  a name alone is a column of text
@@ -72,8 +72,8 @@ def summary(
     compact  a console is to show the title only
     """
     shown = tuple(tuple(row) for row in islice(rows, MOST_ROWS))
-    named = tuple(Column(column) if isinstance(column, str) else column for column in columns)
-    return Summary(cut(title, _MOST_TITLE), named, shown, len(shown) if total is None else total, compact)
+    named = tuple(ShownColumn(column) if isinstance(column, str) else column for column in columns)
+    return ResultSummary(cut(title, _MOST_TITLE), named, shown, len(shown) if total is None else total, compact)
 
 
 def cut(text: str, most: int = _MOST_CELL) -> str:
@@ -82,7 +82,7 @@ def cut(text: str, most: int = _MOST_CELL) -> str:
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
-def cell_text(cell: Cell, kind: Kind) -> str:
+def cell_text(cell: Cell, kind: ColumnKind) -> str:
     """A cell as people read it."""
     return "" if cell is None else _FORMS[kind](cell)
 
@@ -119,10 +119,10 @@ def count_text(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-_FORMS: dict[Kind, Callable[[str | int | float], str]] = {
-    Kind.TEXT: lambda cell: cut(str(cell)),
-    Kind.COUNT: lambda cell: f"{cell:,}",
-    Kind.BYTES: lambda cell: bytes_text(float(cell)),
-    Kind.SECONDS: lambda cell: seconds_text(float(cell)),
-    Kind.RATIO: lambda cell: f"{float(cell):.2f}",
+_FORMS: dict[ColumnKind, Callable[[str | int | float], str]] = {
+    ColumnKind.TEXT: lambda cell: cut(str(cell)),
+    ColumnKind.COUNT: lambda cell: f"{cell:,}",
+    ColumnKind.BYTES: lambda cell: bytes_text(float(cell)),
+    ColumnKind.SECONDS: lambda cell: seconds_text(float(cell)),
+    ColumnKind.RATIO: lambda cell: f"{float(cell):.2f}",
 }

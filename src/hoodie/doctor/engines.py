@@ -11,7 +11,7 @@ from hoodie.formats.parquet.columns import open_parquet
 from hoodie.model.files import BaseFile, LogFile
 from hoodie.model.table_version import VERSIONS
 from hoodie.table.properties import PROPERTIES
-from hoodie.timeline.layout import file_name
+from hoodie.timeline.layout import instant_file_name
 
 
 def examine_for(engine: str, scene: Scene, contents: Contents) -> Iterator[Finding]:
@@ -41,7 +41,9 @@ def _hudi_1(scene: Scene, contents: Contents) -> Iterator[Finding]:
     for instant in sorted(contents.compactions):
         problem = "a pending compaction: rows written behind its plan vanish for Hudi 1.x when it upgrades the table"
         advice = "Run it first: hoodie compaction run"
-        yield _finding(Fault.PENDING, f"{scene.timeline.folder}/{file_name(instant, config.layout)}", problem, advice)
+        yield _finding(
+            Fault.PENDING, f"{scene.timeline.folder}/{instant_file_name(instant, config.layout)}", problem, advice
+        )
     if config.ordering and not config.payload_class:
         problem = "no payload class: Hudi 1.x takes the greater ordering value, whichever row came last"
         advice = (

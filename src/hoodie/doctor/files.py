@@ -17,7 +17,7 @@ from hoodie.view.load import METAFILES, data_files
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class PublishedFiles:
     """Which files the commits of the active timeline name, by path.
 
     stats    the statistic of each file and the commit that it is of, the newest if several name it
@@ -28,7 +28,7 @@ class Named:
     changes: Mapping[str, tuple[Instant, int]]
 
     @classmethod
-    def by(cls, contents: Contents) -> Named:
+    def by(cls, contents: Contents) -> PublishedFiles:
         stats: dict[str, tuple[Instant, WriteStat]] = {}
         changes: dict[str, tuple[Instant, int]] = {}
         for instant, metadata in sorted(contents.commits.items()):
@@ -42,7 +42,7 @@ class Named:
 
 def examine_files(scene: Scene, contents: Contents) -> Iterator[Finding]:
     """All findings from names and sizes of files."""
-    published = Named.by(contents)
+    published = PublishedFiles.by(contents)
     yield from _missing(scene, contents, published)
     yield from _twice(contents)
     yield from _sizes(scene, published)
@@ -61,7 +61,7 @@ def _present(scene: Scene) -> dict[str, int]:
 # --- files that should be there ---
 
 
-def _missing(scene: Scene, contents: Contents, published: Named) -> Iterator[Finding]:
+def _missing(scene: Scene, contents: Contents, published: PublishedFiles) -> Iterator[Finding]:
     present = _present(scene)
     removed = _removed(contents, published)
     newest = _newest_bases(published)
@@ -112,7 +112,7 @@ def _missing(scene: Scene, contents: Contents, published: Named) -> Iterator[Fin
         )
 
 
-def _removed(contents: Contents, published: Named) -> set[str]:
+def _removed(contents: Contents, published: PublishedFiles) -> set[str]:
     """Files that instants of the timeline removed, or will remove. A rollback may remove what is its target's only: not
     what a commit published that is on the timeline."""
     removed: set[str] = set()
@@ -127,7 +127,7 @@ def _removed(contents: Contents, published: Named) -> set[str]:
     return removed
 
 
-def _newest_bases(published: Named) -> dict[FileGroupId, str]:
+def _newest_bases(published: PublishedFiles) -> dict[FileGroupId, str]:
     """The newest instant at which each file group got a base file."""
     newest: dict[FileGroupId, str] = {}
     for path in published.stats:
@@ -197,7 +197,7 @@ def _twice(contents: Contents) -> Iterator[Finding]:
                     )
 
 
-def _sizes(scene: Scene, published: Named) -> Iterator[Finding]:
+def _sizes(scene: Scene, published: PublishedFiles) -> Iterator[Finding]:
     present = _present(scene)
     sizes = {path: (instant, stat.file_size) for path, (instant, stat) in published.stats.items()}
     for path, (instant, size) in sorted({**sizes, **published.changes}.items()):
@@ -211,7 +211,7 @@ def _sizes(scene: Scene, published: Named) -> Iterator[Finding]:
             )
 
 
-def _orphans(scene: Scene, contents: Contents, published: Named) -> Iterator[Finding]:
+def _orphans(scene: Scene, contents: Contents, published: PublishedFiles) -> Iterator[Finding]:
     """Data files that no completed instant names."""
     visible = scene.timeline.visible()
     active = {instant.requested for instant in contents.commits}

@@ -8,7 +8,7 @@ from enum import IntEnum, StrEnum
 
 from hoodie.config.table import TableConfig
 from hoodie.display.displayed import Displayed, DisplayedTuple
-from hoodie.display.summary import Summary, count_text, summary
+from hoodie.display.summary import ResultSummary, count_text, summary
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import BaseFile, LogFile
 from hoodie.model.instant import Action, Instant, State
@@ -119,7 +119,7 @@ class Finding(Displayed):
     def __str__(self) -> str:
         return f"{self.severity.name} {self.fault}: {self.where or '(base path)'}: {self.problem}. {self.advice}"
 
-    def _summary(self) -> Summary:
+    def _summary(self) -> ResultSummary:
         return summary(str(self))
 
 
@@ -128,7 +128,7 @@ class Findings(DisplayedTuple[Finding]):
 
     __slots__ = ()
 
-    def _summary(self) -> Summary:
+    def _summary(self) -> ResultSummary:
         counts = ", ".join(
             count_text(number, severity.name.lower())
             for severity in sorted(Severity, reverse=True)
@@ -144,7 +144,7 @@ class Remedies(DisplayedTuple[Remedy]):
 
     __slots__ = ()
 
-    def _summary(self) -> Summary:
+    def _summary(self) -> ResultSummary:
         rows = ((str(remedy.mend), remedy.target) for remedy in self)
         return summary(count_text(len(self), "repair"), ("what", "where"), rows, len(self))
 

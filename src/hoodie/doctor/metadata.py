@@ -18,7 +18,7 @@ from hoodie.doctor.findings import Fault, Finding, Mend, Remedy, Scene, Severity
 from hoodie.errors import HoodieError
 from hoodie.metadata.keeping.drop import was_upgraded
 from hoodie.metadata.keys import FOLDER, MetadataPartition
-from hoodie.metadata.validate import validate
+from hoodie.metadata.validate import validate_metadata
 from hoodie.model.files import LogFile
 from hoodie.model.instant import Action
 from hoodie.model.table_version import VERSIONS
@@ -41,7 +41,7 @@ def wrong_lists(scene: Scene, *, contents: bool) -> Iterator[Finding]:
         return
     folders = folders_of_tree({folder: list(entries) for folder, entries in scene.tree.items()})
     try:
-        told = validate(scene.storage, scene.config, scene.timeline, folders, read_keys, contents=contents)
+        told = validate_metadata(scene.storage, scene.config, scene.timeline, folders, read_keys, contents=contents)
         problems = told.problems if told is not None else ()
     except (HoodieError, FileNotFoundError) as damage:
         problems = (str(damage).rstrip("."),)

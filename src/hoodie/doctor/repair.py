@@ -12,7 +12,7 @@ from hoodie.doctor.findings import Finding, Mend, Remedies, Remedy
 from hoodie.formats.timeline.archive_log import with_java_headers
 from hoodie.locks import Lock
 from hoodie.locks.clock import LOCKS
-from hoodie.metadata.keeping.drop import drop
+from hoodie.metadata.keeping.drop import drop_metadata
 from hoodie.model.instant import Action, State
 from hoodie.storage.protocol import Storage, join, rewrite
 from hoodie.table.downgraded_timeline import finish_downgrade
@@ -131,7 +131,7 @@ def _finish(storage: Storage, target: str, clock: Clock) -> None:
 
 
 def _metadata(storage: Storage, target: str, clock: Clock) -> None:
-    drop(storage)
+    drop_metadata(storage)
 
 
 def _archive(storage: Storage, target: str, clock: Clock) -> None:

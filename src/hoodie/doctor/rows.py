@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.config.read import ReadSettings
-from hoodie.doctor.files import Named
+from hoodie.doctor.files import PublishedFiles
 from hoodie.doctor.findings import Contents, Fault, Finding, Scene, Severity
 from hoodie.errors import CorruptFile, DamagedLog, HoodieError, InvalidOption, SchemaMismatch, UnsupportedTable
 from hoodie.formats.java.strings import java_order
@@ -47,7 +47,7 @@ class Examination:
     """
 
     scene: Scene
-    published: Named
+    published: PublishedFiles
     reader: SliceReader | None
     all_columns: bool
 
@@ -88,7 +88,7 @@ def examine_rows(
             advice = "Base files are checked for duplicate keys anyway"
             problem = f"rows of logs: {str(error).rstrip('.')}"
             yield Finding(Severity.NOTE, Fault.UNEXAMINED, "", problem, advice)
-    published = Named.by(contents)
+    published = PublishedFiles.by(contents)
     examined = Examination(scene, published, reader, all_columns)
     by_partition: dict[str, list[FileSlice]] = {}
     for slice_ in slices:
@@ -188,7 +188,7 @@ def _against_footer(footer: BaseFooter, keys: pa.ChunkedArray, path: str, findin
 # --- logs ---
 
 
-def _logs(scene: Scene, published: Named, slice_: FileSlice) -> list[Finding]:
+def _logs(scene: Scene, published: PublishedFiles, slice_: FileSlice) -> list[Finding]:
     """Logs with blocks of a commit that does not name them."""
     by_time = {instant.requested: instant for instant in scene.timeline.commits}
     names: dict[str, set[str]] = {}

@@ -295,7 +295,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "isnull": Function(1, 1, _isnull),
     "isnotnull": Function(1, 1, _negated(_isnull)),
     "isnan": Function(1, 1, _isnan),
-    "abs": Function(1, 1, _number(numbers.absolute)),
+    "abs": Function(1, 1, _number(numbers.absolute_value)),
     **dict.fromkeys(("sign", "signum"), Function(1, 1, _number(_sign))),
     "round": Function(1, 2, _round),
     "floor": Function(1, 1, _number(lambda term: numbers.floored(term, False))),

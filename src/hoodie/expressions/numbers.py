@@ -56,7 +56,7 @@ def negative(term: Term) -> Term:
     return computed(term.kind, _checked(pc.negate_checked, "-"), term, fails=True)
 
 
-def absolute(term: Term) -> Term:
+def absolute_value(term: Term) -> Term:
     if is_float(term.kind) or is_decimal(term.kind):
         return computed(term.kind, pc.abs, term)
     return computed(term.kind, _checked(pc.abs_checked, "abs"), term, fails=True)

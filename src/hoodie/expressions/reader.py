@@ -250,7 +250,7 @@ class Reader:
         term = self.term(node)
         return cast(term, TIMESTAMP) if is_text_kind(term.kind) else term
 
-    def _span(self, node: Any) -> times.Span:
+    def _span(self, node: Any) -> times.Interval:
         value, unit = node.this, node.args.get("unit")
         if not isinstance(value, (exp.Literal, exp.Neg)) or not isinstance(unit, exp.Var):
             raise self.refused(node, "expected such as interval 7 days")

@@ -19,7 +19,7 @@ from hoodie.expressions.scope import Scope
 from hoodie.expressions.terms import Block, Mask, Name, Term, Value, elementwise, is_true, literal, spread
 
 
-class Reader(Protocol):
+class NodeReader(Protocol):
     """What reads the nodes of a text: `reader.Reader`."""
 
     @property
@@ -29,7 +29,7 @@ class Reader(Protocol):
     def term(self, node: Any) -> Term: ...
     def conjuncts(self, node: Any) -> list[Conjunct]: ...
     def refused(self, node: Any, why: str = "") -> InvalidInput: ...
-    def within(self, scope: Scope) -> Reader: ...
+    def within(self, scope: Scope) -> NodeReader: ...
 
 
 _READ = {"expressions", "from_", "from", "where", "kind", "hint", "operation_modifiers"}
@@ -58,7 +58,7 @@ class _Query:
         return pairs(block, self.rows, self.about, outside)
 
 
-def _query(reader: Reader, node: Any) -> _Query:
+def _query(reader: NodeReader, node: Any) -> _Query:
     while isinstance(node, (exp.Subquery, exp.Paren)):
         node = node.this
     source = node.args.get("from_") or node.args.get("from")
@@ -94,7 +94,7 @@ def _query(reader: Reader, node: Any) -> _Query:
     return _Query(alias, block, tuple(about), columns, selected, aggregate, any(c.term.fails for c in about))
 
 
-def _selected(reader: Reader, node: Any) -> tuple[Term, Aggregate | None]:
+def _selected(reader: NodeReader, node: Any) -> tuple[Term, Aggregate | None]:
     if isinstance(node, exp.Alias):
         node = node.this
     if isinstance(node, exp.Star):
@@ -111,7 +111,7 @@ def _selected(reader: Reader, node: Any) -> tuple[Term, Aggregate | None]:
     return reader.term(node), None
 
 
-def exists(reader: Reader, node: Any) -> Term:
+def exists(reader: NodeReader, node: Any) -> Term:
     """EXISTS."""
     query = _query(reader, node)
     if query.aggregate is not None:
@@ -127,7 +127,7 @@ def exists(reader: Reader, node: Any) -> Term:
     return Term(BOOL, run, query.columns, query.fails)
 
 
-def among_rows(reader: Reader, node: Any, subquery: Any) -> Term:
+def among_rows(reader: NodeReader, node: Any, subquery: Any) -> Term:
     """IN a subquery: unknown where it is not among its values and one of these, or itself, is null."""
     query, value = _query(reader, subquery), reader.term(node)
     if query.aggregate is not None:
@@ -154,7 +154,7 @@ def among_rows(reader: Reader, node: Any, subquery: Any) -> Term:
     return Term(BOOL, correlated, outside, one.fails or query.fails or query.select.fails)
 
 
-def single_value(reader: Reader, node: Any) -> Term:
+def single_value(reader: NodeReader, node: Any) -> Term:
     """A subquery that stands for a value: of one row, or an aggregate."""
     query = _query(reader, node)
     if query.aggregate is None:

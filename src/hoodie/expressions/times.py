@@ -26,26 +26,26 @@ _WHOLE = re.compile(r"[+-]?\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class Interval:
     """An INTERVAL: months and microseconds."""
 
     months: int = 0
     micros: int = 0
 
-    def __neg__(self) -> Span:
-        return Span(-self.months, -self.micros)
+    def __neg__(self) -> Interval:
+        return Interval(-self.months, -self.micros)
 
 
-def span(number: str, unit: str) -> Span:
+def span(number: str, unit: str) -> Interval:
     """Raises InvalidInput on a unit or number that is none"""
     name = unit.lower().rstrip("s")
     if not _WHOLE.fullmatch(number.strip()) or name not in _MICROS | _MONTHS:
         raise InvalidInput(f"interval {number} {unit}: expected a whole number of years, months, days, hours and so on")
     count = int(number)
-    return Span(months=count * _MONTHS[name]) if name in _MONTHS else Span(micros=count * _MICROS[name])
+    return Interval(months=count * _MONTHS[name]) if name in _MONTHS else Interval(micros=count * _MICROS[name])
 
 
-def moved(term: Term, by: Span) -> Term | None:
+def moved(term: Term, by: Interval) -> Term | None:
     """A date or time plus an interval; None: it is none."""
     kind = term.kind
     if arrow.is_date(kind):

@@ -82,7 +82,7 @@ def assigned(term: Term, column: pa.Field) -> Term | str:
     if not _assignable(term.kind, kind):
         return _misfit(term, column)
     numbers = is_number(term.kind) and (is_integer(kind) or is_decimal(kind))
-    if not numbers or holds_all(kind, term.kind):
+    if not numbers or _holds_all(kind, term.kind):
         return cast(term, kind)
     kernel = kernel_of(term.kind, kind)
     assert kernel is not None  # of two numbers
@@ -124,7 +124,7 @@ def _assignable(value: pa.DataType, column: pa.DataType) -> bool:
     return (is_number(value) and is_number(column)) or (is_time(value) and is_time(column))
 
 
-def holds_all(column: pa.DataType, value: pa.DataType) -> bool:
+def _holds_all(column: pa.DataType, value: pa.DataType) -> bool:
     """Whether a column of one type holds each value of another, and equal ones are equal in both."""
     if value in (NULL, column):
         return True
@@ -137,4 +137,4 @@ def holds_all(column: pa.DataType, value: pa.DataType) -> bool:
 
 def equal_alike(column: pa.DataType, value: pa.DataType) -> bool:
     """Whether a value equals one of a column where it does so once it is cast to the column's type."""
-    return holds_all(column, value) or (is_integer(value) and is_integer(column))
+    return _holds_all(column, value) or (is_integer(value) and is_integer(column))

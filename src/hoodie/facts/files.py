@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hoodie.config.read import ReadSettings
-from hoodie.facts.sizes import file_sizes, sizes, written
+from hoodie.facts.sizes import file_sizes, sizes, totals_written
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.reading.complete_view import complete_view
 from hoodie.storage.protocol import Storage
@@ -101,7 +101,7 @@ def stats(storage: Storage, settings: Settings) -> Stats:
     state, view, current, _ = _current(storage, settings.reading, None, None)
     files = sizes(current.values(), file_sizes(view), settings.sizing.small_limit)
     bases = np.array(files.base_sizes or [0])
-    writes = written(state.commits())
+    writes = totals_written(state.commits())
     return Stats(
         partitions=len(files.partitions),
         file_groups=files.groups,

@@ -80,7 +80,7 @@ def instant_line(instant: Instant, metadata: CommitMetadata | None, *, archived:
     )
 
 
-def history(
+def newest_instants(
     storage: Storage,
     limit: int,
     *,

@@ -110,7 +110,7 @@ def file_sizes(view: FileSystemView) -> dict[str, int]:
     return files
 
 
-def written(commits: Iterable[CommitMetadata]) -> Written:
+def totals_written(commits: Iterable[CommitMetadata]) -> Written:
     """What commits wrote and changed."""
     changed = rows = size = 0
     for commit in commits:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hoodie.config.table import TableConfig
 from hoodie.config.write import FileSizing
-from hoodie.facts.sizes import Sizes, file_sizes, sizes, written
+from hoodie.facts.sizes import Sizes, file_sizes, sizes, totals_written
 from hoodie.facts.summary import Column, declared_columns
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileSlice
@@ -124,7 +124,7 @@ def table_facts(state: TableState, settings: Settings, clock: Clock = utc_now) -
 
 def commit_facts(instant: Instant, metadata: CommitMetadata) -> CommitFacts:
     """What a report says of a commit."""
-    writes = written((metadata,))
+    writes = totals_written((metadata,))
     return CommitFacts(
         instant.requested,
         str(metadata.operation),

@@ -13,7 +13,7 @@ from functools import partial
 from hoodie.config.options import Options
 from hoodie.config.table import TableConfig
 from hoodie.hbase.follow import catch_up, follow
-from hoodie.hbase.index import make as make_entries
+from hoodie.hbase.index import make_entries
 from hoodie.hbase.rebuild import rebuild
 from hoodie.index.contract import Index
 

@@ -290,13 +290,13 @@ class HBaseClient:
         try:
             self._refuse_unfit(self._connected())
         except HBaseIOError as second:
-            if not may_pass(second):
+            if not is_temporary_problem(second):
                 raise self._final(second) from second
             raise _TryAgain from second
         except (OSError, TTransportException, TProtocolException, TApplicationException) as second:
             self.close()
             raise _TryAgain from second
-        if not may_pass(problem):
+        if not is_temporary_problem(problem):
             raise self._final(problem) from problem
 
     def _final(self, problem: Any) -> IndexUnavailable:
@@ -418,7 +418,7 @@ def _scan_part(table: bytes, scan: Any, count: int, client: Any) -> list[Any]:
     return scanned
 
 
-def may_pass(problem: Any) -> bool:
+def is_temporary_problem(problem: Any) -> bool:
     """Whether a repeated call may succeed after an IOError of HBase's.
 
     HBase 2 says so; before, the message holds the Java exception and its causes.

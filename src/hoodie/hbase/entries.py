@@ -35,7 +35,7 @@ NO_LATER = b"~"
 _REBUILD = "Rebuild the index: hoodie index rebuild <path of the table>."
 
 
-class Entry(NamedTuple):
+class KeyEntry(NamedTuple):
     """Where a key is, as in the cells."""
 
     commit: bytes
@@ -99,7 +99,7 @@ def _prefix(code: int, buckets: int) -> str:
     return f"{rest:0{width}d}"
 
 
-def find_entries(client: HBaseClient, rows: Sequence[bytes], validity: Validity) -> list[Entry | None]:
+def find_entries(client: HBaseClient, rows: Sequence[bytes], validity: Validity) -> list[KeyEntry | None]:
     """The authoritative entry of each row, whether it counts or not; None where there is none.
 
     Raises CorruptIndex on a row with some of the cells only
@@ -108,26 +108,26 @@ def find_entries(client: HBaseClient, rows: Sequence[bytes], validity: Validity)
     return [_entry(row, cells[row], validity) if row in cells else None for row in rows]
 
 
-def _entry(row: bytes, cells: Cells, validity: Validity) -> Entry | None:
+def _entry(row: bytes, cells: Cells, validity: Validity) -> KeyEntry | None:
     if len(cells) == len(ENTRY) and all(name in cells for name in ENTRY):  # nearly always
-        return Entry(cells[ENTRY[0]].value, cells[ENTRY[1]].value, cells[ENTRY[2]].value)
+        return KeyEntry(cells[ENTRY[0]].value, cells[ENTRY[1]].value, cells[ENTRY[2]].value)
     now, after = _cells(row, cells, ENTRY), _cells(row, cells, NEXT)
     if after is None or (now is not None and now.commit >= after.commit):
         return now
     return after if validity.has_published(after.commit.decode(errors="replace")) else now
 
 
-def _cells(row: bytes, cells: Cells, names: Sequence[bytes]) -> Entry | None:
+def _cells(row: bytes, cells: Cells, names: Sequence[bytes]) -> KeyEntry | None:
     missing = [name.decode() for name in names if name not in cells]
     if len(missing) == len(names):
         return None
     if missing:
         raise CorruptIndex(f"HBase row {row!r} has no {', '.join(missing)}. {_REBUILD}")
-    return Entry(*(cells[name].value for name in names))
+    return KeyEntry(*(cells[name].value for name in names))
 
 
-def places(
-    rows: Sequence[bytes], entries: Sequence[Entry | None], validity: Validity, where: str
+def entry_locations(
+    rows: Sequence[bytes], entries: Sequence[KeyEntry | None], validity: Validity, where: str
 ) -> tuple[pa.Array, pa.Array]:
     """Partition path and file id of each row whose entry counts, null for others: string[n], string[n].
 
@@ -185,7 +185,7 @@ def _without_replaced(
     return file_ids, partitions
 
 
-def _is_utf8(entry: Entry) -> bool:
+def _is_utf8(entry: KeyEntry) -> bool:
     try:
         b"".join(entry).decode()
     except UnicodeDecodeError:
@@ -196,7 +196,7 @@ def _is_utf8(entry: Entry) -> bool:
 def put_entries(
     client: HBaseClient,
     rows: Sequence[bytes],
-    entries: Sequence[Entry],
+    entries: Sequence[KeyEntry],
     timestamp: int,
     columns: Sequence[bytes] = ENTRY,
     *,

@@ -7,13 +7,13 @@ import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
-from hoodie.commit.rebuilt import rebuild
+from hoodie.commit.rebuilt import rebuild_commit
 from hoodie.commit.rollback_executor import rollback_plan
 from hoodie.config.hbase import HBaseOptions
 from hoodie.config.options import Options
 from hoodie.errors import HoodieError, IndexOutOfDate, IndexUnavailable, InvalidOption
-from hoodie.hbase.index import lost_keys, make, reach
-from hoodie.hbase.missed import Missed, due, forget_missed, record_missed, remembered
+from hoodie.hbase.index import lost_keys, make_entries, reach
+from hoodie.hbase.missed import Missed, due, forget_missed, record_missed, recorded_instants
 from hoodie.hbase.repair import find_again
 from hoodie.index.contract import Index, IndexContext
 from hoodie.lookup.index_follow import RunRepair, Undone, gone_since, notify_of_rollbacks
@@ -63,7 +63,7 @@ def catch_up(options: Options, before: Timeline, now: IndexContext) -> None:
     before  the timeline before the write began; now: the table as it is, dead rollbacks finished
     Raises  IndexUnavailable and others, as `find_again`
     """
-    missed = [*due(remembered(now.storage), now.timeline), *_finished_for_others(before, now)]
+    missed = [*due(recorded_instants(now.storage), now.timeline), *_finished_for_others(before, now)]
     if missed:
         _log.info("%s: the index catches up with %d instants that were rolled back", now.config.name, len(missed))
         find_again(now.storage, options, missed)
@@ -75,7 +75,7 @@ def _any_group(before: TableState, instant: Instant) -> frozenset[FileGroupId]:
     """The file groups that may have lost keys by a damaged commit: those it wrote to; all, if it replaced any."""
     if instant.action is Action.REPLACE_COMMIT:
         return frozenset(file.group for file in data_files(list_partitions(before.storage)))
-    stats = rebuild(before.storage, before.timeline, instant).stats
+    stats = rebuild_commit(before.storage, before.timeline, instant).stats
     return frozenset(FileGroupId(partition, stat.file_id) for partition, part in stats.items() for stat in part)
 
 
@@ -123,7 +123,7 @@ def _make_up(
     after: TableState, options: Options, gone: Collection[str], run: RunRepair | None, given: HBaseOptions
 ) -> Index | None:
     """Put what the index lacks now. Returns the index when it is to hear of the instants themselves."""
-    missed = due(remembered(after.storage), after.timeline)
+    missed = due(recorded_instants(after.storage), after.timeline)
     problem: object = "hoodie.index.hbase.rollback.offline is on."
     try:
         if given.offline:
@@ -133,7 +133,7 @@ def _make_up(
             for each in missed:
                 forget_missed(after.storage, each.instant)
             missed = ()
-            index = make(options, after.config) if given.rollback_sync and gone else None
+            index = make_entries(options, after.config) if given.rollback_sync and gone else None
     except HoodieError as failed:
         problem, index = failed, None
         if not missed:  # only the entries of the instants themselves stay, which do not count

@@ -27,16 +27,16 @@ from hoodie.hbase.entries import (
     ENTRY,
     NEXT,
     NO_LATER,
-    Entry,
+    KeyEntry,
     Validity,
     delete_rows,
+    entry_locations,
     find_entries,
-    places,
     put_entries,
     row_keys,
 )
 from hoodie.hbase.mark import MARK, SEEN, Mark, put_mark, puts_entries, require_seen
-from hoodie.hbase.missed import due, remembered
+from hoodie.hbase.missed import due, recorded_instants
 from hoodie.index.contract import ByKey, Index, IndexContext, Placed, Tags
 from hoodie.index.pruning import IndexStats
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
@@ -95,7 +95,7 @@ class HBaseIndex:
         return max(0, int((parse_time(instant).replace(tzinfo=dt.UTC).timestamp() - self.ahead) * 1000))
 
 
-def make(options: Mapping[str, str], config: TableConfig) -> Index:
+def make_entries(options: Mapping[str, str], config: TableConfig) -> Index:
     """The index that the options describe. Raises InvalidOption; nothing is connected yet."""
     hbase = reach(options, config)
     return Index(
@@ -108,7 +108,7 @@ def make(options: Mapping[str, str], config: TableConfig) -> Index:
         record_writes=partial(_record_writes, hbase),
         finalize=partial(_finalize, hbase),
         announce=partial(_announce, hbase),
-        rolled_back=partial(roll_back, hbase) if hbase.options.rollback_sync else None,
+        rolled_back=partial(roll_entries_back, hbase) if hbase.options.rollback_sync else None,
     )
 
 
@@ -153,7 +153,7 @@ def _tagger(hbase: HBaseIndex, context: IndexContext) -> partial[Tags]:
 def require_up_to_date(hbase: HBaseIndex, context: IndexContext) -> None:
     """Raises CorruptIndex while the index lacks the entries of a rolled back instant: a write restores them when it
     begins, so this is a reader, or a rollback is in progress. One listing."""
-    missed = due(remembered(context.storage), context.timeline)
+    missed = due(recorded_instants(context.storage), context.timeline)
     if missed:
         raise CorruptIndex(
             f"{hbase.where} is out of date: {', '.join(undone.instant for undone in missed)} was rolled back; entries "
@@ -195,7 +195,7 @@ def tag(hbase: HBaseIndex, validity: Validity, keys: pa.Array, partitions: pa.Ar
     with hbase.client() as client:
         entries = find_entries(client, rows, validity)
         where = f"{client.where}, table {hbase.options.table!r}"
-    paths, file_ids = places(rows, entries, validity, where)
+    paths, file_ids = entry_locations(rows, entries, validity, where)
     count = len(rows)
     hits = count - file_ids.null_count
     return Tags(paths, file_ids, IndexStats(candidates=count, checked=count, hits=hits))
@@ -213,7 +213,7 @@ def _record_writes(hbase: HBaseIndex, placed: Sequence[Placed]) -> pa.Table | No
             timestamp = hbase.timestamp(part.instant)
             new = row_keys(part.inserted, hbase.buckets)
             moved = row_keys(part.moved, hbase.buckets)
-            elsewhere: dict[bytes, Entry] = {}
+            elsewhere: dict[bytes, KeyEntry] = {}
             if not part.looked_up:
                 elsewhere = _of_others(client, new, entry)
                 new = [row for row in new if row not in elsewhere] if elsewhere else new
@@ -226,21 +226,21 @@ def _record_writes(hbase: HBaseIndex, placed: Sequence[Placed]) -> pa.Table | No
     return table if table.num_rows else None
 
 
-def _entry_of(part: Placed) -> Entry:
-    return Entry(part.instant.encode(), part.group.file_id.encode(), part.group.partition.encode())
+def _entry_of(part: Placed) -> KeyEntry:
+    return KeyEntry(part.instant.encode(), part.group.file_id.encode(), part.group.partition.encode())
 
 
-def _of_others(client: HBaseClient, rows: Sequence[bytes], entry: Entry) -> dict[bytes, Entry]:
+def _of_others(client: HBaseClient, rows: Sequence[bytes], entry: KeyEntry) -> dict[bytes, KeyEntry]:
     """Those of the rows that have an entry of another write, which must stay should this one fail."""
     cells_by_row = client.get(rows, ENTRY)
     return {
-        row: Entry(*(cells[name].value if name in cells else b"" for name in ENTRY))
+        row: KeyEntry(*(cells[name].value if name in cells else b"" for name in ENTRY))
         for row, cells in cells_by_row.items()
         if ENTRY[0] not in cells or cells[ENTRY[0]].value != entry.commit
     }
 
 
-def _to_finalize(rows: Sequence[bytes], entry: Entry | None, old: Sequence[Entry] = ()) -> pa.Table:
+def _to_finalize(rows: Sequence[bytes], entry: KeyEntry | None, old: Sequence[KeyEntry] = ()) -> pa.Table:
     """entry  None: the rows are to be deleted"""
     count = len(rows)
     place = (None, None) if entry is None else (entry.file_id.decode(), entry.partition.decode())
@@ -315,7 +315,7 @@ def _promote(client: HBaseClient, instant: str, timestamp: int, moved: pa.Table)
     keys = moved.column("row").to_pylist()
     places = zip(moved.column("file_id").to_pylist(), moved.column("partition").to_pylist(), strict=True)
     put_entries(
-        client, keys, [Entry(instant.encode(), file.encode(), path.encode()) for file, path in places], timestamp
+        client, keys, [KeyEntry(instant.encode(), file.encode(), path.encode()) for file, path in places], timestamp
     )
     client.delete(keys, NEXT, timestamp)  # in a call of its own: a put and a delete of a row must not meet
 
@@ -325,7 +325,7 @@ def _parts(rows: pa.Table) -> Iterator[pa.Table]:
         yield rows.slice(start, _FINALIZE_ROWS)
 
 
-def roll_back(hbase: HBaseIndex, instant: str) -> None:
+def roll_entries_back(hbase: HBaseIndex, instant: str) -> None:
     """Remove the entries of an instant that was rolled back (`hoodie.index.hbase.rollback.sync`).
 
     A row gets the version before back where HBase still has it, and is deleted otherwise. Costs a scan.
@@ -341,7 +341,7 @@ def roll_back(hbase: HBaseIndex, instant: str) -> None:
             before = client.get_before(row, ENTRY, min(cell.timestamp for cell in cells.values()))
             if all(name in before for name in ENTRY):
                 put_entries(
-                    client, [row], [Entry(*(before[name].value for name in ENTRY))], timestamp + 1, last=NO_LATER
+                    client, [row], [KeyEntry(*(before[name].value for name in ENTRY))], timestamp + 1, last=NO_LATER
                 )
             else:
                 client.delete([row], [FAMILY], timestamp)

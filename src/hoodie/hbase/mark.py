@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from hoodie.errors import CorruptIndex
 from hoodie.hbase.client import Cells, HBaseClient
-from hoodie.hbase.entries import ENTRY, NO_LATER, Entry, put_entries
+from hoodie.hbase.entries import ENTRY, NO_LATER, KeyEntry, put_entries
 from hoodie.index.contract import IndexContext
 from hoodie.model.commit import WriteStat
 from hoodie.timeline.load import read_commit
@@ -54,7 +54,7 @@ def put_mark(client: HBaseClient, mark: Mark, timestamp: int, *, force: bool = F
 
     force  replace another table's, too
     """
-    entry = Entry(mark.instant.encode(), _FILE_ID, mark.table.encode())
+    entry = KeyEntry(mark.instant.encode(), _FILE_ID, mark.table.encode())
     put_entries(client, [MARK], [entry], timestamp, last=NO_LATER if force else None)
 
 

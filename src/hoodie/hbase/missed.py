@@ -45,7 +45,7 @@ def forget_missed(storage: Storage, instant: str) -> None:
     storage.delete(_path(instant))
 
 
-def remembered(storage: Storage) -> list[Missed]:
+def recorded_instants(storage: Storage) -> list[Missed]:
     """All recorded instants, oldest first. One listing. Raises CorruptFile."""
     missed = []
     for entry in storage.list(FOLDER):

@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 from hoodie.config.options import Options
 from hoodie.config.table import require_writable
 from hoodie.hbase.client import Cells, HBaseClient
-from hoodie.hbase.entries import ENTRY, NEXT, NO_LATER, Entry, delete_rows, put_entries, row_keys
+from hoodie.hbase.entries import ENTRY, NEXT, NO_LATER, KeyEntry, delete_rows, put_entries, row_keys
 from hoodie.hbase.index import HBaseIndex, reach
 from hoodie.hbase.mark import MARK, Mark, put_mark, read_mark
 from hoodie.hbase.mend import mend
-from hoodie.hbase.missed import forget_missed, remembered
+from hoodie.hbase.missed import forget_missed, recorded_instants
 from hoodie.hbase.repair import ROWS, entry_of, parts
 from hoodie.index.contract import Rebuilt
 from hoodie.merge.payloads import KNOWN_PAYLOADS
@@ -48,13 +48,13 @@ def rebuild(options: Options, storage: Storage, mend_doubled: bool = False) -> R
     state = load_state(storage)
     require_writable(state.config, KNOWN_PAYLOADS)
     index = reach(options, state.config)
-    missed = remembered(storage)
+    missed = recorded_instants(storage)
     view = load_view(storage, state.timeline, state.config)
     state.require_complete(view)
     slices = list(merged_slices(view).values())
     reader = KeyReader.of(state, view, slices)
     timestamp = _now(index, state)
-    keys_of: dict[Entry, int] = {}
+    keys_of: dict[KeyEntry, int] = {}
     written = 0
     with index.client() as client:
         client.check_table()
@@ -102,8 +102,8 @@ def _doubled(
     view: FileSystemView,
     reader: KeyReader,
     slices: Sequence[FileSlice],
-    short: Collection[Entry],
-    known: Collection[Entry],
+    short: Collection[KeyEntry],
+    known: Collection[KeyEntry],
 ) -> dict[str, tuple[FileGroupId, ...]]:
     """The keys of some file groups whose entries name others: record key -> all groups that hold it."""
     doubled: dict[str, set[FileGroupId]] = {}
@@ -115,7 +115,7 @@ def _doubled(
             rows = row_keys(keys, index.buckets)
             cells = client.get(rows, ENTRY)
             for key, row in zip(keys.to_pylist(), rows, strict=True):
-                shown = Entry(*(cells[row][name].value for name in ENTRY)) if row in cells else entry
+                shown = KeyEntry(*(cells[row][name].value for name in ENTRY)) if row in cells else entry
                 if shown != entry and shown in known:
                     other = FileGroupId(shown.partition.decode(), shown.file_id.decode())
                     doubled.setdefault(key, set()).update((slice_.group, other))
@@ -124,8 +124,8 @@ def _doubled(
 
 
 def _sweep(
-    client: HBaseClient, state: TableState, known: Collection[Entry], timestamp: int
-) -> tuple[int, Counter[Entry]]:
+    client: HBaseClient, state: TableState, known: Collection[KeyEntry], timestamp: int
+) -> tuple[int, Counter[KeyEntry]]:
     """Remove the entries that were not put just now, and unfinished moves.
 
     returns  the number of removed rows, and how many rows each entry has
@@ -134,7 +134,7 @@ def _sweep(
     stale: dict[bytes, int] = {}
     moved: list[bytes] = []
     removed = 0
-    shown: Counter[Entry] = Counter()
+    shown: Counter[KeyEntry] = Counter()
 
     def remove() -> None:
         nonlocal removed
@@ -148,7 +148,7 @@ def _sweep(
         if row == MARK:
             continue
         if all(name in cells for name in ENTRY):
-            shown[Entry(*(cells[name].value for name in ENTRY))] += 1
+            shown[KeyEntry(*(cells[name].value for name in ENTRY))] += 1
         if _is_stale(cells, state, pending, known, timestamp):
             stale[row] = max(cell.timestamp for cell in cells.values())
         elif NEXT[0] in cells and cells[NEXT[0]].value.decode(errors="replace") not in pending:
@@ -160,10 +160,10 @@ def _sweep(
 
 
 def _is_stale(
-    cells: Cells, state: TableState, pending: Collection[str], known: Collection[Entry], timestamp: int
+    cells: Cells, state: TableState, pending: Collection[str], known: Collection[KeyEntry], timestamp: int
 ) -> bool:
     if all(name in cells for name in ENTRY):
-        entry = Entry(*(cells[name].value for name in ENTRY))
+        entry = KeyEntry(*(cells[name].value for name in ENTRY))
         if entry in known and cells[ENTRY[0]].timestamp >= timestamp:
             return False
         commit = entry.commit.decode(errors="replace")

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.config.options import Options
-from hoodie.hbase.entries import NEXT, Entry, Validity, find_entries, places, put_entries, row_keys
+from hoodie.hbase.entries import NEXT, KeyEntry, Validity, entry_locations, find_entries, put_entries, row_keys
 from hoodie.hbase.index import HBaseIndex, reach, validity_of
 from hoodie.hbase.missed import Missed
 from hoodie.index.contract import IndexContext
@@ -49,7 +49,7 @@ class RepairTask:
     """One file slice, and the entry of its rows."""
 
     slice: FileSlice
-    entry: Entry
+    entry: KeyEntry
 
 
 def find_again(storage: Storage, options: Options, missed: Collection[Missed], run: RunRepair | None = None) -> int:
@@ -84,7 +84,7 @@ def repair_slice(repair: Repair, task: RepairTask) -> int:
         for keys in parts(repair.reader.keys(task.slice)):
             rows = row_keys(keys, repair.index.buckets)
             entries = find_entries(client, rows, repair.validity)
-            _, file_ids = places(rows, entries, repair.validity, client.where)
+            _, file_ids = entry_locations(rows, entries, repair.validity, client.where)
             lost = [rows[number] for number in np.flatnonzero(np.asarray(pc.is_null(file_ids))).tolist()]
             put_entries(client, lost, [task.entry] * len(lost), repair.at, last=repair.last.encode())
             client.delete(lost, NEXT, repair.at)
@@ -98,7 +98,7 @@ def parts(keys: pa.ChunkedArray) -> Iterator[pa.Array]:
         yield pa.concat_arrays(keys.slice(start, ROWS).chunks)
 
 
-def entry_of(view: FileSystemView, slice_: FileSlice) -> Entry:
+def entry_of(view: FileSystemView, slice_: FileSlice) -> KeyEntry:
     """The entry of the rows of a slice.
 
     A row does not tell the instant that inserted it, only the one that changed it last: should that one be rolled back,
@@ -106,7 +106,7 @@ def entry_of(view: FileSystemView, slice_: FileSlice) -> Entry:
     later than the row.
     """
     oldest = committed_slices(view, slice_.group)[0].base_instant
-    return Entry(oldest.encode(), slice_.group.file_id.encode(), slice_.group.partition.encode())
+    return KeyEntry(oldest.encode(), slice_.group.file_id.encode(), slice_.group.partition.encode())
 
 
 def _bytes_read(slice_: FileSlice) -> int:

@@ -52,7 +52,7 @@ _NORMAL = "NORMAL"
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class BucketNode:
     """A bucket: the keys whose hash is up to `value`, and above the node before."""
 
     value: int
@@ -76,7 +76,7 @@ class Ring:
     instant: str
     began_with: int
     sequence: int
-    nodes: tuple[Node, ...]
+    nodes: tuple[BucketNode, ...]
 
     @property
     def file_ids(self) -> tuple[str, ...]:
@@ -126,7 +126,7 @@ def first_ring(partition: str, buckets: int) -> Ring:
     nodes, low = [], 0
     for number in range(1, buckets + 1):
         high = min(step * number, _LARGEST)
-        nodes.append(Node(high, _file_id_prefix(partition, low, high)))
+        nodes.append(BucketNode(high, _file_id_prefix(partition, low, high)))
         low = high
     return Ring(partition, INITIAL, buckets, 0, tuple(nodes))
 
@@ -161,7 +161,7 @@ def decode_ring(data: bytes, path: str) -> Ring:
             str(document["instant"]),
             int(document["numBuckets"]),
             int(document["seqNo"]),
-            tuple(Node(value, prefix) for value, prefix, _ in sorted(nodes, key=lambda node: node[0])),
+            tuple(BucketNode(value, prefix) for value, prefix, _ in sorted(nodes, key=lambda node: node[0])),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CorruptFile(path, f"no hashing metadata: {error!r}", advice=_RESTORE) from error
@@ -335,7 +335,7 @@ def _tagger(fields: Sequence[str], buckets: int | None, context: IndexContext) -
 
 def _tag(
     fields: Sequence[str],
-    rings: Mapping[str, Sequence[Node]],
+    rings: Mapping[str, Sequence[BucketNode]],
     known: Collection[tuple[str, str]],
     keys: pa.Array,
     partitions: pa.Array,
@@ -367,7 +367,7 @@ def hash_values(keys: pa.Array, fields: Sequence[str]) -> npt.NDArray[np.int64]:
     return xxh32(hashed_text(keys, fields)).astype(np.int64) & _LARGEST
 
 
-def nodes_of(hashes: npt.NDArray[np.int64], nodes: Iterable[Node]) -> npt.NDArray[np.int64]:
+def nodes_of(hashes: npt.NDArray[np.int64], nodes: Iterable[BucketNode]) -> npt.NDArray[np.int64]:
     """The number of each hash's node, of nodes by value: the first whose value is not below it, else the first."""
     values = np.asarray([node.value for node in nodes], np.int64)
     positions = np.searchsorted(values, hashes, side="left")

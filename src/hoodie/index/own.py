@@ -29,7 +29,7 @@ from hoodie.index.contract import ByKey, Index, IndexContext, MakeIndex, TagKeys
 OPTION = "hoodie.index.class"
 
 
-def make(path: str, options: Mapping[str, str], config: TableConfig) -> Index:
+def make_own(path: str, options: Mapping[str, str], config: TableConfig) -> Index:
     """The index that an import path names, its answers checked.
 
     path    "package.module:attribute"

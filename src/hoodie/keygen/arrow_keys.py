@@ -261,7 +261,7 @@ def _time_text(column: pa.Array, settings: TimestampSettings, keygen: KeyGenerat
 
 def _time_of_text(column: pa.Array, settings: TimestampSettings) -> tuple[pa.Array, pa.Array]:
     text = pc.fill_null(pc.cast(column, pa.large_string()), settings.text_for_null)
-    tries = [times.parsed(text, joda.parsing(pattern), settings.input_zone) for pattern in settings.input_formats]
+    tries = [times.parse_times(text, joda.parsing(pattern), settings.input_zone) for pattern in settings.input_formats]
     return pc.coalesce(*[millis for millis, _ in tries]), pc.coalesce(*[clock for _, clock in tries])
 
 

@@ -58,7 +58,7 @@ def printed(millis: pa.Array, local: pa.Array, tokens: Sequence[Token]) -> pa.Ar
     return pa.array(texts or [None], pa.large_string()).take(pa.array(pairs[1].reshape(-1), mask=nulls))
 
 
-def parsed(texts: pa.Array, parsing: Parsing, zone: str) -> tuple[pa.Array, pa.Array]:
+def parse_times(texts: pa.Array, parsing: Parsing, zone: str) -> tuple[pa.Array, pa.Array]:
     """Strings in a Joda pattern -> epoch milliseconds, and milliseconds on the clock that a string itself means.
 
     zone     of strings without an offset; "": UTC

@@ -112,7 +112,7 @@ def parsing(pattern: str) -> Parsing:
     return Parsing(f"(?i)(?:{regex})", tuple(fields))
 
 
-def written(time: datetime, pattern: str) -> str:
+def joda_text(time: datetime, pattern: str) -> str:
     """A time with a zone in a pattern that `parsing` accepts, as Joda prints it."""
     offset = int((time.utcoffset() or timedelta()).total_seconds()) // 60
     colon = ":" if any(token.letter == "Z" and token.count == 2 for token in tokens(pattern)) else ""

@@ -48,7 +48,7 @@ class TimestampSettings:
         time = datetime(1970, 1, 1, microsecond=1000, tzinfo=UTC).astimezone(
             _tzinfo(self.input_zone or self.output_zone or "UTC")
         )
-        return joda.written(time, self.input_formats[0])
+        return joda.joda_text(time, self.input_formats[0])
 
 
 def timestamp_settings(properties: Mapping[str, str]) -> TimestampSettings:

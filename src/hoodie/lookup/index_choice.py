@@ -109,7 +109,7 @@ def _by_hashing_metadata(state: TableState, settings: Settings) -> Chosen:
 def _chosen(state: TableState, settings: Settings, buckets: bool, written: tuple[WriteStat, ...]) -> Chosen:
     named = named_index(state, settings.indexes, settings.write.index)
     if named.own:
-        return Chosen(own.make(named.name, settings.given, state.config), named.why)
+        return Chosen(own.make_own(named.name, settings.given, state.config), named.why)
     kind, why = named.name, named.why
     if not kind and buckets:
         kind, why = IndexType.BUCKET, "the table's files are those of buckets"

@@ -98,7 +98,7 @@ def index_follows(
     """
     before = load_state(storage)
     named = named_index(before, settings.indexes, settings.write.index)
-    index = own.make(named.name, settings.given, before.config) if named.own else None
+    index = own.make_own(named.name, settings.given, before.config) if named.own else None
     meant = going(before)
     instants = [each for each in before.timeline.commits if each.requested in meant]
     undone = {each: read_whole(storage, before.timeline, each) for each in instants}

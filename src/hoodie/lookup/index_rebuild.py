@@ -25,7 +25,7 @@ def rebuild_index(storage: Storage, settings: Settings, *, mend_doubled: bool = 
     state = load_state(storage)
     named = named_index(state, settings.indexes, settings.write.index)
     if named.own:
-        index = own.make(named.name, settings.given, state.config)
+        index = own.make_own(named.name, settings.given, state.config)
     elif named.name in OUTSIDE or not named.name:
         index = make_index(IndexType(named.name or OUTSIDE[0]), settings.given, state.config)
     else:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from hoodie.errors import InvalidInput, SchemaMismatch
 from hoodie.model.meta import RECORD_KEY
-from hoodie.schema.encoded import joined_chunks, plain_type, schema_of
+from hoodie.schema.encoded import encoded_schema, joined_chunks, plain_type
 
 _LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 
@@ -40,7 +40,7 @@ def pick(parts: Sequence[pa.Table], positions: Positions, schema: pa.Schema | No
     schema = parts[0].schema if schema is None else schema
     indices = pa.array(positions)
     columns = [pick_column([part.column(i) for part in parts], indices) for i in range(len(schema))]
-    return pa.Table.from_arrays(columns, schema=schema_of(schema, columns))
+    return pa.Table.from_arrays(columns, schema=encoded_schema(schema, columns))
 
 
 def pick_column(

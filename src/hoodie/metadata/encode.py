@@ -39,7 +39,7 @@ def data_block(instant: str, rows: pa.Array, values: pa.Array, schema: str = STO
     return LogBlock(BlockKind.HFILE_DATA, _header(instant, schema), content)
 
 
-def delete_block(instant: str, partition: MetadataPartition, keys: pa.Array) -> LogBlock:
+def record_delete_block(instant: str, partition: MetadataPartition, keys: pa.Array) -> LogBlock:
     """The log block of a delta commit that takes records away. keys: string[n], no nulls"""
     deletes = deletes_of(keys, pa.repeat(pa.scalar(str(partition)), len(keys)))
     return LogBlock(BlockKind.DELETE, _header(instant), encode_deletes(deletes))
@@ -78,10 +78,12 @@ def record_cells(
     branch, (kind,) = BRANCHES[partition]
     names = SCHEMAS[partition].names[1:]
     stored = {
-        name: column_of(records, column) for column, name in zip(names, RECORD_FIELDS[partition], strict=True) if name
+        name: column_in_one_piece(records, column)
+        for column, name in zip(names, RECORD_FIELDS[partition], strict=True)
+        if name
     }
     columns = {"type": pa.array(np.full(len(records), kind, np.int32)), branch: stored}
-    return column_of(records, "row"), encoded_records(columns, file_name, len(records), schema)
+    return column_in_one_piece(records, "row"), encoded_records(columns, file_name, len(records), schema)
 
 
 def encoded_records(
@@ -139,7 +141,7 @@ def _bounds(values: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
     return pa.StructArray.from_arrays(members, fields=list(kind), mask=values.is_null())
 
 
-def column_of(records: pa.Table, name: str) -> pa.Array:
+def column_in_one_piece(records: pa.Table, name: str) -> pa.Array:
     """A column in one piece."""
     column = records.column(name)
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import CorruptFile
-from hoodie.metadata.encode import column_of
+from hoodie.metadata.encode import column_in_one_piece
 from hoodie.metadata.keys import ALL_PARTITIONS, MetadataPartition, partition_id, path_of_name
 from hoodie.metadata.read import ALL, Wanted, read_records
 from hoodie.metadata.table import MetadataTable
@@ -64,14 +64,14 @@ def listed_folders(table: MetadataTable, partitions: Collection[str] | None = No
     else:
         keys = frozenset({ALL_PARTITIONS, *(partition_id(check_path(partition)) for partition in partitions)})
         records = read_records(table, MetadataPartition.FILES, Wanted(keys))
-    encoded = column_of(records, "row").dictionary_encode()
+    encoded = column_in_one_piece(records, "row").dictionary_encode()
     rows, of_row = encoded.dictionary.to_pylist(), np.asarray(encoded.indices, np.int64)
     if (of_row[1:] < of_row[:-1]).any():
         order = np.argsort(of_row, kind="stable")
         records, of_row = records.take(pa.array(order)), of_row[order]
     bounds = np.searchsorted(of_row, np.arange(len(rows) + 1)).tolist()
     parts = {row: (bounds[number], bounds[number + 1]) for number, row in enumerate(rows)}
-    names, sizes = column_of(records, "name"), np.asarray(column_of(records, "size"), np.int64)
+    names, sizes = column_in_one_piece(records, "name"), np.asarray(column_in_one_piece(records, "size"), np.int64)
     begin, end = parts.pop(ALL_PARTITIONS, (0, 0))
     named = set(names.slice(begin, end - begin).to_pylist())
     if partitions is not None:

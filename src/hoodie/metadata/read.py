@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import CorruptFile, CorruptLogBlock, UnsupportedTable
-from hoodie.formats.hfile.cells import Cells
+from hoodie.formats.hfile.cells import HFileCells
 from hoodie.formats.hfile.reader import HFile, open_hfile
 from hoodie.formats.log.blocks import BlockHead, BlockKind, BlockMap, read_block_headers
 from hoodie.formats.log.delete_block import decode_deletes
@@ -45,7 +45,7 @@ class Wanted:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_rows", tuple([key.encode() for key in self.keys or ()]))
 
-    def cells(self, file: HFile) -> Iterator[Cells]:
+    def cells(self, file: HFile) -> Iterator[HFileCells]:
         """Those of an HFile."""
         if self.keys is not None:
             yield from file.rows(self._rows)
@@ -92,7 +92,7 @@ class _Stored:
 
     path: str
     schema: str = ""
-    cells: Iterable[Cells] = ()
+    cells: Iterable[HFileCells] = ()
     deleted: pa.Table | None = None
     is_base: bool = False
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie.config.table import TimelineZone
-from hoodie.metadata.encode import column_of, record_cells
+from hoodie.metadata.encode import column_in_one_piece, record_cells
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.record_schema import STORED_SCHEMA
 from hoodie.metadata.records import RECORD_INDEX, file_ids
@@ -71,7 +71,7 @@ def entries(places: pa.Table, millis: int) -> pa.Table:
     places  of the schema `PLACES`, no nulls
     millis  of the instant that inserted the keys
     """
-    paths, ids = (column_of(places, name).dictionary_encode() for name in ("partition", "file_id"))
+    paths, ids = (column_in_one_piece(places, name).dictionary_encode() for name in ("partition", "file_id"))
     stored = [stored_file_id(file_id) for file_id in ids.dictionary.to_pylist()]
     of_file = {
         "high": [each.high for each in stored],
@@ -82,7 +82,7 @@ def entries(places: pa.Table, millis: int) -> pa.Table:
     }
     count = len(places)
     columns = {
-        "row": column_of(places, "row"),
+        "row": column_in_one_piece(places, "row"),
         "partition": paths.dictionary.take(paths.indices),
         "instant": pa.repeat(pa.scalar(millis, pa.int64()), count),
         "deleted": pa.repeat(pa.scalar(False), count),
@@ -95,7 +95,7 @@ def entries(places: pa.Table, millis: int) -> pa.Table:
 def locations(records: pa.Table) -> tuple[pa.Array, pa.Array]:
     """Partition path and file id of each entry: string[n] each."""
     numbers, distinct = _distinct(records)
-    paths, ids = column_of(distinct, "partition"), file_ids(distinct)
+    paths, ids = column_in_one_piece(distinct, "partition"), file_ids(distinct)
     return paths.take(pa.array(numbers)), ids.take(pa.array(numbers))
 
 
@@ -110,14 +110,14 @@ def record_index_cells(
     """
     numbers, distinct = _distinct(records)
     _, values = record_cells(MetadataPartition.RECORD_INDEX, distinct, file_name, schema)
-    return column_of(records, "row"), values.take(pa.array(numbers))
+    return column_in_one_piece(records, "row"), values.take(pa.array(numbers))
 
 
 def _distinct(records: pa.Table) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], pa.Table]:
     """For each entry the number of its value, and the distinct values: keys of a file group have the same."""
     numbers, count = np.zeros(len(records), np.int64), 1
     for name in _VALUE:
-        encoded = column_of(records, name).dictionary_encode(null_encoding="encode")
+        encoded = column_in_one_piece(records, name).dictionary_encode(null_encoding="encode")
         if len(encoded.dictionary) > 1:
             column = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
             both = pa.array(numbers * len(encoded.dictionary) + column).dictionary_encode()

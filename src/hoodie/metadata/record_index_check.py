@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.config.table import TableConfig
-from hoodie.metadata.encode import column_of
+from hoodie.metadata.encode import column_in_one_piece
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.partitions.kind import ReadKeys
 from hoodie.metadata.read import read_records
@@ -34,15 +34,15 @@ def record_index_problems(
     )
     records = read_records(table, MetadataPartition.RECORD_INDEX)
     paths, ids = locations(records)
-    stored = pa.Table.from_arrays([column_of(records, "row"), paths, ids], schema=PLACES)
+    stored = pa.Table.from_arrays([column_in_one_piece(records, "row"), paths, ids], schema=PLACES)
     where = MetadataPartition.RECORD_INDEX
-    at = pc.index_in(rows.column("row"), value_set=column_of(stored, "row"))
+    at = pc.index_in(rows.column("row"), value_set=column_in_one_piece(stored, "row"))
     yield from _some(rows.filter(pc.is_null(at)), f"in no entry of {where}")
     known = rows.filter(pc.is_valid(at))
     entries = stored.take(at.drop_null())
     same = pc.and_(*(pc.equal(known.column(name), entries.column(name)) for name in ("partition", "file_id")))
     yield from _some(known.filter(pc.invert(same)), f"elsewhere by {where}")
-    live = pc.is_in(stored.column("row"), value_set=column_of(rows, "row"))
+    live = pc.is_in(stored.column("row"), value_set=column_in_one_piece(rows, "row"))
     yield from _some(stored.filter(pc.invert(live)), f"in {where}, and in no row")
     if len(rows) != len(stored):
         yield f"the table has {len(rows)} keys, and {where} {len(stored)} entries"

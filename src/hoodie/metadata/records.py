@@ -16,7 +16,7 @@ from hoodie.errors import CorruptFile, UnsupportedTable
 from hoodie.formats.avro.bytes import Cells as AvroCells
 from hoodie.formats.avro.bytes import Malformed
 from hoodie.formats.avro.compile import BadSchema, compile_schema
-from hoodie.formats.hfile.cells import Cells
+from hoodie.formats.hfile.cells import HFileCells
 from hoodie.metadata.keys import MetadataPartition
 
 #: So many cells are decoded for themselves.
@@ -128,7 +128,7 @@ RECORD_FIELDS = {
 }
 
 
-def decode_records(cells: Iterable[Cells], partition: MetadataPartition, schema_json: str, path: str) -> pa.Table:
+def decode_records(cells: Iterable[HFileCells], partition: MetadataPartition, schema_json: str, path: str) -> pa.Table:
     """The records in cells of one HFile, in their order: a table of the partition's schema in `SCHEMAS`.
 
     schema_json  the Avro schema that they were written with
@@ -139,17 +139,17 @@ def decode_records(cells: Iterable[Cells], partition: MetadataPartition, schema_
     return pa.concat_tables(tables)
 
 
-def _joined(cells: Iterable[Cells]) -> Iterator[Cells]:
+def _joined(cells: Iterable[HFileCells]) -> Iterator[HFileCells]:
     """The cells, those of blocks of which few are needed put together: decoding costs something each time."""
-    few: list[Cells] = []
+    few: list[HFileCells] = []
     for one in cells:
         if len(one) >= _MANY:
-            yield from (Cells.joined(few), one) if few else (one,)
+            yield from (HFileCells.joined(few), one) if few else (one,)
             few = []
         elif len(one):
             few.append(one)
     if few:
-        yield Cells.joined(few)
+        yield HFileCells.joined(few)
 
 
 def deleted_records(keys: pa.Array, partition: MetadataPartition) -> pa.Table:
@@ -172,7 +172,7 @@ def file_ids(records: pa.Table) -> pa.Array:
     return pa.array(names, pa.string())
 
 
-def _decoded(cells: Cells, partition: MetadataPartition, schema_json: str, path: str) -> pa.Table:
+def _decoded(cells: HFileCells, partition: MetadataPartition, schema_json: str, path: str) -> pa.Table:
     branch, types = BRANCHES[partition]
     try:
         record = compile_schema(schema_json, unions=True)
@@ -201,7 +201,7 @@ def _decoded(cells: Cells, partition: MetadataPartition, schema_json: str, path:
     return _fields(rows, content, partition)
 
 
-def _rows(cells: Cells, keys: pa.Array, path: str) -> pa.Array:
+def _rows(cells: HFileCells, keys: pa.Array, path: str) -> pa.Array:
     """The keys of records: the rows of their cells, unless the records name them."""
     try:
         rows = pa.array([row.decode() for row in cells.rows], pa.string())

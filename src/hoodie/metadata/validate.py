@@ -42,7 +42,7 @@ class Validated:
     unread: tuple[str, ...] = ()
 
 
-def validate(
+def validate_metadata(
     storage: Storage,
     config: TableConfig,
     timeline: Timeline,

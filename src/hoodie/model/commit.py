@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from hoodie.display.displayed import Displayed
-from hoodie.display.summary import Column, Kind, Summary, bytes_text, count_text, summary
+from hoodie.display.summary import ColumnKind, ResultSummary, ShownColumn, bytes_text, count_text, summary
 
 
 class Operation(StrEnum):
@@ -73,7 +73,7 @@ class WriteStat(Displayed):
         """The files that the write made: the data file, and the change logs beside it."""
         return (*((self.path,) if self.path else ()), *(self.cdc_stats or ()))
 
-    def _summary(self) -> Summary:
+    def _summary(self) -> ResultSummary:
         rows = f"{self.num_inserts} inserted, {self.num_updates} updated, {self.num_deletes} deleted"
         written = bytes_text(self.total_write_bytes)
         return summary(f"WriteStat({self.path or self.partition or self.file_id}: {rows}, {written} written)")
@@ -116,7 +116,7 @@ class CommitMetadata(Displayed):
     def bytes_written(self) -> int:
         return sum(stat.total_write_bytes for part in self.stats.values() for stat in part)
 
-    def _summary(self) -> Summary:
+    def _summary(self) -> ResultSummary:
         title = (
             f"CommitMetadata({self.operation}: {self.inserted} inserted, {self.updated} updated, {self.deleted} "
             f"deleted in {count_text(self.files, 'file')}, {bytes_text(self.bytes_written)} written)"
@@ -136,7 +136,7 @@ class CommitMetadata(Displayed):
 
 
 _BY_PARTITION = (
-    Column("partition"),
-    *(Column(name, Kind.COUNT) for name in ("files", "inserted", "updated", "deleted")),
-    Column("written", Kind.BYTES),
+    ShownColumn("partition"),
+    *(ShownColumn(name, ColumnKind.COUNT) for name in ("files", "inserted", "updated", "deleted")),
+    ShownColumn("written", ColumnKind.BYTES),
 )

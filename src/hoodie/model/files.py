@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from hoodie.display.displayed import Displayed, DisplayedList
-from hoodie.display.summary import Column, Kind, Summary, bytes_text, count_text, summary
+from hoodie.display.summary import ColumnKind, ResultSummary, ShownColumn, bytes_text, count_text, summary
 from hoodie.errors import CorruptFile
 from hoodie.model.instant import parse_time
 
@@ -73,7 +73,7 @@ class FileSlice(Displayed):
     base: BaseFile | None  # None: only logs so far
     logs: tuple[LogFile, ...] = ()  # oldest first
 
-    def _summary(self) -> Summary:
+    def _summary(self) -> ResultSummary:
         base = "no base file" if self.base is None else f"base file of {bytes_text(self.base.size)}"
         logs = bytes_text(sum(log.size for log in self.logs))
         where = f"{self.group.partition}/{self.group.file_id}" if self.group.partition else self.group.file_id
@@ -87,7 +87,7 @@ class FileSlices(DisplayedList[FileSlice]):
 
     __slots__ = ()
 
-    def _summary(self) -> Summary:
+    def _summary(self) -> ResultSummary:
         base = sum(slice_.base.size for slice_ in self if slice_.base is not None)
         logs = sum(log.size for slice_ in self for log in slice_.logs)
         title = f"{count_text(len(self), 'file slice')}: {bytes_text(base)} in base files, {bytes_text(logs)} in logs"
@@ -106,10 +106,10 @@ class FileSlices(DisplayedList[FileSlice]):
 
 
 _SLICE_COLUMNS = (
-    *(Column(name) for name in ("partition", "file id", "instant")),
-    Column("base file", Kind.BYTES),
-    Column("logs", Kind.COUNT),
-    Column("log bytes", Kind.BYTES),
+    *(ShownColumn(name) for name in ("partition", "file id", "instant")),
+    ShownColumn("base file", ColumnKind.BYTES),
+    ShownColumn("logs", ColumnKind.COUNT),
+    ShownColumn("log bytes", ColumnKind.BYTES),
 )
 
 
@@ -189,6 +189,6 @@ def file_name(path: str, source: str) -> str:
     return inside(name, source)
 
 
-def absolute(root: str, partition: str, name: str) -> str:
+def absolute_path(root: str, partition: str, name: str) -> str:
     """The path of a file of a partition as plans of other writers spell it."""
     return "/".join(part for part in (root.rstrip("/"), partition, name) if part)

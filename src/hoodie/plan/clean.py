@@ -68,7 +68,7 @@ def commits_since(timeline: Timeline, last: CleanMetadata | None) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class CleanScope:
     """Where to look for files to delete.
 
     commits  those that may have replaced files since the last clean; None: list all partitions
@@ -90,7 +90,7 @@ def scope_of(
     savepoints: Collection[str],
     *,
     all_active: bool,
-) -> Scope:
+) -> CleanScope:
     """Where files may have become deletable since the last clean.
 
     A version can be deleted once a newer one of its group, or the replacement of the group, is old enough: the commits
@@ -104,20 +104,20 @@ def scope_of(
     commits = timeline.commits
     by_versions = options.policy is CleanPolicy.KEEP_LATEST_FILE_VERSIONS
     if not commits or (earliest is None and not by_versions):
-        return Scope(())
+        return CleanScope(())
     up_to = "" if by_versions else earliest.requested if earliest else ""
     if last is None:
         if not all_active:
-            return Scope(None)
-        return Scope(tuple(c for c in commits if by_versions or c.requested < up_to))
+            return CleanScope(None)
+        return CleanScope(tuple(c for c in commits if by_versions or c.requested < up_to))
     saved_then = {time for time in last.extra.get(SAVEPOINTS, "").split(",") if time}
     # Both policies say up to where the last clean looked, each in a field of its own.
     since = last.last_completed if by_versions and not last.earliest else "" if by_versions else last.earliest
     if not since or since < timeline.first_commit or not saved_then <= set(savepoints):
-        return Scope(None)
+        return CleanScope(None)
     if by_versions:
-        return Scope(tuple(c for c in commits if c.requested > since))
-    return Scope(tuple(c for c in commits if since <= c.requested < up_to))
+        return CleanScope(tuple(c for c in commits if c.requested > since))
+    return CleanScope(tuple(c for c in commits if since <= c.requested < up_to))
 
 
 #: Key of a clean plan's extra metadata: the savepoints at the time, separated by commas.

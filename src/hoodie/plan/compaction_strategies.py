@@ -129,22 +129,22 @@ def recent(slices: Sequence[FileSlice], planning: Planning) -> list[FileSlice]:
 def recent_partitions(partitions: Sequence[str], planning: Planning) -> list[str]:
     """Those that `recent` takes, newest first."""
     since = _since(planning)
-    return [partition for partition in _descending(partitions) if day_of(partition) >= since]
+    return [partition for partition in _descending(partitions) if partition_day(partition) >= since]
 
 
 def older(slices: Sequence[FileSlice], planning: Planning) -> list[FileSlice]:
     """Those that `recent` leaves, in the order given."""
     since = _since(planning)
-    return [slice_ for slice_ in slices if day_of(slice_.group.partition) < since]
+    return [slice_ for slice_ in slices if partition_day(slice_.group.partition) < since]
 
 
 def older_partitions(partitions: Sequence[str], planning: Planning) -> list[str]:
     """Those that `recent_partitions` leaves, newest first."""
     since = _since(planning)
-    return [partition for partition in _descending(partitions) if day_of(partition) < since]
+    return [partition for partition in _descending(partitions) if partition_day(partition) < since]
 
 
-def day_of(partition: str) -> dt.date:
+def partition_day(partition: str) -> dt.date:
     """The day that a partition path such as 2024/01/31 or year=2024/month=01/day=31 stands for.
 
     Raises InvalidOption when it is none: the strategy is not for such a table
@@ -174,7 +174,7 @@ def _by_day(slices: Sequence[FileSlice]) -> list[tuple[dt.date, list[FileSlice]]
     parts: dict[str, list[FileSlice]] = {}
     for slice_ in slices:
         parts.setdefault(slice_.group.partition, []).append(slice_)
-    dated = [(day_of(partition), part) for partition, part in parts.items()]
+    dated = [(partition_day(partition), part) for partition, part in parts.items()]
     return sorted(dated, key=lambda pair: pair[0], reverse=True)
 
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from hoodie.config.read import DEFAULT_READ, ReadSettings
 from hoodie.display.render import as_html
-from hoodie.display.summary import Column, Kind, count_text, summary
+from hoodie.display.summary import ColumnKind, ShownColumn, count_text, summary
 from hoodie.errors import UnsupportedTable
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.reading.changes.plan import CommitTimes
@@ -264,11 +264,11 @@ class ScanPlan:
 
 
 _COLUMNS = (
-    Column("partition"),
-    Column("file slices", Kind.COUNT),
-    Column("base files", Kind.BYTES),
-    Column("logs", Kind.COUNT),
-    Column("log bytes", Kind.BYTES),
+    ShownColumn("partition"),
+    ShownColumn("file slices", ColumnKind.COUNT),
+    ShownColumn("base files", ColumnKind.BYTES),
+    ShownColumn("logs", ColumnKind.COUNT),
+    ShownColumn("log bytes", ColumnKind.BYTES),
 )
 
 

@@ -16,11 +16,11 @@ from functools import partial
 from hoodie.commit.conflict_check import pending_rollbacks
 from hoodie.commit.heartbeat import remove_heartbeat
 from hoodie.commit.markers import delete_markers
-from hoodie.commit.rebuilt import read_whole, rebuild
+from hoodie.commit.rebuilt import read_whole, rebuild_commit
 from hoodie.commit.rollback_executor import is_clustering, outcome, resume_rollback, undo, unpublish
 from hoodie.commit.rollback_planner import PLANS, block_instants, plan_published, plan_rollback
 from hoodie.display.displayed import Displayed
-from hoodie.display.summary import Summary, count_text, summary
+from hoodie.display.summary import ResultSummary, count_text, summary
 from hoodie.errors import (
     CorruptFile,
     InstantNotFound,
@@ -38,7 +38,7 @@ from hoodie.locks import Lock
 from hoodie.lookup.index_follow import RunRepair, index_follows
 from hoodie.metadata.keeping.build import build, not_built, why_not_built
 from hoodie.metadata.keeping.build_tasks import MapItems, executors_for
-from hoodie.metadata.keeping.drop import drop, drop_with_warning, tell_of_drop, was_upgraded
+from hoodie.metadata.keeping.drop import drop_metadata, drop_with_warning, tell_of_drop, was_upgraded
 from hoodie.model.files import LogFile
 from hoodie.model.instant import WRITES, Action, Instant, State
 from hoodie.model.plans import InstantRef, RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPlan
@@ -87,7 +87,7 @@ class RestoreResult(Displayed):
             for name in request.delete
         )
 
-    def _summary(self) -> Summary:
+    def _summary(self) -> ResultSummary:
         count = len(self.plan.instants)
         files = f", deleting {count_text(len(self.deletes), 'file')}" if self.rollbacks else ""
         verb = "would roll back" if self.metadata is None and count else "rolled back"
@@ -163,7 +163,7 @@ def _restore(
         if was_upgraded(state.config):
             drop_with_warning(storage, "it may have merged what the restore takes back")
         else:
-            drop(storage)
+            drop_metadata(storage)
     else:
         recover(storage)  # of an earlier run that died as it removed it
     done = _take_back(state.reload(), plan, pending.requested, lock)
@@ -207,7 +207,7 @@ def _build_again(settings: Settings, run: MapItems | None, storage: Storage, par
     try:
         build(storage, now.config, now.timeline, kept, settings.writers.metadata.options, read_keys, executors)
     except (CorruptFile, UnsupportedTable) as problem:
-        drop(storage)  # what was begun of it
+        drop_metadata(storage)  # what was begun of it
         tell_of_drop(storage, "the metadata table", str(problem))
 
 
@@ -237,7 +237,9 @@ def _rollback_plan(state: TableState, target: Instant) -> RollbackPlan:
     if target.state is not State.COMPLETED:
         return plan_rollback(state.storage, target, whole=True, layout=state.layout)
     pending = Instant(target.requested, pending_action(state, target), State.COMPLETED)
-    metadata = read_whole(state.storage, state.timeline, target) or rebuild(state.storage, state.timeline, target)
+    metadata = read_whole(state.storage, state.timeline, target) or rebuild_commit(
+        state.storage, state.timeline, target
+    )
     replaced = list(metadata.replaced)
     return plan_published(state.storage, pending, metadata, partitions=replaced, whole=True, layout=state.layout)
 

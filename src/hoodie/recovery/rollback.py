@@ -13,7 +13,7 @@ from functools import partial
 
 from hoodie.commit.conflict_check import pending_rollbacks, refuse_during_restore
 from hoodie.commit.heartbeat import remove_heartbeat
-from hoodie.commit.rebuilt import read_whole, rebuild
+from hoodie.commit.rebuilt import read_whole, rebuild_commit
 from hoodie.commit.rollback_executor import (
     execute_rollback,
     is_clustering,
@@ -25,7 +25,7 @@ from hoodie.commit.rollback_executor import (
 from hoodie.commit.rollback_planner import PLANS, plan_published, plan_rollback
 from hoodie.config.table import require_writable
 from hoodie.display.displayed import Displayed
-from hoodie.display.summary import Column, Kind, Summary, count_text, summary
+from hoodie.display.summary import ColumnKind, ResultSummary, ShownColumn, count_text, summary
 from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
 from hoodie.formats.timeline.services import decode_rollback_metadata, encode_rollback_plan
 from hoodie.lookup.index_follow import RunRepair, index_follows
@@ -75,7 +75,7 @@ class RollbackResult(Displayed):
         """Paths of log files whose blocks are cancelled by a command block after them."""
         return tuple(join(request.partition, name) for request in self.plan.requests for name in request.log_blocks)
 
-    def _summary(self) -> Summary:
+    def _summary(self) -> ResultSummary:
         would = "would delete" if self.metadata is None else "deleted"
         logs = f", blocks of {count_text(len(self.undoes), 'log file')} undone" if self.undoes else ""
         title = f"rollback of {self.target}: {would} {count_text(len(self.deletes), 'file')}{logs}"
@@ -83,7 +83,11 @@ class RollbackResult(Displayed):
         for request in self.plan.requests:
             work[request.partition][0] += len(request.delete)
             work[request.partition][1] += len(request.log_blocks)
-        columns = ("partition", Column("files", Kind.COUNT), Column("log blocks of files", Kind.COUNT))
+        columns = (
+            "partition",
+            ShownColumn("files", ColumnKind.COUNT),
+            ShownColumn("log blocks of files", ColumnKind.COUNT),
+        )
         rows = ((partition, files, blocks) for partition, (files, blocks) in work.items())
         return summary(title, columns, rows, len(work), compact=True)
 
@@ -211,7 +215,7 @@ def _said(state: TableState, target: Instant) -> CommitMetadata:
         return metadata
     removed = {path for _, _, paths in cleanings(state, target.requested) for path in paths}
     _log.warning("%s: %s is damaged: what it wrote is searched for", state.config.name, state.timeline.path(target))
-    return rebuild(state.storage, state.timeline, target, removed)
+    return rebuild_commit(state.storage, state.timeline, target, removed)
 
 
 def pending_action(state: TableState, done: Instant) -> Action:

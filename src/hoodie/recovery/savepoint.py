@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from hoodie.commit.conflict_check import pending_rollbacks, refuse_during_restore
 from hoodie.commit.rollback_executor import rollback_plan
 from hoodie.display.displayed import Displayed, DisplayedList
-from hoodie.display.summary import Column, Kind, Summary, count_text, summary
+from hoodie.display.summary import ColumnKind, ResultSummary, ShownColumn, count_text, summary
 from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
 from hoodie.formats.timeline.services import (
     decode_clean_metadata,
@@ -57,30 +57,30 @@ class Savepoint(Displayed):
     comment: str
     files: frozenset[str]  # paths of base and log files, relative to the base path
 
-    def _summary(self) -> Summary:
+    def _summary(self) -> ResultSummary:
         by, why = f" by {self.user}" if self.user else "", f": {self.comment}" if self.comment else ""
         return summary(f"Savepoint({self.instant}{by}, {count_text(len(self.files), 'file')}{why})")
 
 
-class Savepoints(DisplayedList[Savepoint]):
+class SavepointList(DisplayedList[Savepoint]):
     """The savepoints of a table, oldest first."""
 
     __slots__ = ()
 
-    def _summary(self) -> Summary:
+    def _summary(self) -> ResultSummary:
         made = (dt.datetime.fromtimestamp(s.at / 1000, dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC") for s in self)
         rows = ((s.instant, at, s.user, s.comment, len(s.files)) for s, at in zip(self, made, strict=True))
-        columns = ("instant", "made", "user", "comment", Column("files", Kind.COUNT))
+        columns = ("instant", "made", "user", "comment", ShownColumn("files", ColumnKind.COUNT))
         return summary(count_text(len(self), "savepoint"), columns, rows, len(self))
 
 
 # --- existing savepoints, and what they keep ---
 
 
-def read_savepoints(state: TableState) -> Savepoints:
+def read_savepoints(state: TableState) -> SavepointList:
     """The savepoints of a table, oldest first. Raises CorruptFile."""
     saved = state.timeline.completed({Action.SAVEPOINT})
-    return Savepoints(_read(state.storage, instant, state.timeline.path(instant)) for instant in saved)
+    return SavepointList(_read(state.storage, instant, state.timeline.path(instant)) for instant in saved)
 
 
 def savepointed_files(state: TableState) -> frozenset[str]:

@@ -114,22 +114,24 @@ def timeline(instants: Sequence[Instant], as_of: str, label: str) -> str:
         x = left + 6 + (time - start) / span * (_WIDTH - left - 22)
         y = lanes.index(instant.action) * lane + lane / 2
         done = instant.state is State.COMPLETED
-        told = f"{instant.action} {moment(instant.requested)}{'' if done else f', {instant.state.name.lower()}'}"
+        told = f"{instant.action} {instant_label(instant.requested)}{'' if done else f', {instant.state.name.lower()}'}"
         style = f"dot {_LANES.get(instant.action, 'service')}{'' if done else ' open'}"
         drawn.append(f'<circle class="{style}" cx="{x:.1f}" cy="{y}" r="5"><title>{told}</title></circle>')
     bottom = len(lanes) * lane
-    drawn.append(f'<text class="value" x="{left}" y="{bottom + 16}">{moment(instants[0].requested)}</text>')
-    drawn.append(f'<text class="value" x="{_WIDTH - 10}" y="{bottom + 16}" text-anchor="end">{moment(as_of)}</text>')
+    drawn.append(f'<text class="value" x="{left}" y="{bottom + 16}">{instant_label(instants[0].requested)}</text>')
+    drawn.append(
+        f'<text class="value" x="{_WIDTH - 10}" y="{bottom + 16}" text-anchor="end">{instant_label(as_of)}</text>'
+    )
     return _picture(bottom + 22, label, drawn)
 
 
 def ticks(instants: Sequence[str]) -> list[str]:
     """Short names of moments, beneath columns: the time of the day, or of longer spans day and time."""
     days = {instant[:8] for instant in instants}
-    return [moment(instant)[11:] if len(days) == 1 else moment(instant)[5:16] for instant in instants]
+    return [instant_label(instant)[11:] if len(days) == 1 else instant_label(instant)[5:16] for instant in instants]
 
 
-def moment(instant: str) -> str:
+def instant_label(instant: str) -> str:
     """An instant time as people read it: 2024-01-31 12:00:00."""
     return f"{parse_time(instant):%Y-%m-%d %H:%M:%S}"
 

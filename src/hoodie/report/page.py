@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from hoodie.display.render import html_table
-from hoodie.display.summary import Cell, Column, Kind, bytes_text, count_text, percent_text, summary
+from hoodie.display.summary import Cell, ColumnKind, ShownColumn, bytes_text, count_text, percent_text, summary
 from hoodie.facts.sizes import PartitionFacts
 from hoodie.facts.table import CommitFacts, TableFacts
 from hoodie.keygen.time_units import partition_names
-from hoodie.report.charts import Part, columns, moment, one_bar, stacked_bars, ticks, timeline
+from hoodie.report.charts import Part, columns, instant_label, one_bar, stacked_bars, ticks, timeline
 from hoodie.report.style import CSS
 
 #: Commits and partitions that a picture shows at most: the newest, and the largest.
@@ -50,7 +50,7 @@ def html_page(facts: TableFacts) -> str:
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{name}</title><style>{CSS}</style></head><body><main>{''.join(parts)}"
-        f"<footer>As of {moment(facts.as_of)} in the table's time zone. Written by Hoodie.</footer>"
+        f"<footer>As of {instant_label(facts.as_of)} in the table's time zone. Written by Hoodie.</footer>"
         "</main></body></html>"
     )
 
@@ -70,7 +70,7 @@ def _header(facts: TableFacts) -> str:
 
 
 def _tiles(facts: TableFacts) -> str:
-    newest = moment(facts.commits[-1].instant) if facts.commits else "none yet"
+    newest = instant_label(facts.commits[-1].instant) if facts.commits else "none yet"
     tiles = [
         (bytes_text(facts.sizes.base_bytes + facts.sizes.log_bytes), "read by a snapshot"),
         (f"{facts.sizes.groups:,}", "file groups"),
@@ -116,7 +116,9 @@ def _amplification(commits: Sequence[CommitFacts], what: str) -> str:
     values = [commit.amplification or 0.0 for commit in commits]
     if not any(values):
         return ""
-    told = [f"{moment(c.instant)}: {v:.1f} rows for each changed row" for c, v in zip(commits, values, strict=True)]
+    told = [
+        f"{instant_label(c.instant)}: {v:.1f} rows for each changed row" for c, v in zip(commits, values, strict=True)
+    ]
     names = ticks([commit.instant for commit in commits])
     bars = [(name, Part(v, "service", text)) for name, v, text in zip(names, values, told, strict=True)]
     picture = columns(bars, "Rows written for each row changed, by commit", lambda rows: f"{rows:,.1f}", 80)
@@ -130,14 +132,14 @@ def _style(commit: CommitFacts) -> str:
 def _told(commit: CommitFacts) -> str:
     rows = f"{commit.inserted:,} inserted, {commit.updated:,} updated, {commit.deleted:,} deleted"
     where = f"{bytes_text(commit.bytes)} in {count_text(commit.files, 'file')}"
-    return f"{commit.operation} {moment(commit.instant)}: {rows}; {where}"
+    return f"{commit.operation} {instant_label(commit.instant)}: {rows}; {where}"
 
 
 _COMMIT_COLUMNS = (
-    *(Column(name) for name in ("instant", "operation")),
-    *(Column(name, Kind.COUNT) for name in ("inserted", "updated", "deleted", "files")),
-    Column("written", Kind.BYTES),
-    Column("rows for each changed", Kind.RATIO),
+    *(ShownColumn(name) for name in ("instant", "operation")),
+    *(ShownColumn(name, ColumnKind.COUNT) for name in ("inserted", "updated", "deleted", "files")),
+    ShownColumn("written", ColumnKind.BYTES),
+    ShownColumn("rows for each changed", ColumnKind.RATIO),
 )
 
 
@@ -166,9 +168,9 @@ def _files(facts: TableFacts) -> str:
 
 
 _RATIO_COLUMNS = (
-    *(Column(name) for name in ("partition", "file group")),
-    *(Column(name, Kind.BYTES) for name in ("logs", "base file")),
-    Column("logs to base"),
+    *(ShownColumn(name) for name in ("partition", "file group")),
+    *(ShownColumn(name, ColumnKind.BYTES) for name in ("logs", "base file")),
+    ShownColumn("logs to base"),
 )
 
 
@@ -222,7 +224,7 @@ def _columns(facts: TableFacts) -> str:
         return ""
     about = f"{count_text(len(facts.columns), 'column')}, as the newest commit declares them."
     rows = ((column.name, column.type, _part_of(facts, column.name)) for column in facts.columns)
-    return _section("Columns", about, _table((Column("name"), Column("type"), Column("part")), rows))
+    return _section("Columns", about, _table((ShownColumn("name"), ShownColumn("type"), ShownColumn("part")), rows))
 
 
 def _part_of(facts: TableFacts, name: str) -> str:
@@ -243,7 +245,7 @@ def _cleaning(facts: TableFacts) -> tuple[str, str]:
     clean = facts.cleaning
     if not clean.files:
         return "Cleaning", "has nothing to delete."
-    kept = f" Reads as of {moment(clean.earliest)} and later would still work." if clean.earliest else ""
+    kept = f" Reads as of {instant_label(clean.earliest)} and later would still work." if clean.earliest else ""
     return "Cleaning", f"would delete {count_text(clean.files, 'file')} of {bytes_text(clean.bytes)}.{kept}"
 
 
@@ -253,7 +255,7 @@ def _compaction(facts: TableFacts) -> tuple[str, str]:
         return "Compaction", "is for Merge-on-Read tables; this one has no logs."
     if facts.plans:
         named = [
-            f"the plan of {moment(instant.requested)} for {count_text(groups, 'file group')}"
+            f"the plan of {instant_label(instant.requested)} for {count_text(groups, 'file group')}"
             + (", which somebody runs or died in," if instant.state.name == "INFLIGHT" else "")
             for instant, groups in facts.plans
         ]
@@ -272,12 +274,12 @@ def _archiving(facts: TableFacts) -> tuple[str, str]:
 
 
 def _savepoints(facts: TableFacts) -> tuple[str, str]:
-    kept = [f"{moment(s.instant)}{f' ({s.comment})' if s.comment else ''}" for s in facts.savepoints[-5:]]
+    kept = [f"{instant_label(s.instant)}{f' ({s.comment})' if s.comment else ''}" for s in facts.savepoints[-5:]]
     return "Savepoints", f"keep {', '.join(kept)}." if kept else "There are none."
 
 
 def _pending(facts: TableFacts) -> tuple[str, str]:
-    named = [f"{i.action} {moment(i.requested)}" for i in facts.pending[:5]]
+    named = [f"{i.action} {instant_label(i.requested)}" for i in facts.pending[:5]]
     more = f" and {len(facts.pending) - 5} more" if len(facts.pending) > 5 else ""
     return "Pending writes", f"{', '.join(named)}{more}." if named else "There are none."
 
@@ -291,7 +293,7 @@ def _legend(items: Iterable[tuple[str, str]]) -> str:
     return f'<div class="key">{"".join(keys)}</div>'
 
 
-def _table(named: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> str:
+def _table(named: Sequence[ShownColumn], rows: Iterable[Sequence[Cell]]) -> str:
     return f'<div class="scroll">{html_table(summary("", named, rows))}</div>'
 
 

@@ -27,7 +27,7 @@ WRITTEN = b"hoodie.written"
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class FileColumn:
     """How a file has a column.
 
     name     its name there; None: the file does not have it, even if another column there has the name that it has now
@@ -38,12 +38,12 @@ class Written:
 
     name: str | None
     retyped: bool = False
-    fields: Mapping[str, Written] = dataclasses.field(default_factory=dict)
-    item: Written | None = None
+    fields: Mapping[str, FileColumn] = dataclasses.field(default_factory=dict)
+    item: FileColumn | None = None
 
 
 #: A version of the columns, an instant as a number, and how its files have a column; None: as it is now.
-History = Sequence[tuple[int, Written | None]]
+History = Sequence[tuple[int, FileColumn | None]]
 
 
 def with_column_history(column: pa.Field, history: History, exceptions: Mapping[str, int]) -> pa.Field:
@@ -60,7 +60,7 @@ def with_column_history(column: pa.Field, history: History, exceptions: Mapping[
     return column.with_metadata({**(column.metadata or {}), WRITTEN: text.encode()})
 
 
-def written_columns(schema: pa.Schema, instant: str) -> dict[str, Written]:
+def written_columns(schema: pa.Schema, instant: str) -> dict[str, FileColumn]:
     """The columns of a table that a file of some instant has in another way, by their names now.
 
     schema   columns of the table, as a read has them
@@ -73,26 +73,26 @@ def written_columns(schema: pa.Schema, instant: str) -> dict[str, Written]:
     }
 
 
-def _at(parts: Mapping[str, Any], instant: str) -> Written | None:
+def _at(parts: Mapping[str, Any], instant: str) -> FileColumn | None:
     versions: list[list[Any]] = parts["versions"]
     number = parts["exceptions"].get(instant, int(instant) if instant.isdigit() else 0)
     at = bisect_right([version for version, _ in versions], number) - 1
     return _decoded(versions[max(at, 0)][1])
 
 
-def _encoded(written: Written | None) -> list[Any] | None:
+def _encoded(written: FileColumn | None) -> list[Any] | None:
     if written is None:
         return None
     fields = {name: _encoded(child) for name, child in written.fields.items()}
     return [written.name, written.retyped, fields, _encoded(written.item)]
 
 
-def _decoded(node: list[Any] | None) -> Written | None:
+def _decoded(node: list[Any] | None) -> FileColumn | None:
     if node is None:
         return None
     name, retyped, fields, item = node
     children = {key: child for key, value in fields.items() if (child := _decoded(value)) is not None}
-    return Written(name, retyped, children, _decoded(item))
+    return FileColumn(name, retyped, children, _decoded(item))
 
 
 def conform(rows: pa.Table | pa.RecordBatch, schema: pa.Schema, *, drop_extra: bool = False) -> pa.Table:

@@ -55,7 +55,7 @@ def joined(parts: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
     for number, field in enumerate(schema):
         chunks = joined_chunks([chunk for part in parts for chunk in part.column(number).chunks])
         columns.append(pa.chunked_array(chunks, chunks[0].type if chunks else field.type))
-    return pa.Table.from_arrays(columns, schema=schema_of(schema, columns))
+    return pa.Table.from_arrays(columns, schema=encoded_schema(schema, columns))
 
 
 def as_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -96,7 +96,7 @@ def _trimmed(column: pa.ChunkedArray) -> pa.ChunkedArray:
     )
 
 
-def schema_of(schema: pa.Schema, columns: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Schema:
+def encoded_schema(schema: pa.Schema, columns: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Schema:
     """The schema with those columns encoded that are."""
     kinds = [c.type if is_encoded(c.type) else plain_type(f.type) for f, c in zip(schema, columns, strict=True)]
     return pa.schema([field.with_type(kind) for field, kind in zip(schema, kinds, strict=True)])

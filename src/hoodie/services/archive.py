@@ -18,7 +18,7 @@ from hoodie.commit.markers import delete_markers
 from hoodie.config.services import ArchiveOptions
 from hoodie.config.table import TimelineZone
 from hoodie.display.displayed import Displayed, DisplayedList
-from hoodie.display.summary import Column, Kind, Summary, count_text, summary
+from hoodie.display.summary import ColumnKind, ResultSummary, ShownColumn, count_text, summary
 from hoodie.formats.avro.container import read_one
 from hoodie.formats.timeline import schemas
 from hoodie.formats.timeline.archive_log import commit_record, encode_entries
@@ -70,17 +70,17 @@ class ArchiveResult(Displayed):
         lines += [f"  and {len(self.instants) - 20} more"] if len(self.instants) > 20 else []
         return "\n".join(lines)
 
-    def _summary(self) -> Summary:
+    def _summary(self) -> ResultSummary:
         rows = ((instant.requested, str(instant.action)) for instant in self.instants)
         return summary(str(self).partition("\n")[0], ("instant", "action"), rows, len(self.instants), compact=True)
 
 
-class History(DisplayedList[tuple[Instant, CommitMetadata]]):
+class CommitHistory(DisplayedList[tuple[Instant, CommitMetadata]]):
     """Completed commits with what they did, newest first."""
 
     __slots__ = ()
 
-    def _summary(self) -> Summary:
+    def _summary(self) -> ResultSummary:
         rows = (
             (i.requested, str(i.action), str(m.operation), m.inserted, m.updated, m.deleted, m.files, m.bytes_written)
             for i, m in self
@@ -89,9 +89,9 @@ class History(DisplayedList[tuple[Instant, CommitMetadata]]):
 
 
 _HISTORY_COLUMNS = (
-    *(Column(name) for name in ("instant", "action", "operation")),
-    *(Column(name, Kind.COUNT) for name in ("inserted", "updated", "deleted", "files")),
-    Column("written", Kind.BYTES),
+    *(ShownColumn(name) for name in ("instant", "action", "operation")),
+    *(ShownColumn(name, ColumnKind.COUNT) for name in ("inserted", "updated", "deleted", "files")),
+    ShownColumn("written", ColumnKind.BYTES),
 )
 
 
@@ -258,17 +258,17 @@ def _missing_bound(state: TableState, chosen: Iterable[Instant]) -> str:
     return min((missing.instant.requested for missing in lost), default="")
 
 
-def history(state: TableState, *, archived: bool = False) -> History:
+def history(state: TableState, *, archived: bool = False) -> CommitHistory:
     """Completed commits with what they did, newest first.
 
     archived  also those that left the active timeline. One that is being archived is listed once. Raises CorruptFile
     """
-    active = History(zip(reversed(state.timeline.commits), state.commits(), strict=True))
+    active = CommitHistory(zip(reversed(state.timeline.commits), state.commits(), strict=True))
     if not archived:
         return active
     known = {_identity(instant) for instant, _ in active}
     left = [pair for pair in archived_commits(state.storage, state.config) if _identity(pair[0]) not in known]
-    return History(sorted([*active, *left], key=lambda pair: pair[0], reverse=True))
+    return CommitHistory(sorted([*active, *left], key=lambda pair: pair[0], reverse=True))
 
 
 # --- files ---

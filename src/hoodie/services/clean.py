@@ -16,7 +16,7 @@ from functools import partial
 from hoodie.config.services import CleanOptions, CleanPolicy
 from hoodie.config.table import require_writable
 from hoodie.display.displayed import Displayed
-from hoodie.display.summary import Column, Kind, Summary, summary
+from hoodie.display.summary import ColumnKind, ResultSummary, ShownColumn, summary
 from hoodie.errors import CorruptFile, WriteConflict
 from hoodie.formats.timeline.services import (
     decode_clean_metadata,
@@ -26,14 +26,14 @@ from hoodie.formats.timeline.services import (
 )
 from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.metadata.changes import of_clean
-from hoodie.metadata.keeping.follow import follow
+from hoodie.metadata.keeping.follow import follow_change
 from hoodie.metadata.partitions.kind import Change
 from hoodie.model.files import parse_data_file
 from hoodie.model.instant import WRITES, Action, Instant, State
 from hoodie.model.plans import CleanedPartition, CleanMetadata, CleanPlan
 from hoodie.plan.clean import (
     SAVEPOINTS,
-    Scope,
+    CleanScope,
     commits_since,
     earliest_retained,
     emptied,
@@ -100,9 +100,9 @@ class CleanResult(Displayed):
         lines += [f"  and {len(self.paths) - 20} more"] if len(self.paths) > 20 else []
         return "\n".join(lines)
 
-    def _summary(self) -> Summary:
+    def _summary(self) -> ResultSummary:
         rows = ((partition, len(names)) for partition, names in self.files.items())
-        columns = ("partition", Column("files", Kind.COUNT))
+        columns = ("partition", ShownColumn("files", ColumnKind.COUNT))
         return summary(str(self).partition("\n")[0], columns, rows, len(self.files), compact=True)
 
 
@@ -199,12 +199,12 @@ def make_plan(
     timeline, storage = state.timeline, state.storage
     savepoints = [instant.requested for instant in timeline.completed({Action.SAVEPOINT})]
     earliest = earliest_retained(timeline, how, time)
-    scope = Scope(None)
+    scope = CleanScope(None)
     if how.incremental:
         all_active = last is not None or not archive_files(storage, state.config)
         scope = scope_of(timeline, how, earliest, last, savepoints, all_active=all_active)
     elif earliest is None and how.policy is not CleanPolicy.KEEP_LATEST_FILE_VERSIONS:
-        scope = Scope(())
+        scope = CleanScope(())
     partitions: set[str] | None = None
     if scope.commits is not None and (automatic or how.policy is not CleanPolicy.KEEP_LATEST_FILE_VERSIONS):
         partitions = set()
@@ -322,7 +322,7 @@ def _tell_metadata_table(state: TableState, begun: Instant, done: CleanMetadata,
     current = now.timeline.find(begun.requested, Action.CLEAN)
     if current is None or current.state is not State.COMPLETED:
         kept = {split(path)[1] for path in saved}
-        follow(Change(state.storage, now.config, now.timeline, begun.requested, of_clean(done, kept)))
+        follow_change(Change(state.storage, now.config, now.timeline, begun.requested, of_clean(done, kept)))
 
 
 def _require_data_files(plan: CleanPlan, path: str) -> None:

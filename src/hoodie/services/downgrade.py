@@ -13,7 +13,7 @@ import logging
 from hoodie.config.table import DOWNGRADED_FROM, TableConfig, from_properties, require_writable
 from hoodie.errors import InvalidOption, UnsupportedTable
 from hoodie.merge.payloads import KNOWN_PAYLOADS
-from hoodie.metadata.keeping.drop import drop
+from hoodie.metadata.keeping.drop import drop_metadata
 from hoodie.model.table_version import VERSIONS, WRITTEN, TableVersion
 from hoodie.services.compaction.job import RunTasks
 from hoodie.services.upgrade import UpgradeResult, change_of, make_ready, refuse_pending, require_ready, steps_before
@@ -74,7 +74,7 @@ def downgrade(
         if before.layout != target.layout:
             require_ready(state, "Downgrade")
         if state.config.has_metadata_table:
-            drop(storage)
+            drop_metadata(storage)
             state = state.reload()
             config = _config_after(state, target)
         change = change_of(state.config, config)

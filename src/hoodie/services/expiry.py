@@ -17,7 +17,7 @@ from hoodie.config.options import declared
 from hoodie.config.services import Expiry, ExpiryOptions
 from hoodie.config.validators import ValidatorOptions
 from hoodie.display.displayed import Displayed
-from hoodie.display.summary import Summary, summary
+from hoodie.display.summary import ResultSummary, summary
 from hoodie.errors import InvalidOption
 from hoodie.formats.java.properties import parse_properties
 from hoodie.metadata.keeping.build_tasks import MapItems
@@ -69,7 +69,7 @@ class ExpiryResult(Displayed):
             ]
         )
 
-    def _summary(self) -> Summary:
+    def _summary(self) -> ResultSummary:
         rows = [(path,) for path in self.partitions]
         return summary(str(self).partition("\n")[0], ("partition",), rows, len(rows), compact=True)
 

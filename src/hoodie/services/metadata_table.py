@@ -12,7 +12,7 @@ from hoodie.errors import WriteConflict
 from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.metadata.keeping.build import build, missing_partitions, why_not_built
 from hoodie.metadata.keeping.build_tasks import MapItems, executors_for
-from hoodie.metadata.keeping.drop import drop, drop_partitions
+from hoodie.metadata.keeping.drop import drop_metadata, drop_partitions
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.reading.row_keys import read_keys
 from hoodie.storage.faults import typed_errors
@@ -79,5 +79,5 @@ def drop_metadata_table(
         if partitions:
             drop_partitions(storage, config, sorted(named & {*partitions}))
         else:
-            drop(storage)
+            drop_metadata(storage)
         return True

@@ -10,8 +10,8 @@ import logging
 
 from hoodie.config.services import ArchiveOptions
 from hoodie.errors import CorruptFile, UnsupportedTable
-from hoodie.metadata.keeping.clean import clean, retained
-from hoodie.metadata.keeping.compact import compact, waiting
+from hoodie.metadata.keeping.clean import clean_metadata, retained
+from hoodie.metadata.keeping.compact import compact_metadata, waiting
 from hoodie.metadata.keeping.drop import drop_with_warning
 from hoodie.metadata.table import MetadataTable, open_metadata
 from hoodie.model.instant import Action, Instant, State
@@ -50,18 +50,18 @@ def keep_up(storage: Storage, settings: Settings) -> None:
         if table is None or table.problem():  # the next write removes one that is behind
             return
         try:
-            compacted = compact(table, settings.metadata.delta_commits, alone=not lock.real)
+            compacted = compact_metadata(table, settings.metadata.delta_commits, alone=not lock.real)
             lock.check()
             if compacted:
                 _log.info("%s: the metadata table was compacted at %s", state.config.name, compacted)
                 table = table.reload()
-            gone = clean(table, settings.cleaning)
+            gone = clean_metadata(table, settings.cleaning)
             lock.check()
             if gone:
                 _log.info("%s: %d files of the metadata table were deleted", state.config.name, len(gone))
                 table = table.reload()
             how = settings.archiving
-            if chosen := instants_to_archive(table, how, retained(settings.cleaning)):
+            if chosen := _instants_to_archive(table, how, retained(settings.cleaning)):
                 move_to_archive(TableState(table.storage, table.config, table.timeline), chosen, how, lock)
         except (CorruptFile, UnsupportedTable) as damage:
             drop_with_warning(storage, str(damage))
@@ -78,7 +78,7 @@ def archive_table(storage: Storage, settings: Settings, *, dry_run: bool = False
     return archive(storage, settings, dry_run=dry_run)
 
 
-def instants_to_archive(table: MetadataTable, how: ArchiveOptions, cleaned: int) -> tuple[Instant, ...]:
+def _instants_to_archive(table: MetadataTable, how: ArchiveOptions, cleaned: int) -> tuple[Instant, ...]:
     """The instants of a metadata table that may leave its timeline: one more stays than of the table itself, all that
     cleaning looks at, all since the table's oldest, and all since the last compaction.
 

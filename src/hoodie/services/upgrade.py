@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from hoodie.commit.transaction import clean_up
 from hoodie.config.table import PROPERTIES_FOLDER, TableConfig, from_properties, require_writable
 from hoodie.display.displayed import Displayed
-from hoodie.display.summary import Summary, summary
+from hoodie.display.summary import ResultSummary, summary
 from hoodie.errors import InvalidOption, UnsupportedTable, WriteConflict
 from hoodie.keygen.keygen import Kind
 from hoodie.merge.payloads import KNOWN_PAYLOADS
-from hoodie.metadata.keeping.drop import drop
+from hoodie.metadata.keeping.drop import drop_metadata
 from hoodie.model.instant import Action, State
 from hoodie.model.table_version import VERSIONS, WRITTEN, TableVersion
 from hoodie.services.clean import resume_clean
@@ -74,7 +74,7 @@ class UpgradeResult(Displayed):
             [f"{verb} from version {self.before} to {self.version}, {readers}", *(f"  {step}" for step in self.steps)]
         )
 
-    def _summary(self) -> Summary:
+    def _summary(self) -> ResultSummary:
         return summary(str(self).partition("\n")[0], ("step",), [(step,) for step in self.steps], len(self.steps))
 
 
@@ -122,7 +122,7 @@ def upgrade(
         if before.layout != target.layout:
             require_ready(state)
         if state.config.has_metadata_table:
-            drop(storage)
+            drop_metadata(storage)
         if before.layout != target.layout:
             copy_timeline(state, config)
         lock.check()

@@ -19,7 +19,7 @@ from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput, InvalidOption
 from hoodie.sources.change_stream import stream_schema
 from hoodie.sources.stream_sink import StreamSink
-from hoodie.spark.entries import absolute
+from hoodie.spark.entries import absolute_uri
 from hoodie.spark.names import registered_path
 from hoodie.spark.table_views import of_table
 from hoodie.spark.worker_errors import raise_worker_errors
@@ -72,7 +72,7 @@ def load_stream(session: SparkSession, path: object, options: Mapping[str, Any])
             "It takes no read_optimized, begin, end or as.of.instant"
         )
     with typed_errors():
-        return absolute(where), stream_schema(where, given)
+        return absolute_uri(where), stream_schema(where, given)
 
 
 def stream_sink(
@@ -88,7 +88,7 @@ def stream_sink(
     mode    append and update do the operation that the options name; complete puts the rows in place of all others
     Raises  InvalidInput without a checkpoint location; InvalidOption
     """
-    where = absolute(_one_path(session, path, options))
+    where = absolute_uri(_one_path(session, path, options))
     checkpoint = next((str(value) for key, value in options.items() if key.lower() == "checkpointlocation"), "")
     shared = session.conf.get("spark.sql.streaming.checkpointLocation", None)
     if not checkpoint and shared and query_name:
@@ -102,7 +102,7 @@ def stream_sink(
     given = job_options(_partitioned(named, partition_by))
     if mode.lower() == "complete":
         given["hoodie.datasource.write.operation"] = WriteOperation.INSERT_OVERWRITE_TABLE.value
-    return StreamSink(where, check_options(given, Purpose.WRITE), absolute(checkpoint))
+    return StreamSink(where, check_options(given, Purpose.WRITE), absolute_uri(checkpoint))
 
 
 def _partitioned(options: Mapping[str, Any], by: Sequence[str]) -> Mapping[str, Any]:

@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 
 from hoodie.errors import InvalidInput
 from hoodie.sources import answers
-from hoodie.sources.calls import SAID, frame_of, names_in, ours, partition_columns, remembered, said_to, wrap_load
+from hoodie.sources.calls import SAID, columns_to_partition_by, frame_of, names_in, ours, recorder, said_to, wrap_load
 from hoodie.spark.columns import quoted
 
 
@@ -49,17 +49,17 @@ def _save(original: Callable[..., Any]) -> Callable[..., Any]:
         said = said_to(self)
         if not ours(format or said["format"]):
             return original(self, path, format, mode, partitionBy, **options)  # type: ignore[no-any-return]
-        by = partition_columns(partitionBy, said)
+        by = columns_to_partition_by(partitionBy, said)
         answers.save(frame_of(self), path, mode or said["mode"], by, {**said["options"], **options})
         return None
 
     return save
 
 
-READER = {**SAID, "schema": remembered("schema"), "load": wrap_load(_load)}
+READER = {**SAID, "schema": recorder("schema"), "load": wrap_load(_load)}
 WRITER = {
     **SAID,
     "mode": _mode,
-    "partitionBy": remembered("by", names_in),
+    "partitionBy": recorder("by", names_in),
     "save": _save,
 }

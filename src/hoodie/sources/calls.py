@@ -39,12 +39,12 @@ def names_in(*columns: Any) -> list[Any]:
     return list(columns[0]) if len(columns) == 1 and isinstance(columns[0], (list, tuple)) else list(columns)
 
 
-def partition_columns(given: Any, said: dict[str, Any]) -> list[Any]:
+def columns_to_partition_by(given: Any, said: dict[str, Any]) -> list[Any]:
     """The partition columns of a write: those of its last call, a name or several, else those said before."""
     return [given] if isinstance(given, str) else list(given or said["by"])
 
 
-def remembered(what: str, read: Callable[..., Any] = lambda value: value) -> Callable[[Callable[..., Any]], Any]:
+def recorder(what: str, read: Callable[..., Any] = lambda value: value) -> Callable[[Callable[..., Any]], Any]:
     """The wrapper of a method that says one thing, which is remembered under `what` as `read` gives it."""
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -96,4 +96,4 @@ def wrap_load(answer: Callable[..., DataFrame]) -> Callable[[Callable[..., Any]]
 
 
 #: What readers and writers, of batches and of streams, are told alike.
-SAID = {"format": remembered("format"), "option": wrap_option, "options": wrap_options}
+SAID = {"format": recorder("format"), "option": wrap_option, "options": wrap_options}

@@ -34,7 +34,7 @@ from hoodie.reading.scan import ScanKind
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.table_schema import read_schema
 from hoodie.sources.slice_tasks import slice_tasks, task_rows
-from hoodie.spark.types import nullable, to_spark
+from hoodie.spark.types import all_nullable, to_spark
 from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.storage import storage_at
 from hoodie.table.state import TableState, load_state
@@ -53,7 +53,7 @@ def stream_schema(path: str, options: Options) -> StructType:
     if _of_change_data(options):
         newest = state.timeline.newest_commit
         schema = plan_change_data(state, newest, newest, _settings(options)).reader.schema
-    return nullable(to_spark(schema))
+    return all_nullable(to_spark(schema))
 
 
 def _settings(options: Options) -> ReadSettings:

@@ -20,7 +20,7 @@ from hoodie.spark.own_sql import forget_foreign, is_handed_over, prepare, takes_
 from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.statements.cutting import Name, Text
 from hoodie.statements.mentioned import seen
-from hoodie.statements.rows import open_named, settings_of
+from hoodie.statements.rows import open_named, session_options
 from hoodie.statements.run import answer, makes_table_of_ours
 from hoodie.statements.session import fits
 
@@ -90,7 +90,7 @@ def name_parts(name: str) -> tuple[str, ...] | None:
     return parts if end == len(text.tokens) else None
 
 
-def table_named(session: SparkSession, name: object) -> tuple[Name, NamedTable] | None:
+def named_or_none(session: SparkSession, name: object) -> tuple[Name, NamedTable] | None:
     """The table of ours that a call names; None: it is Spark's, or nobody's."""
     parts = name_parts(name) if isinstance(name, str) else None
     table = seen(session, parts) if parts else None
@@ -99,10 +99,10 @@ def table_named(session: SparkSession, name: object) -> tuple[Name, NamedTable] 
 
 def _frame(session: SparkSession, name: str, reader: Any) -> DataFrame | None:
     """The rows of a table of ours by its name, as the options of a reader say; None: it is none."""
-    found = table_named(session, name)
+    found = named_or_none(session, name)
     if found is None:
         return None
-    open_named(session, *found, settings_of(session))  # an entry without a table is named as that
+    open_named(session, *found, session_options(session))  # an entry without a table is named as that
     options = dict(job_options(said_to(reader)["options"])) if reader is not None else {}
     if found[1].read_optimized:
         options["hoodie.datasource.query.type"] = "read_optimized"

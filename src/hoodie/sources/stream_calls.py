@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame
 
 from hoodie.errors import InvalidInput, StatementError
 from hoodie.sources import answers
-from hoodie.sources.calls import SAID, names_in, ours, partition_columns, remembered, said_to, wrap_load
-from hoodie.sources.sql_calls import table_named
+from hoodie.sources.calls import SAID, columns_to_partition_by, names_in, ours, recorder, said_to, wrap_load
+from hoodie.sources.sql_calls import named_or_none
 from hoodie.sources.views import HoodieSource, register_source
 from hoodie.spark.names import NamedTable
 from hoodie.spark.worker_errors import raise_marked_errors
@@ -39,7 +39,7 @@ def _entry(session: Any, name: str) -> NamedTable | None:
 
     Raises StatementError on an entry of the newest base files alone
     """
-    found = table_named(session, name)
+    found = named_or_none(session, name)
     if found is None:
         return None
     if found[1].read_optimized:
@@ -92,7 +92,7 @@ def _start(original: Callable[..., Any]) -> Callable[..., Any]:
             session,
             path,
             {**said["options"], **options},
-            partition_columns(partitionBy, said),
+            columns_to_partition_by(partitionBy, said),
             outputMode or said["mode"],
             queryName or said.get("name"),
         )
@@ -139,12 +139,12 @@ def _raising(original: Callable[..., Any]) -> Callable[..., Any]:
     return wait
 
 
-STREAM_READER = {**SAID, "schema": remembered("schema"), "load": wrap_load(_load), "table": _table}
+STREAM_READER = {**SAID, "schema": recorder("schema"), "load": wrap_load(_load), "table": _table}
 STREAM_WRITER = {
     **SAID,
     "partitionBy": _partition_by,
-    "outputMode": remembered("mode"),
-    "queryName": remembered("name"),
+    "outputMode": recorder("mode"),
+    "queryName": recorder("name"),
     "foreachBatch": _foreach_batch,
     "start": _start,
     "toTable": _to_table,

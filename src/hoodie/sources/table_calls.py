@@ -11,17 +11,17 @@ from hoodie.config.datasource import overridden
 from hoodie.errors import InvalidInput, StatementError
 from hoodie.sources import answers
 from hoodie.sources.calls import (
+    columns_to_partition_by,
     frame_of,
     names_in,
     ours,
-    partition_columns,
-    remembered,
+    recorder,
     said_to,
     wrap_option,
     wrap_options,
 )
-from hoodie.sources.sql_calls import name_parts, table_named
-from hoodie.spark.entries import absolute
+from hoodie.sources.sql_calls import name_parts, named_or_none
+from hoodie.spark.entries import absolute_uri
 from hoodie.spark.names import managed_path, qualified
 from hoodie.spark.own_sql import is_handed_over, prepare, takes_sql
 from hoodie.spark.worker_errors import raise_worker_errors
@@ -29,7 +29,7 @@ from hoodie.statements.cutting import Name
 from hoodie.statements.dml import insert_rows
 from hoodie.statements.dml_text import Insert
 from hoodie.statements.entry import entered, refuse_taken, settings_of_table
-from hoodie.statements.rows import open_named, settings_of
+from hoodie.statements.rows import open_named, session_options
 from hoodie.storage.faults import typed_errors
 
 _DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
@@ -58,13 +58,13 @@ def _insert(
     frame: DataFrame, table: str, options: Mapping[str, Any], *, overwrite: bool, by_name: bool, dynamic: bool
 ) -> bool:
     session = frame.sparkSession
-    found = table_named(session, table)
+    found = named_or_none(session, table)
     if found is None:
         return False
     name, entry = found
     if entry.read_optimized:
         raise StatementError(f"{name} is an entry for queries of the newest base files alone, and is not written by")
-    opened = open_named(session, name, entry, overridden(settings_of(session), answers.job_options(options)))
+    opened = open_named(session, name, entry, overridden(session_options(session), answers.job_options(options)))
     with raise_worker_errors():
         statement = Insert(name, "", overwrite=overwrite, by_name=by_name)
         insert_rows(session, statement, opened, frame, dynamic=dynamic)
@@ -88,9 +88,9 @@ def save_as_table(
     kind = str(given.get(_PROPERTIES["type"], ""))
     if kind.lower() in _TYPES:
         given[_PROPERTIES["type"]] = _TYPES[kind.lower()]
-    found = table_named(session, table)
+    found = named_or_none(session, table)
     if found is not None:
-        opened = open_named(session, name, found[1], settings_of(session))
+        opened = open_named(session, name, found[1], session_options(session))
         if mode == "ignore":
             return
         if mode not in ("append", "overwrite"):
@@ -106,7 +106,7 @@ def save_as_table(
     path = next((str(value) for key, value in given.items() if key.lower() == "path"), "")
     given = {key: value for key, value in given.items() if key.lower() != "path"}
     given.setdefault("hoodie.table.name", parts[-1])
-    managed, path = not path, absolute(path or managed_path(session, parts))
+    managed, path = not path, absolute_uri(path or managed_path(session, parts))
     with entered(session, parts, path, frame.schema, managed=managed):
         answers.save(frame, path, mode, partition_by, given)
 
@@ -143,9 +143,9 @@ def _save_as_table(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(self, name, format, mode, partitionBy, **options)  # type: ignore[no-any-return]
         frame = frame_of(self)
         prepare(frame.sparkSession)
-        if not ours(kind) and (kind or table_named(frame.sparkSession, name) is None):
+        if not ours(kind) and (kind or named_or_none(frame.sparkSession, name) is None):
             return original(self, name, format, mode, partitionBy, **options)  # type: ignore[no-any-return]
-        by = partition_columns(partitionBy, said)
+        by = columns_to_partition_by(partitionBy, said)
         return save_as_table(frame, name, mode or said["mode"], by, {**said["options"], **options})
 
     return saveAsTable
@@ -202,7 +202,7 @@ def _overwrite_partitions(writer: Any, frame: DataFrame, said: dict[str, Any], a
 
 
 def _overwrite(writer: Any, frame: DataFrame, said: dict[str, Any], arguments: tuple[Any, ...]) -> bool:
-    if table_named(frame.sparkSession, said["table"]) is None:
+    if named_or_none(frame.sparkSession, said["table"]) is None:
         return False
     if repr(arguments[0]) != "Column<'true'>":
         raise InvalidInput(
@@ -214,7 +214,7 @@ def _overwrite(writer: Any, frame: DataFrame, said: dict[str, Any], arguments: t
 
 def _creating(mode: str) -> Action:
     def create(writer: Any, frame: DataFrame, said: dict[str, Any], arguments: tuple[Any, ...]) -> bool:
-        found = table_named(frame.sparkSession, said["table"])
+        found = named_or_none(frame.sparkSession, said["table"])
         if not ours(said["format"]) and (said["format"] or found is None):
             return False
         if mode == "replace" and found is None:
@@ -230,11 +230,11 @@ def _creating(mode: str) -> Action:
 WRITER_BY_NAME = {"insertInto": _insert_into, "saveAsTable": _save_as_table}
 WRITER_V2 = {
     "__init__": _init,
-    "using": remembered("format"),
+    "using": recorder("format"),
     "option": wrap_option,
     "options": wrap_options,
     "tableProperty": _property,
-    "partitionedBy": remembered("by", names_in),
+    "partitionedBy": recorder("by", names_in),
     "append": _action(_append),
     "overwrite": _action(_overwrite),
     "overwritePartitions": _action(_overwrite_partitions),

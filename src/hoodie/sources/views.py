@@ -33,7 +33,7 @@ from hoodie.sources.slice_tasks import slice_tasks, task_rows
 from hoodie.sources.view_refresh import with_source
 from hoodie.sources.view_writer import ViewWriter
 from hoodie.spark.entries import noted_path
-from hoodie.spark.types import nullable, to_spark
+from hoodie.spark.types import all_nullable, to_spark
 from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.storage import storage_at
 from hoodie.table.state import load_state
@@ -51,7 +51,7 @@ class HudiSource(DataSource):
         if options.read(QueryOptions).as_of:
             planned = _scan(path, options, None)
             assert isinstance(planned, ScanPlan)  # change data has a begin, and no instant
-            schema = nullable(to_spark(planned.schema))
+            schema = all_nullable(to_spark(planned.schema))
         else:
             schema = stream_schema(path, options)
         return with_source(schema, self.name(), self.options)

@@ -13,7 +13,7 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
 
 
-def after_commit(
+def after_commit_of_spark(
     session: SparkSession, storage: Storage, settings: Settings, instant: str, state: TableState | None = None
 ) -> None:
     """As `sync.after_commit.after_commit`; compactions that are not small run on executors."""

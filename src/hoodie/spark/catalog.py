@@ -83,10 +83,10 @@ def catalog_table(session: SparkSession, parts: Sequence[str]) -> CatalogTable |
     if views and not database:
         return CatalogTable(name, temporary=True)
     entries = [row for row in found if not row["isTemporary"]]
-    return parsed(entries[0]["information"], ".".join(parts)) if entries else None
+    return parse_entry(entries[0]["information"], ".".join(parts)) if entries else None
 
 
-def parsed(information: str, name: str) -> CatalogTable:
+def parse_entry(information: str, name: str) -> CatalogTable:
     """The entry from the text that Spark has of it, a line `Key: value` for each of its parts."""
     said: dict[str, str] = {}
     details: dict[str, str] = {}

@@ -18,10 +18,10 @@ _WRITTEN = (1980, 1, 1, 0, 0, 0)
 
 def send(session: SparkSession) -> None:
     """Send Hoodie's code to the Python workers of a session."""
-    session.addArtifacts(str(archive(Path(__file__).parents[1], _folder())), pyfile=True)
+    session.addArtifacts(str(zip_package(Path(__file__).parents[1], _folder())), pyfile=True)
 
 
-def archive(package: Path, folder: Path) -> Path:
+def zip_package(package: Path, folder: Path) -> Path:
     """A zip file of a package, named by its content: the same code is the same file.
 
     package  the folder of its modules

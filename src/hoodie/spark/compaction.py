@@ -14,9 +14,9 @@ from hoodie.services.compaction.job import Compaction, CompactionJob, Compaction
 from hoodie.services.compaction.run import run_on_driver, run_operation
 from hoodie.spark.tasks import check_workers, run_per_item
 from hoodie.spark.worker_errors import mark_worker_errors
-from hoodie.spark.write.executors import STATS, report, reports_of
+from hoodie.spark.write.executors import STATS, reports_of, task_report
 from hoodie.writing.index_updates import TaskResult
-from hoodie.writing.planning import written
+from hoodie.writing.planning import rows_and_bytes
 
 
 def carry_out(session: SparkSession, job: CompactionJob) -> Sequence[WriteStat | None]:
@@ -32,7 +32,7 @@ def compact_on_executors(session: SparkSession, job: CompactionJob) -> list[Writ
     work = [(job.compaction, task) for task in job.tasks]
     with progress("compaction on executors", len(work), show=job.show_progress) as advance:
         stats = list(reports_of(run_per_item(session, work, _run, STATS)).stats)
-        advance(len(work), *written(stats))  # Spark tells the driver nothing before its job ends
+        advance(len(work), *rows_and_bytes(stats))  # Spark tells the driver nothing before its job ends
     return stats
 
 
@@ -42,4 +42,4 @@ def _run(work: tuple[Compaction, CompactionTask]) -> Iterator[pa.RecordBatch]:
     with mark_worker_errors():
         stat = run_operation(compaction, task, context.taskAttemptId() if context else 0)
     stats: Sequence[WriteStat] = () if stat is None else (stat,)
-    yield report(task.number, 0, TaskResult(stats))
+    yield task_report(task.number, 0, TaskResult(stats))

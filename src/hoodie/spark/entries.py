@@ -34,7 +34,7 @@ def entry_name(parts: Sequence[str]) -> str:
     return ".".join([SESSION_CATALOG, *map(tick, parts)])
 
 
-def absolute(path: str) -> str:
+def absolute_uri(path: str) -> str:
     """A path that means the same in every process of this machine."""
     return path if "://" in path or path.startswith("file:") else os.path.abspath(path)
 

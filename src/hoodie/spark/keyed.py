@@ -18,7 +18,7 @@ from hoodie.keygen.keygen import KeyGenerator, refuse_lacking
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.spark.columns import quoted
 from hoodie.spark.local_frame import local_frame
-from hoodie.spark.types import nullable, sound, spark_type_at, to_arrow
+from hoodie.spark.types import all_nullable, sound, spark_type_at, to_arrow
 from hoodie.spark.worker_errors import mark_worker_errors
 
 
@@ -44,7 +44,7 @@ class KeyedFrame:
     @classmethod
     def local(cls, session: SparkSession, rows: pa.Table, schema: T.StructType) -> KeyedFrame:
         """Keyed rows of this process."""
-        return cls(local_frame(session, rows, nullable(schema)), None, schema)
+        return cls(local_frame(session, rows, all_nullable(schema)), None, schema)
 
     def rows(self, limit: int | None = None) -> pa.Table:
         """The keyed rows, every column nullable. limit: of these the first"""
@@ -66,8 +66,8 @@ class KeyedFrame:
         """The rows with their keys as columns of Spark's."""
         if self.make_keys is None:
             return self.frame
-        rows = self.frame.to(nullable(self.frame.schema))
-        return rows.mapInArrow(partial(keyed_batches, self.make_keys), nullable(self.schema))
+        rows = self.frame.to(all_nullable(self.frame.schema))
+        return rows.mapInArrow(partial(keyed_batches, self.make_keys), all_nullable(self.schema))
 
 
 def keyed_batches(make_keys: MakeKeys | None, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -110,7 +110,7 @@ def user_schema(schema: T.StructType) -> T.StructType:
     return T.StructType([field for field in schema.fields if field.name not in META_COLUMNS])
 
 
-def require_columns(schema: T.StructType, keygen: KeyGenerator, ordering: Sequence[str], table: str) -> None:
+def require_frame_columns(schema: T.StructType, keygen: KeyGenerator, ordering: Sequence[str], table: str) -> None:
     """As `refuse_lacking`, and refuses an ordering column without an order."""
     refuse_lacking(schema.names, lambda name: spark_type_at(schema, name) is not None, keygen, ordering, table)
     for name in ordering:
@@ -125,7 +125,7 @@ def to_arrow_table(frame: DataFrame) -> pa.Table:
     Spark fails on a null struct whose fields take no nulls. Only then is the frame asked in other types: that is a plan
     of its own, which costs as much as the job of a small batch.
     """
-    types = nullable(frame.schema)
+    types = all_nullable(frame.schema)
     if [field.dataType for field in types] != [field.dataType for field in frame.schema]:
         frame = frame.to(types)
     rows = frame.toArrow()

@@ -11,7 +11,7 @@ from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput
 from hoodie.spark.worker_errors import raise_worker_errors
-from hoodie.spark.write.run import check_batch
+from hoodie.spark.write.run import check_frame
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
 from hoodie.writing.batch.duplicates import refuse_dropping
@@ -44,7 +44,7 @@ class StreamWriter:
             }
         )
         with failures_heard(self.storage, self.operation), raise_worker_errors():
-            run(check_batch(batch.sparkSession, self.storage, self.operation, batch, Settings.read(given)))
+            run(check_frame(batch.sparkSession, self.storage, self.operation, batch, Settings.read(given)))
 
 
 def stream_writer(storage: Storage, name: str, operation: str, options: Options) -> Callable[[DataFrame, int], None]:

@@ -120,7 +120,7 @@ def _type_text(kind: sql.DataType, comments: list[str]) -> str:
     return "timestamp_ltz" if isinstance(kind, sql.TimestampType) else kind.simpleString()
 
 
-def nullable(schema: sql.StructType) -> sql.StructType:
+def all_nullable(schema: sql.StructType) -> sql.StructType:
     """The same columns, every level nullable, as Spark's file sources have them.
 
     For `frame.to(nullable(frame.schema)).toArrow()`, and for frames that we return: Spark 4's `toArrow` fails on a null
@@ -134,7 +134,7 @@ def nullable(schema: sql.StructType) -> sql.StructType:
 def nullable_type(kind: sql.DataType) -> sql.DataType:
     """The same type, nullable at every level below it."""
     if isinstance(kind, sql.StructType):
-        return nullable(kind)
+        return all_nullable(kind)
     if isinstance(kind, sql.ArrayType):
         return sql.ArrayType(nullable_type(kind.elementType), True)
     if isinstance(kind, sql.MapType):

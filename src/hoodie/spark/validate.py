@@ -21,7 +21,7 @@ from hoodie.reading.scan import ScanKind
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.spark.columns import quoted
 from hoodie.spark.read.snapshot import scan_rows
-from hoodie.spark.types import nullable
+from hoodie.spark.types import all_nullable
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
@@ -55,7 +55,7 @@ def _with_columns(rows: DataFrame, schema: StructType) -> DataFrame:
     """The rows with the columns that a commit adds, null: a query may name them."""
     columns = [
         quoted(field.name) if field.name in rows.columns else F.lit(None).cast(field.dataType).alias(field.name)
-        for field in nullable(schema)
+        for field in all_nullable(schema)
     ]
     return rows.select(*columns)
 

@@ -20,15 +20,15 @@ from hoodie.statements.cutting import Text
 from hoodie.statements.procedures.listed import PROCEDURES
 from hoodie.statements.procedures.named import table_named
 from hoodie.statements.procedures.procedure import Called, Parameter, Procedure
-from hoodie.statements.rows import settings_of, table_rows, with_entrys
+from hoodie.statements.rows import session_options, table_rows, with_entrys
 
 
-def call(session: SparkSession, text: Text) -> DataFrame:
+def run_call(session: SparkSession, text: Text) -> DataFrame:
     """Carry a CALL out. Raises StatementError on an unknown procedure or argument; as the procedure"""
-    name, procedure, arguments = parsed(text)
+    name, procedure, arguments = parse_call(text)
     if name == _HELP:
         return table_rows(session, [(line,) for line in _help(arguments)], procedure.columns)
-    path, options = "", settings_of(session)
+    path, options = "", session_options(session)
     if procedure.of_table:
         table = _table(session, name, arguments)
         path, options = table.path, with_entrys(str(arguments.get("table")), table, options)
@@ -36,7 +36,7 @@ def call(session: SparkSession, text: Text) -> DataFrame:
     return table_rows(session, rows, procedure.columns)
 
 
-def parsed(text: Text) -> tuple[str, Procedure, Mapping[str, Any]]:
+def parse_call(text: Text) -> tuple[str, Procedure, Mapping[str, Any]]:
     """The procedure that a CALL names, and its arguments, defaults included. Raises StatementError"""
     tree = _read(text)
     name = tree.name.lower()

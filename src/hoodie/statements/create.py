@@ -22,7 +22,7 @@ from hoodie.formats.avro.schema import to_avro
 from hoodie.model.meta import META_COLUMNS
 from hoodie.schema.schema import stored_form, without_meta_fields
 from hoodie.spark.catalog import catalog_table
-from hoodie.spark.entries import absolute, comment_on_entry, set_properties, unset_properties
+from hoodie.spark.entries import absolute_uri, comment_on_entry, set_properties, unset_properties
 from hoodie.spark.names import (
     PROVIDERS,
     managed_path,
@@ -33,11 +33,11 @@ from hoodie.spark.names import (
     require_database,
 )
 from hoodie.spark.own_sql import forget_foreign, spark_sql, spark_table, takes_sql
-from hoodie.spark.types import nullable, to_arrow, to_spark
-from hoodie.statements.create_text import Create, like_what, provider_of, read_create
+from hoodie.spark.types import all_nullable, to_arrow, to_spark
+from hoodie.statements.create_text import Create, format_of, like_what, read_create
 from hoodie.statements.cutting import Name, Text, check_grammar
 from hoodie.statements.entry import enter, follow_columns, leave, refuse_debris
-from hoodie.statements.rows import nothing, settings_of, with_tables
+from hoodie.statements.rows import nothing, session_options, with_tables
 from hoodie.storage import storage_for
 from hoodie.storage.protocol import Storage
 from hoodie.table.properties import update_properties
@@ -54,7 +54,7 @@ _NAMES = {
 }
 
 
-def create(session: SparkSession, text: Text) -> DataFrame | None:
+def create_from_statement(session: SparkSession, text: Text) -> DataFrame | None:
     """Carry a CREATE TABLE out; None: it is Spark's."""
     replaces = text.words(3)[1:] == ("OR", "REPLACE")
     at = 4 if replaces else 2
@@ -91,7 +91,7 @@ def create(session: SparkSession, text: Text) -> DataFrame | None:
 def _is_for_us(session: SparkSession, text: Text, source: tuple[str, ...]) -> bool:
     """Whether the table that a statement makes is one of ours. Raises StatementError on a table of another format that
     is to be like one of ours"""
-    provider = provider_of(text)
+    provider = format_of(text)
     if not source or provider in PROVIDERS:
         return provider in PROVIDERS
     if named_table(session, source) is None:
@@ -110,13 +110,13 @@ def _like(session: SparkSession, text: Text, name: Name, source: tuple[str, ...]
     at = text.find("LIKE")
     _, behind = text.name(at + 1)
     rest = text.part(text.tokens[behind].start, text.end) if behind < len(text.tokens) else ""
-    using = "" if provider_of(text) else "USING hudi"
+    using = "" if format_of(text) else "USING hudi"
     clauses = Text.of(f"CREATE TABLE {name} {using} {rest}")
     check_grammar(clauses)
     wanted = read_create(clauses, name, len(clauses.tokens))
     table = named_table(session, source)
     if table is None:
-        return replace(wanted, schema=nullable(spark_table(session, ".".join(map(tick, source))).schema))
+        return replace(wanted, schema=all_nullable(spark_table(session, ".".join(map(tick, source))).schema))
     state = load_state(storage_for(table.path))
     declared, config = declared_schema(state), state.config
     facts = {
@@ -144,7 +144,7 @@ def _replace_table(session: SparkSession, wanted: Create, parts: Sequence[str], 
     given, keys, kind = _settings(wanted, options)
     _refuse_missing(wanted, schema, keys)
     if rows is None:
-        rows = session.createDataFrame([], nullable(_in_order(schema, wanted.partitions)))
+        rows = session.createDataFrame([], all_nullable(_in_order(schema, wanted.partitions)))
     named = {
         "hoodie.table.name": wanted.name.parts[-1],
         "hoodie.datasource.write.recordkey.field": keys,
@@ -152,7 +152,7 @@ def _replace_table(session: SparkSession, wanted: Create, parts: Sequence[str], 
         "hoodie.datasource.write.table.type": _TYPES[kind],
         "hoodie.datasource.write.operation": "bulk_insert",
     }
-    settings = overridden(_of_statements(settings_of(session, creating=True)), given)
+    settings = overridden(_of_statements(session_options(session, creating=True)), given)
     write(rows, path, {**settings, **{key: value for key, value in named.items() if value}}, mode="overwrite")
     table = named_table(session, parts)
     if table is not None and table.entry:
@@ -217,7 +217,7 @@ def _create_table(session: SparkSession, wanted: Create, parts: Sequence[str], q
     managed, with_entry = not path, takes_sql() and len(parts) == 2
     path = path or managed_path(session, parts)
     if with_entry:
-        path = absolute(path)
+        path = absolute_uri(path)
     registered = registered_path(session, ".".join(parts))
     if registered is not None and storage_for(registered).root != storage_for(path).root:
         raise StatementError(
@@ -269,7 +269,7 @@ def _create_table(session: SparkSession, wanted: Create, parts: Sequence[str], q
                 record_key=record_key,
                 partition_by=wanted.partitions,
                 table_type=_TYPES[kind],
-                options=overridden(_of_statements(settings_of(session, creating=True)), given),
+                options=overridden(_of_statements(session_options(session, creating=True)), given),
             )
             undo.callback(_take_back, storage)
             if avro:

@@ -30,7 +30,7 @@ class Create:
 
 def makes_ours(text: Text) -> bool:
     """Whether a statement makes a table of ours."""
-    return text.word(0) == "CREATE" and "TABLE" in text.words(5) and provider_of(text) in PROVIDERS
+    return text.word(0) == "CREATE" and "TABLE" in text.words(5) and format_of(text) in PROVIDERS
 
 
 def like_what(text: Text) -> tuple[str, ...]:
@@ -41,7 +41,7 @@ def like_what(text: Text) -> tuple[str, ...]:
     return text.name(at + 1)[0] if 0 < at < len(text.tokens) - 1 and at < 12 else ()
 
 
-def provider_of(text: Text) -> str:
+def format_of(text: Text) -> str:
     """The format that USING names; "": none is named."""
     at = text.find("USING")
     return text.name(at + 1)[0][-1].lower() if at >= 0 and at + 1 < len(text.tokens) else ""

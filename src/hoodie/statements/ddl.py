@@ -25,7 +25,7 @@ from hoodie.statements.alter import (
     set_table_properties,
     unset_table_properties,
 )
-from hoodie.statements.create import create
+from hoodie.statements.create import create_from_statement
 from hoodie.statements.create_text import makes_ours
 from hoodie.statements.cutting import Name, Text
 from hoodie.statements.describe import show_columns, show_create, show_properties
@@ -44,9 +44,9 @@ def ddl(session: SparkSession, text: Text) -> DataFrame | None:
         return _index(session, text)
     match text.words(2):
         case ("CREATE", "TABLE"):
-            return create(session, text)
+            return create_from_statement(session, text)
         case ("CREATE", "OR") if text.words(4)[2:] == ("REPLACE", "TABLE") and makes_ours(text):
-            return create(session, text)
+            return create_from_statement(session, text)
         case ("COMMENT", "ON") if text.word(2) == "TABLE":
             return comment_on_table(session, text)
         case ("DROP", "TABLE"):
@@ -178,7 +178,7 @@ def is_about_index(text: Text) -> bool:
     return text.word(0) in ("CREATE", "DROP", "REFRESH") and text.word(1) == "INDEX"
 
 
-def repair(session: SparkSession, text: Text) -> DataFrame | None:
+def repair_statement(session: SparkSession, text: Text) -> DataFrame | None:
     """MSCK REPAIR TABLE and ANALYZE TABLE: partitions and statistics of a table of ours are in its own files, so that
     there is nothing to do. None: the table is Spark's."""
     text = Text.of(str(text.after(0)))

@@ -24,7 +24,7 @@ from hoodie.spark.types import COMMENT, to_spark
 from hoodie.statements.cutting import Name, Text
 from hoodie.statements.mentioned import seen
 from hoodie.statements.partitions import named_partition
-from hoodie.statements.rows import open_named, settings_of, table_rows, with_tables
+from hoodie.statements.rows import open_named, session_options, table_rows, with_tables
 from hoodie.table.state import declared_schema, load_state
 
 _COLUMNS = "col_name string, data_type string, comment string"
@@ -70,7 +70,7 @@ def described(session: SparkSession, name: Name) -> Described | None:
 
 
 def _described(session: SparkSession, name: Name, place: NamedTable) -> Described:
-    table = open_named(session, name, place, settings_of(session))
+    table = open_named(session, name, place, session_options(session))
     state = load_state(table.storage)
     declared = declared_schema(state)
     columns = StructType() if declared is None else to_spark(without_meta_fields(declared))
@@ -78,7 +78,7 @@ def _described(session: SparkSession, name: Name, place: NamedTable) -> Describe
     return Described(name, table, state.config, columns, entry)
 
 
-def describe(session: SparkSession, text: Text) -> DataFrame | None:
+def describe_from_statement(session: SparkSession, text: Text) -> DataFrame | None:
     """DESCRIBE of a table, a column or a query; None: it is Spark's."""
     text = Text.of(str(text.after(0)))
     at = int(text.word(0) == "TABLE")

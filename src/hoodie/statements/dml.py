@@ -77,7 +77,7 @@ def _merge(statement: Merge, session: SparkSession, table: HoodieTable[DataFrame
         condition = next(left)
         clauses = [_rebound(clause, left) for clause in named_clauses]
         request = MergeRequest(source, condition, tuple(clauses), statement.table.alias, statement.source_name)
-        return merge_run.merge(session, table.storage, request, table.options)
+        return merge_run.merge_with_spark(session, table.storage, request, table.options)
 
 
 def _with_source_names(clause: MergeClause, columns: Sequence[str], source: str) -> MergeClause:

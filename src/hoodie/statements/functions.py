@@ -39,7 +39,7 @@ _SLICES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class _Function:
     """form   of a call, for errors
     least  arguments behind the table
     words  that the first of them may be; (): any
@@ -160,26 +160,26 @@ def _metadata(session: SparkSession, table: HoodieTable[DataFrame], arguments: l
     return local_frame(session, rows, to_spark(rows.schema))
 
 
-FUNCTIONS: Mapping[str, Function] = {
-    "hudi_metadata": Function("hudi_metadata('table or path')", 0, 0, (), _metadata),
-    "hudi_query": Function(
+FUNCTIONS: Mapping[str, _Function] = {
+    "hudi_metadata": _Function("hudi_metadata('table or path')", 0, 0, (), _metadata),
+    "hudi_query": _Function(
         "hudi_query('table or path', 'snapshot' or 'read_optimized')", 1, 1, ("snapshot", "read_optimized"), _query
     ),
-    "hudi_table_changes": Function(
+    "hudi_table_changes": _Function(
         "hudi_table_changes('table or path', 'cdc' or 'latest_state', begin[, end])",
         2,
         3,
         tuple(IncrementalFormat),
         _changes,
     ),
-    "hudi_query_timeline": Function(
+    "hudi_query_timeline": _Function(
         "hudi_query_timeline('table or path'[, 'true' to have archived commits, too])",
         0,
         1,
         ("true", "false"),
         _timeline,
     ),
-    "hudi_filesystem_view": Function(
+    "hudi_filesystem_view": _Function(
         "hudi_filesystem_view('table or path'[, 'pattern of partition paths'])", 0, 1, (), _slices
     ),
 }

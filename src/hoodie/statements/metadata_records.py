@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import MetadataTableIgnored, UnsupportedTable
-from hoodie.metadata.encode import column_of
+from hoodie.metadata.encode import column_in_one_piece
 from hoodie.metadata.keys import ALL_PARTITIONS, MetadataPartition
 from hoodie.metadata.read import read_records
 from hoodie.metadata.records import BOUND, BRANCHES, RECORD_FIELDS, SCHEMAS
@@ -92,21 +92,23 @@ def _rows(partition: MetadataPartition, records: pa.Table, version: TableVersion
     if partition is MetadataPartition.FILES:
         return _lists(records, version)
     branch, (kind,) = BRANCHES[partition]
-    fields = {field: column_of(records, column) for field, column in _fields(partition, version).items()}
+    fields = {field: column_in_one_piece(records, column) for field, column in _fields(partition, version).items()}
     members = [_members(values, version) if values.type == BOUND else values for values in fields.values()]
     content = pa.StructArray.from_arrays(members, names=list(fields))
     kinds = pa.array(np.full(len(records), kind, np.int32))
-    return _table({"key": column_of(records, "row"), "type": kinds, branch: content}, version)
+    return _table({"key": column_in_one_piece(records, "row"), "type": kinds, branch: content}, version)
 
 
 def _lists(records: pa.Table, version: TableVersion) -> pa.Table:
     """A row for each list: its files by name."""
-    rows = column_of(records, "row")
+    rows = column_in_one_piece(records, "row")
     codes = np.asarray(rows.dictionary_encode().indices)
     starts = np.flatnonzero(np.diff(codes, prepend=-1))
     offsets = pa.array(np.append(starts, len(rows)).astype(np.int32))
-    files = pa.StructArray.from_arrays([column_of(records, "size"), column_of(records, "deleted")], fields=list(_FILE))
-    lists = pa.MapArray.from_arrays(offsets, column_of(records, "name"), files)
+    files = pa.StructArray.from_arrays(
+        [column_in_one_piece(records, "size"), column_in_one_piece(records, "deleted")], fields=list(_FILE)
+    )
+    lists = pa.MapArray.from_arrays(offsets, column_in_one_piece(records, "name"), files)
     keys = rows.take(pa.array(starts))
     kinds = pc.if_else(pc.equal(keys, ALL_PARTITIONS), _PARTITIONS, _FILES).cast(pa.int32())
     return _table({"key": keys, "type": kinds, BRANCHES[MetadataPartition.FILES][0]: lists}, version)

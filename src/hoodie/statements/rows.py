@@ -58,7 +58,7 @@ def table_rows(session: SparkSession, rows: Sequence[Sequence[Any]], schema: str
     return session.createDataFrame([tuple(row) for row in rows], schema)
 
 
-def settings_of(session: SparkSession, purpose: Purpose = Purpose.WRITE, *, creating: bool = False) -> Options:
+def session_options(session: SparkSession, purpose: Purpose = Purpose.WRITE, *, creating: bool = False) -> Options:
     """What `SET hoodie.… = …` has told the session: options of its statements; what a table is, its properties say.
     Below them those that spark-defaults.conf can hold, `spark.hoodie.…`.
 
@@ -89,7 +89,7 @@ def opened(session: SparkSession, name: Name) -> HoodieTable[DataFrame] | None:
         raise StatementError(
             f"{name} is an entry for queries of the newest base files alone: the statement takes the table's other name"
         )
-    return open_named(session, name, found, settings_of(session))
+    return open_named(session, name, found, session_options(session))
 
 
 def opened_view(session: SparkSession, name: Name) -> tuple[TableView, HoodieTable[DataFrame]] | None:
@@ -98,7 +98,7 @@ def opened_view(session: SparkSession, name: Name) -> tuple[TableView, HoodieTab
     Raises TableNotFound when the table is gone
     """
     view = view_named(session, name.parts)
-    return None if view is None else (view, open_table(view.path, spark=session, options=settings_of(session)))
+    return None if view is None else (view, open_table(view.path, spark=session, options=session_options(session)))
 
 
 def open_named(session: SparkSession, name: Name, found: NamedTable, options: Options) -> HoodieTable[DataFrame]:
@@ -211,7 +211,7 @@ def _bound(
             continue
         has_ours = True
         moment, end = moment_behind(session, whole, end)
-        opened_table = open_named(session, Name(parts, parts[-1]), found, settings_of(session, Purpose.READ))
+        opened_table = open_named(session, Name(parts, parts[-1]), found, session_options(session, Purpose.READ))
         if found.read_optimized:
             frames[key] = opened_table.snapshot(optimized=True, as_of=moment)
         else:

@@ -15,19 +15,19 @@ from hoodie.expressions.text import parsed, tick
 from hoodie.spark.names import PROVIDERS
 from hoodie.spark.own_sql import forget_foreign, spark_sql
 from hoodie.spark.table_views import TableView, note_view, view_named
-from hoodie.statements.call import call, is_another_catalogs
+from hoodie.statements.call import is_another_catalogs, run_call
 from hoodie.statements.create_text import like_what, makes_ours
 from hoodie.statements.cutting import Text, check_grammar, says_identifier, single, with_plain_names
 from hoodie.statements.database_names import without_databases
-from hoodie.statements.ddl import ddl, is_about_index, repair
-from hoodie.statements.describe import describe
+from hoodie.statements.ddl import ddl, is_about_index, repair_statement
+from hoodie.statements.describe import describe_from_statement
 from hoodie.statements.dml import run_dml
 from hoodie.statements.dml_text import Dml, Insert, dml
 from hoodie.statements.entry import require_entries
 from hoodie.statements.mentioned import may_be_ours, mentioned, seen
 from hoodie.statements.parameters import Arguments, with_frames, with_literals
 from hoodie.statements.rows import counts_frame, opened, opened_view, with_tables
-from hoodie.statements.session import COMMANDS, command, explain, rest_of
+from hoodie.statements.session import COMMANDS, explain_statement, rest_of, run_command
 from hoodie.storage.faults import typed_errors
 
 _DML = ("MERGE", "UPDATE", "DELETE", "INSERT", "WITH")
@@ -138,16 +138,16 @@ def _run(
     """
     word = statement.word(0)
     if word == "CALL":
-        return None if is_another_catalogs(statement) else call(session, statement)
+        return None if is_another_catalogs(statement) else run_call(session, statement)
     if word == "EXPLAIN":
-        return explain(session, statement, named)
+        return explain_statement(session, statement, named)
     if word in ("DESCRIBE", "DESC"):
-        return describe(session, statement)
+        return describe_from_statement(session, statement)
     if word in _UPKEEP:
-        return repair(session, statement)
+        return repair_statement(session, statement)
     if is_about_index(statement):
         return ddl(session, statement)
-    if word in COMMANDS and (done := command(session, statement, named)) is not None:
+    if word in COMMANDS and (done := run_command(session, statement, named)) is not None:
         return done
     if word in _DDL:
         done = ddl(session, statement)

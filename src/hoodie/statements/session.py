@@ -26,7 +26,7 @@ def rest_of(text: Text) -> Text:
     return Text.of(str(text.after(0)))
 
 
-def explain(session: SparkSession, text: Text, named: Mapping[str, DataFrame]) -> DataFrame | None:
+def explain_statement(session: SparkSession, text: Text, named: Mapping[str, DataFrame]) -> DataFrame | None:
     """EXPLAIN of a statement that reads tables of ours; None: it does not.
 
     Raises StatementError on a statement that writes to one
@@ -40,7 +40,7 @@ def explain(session: SparkSession, text: Text, named: Mapping[str, DataFrame]) -
     return with_tables(session, str(statement), named, before=f"EXPLAIN {how} ")
 
 
-def command(session: SparkSession, text: Text, named: Mapping[str, DataFrame]) -> DataFrame | None:
+def run_command(session: SparkSession, text: Text, named: Mapping[str, DataFrame]) -> DataFrame | None:
     """Carry one of COMMANDS out, if it is about tables of ours; None: it is Spark's."""
     match text.word(0):
         case "SHOW":

@@ -93,7 +93,7 @@ class Driver:
         """Remove what is left of a folder whose files are removed; object stores have nothing left."""
 
 
-class Memory(Driver):
+class MemoryDriver(Driver):
     """fsspec's memory files: they show while they are written, and creating looks first. One lock makes it atomic."""
 
     remote = False

@@ -12,7 +12,7 @@ from fsspec.core import url_to_fs
 
 from hoodie.errors import InvalidInput, InvalidOption
 from hoodie.storage.at_uri import UriStorage
-from hoodie.storage.drivers import Driver, LocalFiles, Memory
+from hoodie.storage.drivers import Driver, LocalFiles, MemoryDriver
 from hoodie.storage.gcs import GCS
 from hoodie.storage.object_stores import S3, Azure
 from hoodie.storage.protocol import (
@@ -227,7 +227,7 @@ def driver_for(fs: Any) -> Driver:
             case ["adlfs", *_]:
                 return Azure(fs)
             case ["fsspec", "implementations", "memory"]:
-                return Memory(fs)
+                return MemoryDriver(fs)
             case ["fsspec", "implementations", "local"]:
                 return LocalFiles(fs)
     return Driver(fs)

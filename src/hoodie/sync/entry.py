@@ -44,7 +44,7 @@ class EntryName:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SyncedEntry:
     """What an entry is to say.
 
     columns, keys     name -> Hive's type, in order
@@ -87,7 +87,7 @@ def entry_names(table: str, *, merge_on_read: bool, hive: HiveSyncOptions, meta:
     return [*names, EntryName(table, True, False)] if meta.plain_name else names
 
 
-def make_entry(
+def desired_entry(
     name: EntryName,
     database: str,
     location: str,
@@ -96,7 +96,7 @@ def make_entry(
     comments: Mapping[str, str],
     hive: HiveSyncOptions,
     spark_version: str = "",
-) -> Entry:
+) -> SyncedEntry:
     """An entry as it is to be.
 
     location          of the table, as a URI
@@ -115,7 +115,7 @@ def make_entry(
         serde[READ_OPTIMIZED] = str(name.read_optimized).lower()
     if not hive.managed:
         properties["EXTERNAL"] = "TRUE"
-    return Entry(
+    return SyncedEntry(
         database=database,
         name=name.name,
         input_format=formats[name.realtime],

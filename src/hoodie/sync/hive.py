@@ -20,7 +20,7 @@ from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, join
 from hoodie.sync.columns import changed_columns
-from hoodie.sync.entry import KNOWN_INPUTS, Entry, check_name, entry_names, make_entry
+from hoodie.sync.entry import KNOWN_INPUTS, SyncedEntry, check_name, desired_entry, entry_names
 from hoodie.sync.manifest import uri_base, write_manifests
 from hoodie.sync.metastore import ColumnsRefused, Metastore, connect, field_schemas, struct_columns
 from hoodie.sync.partitions import (
@@ -33,7 +33,7 @@ from hoodie.sync.partitions import (
     without_scheme,
 )
 from hoodie.sync.plain import PLAIN_MARK, plain_entries
-from hoodie.sync.since import Synced, TouchedPartitions, newest_sync, touched_since
+from hoodie.sync.since import SyncedUpTo, TouchedPartitions, newest_sync, touched_since
 from hoodie.sync.structs import new_partition, new_table, texts_of
 from hoodie.table.settings import Settings
 from hoodie.table.state import KEEPS_SCHEMA, TableState, declared_schema, load_state
@@ -118,10 +118,10 @@ class _Job:
     fields: tuple[str, ...]
     extractor: str
     decode: bool
-    now: Synced
-    looked: dict[tuple[Synced, bool], TouchedPartitions] = field(default_factory=dict)
+    now: SyncedUpTo
+    looked: dict[tuple[SyncedUpTo, bool], TouchedPartitions] = field(default_factory=dict)
 
-    def touched(self, last: Synced, *, incremental: bool) -> TouchedPartitions:
+    def touched(self, last: SyncedUpTo, *, incremental: bool) -> TouchedPartitions:
         """As `touched_since`; entries that were synced together share the look."""
         key = (last, incremental)
         if key not in self.looked:
@@ -175,7 +175,7 @@ def sync_table(storage: Storage, settings: Settings, *, whole: bool = False, spa
     comments = _comments(state) if hive.comments else {}
     version = meta.spark_version or spark_version
     names = entry_names(table, merge_on_read=state.config.merge_on_read, hive=hive, meta=meta)
-    entries = [make_entry(name, database.lower(), base, schema, fields, comments, hive, version) for name in names]
+    entries = [desired_entry(name, database.lower(), base, schema, fields, comments, hive, version) for name in names]
     if settings.manifests.view:
         entries += plain_entries(table.lower(), database.lower(), base, schema, fields, comments, hive)
         write_manifests(storage, settings)
@@ -243,7 +243,7 @@ class _Plan:
     behind    another sync has been here for a newer commit: nothing is to be done
     """
 
-    entry: Entry
+    entry: SyncedEntry
     existing: Any | None
     differs: bool
     cascade: bool
@@ -252,14 +252,14 @@ class _Plan:
     behind: bool = False
 
 
-def _plan(job: _Job, entry: Entry, *, whole: bool) -> _Plan:
+def _plan(job: _Job, entry: SyncedEntry, *, whole: bool) -> _Plan:
     existing = job.metastore.table(entry.database, entry.name)
-    last = Synced()
+    last = SyncedUpTo()
     columns_differ = differs = False
     if existing is not None:
         _require_same_table(existing, entry)
         parameters = existing.parameters or {}
-        last = Synced(parameters.get(LAST_SYNC, ""), parameters.get(LAST_COMPLETION, ""))
+        last = SyncedUpTo(parameters.get(LAST_SYNC, ""), parameters.get(LAST_COMPLETION, ""))
         columns_differ = changed_columns(struct_columns(existing.sd.cols), entry.columns, entry.full_name)
         differs = columns_differ or _differs(existing, entry)
         if last.instant > job.now.instant and last.instant in _commits(job.state.reload()):
@@ -290,7 +290,9 @@ def _fitting(job: _Job, deleted: Collection[str]) -> list[tuple[Values, str]]:
     return found
 
 
-def _registered(job: _Job, entry: Entry, existing: Any | None, wanted: Collection[Values] | None) -> dict[Values, str]:
+def _registered(
+    job: _Job, entry: SyncedEntry, existing: Any | None, wanted: Collection[Values] | None
+) -> dict[Values, str]:
     """Values -> location of the entry's partitions: of those wanted; None: of all."""
     if existing is None:
         return {}
@@ -302,7 +304,7 @@ def _registered(job: _Job, entry: Entry, existing: Any | None, wanted: Collectio
     return {tuple(partition.values): partition.sd.location for partition in found}
 
 
-def _require_same_table(existing: Any, entry: Entry) -> None:
+def _require_same_table(existing: Any, entry: SyncedEntry) -> None:
     """Raises SyncRefused unless the metastore's entry is of this table, and of a kind that a sync may change."""
     advice = (
         "Sync to another name (hoodie.datasource.hive_sync.table, .database), or drop the entry there if it is not "
@@ -335,7 +337,7 @@ def _require_same_table(existing: Any, entry: Entry) -> None:
         )
 
 
-def _differs(existing: Any, entry: Entry) -> bool:
+def _differs(existing: Any, entry: SyncedEntry) -> bool:
     """Whether the metastore's entry lacks something, but for its columns."""
     parameters, serde = existing.parameters or {}, existing.sd.serdeInfo.parameters or {}
     # Spark's version is that of the session that made the entry.
@@ -389,7 +391,7 @@ def _carry_out(job: _Job, plan: _Plan) -> EntrySync:
     return replace(done, refused=refused)
 
 
-def _alter(job: _Job, plan: _Plan, table: Any, recorded: Synced | None) -> tuple[Any, str]:
+def _alter(job: _Job, plan: _Plan, table: Any, recorded: SyncedUpTo | None) -> tuple[Any, str]:
     """Give the metastore's entry what it lacks, and the synced instant; nothing when it has all of that. The entry, and
     why it keeps its columns, "" where it has those of the table.
 

@@ -89,7 +89,7 @@ def write_manifests(
             return result
         listed = _listed(storage, base) if ManifestFormat.CSV in chosen else []
         commits = None if whole or listed is None else new_commits(before, now)
-        partitions = None if commits is None else {*touched_partitions(state, commits), *removed}
+        partitions = None if commits is None else {*_touched_partitions(state, commits), *removed}
         if partitions is None or partitions:
             files = _newest_files(state, partitions)
             if ManifestFormat.SYMLINK in chosen:
@@ -111,7 +111,7 @@ def uri_base(storage: Storage, settings: Settings) -> str:
     return f"file://{root}" if root.startswith("/") else root
 
 
-def touched_partitions(state: TableState, commits: Collection[str]) -> tuple[str, ...]:
+def _touched_partitions(state: TableState, commits: Collection[str]) -> tuple[str, ...]:
     """The partitions in which commits wrote or replaced file groups, sorted."""
     found: set[str] = set()
     for instant in state.timeline.commits:

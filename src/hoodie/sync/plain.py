@@ -16,7 +16,7 @@ from hoodie.errors import SyncRefused
 from hoodie.model.meta import META_COLUMNS
 from hoodie.storage.protocol import join
 from hoodie.sync.columns import hive_columns
-from hoodie.sync.entry import OUTPUT, SERDE, Entry
+from hoodie.sync.entry import OUTPUT, SERDE, SyncedEntry
 
 #: The folder of the list that has names, and nothing else.
 NAMES_FOLDER = ".hoodie/manifest"
@@ -48,7 +48,7 @@ def plain_entries(
     partition_fields: Sequence[str],
     comments: Mapping[str, str],
     hive: HiveSyncOptions,
-) -> list[Entry]:
+) -> list[SyncedEntry]:
     """The three entries, the view last.
 
     table   name of the table's entry
@@ -90,8 +90,8 @@ def _entry(
     keys: Mapping[str, str] | None = None,
     comments: Mapping[str, str] | None = None,
     query: str = "",
-) -> Entry:
-    return Entry(
+) -> SyncedEntry:
+    return SyncedEntry(
         database=database,
         name=name,
         input_format=formats[0],

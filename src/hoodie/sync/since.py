@@ -17,7 +17,7 @@ from hoodie.view.load import list_folders
 
 
 @dataclass(frozen=True, slots=True)
-class Synced:
+class SyncedUpTo:
     """What an entry was last brought up to: instants; "" where it does not say."""
 
     instant: str = ""
@@ -38,13 +38,13 @@ class TouchedPartitions:
     whole: bool
 
 
-def newest_sync(state: TableState) -> Synced:
+def newest_sync(state: TableState) -> SyncedUpTo:
     """What an entry is brought up to when it is synced now. One listing, of the timeline."""
     times = completion_times(state.storage, state.config, state.timeline)
-    return Synced(state.timeline.newest_commit, max(times.values(), default=""))
+    return SyncedUpTo(state.timeline.newest_commit, max(times.values(), default=""))
 
 
-def touched_since(state: TableState, last: Synced, *, incremental: bool) -> TouchedPartitions:
+def touched_since(state: TableState, last: SyncedUpTo, *, incremental: bool) -> TouchedPartitions:
     """The partitions that commits and cleans since the last sync touched, or all of the table.
 
     Reads these commits and cleans; lists all partitions when the timeline does not reach back to the last sync

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from hoodie.sync.entry import Entry
+from hoodie.sync.entry import SyncedEntry
 from hoodie.sync.metastore import field_schemas, interface, user
 from hoodie.sync.partitions import Values
 
 
-def new_table(entry: Entry) -> Any:
+def new_table(entry: SyncedEntry) -> Any:
     kind = "VIRTUAL_VIEW" if entry.query else "MANAGED_TABLE" if entry.managed else "EXTERNAL_TABLE"
     return interface().Table(
         tableName=entry.name,
@@ -28,7 +28,7 @@ def new_table(entry: Entry) -> Any:
     )
 
 
-def new_partition(entry: Entry, values: Values, location: str) -> Any:
+def new_partition(entry: SyncedEntry, values: Values, location: str) -> Any:
     return interface().Partition(
         values=list(values),
         dbName=entry.database,
@@ -40,7 +40,7 @@ def new_partition(entry: Entry, values: Values, location: str) -> Any:
     )
 
 
-def _storage(entry: Entry, location: str | None) -> Any:
+def _storage(entry: SyncedEntry, location: str | None) -> Any:
     hive = interface()
     return hive.StorageDescriptor(
         cols=field_schemas(entry.columns, entry.comments),

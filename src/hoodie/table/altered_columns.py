@@ -19,14 +19,14 @@ from hoodie.formats.timeline.internal_schema import (
     SCHEMA_FOLDER,
     InternalSchema,
     Kind,
-    Record,
     Repeated,
+    SchemaRecord,
     decode_history,
     decode_version,
 )
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.instant import Instant
-from hoodie.schema.conform import Written, with_column_history
+from hoodie.schema.conform import FileColumn, with_column_history
 from hoodie.storage.protocol import Storage
 from hoodie.timeline.load import read_commit, with_history
 from hoodie.timeline.timeline import Timeline
@@ -103,26 +103,26 @@ def _exceptions(storage: Storage, timeline: Timeline, versions: Sequence[Interna
     return exceptions
 
 
-def _written(id_: int, kind: Kind, name: str, then: Record) -> Written | None:
+def _written(id_: int, kind: Kind, name: str, then: SchemaRecord) -> FileColumn | None:
     """How files whose columns were `then` have a column; None: as it is now, or not at all, as their columns tell."""
     old = next((column for column in then.columns if column.id == id_), None)
     if old is None:
-        return Written(None) if any(column.name == name for column in then.columns) else None
+        return FileColumn(None) if any(column.name == name for column in then.columns) else None
     return _differing(kind, old.kind, old.name, name)
 
 
-def _differing(now: Kind, then: Kind, old_name: str, name: str) -> Written | None:
-    if isinstance(now, Record) and isinstance(then, Record):
+def _differing(now: Kind, then: Kind, old_name: str, name: str) -> FileColumn | None:
+    if isinstance(now, SchemaRecord) and isinstance(then, SchemaRecord):
         children = ((child.name, _written(child.id, child.kind, child.name, then)) for child in now.columns)
         fields = {child: written for child, written in children if written is not None}
-        return Written(old_name, fields=fields) if fields or old_name != name else None
+        return FileColumn(old_name, fields=fields) if fields or old_name != name else None
     if isinstance(now, Repeated) and isinstance(then, Repeated):
         item = _differing(now.item, then.item, "", "")
-        return Written(old_name, item=item) if item is not None or old_name != name else None
+        return FileColumn(old_name, item=item) if item is not None or old_name != name else None
     retyped = now != then
-    return Written(old_name, retyped) if retyped or old_name != name else None
+    return FileColumn(old_name, retyped) if retyped or old_name != name else None
 
 
-def _changes(history: Sequence[tuple[int, Written | None]]) -> list[tuple[int, Written | None]]:
+def _changes(history: Sequence[tuple[int, FileColumn | None]]) -> list[tuple[int, FileColumn | None]]:
     """The versions that differ from the one before."""
     return [part for at, part in enumerate(history) if at == 0 or part[1] != history[at - 1][1]]

@@ -168,7 +168,7 @@ def abandon_downgrade(state: TableState) -> None:
         state.storage.discard(join(state.layout.folder, name))
 
 
-def finish(storage: Storage, folder: str) -> None:
+def complete_downgrade(storage: Storage, folder: str) -> None:
     """Give logs the names of version 6, and remove the timeline of before. A repetition after a crash goes on.
 
     folder  of that timeline
@@ -193,7 +193,9 @@ def finish(storage: Storage, folder: str) -> None:
 
 def finish_downgrade(storage: Storage, config: TableConfig) -> None:
     """Do what a downgrade still has to do once the settings name version 6; the caller holds the table's lock."""
-    finish(storage, join(PROPERTIES_FOLDER, config.properties.get("hoodie.timeline.path") or UPGRADED_FOLDER))
+    complete_downgrade(
+        storage, join(PROPERTIES_FOLDER, config.properties.get("hoodie.timeline.path") or UPGRADED_FOLDER)
+    )
     update_properties(storage, {DOWNGRADED_FROM: None})
 
 

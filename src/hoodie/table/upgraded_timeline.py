@@ -90,7 +90,7 @@ def copy_timeline(state: TableState, target: TableConfig) -> int:
     }
     done = [file for file in files if file.instant.state is State.COMPLETED]
     changed |= {(file.instant.requested, comparable_action(file.instant.action)): file.changed for file in done}
-    completions = completion_times(changed, [file.instant.requested for file in files])
+    completions = estimated_completions(changed, [file.instant.requested for file in files])
     for file in files:
         _copy(storage, file, layout, completions)
     history = [_history_entry(entries, completions) for entries in left.values()]
@@ -98,7 +98,7 @@ def copy_timeline(state: TableState, target: TableConfig) -> int:
     return len(files)
 
 
-def completion_times(
+def estimated_completions(
     written: Mapping[tuple[str, Action], str], others: Iterable[str] = ()
 ) -> dict[tuple[str, Action], str]:
     """When instants were completed, as far as known: when their file was written, but before the next instant

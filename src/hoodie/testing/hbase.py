@@ -306,7 +306,7 @@ class _Calls:
         return lambda *arguments: self._server._called(name, call, arguments)
 
 
-def main(arguments: list[str] | None = None) -> None:
+def _main(arguments: list[str] | None = None) -> None:
     """Serve until standard input ends; prints the port first."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=0)
@@ -321,4 +321,4 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    _main()

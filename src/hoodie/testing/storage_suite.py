@@ -54,7 +54,7 @@ class StorageSuite:
         assert storage.read("a/b/c") == b"content"
         assert storage.size("a/b/c") == 7
         assert storage.exists("a/b/c")
-        assert names(storage, "a/b") == ["c"]
+        assert _names(storage, "a/b") == ["c"]
 
     @pytest.mark.parametrize("data", [b"", b"x", b"\0" * 3_000_000])
     def test_contents_of_any_size_come_back_whole(self, storage: Storage, data: bytes) -> None:
@@ -74,7 +74,7 @@ class StorageSuite:
         with pytest.raises(FileExistsError):
             storage.create_new("f/x", new)
         assert storage.read("f/x") == old
-        assert names(storage, "f") == ["x"]
+        assert _names(storage, "f") == ["x"]
 
     @pytest.mark.parametrize("same", [b"", b"same", None])
     def test_of_racing_creators_exactly_one_wins(self, storage: Storage, same: bytes | None) -> None:
@@ -113,7 +113,7 @@ class StorageSuite:
         storage.write("f", b"a longer content")
         storage.write("f", b"short")
         assert storage.read("f") == b"short"
-        assert names(storage) == ["f"]
+        assert _names(storage) == ["f"]
 
     def test_a_streamed_file_appears_when_its_block_ends(self, storage: Storage) -> None:
         with storage.open_output("p/q/file") as file:
@@ -121,9 +121,9 @@ class StorageSuite:
             file.write(memoryview(b"two"))
             assert file.tell() == 6
             assert not storage.exists("p/q/file")
-            assert [name for name in names(storage, "p/q") if not is_temporary(name)] == []
+            assert [name for name in _names(storage, "p/q") if not is_temporary(name)] == []
         assert storage.read("p/q/file") == b"onetwo"
-        assert names(storage, "p/q") == ["file"]
+        assert _names(storage, "p/q") == ["file"]
 
     @pytest.mark.parametrize("size", [10, 7_000_000])
     @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
@@ -136,7 +136,7 @@ class StorageSuite:
         with pytest.raises(error):
             write()
         assert not storage.exists("p/file")
-        assert names(storage, "p") == []
+        assert _names(storage, "p") == []
 
     def test_a_big_file_streams_through_parquet(self, storage: Storage) -> None:
         table = pa.table({"n": range(400_000), "s": [str(n) for n in range(400_000)]})
@@ -266,7 +266,7 @@ class StorageSuite:
             for call in (storage.create_new, storage.write):
                 with pytest.raises(InvalidInput):
                     call(path, b"new")
-            assert names(storage) == []
+            assert _names(storage) == []
             return
         storage.create_new(path, b"new")
         with pytest.raises(FileExistsError):
@@ -274,15 +274,15 @@ class StorageSuite:
         storage.write(f"p={name}/other{name}", b"written")
         with storage.open_output(f"p={name}/third{name}") as file:
             file.write(b"streamed")
-        assert names(storage) == [f"p={name}"]
-        assert names(storage, f"p={name}") == sorted([name, f"other{name}", f"third{name}"])
+        assert _names(storage) == [f"p={name}"]
+        assert _names(storage, f"p={name}") == sorted([name, f"other{name}", f"third{name}"])
         assert list(storage.list_tree()) == [f"p={name}"]
         assert storage.read(path) == b"new"
         with storage.open_input(path) as file:
             assert file.read() == b"new"
         assert storage.exists(path)
         assert storage.delete(path)
-        assert names(storage, f"p={name}") == sorted([f"other{name}", f"third{name}"])
+        assert _names(storage, f"p={name}") == sorted([f"other{name}", f"third{name}"])
         storage.delete_tree(f"p={name}")
         assert storage.list_tree() == {}
 
@@ -301,11 +301,11 @@ class StorageSuite:
     def test_a_deleted_file_is_gone_from_every_view(self, storage: Storage) -> None:
         storage.write("a/x", b"1")
         storage.write("a/y", b"2")
-        assert names(storage, "a") == ["x", "y"]
+        assert _names(storage, "a") == ["x", "y"]
         assert storage.delete("a/x")
         assert not storage.delete("a/x")
         assert not storage.exists("a/x")
-        assert names(storage, "a") == ["y"]
+        assert _names(storage, "a") == ["y"]
         assert [entry.name for entry in storage.list_tree()["a"]] == ["y"]
         storage.create_new("a/x", b"3")
         assert storage.read("a/x") == b"3"
@@ -315,7 +315,7 @@ class StorageSuite:
             storage.write(path, b"")
         storage.delete_tree("t/1")
         storage.delete_tree("t/1")
-        assert names(storage, "t") == ["1.txt", "10"]
+        assert _names(storage, "t") == ["1.txt", "10"]
 
     @pytest.mark.parametrize("path", ["../x", "a/../../x", "/etc/x", "a//b", "a/", "./a", "a/./b", "..", ".", "a\0b"])
     def test_a_path_that_leaves_the_table_is_refused(self, storage: Storage, path: str) -> None:
@@ -338,7 +338,7 @@ class StorageSuite:
         for call in (storage.read, storage.delete, storage.delete_tree, lambda path: storage.write(path, b"")):
             with pytest.raises(InvalidInput):
                 call("")
-        assert names(storage) == ["f"]
+        assert _names(storage) == ["f"]
 
     def test_a_pickled_storage_reads_the_same_files(self, storage: Storage) -> None:
         storage.write("a/f", b"before")
@@ -357,12 +357,12 @@ class StorageSuite:
         for n in range(5):
             assert other.list("d") == storage.list("d")
             storage.create_new(f"d/{n}", b"x")
-            assert names(other, "d") == [str(i) for i in range(n + 1)]
+            assert _names(other, "d") == [str(i) for i in range(n + 1)]
             assert other.exists(f"d/{n}")
         for n in range(5):
             other.delete(f"d/{n}")
             assert not storage.exists(f"d/{n}")
-            assert len(names(storage, "d")) == 4 - n
+            assert len(_names(storage, "d")) == 4 - n
 
     def test_many_threads_write_and_read(self, storage: Storage) -> None:
         def work(n: int) -> bytes:
@@ -375,7 +375,7 @@ class StorageSuite:
         assert sum(len(entries) for entries in storage.list_tree("t").values()) == 60
 
 
-def names(storage: Storage, folder: str = "") -> list[str]:
+def _names(storage: Storage, folder: str = "") -> list[str]:
     return [entry.name for entry in storage.list(folder)]
 
 
@@ -396,4 +396,4 @@ def _race(storage: Storage, same: bytes | None) -> None:
         with ThreadPoolExecutor(6) as pool:
             won = [data for data in pool.map(create, range(6)) if data is not None]
         assert won == [storage.read(path)]
-        assert names(storage, f"race/{round}") == ["instant"]
+        assert _names(storage, f"race/{round}") == ["instant"]

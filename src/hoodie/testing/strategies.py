@@ -63,7 +63,7 @@ def _nest(kinds: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[pa.DataTyp
     )
 
 
-def values(
+def stored_values(
     kind: pa.DataType, nullable: bool = True, leaf: Callable[[pa.DataType], st.SearchStrategy[Any]] | None = None
 ) -> st.SearchStrategy[Any]:
     """Python values of a stored type, as `pa.array` takes them.
@@ -72,12 +72,12 @@ def values(
     """
     found: st.SearchStrategy[Any]
     if pa.types.is_list(kind):
-        found = st.lists(values(kind.value_type, kind.value_field.nullable, leaf), max_size=2)
+        found = st.lists(stored_values(kind.value_type, kind.value_field.nullable, leaf), max_size=2)
     elif pa.types.is_map(kind):
-        pairs = st.tuples(st.sampled_from("ab"), values(kind.item_type, kind.item_field.nullable, leaf))
+        pairs = st.tuples(st.sampled_from("ab"), stored_values(kind.item_type, kind.item_field.nullable, leaf))
         found = st.lists(pairs, max_size=2, unique_by=lambda pair: pair[0])
     elif pa.types.is_struct(kind):
-        found = st.fixed_dictionaries({child.name: values(child.type, child.nullable, leaf) for child in kind})
+        found = st.fixed_dictionaries({child.name: stored_values(child.type, child.nullable, leaf) for child in kind})
     else:
         found = (leaf or _leaf_values)(kind)
     return st.none() | found if nullable else found
@@ -155,7 +155,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class WriteFault:
     """Where a write fails: `ArrowTable.fail_next`."""
 
     calls: int
@@ -176,7 +176,7 @@ class Step:
     rows: tuple[Row, ...] = ()
     partitions: tuple[Any, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
-    fault: Fault | None = None
+    fault: WriteFault | None = None
 
     def __repr__(self) -> str:
         """Values in the order of the columns: what is drawn is to be read when it fails."""
@@ -243,7 +243,7 @@ def rows(shape: Shape, schema: pa.Schema, most: int = 8, unordered: bool = False
         domain = shape.domains.get(found.name)
         if domain is not None and unordered and found.name == shape.ordering:
             domain = [None, *domain]
-        columns[found.name] = values(found.type, found.nullable) if domain is None else st.sampled_from(domain)
+        columns[found.name] = stored_values(found.type, found.nullable) if domain is None else st.sampled_from(domain)
     one = st.fixed_dictionaries(columns).filter(lambda row: any(row[key] not in (None, "") for key in shape.keys))
     # Sizes are drawn evenly: left to themselves, lists stay short, and rows of several batches do not meet.
     return st.integers(0, most).flatmap(lambda size: st.lists(one, min_size=size, max_size=size)).map(tuple)
@@ -336,9 +336,9 @@ def histories(
     return tuple(steps)
 
 
-def _faults() -> st.SearchStrategy[Fault | None]:
+def _faults() -> st.SearchStrategy[WriteFault | None]:
     """Mostly none. A write of few rows makes 10 to 30 mutating calls."""
-    one = st.builds(Fault, st.integers(0, 30), st.sampled_from([*Dying, None]))
+    one = st.builds(WriteFault, st.integers(0, 30), st.sampled_from([*Dying, None]))
     return st.integers(0, 3).flatmap(lambda number: st.none() if number else one)
 
 

@@ -37,7 +37,7 @@ def comparable_action(action: Action) -> Action:
     return COMPLETES_AS.get(action, action)
 
 
-def file_name(instant: Instant, layout: int = 1) -> str:
+def instant_file_name(instant: Instant, layout: int = 1) -> str:
     """The name of an instant's file, without folder.
 
     layout  1: `<time>.<action>`; 2: a completed one is `<time>_<completed>.<action>`
@@ -70,7 +70,7 @@ class TimelineLayout:
 
     def path(self, instant: Instant) -> str:
         """The path of an instant's file, relative to the base path; of a completed one with its completion time."""
-        return f"{self.folder}/{file_name(instant, self.version.layout)}"
+        return f"{self.folder}/{instant_file_name(instant, self.version.layout)}"
 
     def parse(self, name: str) -> Instant | None:
         """The instant of a file in the folder. Raises and returns as `parse_name`."""

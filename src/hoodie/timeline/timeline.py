@@ -16,7 +16,7 @@ from hoodie.config.table import TimelineZone
 from hoodie.display.short import Short
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.instant import COMMITS, WRITES, Action, Instant, State, next_time, parse_time
-from hoodie.timeline.layout import comparable_action, file_name
+from hoodie.timeline.layout import comparable_action, instant_file_name
 
 Clock = Callable[[], dt.datetime]
 
@@ -121,7 +121,7 @@ class Timeline(Short):
 
     def path(self, instant: Instant) -> str:
         """The path of an instant's file, relative to the base path."""
-        return f"{self.folder}/{self.names.get(instant) or file_name(instant, self.layout)}"
+        return f"{self.folder}/{self.names.get(instant) or instant_file_name(instant, self.layout)}"
 
     def completed(self, actions: Iterable[Action] = COMMITS) -> tuple[Instant, ...]:
         """Completed instants, oldest first; by default those that publish rows."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hoodie.display.displayed import Displayed
-from hoodie.display.summary import Column, Kind, Summary, summary
+from hoodie.display.summary import ColumnKind, ResultSummary, ShownColumn, summary
 from hoodie.index.pruning import IndexStats
 from hoodie.plan.write import PartitionProfile, WritePlan, WriteTask
 from hoodie.schema.schema import NO_DIFFERENCE, ColumnDifference
@@ -54,7 +54,7 @@ class WriteExplanation(Displayed):
             lines.append(f"  {where}: {_what(task)}: {task.updates} updates, {task.inserts} inserts")
         return "\n".join(lines)
 
-    def _summary(self) -> Summary:
+    def _summary(self) -> ResultSummary:
         rows = (
             (task.group.partition, _what(task), task.updates, task.inserts, task.bytes_read) for task in self.plan.tasks
         )
@@ -62,11 +62,11 @@ class WriteExplanation(Displayed):
 
 
 _COLUMNS = (
-    Column("partition"),
-    Column("task"),
-    Column("updates", Kind.COUNT),
-    Column("inserts", Kind.COUNT),
-    Column("bytes read", Kind.BYTES),
+    ShownColumn("partition"),
+    ShownColumn("task"),
+    ShownColumn("updates", ColumnKind.COUNT),
+    ShownColumn("inserts", ColumnKind.COUNT),
+    ShownColumn("bytes read", ColumnKind.BYTES),
 )
 
 

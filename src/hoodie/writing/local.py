@@ -50,8 +50,8 @@ from hoodie.writing.planning import (
     TaskReports,
     TaskRunner,
     plan_batch,
+    rows_and_bytes,
     task_runner,
-    written,
 )
 from hoodie.writing.result import Phases
 from hoodie.writing.run import IncomingBatch
@@ -193,7 +193,7 @@ def _run_task(stage: Stage, run: TaskRunner, advance: Advance, work: tuple[Write
     task, staged = work
     rows = rows_of(stage.storage, staged)
     done = run(task, rows, f"{task.number}-0-0") if rows.num_rows else TaskResult(())
-    advance(1, *written(done.stats))
+    advance(1, *rows_and_bytes(done.stats))
     return done
 
 

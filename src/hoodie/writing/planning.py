@@ -132,7 +132,7 @@ def _with_finished_keys(instant: str, run: TaskRunner, task: WriteTask, rows: pa
     return run(task, rows.set_column(at, RECORD_KEY, finished(rows.column(RECORD_KEY), instant)), token)
 
 
-def written(stats: Iterable[WriteStat]) -> tuple[int, int]:
+def rows_and_bytes(stats: Iterable[WriteStat]) -> tuple[int, int]:
     """Rows and bytes that tasks wrote, rows that were copied included."""
     every = list(stats)
     return sum(stat.num_writes for stat in every), sum(stat.total_write_bytes for stat in every)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from hoodie.config.options import Options
 from hoodie.config.table import REPLACED, from_properties
 from hoodie.errors import InvalidInput
-from hoodie.metadata.keeping.drop import drop
+from hoodie.metadata.keeping.drop import drop_metadata
 from hoodie.model.instant import Action
 from hoodie.storage.protocol import Storage
 from hoodie.table.create import table_properties, warn_without_key
@@ -41,7 +41,7 @@ class Replacement:
             old = load_state(storage)
             _refuse_kept(old)
             if old.config.has_metadata_table:  # of a table whose settings go: the next write can build it anew
-                drop(storage)
+                drop_metadata(storage)
                 old = load_state(storage)
             let_wait(storage, transaction.time, self.properties)
         # What goes is told from the table as it is; its own settings say where that lies.

@@ -18,7 +18,7 @@ from hoodie.commit.batch_ids import BatchKnown
 from hoodie.commit.transaction import Transaction
 from hoodie.config.validators import validations
 from hoodie.display.displayed import Displayed
-from hoodie.display.summary import Column, Kind, Summary, summary
+from hoodie.display.summary import ColumnKind, ResultSummary, ShownColumn, summary
 from hoodie.errors import HoodieError, InvalidOption, PlanInUse, StorageFailed
 from hoodie.index.pruning import IndexStats
 from hoodie.metadata.changes import KeyChanges
@@ -97,16 +97,16 @@ class WriteResult(Displayed):
             f"{self.deleted} deleted in {len(self.files)} files, {how}{columns}"
         )
 
-    def _summary(self) -> Summary:
+    def _summary(self) -> ResultSummary:
         seconds = sum(self.seconds.values())
         row = (self.inserted, self.updated, self.deleted, len(self.files), self.metadata.bytes_written, seconds)
         return summary(str(self), _COLUMNS, [row], compact=True)
 
 
 _COLUMNS = (
-    *(Column(name, Kind.COUNT) for name in ("inserted", "updated", "deleted", "files")),
-    Column("written", Kind.BYTES),
-    Column("wall time", Kind.SECONDS),
+    *(ShownColumn(name, ColumnKind.COUNT) for name in ("inserted", "updated", "deleted", "files")),
+    ShownColumn("written", ColumnKind.BYTES),
+    ShownColumn("wall time", ColumnKind.SECONDS),
 )
 
 

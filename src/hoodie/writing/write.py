@@ -25,7 +25,7 @@ from hoodie.lookup.record_index import with_record_index
 from hoodie.merge.payloads import KNOWN_PAYLOADS, by_ordering, greater_or_equal, table_rule
 from hoodie.merge.rules import MergeRule, keeping
 from hoodie.metadata.keeping.build_tasks import MapItems, executors_for
-from hoodie.metadata.keeping.drop import drop, drop_others, not_kept
+from hoodie.metadata.keeping.drop import drop_metadata, drop_others, not_kept
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action
 from hoodie.model.meta import RECORD_KEY
@@ -230,7 +230,7 @@ def writable_state(storage: Storage, settings: Settings, *, places_keys: bool = 
     if not settings.metadata.enable and state.config.has_metadata_table:
         if places_keys:
             choose_index(state, settings)  # a table that is refused stays as it is
-        drop(storage)
+        drop_metadata(storage)
         state = state.reload()
     if state.layout.version.defines_indexes and (others := not_kept(storage, state.config)):
         # Before the write begins, as its end would be a conflict with other writers.

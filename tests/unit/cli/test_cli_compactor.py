@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hoodie.cli.compactor import Plans, _text, describe
+from hoodie.cli.compactor import Plans, _text, plan_lines
 from hoodie.cli.compactor_run import Stop, _handle, run_all, watch
 from hoodie.cli.main import main
 from hoodie.cli.output import Grid
@@ -71,7 +71,7 @@ def test_executors_to_ask_for_are_slices_by_cores() -> None:
 
     instants = [Instant(f"2024010100000000{n}", Action.COMPACTION, State.INFLIGHT) for n in range(3)]
     pending = list(zip(instants, map(plan, (1, 8, 9)), strict=True))
-    (grid,) = _text(Plans(tuple(describe(pending))), 4)
+    (grid,) = _text(Plans(tuple(plan_lines(pending))), 4)
     assert isinstance(grid, Grid)
     assert [row[1:] for row in grid.rows] == [
         ("inflight", 1, 2, 100, 90, 1),

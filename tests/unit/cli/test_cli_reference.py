@@ -55,7 +55,7 @@ def test_every_option_has_an_example_that_parses(
     }.get(words, "" if words == "version" else "table")
     for option in command.params:
         if isinstance(option, click.Option):
-            assert isinstance(option, Option), f"{option.name} is made by `hoodie.cli.arguments.option`"
+            assert isinstance(option, Option), f"{option.name} is made by `hoodie.cli.arguments.cli_option`"
             assert f"Example: {option.example}" in " ".join(out.split())
             assert any(name in option.example.split() for name in option.opts), option.example
             parse(f"hoodie {words} {needed} {option.example}")

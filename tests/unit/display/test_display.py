@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hoodie.display.render import as_html, as_text
-from hoodie.display.summary import Column, Kind, bytes_text, seconds_text, summary
+from hoodie.display.render import as_html, console_text
+from hoodie.display.summary import ColumnKind, ShownColumn, bytes_text, seconds_text, summary
 from hoodie.doctor.findings import Fault, Finding, Findings, Mend, Remedies, Remedy, Severity
 from hoodie.index.pruning import IndexStats
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
@@ -21,8 +21,8 @@ from hoodie.plan.write import PartitionProfile, TaskKind, WritePlan, WriteTask
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.recovery.restore import RestoreResult
 from hoodie.recovery.rollback import RollbackResult
-from hoodie.recovery.savepoint import Savepoint, Savepoints
-from hoodie.services.archive import ArchiveResult, History, history
+from hoodie.recovery.savepoint import Savepoint, SavepointList
+from hoodie.services.archive import ArchiveResult, CommitHistory, history
 from hoodie.services.clean import CleanResult
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
@@ -96,7 +96,7 @@ def results() -> dict[str, Any]:
         "write": WriteResult(INSTANT, rows, IndexStats(), "driver", {"write": 1.0}),
         "commit": rows,
         "stat": replace(next(iter(rows.stats.values()))[0], log_files=tuple(names)),
-        "history": History((instant, rows) for instant in instants()),
+        "history": CommitHistory((instant, rows) for instant in instants()),
         "pair": (instants()[0], rows),
         "explain": WriteExplanation(profile, plan, "driver", "BLOOM", IndexStats(), EVIL),
         "write plan": plan,
@@ -104,7 +104,7 @@ def results() -> dict[str, Any]:
         "findings": Findings([finding] * MANY),
         "finding": finding,
         "remedies": Remedies([Remedy(Mend.DELETE, EVIL)] * MANY),
-        "savepoints": Savepoints([savepoint] * MANY),
+        "savepoints": SavepointList([savepoint] * MANY),
         "savepoint": savepoint,
         "clean": CleanResult(INSTANT, "p", INSTANT, names, tuple(names)),
         "archive": ArchiveResult(instants(), "f"),
@@ -169,8 +169,8 @@ def test_history_is_the_list_of_pairs_that_it_always_was() -> None:
 
 
 def test_a_table_has_its_numbers_to_the_right_and_its_words_to_the_left() -> None:
-    shown = summary("title", ("name", Column("rows", Kind.COUNT)), [("a", 1), ("bcd", 12345)], 5)
-    assert as_text(shown).splitlines() == [
+    shown = summary("title", ("name", ShownColumn("rows", ColumnKind.COUNT)), [("a", 1), ("bcd", 12345)], 5)
+    assert console_text(shown).splitlines() == [
         "title",
         "  name    rows",
         "  a          1",
@@ -181,8 +181,8 @@ def test_a_table_has_its_numbers_to_the_right_and_its_words_to_the_left() -> Non
 
 
 def test_a_line_break_in_a_cell_does_not_break_the_table() -> None:
-    assert "a b" in as_text(summary("t", ("c",), [("a\nb",)]))
-    assert as_text(summary("t\nu")) == "t u"
+    assert "a b" in console_text(summary("t", ("c",), [("a\nb",)]))
+    assert console_text(summary("t\nu")) == "t u"
 
 
 @pytest.mark.parametrize(

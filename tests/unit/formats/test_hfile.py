@@ -21,10 +21,10 @@ from hoodie.formats.hfile.blocks import (
     INNER_INDEX,
     LEAF_INDEX,
     ROOT_INDEX,
-    Codec,
-    encode_block,
+    BlockCodec,
+    encode_hfile_block,
 )
-from hoodie.formats.hfile.cells import KEY_TAIL, Cells, cell_key, encode_cells
+from hoodie.formats.hfile.cells import KEY_TAIL, HFileCells, cell_key, encode_cells
 from hoodie.formats.hfile.checksums import crc32c_chunks
 from hoodie.formats.hfile.index import decode_root_index, encode_index_entry, separator
 from hoodie.formats.hfile.numbers import decode_vlong, encode_vlong
@@ -85,7 +85,7 @@ def test_the_files_of_the_vectors_are_read_and_written(vector: Mapping[str, Any]
         first=expected["first"],
         last=expected["last"],
         comparator=expected["cmp"],
-        codec=Codec(expected["codec"]),
+        codec=BlockCodec(expected["codec"]),
     )
     assert {key: value.hex() for key, value in file.info.items()} == vector["file_info"]
     assert len(content(file)) == expected["entries"]
@@ -218,7 +218,7 @@ def test_a_row_in_several_blocks_is_found_whole() -> None:
     body, index, previous = b"", [], -1
     for part in parts:
         cells = encode_cells(pa.array([row for row, _ in part]), pa.array([value for _, value in part]))
-        block = encode_block(DATA, b"".join(cells.to_pylist()), Codec.NONE, previous)
+        block = encode_hfile_block(DATA, b"".join(cells.to_pylist()), BlockCodec.NONE, previous)
         index.append(encode_index_entry(len(body), len(block), cell_key(part[0][0])))
         previous, body = len(body), body + block
     file = opened(_with_index(body, b"".join(index), 3, cells=6))
@@ -233,7 +233,7 @@ def test_an_index_of_several_levels_is_read() -> None:
         row = f"r{number}".encode()
         pairs.append((row, row * 2))
         cells = encode_cells(pa.array([row]), pa.array([row * 2]))
-        block = encode_block(DATA, b"".join(cells.to_pylist()), Codec.GZ, -1)
+        block = encode_hfile_block(DATA, b"".join(cells.to_pylist()), BlockCodec.GZ, -1)
         data_entries.append((len(body), len(block), cell_key(row)))
         body += block
     above = data_entries
@@ -244,23 +244,23 @@ def test_an_index_of_several_levels_is_read() -> None:
             packed = [struct.pack(">qi", offset, size) + key for offset, size, key in part]
             places = [sum(map(len, packed[:count])) for count in range(len(packed) + 1)]
             payload = struct.pack(f">{len(places) + 1}i", len(part), *places) + b"".join(packed)
-            block = encode_block(magic, payload, Codec.GZ, -1)
+            block = encode_hfile_block(magic, payload, BlockCodec.GZ, -1)
             entries.append((len(body), len(block), part[0][2]))
             body += block
         above = entries
     root = b"".join(encode_index_entry(*entry) for entry in above) + bytes(16)
-    file = opened(_with_index(body, root, len(above), cells=8, levels=3, codec=Codec.GZ))
+    file = opened(_with_index(body, root, len(above), cells=8, levels=3, codec=BlockCodec.GZ))
     assert content(file) == pairs
     assert [cells.rows for cells in file.rows([b"r5"])] == [(b"r5",)]
 
 
 def _with_index(
-    body: bytes, root: bytes, entries: int, cells: int, levels: int = 1, codec: Codec = Codec.NONE
+    body: bytes, root: bytes, entries: int, cells: int, levels: int = 1, codec: BlockCodec = BlockCodec.NONE
 ) -> bytes:
     load_on_open = len(body)
-    body += encode_block(ROOT_INDEX, root, codec, -1) + encode_block(ROOT_INDEX, b"", codec, load_on_open)
+    body += encode_hfile_block(ROOT_INDEX, root, codec, -1) + encode_hfile_block(ROOT_INDEX, b"", codec, load_on_open)
     file_info = len(body)
-    body += encode_block(FILE_INFO, encode_file_info({"schema": b"x"}), codec, -1)
+    body += encode_hfile_block(FILE_INFO, encode_file_info({"schema": b"x"}), codec, -1)
     trailer = Trailer(
         file_info=file_info,
         load_on_open=load_on_open,
@@ -310,7 +310,7 @@ def test_what_cannot_be_written_is_refused() -> None:
     with pytest.raises(InvalidInput, match="32768 bytes"):
         written([(b"x" * 2**15, b"")])
     with pytest.raises(UnsupportedTable, match="codec SNAPPY"):
-        written([(b"x", b"")], codec=Codec.SNAPPY)
+        written([(b"x", b"")], codec=BlockCodec.SNAPPY)
 
 
 def test_other_files_are_told_from_hfiles() -> None:
@@ -342,7 +342,7 @@ def test_few_rows_and_many_rows_of_a_block_have_the_same_cells() -> None:
 
 def test_cells_of_blocks_are_put_together() -> None:
     file = opened(written([(b"%03d" % number, b"v" * number) for number in range(50)], block_size=100))
-    joined = Cells.joined(list(file.cells()))
+    joined = HFileCells.joined(list(file.cells()))
     assert list(zip(joined.rows, joined.values(), strict=True)) == content(file)
 
 
@@ -364,7 +364,7 @@ def test_the_end_of_a_file_is_remembered_by_its_bytes() -> None:
             pa.array(rows, pa.string()),
             pa.array([f"{letter}{number:09}".encode() for number in range(3000)], pa.binary()),
             {"schema": letter.encode()},
-            codec=Codec.NONE,
+            codec=BlockCodec.NONE,
             block_size=1024,
         )
         for letter in "ab"

@@ -10,7 +10,7 @@ import pytest
 from hoodie.config.hbase import HBaseOptions
 from hoodie.errors import IndexUnavailable, InvalidOption
 from hoodie.hbase.client import HBaseClient, Rate, put_batch_size
-from hoodie.hbase.index import make
+from hoodie.hbase.index import make_entries
 from support.hbase_parts import CONFIG, FIRST, A, index_context, placed, where, write
 
 KEYS = ["k1", "k2", "k3"]
@@ -18,7 +18,7 @@ KEYS = ["k1", "k2", "k3"]
 
 @pytest.fixture
 def index(server):
-    return make(server.options("t"), CONFIG)
+    return make_entries(server.options("t"), CONFIG)
 
 
 def test_a_server_that_is_down_is_named_after_some_tries(server, index):
@@ -30,7 +30,7 @@ def test_a_server_that_is_down_is_named_after_some_tries(server, index):
 
 
 def test_a_server_that_comes_back_between_tries_is_asked_again(server):
-    index = make(server.options("t") | {"hoodie.index.hbase.thrift.max.retries": "5"}, CONFIG)
+    index = make_entries(server.options("t") | {"hoodie.index.hbase.thrift.max.retries": "5"}, CONFIG)
     write(index, placed(FIRST, A, inserted=KEYS))
     server.stop()
     threading.Timer(0.4, server.start).start()
@@ -50,7 +50,7 @@ def test_a_call_that_fails_is_repeated(server, index, call, fault):
 
 def test_a_slow_server_is_given_up_after_the_time_for_a_call(server):
     options = {"hoodie.index.hbase.zk.session_timeout_ms": "100", "hoodie.index.hbase.thrift.max.retries": "1"}
-    index = make(server.options("t") | options, CONFIG)
+    index = make_entries(server.options("t") | options, CONFIG)
     server.faults.delay = 0.5
     with pytest.raises(IndexUnavailable, match=r"failed once in 0\.\d s.*[Tt]ime.*region server may be down"):
         where(index, KEYS, index_context(FIRST))
@@ -95,7 +95,7 @@ def test_a_delete_and_a_put_never_meet_in_one_call(server, index):
 
 def test_batches_have_the_sizes_of_the_options(server):
     sizes = {"hoodie.index.hbase.get.batch.size": "40", "hoodie.index.hbase.put.batch.size": "60"}
-    index = make(server.options("t") | sizes, CONFIG)
+    index = make_entries(server.options("t") | sizes, CONFIG)
     keys = [f"k{number}" for number in range(100)]
     where(index, keys, index_context(FIRST))
     assert server.calls["getRowsWithColumns"] == 3
@@ -144,7 +144,7 @@ def test_the_put_batch_is_derived_from_the_requests_that_hbase_serves(server):
         "hoodie.index.hbase.put.batch.size.autocompute": "true",
         "hoodie.index.hbase.max.qps.per.region.server": "100",
     }
-    index = make(server.options("t") | options, CONFIG)
+    index = make_entries(server.options("t") | options, CONFIG)
     write(index, placed(FIRST, A, inserted=[f"k{number}" for number in range(60)]))
     assert server.calls["mutateRowsTs"] == 2, "batches of 50"
 
@@ -152,7 +152,7 @@ def test_the_put_batch_is_derived_from_the_requests_that_hbase_serves(server):
 def test_without_its_client_the_index_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "happybase", None)
     with pytest.raises(InvalidOption, match=r"happybase: pip install 'hoodie\[hbase\]'"):
-        make({"hoodie.index.hbase.table": "t"}, CONFIG)
+        make_entries({"hoodie.index.hbase.table": "t"}, CONFIG)
 
 
 def test_the_library_loads_no_hbase_client_until_it_is_asked_for():

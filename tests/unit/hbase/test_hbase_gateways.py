@@ -14,7 +14,7 @@ from thriftpy2.transport import TTransportException
 from hoodie.config.hbase import HBaseOptions
 from hoodie.errors import IndexUnavailable, InvalidOption
 from hoodie.hbase.client import HBaseClient, batches
-from hoodie.hbase.index import make
+from hoodie.hbase.index import make_entries
 from hoodie.testing.hbase import HBaseServer
 from support.hbase_parts import CONFIG, FIRST, SECOND, A, index_context, placed, where, write
 
@@ -48,7 +48,7 @@ def test_each_kind_of_gateway_is_spoken_to(transport, protocol, tls):
         options = server.options("t")
         if tls:
             options |= {"hoodie.index.hbase.thrift.ssl": "true", "hoodie.index.hbase.thrift.ssl.ca.file": CERTIFICATE}
-        index = make(options, CONFIG)
+        index = make_entries(options, CONFIG)
         write(index, placed(FIRST, A, inserted=[*KEYS, "ä", "x" * 5000]))
         write(index, placed(SECOND, A, deleted=["k3"]))
         assert where(index, [*KEYS, "ä", "x" * 5000], index_context(FIRST, SECOND)) == [A, A, None, A, A]
@@ -61,7 +61,7 @@ def test_a_certificate_that_is_not_trusted_is_not_tried_again():
         server.create_table("t")
         for transport in ("BUFFERED", "HTTP"):
             given = {"hoodie.index.hbase.thrift.ssl": "true", "hoodie.index.hbase.thrift.transport": transport}
-            index = make(server.options("t") | given, CONFIG)
+            index = make_entries(server.options("t") | given, CONFIG)
             with pytest.raises(IndexUnavailable, match=r"certificate is not accepted.*ssl\.ca\.file"):
                 where(index, KEYS, index_context(FIRST))
 
@@ -83,7 +83,7 @@ def test_a_certificate_that_is_not_trusted_is_not_tried_again():
 def test_what_cannot_be_is_refused_before_anything_is_connected(server, given, said):
     options = server.options("t") | {f"hoodie.index.hbase.{key}": value for key, value in given.items()}
     with pytest.raises(InvalidOption, match=said):
-        make(options, CONFIG)
+        make_entries(options, CONFIG)
     assert server.connections == 1, "that of create_table"
 
 
@@ -98,7 +98,7 @@ def test_a_name_that_the_gateway_alone_refuses_is_named_whichever_way_it_says_so
 def test_certificate_files_that_cannot_be_read_are_named():
     given = {"hoodie.index.hbase.thrift.ssl": "true", "hoodie.index.hbase.thrift.ssl.ca.file": "/no/such.pem"}
     with HBaseServer() as server, pytest.raises(InvalidOption, match=r"ssl\.\*.*No such file"):
-        where(make(server.options("t") | given, CONFIG), KEYS, index_context(FIRST))
+        where(make_entries(server.options("t") | given, CONFIG), KEYS, index_context(FIRST))
 
 
 def test_an_http_gateway_that_asks_for_authentication_is_not_supported():
@@ -115,7 +115,7 @@ def test_an_http_gateway_that_asks_for_authentication_is_not_supported():
     threading.Thread(target=gateway.serve_forever, daemon=True).start()
     try:
         options = HBaseOptions(host="127.0.0.1", port=gateway.server_port, table="t")
-        http = make(
+        http = make_entries(
             {
                 "hoodie.index.hbase.thrift.host": "127.0.0.1",
                 "hoodie.index.hbase.thrift.port": str(options.port),
@@ -138,7 +138,7 @@ def test_batches_are_cut_by_bytes_so_that_a_framed_gateway_takes_ten_thousand_pu
     with HBaseServer(transport="FRAMED") as server:
         server.create_table("t")
         keys = [f"a-rather-long-key-{number:060d}" for number in range(10_000)]
-        index = make(server.options("t") | {"hoodie.index.hbase.get.batch.size": "10000"}, CONFIG)
+        index = make_entries(server.options("t") | {"hoodie.index.hbase.get.batch.size": "10000"}, CONFIG)
         write(index, placed(FIRST, A, inserted=keys))
         assert server.calls["mutateRowsTs"] > 1
         assert where(index, keys[::999], index_context(FIRST)) == [A] * len(keys[::999])
@@ -152,7 +152,7 @@ def test_without_the_cut_a_framed_gateway_closes_the_connection():
             "hoodie.index.hbase.thrift.max.message.bytes": str(1 << 30),
             "hoodie.index.hbase.thrift.max.retries": "0",
         }
-        index = make(server.options("t") | given, CONFIG)
+        index = make_entries(server.options("t") | given, CONFIG)
         with pytest.raises(IndexUnavailable, match="mutateRowsTs"):
             write(index, placed(FIRST, A, inserted=[f"{number:0100d}" for number in range(10_000)]))
 
@@ -173,7 +173,7 @@ def test_a_batch_is_cut_before_it_is_too_heavy_and_holds_at_least_one():
 
 def test_a_disabled_table_is_named_at_once(server):
     server.store.tables[b"t"].enabled = False
-    index = make(server.options("t"), CONFIG)
+    index = make_entries(server.options("t"), CONFIG)
     begun = time.perf_counter()
     with pytest.raises(IndexUnavailable, match=r"table 't' is disabled.*enable 't'"):
         index.check(index_context())
@@ -183,7 +183,7 @@ def test_a_disabled_table_is_named_at_once(server):
 @pytest.mark.parametrize("call", ["put", "get"])
 def test_a_table_that_is_disabled_meanwhile_is_named_after_the_time_for_a_call(server, call):
     server.store.tables[b"t"].enabled = False
-    index = make(server.options("t") | {"hoodie.index.hbase.zk.session_timeout_ms": "300"}, CONFIG)
+    index = make_entries(server.options("t") | {"hoodie.index.hbase.zk.session_timeout_ms": "300"}, CONFIG)
     keys = [f"k{number}" for number in range(50)]
     begun = time.perf_counter()
     with pytest.raises(IndexUnavailable, match="table 't' is disabled"):
@@ -193,7 +193,7 @@ def test_a_table_that_is_disabled_meanwhile_is_named_after_the_time_for_a_call(s
 
 def test_a_put_that_lands_after_its_time_is_that_of_a_write_that_does_not_count(server):
     stored = server.store.tables[b"t"]
-    index = make(server.options("t") | {"hoodie.index.hbase.zk.session_timeout_ms": "200"}, CONFIG)
+    index = make_entries(server.options("t") | {"hoodie.index.hbase.zk.session_timeout_ms": "200"}, CONFIG)
     stored.enabled = False
     with pytest.raises(IndexUnavailable):
         index.record_writes([placed(FIRST, A, inserted=KEYS)])
@@ -221,7 +221,7 @@ def test_one_deadline_holds_for_all_tries_of_a_call(server):
 
 
 def test_an_error_that_will_not_pass_is_not_tried_again(server):
-    index = make(server.options("t"), CONFIG)
+    index = make_entries(server.options("t"), CONFIG)
     server.faults.calls, server.faults.errors = frozenset({"getRowsWithColumns"}), 5
     server.faults.lasting = True
     with pytest.raises(IndexUnavailable, match=r"refuses a call.*AccessDeniedException"):
@@ -230,7 +230,7 @@ def test_an_error_that_will_not_pass_is_not_tried_again(server):
 
 
 def test_an_error_that_hbase_2_marks_as_lasting_is_not_tried_again(server):
-    index = make(server.options("t"), CONFIG)
+    index = make_entries(server.options("t"), CONFIG)
     where(index, KEYS, index_context(FIRST))
     called, tries = server._called, []
 
@@ -251,13 +251,13 @@ def test_an_error_that_hbase_2_marks_as_lasting_is_not_tried_again(server):
 def test_cells_that_expire_are_refused(server):
     server.store.tables[b"t"].time_to_live = 86_400
     with pytest.raises(IndexUnavailable, match=r"expire after 86400 s \(TTL\).*FOREVER"):
-        make(server.options("t"), CONFIG).check(index_context())
+        make_entries(server.options("t"), CONFIG).check(index_context())
 
 
 def test_the_put_batch_of_a_missing_table_is_not_guessed(server):
     given = {"hoodie.index.hbase.put.batch.size.autocompute": "true", "hoodie.index.hbase.table": "missing"}
     with pytest.raises(IndexUnavailable, match="no table 'missing'"):
-        where(make(server.options("t") | given, CONFIG), KEYS, index_context(FIRST))
+        where(make_entries(server.options("t") | given, CONFIG), KEYS, index_context(FIRST))
 
 
 # --- the stand-in is as strict as a gateway ---

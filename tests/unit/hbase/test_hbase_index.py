@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import CorruptIndex, IndexUnavailable, InvalidInput, InvalidOption
-from hoodie.hbase.index import make
+from hoodie.hbase.index import make_entries
 from hoodie.model.files import FileGroupId
 from support.hbase_parts import CONFIG, FIRST, SECOND, THIRD, A, B, index_context, placed, where, write
 
@@ -19,7 +19,7 @@ def table(hbase):
 
 @pytest.fixture
 def index(hbase, table):
-    return make(hbase.options(table), CONFIG)
+    return make_entries(hbase.options(table), CONFIG)
 
 
 def test_new_keys_are_found_once_their_instant_is_completed(index):
@@ -136,7 +136,7 @@ def test_many_keys_take_several_batches(hbase, table):
         "hoodie.index.hbase.get.batch.size": "300",
         "hoodie.index.hbase.put.batch.size": "2000",
     }
-    index = make(options, CONFIG)
+    index = make_entries(options, CONFIG)
     keys = [f"key-{number:05d}" for number in range(1500)]
     write(index, placed(FIRST, A, inserted=keys[::2]))
     expected = [A if number % 2 == 0 else None for number in range(len(keys))]
@@ -155,7 +155,7 @@ def test_rows_have_a_prefix_with_the_rebalancing_class(hbase, table):
         "hoodie.index.class": "org.apache.hudi.index.hbase.RebalancedSparkHoodieHBaseIndex",
         "hoodie.index.hbase.bucket.number": "16",
     }
-    index = make(options, CONFIG)
+    index = make_entries(options, CONFIG)
     write(index, placed(FIRST, A, inserted=["abc", "334e26e9-8355-45cc-97c6-c31daf0df330"]))
     assert where(index, ["abc"], index_context(FIRST)) == [A]
     # Java: "abc".hashCode() is 96354; that of the UUID 1880221124.
@@ -164,7 +164,7 @@ def test_rows_have_a_prefix_with_the_rebalancing_class(hbase, table):
 
 def test_a_rollback_in_step_takes_its_entries_away(hbase):
     table = hbase.create_table(versions=3)
-    index = make(hbase.options(table) | {"hoodie.index.hbase.rollback.sync": "true"}, CONFIG)
+    index = make_entries(hbase.options(table) | {"hoodie.index.hbase.rollback.sync": "true"}, CONFIG)
     write(index, placed(FIRST, A, inserted=["k", "l"]))
     write(index, placed(SECOND, B, inserted=["new"], moved=["k"]))
     assert where(index, ["k", "l", "new"], index_context(FIRST, SECOND)) == [B, A, B]
@@ -180,7 +180,7 @@ def test_a_rollback_needs_nothing_unless_asked_for(index):
 
 
 def test_a_missing_table_or_family_is_named_with_the_command_that_makes_it(hbase):
-    index = make(hbase.options("hoodie_no_such_table"), CONFIG)
+    index = make_entries(hbase.options("hoodie_no_such_table"), CONFIG)
     for call in (lambda: index.check(index_context()), lambda: where(index, ["k"], index_context(FIRST))):
         with pytest.raises(
             IndexUnavailable, match=r"no table 'hoodie_no_such_table'.*create 'hoodie_no_such_table', '_s'"
@@ -190,7 +190,7 @@ def test_a_missing_table_or_family_is_named_with_the_command_that_makes_it(hbase
         name = f"{hbase.create_table()}_other"
         connection.create_table(name, {"cf": {}})
         hbase.made.append(name)
-    index = make(hbase.options(name), CONFIG)
+    index = make_entries(hbase.options(name), CONFIG)
     for call in (lambda: index.check(index_context()), lambda: write(index, placed(FIRST, A, inserted=["k"]))):
         with pytest.raises(IndexUnavailable, match="no column family '_s'"):
             call()
@@ -225,13 +225,13 @@ def test_a_key_longer_than_rows_of_hbase_is_refused(index):
 
 def test_options_that_do_not_reach_an_index_are_refused():
     with pytest.raises(InvalidOption, match=r"hoodie\.index\.hbase\.table"):
-        make({}, CONFIG)
+        make_entries({}, CONFIG)
     with pytest.raises(InvalidOption, match=r"thrift\.host.*zkquorum is for"):
-        make({"hoodie.index.hbase.table": "t", "hoodie.index.hbase.zkquorum": "zk1"}, CONFIG)
+        make_entries({"hoodie.index.hbase.table": "t", "hoodie.index.hbase.zkquorum": "zk1"}, CONFIG)
     with pytest.raises(InvalidOption, match=r"get\.batch\.size='0'"):
-        make({"hoodie.index.hbase.table": "t", "hoodie.index.hbase.get.batch.size": "0"}, CONFIG)
+        make_entries({"hoodie.index.hbase.table": "t", "hoodie.index.hbase.get.batch.size": "0"}, CONFIG)
     with pytest.raises(InvalidOption, match="SparkHoodieHBaseIndex"):
-        make(
+        make_entries(
             {
                 "hoodie.index.hbase.table": "t",
                 "hoodie.index.hbase.thrift.host": "h",

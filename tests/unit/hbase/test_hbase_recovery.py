@@ -12,7 +12,7 @@ from hoodie.cli.main import main
 from hoodie.config.options import Options
 from hoodie.errors import CorruptIndex, HoodieError, IndexOutOfDate, IndexUnavailable, InvalidOption
 from hoodie.hbase.mark import MARK, SEEN
-from hoodie.hbase.missed import FOLDER, remembered
+from hoodie.hbase.missed import FOLDER, recorded_instants
 from hoodie.lookup.context import lookup_for_read
 from hoodie.lookup.index_follow import repair_near
 from hoodie.lookup.index_rebuild import rebuild_index
@@ -106,10 +106,10 @@ def test_the_write_after_an_offline_rollback_brings_the_index_up_to_date(table, 
         rollback(table.storage, Settings.of({**(table.options if down else nameless(table.options)), **OFFLINE}))
     if down:
         server.start()
-    assert len(remembered(table.storage)) == 1
+    assert len(recorded_instants(table.storage)) == 1
     assert table.upsert(rows(("a", "x", 2), ("c", "y", 2), ts=2)).inserted == 1
     assert content(table) == [("a", "x", 2), ("b", "x", 1), ("c", "y", 2)]
-    assert remembered(table.storage) == []
+    assert recorded_instants(table.storage) == []
 
 
 def test_who_only_reads_with_an_index_that_is_out_of_date_is_told(table):

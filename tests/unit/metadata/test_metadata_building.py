@@ -31,7 +31,7 @@ from hoodie.metadata.partitions.column_stats import COLUMN_STATS
 from hoodie.metadata.partitions.kind import Building, Change
 from hoodie.metadata.read import partition_slices, read_records
 from hoodie.metadata.table import MetadataTable, open_metadata
-from hoodie.metadata.validate import validate
+from hoodie.metadata.validate import validate_metadata
 from hoodie.model.instant import State
 from hoodie.model.table_version import VERSIONS
 from hoodie.reading.row_keys import read_keys
@@ -87,7 +87,7 @@ def test_an_index_that_is_asked_for_later_is_added_and_false_takes_it_away_again
     made.upsert(rows(("e", "bern"), ts=4), {ENABLE: "true"})
     assert made.state().config.metadata_partitions == ("column_stats", "files")
     made.upsert(rows(("f", "bern"), ts=5))  # kept without the option
-    told = validate(made.storage, made.state().config, made.state().timeline)
+    told = validate_metadata(made.storage, made.state().config, made.state().timeline)
     assert told is not None
     assert (told.problems, told.partitions["column_stats"] > 0) == ((), True)
     made.upsert(rows(("g", "bern"), ts=6), {ENABLE: "false"})
@@ -157,7 +157,7 @@ def test_tasks_elsewhere_build_the_same_files(kind: str, tmp_path: Path) -> None
     assert max(sizes) < 2000
     assert not made.storage.list(".hoodie/.temp/staged")
     state = made.state()
-    told = validate(made.storage, state.config, state.timeline, read_keys=read_keys)
+    told = validate_metadata(made.storage, state.config, state.timeline, read_keys=read_keys)
     assert told is not None
     assert (told.problems, told.partitions["record_index"]) == ((), 300)
 

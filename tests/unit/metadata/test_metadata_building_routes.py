@@ -16,7 +16,7 @@ import hoodie
 from hoodie.config.options import Options
 from hoodie.errors import MetadataTableDropped
 from hoodie.hudi import HoodieWriteClient
-from hoodie.metadata.validate import validate
+from hoodie.metadata.validate import validate_metadata
 from hoodie.reading.row_keys import read_keys
 from hoodie.schema.by_id import Add
 from hoodie.services.alter_columns import alter_columns
@@ -89,7 +89,7 @@ def test_tasks_build_what_is_large(route: str, tmp_path: Path) -> None:
     assert counts[-4:] == [1, 1, 1, 3]  # of each partition: shares of the table's files, then its file groups
     state = load_state(LocalStorage(tmp_path))
     assert state.config.metadata_partitions == ("column_stats", "files", "record_index")
-    told = validate(state.storage, state.config, state.timeline, read_keys=read_keys)
+    told = validate_metadata(state.storage, state.config, state.timeline, read_keys=read_keys)
     assert told is not None
     assert told.problems == ()
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hoodie.formats.hfile.cells import Cells
+from hoodie.formats.hfile.cells import HFileCells
 from hoodie.formats.hfile.reader import open_hfile
 from hoodie.formats.log.blocks import BlockKind, encode_block, read_blocks
 from hoodie.formats.timeline.services import decode_clean_metadata, decode_rollback_metadata
@@ -146,7 +146,7 @@ def test_cells_are_sorted_with_one_for_each_list() -> None:
     assert rows.to_pylist() == [".", "__all_partitions__", "a", "b"]
     joined = b"".join(values.to_pylist())
     ends = np.cumsum([len(v) for v in values.to_pylist()])
-    cells = Cells(memoryview(joined), tuple(r.encode() for r in rows.to_pylist()), np.append(0, ends[:-1]), ends)
+    cells = HFileCells(memoryview(joined), tuple(r.encode() for r in rows.to_pylist()), np.append(0, ends[:-1]), ends)
     assert entries(decode_records([cells], MetadataPartition.FILES, STORED_SCHEMA, "f")) == {
         ("__all_partitions__", "b", 0, False),
         ("__all_partitions__", ".", 0, False),

@@ -17,14 +17,14 @@ from hoodie.config.read import ReadSettings
 from hoodie.errors import HoodieError, MetadataTableDropped, MetadataTableIgnored
 from hoodie.formats.log.blocks import BlockKind, encode_block, read_blocks
 from hoodie.metadata.changes import FileChanges
-from hoodie.metadata.encode import delete_block
-from hoodie.metadata.keeping.follow import follow
+from hoodie.metadata.encode import record_delete_block
+from hoodie.metadata.keeping.follow import follow_change
 from hoodie.metadata.keys import FOLDER, MetadataPartition, bloom_filter_key
 from hoodie.metadata.listing import listed_folders
 from hoodie.metadata.partitions.kind import Change
 from hoodie.metadata.read import read_records
 from hoodie.metadata.table import open_metadata
-from hoodie.metadata.validate import validate
+from hoodie.metadata.validate import validate_metadata
 from hoodie.model.files import BaseFile
 from hoodie.model.instant import Action, State
 from hoodie.reading.row_keys import read_keys
@@ -80,7 +80,7 @@ def assert_kept(made: ArrowTable, *more: str) -> None:
     state = made.state()
     indexes = ("bloom_filters", "column_stats") if INDEXES.items() <= made.options.items() else ()
     assert state.config.metadata_partitions == tuple(sorted(("files", *indexes, *more)))
-    told = validate(made.storage, state.config, state.timeline, read_keys=read_keys)
+    told = validate_metadata(made.storage, state.config, state.timeline, read_keys=read_keys)
     assert told is not None
     assert told.problems == ()
     assert told.unread == ()
@@ -474,7 +474,7 @@ def test_what_a_writer_wrote_that_began_since_the_timeline_was_loaded_stays() ->
     state = made.state()
     later = made.upsert(rows(("c", "rome"))).instant
     by = f"{int(later) + 1:017}"
-    follow(Change(made.storage, state.config, state.timeline, by, FileChanges()))
+    follow_change(Change(made.storage, state.config, state.timeline, by, FileChanges()))
     assert times(made)[-2:] == [later, by]
     assert times(made, Action.ROLLBACK) == []
 
@@ -537,7 +537,7 @@ def test_records_that_another_writer_deleted_by_their_keys_are_gone(partition: M
         return read_records(metadata, partition).column("row").to_pylist()
 
     before, newest = keys(), times(made)[-1]
-    block = encode_block(delete_block(newest, partition, pa.array(before[:1])))
+    block = encode_block(record_delete_block(newest, partition, pa.array(before[:1])))
     logs = [
         join(folder, entry.name)
         for folder, entries in made.storage.list_tree(f"{FOLDER}/{partition}").items()

@@ -27,7 +27,7 @@ from hoodie.metadata.partitions.kinds import partition_kind
 from hoodie.metadata.read import read_records
 from hoodie.metadata.record_schema import record_schema_text, stored_schema_of
 from hoodie.metadata.table import open_metadata
-from hoodie.metadata.validate import validate
+from hoodie.metadata.validate import validate_metadata
 from hoodie.model.table_version import VERSIONS
 from hoodie.reading.row_keys import read_keys
 from hoodie.recovery.restore import restore
@@ -78,7 +78,7 @@ def partitions_of(kind: str) -> set[str]:
 def assert_kept(made: ArrowTable, kind: str) -> None:
     state = made.state()
     assert set(state.config.metadata_partitions) == partitions_of(kind)
-    told = validate(made.storage, state.config, state.timeline, read_keys=read_keys)
+    told = validate_metadata(made.storage, state.config, state.timeline, read_keys=read_keys)
     assert told is not None
     assert (told.problems, told.unread) == ((), ())
 
@@ -174,7 +174,7 @@ def test_a_file_of_an_archived_commit_that_it_does_not_list_is_a_problem(version
     for path, data in hidden.items():
         made.storage.write(path, data)
     state = made.state()
-    validated = validate(made.storage, state.config, state.timeline)
+    validated = validate_metadata(made.storage, state.config, state.timeline)
     assert validated is not None
     assert [problem.split("/")[0] for problem in validated.problems] == ["oslo"]
 

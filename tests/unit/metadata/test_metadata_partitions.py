@@ -12,7 +12,7 @@ import pytest
 from hoodie.formats.hfile.reader import open_hfile
 from hoodie.formats.log.blocks import BlockKind, read_blocks
 from hoodie.metadata.changes import changes_of_commit
-from hoodie.metadata.encode import base_file, data_block, delete_block, record_cells
+from hoodie.metadata.encode import base_file, data_block, record_cells, record_delete_block
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.partitions.bloom_filters import BLOOM_FILTERS
 from hoodie.metadata.partitions.column_stats import COLUMN_STATS
@@ -59,7 +59,7 @@ def test_records_become_the_cells_that_hudi_wrote(partition: MetadataPartition) 
 
 def test_keys_are_deleted_by_the_block_that_hudi_wrote() -> None:
     vector = json.loads((VECTORS / "record_index_location.json").read_text())
-    block = delete_block("1", MetadataPartition.RECORD_INDEX, pa.array(vector["real_delete_block_keys"]))
+    block = record_delete_block("1", MetadataPartition.RECORD_INDEX, pa.array(vector["real_delete_block_keys"]))
     assert block.kind is BlockKind.DELETE
     assert bytes(block.content).hex() == vector["real_delete_block_content_hex"]
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import CorruptFile
-from hoodie.formats.hfile.cells import Cells
+from hoodie.formats.hfile.cells import HFileCells
 from hoodie.formats.log.blocks import read_blocks
 from hoodie.formats.log.delete_block import decode_deletes
 from hoodie.metadata.keys import (
@@ -62,7 +62,7 @@ def metadata_of(name: str) -> MetadataTable:
 
 
 def decoded(row: str, value: bytes, partition: MetadataPartition) -> pa.Table:
-    cells = Cells(memoryview(value), (row.encode(),), np.array([0]), np.array([len(value)]))
+    cells = HFileCells(memoryview(value), (row.encode(),), np.array([0]), np.array([len(value)]))
     return decode_records([cells], partition, SCHEMA, "f.hfile")
 
 

@@ -11,7 +11,7 @@ from hoodie.errors import UnsupportedTable
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.read import partition_slices, slice_records, whole_view
 from hoodie.metadata.table import MetadataTable, open_metadata
-from hoodie.metadata.validate import validate
+from hoodie.metadata.validate import validate_metadata
 from hoodie.model.instant import Action, State
 from hoodie.reading.row_keys import read_keys
 from hoodie.recovery.rollback import rollback
@@ -254,6 +254,6 @@ def test_a_compaction_does_not_rewrite_what_nobody_has_written_to() -> None:
             made.upsert(rows(("new", "oslo"), ts=ts), {"hoodie.index.type": "RECORD_INDEX"})
     assert len(set(bases()) - set(before)) == 1
     state = made.state()
-    told = validate(made.storage, state.config, state.timeline, read_keys=read_keys)
+    told = validate_metadata(made.storage, state.config, state.timeline, read_keys=read_keys)
     assert told is not None
     assert (told.problems, told.partitions["record_index"]) == ((), 101)

@@ -20,7 +20,7 @@ from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.partitions.record_index import groups_for
 from hoodie.metadata.read import partition_slices
 from hoodie.metadata.table import open_metadata
-from hoodie.metadata.validate import validate
+from hoodie.metadata.validate import validate_metadata
 from hoodie.model.files import FileSlice
 from hoodie.reading.row_keys import read_keys
 from hoodie.recovery.restore import restore
@@ -82,7 +82,7 @@ def assert_kept(made: ArrowTable) -> None:
     """There is an entry for each key of a row, and for no other."""
     state = made.state()
     assert state.config.metadata_partitions == ("files", "record_index")
-    told = validate(made.storage, state.config, state.timeline, read_keys=read_keys)
+    told = validate_metadata(made.storage, state.config, state.timeline, read_keys=read_keys)
     assert told is not None
     assert told.problems == ()
     assert told.partitions["record_index"] == made.snapshot().num_rows

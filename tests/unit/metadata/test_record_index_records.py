@@ -14,7 +14,7 @@ from hoodie.config.table import TimelineZone
 from hoodie.formats.hfile.reader import open_hfile
 from hoodie.formats.log.blocks import BlockKind, LogBlock, read_blocks
 from hoodie.formats.log.delete_block import decode_deletes
-from hoodie.metadata.encode import delete_block
+from hoodie.metadata.encode import record_delete_block
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.record_index import entries, epoch_millis, placed, record_index_cells, stored_file_id
 from hoodie.metadata.records import decode_records, file_ids
@@ -57,7 +57,7 @@ def test_deletes_are_those_that_real_hudi_wrote() -> None:
     assert len(blocks) >= 4
     for block in blocks:
         keys = decode_deletes(block.content).column("record_key").combine_chunks()
-        made = delete_block(block.header.instant, MetadataPartition.RECORD_INDEX, keys)
+        made = record_delete_block(block.header.instant, MetadataPartition.RECORD_INDEX, keys)
         assert bytes(made.content) == bytes(block.content)
         assert sorted(made.header.entries) == sorted(block.header.entries)
 

@@ -16,7 +16,7 @@ from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile, base_f
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import CompactionPlan
 from hoodie.plan.compaction import candidates, compaction_is_due, find_files, operation_of, plan_compaction, problems
-from hoodie.plan.compaction_strategies import Planning, day_of, strategy_named
+from hoodie.plan.compaction_strategies import Planning, partition_day, strategy_named
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.load import build_view
 from hoodie.view.slices import group_files
@@ -173,7 +173,7 @@ def test_days_since_ten_days_ago_are_bounded_and_those_before_are_not() -> None:
     "path", ["2024/01/31", "year=2024/month=01/day=31", "dt=2024/01/31", "2024/1/31", "2024-01-31"]
 )
 def test_a_partition_path_is_a_day(path: str) -> None:
-    assert day_of(path) == dt.date(2024, 1, 31)
+    assert partition_day(path) == dt.date(2024, 1, 31)
 
 
 @pytest.mark.parametrize("name", ["DayBased", "BoundedPartitionAware", "UnBoundedPartitionAware"])

@@ -16,7 +16,7 @@ from hoodie.display.summary import bytes_text, percent_text
 from hoodie.facts.files import stats
 from hoodie.facts.table import table_facts
 from hoodie.model.instant import Action, Instant, State
-from hoodie.report.charts import Part, columns, moment, stacked_bars, timeline
+from hoodie.report.charts import Part, columns, instant_label, stacked_bars, timeline
 from hoodie.report.make import make_report
 from hoodie.services.clean import clean
 from hoodie.services.compaction.run import compact
@@ -140,7 +140,7 @@ def test_a_plan_that_is_pending_is_said_to_be_so() -> None:
     instant = schedule_compaction(table.storage, Settings.read(DUE))
     assert instant is not None
     html = make_report(table.state(), Settings.of({})).html
-    assert f"is pending: the plan of {moment(instant)} for 3 file groups waits to be run" in html
+    assert f"is pending: the plan of {instant_label(instant)} for 3 file groups waits to be run" in html
     assert "is not due" not in html
 
 

@@ -17,7 +17,7 @@ from hoodie.services.upgrade import upgrade
 from hoodie.table.properties import update_properties
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
-from hoodie.table.upgraded_timeline import completion_times
+from hoodie.table.upgraded_timeline import estimated_completions
 from hoodie.testing.storage import Crash, CrashAfter, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from torture.crash import METADATA, TABLE, an_hour_later, batch, rows_of_now
@@ -219,7 +219,7 @@ def test_what_is_not_written_in_a_later_version_is_not_upgraded(change: dict[str
 def test_completions_come_before_the_next_instant_though_a_copied_table_has_newer_files() -> None:
     copied = "20260101000000000"
     written = {(f"2025010100000{n}000", Action.COMMIT): copied for n in range(3)}
-    times = completion_times(written)
+    times = estimated_completions(written)
     assert list(times.values()) == ["20250101000000999", "20250101000001999", copied]
-    early = completion_times({("20250101000000000", Action.COMMIT): ""})
+    early = estimated_completions({("20250101000000000", Action.COMMIT): ""})
     assert list(early.values()) == ["20250101000000001"]

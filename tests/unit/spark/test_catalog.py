@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from hoodie.errors import UnsupportedTable
-from hoodie.spark.catalog import CatalogTable, checked, parsed
+from hoodie.spark.catalog import CatalogTable, checked, parse_entry
 
 SYNCED = """Catalog: spark_catalog
 Database: city
@@ -29,17 +29,17 @@ INPUT = "org.apache.hudi.hadoop.HoodieParquetInputFormat"
 
 
 def test_a_synced_entry_has_a_path_and_a_way_to_be_read() -> None:
-    entry = parsed(SYNCED, "city.trips_ro")
+    entry = parse_entry(SYNCED, "city.trips_ro")
     assert replace(entry, properties={}, details={}) == CatalogTable(
         "city.trips_ro", "hudi", "file:/data/my trips", INPUT, read_optimized=True
     )
     assert checked(entry) is entry
-    assert not parsed(SYNCED.replace("table=true", "table=false"), "city.trips").read_optimized
-    assert not parsed(SYNCED.replace(", hoodie.query.as.ro.table=true", ""), "city.trips").read_optimized
+    assert not parse_entry(SYNCED.replace("table=true", "table=false"), "city.trips").read_optimized
+    assert not parse_entry(SYNCED.replace(", hoodie.query.as.ro.table=true", ""), "city.trips").read_optimized
 
 
 def test_an_entry_without_the_properties_of_a_data_source_is_refused() -> None:
-    entry = parsed(SYNCED.replace("Provider: hudi", "Provider: hive"), "city.bare")
+    entry = parse_entry(SYNCED.replace("Provider: hudi", "Provider: hive"), "city.bare")
     assert entry.ours
     with pytest.raises(UnsupportedTable, match=r"city\.bare .*all file versions.*table\.sync\(\).*file:/data/my trips"):
         checked(entry)
@@ -47,23 +47,23 @@ def test_an_entry_without_the_properties_of_a_data_source_is_refused() -> None:
 
 def test_an_entry_without_a_path_is_refused() -> None:
     with pytest.raises(UnsupportedTable, match=r"provider hudi has no path\. table\.sync\(\)"):
-        checked(parsed(SYNCED.replace("Location: file:/data/my trips\n", ""), "city.trips"))
+        checked(parse_entry(SYNCED.replace("Location: file:/data/my trips\n", ""), "city.trips"))
 
 
 def test_an_entry_whose_comment_says_another_path_is_refused() -> None:
     with pytest.raises(UnsupportedTable, match="says its Location twice"):
-        parsed(SYNCED.replace("Type:", "Comment: x\nLocation: /elsewhere\nType:"), "city.trips")
+        parse_entry(SYNCED.replace("Type:", "Comment: x\nLocation: /elsewhere\nType:"), "city.trips")
 
 
 @pytest.mark.parametrize("provider", ["parquet", "hive", "delta"])
 def test_a_table_of_another_format_is_not_ours(provider: str) -> None:
     text = SYNCED.replace("Provider: hudi", f"Provider: {provider}").replace(INPUT, "org.apache.hadoop.Other")
-    assert not parsed(text, "city.orders").ours
-    assert not parsed("Type: VIEW\nSchema: root\n", "city.seen").ours
+    assert not parse_entry(text, "city.orders").ours
+    assert not parse_entry("Type: VIEW\nSchema: root\n", "city.seen").ours
 
 
 def test_properties_are_those_that_somebody_gave_the_entry() -> None:
     said = "[a=b, c=d=e, hoodie.x=1, 2, option.type=mor, owner=me, provider=hudi, spark.sql.y=z]"
-    entry = parsed(SYNCED.replace("[last_commit_time_sync=20261122103406929]", said), "city.trips")
+    entry = parse_entry(SYNCED.replace("[last_commit_time_sync=20261122103406929]", said), "city.trips")
     assert entry.properties == {"a": "b", "c": "d=e", "hoodie.x": "1, 2"}
     assert entry.details["Type"] == "EXTERNAL"

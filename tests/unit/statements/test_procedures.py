@@ -14,7 +14,7 @@ import pytest
 import hoodie
 from hoodie.config.options import Options
 from hoodie.errors import HoodieError, InstantNotFound, InvalidOption, StatementError
-from hoodie.statements.call import called_rows, parsed, unknown
+from hoodie.statements.call import called_rows, parse_call, unknown
 from hoodie.statements.cutting import Text
 from hoodie.statements.procedures.listed import PROCEDURES
 from hoodie.statements.procedures.procedure import Called, Procedure
@@ -39,7 +39,7 @@ def trips(tmp_path: Path) -> Path:
 
 def answer(call: str, path: Path) -> list[dict[str, Any]]:
     """The rows of a procedure that needs no session, by column."""
-    name, procedure, arguments = parsed(Text.of(f"CALL {call}"))
+    name, procedure, arguments = parse_call(Text.of(f"CALL {call}"))
     called = Called(None, name, str(path), arguments, Options())  # type: ignore[arg-type]
     return [dict(zip(columns(procedure), row, strict=True)) for row in called_rows(procedure, called)]
 

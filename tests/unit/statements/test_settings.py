@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hoodie.errors import InvalidOption
-from hoodie.statements.rows import settings_of
+from hoodie.statements.rows import session_options
 
 
 def session(**settings: str) -> Any:
@@ -18,7 +18,7 @@ def session(**settings: str) -> Any:
 
 
 def test_settings_of_spark_lie_below_those_of_the_session() -> None:
-    kept = settings_of(
+    kept = session_options(
         session(
             spark__hoodie__insert__shuffle__parallelism="2",
             spark__hoodie__datasource__write__operation="insert",
@@ -32,4 +32,4 @@ def test_settings_of_spark_lie_below_those_of_the_session() -> None:
 
 def test_an_unknown_setting_is_refused() -> None:
     with pytest.raises(InvalidOption, match="RESET removes it"):
-        settings_of(session(spark__hoodie__datasource__write__opertaion="insert"))
+        session_options(session(spark__hoodie__datasource__write__opertaion="insert"))

@@ -13,7 +13,7 @@ from hoodie.formats.timeline.commit_json import encode_commit
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.instant import Action, Instant, State
 from hoodie.testing.storage import CountingStorage, MemoryStorage
-from hoodie.timeline.layout import file_name, parse_name
+from hoodie.timeline.layout import instant_file_name, parse_name
 from hoodie.timeline.load import load_timeline, read_commit, read_replace_plan, with_history
 from hoodie.timeline.timeline import Timeline
 
@@ -57,16 +57,16 @@ NAMES = {
 
 @pytest.mark.parametrize(("name", "instant"), NAMES.items())
 def test_every_state_of_every_action_has_its_name(name, instant):
-    assert file_name(instant) == name
+    assert instant_file_name(instant) == name
     assert parse_name(name, 1, ".hoodie") == instant
 
 
 def test_layout_two_puts_the_completion_time_into_the_name():
     instant = Instant("1", Action.COMMIT, COMPLETED, "3")
-    assert file_name(instant, 2) == "1_3.commit"
+    assert instant_file_name(instant, 2) == "1_3.commit"
     assert parse_name("1_3.commit", 2, "f") == instant
     assert parse_name("1.commit", 2, "f") == Instant("1", Action.COMMIT, COMPLETED)
-    assert file_name(Instant("1", Action.CLUSTERING, INFLIGHT), 2) == "1.clustering.inflight"
+    assert instant_file_name(Instant("1", Action.CLUSTERING, INFLIGHT), 2) == "1.clustering.inflight"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.api.local_engine import check
+from hoodie.api.local_engine import check_local_batch
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput, KeyMatchedTwice
@@ -59,7 +59,7 @@ def merge(
 ) -> WriteResult:
     """As a MERGE writes the rows that its clauses made."""
     frame = batch(*rows)
-    incoming = check(table.storage, WriteOperation.UPSERT, frame, Settings.read(Options(table.options)))
+    incoming = check_local_batch(table.storage, WriteOperation.UPSERT, frame, Settings.read(Options(table.options)))
     acquire = incoming.acquire
     if action is not None:
         acquire = lambda *given: with_action(incoming.acquire(*given), action)  # noqa: E731

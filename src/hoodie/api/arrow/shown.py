@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from hoodie.config.options import Options
 from hoodie.config.read import ReadSettings
-from hoodie.display.summary import Column, Summary, count_text, summary
+from hoodie.display.summary import ResultSummary, ShownColumn, count_text, summary
 from hoodie.errors import HoodieError
 from hoodie.keygen.time_units import partition_names
 from hoodie.model.meta import META_COLUMNS
@@ -22,7 +22,7 @@ from hoodie.table.state import load_state
 _ROWS, _FILES = 10, 100
 
 
-def table_summary(storage: Storage, options: Options) -> Summary:
+def table_summary(storage: Storage, options: Options) -> ResultSummary:
     """Name, key, columns, number of rows, newest commit and first rows. For a table that cannot be read, the reason."""
     try:
         return _table_summary(storage, options)
@@ -30,7 +30,7 @@ def table_summary(storage: Storage, options: Options) -> Summary:
         return summary(f"{redacted(storage.root)}: {problem}")
 
 
-def _table_summary(storage: Storage, options: Options) -> Summary:
+def _table_summary(storage: Storage, options: Options) -> ResultSummary:
     state = load_state(storage)
     settings = ReadSettings.read(options)
     scan = plan_scan(state, settings=settings)
@@ -54,9 +54,9 @@ def _table_summary(storage: Storage, options: Options) -> Summary:
     return rows_summary(", ".join(parts), schema, batches)
 
 
-def rows_summary(title: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Summary:
+def rows_summary(title: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> ResultSummary:
     """The first rows, below the names and types of their columns."""
-    columns = [Column(f"{field.name} {spark_name(field.type)}") for field in schema]
+    columns = [ShownColumn(f"{field.name} {spark_name(field.type)}") for field in schema]
     rows: list[list[str | None]] = []
     for batch in batches:
         first = batch.slice(0, _ROWS - len(rows)).to_pylist()

@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 
 from hoodie.cli import secrets
-from hoodie.cli.arguments import command, option
+from hoodie.cli.arguments import cli_option, command
 from hoodie.cli.calls import Call
 
-_GRACE = option(
+_GRACE = cli_option(
     "--grace",
     type=click.FloatRange(0),
     default=3600.0,
@@ -26,7 +26,7 @@ _GRACE = option(
 @command(
     "metrics",
     _GRACE,
-    option(
+    cli_option(
         "--output",
         "file",
         type=click.Path(dir_okay=False),
@@ -68,7 +68,7 @@ def metrics(call: Call, grace: float, file: str | None) -> int:
 @command(
     "serve",
     _GRACE,
-    option(
+    cli_option(
         "--port",
         type=click.IntRange(0, 65535),
         default=8090,
@@ -77,7 +77,7 @@ def metrics(call: Call, grace: float, file: str | None) -> int:
         example="--port 9000",
         help="Where it listens; 0: at a free port.",
     ),
-    option(
+    cli_option(
         "--host",
         default="127.0.0.1",
         metavar="ADDRESS",
@@ -85,7 +85,7 @@ def metrics(call: Call, grace: float, file: str | None) -> int:
         example="--host 0.0.0.0",
         help="The address that it listens at. Everybody who reaches it sees names, sizes and paths of the tables.",
     ),
-    option(
+    cli_option(
         "--every",
         type=click.FloatRange(1),
         default=30.0,
@@ -97,7 +97,7 @@ def metrics(call: Call, grace: float, file: str | None) -> int:
     examples=["hoodie serve --from tables.txt", "hoodie serve '/data/lake/*' --port 9000 --every 10"],
     hoodie=True,
 )
-def serve(call: Call, grace: float, port: int, host: str, every: float) -> int:
+def serve_command(call: Call, grace: float, port: int, host: str, every: float) -> int:
     """Show tables on a page in the browser, live.
 
     All tables on one page, those with problems first, sortable, each with its report; /metrics has what `hoodie

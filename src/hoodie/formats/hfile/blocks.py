@@ -29,7 +29,7 @@ DATA, META, ROOT_INDEX, FILE_INFO = b"DATABLK*", b"METABLKc", b"IDXROOT2", b"FIL
 LEAF_INDEX, INNER_INDEX = b"IDXLEAF2", b"IDXINTE2"
 
 
-class Codec(IntEnum):
+class BlockCodec(IntEnum):
     """How payloads are compressed. The value is the one in the trailer."""
 
     LZO = 0
@@ -80,7 +80,7 @@ def decode_head(data: bytes | memoryview, offset: int, path: str) -> Head:
 
 
 def decode_block(
-    data: bytes | memoryview, magic: bytes | None, codec: Codec, offset: int, path: str, *, by_gzip: bool = False
+    data: bytes | memoryview, magic: bytes | None, codec: BlockCodec, offset: int, path: str, *, by_gzip: bool = False
 ) -> tuple[Head, memoryview]:
     """Header and payload of the block that the bytes begin with, checked and uncompressed.
 
@@ -95,13 +95,13 @@ def decode_block(
     if head.size > len(data):
         raise CorruptFile(path, f"a block of {head.size} bytes, of which {len(data)} are there", offset)
     view = memoryview(data)
-    if codec is not Codec.GZ or not by_gzip:
+    if codec is not BlockCodec.GZ or not by_gzip:
         _check(view, head, offset, path)
     payload = _uncompressed(view[HEADER_SIZE : head.stored], head.uncompressed, codec, offset, path)
     return head, payload
 
 
-def encode_block(magic: bytes, payload: bytes, codec: Codec, previous: int, chunk: int = CHUNK) -> bytes:
+def encode_hfile_block(magic: bytes, payload: bytes, codec: BlockCodec, previous: int, chunk: int = CHUNK) -> bytes:
     """A block as HBase writes it, with CRC-32C.
 
     previous  offset of the block before it of its kind; -1: there is none
@@ -112,17 +112,17 @@ def encode_block(magic: bytes, payload: bytes, codec: Codec, previous: int, chun
 
 
 def encode_blocks(
-    magic: bytes, payloads: Sequence[bytes], codec: Codec, previous: int, offset: int, chunk: int = CHUNK
+    magic: bytes, payloads: Sequence[bytes], codec: BlockCodec, previous: int, offset: int, chunk: int = CHUNK
 ) -> list[bytes]:
     """Blocks of one kind that lie side by side, from an offset of the file on. Their checksums are made at once.
 
-    previous, chunk  as of `encode_block`, of the first
+    previous, chunk  as of `encode_hfile_block`, of the first
     """
-    if codec not in (Codec.GZ, Codec.NONE):
+    if codec not in (BlockCodec.GZ, BlockCodec.NONE):
         raise UnsupportedTable(f"HFiles with codec {codec.name} are not written: GZ and NONE are")
     bodies: list[bytes] = []
     for payload in payloads:
-        stored = gzip_member(payload) if codec is Codec.GZ else payload
+        stored = gzip_member(payload) if codec is BlockCodec.GZ else payload
         size = HEADER_SIZE + len(stored)
         sums = 4 * -(-size // chunk)
         if size + sums > _LARGEST:
@@ -159,10 +159,10 @@ def _check(view: memoryview, head: Head, offset: int, path: str) -> None:
             raise CorruptFile(path, "the checksum of a block does not match its bytes", offset + number * head.chunk)
 
 
-def _uncompressed(stored: memoryview, size: int, codec: Codec, offset: int, path: str) -> memoryview:
-    if codec is Codec.NONE:
+def _uncompressed(stored: memoryview, size: int, codec: BlockCodec, offset: int, path: str) -> memoryview:
+    if codec is BlockCodec.NONE:
         data = stored
-    elif codec is Codec.GZ:
+    elif codec is BlockCodec.GZ:
         unpacked = zlib.decompressobj(wbits=31)
         try:
             data = memoryview(unpacked.decompress(stored, size + 1))

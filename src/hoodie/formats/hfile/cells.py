@@ -23,7 +23,7 @@ KEY_TAIL = b"\0\x7f" + b"\xff" * 7 + b"\x04"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cells:
+class HFileCells:
     """Cells of one block.
 
     data    the block's bytes
@@ -45,7 +45,7 @@ class Cells:
         return [bytes(self.data[start:end]) for start, end in zip(self.starts, self.ends, strict=True)]
 
     @classmethod
-    def joined(cls, parts: Sequence[Cells]) -> Cells:
+    def joined(cls, parts: Sequence[HFileCells]) -> HFileCells:
         """Cells of several blocks, whose bytes are put together."""
         if len(parts) == 1:
             return parts[0]
@@ -58,20 +58,20 @@ class Cells:
         return cls(memoryview(b"".join(part.data for part in parts)), rows, starts, ends)
 
     @classmethod
-    def of(cls, pairs: Sequence[tuple[bytes, bytes]]) -> Cells:
+    def of(cls, pairs: Sequence[tuple[bytes, bytes]]) -> HFileCells:
         """Cells of rows and values."""
         bounds = np.zeros(len(pairs) + 1, np.int64)
         np.cumsum(np.fromiter((len(value) for _, value in pairs), np.int64, len(pairs)), out=bounds[1:])
         data = b"".join([value for _, value in pairs])
         return cls(memoryview(data), tuple([row for row, _ in pairs]), bounds[:-1], bounds[1:])
 
-    def take(self, places: npt.NDArray[np.int64]) -> Cells:
+    def take(self, places: npt.NDArray[np.int64]) -> HFileCells:
         """Those at some places, which ascend."""
         rows = tuple(self.rows[place] for place in places.tolist())
-        return Cells(self.data, rows, self.starts[places], self.ends[places])
+        return HFileCells(self.data, rows, self.starts[places], self.ends[places])
 
 
-def decode_cells(payload: memoryview, offset: int, path: str) -> Cells:
+def decode_cells(payload: memoryview, offset: int, path: str) -> HFileCells:
     """The cells of a data block. offset: of the block in its file, for errors. Raises CorruptFile"""
     # Each cell's lengths say where the next begins, so the only way is step by step.
     data, unpack = bytes(payload), _LENGTHS.unpack_from
@@ -101,7 +101,7 @@ def decode_cells(payload: memoryview, offset: int, path: str) -> Cells:
     if sorted(rows) != rows:  # cheap of rows that are sorted
         last, name = next(pair for pair in pairwise(rows) if pair[1] < pair[0])
         raise CorruptFile(path, f"row {name!r} comes after {last!r}", offset)
-    return Cells(payload, tuple(rows), np.array(starts, np.int64), places)
+    return HFileCells(payload, tuple(rows), np.array(starts, np.int64), places)
 
 
 def find_cells(payload: memoryview, rows: Sequence[bytes], offset: int, path: str) -> list[tuple[bytes, bytes]]:

@@ -19,7 +19,7 @@ from hoodie.formats.hfile.blocks import (
     decode_block,
     decode_head,
 )
-from hoodie.formats.hfile.cells import Cells, decode_cells, find_cells
+from hoodie.formats.hfile.cells import HFileCells, decode_cells, find_cells
 from hoodie.formats.hfile.index import (
     BlockIndex,
     IndexEntry,
@@ -59,7 +59,7 @@ class HFile:
     read: RangedRead
     read_many: ManyRead
 
-    def cells(self) -> Iterator[Cells]:
+    def cells(self) -> Iterator[HFileCells]:
         """All cells, block by block. Raises CorruptFile"""
         count, last = 0, b""
         for cells in self._blocks(range(len(self.index))):
@@ -71,7 +71,7 @@ class HFile:
         if count != self.trailer.cells:
             raise CorruptFile(self.path, f"{count} cells, where the trailer says {self.trailer.cells}")
 
-    def rows(self, rows: Collection[bytes]) -> Iterator[Cells]:
+    def rows(self, rows: Collection[bytes]) -> Iterator[HFileCells]:
         """The cells of some rows; only the blocks are read that may hold them. Raises CorruptFile"""
         wanted: dict[int, list[bytes]] = {}
         ordered = sorted(frozenset(rows))
@@ -89,16 +89,16 @@ class HFile:
                 few += find_cells(payload, names, int(self.index.offsets[number]), self.path)
                 continue
             if few:
-                yield Cells.of(few)
+                yield HFileCells.of(few)
                 few = []
             cells, chosen = self._cells(self.index[number], payload), frozenset(names)
             places = np.array([at for at, row in enumerate(cells.rows) if row in chosen], np.int64)
             if len(places):
                 yield cells.take(places)
         if few:
-            yield Cells.of(few)
+            yield HFileCells.of(few)
 
-    def prefixed(self, prefix: bytes) -> Iterator[Cells]:
+    def prefixed(self, prefix: bytes) -> Iterator[HFileCells]:
         """The cells whose rows begin with some bytes; blocks that cannot hold them are not read. Raises
         CorruptFile"""
         begin = self.index.last(prefix)
@@ -126,12 +126,12 @@ class HFile:
             raise CorruptFile(self.path, f"a meta block of {head.size} bytes, where its index says {entry.size}")
         return bytes(payload)
 
-    def _blocks(self, numbers: Collection[int]) -> Iterator[Cells]:
+    def _blocks(self, numbers: Collection[int]) -> Iterator[HFileCells]:
         """The cells of some data blocks, in order."""
         for number, payload in self._payloads(numbers):
             yield self._cells(self.index[number], payload)
 
-    def _cells(self, entry: IndexEntry, payload: memoryview) -> Cells:
+    def _cells(self, entry: IndexEntry, payload: memoryview) -> HFileCells:
         cells = decode_cells(payload, entry.offset, self.path)
         if len(cells) and cells.rows[0] < entry.row:
             raise CorruptFile(self.path, f"a block that begins before its index entry {entry.row!r}", entry.offset)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from hoodie.errors import CorruptFile, UnsupportedTable
-from hoodie.formats.hfile.blocks import Codec
+from hoodie.formats.hfile.blocks import BlockCodec
 from hoodie.formats.hfile.numbers import decode_fields, decode_message, encode_field, encode_varint
 
 TRAILER_SIZE = 4096
@@ -43,7 +43,7 @@ class Trailer:
     first: int = -1
     last: int = -1
     comparator: str = COMPARATOR
-    codec: Codec = Codec.GZ
+    codec: BlockCodec = BlockCodec.GZ
 
 
 #: Number in the message, and the field.
@@ -85,9 +85,9 @@ def decode_trailer(data: bytes, size: int, path: str) -> Trailer:
         values[name] = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
     if missing := [name for name in _FIELDS.values() if name not in values]:
         raise CorruptFile(path, f"a trailer without {', '.join(missing)}", where)
-    if values["codec"] not in tuple(Codec):
+    if values["codec"] not in tuple(BlockCodec):
         raise CorruptFile(path, f"a trailer with codec {values['codec']}", where)
-    found = Trailer(**{**values, "codec": Codec(values["codec"])})  # type: ignore[arg-type]
+    found = Trailer(**{**values, "codec": BlockCodec(values["codec"])})  # type: ignore[arg-type]
     offsets = (found.load_on_open, found.file_info)
     if not all(0 <= offset <= where for offset in offsets) or found.load_on_open > found.file_info:
         raise CorruptFile(path, f"a trailer that points to bytes {offsets} of {size}", where)

@@ -22,9 +22,9 @@ from hoodie.formats.hfile.blocks import (
     HEADER_SIZE,
     META,
     ROOT_INDEX,
-    Codec,
-    encode_block,
+    BlockCodec,
     encode_blocks,
+    encode_hfile_block,
 )
 from hoodie.formats.hfile.cells import cell_key, encode_cells
 from hoodie.formats.hfile.index import encode_index_entry, separator
@@ -40,7 +40,7 @@ class _Written:
     """What has been written so far."""
 
     write: Callable[[bytes], object]
-    codec: Codec
+    codec: BlockCodec
     chunk: int
     at: int = 0
     total: int = TRAILER_SIZE  # uncompressed
@@ -52,7 +52,7 @@ class _Written:
 
     def block(self, magic: bytes, payload: bytes, previous: int, counted: bool = True) -> tuple[int, int]:
         """Write a block; offset and size of it."""
-        data = encode_block(magic, payload, self.codec, previous, self.chunk)
+        data = encode_hfile_block(magic, payload, self.codec, previous, self.chunk)
         begin = self.at
         self.write(data)
         self.at += len(data)
@@ -84,7 +84,7 @@ def encode_hfile(
     values: pa.Array,
     info: Mapping[str, bytes],
     metas: Mapping[str, bytes] | None = None,
-    codec: Codec = Codec.GZ,
+    codec: BlockCodec = BlockCodec.GZ,
     block_size: int = BLOCK_SIZE,
     created: int = 0,
 ) -> bytes:
@@ -102,7 +102,7 @@ def write_hfile(
     batches: Iterable[tuple[pa.Array, pa.Array]],
     info: Mapping[str, bytes],
     metas: Mapping[str, bytes] | None = None,
-    codec: Codec = Codec.GZ,
+    codec: BlockCodec = BlockCodec.GZ,
     block_size: int = BLOCK_SIZE,
     created: int = 0,
     chunk: int = CHUNK,

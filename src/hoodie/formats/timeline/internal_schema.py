@@ -24,7 +24,7 @@ SCHEMA_COMMIT = ".schemacommit"
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class SchemaColumn:
     """A column, or a field of a struct: its id stays when it is renamed, moved or gets another type."""
 
     id: int
@@ -33,8 +33,8 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    columns: tuple[Column, ...]
+class SchemaRecord:
+    columns: tuple[SchemaColumn, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +45,13 @@ class Repeated:
 
 
 #: The type of a column: of a leaf Hudi's word for it.
-Kind: TypeAlias = "str | Record | Repeated"
+Kind: TypeAlias = "str | SchemaRecord | Repeated"
 
 
 @dataclass(frozen=True, slots=True)
 class InternalSchema:
     version: int
-    record: Record
+    record: SchemaRecord
 
 
 def decode_version(text: str, path: str) -> InternalSchema:
@@ -89,7 +89,7 @@ def _parsed(text: str, path: str) -> dict[str, Any]:
 def _version(node: Any, path: str) -> InternalSchema:
     number = node.get("version_id") if isinstance(node, dict) else None
     kind = _kind(node, path)
-    if not isinstance(number, int) or not isinstance(kind, Record):
+    if not isinstance(number, int) or not isinstance(kind, SchemaRecord):
         raise CorruptFile(path, "an internal schema without version or columns")
     return InternalSchema(number, kind)
 
@@ -99,7 +99,7 @@ def _kind(node: Any, path: str) -> Kind:
         return node
     word = node.get("type") if isinstance(node, dict) else None
     if word == "record":
-        return Record(tuple(_columns(node.get("fields"), path)))
+        return SchemaRecord(tuple(_columns(node.get("fields"), path)))
     if word == "array":
         return Repeated(_kind(node.get("element"), path))
     if word == "map":
@@ -107,9 +107,9 @@ def _kind(node: Any, path: str) -> Kind:
     raise CorruptFile(path, f"an internal schema with the type {word!r}")
 
 
-def _columns(fields: Any, path: str) -> Iterator[Column]:
+def _columns(fields: Any, path: str) -> Iterator[SchemaColumn]:
     for field in fields if isinstance(fields, list) else ():
         id_, name = (field.get("id"), field.get("name")) if isinstance(field, dict) else (None, None)
         if not isinstance(id_, int) or not isinstance(name, str):
             raise CorruptFile(path, "an internal schema with a column that has no id or no name")
-        yield Column(id_, name, _kind(field.get("type"), path))
+        yield SchemaColumn(id_, name, _kind(field.get("type"), path))

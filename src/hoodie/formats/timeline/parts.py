@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hoodie.errors import CorruptFile
-from hoodie.model.files import FileGroupId, absolute, file_name, inside
+from hoodie.model.files import FileGroupId, absolute_path, file_name, inside
 from hoodie.model.plans import InstantRef, PlanStrategy
 
 Record = Mapping[str, Any]
@@ -27,19 +27,19 @@ def optional_name(text: str | None, path: str) -> str:
     return file_name(text, path) if text else ""
 
 
-def names(texts: Iterable[str] | None, path: str) -> tuple[str, ...]:
+def file_names(texts: Iterable[str] | None, path: str) -> tuple[str, ...]:
     return tuple(file_name(text, path) for text in texts or ())
 
 
-def sizes(texts: Mapping[str, int] | None, path: str) -> dict[str, int]:
+def file_name_sizes(texts: Mapping[str, int] | None, path: str) -> dict[str, int]:
     return {file_name(text, path): size for text, size in (texts or {}).items()}
 
 
 def with_root(sizes: Mapping[str, int], root: str, partition: str) -> dict[str, int]:
-    return {absolute(root, partition, name): size for name, size in sizes.items()}
+    return {absolute_path(root, partition, name): size for name, size in sizes.items()}
 
 
-def by_partition(values: Mapping[str, Any], path: str) -> dict[str, Any]:
+def inside_partitions(values: Mapping[str, Any], path: str) -> dict[str, Any]:
     return {inside(partition, path): value for partition, value in values.items()}
 
 

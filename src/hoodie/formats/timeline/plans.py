@@ -8,8 +8,8 @@ from __future__ import annotations
 from hoodie.errors import UnsupportedTable
 from hoodie.formats.avro.container import read_one, write_one
 from hoodie.formats.timeline import schemas
-from hoodie.formats.timeline.parts import Record, file_group, names, optional_name, plan_strategy
-from hoodie.model.files import absolute
+from hoodie.formats.timeline.parts import Record, file_group, file_names, optional_name, plan_strategy
+from hoodie.model.files import absolute_path
 from hoodie.model.plans import (
     ClusteringGroup,
     ClusteringPlan,
@@ -63,7 +63,7 @@ def decode_compaction_plan(data: bytes, path: str) -> CompactionPlan:
             group=file_group(operation, path),
             base_instant=operation["baseInstantTime"] or "",
             base_file=optional_name(operation["dataFilePath"], path),
-            log_files=names(operation["deltaFilePaths"], path),
+            log_files=file_names(operation["deltaFilePaths"], path),
             metrics=operation["metrics"] or {},
         )
         for operation in record["operations"] or ()
@@ -94,8 +94,8 @@ def _clustering_record(plan: ClusteringPlan, root: str) -> Record:
         {
             "slices": [
                 {
-                    "dataFilePath": slice_.base_file and absolute(root, slice_.group.partition, slice_.base_file),
-                    "deltaFilePaths": [absolute(root, slice_.group.partition, name) for name in slice_.log_files],
+                    "dataFilePath": slice_.base_file and absolute_path(root, slice_.group.partition, slice_.base_file),
+                    "deltaFilePaths": [absolute_path(root, slice_.group.partition, name) for name in slice_.log_files],
                     "fileId": slice_.group.file_id,
                     "partitionPath": slice_.group.partition,
                     "bootstrapFilePath": "",
@@ -144,7 +144,7 @@ def _clustering(record: Record, path: str) -> ClusteringPlan:
                 ClusteringSlice(
                     group=file_group(slice_, path),
                     base_file=optional_name(slice_["dataFilePath"], path),
-                    log_files=names(slice_["deltaFilePaths"], path),
+                    log_files=file_names(slice_["deltaFilePaths"], path),
                 )
                 for slice_ in group["slices"] or ()
             ),

@@ -11,7 +11,15 @@ from hoodie.errors import CorruptFile
 from hoodie.formats.avro.container import read_one, write_one
 from hoodie.formats.timeline import schemas
 from hoodie.formats.timeline.commit_json import read_document
-from hoodie.formats.timeline.parts import Record, by_partition, names, ref, ref_record, sizes, with_root
+from hoodie.formats.timeline.parts import (
+    Record,
+    file_name_sizes,
+    file_names,
+    inside_partitions,
+    ref,
+    ref_record,
+    with_root,
+)
 from hoodie.formats.timeline.plans import (
     decode_compaction_plan,
     decode_replace_plan,
@@ -19,7 +27,7 @@ from hoodie.formats.timeline.plans import (
     encode_replace_plan,
 )
 from hoodie.model.commit import CommitMetadata, Operation
-from hoodie.model.files import absolute, inside
+from hoodie.model.files import absolute_path, inside
 from hoodie.model.plans import (
     CleanedPartition,
     CleanMetadata,
@@ -61,7 +69,7 @@ __all__ = [
 def encode_clean_plan(plan: CleanPlan, root: str) -> bytes:
     """The content of both the requested and the inflight clean."""
     files = {
-        partition: [{"filePath": absolute(root, partition, name), "isBootstrapBaseFile": False} for name in names]
+        partition: [{"filePath": absolute_path(root, partition, name), "isBootstrapBaseFile": False} for name in names]
         for partition, names in plan.files.items()
     }
     record = {
@@ -83,12 +91,12 @@ def decode_clean_plan(data: bytes, path: str) -> CleanPlan:
     earliest = record["earliestInstantToRetain"]
     files = {key: names(names, path) for key, names in (record["filesToBeDeletedPerPartition"] or {}).items()}
     for key, infos in (record["filePathsToBeDeletedPerPartition"] or {}).items():
-        files[key] = names((info["filePath"] or "" for info in infos), path)
+        files[key] = file_names((info["filePath"] or "" for info in infos), path)
     return CleanPlan(
         policy=record["policy"],
         earliest=None if earliest is None else (earliest["timestamp"], earliest["action"], earliest["state"]),
         last_completed=record["lastCompletedCommitTimestamp"],
-        files=by_partition(files, path),
+        files=inside_partitions(files, path),
         partitions=tuple(inside(partition, path) for partition in record["partitionsToBeDeleted"] or ()),
         extra=record["extraMetadata"] or {},
     )
@@ -129,9 +137,9 @@ def clean_metadata_of(record: Record, path: str) -> CleanMetadata:
     partitions = {
         partition: CleanedPartition(
             policy=found["policy"],
-            planned=names(found["deletePathPatterns"], path),
-            deleted=names(found["successDeleteFiles"], path),
-            failed=names(found["failedDeleteFiles"], path),
+            planned=file_names(found["deletePathPatterns"], path),
+            deleted=file_names(found["successDeleteFiles"], path),
+            failed=file_names(found["failedDeleteFiles"], path),
             removed=bool(found["isPartitionDeleted"]),
         )
         for partition, found in record["partitionMetadata"].items()
@@ -141,7 +149,7 @@ def clean_metadata_of(record: Record, path: str) -> CleanMetadata:
         millis=record["timeTakenInMillis"],
         earliest=record["earliestCommitToRetain"],
         last_completed=record["lastCompletedCommitTimestamp"],
-        partitions=by_partition(partitions, path),
+        partitions=inside_partitions(partitions, path),
         extra=record["extraMetadata"] or {},
     )
 
@@ -155,7 +163,7 @@ def encode_rollback_plan(plan: RollbackPlan, root: str) -> bytes:
             "partitionPath": request.partition,
             "fileId": request.file_id,
             "latestBaseInstant": request.base_instant,
-            "filesToBeDeleted": [absolute(root, request.partition, name) for name in request.delete],
+            "filesToBeDeleted": [absolute_path(root, request.partition, name) for name in request.delete],
             "logBlocksToBeDeleted": with_root(request.log_blocks, root, request.partition),
         }
         for request in plan.requests
@@ -173,8 +181,8 @@ def decode_rollback_plan(data: bytes, path: str) -> RollbackPlan:
             partition=inside(found["partitionPath"], path),
             file_id=found["fileId"] or "",
             base_instant=found["latestBaseInstant"] or "",
-            delete=names(found["filesToBeDeleted"], path),
-            log_blocks=sizes(found["logBlocksToBeDeleted"], path),
+            delete=file_names(found["filesToBeDeleted"], path),
+            log_blocks=file_name_sizes(found["logBlocksToBeDeleted"], path),
         )
         for found in record["RollbackRequests"] or ()
     )
@@ -193,8 +201,8 @@ def _rollback_record(metadata: RollbackMetadata, root: str) -> Record:
     partitions = {
         partition: {
             "partitionPath": partition,
-            "successDeleteFiles": [absolute(root, partition, name) for name in done.deleted],
-            "failedDeleteFiles": [absolute(root, partition, name) for name in done.failed],
+            "successDeleteFiles": [absolute_path(root, partition, name) for name in done.deleted],
+            "failedDeleteFiles": [absolute_path(root, partition, name) for name in done.failed],
             "rollbackLogFiles": with_root(done.command_logs, root, partition),
             "logFilesFromFailedCommit": with_root(done.failed_logs, root, partition),
         }
@@ -214,10 +222,10 @@ def _rollback_record(metadata: RollbackMetadata, root: str) -> Record:
 def _rollback(record: Record, path: str) -> RollbackMetadata:
     partitions = {
         partition: RolledBackPartition(
-            deleted=names(found["successDeleteFiles"], path),
-            failed=names(found["failedDeleteFiles"], path),
-            command_logs=sizes(found["rollbackLogFiles"], path),
-            failed_logs=sizes(found["logFilesFromFailedCommit"], path),
+            deleted=file_names(found["successDeleteFiles"], path),
+            failed=file_names(found["failedDeleteFiles"], path),
+            command_logs=file_name_sizes(found["rollbackLogFiles"], path),
+            failed_logs=file_name_sizes(found["logFilesFromFailedCommit"], path),
         )
         for partition, found in record["partitionMetadata"].items()
     }
@@ -226,7 +234,7 @@ def _rollback(record: Record, path: str) -> RollbackMetadata:
         millis=record["timeTakenInMillis"],
         files_deleted=record["totalFilesDeleted"],
         commits=tuple(record["commitsRollback"]),
-        partitions=by_partition(partitions, path),
+        partitions=inside_partitions(partitions, path),
         instants=tuple(ref(found) for found in record["instantsRollback"]),
     )
 
@@ -251,12 +259,12 @@ def encode_savepoint(metadata: SavepointMetadata) -> bytes:
 
 def decode_savepoint(data: bytes, path: str) -> SavepointMetadata:
     record = read_one(data, schemas.SAVEPOINT_METADATA, path)
-    files = {key: names(found["savepointDataFile"], path) for key, found in record["partitionMetadata"].items()}
+    files = {key: file_names(found["savepointDataFile"], path) for key, found in record["partitionMetadata"].items()}
     return SavepointMetadata(
         by=record["savepointedBy"],
         at=record["savepointedAt"],
         comments=record["comments"],
-        files=by_partition(files, path),
+        files=inside_partitions(files, path),
     )
 
 

@@ -14,7 +14,7 @@ from hoodie.config.table import TableConfig
 from hoodie.errors import UnsupportedTable
 from hoodie.metadata.changes import FileChanges, of_listing
 from hoodie.metadata.keeping.build_tasks import Executors, MapItems, write_base_files
-from hoodie.metadata.keeping.drop import PARTITIONS, drop, drop_partitions, drop_with_warning, was_upgraded
+from hoodie.metadata.keeping.drop import PARTITIONS, drop_metadata, drop_partitions, drop_with_warning, was_upgraded
 from hoodie.metadata.keys import FOLDER, MetadataPartition
 from hoodie.metadata.partitions.defined import define
 from hoodie.metadata.partitions.files import FILES
@@ -94,7 +94,7 @@ def not_built(config: TableConfig, partitions: Iterable[str]) -> str:
     return ""
 
 
-def settings_of(partitions: Iterable[str], options: MetadataOptions) -> dict[str, str]:
+def recorded_settings(partitions: Iterable[str], options: MetadataOptions) -> dict[str, str]:
     """What the table's settings keep of the options of some partitions."""
     return {key: value for kind in kinds_of(partitions) for key, value in kind.settings(options).items()}
 
@@ -128,7 +128,7 @@ def build(
         storage, config, timeline, "", _all_files(storage, config, timeline), options or MetadataOptions(), read_keys
     )
     if str(MetadataPartition.FILES) in new:
-        drop(storage)
+        drop_metadata(storage)
         inside = SubfolderStorage(storage, FOLDER)
         create_properties(inside, {"hoodie.table.name": f"{config.name}_metadata", **_properties(config)})
     read = sum(size for files in building.files.added.values() for size in files.values())
@@ -141,7 +141,7 @@ def build(
         for name in new:
             storage.delete_tree(FOLDER if name == MetadataPartition.FILES else join(FOLDER, name))
         return False
-    settings = {**settings_of(new, building.options), **define(building, new)}
+    settings = {**recorded_settings(new, building.options), **define(building, new)}
     update_properties(storage, {PARTITIONS: ",".join(complete_ones), **settings})
     if _began_meanwhile(storage, config, timeline):  # a writer that does not know of it would leave it behind
         drop_partitions(storage, replace(config, metadata_partitions=complete_ones), new)

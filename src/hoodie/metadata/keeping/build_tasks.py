@@ -25,7 +25,7 @@ import pyarrow as pa
 from hoodie.config.write import EngineOptions
 from hoodie.formats.log.blocks import BlockKind, BlockMap, HeaderKey, LogBlock, encode_block
 from hoodie.formats.log.delete_block import DELETES, encode_deletes
-from hoodie.metadata.encode import base_file, column_of
+from hoodie.metadata.encode import base_file, column_in_one_piece
 from hoodie.metadata.keys import MetadataPartition, file_groups_of
 from hoodie.metadata.partitions.kind import First
 from hoodie.metadata.partitions.kinds import kinds_of
@@ -155,7 +155,7 @@ def _by_group(records: pa.Table, groups: int) -> Iterator[tuple[int, pa.Table]]:
         if len(records):
             yield 0, records
         return
-    numbers = file_groups_of(column_of(records, "row"), groups)
+    numbers = file_groups_of(column_in_one_piece(records, "row"), groups)
     order = np.argsort(numbers, kind="stable")
     ordered = records.take(pa.array(order))
     bounds = np.searchsorted(numbers[order], np.arange(groups + 1)).tolist()

@@ -29,7 +29,7 @@ def retained(options: CleanOptions) -> int:
     return max(_LEAST, math.ceil(_MORE * options.commits))
 
 
-def clean(table: MetadataTable, options: CleanOptions) -> tuple[str, ...]:
+def clean_metadata(table: MetadataTable, options: CleanOptions) -> tuple[str, ...]:
     """Delete what reads of the newest delta commits do not need; paths of the files.
 
     options  of the table

@@ -35,7 +35,7 @@ _TOKEN = "0-0-0"
 _USUAL_SIZE = 120 * 1024 * 1024
 
 
-def compact(table: MetadataTable, delta_commits: int, *, alone: bool = False) -> str:
+def compact_metadata(table: MetadataTable, delta_commits: int, *, alone: bool = False) -> str:
     """Run a compaction that is pending, or one that is due; its instant, "" when there is none.
 
     delta_commits  that a compaction waits for

@@ -18,7 +18,7 @@ from hoodie.formats.log.blocks import LogBlock, encode_block
 from hoodie.formats.log.content import rollback_block
 from hoodie.formats.timeline.commit_json import inflight_profile
 from hoodie.formats.timeline.services import decode_rollback_plan, encode_rollback_metadata, encode_rollback_plan
-from hoodie.metadata.encode import column_of, data_block, delete_block
+from hoodie.metadata.encode import column_in_one_piece, data_block, record_delete_block
 from hoodie.metadata.keys import MetadataPartition, file_groups_of
 from hoodie.metadata.partitions.kind import PartitionKind
 from hoodie.metadata.partitions.kinds import kinds_of
@@ -96,9 +96,12 @@ def _shares(table: MetadataTable, kind: PartitionKind, records: pa.Table) -> Ite
         return
     slices = writer_slices(table, kind.partition)
     stored, deletes = _parted(kind, records, table.layout.version)
-    deleted = column_of(deletes, "row").unique()
+    deleted = column_in_one_piece(deletes, "row").unique()
     groups_deleted = file_groups_of(deleted, len(slices))
-    touched = {*file_groups_of(column_of(stored, "row").unique(), len(slices)).tolist(), *groups_deleted.tolist()}
+    touched = {
+        *file_groups_of(column_in_one_piece(stored, "row").unique(), len(slices)).tolist(),
+        *groups_deleted.tolist(),
+    }
     schemas = {number: stored_schema(table, slices[number]) for number in sorted(touched)}
     cells = {schema: kind.cells(stored, "", schema) for schema in {*schemas.values()}}
     groups = {schema: file_groups_of(rows, len(slices)) for schema, (rows, _) in cells.items()}
@@ -114,7 +117,7 @@ def _blocks(instant: str, share: _Share) -> Iterator[LogBlock]:
     if len(share.rows):
         yield data_block(instant, share.rows, share.values, share.schema)
     if len(share.deleted):
-        yield delete_block(instant, MetadataPartition(share.slice.group.partition), share.deleted)
+        yield record_delete_block(instant, MetadataPartition(share.slice.group.partition), share.deleted)
 
 
 def _parted(kind: PartitionKind, records: pa.Table, version: TableVersion) -> tuple[pa.Table, pa.Table]:

@@ -25,7 +25,7 @@ PARTITIONS = "hoodie.table.metadata.partitions"
 INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 
 
-def drop(storage: Storage) -> None:
+def drop_metadata(storage: Storage) -> None:
     """Remove the metadata table, as Hudi does with `hoodie.metadata.enable=false`: readers list folders then."""
     update_properties(storage, {PARTITIONS: None, INFLIGHT: None})
     storage.delete_tree(FOLDER)
@@ -36,7 +36,7 @@ def drop_partitions(storage: Storage, config: TableConfig, names: Collection[str
     rest = tuple(name for name in config.metadata_partitions if name not in names)
     building = tuple(name for name in config.metadata_inflight if name not in names)
     if MetadataPartition.FILES not in rest:
-        drop(storage)
+        drop_metadata(storage)
         return replace(config, metadata_partitions=(), metadata_inflight=())
     update_properties(storage, {PARTITIONS: ",".join(sorted(rest)), INFLIGHT: ",".join(sorted(building))})
     for name in names:
@@ -46,7 +46,7 @@ def drop_partitions(storage: Storage, config: TableConfig, names: Collection[str
 
 def drop_with_warning(storage: Storage, problem: str) -> None:
     """Remove a metadata table that cannot be kept right. Warns MetadataTableDropped"""
-    drop(storage)
+    drop_metadata(storage)
     tell_of_drop(storage, "the metadata table", problem)
 
 

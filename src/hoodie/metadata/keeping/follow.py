@@ -27,7 +27,7 @@ from hoodie.timeline.load import load_timeline
 from hoodie.timeline.timeline import Timeline
 
 
-def follow(change: Change) -> None:
+def follow_change(change: Change) -> None:
     """Write what an action changes to the metadata table, if the table has one. The action is completed after it.
 
     Warns  MetadataTableDropped when the metadata table, or a partition of it, cannot be kept and is removed

@@ -39,10 +39,10 @@ _GONE: Range = {"min": None, "max": None, "values": -1, "nulls": -1, "size": -1,
 
 def columns_to_index(config: TableConfig) -> tuple[str, ...]:
     """The columns of which there are statistics, as the table's settings have them; none: all top-level ones."""
-    return names_in(config.properties.get(COLUMN_LIST, ""))
+    return _names_in(config.properties.get(COLUMN_LIST, ""))
 
 
-def names_in(text: str) -> tuple[str, ...]:
+def _names_in(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
@@ -84,7 +84,7 @@ def _first(building: Building) -> First:
         bases, logs = added_files(building.files)
         typed = partial(_typed, building.storage, first_columns(building))
         return First(building.options.column_stats_groups, shares_of([*bases, *logs]), typed)
-    names = names_in(building.options.column_list) or columns_to_index(building.config)
+    names = _names_in(building.options.column_list) or columns_to_index(building.config)
     bases, _ = added_files(building.files)
     stored = partial(_stored_ranges, building.storage, names)
     return First(building.options.column_stats_groups, shares_of(bases), stored)
@@ -167,7 +167,7 @@ def _plain(value: Any) -> Any:
 
 
 def _settings(options: MetadataOptions) -> Mapping[str, str]:
-    return {COLUMN_LIST: options.column_list} if names_in(options.column_list) else {}
+    return {COLUMN_LIST: options.column_list} if _names_in(options.column_list) else {}
 
 
 COLUMN_STATS = PartitionKind(

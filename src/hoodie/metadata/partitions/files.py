@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.metadata.encode import column_of, encoded_records
+from hoodie.metadata.encode import column_in_one_piece, encoded_records
 from hoodie.metadata.keys import ALL_PARTITIONS, MetadataPartition
 from hoodie.metadata.partitions.kind import Building, Change, First, PartitionKind
 from hoodie.metadata.record_schema import STORED_SCHEMA
@@ -25,7 +25,7 @@ def file_list_cells(records: pa.Table, file_name: str = "", schema: str = STORED
     schema     that they are written by, in Avro
     """
     records = records.sort_by([("row", "ascending"), ("name", "ascending")])
-    encoded = column_of(records, "row").dictionary_encode()
+    encoded = column_in_one_piece(records, "row").dictionary_encode()
     rows = encoded.dictionary
     counts = np.bincount(np.asarray(encoded.indices, np.int64), minlength=len(rows))
     if file_name and pc.index(rows, ALL_PARTITIONS).as_py() < 0:  # of a table without partitions: an empty list
@@ -33,10 +33,10 @@ def file_list_cells(records: pa.Table, file_name: str = "", schema: str = STORED
         counts = np.append(counts, 0)
     offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
     infos = pa.StructArray.from_arrays(
-        [column_of(records, "size"), column_of(records, "deleted")],
+        [column_in_one_piece(records, "size"), column_in_one_piece(records, "deleted")],
         fields=[pa.field("size", pa.int64(), False), pa.field("isDeleted", pa.bool_(), False)],
     )
-    lists = pa.MapArray.from_arrays(pa.array(offsets), column_of(records, "name"), infos)
+    lists = pa.MapArray.from_arrays(pa.array(offsets), column_in_one_piece(records, "name"), infos)
     kinds = pc.if_else(pc.equal(rows, ALL_PARTITIONS), pa.scalar(1, pa.int32()), pa.scalar(2, pa.int32()))
     return rows, encoded_records({"type": kinds, "filesystemMetadata": lists}, file_name, len(rows), schema)
 

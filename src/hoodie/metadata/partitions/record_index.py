@@ -21,7 +21,7 @@ from hoodie.config.metadata import MetadataOptions
 from hoodie.config.table import TimelineZone
 from hoodie.errors import CorruptFile, UnsupportedTable, WriteConflict
 from hoodie.index.stored_keys import keys_in
-from hoodie.metadata.encode import column_of
+from hoodie.metadata.encode import column_in_one_piece
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.locations import open_locator
 from hoodie.metadata.partitions.kind import Building, Change, First, PartitionKind, SliceKeys, always
@@ -57,8 +57,8 @@ def _records(change: Change) -> pa.Table:
     _require_once(inserted)
     if not keys.looked_up or keys.commits != change.timeline.commits:
         inserted, deleted = _compared(change, inserted, deleted)
-    gone = column_of(deleted, "row")
-    gone = gone.filter(pc.invert(pc.is_in(gone, value_set=column_of(inserted, "row"))))
+    gone = column_in_one_piece(deleted, "row")
+    gone = gone.filter(pc.invert(pc.is_in(gone, value_set=column_in_one_piece(inserted, "row"))))
     new = entries(inserted, epoch_millis(change.instant, change.config.timezone))
     return pa.concat_tables([new, deleted_records(gone.unique(), MetadataPartition.RECORD_INDEX)])
 
@@ -70,14 +70,14 @@ def _compared(change: Change, inserted: pa.Table, deleted: pa.Table) -> tuple[pa
     locator = open_locator(change.storage, change.config, change.timeline)
     if isinstance(locator, str):
         raise CorruptFile(change.storage.root, locator)
-    keys = pa.concat_arrays([column_of(inserted, "row"), column_of(deleted, "row")])
+    keys = pa.concat_arrays([column_in_one_piece(inserted, "row"), column_in_one_piece(deleted, "row")])
     stored = locator.entries(keys.unique())
     paths, ids = locations(stored)
-    there = pa.Table.from_arrays([column_of(stored, "row"), paths, ids], schema=PLACES)
+    there = pa.Table.from_arrays([column_in_one_piece(stored, "row"), paths, ids], schema=PLACES)
     deleted = deleted.filter(_is_there(deleted, there))
     same = _is_there(inserted, there)
-    left = pc.is_in(inserted.column("row"), value_set=column_of(deleted, "row"))
-    known = pc.is_in(inserted.column("row"), value_set=column_of(there, "row"))
+    left = pc.is_in(inserted.column("row"), value_set=column_in_one_piece(deleted, "row"))
+    known = pc.is_in(inserted.column("row"), value_set=column_in_one_piece(there, "row"))
     elsewhere = inserted.filter(pc.and_(known, pc.invert(pc.or_(same, left))))
     if len(elsewhere):
         _refuse(change, elsewhere.slice(0, 1).to_pylist()[0], there)
@@ -86,7 +86,7 @@ def _compared(change: Change, inserted: pa.Table, deleted: pa.Table) -> tuple[pa
 
 def _is_there(places: pa.Table, there: pa.Table) -> pa.ChunkedArray:
     """bool[n]: whether entries say the same of keys."""
-    at = pc.index_in(places.column("row"), value_set=column_of(there, "row"))
+    at = pc.index_in(places.column("row"), value_set=column_in_one_piece(there, "row"))
     stored = there.take(at)
     equal = [pc.equal(places.column(name), stored.column(name)) for name in ("partition", "file_id")]
     return pc.fill_null(pc.and_(*equal), False)
@@ -158,7 +158,7 @@ def _entries_of(keys_of: SliceKeys, share: Sequence[_SliceKeys]) -> Iterator[pa.
 
 
 def _require_keys_once(records: pa.Table) -> None:
-    rows = column_of(records, "row")
+    rows = column_in_one_piece(records, "row")
     if pc.count_distinct(rows).as_py() != len(rows):
         paths, ids = locations(records)
         _require_once(pa.Table.from_arrays([rows, paths, ids], schema=PLACES))

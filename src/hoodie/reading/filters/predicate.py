@@ -78,7 +78,7 @@ def both(one: Tests, other: Tests) -> Tests:
     return tuple((*left, *right) for left in one for right in other)
 
 
-def either(one: Tests, other: Tests) -> Tests:
+def passing_either(one: Tests, other: Tests) -> Tests:
     """Tests that pass what passes one of two."""
     return (*one, *other) if len(one) + len(other) <= _MOST else ANY
 

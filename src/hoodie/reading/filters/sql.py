@@ -20,7 +20,7 @@ from sqlglot import expressions as sql
 from hoodie.errors import InvalidInput
 from hoodie.expressions.standard import plain_problem, standard_text
 from hoodie.reading.filters.exact_numbers import Number, fitted, is_exact, members
-from hoodie.reading.filters.predicate import ANY, Test, Tests, both, either
+from hoodie.reading.filters.predicate import ANY, Test, Tests, both, passing_either
 
 _OPS: Mapping[type, tuple[str, Callable[[Any, Any], Any]]] = {
     sql.EQ: ("=", operator.eq),
@@ -118,7 +118,7 @@ class _Reader:
                 columns = left.columns + right.columns
                 if isinstance(node, sql.And):
                     return Condition(left.expression & right.expression, columns, both(left.tests, right.tests))
-                return Condition(left.expression | right.expression, columns, either(left.tests, right.tests))
+                return Condition(left.expression | right.expression, columns, passing_either(left.tests, right.tests))
             case sql.Not():
                 return self._negated(node.this)
             case sql.Boolean():

@@ -31,7 +31,7 @@ from hoodie.formats.parquet.stored_types import (
 from hoodie.keygen.arrow_keys import text_of
 from hoodie.model.files import BaseFile
 from hoodie.model.instant import Instant
-from hoodie.schema.conform import Written, decoded, written_columns
+from hoodie.schema.conform import FileColumn, decoded, written_columns
 from hoodie.schema.schema import ALSO_TEXT, GROWN
 from hoodie.schema.types import is_list, spark_name
 from hoodie.storage.protocol import Storage, in_threads
@@ -52,7 +52,7 @@ class FileColumns:
     """
 
     types: StoredTypes = field(default_factory=StoredTypes)
-    written: Mapping[str, Written] = field(default_factory=dict)
+    written: Mapping[str, FileColumn] = field(default_factory=dict)
     kinds: Mapping[str, pa.DataType] = field(default_factory=dict)
     in_log: bool = False
 
@@ -111,7 +111,7 @@ def _without_columns(rows: Rows) -> Rows:
 
 
 def _column(
-    column: pa.Array | pa.ChunkedArray, kind: pa.DataType, written: Written, place: _Place
+    column: pa.Array | pa.ChunkedArray, kind: pa.DataType, written: FileColumn, place: _Place
 ) -> pa.Array | pa.ChunkedArray:
     if not isinstance(column, pa.ChunkedArray):
         return _array(column, kind, written, place)
@@ -120,7 +120,7 @@ def _column(
     return pa.chunked_array([_array(chunk, kind, written, place) for chunk in column.chunks])
 
 
-def _array(array: pa.Array, kind: pa.DataType, written: Written, place: _Place) -> pa.Array:
+def _array(array: pa.Array, kind: pa.DataType, written: FileColumn, place: _Place) -> pa.Array:
     """Values of a file in the names of the table's type, and in its types where these differ by more than width."""
     have = array.type
     if pa.types.is_struct(kind) and pa.types.is_struct(have):
@@ -148,7 +148,7 @@ def _from(array: pa.Array, kind: pa.DataType, child: pa.Array) -> pa.Array:
     )
 
 
-def _struct(array: pa.StructArray, kind: pa.StructType, written: Written, place: _Place) -> pa.StructArray:
+def _struct(array: pa.StructArray, kind: pa.StructType, written: FileColumn, place: _Place) -> pa.StructArray:
     stored = [child.name for child in array.type]
     children: dict[str, pa.Array] = {}
     for child in kind:

@@ -12,7 +12,7 @@ from hoodie.commit.markers import delete_markers
 from hoodie.errors import HoodieError, InstantNotFound, LockLost, WriteConflict
 from hoodie.locks import Lock
 from hoodie.metadata.changes import changes_of_commit
-from hoodie.metadata.keeping.follow import follow
+from hoodie.metadata.keeping.follow import follow_change
 from hoodie.metadata.partitions.kind import Change
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.files import BaseFile, FileGroupId, parse_data_file
@@ -58,7 +58,7 @@ def publish_compaction(job: CompactionJob, stats: Iterable[WriteStat | None]) ->
         _finalize(job, sizes)
         state = load_state(job.storage)
         time = job.instant.requested
-        follow(Change(job.storage, state.config, state.timeline, time, changes_of_commit(metadata), metadata))
+        follow_change(Change(job.storage, state.config, state.timeline, time, changes_of_commit(metadata), metadata))
         content = completed_content(metadata, job.instant.action, state.layout)
         complete(job.storage, job.instant, content, layout=state.layout)
     except (InstantNotFound, WriteConflict):

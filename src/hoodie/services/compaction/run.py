@@ -32,7 +32,7 @@ from hoodie.storage.protocol import Storage, in_threads, redacted
 from hoodie.table.partition_metadata import ensure_partition
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
-from hoodie.writing.planning import DRIVER, EXECUTORS, written
+from hoodie.writing.planning import DRIVER, EXECUTORS, rows_and_bytes
 from hoodie.writing.result import Phases, WriteResult, failures_heard, notify_committed
 from hoodie.writing.tasks.base_file import BaseFileWriter
 
@@ -129,7 +129,7 @@ def run_on_driver(job: CompactionJob, threads: int = 0) -> list[WriteStat | None
 
         def run_one(task: CompactionTask) -> WriteStat | None:
             stat = run_operation(shared, task)
-            advance(1, *written([] if stat is None else [stat]))
+            advance(1, *rows_and_bytes([] if stat is None else [stat]))
             return stat
 
         return in_threads(run_one, job.tasks, count)

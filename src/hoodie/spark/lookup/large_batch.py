@@ -24,7 +24,7 @@ from hoodie.spark.lookup.hits import KeyLookup, look_up_keys
 from hoodie.spark.lookup.locate import FILE_ID
 from hoodie.spark.read.merged_slices import BATCH_ROWS, pack
 from hoodie.spark.tasks import cores
-from hoodie.spark.types import in_session_zone, nullable, to_arrow, to_spark
+from hoodie.spark.types import all_nullable, in_session_zone, to_arrow, to_spark
 from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.storage.protocol import Storage
 
@@ -65,7 +65,7 @@ def rows_of_keys(
     slices, cost = slices_of(asked)
     reader = reader_for(state, schema, slices.values(), settings)
     wanted = pa.schema([schema.field(name) for name in columns])
-    target = nullable(to_spark(wanted))
+    target = all_nullable(to_spark(wanted))
     zone = session.conf.get("spark.sql.session.timeZone") or "UTC"
     returned = in_session_zone(to_arrow(target), zone)
     # As many as by bytes, but by hash: a task gets the keys of some file groups, whichever Spark puts together.

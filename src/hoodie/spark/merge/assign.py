@@ -50,7 +50,7 @@ def refused(problem: str | Column) -> Column:
     return F.raise_error(F.concat(F.lit('hoodie-error ["InvalidInput", "'), text, F.lit('"]'))).cast("string")
 
 
-def holds_all(column: T.DataType, value: T.DataType) -> bool:
+def _holds_all(column: T.DataType, value: T.DataType) -> bool:
     """Whether a column of one type holds each value of another, and equal ones are equal in both."""
     if isinstance(value, T.NullType) or value == column:
         return True
@@ -62,10 +62,10 @@ def holds_all(column: T.DataType, value: T.DataType) -> bool:
     return isinstance(value, T.FloatType) and isinstance(column, T.DoubleType)
 
 
-def equal_alike(column: T.DataType, value: T.DataType) -> bool:
+def equal_after_cast(column: T.DataType, value: T.DataType) -> bool:
     """Whether a value equals one of a column where it does so once it is cast to the column's type. A number that is
     too large is refused by the cast."""
-    return holds_all(column, value) or (isinstance(value, _INTEGERS) and isinstance(column, _INTEGERS))
+    return _holds_all(column, value) or (isinstance(value, _INTEGERS) and isinstance(column, _INTEGERS))
 
 
 def _cast(value: Column, given: T.DataType, wanted: T.DataType, name: str, by_name: bool) -> Column | None:
@@ -84,7 +84,7 @@ def _cast(value: Column, given: T.DataType, wanted: T.DataType, name: str, by_na
     if not _assignable(given, wanted):
         return None
     numbers = isinstance(given, _NUMBERS) and isinstance(wanted, (*_INTEGERS, T.DecimalType))
-    if not numbers or holds_all(wanted, given):
+    if not numbers or _holds_all(wanted, given):
         return value.cast(wanted)
     fitting = value.try_cast(wanted)
     problem = F.concat(

@@ -14,7 +14,7 @@ from hoodie.conditional.clauses import Act, MergeClause, MergeRequest, When
 from hoodie.conditional.key_texts import SharedTexts
 from hoodie.conditional.keys import IN_DOUBT
 from hoodie.conditional.shape import TableShape, equated
-from hoodie.spark.merge.assign import equal_alike, first_that_holds
+from hoodie.spark.merge.assign import equal_after_cast, first_that_holds
 from hoodie.spark.merge.columns import as_column
 from hoodie.spark.types import to_spark
 
@@ -24,7 +24,7 @@ def same_where_equal(request: MergeRequest, shape: TableShape) -> bool:
     given = {field.name.lower(): field.dataType for field in request.source.schema}
     types = {field.name.lower(): field.dataType for field in to_spark(shape.schema)}
     pairs = [(types.get(table), given.get(source)) for table, source in (equated(request, shape) or {}).items()]
-    return all(column is None or value is None or equal_alike(column, value) for column, value in pairs)
+    return all(column is None or value is None or equal_after_cast(column, value) for column, value in pairs)
 
 
 def row_action(request: MergeRequest, keys: Mapping[str, object], shape: TableShape, *, keeps: bool = False) -> Column:

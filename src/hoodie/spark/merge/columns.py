@@ -19,6 +19,6 @@ def filter_of(condition: str | Column | None) -> Column:
     return F.lit(True) if condition is None else as_column(condition)
 
 
-def is_true(condition: str | Column | None) -> Column:
+def condition_holds(condition: str | Column | None) -> Column:
     """Whether a condition is true; null is not."""
     return F.lit(True) if condition is None else F.coalesce(as_column(condition), F.lit(False))

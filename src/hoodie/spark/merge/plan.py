@@ -15,7 +15,7 @@ from hoodie.conditional.shape import TableShape
 from hoodie.expressions.text import tick
 from hoodie.model.meta import META_COLUMNS
 from hoodie.spark.merge.assign import first_that_holds
-from hoodie.spark.merge.columns import as_column, is_true
+from hoodie.spark.merge.columns import as_column, condition_holds
 
 Values = Mapping[str, Any]
 
@@ -23,7 +23,7 @@ _SOURCE, _TARGET, _CLAUSE = "_hoodie_from_source", "_hoodie_from_target", "_hood
 
 
 @dataclass(frozen=True, slots=True)
-class JoinedRows:
+class JoinedFrame:
     """The rows that clauses are about, each with the number of its clause, and what the clauses assign.
 
     frame   columns of source and table by their names; `clause` numbers `request.clauses`
@@ -35,7 +35,7 @@ class JoinedRows:
     values: tuple[Values, ...]
 
 
-def join_rows(request: MergeRequest, shape: TableShape, target: DataFrame) -> JoinedRows:
+def join_rows(request: MergeRequest, shape: TableShape, target: DataFrame) -> JoinedFrame:
     """The pairs, and with clauses about these the rows without a partner.
 
     target  rows of the table with meta columns
@@ -52,7 +52,8 @@ def join_rows(request: MergeRequest, shape: TableShape, target: DataFrame) -> Jo
     )
     about = {When.MATCHED: both, When.NOT_MATCHED: from_source, When.BY_SOURCE: from_table}
     choices = [
-        (about[clause.when] & is_true(clause.condition), F.lit(number)) for number, clause in enumerate(request.clauses)
+        (about[clause.when] & condition_holds(clause.condition), F.lit(number))
+        for number, clause in enumerate(request.clauses)
     ]
     rows = joined.withColumn(_CLAUSE, first_that_holds(choices)).where(F.col(_CLAUSE).isNotNull())
     columns = shape.columns or tuple(name for name in request.columns if name not in META_COLUMNS)
@@ -63,7 +64,7 @@ def join_rows(request: MergeRequest, shape: TableShape, target: DataFrame) -> Jo
             continue
         given = assignments(clause, columns, request.target_name, request.source_name, request.columns)
         values.append({name: given.get(name, _unassigned(clause, request, name)) for name in columns})
-    return JoinedRows(rows, F.col(_CLAUSE), tuple(values))
+    return JoinedFrame(rows, F.col(_CLAUSE), tuple(values))
 
 
 def _unassigned(clause: MergeClause, request: MergeRequest, column: str) -> str | None:

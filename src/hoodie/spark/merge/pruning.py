@@ -21,7 +21,7 @@ from hoodie.reading.filters.predicate import ANY, Test, Tests
 from hoodie.reading.scan import ScanPlan
 from hoodie.reading.slices.column_types import mislabelled
 from hoodie.spark.columns import quoted
-from hoodie.spark.merge.columns import is_true
+from hoodie.spark.merge.columns import condition_holds
 from hoodie.spark.read.snapshot import says_itself
 from hoodie.spark.types import to_spark
 
@@ -75,7 +75,7 @@ def _possible(session: SparkSession, scan: ScanPlan, condition: str | Column | N
     typed = texts.select(_PATH, *(quoted(f.name).try_cast(f.dataType).alias(f.name) for f in schema)).alias(name)
     possible = F.lit(True)
     for part in about:
-        possible = possible & is_true(part)
+        possible = possible & condition_holds(part)
     for column in columns:
         possible = possible | quoted(column).isNull()  # a text that is no such value
     return unknown | {row[0] for row in typed.where(possible).select(_PATH).collect()}

@@ -16,8 +16,8 @@ from hoodie.conditional.by_key import ByKeyPlan, plan_by_key
 from hoodie.conditional.clauses import Act, MergeRequest, When
 from hoodie.conditional.keys import OLD_KEY, OLD_PATH, CertainKeys, MergedKeys
 from hoodie.conditional.names import check_names, column_of
-from hoodie.conditional.shape import TableShape, check_request, refuse_set_key, schema_of
-from hoodie.conditional.target import Target, attempted, keeping_columns
+from hoodie.conditional.shape import TableShape, check_request, joined_schema, refuse_set_key
+from hoodie.conditional.target import MergeTarget, attempted, keeping_columns
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput
@@ -29,9 +29,9 @@ from hoodie.merge.rows import ROW_ACTION, RowAction
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.reading.scan import ScanPlan
 from hoodie.reading.scan_plan import plan_scan
-from hoodie.spark.after_commit import after_commit
+from hoodie.spark.after_commit import after_commit_of_spark
 from hoodie.spark.columns import quoted
-from hoodie.spark.keyed import KeyedFrame, keyed_rows, keys_of, require_columns
+from hoodie.spark.keyed import KeyedFrame, keyed_rows, keys_of, require_frame_columns
 from hoodie.spark.merge.assign import first_that_holds, in_types
 from hoodie.spark.merge.by_key import row_action, same_where_equal
 from hoodie.spark.merge.columns import as_column, filter_of
@@ -42,7 +42,7 @@ from hoodie.spark.tasks import map_items
 from hoodie.spark.types import nullable_type, to_arrow, to_spark
 from hoodie.spark.validate import validate
 from hoodie.spark.worker_errors import raise_worker_errors
-from hoodie.spark.write.batch import acquire
+from hoodie.spark.write.batch import acquire_frame
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState
 from hoodie.writing.planning import HeldBatch
@@ -70,14 +70,14 @@ class _Target:
         return pruned(self.session, plan_scan(self.write.state, settings=self.write.settings.reading), conditions, name)
 
 
-def _marked(act: Callable[..., WriteResult], session: SparkSession, target: Target, *of: Any) -> WriteResult:
+def _marked(act: Callable[..., WriteResult], session: SparkSession, target: MergeTarget, *of: Any) -> WriteResult:
     """What is done to the table. Raises the errors of Python workers as what they were there"""
     with raise_worker_errors():
         known = _Target(session, target.write, target.keygen, target.declared, target.shape, target.phases)
         return act(known, *of)
 
 
-def merge(session: SparkSession, storage: Storage, request: MergeRequest, options: Options) -> WriteResult:
+def merge_with_spark(session: SparkSession, storage: Storage, request: MergeRequest, options: Options) -> WriteResult:
     """Carry a merge out, as one commit.
 
     returns  counts of rows: `inserted`, `updated`, `deleted`, and `copied` along in rewritten base files
@@ -92,7 +92,7 @@ def merge(session: SparkSession, storage: Storage, request: MergeRequest, option
     return attempted(storage, options, lambda target: _marked(_merge, session, target, request))
 
 
-def update(
+def update_with_spark(
     session: SparkSession,
     storage: Storage,
     condition: str | Column | None,
@@ -106,7 +106,7 @@ def update(
     return attempted(storage, options, lambda target: _marked(_update, session, target, condition, values, name))
 
 
-def delete_where(
+def delete_with_spark(
     session: SparkSession,
     storage: Storage,
     condition: str | Column | None,
@@ -151,7 +151,7 @@ class _RowsRefused(Exception):
 def _by_key(session: SparkSession, rows: KeyedFrame, write: Write, phases: Phases) -> HeldBatch:
     """As `acquire`. Raises _RowsRefused"""
     try:
-        return acquire(session, rows, write, phases)
+        return acquire_frame(session, rows, write, phases)
     except InvalidInput as problem:
         raise _RowsRefused(problem) from problem
 
@@ -160,7 +160,7 @@ def _rows_by_key(target: _Target, request: MergeRequest, plan: ByKeyPlan) -> tup
     names = list(plan.values)
     rows = _whole_rows(request.source, names) if plan.whole else _made_rows(request, plan, target.shape)
     typed, schema = _typed(target, rows, names)
-    require_columns(schema, target.keygen, (), target.write.state.config.name)
+    require_frame_columns(schema, target.keygen, (), target.write.state.config.name)
     columns = [*names, *([ROW_ACTION] if plan.decides else [])]
     if set(typed.columns) != set(columns):
         typed = typed.select(*map(quoted, columns))
@@ -174,7 +174,7 @@ def _keys_to_delete(target: _Target, request: MergeRequest, plan: ByKeyPlan) -> 
     typed, schema = _typed(target, _made_rows(request, plan, target.shape), list(plan.values))
     # A global index says where the keys are.
     keygen = replace(target.keygen, partition_fields=()) if target.shape.is_global else target.keygen
-    require_columns(schema, keygen, (), target.write.state.config.name)
+    require_frame_columns(schema, keygen, (), target.write.state.config.name)
     if not plan.decides:
         return keys_of(typed, keygen), None
     return keyed_rows(typed, CertainKeys(RowKeys((), keygen)), ()), None
@@ -256,7 +256,7 @@ def _keyed(
     rows  columns, `ROW_ACTION`, and the key and partition path of the row of the table, null where it is a new one
     """
     typed, schema = _typed(target, rows, columns)
-    require_columns(schema, target.keygen, (), target.write.state.config.name)
+    require_frame_columns(schema, target.keygen, (), target.write.state.config.name)
 
     def sets(names: Collection[str]) -> bool:
         return not set(assigned).isdisjoint(name.partition(".")[0] for name in names)
@@ -280,7 +280,7 @@ def _typed(target: _Target, rows: DataFrame, columns: list[str]) -> tuple[DataFr
 
 
 def _columns(target: _Target, made: StructType, assigned: Collection[str]) -> pa.Schema | None:
-    declared = schema_of(target.declared, list(assigned), made.names)
+    declared = joined_schema(target.declared, list(assigned), made.names)
     return to_arrow(made) if declared is None else declared
 
 
@@ -290,7 +290,7 @@ def _run(
     columns: pa.Schema | None,
     made_of: TableState | None = None,
     adapt: Callable[[Write], Write] = as_merge,
-    bring: Callable[..., HeldBatch] = acquire,
+    bring: Callable[..., HeldBatch] = acquire_frame,
 ) -> WriteResult:
     """One write of the rows, each with what it is for; without columns all are keys to delete.
 
@@ -312,7 +312,7 @@ def _batch(
     return IncomingBatch(
         write,
         acquires,
-        partial(after_commit, session),
+        partial(after_commit_of_spark, session),
         target.phases,
         adapt=adapt,
         validate=partial(validate, session),
@@ -351,5 +351,5 @@ def _delete(target: _Target, condition: str | Column | None, name: str) -> Write
     write = check(target.write.state, WriteOperation.DELETE, None, target.write.settings)
     if write.index.is_global:
         keys = keys.withColumn(PARTITION_PATH, F.lit(""))
-    batch = _batch(target, write, partial(acquire, target.session, keys_of(keys, None)))
+    batch = _batch(target, write, partial(acquire_frame, target.session, keys_of(keys, None)))
     return run(batch, made_of=scan.state)

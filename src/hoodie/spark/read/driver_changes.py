@@ -30,7 +30,7 @@ from hoodie.reading.slices.slice_changes import SliceChanges
 from hoodie.schema.conform import conform
 from hoodie.spark.read.kept_changes import Commits, reads_same
 from hoodie.spark.tasks import balance, is_classic, local_cores, map_items
-from hoodie.spark.types import in_session_zone, nullable, to_arrow, to_spark
+from hoodie.spark.types import all_nullable, in_session_zone, to_arrow, to_spark
 from hoodie.storage.protocol import in_threads
 
 #: Bytes of logs that share a file: Spark takes the opening of a file for as many.
@@ -170,7 +170,7 @@ def _is_here(session: SparkSession) -> bool:
 def _read(reader: SliceReader, columns: Sequence[str], work: tuple[Sequence[FileSlice], Path]) -> SliceLogs:
     slices, path = work
     stored = pa.schema([reader.schema.field(name) for name in columns])
-    target = in_session_zone(to_arrow(nullable(to_spark(stored))), "UTC")
+    target = in_session_zone(to_arrow(all_nullable(to_spark(stored))), "UTC")
     replaced: dict[FileSlice, Positions] = {}
     parts: list[pa.Table] = []
     for slice_ in slices:

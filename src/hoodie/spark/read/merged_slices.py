@@ -16,7 +16,7 @@ from hoodie.model.files import FileSlice
 from hoodie.reading.slices.reader import SliceReader, merged_batches
 from hoodie.schema.conform import conform
 from hoodie.spark.tasks import balance, cores
-from hoodie.spark.types import in_session_zone, nullable, to_arrow, to_spark
+from hoodie.spark.types import all_nullable, in_session_zone, to_arrow, to_spark
 
 #: Bytes of files that a task is given, and the bytes that opening a slice counts as: Spark's own defaults for files.
 _TASK_BYTES = 128 * 1024 * 1024
@@ -76,7 +76,7 @@ def packed_tasks(
     read: Callable[[Sequence[T]], Iterator[pa.Table]],
 ) -> DataFrame:
     """As `packed_rows`, of a function that gets all items of a task."""
-    target = nullable(to_spark(schema))
+    target = all_nullable(to_spark(schema))
     zone = session.conf.get("spark.sql.session.timeZone") or "UTC"
     arrow = in_session_zone(to_arrow(target), zone)
     # Each as bytes: a task then only undoes its own.

@@ -40,8 +40,8 @@ from hoodie.writing.planning import (
     HeldBatch,
     TaskReports,
     plan_batch,
+    rows_and_bytes,
     task_runner,
-    written,
 )
 from hoodie.writing.result import Phases
 from hoodie.writing.tasks.run import write_stream
@@ -82,7 +82,7 @@ class ExecutorPlan:
                 raise HoodieError(
                     f"{total} rows were staged and {done.rows} arrived at their tasks; nothing is published"
                 )
-        advance(len(plan.tasks), *written(done.stats))  # Spark tells the driver nothing before its job ends
+        advance(len(plan.tasks), *rows_and_bytes(done.stats))  # Spark tells the driver nothing before its job ends
         return done
 
     def release(self) -> None:
@@ -122,7 +122,7 @@ class SparkBatch:
         hits = StagedHits()
         start = time.perf_counter()
         if readable and operation_rules.locate and files.bases:
-            hits = staging.locate(session, staged, write, files.bases)
+            hits = staging.look_up_staged(session, staged, write, files.bases)
             if lies_deleted(write.state, files, staged, hits):
                 readable, hits = False, StagedHits()
         rows: Mapping[str, PartitionProfile]
@@ -182,7 +182,7 @@ def _in_memory(session: SparkSession, rows: pa.Table, schema: StructType) -> Mem
     return MemoryBatch(rows, spread)
 
 
-def acquire(session: SparkSession, batch: KeyedFrame, write: Write, phases: Phases) -> HeldBatch:
+def acquire_frame(session: SparkSession, batch: KeyedFrame, write: Write, phases: Phases) -> HeldBatch:
     """Bring the batch over if it is small, else stage it. Its source is evaluated once.
 
     Raises  InvalidInput on rows without key, partition path or an ordering value that is asked for

@@ -23,7 +23,7 @@ from hoodie.plan.write import WritePlan, WriteTask
 from hoodie.spark.keyed import keyed_batches
 from hoodie.spark.lookup.locate import FILE_ID
 from hoodie.spark.tasks import Packed, collect
-from hoodie.spark.types import nullable, sound
+from hoodie.spark.types import all_nullable, sound
 from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.writing.batch.duplicates import ARRIVAL
 from hoodie.writing.index_updates import TaskResult
@@ -110,7 +110,7 @@ def by_key(frame: DataFrame, change: Callable[[pa.Table], pa.Table]) -> DataFram
 
     change  takes the rows with `ARRIVAL`, and returns them without it
     """
-    schema = nullable(frame.schema)
+    schema = all_nullable(frame.schema)
     numbered = frame.to(schema).withColumn(ARRIVAL, F.monotonically_increasing_id())
     together = numbered.repartition(PARTITION_PATH, RECORD_KEY)
     return together.mapInArrow(partial(_change_all, change), schema)
@@ -153,7 +153,7 @@ def _run_placed(
         rows_of_task = pa.Table.from_batches(waiting.pop(task.number))
         with mark_worker_errors():
             done = run(task, agreed_positions(rows_of_task), write_token(task.number))
-        yield report(task.number, len(rows_of_task), done)
+        yield task_report(task.number, len(rows_of_task), done)
 
 
 def _run_stream(
@@ -171,10 +171,10 @@ def _run_stream(
     number = context.partitionId() if context else 0
     with mark_worker_errors():
         stats = run(counted(), write_token(number))
-    yield report(number, taken, TaskResult(stats))
+    yield task_report(number, taken, TaskResult(stats))
 
 
-def report(number: int, rows: int, done: TaskResult) -> pa.RecordBatch:
+def task_report(number: int, rows: int, done: TaskResult) -> pa.RecordBatch:
     """What a task tells the driver, by the schema STATS."""
     by_partition: dict[str, list[WriteStat]] = {}
     for stat in done.stats:

@@ -10,13 +10,13 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput
-from hoodie.spark.after_commit import after_commit
+from hoodie.spark.after_commit import after_commit_of_spark
 from hoodie.spark.columns import quoted
-from hoodie.spark.keyed import KeyedFrame, has_keys, keyed_rows, keys_of, require_columns, user_schema
+from hoodie.spark.keyed import KeyedFrame, has_keys, keyed_rows, keys_of, require_frame_columns, user_schema
 from hoodie.spark.tasks import map_items
 from hoodie.spark.types import to_arrow, with_types_of
 from hoodie.spark.validate import validate
-from hoodie.spark.write.batch import acquire, acquire_arrow
+from hoodie.spark.write.batch import acquire_arrow, acquire_frame
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
@@ -26,7 +26,7 @@ from hoodie.writing.run import IncomingBatch
 from hoodie.writing.write import Write
 
 
-def check_batch(
+def check_frame(
     session: SparkSession,
     storage: Storage,
     operation: WriteOperation,
@@ -50,14 +50,14 @@ def check_batch(
             settings,
             new,
             columns=lambda known: to_arrow(with_types_of(known, schema)),
-            require=partial(require_columns, schema),
+            require=partial(require_frame_columns, schema),
             has_keys=has_keys(df),
         )
         batch = _keyed(df, write)
     return IncomingBatch(
         write,
-        partial(acquire, session, batch),
-        partial(after_commit, session),
+        partial(acquire_frame, session, batch),
+        partial(after_commit_of_spark, session),
         phases,
         validate=partial(validate, session),
         run=partial(map_items, session),
@@ -92,14 +92,14 @@ def check_arrow(
     settings: Settings,
     new: TableState | None = None,
 ) -> IncomingBatch:
-    """As `check_batch`, of Arrow rows that this process has."""
+    """As `check_frame`, of Arrow rows that this process has."""
     phases = Phases()
     with phases.time("check"):
         write, rows = check_rows(storage, operation, source, settings, new)
     return IncomingBatch(
         write,
         partial(acquire_arrow, session, rows),
-        partial(after_commit, session),
+        partial(after_commit_of_spark, session),
         phases,
         validate=partial(validate, session),
         run=partial(map_items, session),

@@ -40,9 +40,9 @@ from hoodie.schema.conform import conform
 from hoodie.spark.lookup.hits import BROADCAST_KEYS, TAGS, KeyLookup, join_hits, look_up_keys
 from hoodie.spark.lookup.locate import FILE_ID, HITS
 from hoodie.spark.tasks import bin_pack, collect, persist, run_per_item
-from hoodie.spark.types import in_session_zone, nullable, to_arrow, to_spark
+from hoodie.spark.types import all_nullable, in_session_zone, to_arrow, to_spark
 from hoodie.spark.worker_errors import mark_worker_errors, raise_worker_errors
-from hoodie.spark.write.executors import STATS, report, reports_of
+from hoodie.spark.write.executors import STATS, reports_of, task_report
 from hoodie.spark.write.staging import SparkStage
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableFiles
@@ -175,9 +175,9 @@ def _with_statuses(frame: DataFrame, write: Write) -> DataFrame:
 
 def _by_hash(staged: SparkStage, frame: DataFrame, write: Write, tag: TagKeys, files: TableFiles) -> LocatedRows:
     known = files.groups
-    schema = nullable(frame.schema).add(FILE_ID, StringType())
+    schema = all_nullable(frame.schema).add(FILE_ID, StringType())
     only = {group.file_id for group in known} if write.operation_rules.delete else None
-    tagged = frame.to(nullable(frame.schema)).mapInArrow(partial(_tag_rows, tag, only), schema)
+    tagged = frame.to(all_nullable(frame.schema)).mapInArrow(partial(_tag_rows, tag, only), schema)
     start = time.perf_counter()
     counted, total = _counts(tagged)
     hits = sum(n for (path, file_id), n in counted.items() if FileGroupId(path, file_id) in known)
@@ -237,7 +237,7 @@ def _resolved(session: SparkSession, frame: DataFrame, hits: DataFrame, doubts: 
     """The rows where a global index has them go. Persisted."""
     how = write.relocation_rule
     zone = session.conf.get("spark.sql.session.timeZone") or "UTC"
-    looked_at = nullable(to_spark(pa.schema([how.schema.field(name) for name in how.columns[1:]])))
+    looked_at = all_nullable(to_spark(pa.schema([how.schema.field(name) for name in how.columns[1:]])))
     arrow = in_session_zone(to_arrow(looked_at), zone)
     stored_type = StructType([StructField(field.name, field.dataType) for field in looked_at.fields])
     has_columns = bool(looked_at.fields)
@@ -264,9 +264,9 @@ def _resolved(session: SparkSession, frame: DataFrame, hits: DataFrame, doubts: 
     whole = how.schema if not write.rule.takes_whole_rows and not how.delete else None
     keys = [StructField(name, StringType()) for name in (RECORD_KEY, PARTITION_PATH)]
     frame_columns = StructType([field for field in frame.schema if field.name != ARRIVAL])
-    rows = nullable(frame_columns) if whole is None else nullable(StructType([*to_spark(whole).fields, *keys]))
+    rows = all_nullable(frame_columns) if whole is None else all_nullable(StructType([*to_spark(whole).fields, *keys]))
     out = StructType([*rows.fields, StructField(KEY_STATUS, ByteType()), StructField(FILE_ID, StringType())])
-    together = frame.to(nullable(frame.schema)).join(of_key, RECORD_KEY, "left").repartition(RECORD_KEY)
+    together = frame.to(all_nullable(frame.schema)).join(of_key, RECORD_KEY, "left").repartition(RECORD_KEY)
     kernel = partial(_resolve_rows, how, write.operation_rules, whole, in_session_zone(to_arrow(out), zone))
     return persist(together.mapInArrow(kernel, out))
 
@@ -362,4 +362,4 @@ def _record_writes(
     with mark_worker_errors():
         told = record_files(storage, instant, stats, record_writes)
     for later in told:
-        yield report(0, 0, TaskResult((), later))
+        yield task_report(0, 0, TaskResult((), later))

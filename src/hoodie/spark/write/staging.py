@@ -27,7 +27,7 @@ from hoodie.spark.keyed import KeyedFrame, keyed_batches
 from hoodie.spark.tasks import bin_pack, collect, run_per_item
 from hoodie.spark.types import to_arrow
 from hoodie.spark.worker_errors import mark_worker_errors
-from hoodie.spark.write.executors import STATS, report, reports_of, write_token
+from hoodie.spark.write.executors import STATS, reports_of, task_report, write_token
 from hoodie.storage.protocol import Storage
 from hoodie.writing.batch.duplicates import ARRIVAL
 from hoodie.writing.batch.stage import (
@@ -40,9 +40,9 @@ from hoodie.writing.batch.stage import (
     staged_tasks,
 )
 from hoodie.writing.batch.staging import (
+    BatchRun,
     LookupCall,
     Piece,
-    Run,
     StagedTask,
     new_stage,
     read_pieces,
@@ -83,7 +83,7 @@ class SparkStage(Stage):
     """
 
     schema: StructType
-    runs: tuple[Run, ...] = ()
+    runs: tuple[BatchRun, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
 
     def measured(self) -> Measured:
@@ -101,7 +101,7 @@ class SparkStage(Stage):
         return Stage.rows(replace(self, pieces=whole))
 
     @property
-    def parts(self) -> list[list[Piece] | Run]:
+    def parts(self) -> list[list[Piece] | BatchRun]:
         """It in parts of bounded size, each of one file."""
         files: dict[str, list[Piece]] = {}
         for piece in self.pieces:
@@ -133,7 +133,7 @@ def stage(
         call = partial(_stage, storage, folder, tuple(ordering), batch.make_keys, most)
         found = collect(batch.frame.mapInArrow(call, _PIECE))
         several = pc.is_valid(found.column("batches"))
-        runs = tuple(Run(**row) for row in found.filter(several).drop_columns("partition").to_pylist())
+        runs = tuple(BatchRun(**row) for row in found.filter(several).drop_columns("partition").to_pylist())
         single = found.filter(pc.invert(several)).drop_columns(["batches", "bad_paths"])
         staged = SparkStage(storage, folder, tuple(Piece(**row) for row in single.to_pylist()), batch.schema, runs)
         return replace(staged, counts=_count(session, staged)) if runs else staged
@@ -149,7 +149,7 @@ def _count(session: SparkSession, stage: SparkStage) -> dict[str, int]:
     return dict(zip(*(column.to_pylist() for column in summed.columns), strict=True))
 
 
-def _count_part(storage: Storage, part: list[Piece] | Run) -> Iterator[pa.RecordBatch]:
+def _count_part(storage: Storage, part: list[Piece] | BatchRun) -> Iterator[pa.RecordBatch]:
     rows: dict[str | None, int] = {}
     with mark_worker_errors():
         for _, batch in read_pieces(storage, _pieces_of(part), [PARTITION_PATH]):
@@ -158,11 +158,13 @@ def _count_part(storage: Storage, part: list[Piece] | Run) -> Iterator[pa.Record
     yield pa.record_batch([pa.array(rows.keys(), pa.string()), pa.array(rows.values(), pa.int64())], to_arrow(_ROWS))
 
 
-def _pieces_of(part: list[Piece] | Run) -> list[Piece]:
-    return part.pieces() if isinstance(part, Run) else part
+def _pieces_of(part: list[Piece] | BatchRun) -> list[Piece]:
+    return part.pieces() if isinstance(part, BatchRun) else part
 
 
-def locate(session: SparkSession, stage: Stage, write: Write, bases: Mapping[str, Sequence[BaseFile]]) -> StagedHits:
+def look_up_staged(
+    session: SparkSession, stage: Stage, write: Write, bases: Mapping[str, Sequence[BaseFile]]
+) -> StagedHits:
     """Look the staged keys up in the base files of their partitions, by partition path."""
     calls = lookup_calls(stage, bases)
     packs = bin_pack(calls, lambda call: call.base.size, _LOOK_UP_BYTES)
@@ -197,14 +199,14 @@ def _stage(
     with mark_worker_errors():
         first = context.partitionId() << 33 if context else 0  # as Spark's monotonically_increasing_id
         pieces = stage_rows(storage, f"{folder}/{name}.arrow", keyed_batches(make_keys, batches), ordering, first)
-    told: Sequence[Piece | Run] = pieces
+    told: Sequence[Piece | BatchRun] = pieces
     if len(pieces) > most:
-        told = [Run.of(pieces[run]) for run in runs_of_batches((piece.bytes for piece in pieces), READ_BYTES)]
+        told = [BatchRun.of(pieces[run]) for run in runs_of_batches((piece.bytes for piece in pieces), READ_BYTES)]
     if told:
         yield pa.RecordBatch.from_pylist([asdict(item) for item in told], schema=to_arrow(_PIECE))
 
 
-def _read(storage: Storage, arrivals: bool, part: list[Piece] | Run) -> Iterator[pa.RecordBatch]:
+def _read(storage: Storage, arrivals: bool, part: list[Piece] | BatchRun) -> Iterator[pa.RecordBatch]:
     with mark_worker_errors():
         for _, batch in read_pieces(storage, _pieces_of(part)):
             yield batch if arrivals else without_arrivals(batch)
@@ -222,4 +224,4 @@ def _write(storage: Storage, run: TaskRunner, work: Sequence[tuple[WriteTask, St
         with mark_worker_errors():
             rows = rows_of(storage, staged)
             done = run(task, rows, write_token(task.number)) if rows.num_rows else TaskResult(())
-        yield report(task.number, len(rows), done)
+        yield task_report(task.number, len(rows), done)

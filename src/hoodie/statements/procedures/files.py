@@ -87,7 +87,7 @@ def _uri(root: str, path: str) -> str:
 # --- sizes ---
 
 
-def file_sizes(called: Called) -> Rows:
+def show_file_sizes(called: Called) -> Rows:
     """Sizes of the data files by the instant in their name, and of all."""
     partition = str(called.get("partition_path", "")).strip("*/")
     sizes: dict[str, list[int]] = defaultdict(list)

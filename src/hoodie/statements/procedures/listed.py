@@ -47,7 +47,7 @@ PROCEDURES: Mapping[str, Procedure] = {
     "delete_savepoint": procedure(
         "table string, instant_time string",
         "delete_savepoint_result boolean",
-        recovery.delete_savepoint,
+        recovery.run_delete_savepoint,
         destructive=True,
     ),
     "rollback_to_savepoint": procedure(
@@ -121,7 +121,7 @@ PROCEDURES: Mapping[str, Procedure] = {
         files.fsview_latest,
     ),
     "stats_file_sizes": procedure(
-        "table string, partition_path string, limit int = 10", _DISTRIBUTION, files.file_sizes
+        "table string, partition_path string, limit int = 10", _DISTRIBUTION, files.show_file_sizes
     ),
     "show_fs_path_detail": procedure(
         "path! string, is_sub boolean = false, sort boolean = true",
@@ -145,13 +145,17 @@ PROCEDURES: Mapping[str, Procedure] = {
         "table string, path string, limit int = 10", "key string, value string", shown.properties
     ),
     # --- the metadata table
-    "create_metadata_table": procedure("table string", "result string", metadata_table.create),
+    "create_metadata_table": procedure("table string", "result string", metadata_table.create_metadata),
     "init_metadata_table": procedure("table string, read_only boolean = false", "result string", metadata_table.init),
-    "delete_metadata_table": procedure("table string", "result string", metadata_table.delete, destructive=True),
+    "delete_metadata_table": procedure(
+        "table string", "result string", metadata_table.delete_metadata, destructive=True
+    ),
     "show_metadata_table_files": procedure(
         "table string, partition string", "file_path string", metadata_table.show_files
     ),
-    "show_metadata_table_partitions": procedure("table string", "partition string", metadata_table.show_partitions),
+    "show_metadata_table_partitions": procedure(
+        "table string", "partition string", metadata_table.show_metadata_partitions
+    ),
     "show_metadata_table_stats": procedure(
         "table string", "stat_key string, stat_value string", metadata_table.show_stats
     ),
@@ -250,6 +254,6 @@ PROCEDURES: Mapping[str, Procedure] = {
     "validate_table": procedure(
         "table string, path string, rows boolean = true",
         "severity string, fault string, where string, problem string, advice string",
-        shown.validate,
+        shown.validate_table,
     ),
 }

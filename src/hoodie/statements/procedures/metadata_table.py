@@ -15,7 +15,7 @@ from hoodie.storage.protocol import Entry
 from hoodie.view.load import METAFILES, list_folders
 
 
-def create(called: Called) -> Rows:
+def create_metadata(called: Called) -> Rows:
     started = time.monotonic()
     if not create_metadata_table(called.state.storage, called.write_settings, run=called.table.engine.run):
         raise called.problem("the table has a metadata table: CALL delete_metadata_table removes it")
@@ -37,7 +37,7 @@ def init(called: Called) -> Rows:
     ]
 
 
-def delete(called: Called) -> Rows:
+def delete_metadata(called: Called) -> Rows:
     if not drop_metadata_table(called.state.storage, called.write_settings):
         raise called.problem("the table has no metadata table")
     return [(f"Removed Metadata Table from {called.path}/.hoodie/metadata",)]
@@ -52,7 +52,7 @@ def show_files(called: Called) -> Rows:
     return sorted((entry.name,) for entry in entries)
 
 
-def show_partitions(called: Called) -> Rows:
+def show_metadata_partitions(called: Called) -> Rows:
     return sorted((partition,) for partition in listed_folders(_opened(called)).marked)
 
 

@@ -19,7 +19,7 @@ def create_savepoint(called: Called) -> Rows:
     return [(True,)]
 
 
-def delete_savepoint(called: Called) -> Rows:
+def run_delete_savepoint(called: Called) -> Rows:
     """Deletes the savepoint of an instant; without one the newest, as Hudi does."""
     called.table.delete_savepoint(_savepoint(called))
     return [(True,)]

@@ -9,6 +9,6 @@ def properties(called: Called) -> Rows:
     return sorted(called.state.config.properties.items())
 
 
-def validate(called: Called) -> Rows:
+def validate_table(called: Called) -> Rows:
     findings = called.table.check(rows=called.get("rows"))
     return [(one.severity.name, one.fault.name, one.where, one.problem, one.advice) for one in findings]

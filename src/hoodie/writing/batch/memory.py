@@ -50,7 +50,7 @@ from hoodie.writing.batch.duplicates import combine
 from hoodie.writing.batch.stage import Stage
 from hoodie.writing.index_updates import TaskResult, record_files
 from hoodie.writing.operations import Combine
-from hoodie.writing.planning import DRIVER, BatchPlan, HeldBatch, TaskReports, plan_batch, task_runner, written
+from hoodie.writing.planning import DRIVER, BatchPlan, HeldBatch, TaskReports, plan_batch, rows_and_bytes, task_runner
 from hoodie.writing.relocation import resolve_locations, with_stored
 from hoodie.writing.tasks.run import write_stream
 from hoodie.writing.write import Write
@@ -95,7 +95,7 @@ class MemoryPlan:
         def run_one(numbered: tuple[int, pa.Table]) -> TaskResult:
             number, part = numbered
             done = run(plan.tasks[number], part, f"{number}-0-0")
-            advance(1, *written(done.stats))
+            advance(1, *rows_and_bytes(done.stats))
             return done
 
         parts = (

@@ -53,7 +53,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class BatchRun:
     """Record batches of a staged file that follow one another, whose partition paths are too many to be told."""
 
     file: str
@@ -66,7 +66,7 @@ class Run:
     bad_paths: int = 0  # rows without a partition path
 
     @classmethod
-    def of(cls, pieces: Sequence[Piece]) -> Run:
+    def of(cls, pieces: Sequence[Piece]) -> BatchRun:
         """pieces  that follow one another in one file"""
         return cls(
             pieces[0].file,
