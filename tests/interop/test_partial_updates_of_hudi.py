@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hoodie.reading.changes.incremental import changed_rows
+from hoodie.reading.scan import ScanKind
 from hoodie.reading.scan_plan import plan_scan
-from hoodie.reading.snapshot import read_table
+from hoodie.reading.snapshot import read_scan, read_table
 from hoodie.table.state import TableState, load_state
 from hoodie.testing.storage import MemoryStorage
 from support.by_position import rows_by_position
@@ -44,6 +44,8 @@ def test_a_late_row_that_adds_nothing_leaves_the_row_and_its_commit_time(state: 
     first, late, _, _ = (instant.requested for instant in state.timeline.commits)
     assert rows["k3"]["_hoodie_commit_time"] == first  # a row of the second commit came late
     assert by_id(read_table(state)) == by_id(rows_by_position(plan_scan(state))) == rows
-    assert by_id(changed_rows(state, "earliest"))["k3"] == rows["k3"]
-    assert by_id(changed_rows(state, first))["k3"]["name"] == "late"  # a range merges its own versions only
-    assert "k3" not in by_id(changed_rows(state, late))
+    assert by_id(read_scan(plan_scan(state, ScanKind.CHANGES, begin="earliest")))["k3"] == rows["k3"]
+    assert (
+        by_id(read_scan(plan_scan(state, ScanKind.CHANGES, begin=first)))["k3"]["name"] == "late"
+    )  # a range merges its own versions only
+    assert "k3" not in by_id(read_scan(plan_scan(state, ScanKind.CHANGES, begin=late)))

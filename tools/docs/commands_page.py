@@ -16,8 +16,8 @@ import click
 
 from hoodie.cli.arguments import Command, Option
 from hoodie.cli.main import cli
-from hoodie.cli.schema import RESULTS, json_schema
 from hoodie.cli.words import OTHER_WORDS
+from tools.docs.cli_schema import RESULTS, json_schema
 
 _INTRODUCTION = """# Commands
 

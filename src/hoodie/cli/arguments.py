@@ -153,6 +153,15 @@ YES = cli_option(
     example="--yes",
     help="Do not ask. Without a terminal nothing that cannot be undone is done without it.",
 )
+GRACE = cli_option(
+    "--grace",
+    type=click.FloatRange(0),
+    default=3600.0,
+    metavar="SECONDS",
+    show_default=True,
+    example="--grace 600",
+    help="What is younger counts as the work of a live process.",
+)
 CONF = cli_option(
     "--conf",
     multiple=True,

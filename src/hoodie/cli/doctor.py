@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hoodie.cli.arguments import DRY_RUN, SORT, WHERE, cli_option, command
+from hoodie.cli.arguments import DRY_RUN, GRACE, SORT, WHERE, cli_option, command
 from hoodie.cli.calls import Call, Target
 from hoodie.cli.fleet.lines import Lines, Selection
 
@@ -90,15 +90,7 @@ class ExaminedLine:
         example="--all-columns",
         help="Read everything: all columns of all base files, with the checksums of their pages.",
     ),
-    cli_option(
-        "--grace",
-        type=click.FloatRange(0),
-        default=3600.0,
-        metavar="SECONDS",
-        show_default=True,
-        example="--grace 600",
-        help="What is younger counts as the work of a live process.",
-    ),
+    GRACE,
     cli_option(
         "--for",
         "engine",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -119,10 +120,26 @@ def _refuse_set_keys(clause: MergeClause, request: MergeRequest, shape: TableSha
         column = column_of(name, shape.columns, request.target_name)
         if column not in keys and column.lower() not in equal and isinstance(request.condition, str):
             continue  # of the partition, perhaps: the rows of the join show whether it is another one (`MergedKeys`)
-        refuse_set_key(column, value, equal, request.source_name, request.target_name, shape)
+        _refuse_set_key(column, value, equal, request.source_name, request.target_name, shape)
 
 
-def refuse_set_key(
+def assigned_columns(values: Mapping[str, Any], shape: TableShape, name: str) -> dict[str, Any]:
+    """Column of the table -> its value, of the columns that an update sets.
+
+    name    of the table in the update
+    Raises  InvalidInput naming a column that is not there, is set twice, or that a row is found by
+    """
+    assigned: dict[str, Any] = {}
+    for text, value in values.items():
+        column = column_of(text, shape.columns, name)
+        if column in assigned:
+            raise InvalidInput(f"column {column!r} is set twice")
+        _refuse_set_key(column, value, {}, "", name, shape)
+        assigned[column] = value
+    return assigned
+
+
+def _refuse_set_key(
     column: str, value: object, equal: Mapping[str, str], source: str, target: str, shape: TableShape
 ) -> None:
     """Raises InvalidInput when a clause sets what a row is found by to another value."""

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie.conditional.keys import OLD_KEY, OLD_PATH, MergedKeys
-from hoodie.conditional.names import column_of
 from hoodie.conditional.rows import (
     MadeRows,
     TableCall,
@@ -20,7 +19,7 @@ from hoodie.conditional.rows import (
     scanned,
     target_scan,
 )
-from hoodie.conditional.shape import joined_schema, refuse_set_key
+from hoodie.conditional.shape import assigned_columns, joined_schema
 from hoodie.conditional.target import MergeTarget, attempted
 from hoodie.config.options import Options
 from hoodie.errors import InvalidInput
@@ -56,17 +55,11 @@ def _scope(call: TableCall, target: MergeTarget, name: str) -> Scope:
 def _update(call: TableCall, target: MergeTarget, condition: Any, values: Mapping[str, Any], name: str) -> WriteResult:
     with target.phases.time("check"):
         columns = list(target.shape.columns)
-        given: dict[str, Any] = {}
-        for written, value in values.items():
-            column = column_of(written, columns, name)
-            if column in given:
-                raise InvalidInput(f"column {column!r} is set twice")
-            refuse_set_key(column, value, {}, "", name, target.shape)
-            given[column] = value
+        assigned = assigned_columns(values, target.shape, name)
         scope = _scope(call, target, name)
         term = condition_term(condition, scope)
-        terms = assigned_terms(given, target.declared, scope)
-        schema = joined_schema(target.declared, list(given), columns)
+        terms = assigned_terms(assigned, target.declared, scope)
+        schema = joined_schema(target.declared, list(assigned), columns)
         assert schema is not None  # a column was found
         named = [column for value in (term, *terms.values()) for _, column in value.columns]
         scan = target_scan(target, condition, scope, name, [*columns, *named])
@@ -78,7 +71,7 @@ def _update(call: TableCall, target: MergeTarget, condition: Any, values: Mappin
                 yield _updated(chosen, terms, schema, name)
 
     def sets(names: tuple[str, ...]) -> bool:
-        return not set(given).isdisjoint(path.partition(".")[0] for path in names)
+        return not set(assigned).isdisjoint(path.partition(".")[0] for path in names)
 
     shape, kept = target.shape, (*columns, ROW_ACTION)
     make_keys = MergedKeys(kept, target.keygen, sets(shape.keys), sets(shape.partitions), shape.is_global)

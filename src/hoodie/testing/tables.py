@@ -17,7 +17,6 @@ from hoodie.keygen.arrow_keys import partition_path, record_key
 from hoodie.keygen.keygen import KeyGenerator
 from hoodie.model.files import FileSlice
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
-from hoodie.reading.changes.incremental import changed_rows
 from hoodie.reading.scan import ScanKind
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.snapshot import read_scan, read_table
@@ -162,7 +161,8 @@ class ArrowTable:
 
     def changes(self, begin: Point, end: Point | None = None, options: Options | None = None) -> pa.Table:
         """The rows that changed in (begin, end]."""
-        return changed_rows(self.state(), begin, end, settings=ReadSettings.read(self._options(options)))
+        settings = ReadSettings.read(self._options(options))
+        return read_scan(plan_scan(self.state(), ScanKind.CHANGES, begin=begin, end=end, settings=settings))
 
     def state(self) -> TableState:
         return load_state(self.storage)

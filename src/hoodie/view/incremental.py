@@ -1,6 +1,6 @@
 """What a query of changes covers: the commits in (begin, end], the file groups they changed, the rows they wrote.
 
-Pure rules; `hoodie.reading.changes.incremental` reads what they need. Source: docs/format/table-services.md 8.
+Pure rules; `hoodie.reading.changes.plan` reads what they need. Source: docs/format/table-services.md 8.
 """
 
 from __future__ import annotations

@@ -15,10 +15,10 @@ import pytest
 
 from hoodie.cli.arguments import Option
 from hoodie.cli.main import cli
-from hoodie.cli.schema import RESULTS, json_schema
 from hoodie.storage.local import LocalStorage
 from support.compacting import schedule
 from support.lake import Terminal, parse, unpacked
+from tools.docs.cli_schema import RESULTS, json_schema
 from tools.docs.commands_page import commands, page, schema_text, write
 
 ROOT = Path(__file__).parents[3]

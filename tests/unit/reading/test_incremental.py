@@ -19,8 +19,10 @@ from hoodie.errors import HistoryGone, HollowCommit, InstantNotFound, InvalidInp
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, Instant, State, parse_time
-from hoodie.reading.changes.incremental import changed_rows
 from hoodie.reading.changes.plan import plan_changes
+from hoodie.reading.scan import ScanKind
+from hoodie.reading.scan_plan import plan_scan
+from hoodie.reading.snapshot import read_scan
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.local import LocalStorage
@@ -201,7 +203,7 @@ def test_only_the_file_groups_that_changed_are_opened(kind: str) -> None:
     assert len(plan.slices) == 2
     assert len(table.slices()) == 24
     counting.reset()
-    assert len(changed_rows(state, first)) == 2
+    assert len(read_scan(plan_scan(state, ScanKind.CHANGES, begin=first))) == 2
     opened = {folder for (method, folder) in counting.calls if method in ("open_input", "read", "read_range")}
     assert opened == {".hoodie", "city2", "city4"}
     assert sum(counting.count("open_input", city) for city in cities) <= 2
@@ -213,7 +215,7 @@ def test_a_range_without_commits_opens_nothing() -> None:
     counting = CountingStorage(table.storage)
     state = load_state(counting)
     counting.reset()
-    assert len(changed_rows(state, last)) == 0
+    assert len(read_scan(plan_scan(state, ScanKind.CHANGES, begin=last))) == 0
     assert {method for method, _ in counting.calls} == {"read"}  # of the columns
 
 

@@ -23,8 +23,9 @@ from hoodie.errors import (
     ServiceFailed,
     WriteConflict,
 )
-from hoodie.reading.changes.incremental import changed_rows
-from hoodie.reading.snapshot import read_table
+from hoodie.reading.scan import ScanKind
+from hoodie.reading.scan_plan import plan_scan
+from hoodie.reading.snapshot import read_scan, read_table
 from hoodie.recovery.restore import restore
 from hoodie.recovery.rollback import rollback
 from hoodie.recovery.savepoint import make_savepoint as savepoint
@@ -180,7 +181,9 @@ def test_changes_of_a_missing_file_are_an_error_and_no_history(kind):
     with pytest.raises(MissingFile):
         table.changes(first)
     with pytest.warns(MissingFileIgnored):
-        left = changed_rows(table.state(), first, settings=ReadSettings.read(Options(IGNORE)))
+        left = read_scan(
+            plan_scan(table.state(), ScanKind.CHANGES, begin=first, settings=ReadSettings.read(Options(IGNORE)))
+        )
     assert rows(left) == {"b": 2}
 
 

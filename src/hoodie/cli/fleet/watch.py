@@ -9,23 +9,13 @@ from pathlib import Path
 import click
 
 from hoodie.cli import secrets
-from hoodie.cli.arguments import cli_option, command
+from hoodie.cli.arguments import GRACE, cli_option, command
 from hoodie.cli.calls import Call
-
-_GRACE = cli_option(
-    "--grace",
-    type=click.FloatRange(0),
-    default=3600.0,
-    metavar="SECONDS",
-    show_default=True,
-    example="--grace 600",
-    help="What is younger counts as the work of a live process.",
-)
 
 
 @command(
     "metrics",
-    _GRACE,
+    GRACE,
     cli_option(
         "--output",
         "file",
@@ -67,7 +57,7 @@ def metrics(call: Call, grace: float, file: str | None) -> int:
 
 @command(
     "serve",
-    _GRACE,
+    GRACE,
     cli_option(
         "--port",
         type=click.IntRange(0, 65535),

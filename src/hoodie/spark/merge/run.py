@@ -15,8 +15,8 @@ from pyspark.sql.types import StructType
 from hoodie.conditional.by_key import ByKeyPlan, plan_by_key
 from hoodie.conditional.clauses import Act, MergeRequest, When
 from hoodie.conditional.keys import OLD_KEY, OLD_PATH, CertainKeys, MergedKeys
-from hoodie.conditional.names import check_names, column_of
-from hoodie.conditional.shape import TableShape, check_request, joined_schema, refuse_set_key
+from hoodie.conditional.names import check_names
+from hoodie.conditional.shape import TableShape, assigned_columns, check_request, joined_schema
 from hoodie.conditional.target import MergeTarget, attempted, keeping_columns
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
@@ -325,22 +325,16 @@ def _batch(
 
 def _update(target: _Target, condition: str | Column | None, values: Mapping[str, Any], name: str) -> WriteResult:
     columns = list(target.shape.columns)
-    given: dict[str, Any] = {}
-    for written, value in values.items():
-        column = column_of(written, columns, name)
-        if column in given:
-            raise InvalidInput(f"column {column!r} is set twice")
-        refuse_set_key(column, value, {}, "", name, target.shape)
-        given[column] = value
+    assigned = assigned_columns(values, target.shape, name)
     scan = target.scan([condition], name)
     table = scan_rows(target.session, scan).alias(name).where(filter_of(condition))
     rows = table.select(
-        *((as_column(given[column]) if column in given else quoted(column)).alias(column) for column in columns),
+        *((as_column(assigned[column]) if column in assigned else quoted(column)).alias(column) for column in columns),
         F.lit(int(RowAction.WRITE)).cast("byte").alias(ROW_ACTION),
         F.col(RECORD_KEY).alias(OLD_KEY),
         F.col(PARTITION_PATH).alias(OLD_PATH),
     )
-    return _run(target, *_keyed(target, rows, columns, set(given)), made_of=scan.state, adapt=as_update)
+    return _run(target, *_keyed(target, rows, columns, set(assigned)), made_of=scan.state, adapt=as_update)
 
 
 def _delete(target: _Target, condition: str | Column | None, name: str) -> WriteResult:
