@@ -75,9 +75,9 @@ def completion(call: Call, shell: str) -> int:
     """
     from hoodie.cli.main import cli  # here: the commands are of it
 
-    made = get_completion_class(shell)
-    assert made is not None  # of the choices
-    script = made(cli, {}, "hoodie", "_HOODIE_COMPLETE").source()
+    completion_class = get_completion_class(shell)
+    assert completion_class is not None  # of the choices
+    script = completion_class(cli, {}, "hoodie", "_HOODIE_COMPLETE").source()
     return call.alone(Script(shell, script), [script])
 
 

@@ -146,7 +146,7 @@ def compaction_run_command(
     runs: dict[str, list[Run]] = {}
     status = compact(call.targets(), engine, dict(conf), interval if watch else None, runs, quiet=call.as_json)
     return call.closing(
-        {path: Runs(tuple(done)) for path, done in runs.items()}, Status.FAILED if status else Status.FINE
+        {path: Runs(tuple(path_runs)) for path, path_runs in runs.items()}, Status.FAILED if status else Status.FINE
     )
 
 
@@ -267,12 +267,12 @@ for _each in (
 
 def plan_lines(pending: Sequence[tuple[Instant, CompactionPlan]]) -> Iterable[PlanLine]:
     """Pending plans with what they say of themselves."""
-    for instant, made in pending:
+    for instant, plan in pending:
         totals = [
-            round(sum(operation.metrics.get(name, 0.0) for operation in made.operations))
+            round(sum(operation.metrics.get(name, 0.0) for operation in plan.operations))
             for name in ("TOTAL_LOG_FILES", "TOTAL_IO_READ_MB", "TOTAL_IO_WRITE_MB")
         ]
-        yield PlanLine(instant.requested, instant.state.name, len(made.operations), *totals)
+        yield PlanLine(instant.requested, instant.state.name, len(plan.operations), *totals)
 
 
 def _pending(target: Target) -> Plans:

@@ -195,8 +195,8 @@ def check_command(
 def check_text(examined: Examined) -> list[str]:
     lines = [_text(line) for line in examined.findings] or ["Healthy."]
     if examined.repair and examined.findings:
-        done = "Would do, with --yes:" if examined.dry_run else "Done:"
-        lines += ["", done if examined.repaired else "Nothing to mend without a person."]
+        heading = "Would do, with --yes:" if examined.dry_run else "Done:"
+        lines += ["", heading if examined.repaired else "Nothing to mend without a person."]
         lines += [f"  {remedy}" for remedy in examined.repaired]
     if examined.repaired and not examined.dry_run:
         lines += ["", "Left for a person:" if examined.open else "All of it is mended."]
@@ -209,6 +209,8 @@ def _text(line: FindingLine) -> str:
 
 
 def _lines(findings: Iterable[Finding]) -> Iterable[FindingLine]:
-    for found in findings:
-        remedy = "" if found.remedy is None else str(found.remedy)
-        yield FindingLine(found.severity.name, found.fault.value, found.where, found.problem, found.advice, remedy)
+    for finding in findings:
+        remedy = "" if finding.remedy is None else str(finding.remedy)
+        yield FindingLine(
+            finding.severity.name, finding.fault.value, finding.where, finding.problem, finding.advice, remedy
+        )

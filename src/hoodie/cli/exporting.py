@@ -81,9 +81,9 @@ def export_table(
         raise InvalidInput(f"{target.root}: there is something in this folder: export to a new or an empty one")
     state = load_state(storage)
     scan = plan_question(state, question, ReadSettings.read(options))
-    done = Exported(masked_path(target.root), (), 0, scan.bytes, state.timeline.newest_commit, True)
+    exported = Exported(masked_path(target.root), (), 0, scan.bytes, state.timeline.newest_commit, True)
     if dry_run:
-        return done
+        return exported
     groups: list[list[Any]] = [[]]
     taken = 0
     for slice_ in scan.slices:
@@ -105,7 +105,7 @@ def export_table(
         return rows
 
     rows = _on_disk(target, write_all) if isinstance(target, LocalStorage) else _in_store(target, names, write_all)
-    return replace(done, files=tuple(names), rows=rows, dry_run=False)
+    return replace(exported, files=tuple(names), rows=rows, dry_run=False)
 
 
 def export_text(done: Exported) -> Sequence[Block]:

@@ -38,9 +38,9 @@ def summary_text(table: Summary) -> Sequence[Block]:
         ("commits", f"{table.commits} on the active timeline" + (f", from {table.first}" if table.first else "")),
     ]
     if last := table.last:
-        done = f"{last.inserted} inserted, {last.updated} updated, {last.deleted} deleted"
+        counts = f"{last.inserted} inserted, {last.updated} updated, {last.deleted} deleted"
         rows.append(
-            ("newest", f"{last.instant} {last.operation or last.action}: {done}, {bytes_text(last.bytes)} written")
+            ("newest", f"{last.instant} {last.operation or last.action}: {counts}, {bytes_text(last.bytes)} written")
         )
     rows.append(("pending", _listed(f"{line.action} {line.instant} ({line.state})" for line in table.pending)))
     rows += [("savepoints", _listed(table.savepoints)), ("last clean", table.last_clean or "-")]

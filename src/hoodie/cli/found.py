@@ -73,11 +73,11 @@ def list_tables(storage: Storage, depth: int) -> Listing:
     depth   folders below the root that are looked into; tables are not entered
     Raises  TableNotFound when the folder is missing or empty
     """
-    below, found, others = _tables(storage, depth)
-    if not found and not below:
+    below, paths, others = _tables(storage, depth)
+    if not paths and not below:
         raise TableNotFound(storage.root, "there is no such folder, or nothing in it")
     folders = tuple(OtherFolder(masked_path(_path(storage, folder)), kind) for folder, kind in others.items())
-    return Listing(tuple(in_threads(partial(_line, storage), found)), folders)
+    return Listing(tuple(in_threads(partial(_line, storage), paths)), folders)
 
 
 def matching(pattern: str, storage_options: Mapping[str, Any]) -> tuple[list[str], list[OtherFolder]]:
@@ -135,7 +135,7 @@ def _holds_table(storage: Storage, folder: str) -> bool:
 
 def _tables(storage: Storage, depth: int) -> tuple[bool, list[str], dict[str, str]]:
     """Whether the root has anything in it, the folders that hold tables, and what other folders with data hold."""
-    found: list[str] = []
+    paths: list[str] = []
     others: dict[str, str] = {}
     level, anything = [""], False
     for left in range(depth, -1, -1):
@@ -144,13 +144,13 @@ def _tables(storage: Storage, depth: int) -> tuple[bool, list[str], dict[str, st
             anything = anything or bool(entries)
             names = [entry.name for entry in entries if entry.is_dir]
             if ".hoodie" in names and _holds_table(storage, folder):
-                found.append(folder)
+                paths.append(folder)
             elif kind := kind_of_table(entries):
                 others.setdefault(_above_partitions(folder), kind)
             elif left:
                 deeper += [join(folder, name) for name in names if not name.startswith(".")]
         level = deeper
-    return anything, sorted(found), dict(sorted(others.items()))
+    return anything, sorted(paths), dict(sorted(others.items()))
 
 
 def _above_partitions(folder: str) -> str:

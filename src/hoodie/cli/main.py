@@ -65,8 +65,8 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module, _, name = COMMANDS[cmd_name].partition(":")
-        found: click.Command = getattr(import_module(module), name)
-        return found
+        chosen: click.Command = getattr(import_module(module), name)
+        return chosen
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

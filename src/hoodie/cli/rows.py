@@ -191,12 +191,12 @@ def _change_data(
     state: TableState, question: Question, settings: ReadSettings, limit: int | None
 ) -> Iterator[pa.Table]:
     assert question.begin is not None
-    found = plan_change_data(state, question.begin, question.end, settings)
-    filters = filters_of(question.filters, found.reader.schema)
-    selected = select_changes(found.reader.schema, question.columns, filters)
+    changes = plan_change_data(state, question.begin, question.end, settings)
+    filters = filters_of(question.filters, changes.reader.schema)
+    selected = select_changes(changes.reader.schema, question.columns, filters)
     yield selected.schema.empty_table()
     left = limit
-    for batch in selected.of(change_data_batches(found)):
+    for batch in selected.of(change_data_batches(changes)):
         rows = pa.Table.from_batches([batch]).slice(0, left)
         if left is not None:
             left -= len(rows)

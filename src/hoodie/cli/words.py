@@ -35,7 +35,7 @@ OTHER_WORDS: dict[tuple[str, ...], tuple[str, ...]] = {
 def other_words(words: Sequence[str]) -> list[str]:
     """A command line in the words of the help."""
     for length in (3, 2, 1):
-        known = OTHER_WORDS.get(tuple(words[:length]))
-        if known is not None:
-            return other_words([*known, *words[length:]])  # "compactor show": one word after the other
+        replacement = OTHER_WORDS.get(tuple(words[:length]))
+        if replacement is not None:
+            return other_words([*replacement, *words[length:]])  # "compactor show": one word after the other
     return list(words)

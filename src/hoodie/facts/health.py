@@ -74,16 +74,16 @@ def health(storage: Storage, settings: Settings, *, grace: float = 3600.0, clock
 
     grace  as `check` takes it
     """
-    found: tuple[Finding, ...] = ()
+    findings: tuple[Finding, ...] = ()
     try:
         with typed_errors():
-            found = examine(storage, settings.reading, rows=False, grace=grace)
-            if closed := next((finding for finding in found if finding.fault in _CLOSED), None):
-                return Health(error="CorruptFile", problem=str(closed), findings=_counted(found))
+            findings = examine(storage, settings.reading, rows=False, grace=grace)
+            if closed := next((finding for finding in findings if finding.fault in _CLOSED), None):
+                return Health(error="CorruptFile", problem=str(closed), findings=_counted(findings))
             config, timeline = look(storage)
-            known = Health(config.name, config.type.value, findings=_counted(found))
+            base = Health(config.name, config.type.value, findings=_counted(findings))
     except HoodieError as error:
-        return Health(error=type(error).__name__, problem=_line(error), findings=_counted(found))
+        return Health(error=type(error).__name__, problem=_line(error), findings=_counted(findings))
     pending = [i for i in timeline.pending() if i.action in WRITES]
     newest = timeline.newest_commit
     age = -1.0
@@ -96,10 +96,10 @@ def health(storage: Storage, settings: Settings, *, grace: float = 3600.0, clock
             sizes = stats(storage, settings)
     except HoodieError as error:
         return Health(
-            known.name, known.type, False, type(error).__name__, _line(error), newest, age, len(pending), plans,
-            known.findings,
+            base.name, base.type, False, type(error).__name__, _line(error), newest, age, len(pending), plans,
+            base.findings,
         )  # fmt: skip
-    return Health(known.name, known.type, True, "", "", newest, age, len(pending), plans, known.findings, sizes)
+    return Health(base.name, base.type, True, "", "", newest, age, len(pending), plans, base.findings, sizes)
 
 
 def _counted(findings: tuple[Finding, ...]) -> tuple[FindingCount, ...]:

@@ -98,17 +98,17 @@ def newest_instants(
     archived  completed commits that left the active timeline, too. The whole archive is read
     """
     config, timeline = look(storage)
-    wanted = frozenset(map(Action, actions)) or (frozenset(Action) if every or pending else COMMITS)
-    active = [i for i in reversed(timeline.instants) if i.action in wanted]
+    chosen = frozenset(map(Action, actions)) or (frozenset(Action) if every or pending else COMMITS)
+    active = [i for i in reversed(timeline.instants) if i.action in chosen]
     if pending or not (every or actions):
         active = [i for i in active if (i.state is State.COMPLETED) is not pending]
     left: list[tuple[Instant, CommitMetadata]] = []
     if archived and not pending:
         from hoodie.timeline.archive import archived_commits
 
-        known = {instant.requested for instant in timeline.commits}
-        left = [pair for pair in archived_commits(storage, config) if pair[0].requested not in known]
-        left = [pair for pair in left if pair[0].action in wanted]
+        times = {instant.requested for instant in timeline.commits}
+        left = [pair for pair in archived_commits(storage, config) if pair[0].requested not in times]
+        left = [pair for pair in left if pair[0].action in chosen]
     count = limit or len(active) + len(left)
     lines = [line_of(storage, timeline, instant) for instant in active[:count]]
     lines += [instant_line(*pair, archived=True) for pair in left[: count - len(lines)]]

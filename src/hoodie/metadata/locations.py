@@ -40,17 +40,17 @@ class RecordLocator:
         keys    string[n], no nulls
         Raises  as `read_records`
         """
-        wanted = Wanted(frozenset(keys.to_pylist()))
+        selection = Wanted(frozenset(keys.to_pylist()))
         try:
-            return read_records(self.table, _PARTITION, wanted, self.slices)
+            return read_records(self.table, _PARTITION, selection, self.slices)
         except FileNotFoundError:  # cleaning took a file away since the slices were listed
-            return read_records(self.table.reload(), _PARTITION, wanted)
+            return read_records(self.table.reload(), _PARTITION, selection)
 
     def locate(self, keys: pa.Array) -> tuple[pa.Array, pa.Array]:
         """Partition path and file id of each key, string[n] both; null where it has no entry. As `entries`"""
-        found = self.entries(keys)
-        paths, ids = locations(found)
-        at = pc.index_in(keys, value_set=found.column("row").combine_chunks())
+        entries = self.entries(keys)
+        paths, ids = locations(entries)
+        at = pc.index_in(keys, value_set=entries.column("row").combine_chunks())
         return paths.take(at), ids.take(at)
 
 

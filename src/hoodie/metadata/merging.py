@@ -80,12 +80,12 @@ def _column_stats(records: pa.Table) -> pa.Table:
     if not (counts > 1).any():
         return records
     single = counts[codes] == 1
-    kept = records.filter(pa.array(single))
+    singles = records.filter(pa.array(single))
     several: dict[str, dict[str, Any]] = {}
     for record in records.filter(pa.array(~single)).to_pylist():  # few: a file has one record, if it is not appended to
         old = several.get(record["row"])
         several[record["row"]] = record if old is None else _united(record, old)
-    return pa.concat_tables([kept, pa.Table.from_pylist(list(several.values()), schema=records.schema)])
+    return pa.concat_tables([singles, pa.Table.from_pylist(list(several.values()), schema=records.schema)])
 
 
 def _united(new: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:

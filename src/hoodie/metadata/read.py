@@ -300,7 +300,7 @@ def _blocks(table: MetadataTable, logs: Iterable[LogFile]) -> list[_Block]:
     """The blocks that count, oldest first."""
     ordered = sorted((log for log in logs if not log.cdc), key=lambda log: log.order)
     heads = in_threads(partial(_heads, table.storage), ordered, _threads(table.storage))
-    every = [block for found in heads for block in found]
+    every = [block for blocks in heads for block in blocks]
     damaged = [block for block in every if block.kind is BlockKind.CORRUPT]
     if damaged:
         raise CorruptLogBlock(damaged[0].path, "a block that is cut short or damaged", damaged[0].head.offset)
@@ -355,8 +355,8 @@ def stored_schema(table: MetadataTable, slice_: FileSlice) -> str:
     """
     if not table.layout.version.logs_of_writes:
         return STORED_SCHEMA
-    if found := _newest_schema(table, slice_):
-        return found
+    if schema := _newest_schema(table, slice_):
+        return schema
     lists = (_newest_schema(table, other) for other in partition_slices(table, MetadataPartition.FILES))
     return next(filter(None, lists), STORED_SCHEMA)
 

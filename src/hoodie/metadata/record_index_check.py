@@ -38,10 +38,10 @@ def record_index_problems(
     where = MetadataPartition.RECORD_INDEX
     at = pc.index_in(rows.column("row"), value_set=column_in_one_piece(stored, "row"))
     yield from _some(rows.filter(pc.is_null(at)), f"in no entry of {where}")
-    known = rows.filter(pc.is_valid(at))
+    located = rows.filter(pc.is_valid(at))
     entries = stored.take(at.drop_null())
-    same = pc.and_(*(pc.equal(known.column(name), entries.column(name)) for name in ("partition", "file_id")))
-    yield from _some(known.filter(pc.invert(same)), f"elsewhere by {where}")
+    same = pc.and_(*(pc.equal(located.column(name), entries.column(name)) for name in ("partition", "file_id")))
+    yield from _some(located.filter(pc.invert(same)), f"elsewhere by {where}")
     live = pc.is_in(stored.column("row"), value_set=column_in_one_piece(rows, "row"))
     yield from _some(stored.filter(pc.invert(live)), f"in {where}, and in no row")
     if len(rows) != len(stored):

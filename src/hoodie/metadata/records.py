@@ -188,12 +188,12 @@ def _decoded(cells: HFileCells, partition: MetadataPartition, schema_json: str, 
         raise UnsupportedTable(f"{path}: records without {branch}, of another form than Hudi 0.11 and later have")
     if not np.array_equal(after, cells.ends):
         raise CorruptFile(path, "a record that is longer or shorter than its cell")
-    found = dict(zip(names, columns, strict=True))
-    rows = _rows(cells, found["key"], path)
-    kinds = set(pc.unique(found["type"]).to_pylist())
+    columns_by_name = dict(zip(names, columns, strict=True))
+    rows = _rows(cells, columns_by_name["key"], path)
+    kinds = set(pc.unique(columns_by_name["type"]).to_pylist())
     if not kinds <= set(types):
         raise CorruptFile(path, f"records of types {sorted(kinds)} in the partition {partition}")
-    content = found[branch]
+    content = columns_by_name[branch]
     if content.null_count:
         raise CorruptFile(path, f"a record of the partition {partition} without {branch}")
     if partition is MetadataPartition.FILES:

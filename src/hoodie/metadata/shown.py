@@ -142,12 +142,12 @@ def _as_text(bounds: pa.ChunkedArray) -> pa.Array:
     values = bounds.combine_chunks()
     if isinstance(values, pa.ChunkedArray):
         values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], BOUND)
-    found = pa.nulls(len(values), pa.string())
+    texts = pa.nulls(len(values), pa.string())
     for field in BOUND:
         member = pc.struct_field(values, field.name)
         if pa.types.is_binary(field.type):
             text = pa.array([None if value is None else value.hex() for value in member.to_pylist()], pa.string())
         else:
             text = member.cast(pa.string())
-        found = pc.coalesce(found, text)
-    return found
+        texts = pc.coalesce(texts, text)
+    return texts

@@ -142,8 +142,8 @@ def is_own(time: str) -> bool:
 
 def partitions_ready(config: TableConfig) -> frozenset[MetadataPartition]:
     """The partitions that are complete, by the data table's properties: none unless the file lists are."""
-    known = {partition.value: partition for partition in MetadataPartition}
-    ready = frozenset(known[name] for name in config.metadata_partitions if name in known)
+    kinds = {partition.value: partition for partition in MetadataPartition}
+    ready = frozenset(kinds[name] for name in config.metadata_partitions if name in kinds)
     return ready if MetadataPartition.FILES in ready else frozenset()
 
 

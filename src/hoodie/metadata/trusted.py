@@ -41,20 +41,20 @@ def trusted_listing(
             return None
         return table.problem() or (table, listed_folders(table, partitions))
 
-    found = _believed(read)
-    if isinstance(found, str):
-        ignore(storage, found)
+    listing = _believed(read)
+    if isinstance(listing, str):
+        ignore(storage, listing)
         return None
-    return found
+    return listing
 
 
 def believed(table: MetadataTable, read: Callable[[MetadataTable], T]) -> T | None:
     """What is read of a metadata table that has told the files. None, with a warning: it is damaged"""
-    found = _believed(lambda: (read(table),))
-    if isinstance(found, str):
-        ignore(table.storage, found, root=table.storage.root)
+    records = _believed(lambda: (read(table),))
+    if isinstance(records, str):
+        ignore(table.storage, records, root=table.storage.root)
         return None
-    return found[0]
+    return records[0]
 
 
 def ignore(storage: Storage, problem: str, root: str = "") -> None:

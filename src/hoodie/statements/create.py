@@ -113,10 +113,10 @@ def _like(session: SparkSession, text: Text, name: Name, source: tuple[str, ...]
     using = "" if format_of(text) else "USING hudi"
     clauses = Text.of(f"CREATE TABLE {name} {using} {rest}")
     check_grammar(clauses)
-    wanted = read_create(clauses, name, len(clauses.tokens))
+    statement = read_create(clauses, name, len(clauses.tokens))
     table = named_table(session, source)
     if table is None:
-        return replace(wanted, schema=all_nullable(spark_table(session, ".".join(map(tick, source))).schema))
+        return replace(statement, schema=all_nullable(spark_table(session, ".".join(map(tick, source))).schema))
     state = load_state(storage_for(table.path))
     declared, config = declared_schema(state), state.config
     facts = {
@@ -124,11 +124,11 @@ def _like(session: SparkSession, text: Text, name: Name, source: tuple[str, ...]
         "preCombineField": ",".join(config.ordering),
         "type": next(word for word, kind in _TYPES.items() if kind == config.type.value),
     }
-    said = {key.lower() for key in wanted.options}
+    said = {key.lower() for key in statement.options}
     options = {key: value for key, value in facts.items() if value and key.lower() not in said}
     partitions = tuple(column.partition(":")[0] for column in config.partition_by)
     schema = None if declared is None else to_spark(without_meta_fields(declared))
-    return replace(wanted, schema=schema, partitions=partitions, options={**options, **wanted.options})
+    return replace(statement, schema=schema, partitions=partitions, options={**options, **statement.options})
 
 
 def _replace_table(session: SparkSession, wanted: Create, parts: Sequence[str], path: str) -> None:
@@ -172,19 +172,19 @@ def _settings(wanted: Create, options: Mapping[str, str]) -> tuple[dict[str, str
     kind = said.pop("type", "cow").lower()
     if kind not in _TYPES:
         raise StatementError(f"type {kind!r} of table {wanted.name}: expected cow or mor")
-    known = {key: value for key, value in said.items() if key.lower() in _NAMES or key.startswith("hoodie.")}
-    given = dict(check_options({_NAMES.get(key.lower(), key): value for key, value in known.items()}))
-    keys = given.pop(_NAMES["primarykey"], "") or given.pop("hoodie.table.recordkey.fields", "")
-    given.setdefault("hoodie.datasource.write.hive_style_partitioning", "true")  # as Hudi's SQL makes tables
-    if not any(key in given for key in _MODES):
-        given = dict(overridden({_NAMES["payloadclass"]: DEFAULT_PAYLOAD}, given))  # likewise
-    return given, keys, kind
+    properties = {key: value for key, value in said.items() if key.lower() in _NAMES or key.startswith("hoodie.")}
+    settings = dict(check_options({_NAMES.get(key.lower(), key): value for key, value in properties.items()}))
+    keys = settings.pop(_NAMES["primarykey"], "") or settings.pop("hoodie.table.recordkey.fields", "")
+    settings.setdefault("hoodie.datasource.write.hive_style_partitioning", "true")  # as Hudi's SQL makes tables
+    if not any(key in settings for key in _MODES):
+        settings = dict(overridden({_NAMES["payloadclass"]: DEFAULT_PAYLOAD}, settings))  # likewise
+    return settings, keys, kind
 
 
 def _more(options: Mapping[str, str]) -> dict[str, str]:
     """What a statement says of a table beside what the table itself keeps."""
-    kept = {*_NAMES, "type", "path"}
-    return {key: value for key, value in options.items() if key.lower() not in kept and not is_driver_option(key)}
+    names = {*_NAMES, "type", "path"}
+    return {key: value for key, value in options.items() if key.lower() not in names and not is_driver_option(key)}
 
 
 def _rows(session: SparkSession, wanted: Create) -> DataFrame | None:
@@ -200,13 +200,13 @@ def _refuse_taken(session: SparkSession, text: Text, at: int, quiet: bool) -> Da
         parts, _ = text.name(at)
     except StatementError:  # such as IDENTIFIER('name')
         return None
-    there = named_table(session, qualified(session, parts))
-    if there is None or there.entry:
+    entry = named_table(session, qualified(session, parts))
+    if entry is None or entry.entry:
         return None
     if quiet:
         return nothing(session)
     raise StatementError(
-        f"[TABLE_OR_VIEW_ALREADY_EXISTS] {Name(parts, parts[-1])} is a table of Hudi already, at {there.path}"
+        f"[TABLE_OR_VIEW_ALREADY_EXISTS] {Name(parts, parts[-1])} is a table of Hudi already, at {entry.path}"
     )
 
 
@@ -223,12 +223,12 @@ def _create_table(session: SparkSession, wanted: Create, parts: Sequence[str], q
         raise StatementError(
             f"[TABLE_OR_VIEW_ALREADY_EXISTS] {wanted.name} is a table of Hudi already, at {registered}"
         )
-    given, keys, kind = _settings(wanted, options)
+    settings, keys, kind = _settings(wanted, options)
     with_location = bool(wanted.location or "path" in wanted.options)
     storage = storage_for(path)
-    there = storage.exists(PROPERTIES_FILE)
+    exists = storage.exists(PROPERTIES_FILE)
     described = bool(keys)
-    if not described and there and with_location:  # what the table is, it says itself
+    if not described and exists and with_location:  # what the table is, it says itself
         config = load_state(storage).config
         keys = ",".join(config.record_key)
         if not wanted.partitions:
@@ -236,26 +236,26 @@ def _create_table(session: SparkSession, wanted: Create, parts: Sequence[str], q
         if "type" not in wanted.options:
             kind = next(word for word, name in _TYPES.items() if name == config.type.value)
         if config.ordering:
-            given.setdefault(_NAMES["precombinefield"], ",".join(config.ordering))
+            settings.setdefault(_NAMES["precombinefield"], ",".join(config.ordering))
     rows = _rows(session, wanted)
     schema = wanted.schema if wanted.schema is not None else None if rows is None else rows.schema
-    if schema is not None and (described or not there):
+    if schema is not None and (described or not exists):
         _refuse_missing(wanted, schema, keys)
-    if there and not with_location:
+    if exists and not with_location:
         raise StatementError(f"table {wanted.name} is there already, at {path}")
     record_key = [key.strip() for key in keys.split(",") if key.strip()]
-    if there:
+    if exists:
         named = [] if wanted.schema is None else wanted.schema.names
         _refuse_other(open_table(path, spark=session), wanted, record_key, named, _TYPES[kind])
         if rows is not None and not quiet:
             raise StatementError(f"there is a table at {path} already: INSERT INTO it, or DROP TABLE … PURGE first")
     avro = ""
-    if schema is not None and not there:
+    if schema is not None and not exists:
         columns = stored_form(_partitions_last(to_arrow(schema), wanted.partitions))
         avro = to_avro(columns, wanted.name.parts[-1])
     key = {"primaryKey": ",".join(record_key)} if record_key else {}
-    properties = {"type": kind, **key, **_ordering(given)}
-    if not there:
+    properties = {"type": kind, **key, **_ordering(settings)}
+    if not exists:
         with ExitStack() as undo:
             if with_entry:
                 columns_of_entry = _in_order(schema or StructType(), wanted.partitions)
@@ -269,7 +269,7 @@ def _create_table(session: SparkSession, wanted: Create, parts: Sequence[str], q
                 record_key=record_key,
                 partition_by=wanted.partitions,
                 table_type=_TYPES[kind],
-                options=overridden(_of_statements(session_options(session, creating=True)), given),
+                options=overridden(_of_statements(session_options(session, creating=True)), settings),
             )
             undo.callback(_take_back, storage)
             if avro:
@@ -322,10 +322,10 @@ def _refuse_other(
     }
     if "type" in wanted.options:
         pairs["type"] = ((config.type.value,), (kind,))
-    for what, (has, asked) in pairs.items():
-        if has != asked:
+    for what, (has, values) in pairs.items():
+        if has != values:
             raise TableMismatch(
-                f"the table at {table.path} has {what} ({', '.join(has)}), and the statement says ({', '.join(asked)})"
+                f"the table at {table.path} has {what} ({', '.join(has)}), and the statement says ({', '.join(values)})"
             )
     there = set() if declared is None else {name.lower() for name in declared.names}
     if there and (lacking := [name for name in columns if name.lower() not in there]):

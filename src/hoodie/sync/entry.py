@@ -110,8 +110,8 @@ def desired_entry(
     properties = _lines(hive.table_properties, "table_properties")
     serde = {"serialization.format": "1", **_lines(hive.serde_properties, "serde_properties"), "path": location}
     if hive.as_datasource:
-        kept = [field for field in schema if field.name in columns or field.name in keys]
-        properties |= spark_properties(pa.schema(kept), partition_fields, hive.schema_piece, spark_version)
+        fields = [field for field in schema if field.name in columns or field.name in keys]
+        properties |= spark_properties(pa.schema(fields), partition_fields, hive.schema_piece, spark_version)
         serde[READ_OPTIMIZED] = str(name.read_optimized).lower()
     if not hive.managed:
         properties["EXTERNAL"] = "TRUE"
@@ -140,10 +140,10 @@ def check_name(name: str, what: str) -> None:
 
 
 def _lines(text: str, what: str) -> dict[str, str]:
-    found = {}
+    lines = {}
     for line in filter(None, map(str.strip, text.split("\n"))):
         key, equals, value = line.partition("=")
         if not equals or not key.strip():
             raise InvalidOption(f"hoodie.datasource.hive_sync.{what}: {line!r} is not key=value; one property a line")
-        found[key.strip()] = value.strip()
-    return found
+        lines[key.strip()] = value.strip()
+    return lines

@@ -133,17 +133,17 @@ class _Job:
 
     def values(self, partitions: Collection[str]) -> dict[Values, str]:
         """Values -> partition path."""
-        found: dict[Values, str] = {}
+        paths: dict[Values, str] = {}
         for partition in sorted(partitions):
             values = values_of(partition, self.extractor, self.fields, decode=self.decode)
-            if values in found:
+            if values in paths:
                 raise SyncRefused(
                     f"partition {partition!r}",
-                    f"it has the values {', '.join(values)}, as {found[values]!r} has: a metastore keeps one of them. "
+                    f"it has the values {', '.join(values)}, as {paths[values]!r} has: a metastore keeps one of them. "
                     "Set another hoodie.datasource.hive_sync.partition_extractor_class",
                 )
-            found[values] = partition
-        return found
+            paths[values] = partition
+        return paths
 
 
 @typed_errors()
@@ -186,11 +186,11 @@ def sync_table(storage: Storage, settings: Settings, *, whole: bool = False, spa
         plans = [_plan(job, entry, whole=whole) for entry in entries]
         if not metastore.database_exists(database):
             _make_database(metastore, database, hive)
-        done = tuple(_carry_out(job, plan) for plan in plans)
-        for entry in done:
+        synced = tuple(_carry_out(job, plan) for plan in plans)
+        for entry in synced:
             if entry.refused:
                 raise SyncRefused(entry.name, f"{entry.refused}. {_GROW}")
-        return SyncResult(metastore.address, job.now.instant, done, dict(metastore.calls))
+        return SyncResult(metastore.address, job.now.instant, synced, dict(metastore.calls))
 
 
 def _schema(state: TableState, as_text: Collection[str]) -> pa.Schema:
@@ -270,8 +270,8 @@ def _plan(job: _Job, entry: SyncedEntry, *, whole: bool) -> _Plan:
     touched = job.touched(last, incremental=incremental)
     present = job.values(touched.present)
     dropped = [values for values, _ in _fitting(job, touched.deleted)]
-    there = _registered(job, entry, existing, None if touched.whole else [*present, *dropped])
-    events = partition_events(present, there, whole=touched.whole, dropped=dropped, location=job.location)
+    registered = _registered(job, entry, existing, None if touched.whole else [*present, *dropped])
+    events = partition_events(present, registered, whole=touched.whole, dropped=dropped, location=job.location)
     return _Plan(entry, existing, differs, columns_differ, events, touched.whole)
 
 
@@ -281,13 +281,13 @@ def _commits(state: TableState) -> set[str]:
 
 def _fitting(job: _Job, deleted: Collection[str]) -> list[tuple[Values, str]]:
     """Deleted partitions that can be in the metastore: a path that does not fit the extractor never got there."""
-    found = []
+    fitting = []
     for partition in sorted(deleted):
         try:
-            found.append((values_of(partition, job.extractor, job.fields, decode=job.decode), partition))
+            fitting.append((values_of(partition, job.extractor, job.fields, decode=job.decode), partition))
         except SyncRefused:
             continue
-    return found
+    return fitting
 
 
 def _registered(
@@ -300,8 +300,8 @@ def _registered(
         names = job.metastore.partition_names(entry.database, entry.name)
     else:
         names = [partition_name(job.fields, values) for values in wanted]
-    found = job.metastore.partitions(entry.database, entry.name, names, job.hive.batch)
-    return {tuple(partition.values): partition.sd.location for partition in found}
+    partitions = job.metastore.partitions(entry.database, entry.name, names, job.hive.batch)
+    return {tuple(partition.values): partition.sd.location for partition in partitions}
 
 
 def _require_same_table(existing: Any, entry: SyncedEntry) -> None:

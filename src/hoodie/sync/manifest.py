@@ -106,19 +106,19 @@ def write_manifests(
 def uri_base(storage: Storage, settings: Settings) -> str:
     """The base path as a URI that other engines understand, without a trailing slash; not percent-encoded, as Hadoop's
     paths are not."""
-    given = settings.meta_sync.base_path.rstrip("/")
-    root = given or storage.root
+    base = settings.meta_sync.base_path.rstrip("/")
+    root = base or storage.root
     return f"file://{root}" if root.startswith("/") else root
 
 
 def _touched_partitions(state: TableState, commits: Collection[str]) -> tuple[str, ...]:
     """The partitions in which commits wrote or replaced file groups, sorted."""
-    found: set[str] = set()
+    partitions: set[str] = set()
     for instant in state.timeline.commits:
         if instant.requested in commits:
             metadata = read_commit(state.storage, state.timeline, instant)
-            found |= metadata.stats.keys() | metadata.replaced.keys()
-    return tuple(sorted(found))
+            partitions |= metadata.stats.keys() | metadata.replaced.keys()
+    return tuple(sorted(partitions))
 
 
 def _recorded(storage: Storage) -> ManifestState | None:

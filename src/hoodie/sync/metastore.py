@@ -62,18 +62,18 @@ class Metastore:
 
     def create_database(self, name: str) -> None:
         """Make a database; one that another sync has made meanwhile is as good."""
-        made = interface().Database(name=name, description="automatically created by hoodie", parameters={})
+        database = interface().Database(name=name, description="automatically created by hoodie", parameters={})
         with suppress(interface().AlreadyExistsException):
-            self._call("create_database", made, raises=("AlreadyExistsException",))
+            self._call("create_database", database, raises=("AlreadyExistsException",))
 
     def table(self, database: str, name: str) -> Any | None:
         """The entry; None: there is none."""
         request = interface().GetTableRequest(dbName=database, tblName=name)
         try:
-            found = self._call("get_table_req", request, absent=True, unknown=True)
+            entry = self._call("get_table_req", request, absent=True, unknown=True)
         except _NotKnown:  # before Hive 2.2; from 4 on it is the other that is not known
             return self._call("get_table", database, name, absent=True)
-        return None if found is None else found.table
+        return None if entry is None else entry.table
 
     def create_table(self, table: Any) -> bool:
         """Whether it was made; False: another process has made one of that name."""
@@ -103,10 +103,10 @@ class Metastore:
 
     def partitions(self, database: str, table: str, names: Sequence[str], batch: int) -> list[Any]:
         """Those of the named partitions that are there."""
-        found: list[Any] = []
+        listed: list[Any] = []
         for part in _batches(names, batch):
-            found += self._call("get_partitions_by_names", database, table, list(part))
-        return found
+            listed += self._call("get_partitions_by_names", database, table, list(part))
+        return listed
 
     def add_partitions(self, database: str, table: str, partitions: Sequence[Any], batch: int) -> None:
         """Those that are there already stay as they are."""

@@ -136,8 +136,8 @@ def partition_events(
         for values, path in storage.items()
         if values in metastore and without_scheme(metastore[values]) != without_scheme(location(path))
     }
-    gone = metastore.keys() - storage.keys() if whole else {values for values in dropped if values in metastore}
-    return PartitionEvents(add, alter, tuple(sorted(gone - storage.keys())))
+    vanished = metastore.keys() - storage.keys() if whole else {values for values in dropped if values in metastore}
+    return PartitionEvents(add, alter, tuple(sorted(vanished - storage.keys())))
 
 
 def without_scheme(location: str) -> str:

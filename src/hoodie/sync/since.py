@@ -83,5 +83,5 @@ def _written_and_deleted(
         for partition, cleaned in decode_clean_metadata(data, path).partitions.items():
             if cleaned.removed:
                 deleted[partition] = max(deleted.get(partition, ""), clean.requested)
-    gone = frozenset(partition for partition, time in deleted.items() if time > written.get(partition, ""))
-    return frozenset(named), gone
+    removed = frozenset(partition for partition, time in deleted.items() if time > written.get(partition, ""))
+    return frozenset(named), removed

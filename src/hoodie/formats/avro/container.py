@@ -86,9 +86,9 @@ def _parsed(text: bytes) -> Any:
 def _long(value: int) -> bytes:
     """Zigzag and base 128, as Avro writes a long; for values that are not negative."""
     value <<= 1
-    made = bytearray()
+    encoded = bytearray()
     while value > 0x7F:
-        made.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    made.append(value)
-    return bytes(made)
+    encoded.append(value)
+    return bytes(encoded)

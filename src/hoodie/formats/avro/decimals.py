@@ -66,8 +66,8 @@ def _decimals(big: NDArray[np.uint8], kind: pa.DataType, at: Cursors) -> pa.Arra
     width = big.shape[1]
     sign = np.where(big[:, :1] >= 0x80, 0xFF, 0).astype(np.uint8)
     little = np.repeat(sign, 16, axis=1)
-    kept = min(width, 16)
-    little[:, :kept] = big[:, ::-1][:, :kept]
+    tail = min(width, 16)
+    little[:, :tail] = big[:, ::-1][:, :tail]
     if width > 16:
         fits = (big[:, : width - 16] == sign).all(axis=1) & ((big[:, width - 16] >= 0x80) == (sign[:, 0] > 0))
         fail_where(~fits, "a decimal of more than 16 bytes", at)

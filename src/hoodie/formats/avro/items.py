@@ -80,33 +80,33 @@ def find_items(cells: Cells, at: Cursors, item: Item) -> tuple[Ints, Cursors, Cu
 def _walk_together(cells: Cells, item: Item, count: Ints, cursor: Cursors, starts: list[NDArray[np.int64]]) -> None:
     """Walk `count` items on from each cursor, in place."""
     active = np.flatnonzero(count)
-    done = 0
+    steps = 0
     while len(active) > _NARROW:
         here = cursor[active]
         starts.append(here)
         cursor[active] = item.skip(cells, here)
-        done += 1
-        active = active[count[active] > done]
+        steps += 1
+        active = active[count[active] > steps]
     for row in active.tolist():
-        cursor[row] = _walk_items(cells, int(cursor[row]), int(count[row]) - done, item, starts)
+        cursor[row] = _walk_items(cells, int(cursor[row]), int(count[row]) - steps, item, starts)
 
 
 def _walk_one(cells: Cells, at: int, item: Item) -> tuple[list[NDArray[np.int64]], int]:
     """All blocks of the array at one cursor."""
-    found: list[NDArray[np.int64]] = []
+    starts: list[NDArray[np.int64]] = []
     total = 0
     while True:
         begin = at
         count, at = cells.varint(at)
         if count == 0:
-            return found, at
+            return starts, at
         if count < 0:
             _, at = cells.varint(at)
             count = -count
         total += count
         if total * max(item.least, 1) > cells.size:
             raise Malformed(_TOO_MANY, begin)
-        at = _walk_items(cells, at, count, item, found)
+        at = _walk_items(cells, at, count, item, starts)
 
 
 def _walk_items(cells: Cells, at: int, count: int, item: Item, starts: list[NDArray[np.int64]]) -> int:

@@ -276,8 +276,10 @@ class _Reader:
             name = entry["name"]
             kind, nullable = self.type(entry.get("type"), f"{column}.{name}" if column else name, space, inside)
             # Rows of files from before the column carry its default, which is not always null.
-            kept = json.dumps(entry.get("default")) if type(entry.get("default")) in _DEFAULTS.get(kind, ()) else None
-            marks = {AVRO_DEFAULT: kept.encode()} if kept else _marks(entry.get("type"), kind)
+            default_json = (
+                json.dumps(entry.get("default")) if type(entry.get("default")) in _DEFAULTS.get(kind, ()) else None
+            )
+            marks = {AVRO_DEFAULT: default_json.encode()} if default_json else _marks(entry.get("type"), kind)
             if any(kind is vector for vector in self.vectors):
                 marks = {AVRO_LOGICAL: VECTOR}
             if entry.get(GROWN.decode()) is True:

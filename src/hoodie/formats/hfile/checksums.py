@@ -91,8 +91,8 @@ def _sums(pieces: Sequence[memoryview]) -> list[int]:
     crc: Words = np.zeros(len(pieces) * _LANES, np.uint32)
     for column in lanes:
         crc = table[(crc ^ column) & np.uint32(0xFF)] ^ (crc >> np.uint32(8))
-    found: list[int] = (_together(crc.reshape(len(pieces), _LANES), lane) ^ np.uint32(0xFFFFFFFF)).tolist()
-    return found
+    sums: list[int] = (_together(crc.reshape(len(pieces), _LANES), lane) ^ np.uint32(0xFFFFFFFF)).tolist()
+    return sums
 
 
 def _moved(crc: Words, zeros: int) -> Words:

@@ -73,18 +73,18 @@ class HFile:
 
     def rows(self, rows: Collection[bytes]) -> Iterator[HFileCells]:
         """The cells of some rows; only the blocks are read that may hold them. Raises CorruptFile"""
-        wanted: dict[int, list[bytes]] = {}
+        keys_of_block: dict[int, list[bytes]] = {}
         ordered = sorted(frozenset(rows))
         for row, last in zip(ordered, self.index.last_of(ordered), strict=True):
             at = last
             while at >= 0:
-                wanted.setdefault(at, []).append(row)
+                keys_of_block.setdefault(at, []).append(row)
                 if self.index.row(at) != row:
                     break
                 at -= 1  # a row with several cells may begin in the block before
         few: list[tuple[bytes, bytes]] = []
-        for number, payload in self._payloads(sorted(wanted)):
-            names = wanted[number]
+        for number, payload in self._payloads(sorted(keys_of_block)):
+            names = keys_of_block[number]
             if len(names) <= _FEW:
                 few += find_cells(payload, names, int(self.index.offsets[number]), self.path)
                 continue

@@ -87,13 +87,13 @@ def decode_trailer(data: bytes, size: int, path: str) -> Trailer:
         raise CorruptFile(path, f"a trailer without {', '.join(missing)}", where)
     if values["codec"] not in tuple(BlockCodec):
         raise CorruptFile(path, f"a trailer with codec {values['codec']}", where)
-    found = Trailer(**{**values, "codec": BlockCodec(values["codec"])})  # type: ignore[arg-type]
-    offsets = (found.load_on_open, found.file_info)
-    if not all(0 <= offset <= where for offset in offsets) or found.load_on_open > found.file_info:
+    trailer = Trailer(**{**values, "codec": BlockCodec(values["codec"])})  # type: ignore[arg-type]
+    offsets = (trailer.load_on_open, trailer.file_info)
+    if not all(0 <= offset <= where for offset in offsets) or trailer.load_on_open > trailer.file_info:
         raise CorruptFile(path, f"a trailer that points to bytes {offsets} of {size}", where)
-    if min(found.index_entries, found.meta_entries, found.cells) < 0 or not 1 <= found.levels <= _MOST_LEVELS:
+    if min(trailer.index_entries, trailer.meta_entries, trailer.cells) < 0 or not 1 <= trailer.levels <= _MOST_LEVELS:
         raise CorruptFile(path, "a trailer with counts that cannot be", where)
-    return found
+    return trailer
 
 
 def encode_trailer(trailer: Trailer) -> bytes:

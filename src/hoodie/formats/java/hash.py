@@ -57,5 +57,7 @@ def _polynomials(values: _UInts, bounds: npt.NDArray[np.int64]) -> Hashes:
 
 
 def _powers(count: int) -> _UInts:
-    made: _UInts = np.multiply.accumulate(np.concatenate([[1], np.full(count, 31)]).astype(np.uint32), dtype=np.uint32)
-    return made
+    powers: _UInts = np.multiply.accumulate(
+        np.concatenate([[1], np.full(count, 31)]).astype(np.uint32), dtype=np.uint32
+    )
+    return powers

@@ -219,10 +219,10 @@ class _Ranges(_Source):
         for start, piece in self.windows:
             if start <= offset and offset + length <= start + len(piece):
                 return piece[offset - start : offset - start + length]
-        wanted = min(max(length, _WINDOW), self.size - offset)
-        piece = self.read(offset, wanted)
-        if len(piece) != wanted:
-            raise CorruptLogBlock(self.path, f"{len(piece)} bytes read where {wanted} were expected", offset)
+        size = min(max(length, _WINDOW), self.size - offset)
+        piece = self.read(offset, size)
+        if len(piece) != size:
+            raise CorruptLogBlock(self.path, f"{len(piece)} bytes read where {size} were expected", offset)
         self.windows = [*self.windows[-1:], (offset, piece)]
         return piece[:length]
 

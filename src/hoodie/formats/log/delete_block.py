@@ -169,11 +169,11 @@ def deletes_of(
     columns["ordering_integer"] = pa.array(np.zeros(rows, np.int64))
     fields = [values for values in ordering if values is not None and not pa.types.is_null(values.type)]
     if fields and len(fields) == len(ordering):
-        given = reduce(pc.and_, (values.is_valid() for values in fields))
-        chosen, values = _single(fields[0], ordering_class) if len(fields) == 1 else _several(fields, given)
-        classes[given.to_numpy(zero_copy_only=False)] = chosen
+        is_valid = reduce(pc.and_, (values.is_valid() for values in fields))
+        chosen, values = _single(fields[0], ordering_class) if len(fields) == 1 else _several(fields, is_valid)
+        classes[is_valid.to_numpy(zero_copy_only=False)] = chosen
         name = ORDERING_COLUMN[chosen]
-        columns["ordering_integer"] = pc.if_else(given, None, columns["ordering_integer"])
+        columns["ordering_integer"] = pc.if_else(is_valid, None, columns["ordering_integer"])
         columns[name] = values if name != "ordering_integer" else pc.coalesce(values, columns[name])
     arrays = [record_key, partition, pa.array(classes)]
     arrays += [pa.nulls(rows, DELETES.field(name).type) if columns[name] is None else columns[name] for name in _VALUES]

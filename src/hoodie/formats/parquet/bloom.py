@@ -139,13 +139,13 @@ def survivors(filter: BloomFilter, keys: KeyHashes, candidates: Indices | None) 
     candidates  int64[c], indices into keys; None: all of them
     returns     int64[s], in the order of candidates
     """
-    given = np.arange(len(keys)) if candidates is None else candidates
+    positions = np.arange(len(keys)) if candidates is None else candidates
     if len(filter.rows) == 1:
-        return _row_survivors(filter.rows[0], filter, keys, given)
+        return _row_survivors(filter.rows[0], filter, keys, positions)
     present = np.zeros(len(keys), np.bool_)
     for row in filter.rows:
-        present[_row_survivors(row, filter, keys, given[~present[given]])] = True
-    return given[present[given]]
+        present[_row_survivors(row, filter, keys, positions[~present[positions]])] = True
+    return positions[present[positions]]
 
 
 def encode(filter: BloomFilter) -> str:

@@ -55,9 +55,9 @@ def open_encoded(
 
     Most of the time of reading such a column goes into writing its values out, row by row.
     """
-    known = open_parquet(source, path).metadata if footer is None else footer
-    columns = list(_of_few_values(known))
-    return open_parquet(source, path, pre_buffer=pre_buffer, checked=checked, footer=known, encoded=columns)
+    metadata = open_parquet(source, path).metadata if footer is None else footer
+    columns = list(_of_few_values(metadata))
+    return open_parquet(source, path, pre_buffer=pre_buffer, checked=checked, footer=metadata, encoded=columns)
 
 
 def _of_few_values(file: pq.FileMetaData) -> Iterator[str]:

@@ -99,8 +99,8 @@ def _each_name_once(schema: Any, seen: set[str]) -> Any:
 def entry_schema() -> str:
     """The schema of an entry as JSON, as block headers have it."""
     fields = [_VERSION_FIELD if kind is None else optional(name, kind) for name, kind in _COLUMNS.items()]
-    made = _each_name_once(record("HoodieArchivedMetaEntry", *fields), set())
-    named = {"type": "record", "name": made["name"], "namespace": schemas.NAMESPACE, "fields": made["fields"]}
+    schema = _each_name_once(record("HoodieArchivedMetaEntry", *fields), set())
+    named = {"type": "record", "name": schema["name"], "namespace": schemas.NAMESPACE, "fields": schema["fields"]}
     return json.dumps(with_java_strings(named), separators=(",", ":"))
 
 
@@ -149,8 +149,8 @@ def with_java_headers(data: bytes, path: str) -> bytes | None:
     """An archive file with Java strings in the schemas of its blocks, without which the upgrade by Hudi 1.x fails
     half-way; None when it has them. Raises CorruptLogBlock"""
     blocks = list(read_blocks(data, path))
-    made = [_with_java_header(block, path) for block in blocks]
-    return None if made == blocks else b"".join(map(encode_block, made))
+    renamed = [_with_java_header(block, path) for block in blocks]
+    return None if renamed == blocks else b"".join(map(encode_block, renamed))
 
 
 def _with_java_header(block: LogBlock, path: str) -> LogBlock:
@@ -158,12 +158,12 @@ def _with_java_header(block: LogBlock, path: str) -> LogBlock:
         return block
     try:
         schema = json.loads(block.header.schema)
-        made = with_java_strings(schema)
+        schema_json = with_java_strings(schema)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CorruptLogBlock(path, f"a block of the archive with a malformed schema: {error}", block.offset) from error
-    if made == schema:
+    if schema_json == schema:
         return block
-    text = json.dumps(made, separators=(",", ":"))
+    text = json.dumps(schema_json, separators=(",", ":"))
     entries = tuple((key, text if key == HeaderKey.SCHEMA else value) for key, value in block.header.entries)
     return replace(block, header=BlockMap(entries))
 

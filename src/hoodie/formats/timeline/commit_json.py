@@ -66,12 +66,12 @@ def read_document(top: Mapping[str, Any], path: str) -> CommitMetadata:
     """
     at = _Reader(path)
     stats = {
-        inside(partition, path): tuple(at.stat(stat) for stat in at.items(found, partition))
-        for partition, found in at.mapping(top, "partitionToWriteStats").items()
+        inside(partition, path): tuple(at.stat(stat) for stat in at.items(entries, partition))
+        for partition, entries in at.mapping(top, "partitionToWriteStats").items()
     }
     replaced = {
-        inside(partition, path): tuple(at.file_id(file_id) for file_id in at.items(found, partition))
-        for partition, found in at.mapping(top, "partitionToReplaceFileIds").items()
+        inside(partition, path): tuple(at.file_id(file_id) for file_id in at.items(entries, partition))
+        for partition, entries in at.mapping(top, "partitionToReplaceFileIds").items()
     }
     extra = {
         key: at.typed(value, str, key) for key, value in at.mapping(top, "extraMetadata").items() if value is not None
@@ -140,7 +140,7 @@ def _document(metadata: CommitMetadata) -> dict[str, Any]:
 
 def _stat(stat: WriteStat) -> dict[str, Any]:
     planned = stat.path is None  # the profile of an inflight commit: nothing was measured yet
-    made: dict[str, Any] = {
+    record: dict[str, Any] = {
         "fileId": stat.file_id,
         "path": stat.path,
         "cdcStats": None if stat.cdc_stats is None else dict(stat.cdc_stats),
@@ -167,14 +167,14 @@ def _stat(stat: WriteStat) -> dict[str, Any]:
     }
     if stat.log_version is not None:
         # A reader takes `baseFile` for "this was a log write", so a base file's stat must not have it.
-        made |= {
+        record |= {
             "logVersion": stat.log_version,
             "logOffset": stat.log_offset or 0,
             "baseFile": stat.base_file or "",
             "logFiles": list(stat.log_files),
             "recordsStats": {"val": None},
         }
-    return made
+    return record
 
 
 class _Reader:

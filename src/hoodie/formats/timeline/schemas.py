@@ -25,21 +25,21 @@ def with_java_strings(schema: Any) -> Any:
         return [with_java_strings(branch) for branch in schema]
     if not isinstance(schema, dict):
         return schema
-    made = dict(schema)
+    converted = dict(schema)
     if schema["type"] == "record":
-        made["fields"] = [{**field, "type": with_java_strings(field["type"])} for field in schema["fields"]]
+        converted["fields"] = [{**field, "type": with_java_strings(field["type"])} for field in schema["fields"]]
     for inner in ("items", "values"):
         if inner in schema:
-            made[inner] = with_java_strings(schema[inner])
-    return {**made, _JAVA_STRING: "String"} if schema["type"] == "map" else made
+            converted[inner] = with_java_strings(schema[inner])
+    return {**converted, _JAVA_STRING: "String"} if schema["type"] == "map" else converted
 
 
 def record(name: str, *fields: Schema, top: bool = False) -> Schema:
     nested = {"type": "record", "name": name, "fields": list(fields)}
     if not top:
         return nested
-    made: Schema = with_java_strings({"type": "record", "name": name, "namespace": NAMESPACE, "fields": list(fields)})
-    return made
+    schema: Schema = with_java_strings({"type": "record", "name": name, "namespace": NAMESPACE, "fields": list(fields)})
+    return schema
 
 
 def _field(name: str, kind: Any, **more: Any) -> Schema:

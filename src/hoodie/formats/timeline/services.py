@@ -106,13 +106,13 @@ def encode_clean_metadata(metadata: CleanMetadata) -> bytes:
     partitions = {
         partition: {
             "partitionPath": partition,
-            "policy": done.policy,
-            "deletePathPatterns": list(done.planned),
-            "successDeleteFiles": list(done.deleted),
-            "failedDeleteFiles": list(done.failed),
-            "isPartitionDeleted": done.removed,
+            "policy": cleaned.policy,
+            "deletePathPatterns": list(cleaned.planned),
+            "successDeleteFiles": list(cleaned.deleted),
+            "failedDeleteFiles": list(cleaned.failed),
+            "isPartitionDeleted": cleaned.removed,
         }
-        for partition, done in metadata.partitions.items()
+        for partition, cleaned in metadata.partitions.items()
     }
     record = {
         "startCleanTime": metadata.start,
@@ -136,13 +136,13 @@ def clean_metadata_of(record: Record, path: str) -> CleanMetadata:
     """What a record of HoodieCleanMetadata says, in a file of the timeline or of the archive."""
     partitions = {
         partition: CleanedPartition(
-            policy=found["policy"],
-            planned=file_names(found["deletePathPatterns"], path),
-            deleted=file_names(found["successDeleteFiles"], path),
-            failed=file_names(found["failedDeleteFiles"], path),
-            removed=bool(found["isPartitionDeleted"]),
+            policy=entry["policy"],
+            planned=file_names(entry["deletePathPatterns"], path),
+            deleted=file_names(entry["successDeleteFiles"], path),
+            failed=file_names(entry["failedDeleteFiles"], path),
+            removed=bool(entry["isPartitionDeleted"]),
         )
-        for partition, found in record["partitionMetadata"].items()
+        for partition, entry in record["partitionMetadata"].items()
     }
     return CleanMetadata(
         start=record["startCleanTime"],
@@ -178,13 +178,13 @@ def decode_rollback_plan(data: bytes, path: str) -> RollbackPlan:
         raise CorruptFile(path, "a rollback plan that names no instant")
     requests = tuple(
         RollbackRequest(
-            partition=inside(found["partitionPath"], path),
-            file_id=found["fileId"] or "",
-            base_instant=found["latestBaseInstant"] or "",
-            delete=file_names(found["filesToBeDeleted"], path),
-            log_blocks=file_name_sizes(found["logBlocksToBeDeleted"], path),
+            partition=inside(entry["partitionPath"], path),
+            file_id=entry["fileId"] or "",
+            base_instant=entry["latestBaseInstant"] or "",
+            delete=file_names(entry["filesToBeDeleted"], path),
+            log_blocks=file_name_sizes(entry["logBlocksToBeDeleted"], path),
         )
-        for found in record["RollbackRequests"] or ()
+        for entry in record["RollbackRequests"] or ()
     )
     return RollbackPlan(instant=ref(record["instantToRollback"]), requests=requests)
 
@@ -201,12 +201,12 @@ def _rollback_record(metadata: RollbackMetadata, root: str) -> Record:
     partitions = {
         partition: {
             "partitionPath": partition,
-            "successDeleteFiles": [absolute_path(root, partition, name) for name in done.deleted],
-            "failedDeleteFiles": [absolute_path(root, partition, name) for name in done.failed],
-            "rollbackLogFiles": with_root(done.command_logs, root, partition),
-            "logFilesFromFailedCommit": with_root(done.failed_logs, root, partition),
+            "successDeleteFiles": [absolute_path(root, partition, name) for name in rolled_back.deleted],
+            "failedDeleteFiles": [absolute_path(root, partition, name) for name in rolled_back.failed],
+            "rollbackLogFiles": with_root(rolled_back.command_logs, root, partition),
+            "logFilesFromFailedCommit": with_root(rolled_back.failed_logs, root, partition),
         }
-        for partition, done in metadata.partitions.items()
+        for partition, rolled_back in metadata.partitions.items()
     }
     return {
         "startRollbackTime": metadata.start,
@@ -222,12 +222,12 @@ def _rollback_record(metadata: RollbackMetadata, root: str) -> Record:
 def _rollback(record: Record, path: str) -> RollbackMetadata:
     partitions = {
         partition: RolledBackPartition(
-            deleted=file_names(found["successDeleteFiles"], path),
-            failed=file_names(found["failedDeleteFiles"], path),
-            command_logs=file_name_sizes(found["rollbackLogFiles"], path),
-            failed_logs=file_name_sizes(found["logFilesFromFailedCommit"], path),
+            deleted=file_names(entry["successDeleteFiles"], path),
+            failed=file_names(entry["failedDeleteFiles"], path),
+            command_logs=file_name_sizes(entry["rollbackLogFiles"], path),
+            failed_logs=file_name_sizes(entry["logFilesFromFailedCommit"], path),
         )
-        for partition, found in record["partitionMetadata"].items()
+        for partition, entry in record["partitionMetadata"].items()
     }
     return RollbackMetadata(
         start=record["startRollbackTime"],
@@ -235,7 +235,7 @@ def _rollback(record: Record, path: str) -> RollbackMetadata:
         files_deleted=record["totalFilesDeleted"],
         commits=tuple(record["commitsRollback"]),
         partitions=inside_partitions(partitions, path),
-        instants=tuple(ref(found) for found in record["instantsRollback"]),
+        instants=tuple(ref(entry) for entry in record["instantsRollback"]),
     )
 
 
@@ -259,7 +259,7 @@ def encode_savepoint(metadata: SavepointMetadata) -> bytes:
 
 def decode_savepoint(data: bytes, path: str) -> SavepointMetadata:
     record = read_one(data, schemas.SAVEPOINT_METADATA, path)
-    files = {key: file_names(found["savepointDataFile"], path) for key, found in record["partitionMetadata"].items()}
+    files = {key: file_names(entry["savepointDataFile"], path) for key, entry in record["partitionMetadata"].items()}
     return SavepointMetadata(
         by=record["savepointedBy"],
         at=record["savepointedAt"],
@@ -280,14 +280,15 @@ def encode_restore_plan(plan: RestorePlan) -> bytes:
 def decode_restore_plan(data: bytes, path: str) -> RestorePlan:
     record = read_one(data, schemas.RESTORE_PLAN, path)
     return RestorePlan(
-        instants=tuple(ref(found) for found in record["instantsToRollback"]),
+        instants=tuple(ref(entry) for entry in record["instantsToRollback"]),
         savepoint=record["savepointToRestoreTimestamp"] or "",
     )
 
 
 def encode_restore_metadata(metadata: RestoreMetadata, root: str) -> bytes:
     rollbacks = {
-        instant: [_rollback_record(done, root) for done in found] for instant, found in metadata.rollbacks.items()
+        instant: [_rollback_record(rollback, root) for rollback in found]
+        for instant, found in metadata.rollbacks.items()
     }
     record = {
         "startRestoreTime": metadata.start,
@@ -307,10 +308,10 @@ def decode_restore_metadata(data: bytes, path: str) -> RestoreMetadata:
         millis=record["timeTakenInMillis"],
         instants=tuple(record["instantsToRollback"]),
         rollbacks={
-            instant: tuple(_rollback(done, path) for done in found if done is not None)
-            for instant, found in record["hoodieRestoreMetadata"].items()
+            instant: tuple(_rollback(rollback, path) for rollback in entry if rollback is not None)
+            for instant, entry in record["hoodieRestoreMetadata"].items()
         },
-        refs=tuple(ref(found) for found in record["restoreInstantInfo"]),
+        refs=tuple(ref(entry) for entry in record["restoreInstantInfo"]),
     )
 
 

@@ -212,5 +212,5 @@ def _write_first(building: Building, kind: PartitionKind, run: MapItems | None) 
     stats = write_base_files(building.storage, storage, kind.partition, instant, first, run, schema)
     by_partition = {folder: tuple(stats)} if stats else {}
     extra = {"schema": record_schema_text(layout.version)}
-    done = CommitMetadata(operation=Operation.BULK_INSERT, stats=by_partition, extra=extra)
-    complete(storage, begun, completed_content(done, Action.DELTA_COMMIT, layout), layout=layout)
+    commit = CommitMetadata(operation=Operation.BULK_INSERT, stats=by_partition, extra=extra)
+    complete(storage, begun, completed_content(commit, Action.DELTA_COMMIT, layout), layout=layout)

@@ -111,8 +111,8 @@ def _run(table: MetadataTable, planned: Instant) -> str:
             raise CorruptFile(where, f"its logs are not those of the compaction {planned.requested}")
         written = _write(table, slice_, planned.requested, started)
         stats[folder] = (*stats.get(folder, ()), *([written] if written else ()))
-    done = CommitMetadata(operation=Operation.COMPACT, stats=stats, extra={"schema": SCHEMA}, compacted=True)
-    complete(storage, begun, completed_content(done, Action.COMMIT, table.layout), layout=table.layout)
+    commit = CommitMetadata(operation=Operation.COMPACT, stats=stats, extra={"schema": SCHEMA}, compacted=True)
+    complete(storage, begun, completed_content(commit, Action.COMMIT, table.layout), layout=table.layout)
     return planned.requested
 
 

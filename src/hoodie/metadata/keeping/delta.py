@@ -63,10 +63,10 @@ def append(table: MetadataTable, instant: str, records: Mapping[MetadataPartitio
         name, version = create_log(storage, slice_, log_token(instant, "0-0-0"), content)
         stat = _stat(slice_, name, version, share, len(content), time.monotonic() - started)
         stats[slice_.group.partition] = (*stats.get(slice_.group.partition, ()), stat)
-    done = CommitMetadata(
+    commit = CommitMetadata(
         operation=Operation.UPSERT_PREPPED, stats=stats, extra={"schema": record_schema_text(layout.version)}
     )
-    complete(storage, begun, completed_content(done, Action.DELTA_COMMIT, layout), layout=layout)
+    complete(storage, begun, completed_content(commit, Action.DELTA_COMMIT, layout), layout=layout)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -206,16 +206,16 @@ def _roll_back(table: MetadataTable, rollback: Instant, plan: RollbackPlan) -> N
         rollback = to_inflight(storage, rollback, layout=layout)
     command = encode_block(rollback_block(rollback.requested, target))
     slices = {slice_.group: slice_ for slice_ in _all_slices(table)}
-    done: dict[str, RolledBackPartition] = {}
+    partitions: dict[str, RolledBackPartition] = {}
     for request in plan.requests:
         if request.delete:
             remove_with_temporaries(storage, [join(request.partition, name) for name in request.delete])
-            part = done.get(request.partition, RolledBackPartition())
-            done[request.partition] = replace(part, deleted=(*part.deleted, *request.delete))
+            part = partitions.get(request.partition, RolledBackPartition())
+            partitions[request.partition] = replace(part, deleted=(*part.deleted, *request.delete))
             continue
         name, _ = create_log(storage, slices[FileGroupId(request.partition, request.file_id)], _COMMAND_TOKEN, command)
-        part = done.get(request.partition, RolledBackPartition())
-        done[request.partition] = replace(
+        part = partitions.get(request.partition, RolledBackPartition())
+        partitions[request.partition] = replace(
             part,
             command_logs={**part.command_logs, name: len(command)},
             failed_logs={**part.failed_logs, **request.log_blocks},
@@ -229,7 +229,7 @@ def _roll_back(table: MetadataTable, rollback: Instant, plan: RollbackPlan) -> N
         start=rollback.requested,
         millis=int((time.monotonic() - started) * 1000),
         commits=(target,),
-        partitions=done,
+        partitions=partitions,
         instants=(plan.instant,),
     )
     complete(storage, rollback, encode_rollback_metadata(metadata, storage.root), layout=layout)
@@ -239,8 +239,10 @@ def is_compacted(table: MetadataTable, instant: str) -> bool:
     """Whether what a delta commit wrote is part of a base file by now."""
     if not table.layout.version.logs_of_writes:
         return instant < table.compacted
-    done = table.timeline.find(instant, Action.DELTA_COMMIT)
-    return done is not None and done.state is State.COMPLETED and done.completed < table.compacted
+    delta_commit = table.timeline.find(instant, Action.DELTA_COMMIT)
+    return (
+        delta_commit is not None and delta_commit.state is State.COMPLETED and delta_commit.completed < table.compacted
+    )
 
 
 def orphans(table: MetadataTable) -> list[str]:

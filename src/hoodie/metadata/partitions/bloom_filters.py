@@ -26,13 +26,13 @@ from hoodie.storage.protocol import Storage
 def _records(change: Change) -> pa.Table:
     bases, _ = added_files(change.files)
     records = [] if change.commit is None else [*_filters(change.storage, bases, change.instant)]
-    gone = deleted_base_files(change.files)
+    deleted = deleted_base_files(change.files)
     if VERSIONS[change.config.version].defines_indexes:
-        keys = pa.array(map(_key, gone), pa.string())
+        keys = pa.array(map(_key, deleted), pa.string())
         stored = pa.Table.from_pylist(records, schema=SCHEMA)
         return pa.concat_tables([stored, deleted_records(keys, MetadataPartition.BLOOM_FILTERS)])
     none = {"type": "", "instant": change.instant, "filter": b"", "deleted": True}
-    records += [{"row": _key(file), **none} for file in gone]
+    records += [{"row": _key(file), **none} for file in deleted]
     return pa.Table.from_pylist(records, schema=SCHEMA)
 
 

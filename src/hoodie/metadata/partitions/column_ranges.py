@@ -39,8 +39,8 @@ def of_footer(footer: pq.FileMetaData, names: Collection[str] = (), *, typed: bo
         column = footer.schema.column(number)
         if column.path in names if names else "." not in column.path:
             chunks = [footer.row_group(group).column(number) for group in range(footer.num_row_groups)]
-            if (found := _of_chunks(column, chunks, typed)) is not None:
-                ranges[column.path] = found
+            if (column_range := _of_chunks(column, chunks, typed)) is not None:
+                ranges[column.path] = column_range
     return ranges
 
 
@@ -55,15 +55,15 @@ def _of_chunks(column: pq.ColumnSchema, chunks: list[pq.ColumnChunkMetaData], ty
     ):
         return None
     values, nulls = sum(chunk.num_values for chunk in chunks), sum(part.null_count for part in statistics)
-    known = [part for part in statistics if part.has_min_max]
+    ranged = [part for part in statistics if part.has_min_max]
     low = high = None
     if nulls == values:
         if (empty := _EMPTY.get(column.physical_type)) is not None:
             low = high = empty
     elif all(part.has_min_max or not part.num_values for part in statistics):  # in which nulls do not count
         try:
-            low = min(_value(column, part.min_raw) for part in known)
-            high = max(_value(column, part.max_raw) for part in known)
+            low = min(_value(column, part.min_raw) for part in ranged)
+            high = max(_value(column, part.max_raw) for part in ranged)
         except UnicodeDecodeError:  # a text of which its writer kept a part
             low = high = None
     bounds = [(_typed_bound if typed else _bound)(column, value) for value in (low, high)]
@@ -153,8 +153,8 @@ def of_rows(rows: pa.Table, names: Iterable[str], *, typed: bool = False) -> dic
             continue
         column = rows.column(name)
         if typed:
-            if (found := _typed(column)) is not None:
-                ranges[name] = found
+            if (column_range := _typed(column)) is not None:
+                ranges[name] = column_range
             continue
         kind = column.type
         nulls = len(rows) if pa.types.is_map(kind) else column.null_count  # as Hudi counts them

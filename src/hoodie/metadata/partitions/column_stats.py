@@ -50,17 +50,17 @@ def _records(change: Change) -> pa.Table:
     if VERSIONS[change.config.version].defines_indexes:
         return _of_definition(change)
     names = columns_to_index(change.config)
-    found: list[dict[str, Any]] = []
+    records: list[dict[str, Any]] = []
     if change.commit is not None:
         bases, logs = added_files(change.files)
-        found += _of_base_files(change.storage, bases, names)
+        records += _of_base_files(change.storage, bases, names)
         of_log = partial(_of_log, change.storage, change.instant, names)
         for at in range(0, len(logs), _LOGS_AT_ONCE):
-            found += (record for part in in_threads(of_log, logs[at : at + _LOGS_AT_ONCE]) for record in part)
+            records += (record for part in in_threads(of_log, logs[at : at + _LOGS_AT_ONCE]) for record in part)
     if deleted := deleted_base_files(change.files):
         columns = names or _table_columns(change)
-        found += (_record(file, column, _GONE, gone=True) for file in deleted for column in columns)
-    return pa.Table.from_pylist(found, schema=SCHEMA)
+        records += (_record(file, column, _GONE, gone=True) for file in deleted for column in columns)
+    return pa.Table.from_pylist(records, schema=SCHEMA)
 
 
 def _of_definition(change: Change) -> pa.Table:
@@ -117,7 +117,7 @@ def _of_log(storage: Storage, instant: str, names: Collection[str], log: LogFile
 
 
 def _recorded(file: BaseFile | LogFile, ranges: Mapping[str, Range]) -> list[dict[str, Any]]:
-    return [_record(file, column, found) for column, found in ranges.items()]
+    return [_record(file, column, column_range) for column, column_range in ranges.items()]
 
 
 def _record(file: BaseFile | LogFile, column: str, found: Range, *, gone: bool = False) -> dict[str, Any]:
@@ -141,9 +141,9 @@ def _differences(building: Building, records: pa.Table) -> Iterator[str]:
     else:
         each = _ranges_of(building.storage, bases, names)
     for file, ranges in zip(bases, each, strict=True):
-        for column, found in ranges.items():
+        for column, column_range in ranges.items():
             record = stored.get(column_stats_key(column, file.group.partition, file.name))
-            if record is not None and any(_plain(record[name]) != _plain(found[name]) for name in found):
+            if record is not None and any(_plain(record[name]) != _plain(column_range[name]) for name in column_range):
                 yield f"{MetadataPartition.COLUMN_STATS} of {column} in {file.path} are not those of its footer"
 
 
@@ -157,13 +157,13 @@ def _plain(value: Any) -> Any:
         return value
     if "typeOrdinal" in value:
         return tuple(value.values())
-    found = next((member for member in value.values() if member is not None), None)
-    if found != found:  # NaN
+    member_value = next((member for member in value.values() if member is not None), None)
+    if member_value != member_value:  # NaN
         return "NaN"
-    if isinstance(found, Decimal):
-        unscaled = int(found.scaleb(SCALE))
+    if isinstance(member_value, Decimal):
+        unscaled = int(member_value.scaleb(SCALE))
         return unscaled.to_bytes((unscaled + (unscaled < 0)).bit_length() // 8 + 1, "big", signed=True)
-    return found
+    return member_value
 
 
 def _settings(options: MetadataOptions) -> Mapping[str, str]:

@@ -64,13 +64,15 @@ def _records(change: Change) -> pa.Table:
 def _of_partitions(
     files: Mapping[str, Collection[File]], names: Collection[str], ranges: Mapping[tuple[str, str], Range]
 ) -> pa.Table:
-    found = []
+    records = []
     for partition, part in files.items():
         for name in names:
             if (whole := _together(ranges.get((file.path, name)) for file in part)) is not None:
                 row = partition_stats_key(name, partition)
-                found.append({"row": row, "file": partition, "column": name, **whole, "tight": True, "deleted": False})
-    return pa.Table.from_pylist(found, schema=SCHEMA)
+                records.append(
+                    {"row": row, "file": partition, "column": name, **whole, "tight": True, "deleted": False}
+                )
+    return pa.Table.from_pylist(records, schema=SCHEMA)
 
 
 def _together(ranges: Iterable[Range | None]) -> Range | None:
@@ -94,8 +96,8 @@ def _ranges(change: Change, files: Collection[File], names: Collection[str]) -> 
     stored = _stored(change, files, names)
     lacking = [file for file in files if any((file.path, name) not in stored for name in names)]
     for file, ranges in ranges_of_files(change.storage, lacking, names):
-        for name, found in ranges.items():
-            stored.setdefault((file.path, name), found)
+        for name, column_range in ranges.items():
+            stored.setdefault((file.path, name), column_range)
     return stored
 
 
@@ -155,9 +157,9 @@ def _first_records(
 ) -> Iterator[pa.Table]:
     path, files = partition
     ranges = {
-        (file.path, name): found
+        (file.path, name): column_range
         for file, of_file in ranges_of_files(storage, files, names)
-        for name, found in of_file.items()
+        for name, column_range in of_file.items()
     }
     yield _of_partitions({path: files}, names, ranges)
 

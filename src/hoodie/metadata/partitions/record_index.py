@@ -57,10 +57,12 @@ def _records(change: Change) -> pa.Table:
     _require_once(inserted)
     if not keys.looked_up or keys.commits != change.timeline.commits:
         inserted, deleted = _compared(change, inserted, deleted)
-    gone = column_in_one_piece(deleted, "row")
-    gone = gone.filter(pc.invert(pc.is_in(gone, value_set=column_in_one_piece(inserted, "row"))))
+    deleted_keys = column_in_one_piece(deleted, "row")
+    deleted_keys = deleted_keys.filter(
+        pc.invert(pc.is_in(deleted_keys, value_set=column_in_one_piece(inserted, "row")))
+    )
     new = entries(inserted, epoch_millis(change.instant, change.config.timezone))
-    return pa.concat_tables([new, deleted_records(gone.unique(), MetadataPartition.RECORD_INDEX)])
+    return pa.concat_tables([new, deleted_records(deleted_keys.unique(), MetadataPartition.RECORD_INDEX)])
 
 
 def _compared(change: Change, inserted: pa.Table, deleted: pa.Table) -> tuple[pa.Table, pa.Table]:
@@ -73,14 +75,14 @@ def _compared(change: Change, inserted: pa.Table, deleted: pa.Table) -> tuple[pa
     keys = pa.concat_arrays([column_in_one_piece(inserted, "row"), column_in_one_piece(deleted, "row")])
     stored = locator.entries(keys.unique())
     paths, ids = locations(stored)
-    there = pa.Table.from_arrays([column_in_one_piece(stored, "row"), paths, ids], schema=PLACES)
-    deleted = deleted.filter(_is_there(deleted, there))
-    same = _is_there(inserted, there)
+    stored_rows = pa.Table.from_arrays([column_in_one_piece(stored, "row"), paths, ids], schema=PLACES)
+    deleted = deleted.filter(_is_there(deleted, stored_rows))
+    same = _is_there(inserted, stored_rows)
     left = pc.is_in(inserted.column("row"), value_set=column_in_one_piece(deleted, "row"))
-    known = pc.is_in(inserted.column("row"), value_set=column_in_one_piece(there, "row"))
-    elsewhere = inserted.filter(pc.and_(known, pc.invert(pc.or_(same, left))))
+    is_stored = pc.is_in(inserted.column("row"), value_set=column_in_one_piece(stored_rows, "row"))
+    elsewhere = inserted.filter(pc.and_(is_stored, pc.invert(pc.or_(same, left))))
     if len(elsewhere):
-        _refuse(change, elsewhere.slice(0, 1).to_pylist()[0], there)
+        _refuse(change, elsewhere.slice(0, 1).to_pylist()[0], stored_rows)
     return inserted.filter(pc.invert(same)), deleted
 
 

@@ -38,9 +38,9 @@ def records_of_files(
     """
     records = []
     for file, ranges in ranges_of_files(storage, files, names):
-        for column, found in ranges.items():
+        for column, column_range in ranges.items():
             row = column_stats_key(column, file.group.partition, file.name)
-            records.append({"row": row, "file": file.name, "column": column, **found, "deleted": False})
+            records.append({"row": row, "file": file.name, "column": column, **column_range, "deleted": False})
     return records
 
 
@@ -65,9 +65,9 @@ def _of_base_file(
     ranges = of_footer(footer, stored, typed=True)
     unsure = [name for name in stored if _is_unsure(ranges.get(name), footer)]
     if unsure and footer.num_rows:
-        for name, found in _read(footer, source, unsure, file.path).items():
+        for name, column_range in _read(footer, source, unsure, file.path).items():
             sizes = ranges.get(name) or _sizes(footer, name)
-            ranges[name] = {**found, **{key: sizes[key] for key in _SIZES}}
+            ranges[name] = {**column_range, **{key: sizes[key] for key in _SIZES}}
     return {name: ranges[name] if name in ranges else no_rows(typed=True) for name in stored}
 
 
@@ -86,8 +86,11 @@ def _read(footer: pq.FileMetaData, source: pa.NativeFile, names: list[str], path
         part = of_rows(pa.Table.from_batches([batch]), names, typed=True)
         if unfit := [name for name in names if name not in part]:
             raise UnsupportedTable(f"the column {unfit[0]} of {path} has no statistics in Hudi")
-        ranges = {name: united(found, ranges[name]) if name in ranges else found for name, found in part.items()}
-    return {name: _finite(found) for name, found in ranges.items()}
+        ranges = {
+            name: united(column_range, ranges[name]) if name in ranges else column_range
+            for name, column_range in part.items()
+        }
+    return {name: _finite(column_range) for name, column_range in ranges.items()}
 
 
 def _finite(found: Range) -> Range:
@@ -132,4 +135,4 @@ def _of_log(storage: Storage, names: Collection[str], log: LogFile) -> dict[str,
     ranges = of_rows(table, stored, typed=True)
     if unfit := [name for name in stored if name not in ranges]:
         raise UnsupportedTable(f"the column {unfit[0]} of {log.path} has no statistics in Hudi")
-    return {name: _finite(found) for name, found in ranges.items()}
+    return {name: _finite(column_range) for name, column_range in ranges.items()}

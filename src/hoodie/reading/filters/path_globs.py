@@ -13,12 +13,12 @@ def matches_folder(pattern: str, partition: str) -> bool:
 
     pattern, partition  relative to the table
     """
-    wanted, parts = pattern.split("/"), partition.split("/") if partition else []
-    if len(wanted) == len(parts) + 1 and wanted[-1] in _ALL_FILES:
-        wanted = wanted[:-1]
-    if len(wanted) > len(parts):
+    patterns, parts = pattern.split("/"), partition.split("/") if partition else []
+    if len(patterns) == len(parts) + 1 and patterns[-1] in _ALL_FILES:
+        patterns = patterns[:-1]
+    if len(patterns) > len(parts):
         return False
-    return all(_expression(one).fullmatch(part) for one, part in zip(wanted, parts, strict=False))
+    return all(_expression(one).fullmatch(part) for one, part in zip(patterns, parts, strict=False))
 
 
 def matches_file(pattern: str, path: str, root: str) -> bool:
@@ -33,23 +33,23 @@ def matches_file(pattern: str, path: str, root: str) -> bool:
 
 
 def _expression(pattern: str) -> re.Pattern[str]:
-    found, depth, at = "", 0, 0
+    regex, depth, at = "", 0, 0
     while at < len(pattern):
         char = pattern[at]
         at += 1
         if char == "\\" and at < len(pattern):
-            found, at = found + re.escape(pattern[at]), at + 1
+            regex, at = regex + re.escape(pattern[at]), at + 1
         elif char == "*":
-            found += ".*"
+            regex += ".*"
         elif char == "?":
-            found += "."
+            regex += "."
         elif char == "[" and (end := pattern.find("]", at + 1)) > 0:
             inside = pattern[at:end].replace("\\", "\\\\")
-            found, at = f"{found}[{'^' + inside[1:] if inside[0] in '!^' else inside}]", end + 1
+            regex, at = f"{regex}[{'^' + inside[1:] if inside[0] in '!^' else inside}]", end + 1
         elif char == "{":
-            found, depth = f"{found}(?:", depth + 1
+            regex, depth = f"{regex}(?:", depth + 1
         elif char == "}" and depth:
-            found, depth = f"{found})", depth - 1
+            regex, depth = f"{regex})", depth - 1
         else:
-            found += "|" if char == "," and depth else re.escape(char)
-    return re.compile(found + ")" * depth, re.DOTALL)
+            regex += "|" if char == "," and depth else re.escape(char)
+    return re.compile(regex + ")" * depth, re.DOTALL)

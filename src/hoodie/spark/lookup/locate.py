@@ -102,8 +102,10 @@ def locate_on_executors(
     if index.look_up.pruned:
         bloom = context.settings.bloom
         ranges = _key_ranges(session, storage, files) if bloom.prune_by_ranges else _no_ranges(files)
-        pairs = sum(expected_pairs(known.lowest, known.highest, counts[part]) for part, known in ranges.items())
-        joined = joins_keys(pairs, sum(known.rows for known in ranges.values()), sum(counts.values()))
+        pairs = sum(
+            expected_pairs(key_range.lowest, key_range.highest, counts[part]) for part, key_range in ranges.items()
+        )
+        joined = joins_keys(pairs, sum(key_range.rows for key_range in ranges.values()), sum(counts.values()))
         if not joined:
             hits = _by_filter(session, storage, keys, counts, files, bloom, ranges, pairs, is_global=index.is_global)
     if joined:
@@ -112,10 +114,10 @@ def locate_on_executors(
     late = [file for part in files.values() for file in part if isinstance(file, FileWithLogs)]
     if not late:
         return hits, joined
-    asked = keys.select(on)
+    selected = keys.select(on)
     count = len(late)
     stored = session.range(0, count, 1, count).mapInArrow(partial(_log_only_rows, late), HITS)
-    more = stored.join(F.broadcast(asked) if broadcast else asked, on, "left_semi")
+    more = stored.join(F.broadcast(selected) if broadcast else selected, on, "left_semi")
     # A key may be in the base file, too; in several rows of it, its position is not known.
     position = F.when(F.count(ROW_POSITION) > 1, F.lit(SEVERAL)).otherwise(F.max(ROW_POSITION))
     return hits.unionByName(more).groupBy(*HITS.names[:-1]).agg(position.cast("long").alias(ROW_POSITION)), joined
@@ -156,8 +158,8 @@ def _by_join(
             F.substring_index(F.col("_metadata.file_name"), "_", 1).alias(FILE_ID),
             (F.col("_metadata.row_index") if keeps_positions else F.lit(None).cast("long")).alias(ROW_POSITION),
         )
-    asked = keys.select(on)
-    hits = stored.join(F.broadcast(asked) if broadcast else asked, on, "left_semi")
+    pairs = keys.select(on)
+    hits = stored.join(F.broadcast(pairs) if broadcast else pairs, on, "left_semi")
     return hits.withColumn(COST, F.lit(None).cast("string")).select(*HITS.names)
 
 
@@ -204,12 +206,15 @@ def _by_filter(
 ) -> DataFrame:
     """pairs  expected ones of key and file"""
     flat = [file for part in files.values() for file in part]
-    bounds = {part: (known.lowest, known.highest) if known.given else (None, None) for part, known in ranges.items()}
+    bounds = {
+        part: (key_range.lowest, key_range.highest) if key_range.given else (None, None)
+        for part, key_range in ranges.items()
+    }
     first, place = {}, 0
     for partition, part in files.items():
         first[partition], place = place, place + len(part)
     search = partial(_candidates, bounds, first, {partition: len(part) for partition, part in files.items()}, is_global)
-    found = keys.select(RECORD_KEY, PARTITION_PATH).mapInArrow(search, _PAIRS)
+    hits = keys.select(RECORD_KEY, PARTITION_PATH).mapInArrow(search, _PAIRS)
     # A file with many candidates is looked up by several tasks; the most it can have is its partition's keys.
     most = max((counts[partition] for partition in files), default=0)
     buckets = max(1, -(-most // bloom.keys_per_bucket))
@@ -217,7 +222,7 @@ def _by_filter(
     usual = int(session.conf.get("spark.sql.shuffle.partitions", None) or _SHUFFLE_PARTITIONS)
     count = pair_partitions(pairs, usual)
     # Where the session's number does, Spark may put small ones of them together.
-    by_file = found.repartition(count, *by) if count > usual else found.repartition(*by)
+    by_file = hits.repartition(count, *by) if count > usual else hits.repartition(*by)
     return by_file.sortWithinPartitions("file").mapInArrow(partial(_check, storage, Packed.of(flat)), HITS)
 
 
@@ -229,8 +234,8 @@ def _key_ranges(session: SparkSession, storage: Storage, files: Files) -> dict[s
         read = pa.Table.from_pylist(rows, to_arrow(_RANGE))
     else:
         packs = [flat[start : start + _FOOTERS_OF_TASK] for start in range(0, len(flat), _FOOTERS_OF_TASK)]
-        told = collect(run_per_item(session, list(enumerate(packs)), partial(_ranges_of, storage), _RANGE))
-        read = told.sort_by("place")
+        ranges = collect(run_per_item(session, list(enumerate(packs)), partial(_ranges_of, storage), _RANGE))
+        read = ranges.sort_by("place")
     found, place = {}, 0
     for partition, part in files.items():
         own = read.slice(place, len(part))
@@ -249,7 +254,7 @@ def _ranges_of(storage: Storage, pack: tuple[int, Sequence[BaseFile]]) -> Iterat
     number, files = pack
     with mark_worker_errors():
         read = in_threads(partial(_range_of, storage), files)
-    rows = [known | {"place": number * _FOOTERS_OF_TASK + at} for at, known in enumerate(read)]
+    rows = [key_range | {"place": number * _FOOTERS_OF_TASK + at} for at, key_range in enumerate(read)]
     yield pa.RecordBatch.from_pylist(rows, to_arrow(_RANGE))
 
 
@@ -264,16 +269,16 @@ def _candidates(
     for arrow in batches:
         for partition, keys in _asked(arrow, files, is_global):
             lows, highs = ranges[partition]
-            found: Iterable[tuple[int, np.ndarray]]
+            candidates: Iterable[tuple[int, np.ndarray]]
             if lows is None or highs is None:
-                found = ((file, np.arange(len(keys))) for file in range(files[partition]))
+                candidates = ((file, np.arange(len(keys))) for file in range(files[partition]))
             else:
-                found = prune_by_range(lows, highs, keys)
-            for file, wanted in found:
-                count = len(wanted)
+                candidates = prune_by_range(lows, highs, keys)
+            for file, positions in candidates:
+                count = len(positions)
                 yield pa.record_batch(
                     [
-                        keys.take(pa.array(wanted)),
+                        keys.take(pa.array(positions)),
                         pa.repeat(partition, count),
                         pa.repeat(pa.scalar(first[partition] + file, pa.int64()), count),
                     ],
@@ -327,10 +332,10 @@ class _FileCheck:
         self.cost = IndexStats()
 
     def add(self, keys: pa.Array) -> Iterator[pa.RecordBatch]:
-        kept = prune_by_filter(self.bloom, KeyHashes.of(keys), np.arange(len(keys)))
-        self.cost += IndexStats(candidates=len(keys), pruned_by_filter=len(keys) - len(kept))
-        self.waiting.append(keys.take(pa.array(kept)))
-        self.count += len(kept)
+        survivors = prune_by_filter(self.bloom, KeyHashes.of(keys), np.arange(len(keys)))
+        self.cost += IndexStats(candidates=len(keys), pruned_by_filter=len(keys) - len(survivors))
+        self.waiting.append(keys.take(pa.array(survivors)))
+        self.count += len(survivors)
         if self.count >= _LOOK_UP_AT:
             yield from self._look_up()
 
