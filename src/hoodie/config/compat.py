@@ -71,14 +71,14 @@ def without_unused(
                 (about_rows if decides_rows(key, value) else refused).append((f"{key}={value!r}", advice))
         elif (free and key.startswith(free)) or is_driver_option(key):
             used[key] = value
-        elif (known := find_option(key)) is None:
+        elif (option_of_hudi := find_option(key)) is None:
             if name := misspelt(key, declared):
                 slips.append((key, name))
             else:
                 unlike.append(key)
-        elif known.refused(value, purpose):
-            (about_rows if known.rows else refused).append((f"{key}={value!r}", known.advice))
-        elif known.kind is OptionClass.USED:
+        elif option_of_hudi.refused(value, purpose):
+            (about_rows if option_of_hudi.rows else refused).append((f"{key}={value!r}", option_of_hudi.advice))
+        elif option_of_hudi.kind is OptionClass.USED:
             used[key] = value
         else:
             unused.append(key)

@@ -197,14 +197,14 @@ def check_options(options: Mapping[str, object], purpose: Purpose = Purpose.BOTH
     Raises   InvalidOption naming all unknown keys and all options that ask for something that would not happen; or two
              aliases of one option with different values
     """
-    given = {key: as_text(value) for key, value in options.items() if value is not None}
-    prefix = given.get(_PREFIX, "_")
-    checked = without_unused(given, _ALIASES, (prefix,) if prefix else (), purpose)
+    texts = {key: as_text(value) for key, value in options.items() if value is not None}
+    prefix = texts.get(_PREFIX, "_")
+    checked = without_unused(texts, _ALIASES, (prefix,) if prefix else (), purpose)
     if _NAME in checked:  # as in Hudi: the other name is what older releases read it from
         checked.pop(_OLDER_NAME, None)
     refuse_two_aliases(checked, _ALIASES)
-    found = Options(with_payload(checked, _MODES))
-    return without_other_sync(found) if found.read(CompatOptions).unsupported is Unsupported.WARN else found
+    typed = Options(with_payload(checked, _MODES))
+    return without_other_sync(typed) if typed.read(CompatOptions).unsupported is Unsupported.WARN else typed
 
 
 def door_options(
@@ -224,8 +224,8 @@ def door_options(
     files = default_options()
     if props is not None:
         named = {key: (value, os.fspath(props)) for key, value in read_properties_file(props).items()}
-        kept = overridden({key: value for key, (value, _) in files.items()}, dict.fromkeys(named, ""))
-        files = {key: files[key] for key in kept if key in files and key not in named} | named
+        defaults = overridden({key: value for key, (value, _) in files.items()}, dict.fromkeys(named, ""))
+        files = {key: files[key] for key in defaults if key in files and key not in named} | named
     texts = {key: value for key, (value, _) in files.items()}
     try:
         checked = check_options(overridden(texts, given), purpose)
@@ -263,23 +263,23 @@ def sql_insert(options: Mapping[str, str], table: TableConfig) -> tuple[WriteOpe
 
     Raises InvalidOption on an operation that takes no rows, and where bulk loading meets a mode that looks at keys
     """
-    given = read_options(DatasourceOptions, options)
+    typed = read_options(DatasourceOptions, options)
     ordered = bool(table.ordering and table.record_key)  # without a key no two rows are versions of one
     combined = {_COMBINE: "true"} if ordered and _COMBINE not in options else {}
     if _OPERATION in options:
-        if given.operation not in _INSERTS:
-            raise InvalidOption(f"{_OPERATION}={given.operation}: INSERT INTO does {', '.join(_INSERTS)}")
-        return given.operation, combined
-    if given.sql_insert is not SqlInsert.AUTO:
-        return WriteOperation(given.sql_insert.value), combined
-    if given.insert_mode is InsertMode.NON_STRICT:
-        return WriteOperation.BULK_INSERT if given.sql_bulk else WriteOperation.INSERT, combined
-    if given.sql_bulk and _INSERT_MODE in options:
+        if typed.operation not in _INSERTS:
+            raise InvalidOption(f"{_OPERATION}={typed.operation}: INSERT INTO does {', '.join(_INSERTS)}")
+        return typed.operation, combined
+    if typed.sql_insert is not SqlInsert.AUTO:
+        return WriteOperation(typed.sql_insert.value), combined
+    if typed.insert_mode is InsertMode.NON_STRICT:
+        return WriteOperation.BULK_INSERT if typed.sql_bulk else WriteOperation.INSERT, combined
+    if typed.sql_bulk and _INSERT_MODE in options:
         raise InvalidOption(
-            f"hoodie.sql.bulk.insert.enable=true looks at no keys, and {_INSERT_MODE}={given.insert_mode.value} does: "
+            f"hoodie.sql.bulk.insert.enable=true looks at no keys, and {_INSERT_MODE}={typed.insert_mode.value} does: "
             f"set {_INSERT_MODE}=non-strict"
         )
-    if given.insert_mode is InsertMode.STRICT and table.type is TableType.COPY_ON_WRITE:
+    if typed.insert_mode is InsertMode.STRICT and table.type is TableType.COPY_ON_WRITE:
         return WriteOperation.INSERT, combined | {_DUPLICATES: DuplicatePolicy.FAIL.value}
     return WriteOperation.UPSERT if ordered else WriteOperation.INSERT, combined
 
@@ -322,9 +322,9 @@ def with_payload(options: Mapping[str, str], keys: Sequence[str]) -> dict[str, s
     keys    names of the merge mode
     Raises  InvalidOption on an unknown mode, or one that contradicts the payload class
     """
-    given = {key: options[key].strip().upper() for key in keys if options.get(key, "").strip()}
+    classes = {key: options[key].strip().upper() for key in keys if options.get(key, "").strip()}
     rest = {key: value for key, value in options.items() if key not in keys}
-    for key, mode in given.items():
+    for key, mode in classes.items():
         if mode == _CUSTOM:
             continue
         if mode not in _PAYLOADS:

@@ -107,8 +107,8 @@ def decides_rows(key: str, value: str) -> bool:
     """Whether a refused option decides which rows or values are written or read: no call goes on without."""
     if key in _VALUES:
         return value.strip().upper() in _GLOBAL_INDEXES
-    known = find_option(key)
-    return known is not None and known.rows
+    declared_option = find_option(key)
+    return declared_option is not None and declared_option.rows
 
 
 def misspelt(key: str, declared: Collection[str]) -> str | None:
@@ -119,11 +119,11 @@ def misspelt(key: str, declared: Collection[str]) -> str | None:
     Names that differ in a whole word, such as `min` and `max` or `compact` and `clustering`, mean different things:
     each part between dots must be spelt nearly the same, or all be the same but for `.`, `_`, `-` and case.
     """
-    known = [name for name in {*declared, *hudi_options()} if not name.endswith("*")]
+    spellings = [name for name in {*declared, *hudi_options()} if not name.endswith("*")]
     bare = _bare(key)
-    if same := [name for name in known if _bare(name) == bare]:
+    if same := [name for name in spellings if _bare(name) == bare]:
         return min(same)
-    near = [name for name in difflib.get_close_matches(key, known, n=8, cutoff=0.8) if _spelt_alike(key, name)]
+    near = [name for name in difflib.get_close_matches(key, spellings, n=8, cutoff=0.8) if _spelt_alike(key, name)]
     return near[0] if near else None
 
 

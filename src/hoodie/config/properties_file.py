@@ -22,12 +22,12 @@ def default_options(environment: Mapping[str, str] = os.environ) -> dict[str, tu
 
     Raises InvalidOption on one that cannot be read
     """
-    found: dict[str, tuple[str, str]] = {}
+    defaults: dict[str, tuple[str, str]] = {}
     for folder in (_SYSTEM_FOLDER, environment.get("HUDI_CONF_DIR", "")):
         path = os.path.join(folder.removeprefix("file://"), _DEFAULTS)
         if folder and os.path.exists(path):
-            found |= {key: (value, path) for key, value in read_properties_file(path).items()}
-    return found
+            defaults |= {key: (value, path) for key, value in read_properties_file(path).items()}
+    return defaults
 
 
 def read_properties_file(path: str | os.PathLike[str]) -> dict[str, str]:

@@ -213,9 +213,9 @@ def check_sync(hive: HiveSyncOptions, meta: MetaSyncOptions) -> None:
 def _other_sync(hive: HiveSyncOptions, meta: MetaSyncOptions) -> str:
     """What is asked of the sync that is another mode or tool than is built; "" for nothing."""
     if hive.mode.lower() != "hms" or hive.use_jdbc:
-        given = f"{_HIVE}use_jdbc=true" if hive.use_jdbc else f"{_HIVE}mode={hive.mode}"
+        setting = f"{_HIVE}use_jdbc=true" if hive.use_jdbc else f"{_HIVE}mode={hive.mode}"
         return (
-            f"{given}: only the mode hms is built, which speaks with the metastore itself. Set {_HIVE}mode=hms and "
+            f"{setting}: only the mode hms is built, which speaks with the metastore itself. Set {_HIVE}mode=hms and "
             f"{_HIVE}metastore.uris=thrift://host:9083."
         )
     if unknown := [tool for tool in meta.tools if tool.rpartition(".")[2] != "HiveSyncTool"]:

@@ -64,7 +64,7 @@ def validations(chosen: ValidatorOptions) -> tuple[Validation, ...]:
 
     Raises InvalidOption on a class that is not known, and on one without queries
     """
-    made: list[Validation] = []
+    checks: list[Validation] = []
     for name in dict.fromkeys(chosen.names):
         short = name.rpartition(".")[2]
         if short not in tuple(Check):
@@ -81,8 +81,8 @@ def validations(chosen: ValidatorOptions) -> tuple[Validation, ...]:
         queries = [query.strip() for query in text.split(";") if query.strip()]
         if not queries:
             raise InvalidOption(f"{_VALIDATORS}={name!r} needs queries: {key}")
-        made += [_validation(check, query, key) for query in queries]
-    return tuple(made)
+        checks += [_validation(check, query, key) for query in queries]
+    return tuple(checks)
 
 
 def _validation(check: Check, query: str, key: str) -> Validation:

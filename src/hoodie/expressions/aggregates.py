@@ -38,10 +38,10 @@ class Aggregate:
 
 def _grouped(values: pa.Array, groups: npt.NDArray[np.int64], count: int, function: str) -> pa.Array:
     rows = pa.table({"group": pa.array(groups), "value": values})
-    found = rows.group_by("group", use_threads=False).aggregate([("value", function)])
+    groups_of_rows = rows.group_by("group", use_threads=False).aggregate([("value", function)])
     at = np.full(count, -1, np.int64)
-    at[found.column("group").to_numpy()] = np.arange(found.num_rows)
-    return whole(found.column(f"value_{function}").take(pa.array(at, mask=at < 0)))
+    at[groups_of_rows.column("group").to_numpy()] = np.arange(groups_of_rows.num_rows)
+    return whole(groups_of_rows.column(f"value_{function}").take(pa.array(at, mask=at < 0)))
 
 
 def _count(kind: pa.DataType) -> Aggregate:

@@ -53,7 +53,7 @@ def comparing(op: str, kind: pa.DataType) -> Callable[..., Value]:
 
 
 def _of_floats(op: str, left: pa.Array, right: pa.Array) -> pa.Array:
-    found = np.asarray(pc.fill_null(_COMPARE[op](left, right), False))
+    mask = np.asarray(pc.fill_null(_COMPARE[op](left, right), False))
     nan_left, nan_right = (np.asarray(pc.fill_null(pc.is_nan(side), False)) for side in (left, right))
     if nan_left.any() or nan_right.any():
         exact = {
@@ -64,9 +64,9 @@ def _of_floats(op: str, left: pa.Array, right: pa.Array) -> pa.Array:
             ">": nan_left & ~nan_right,
             ">=": nan_left,
         }[op]
-        found = np.where(nan_left | nan_right, exact, found)
+        mask = np.where(nan_left | nan_right, exact, mask)
     nulls = np.asarray(pc.or_(left.is_null(), right.is_null()))
-    return pa.array(found, BOOL, mask=nulls)
+    return pa.array(mask, BOOL, mask=nulls)
 
 
 def _same(left: Term, right: Term, kind: pa.DataType) -> Term:
@@ -115,10 +115,10 @@ def _lazy(function: Callable[..., Any], decided: bool, left: Term, right: Term) 
         if open_.all():
             return function(first, spread(right.run(block), block.length))
         places = pa.array(np.flatnonzero(open_))
-        asked = block.take(places)
-        answers = spread(right.run(asked), asked.length)
+        rows = block.take(places)
+        answers = spread(right.run(rows), rows.length)
         at = np.full(block.length, -1, np.int64)
-        at[open_] = np.arange(asked.length)
+        at[open_] = np.arange(rows.length)
         second = answers.take(pa.array(at, mask=~open_))
         return pc.if_else(pa.array(open_), function(first, second), first)
 
@@ -138,12 +138,12 @@ def among(term: Term, options: Sequence[Term]) -> Term:
         return computed(
             BOOL, elementwise(lambda values: member(values, pa.array([c.as_py() for c in constants], kind))), left
         )
-    found: Term | None = None
+    any_equal: Term | None = None
     for right in rights:
         equal = comparison("=", left, right)
-        found = equal if found is None else either(found, equal)
-    assert found is not None
-    return found
+        any_equal = equal if any_equal is None else either(any_equal, equal)
+    assert any_equal is not None
+    return any_equal
 
 
 def member(values: pa.Array, options: pa.Array) -> pa.Array:

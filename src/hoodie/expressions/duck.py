@@ -43,10 +43,10 @@ def _run(name: str, sql: str, kind: pa.DataType, values: tuple[pa.Array, ...]) -
     cursor = connection(name)
     try:
         cursor.register("hoodie_values", rows)
-        found = cursor.sql(f"SELECT {sql} AS made FROM hoodie_values ORDER BY n").to_arrow_table()
+        result = cursor.sql(f"SELECT {sql} AS made FROM hoodie_values ORDER BY n").to_arrow_table()
     except duckdb.Error as problem:
         raise InvalidInput(f"{name}: {problem}") from problem
     finally:
         cursor.close()
-    column = found.column(0).cast(kind)
+    column = result.column(0).cast(kind)
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, kind)

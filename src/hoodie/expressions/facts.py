@@ -55,9 +55,9 @@ def _compared(reader: Reader, op: str, column: Any, other: Any) -> Iterator[Fact
 
 def _among(reader: Reader, node: Any) -> Iterator[Fact]:
     column = reader.term(node.this)
-    found = [_constant(reader, column, reader.term(one)) for one in node.expressions]
-    values = [value for name, value in found if name is not None]
-    if len(values) == len(found):
+    constants = [_constant(reader, column, reader.term(one)) for one in node.expressions]
+    values = [value for name, value in constants if name is not None]
+    if len(values) == len(constants):
         yield next(iter(column.columns)), "in", [value for value in values if value is not None]
 
 

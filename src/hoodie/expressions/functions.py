@@ -95,13 +95,15 @@ def _extreme(greatest: bool) -> Callable[[Terms], Term]:
             present = [pc.coalesce(pc.is_nan(value), pa.scalar(False)) for value in values]
             nan = pa.scalar(float("nan")).cast(kind)
             if greatest:
-                found = function(
+                extreme = function(
                     *(pc.if_else(is_nan, limit, value) for is_nan, value in zip(present, values, strict=True))
                 )
-                return pc.if_else(reduce(pc.or_, present), nan, found)
+                return pc.if_else(reduce(pc.or_, present), nan, extreme)
             none = pa.scalar(None, kind)
-            found = function(*(pc.if_else(is_nan, none, value) for is_nan, value in zip(present, values, strict=True)))
-            return pc.if_else(pc.and_(found.is_null(), reduce(pc.or_, present)), nan, found)
+            extreme = function(
+                *(pc.if_else(is_nan, none, value) for is_nan, value in zip(present, values, strict=True))
+            )
+            return pc.if_else(pc.and_(extreme.is_null(), reduce(pc.or_, present)), nan, extreme)
 
         return computed(kind, elementwise(run), *terms)
 
@@ -114,8 +116,10 @@ def _text(make: Callable[..., Term | None], *rest: pa.DataType) -> Callable[[Ter
     def typed(of: Terms) -> Term | None:
         if kinds.common_kind(of[0].kind, TEXT) is None or arrow.is_nested(of[0].kind):
             return None
-        wanted = (TEXT, *rest)
-        return make(*(cast(term, kind) if term.kind != kind else term for term, kind in zip(of, wanted, strict=False)))
+        kinds_of_terms = (TEXT, *rest)
+        return make(
+            *(cast(term, kind) if term.kind != kind else term for term, kind in zip(of, kinds_of_terms, strict=False))
+        )
 
     return typed
 

@@ -54,11 +54,11 @@ def pairs(left: Block, right: Block, conjuncts: Sequence[Conjunct], left_tables:
             others.append(conjunct.term)
         else:
             keys.append(sides)
-    found = list(_filtered(left, right, _candidates(left, right, keys), others, left_tables))
-    if not found:
+    matches = list(_filtered(left, right, _candidates(left, right, keys), others, left_tables))
+    if not matches:
         empty = np.zeros(0, np.int64)
         return Pairs(empty, empty)
-    return Pairs(np.concatenate([one.left for one in found]), np.concatenate([one.right for one in found]))
+    return Pairs(np.concatenate([one.left for one in matches]), np.concatenate([one.right for one in matches]))
 
 
 def beside(left: Block, right: Block, found: Pairs, left_tables: frozenset[str]) -> Block:
@@ -124,9 +124,9 @@ def _key(value: pa.Array | pa.Scalar, block: Block) -> pa.Array:
 def _filtered(
     left: Block, right: Block, candidates: Iterator[Pairs], others: Sequence[Term], left_tables: frozenset[str]
 ) -> Iterator[Pairs]:
-    for found in candidates:
+    for matches in candidates:
         for term in others:
-            block = beside(left, right, found, left_tables)
+            block = beside(left, right, matches, left_tables)
             keep = is_true(term.run(block), block.length)
-            found = Pairs(found.left[keep], found.right[keep])
-        yield found
+            matches = Pairs(matches.left[keep], matches.right[keep])
+        yield matches

@@ -166,12 +166,12 @@ def _by_pair(op: str, left: pa.Array, right: pa.Array) -> pa.Array:
         "div": lambda one, other: _CONTEXT.divide_int(one, other),
     }[op]
     results: dict[tuple[Any, Any], Decimal | None] = {}
-    found: list[Decimal | None] = []
+    decimals: list[Decimal | None] = []
     for pair in zip(left.to_pylist(), right.to_pylist(), strict=True):
         if pair not in results:
             results[pair] = None if None in pair else _cut(function(*pair))
-        found.append(results[pair])
-    return pa.array(found, pa.decimal256(_WIDE, 38))
+        decimals.append(results[pair])
+    return pa.array(decimals, pa.decimal256(_WIDE, 38))
 
 
 def _cut(value: Decimal) -> Decimal:

@@ -262,12 +262,12 @@ class Reader:
         while isinstance(what, exp.Not):
             what, negative = what.this, not negative
         if isinstance(what, exp.Null):
-            found = computed(BOOL, lambda value: pc.is_null(value), term)
+            test = computed(BOOL, lambda value: pc.is_null(value), term)
         elif isinstance(what, exp.Boolean):
-            found = compare.comparison("<=>", compare.condition(term, repr(self.text)), literal(bool(what.this), BOOL))
+            test = compare.comparison("<=>", compare.condition(term, repr(self.text)), literal(bool(what.this), BOOL))
         else:
             raise self.refused(node)
-        return compare.negated(found) if negative else found
+        return compare.negated(test) if negative else test
 
     def _in(self, node: Any) -> Term:
         if query := node.args.get("query"):

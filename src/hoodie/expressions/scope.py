@@ -59,20 +59,20 @@ class Scope:
         return literal(self.now.date(), DATE) if name == "current_date" else literal(self.now, TIMESTAMP)
 
     def _own(self, parts: Sequence[str], text: str) -> Term | None:
-        found: list[tuple[Name, Sequence[str]]] = []
+        frames: list[tuple[Name, Sequence[str]]] = []
         for table, schema in self.tables.items():
             if len(parts) > 1 and parts[0].lower() == table.lower() and (inner := _named(schema.names, parts[1])):
                 return _field((table, inner), schema.field(inner).type, parts[2:], text)
             if own := _named(schema.names, parts[0]):
-                found.append(((table, own), parts[1:]))
-        if len(found) > 1:
-            tables = " and ".join(name[0] for name, _ in found)
+                frames.append(((table, own), parts[1:]))
+        if len(frames) > 1:
+            tables = " and ".join(name[0] for name, _ in frames)
             raise InvalidInput(
-                f"{text!r}: the column {parts[0]!r} is of {tables}: say which, as in {found[0][0][0]}.{parts[0]}"
+                f"{text!r}: the column {parts[0]!r} is of {tables}: say which, as in {frames[0][0][0]}.{parts[0]}"
             )
-        if not found:
+        if not frames:
             return None
-        name, rest = found[0]
+        name, rest = frames[0]
         return _field(name, self.tables[name[0]].field(name[1]).type, rest, text)
 
     def _unknown(self, parts: Sequence[str], text: str) -> InvalidInput:

@@ -70,8 +70,8 @@ def _query(reader: NodeReader, node: Any) -> _Query:
     frames = {name.lower(): frame for name, frame in reader.scope.frames.items()}
     frame = frames.get(frame_name.lower())
     if frame is None:
-        known = ", ".join(reader.scope.frames) or "none: frames={'name': rows} gives one"
-        raise InvalidInput(f"{reader.text!r}: there is no frame {frame_name!r}; there are {known}")
+        frame_names = ", ".join(reader.scope.frames) or "none: frames={'name': rows} gives one"
+        raise InvalidInput(f"{reader.text!r}: there is no frame {frame_name!r}; there are {frame_names}")
     if any(alias.lower() == name.lower() for name in reader.scope.tables):
         raise InvalidInput(f"{reader.text!r}: the frame {alias!r} has the name of the table: give it another by AS")
     if len(node.expressions) != 1:
@@ -144,11 +144,11 @@ def among_rows(reader: NodeReader, node: Any, subquery: Any) -> Term:
 
     def correlated(block: Block) -> Value:
         tables = frozenset(table for table, _ in outside)
-        found = pairs(block, query.rows, query.about, tables)
-        answers = spread(equal.run(beside(block, query.rows, found, tables)), len(found.left))
+        matches = pairs(block, query.rows, query.about, tables)
+        answers = spread(equal.run(beside(block, query.rows, matches, tables)), len(matches.left))
         true, unknown = np.zeros(block.length, np.bool_), np.zeros(block.length, np.bool_)
-        true[found.left[is_true(answers, len(found.left))]] = True
-        unknown[found.left[np.asarray(answers.is_null())]] = True
+        true[matches.left[is_true(answers, len(matches.left))]] = True
+        unknown[matches.left[np.asarray(answers.is_null())]] = True
         return pa.array(true, BOOL, mask=unknown & ~true)
 
     return Term(BOOL, correlated, outside, one.fails or query.fails or query.select.fails)
@@ -173,7 +173,7 @@ def single_value(reader: NodeReader, node: Any) -> Term:
         return Term(aggregate.kind, lambda block: scalar)
 
     def run(block: Block) -> Value:
-        found = query.pairs(block)
-        return aggregate.of_groups(values.take(pa.array(found.right)), found.left, block.length)
+        matches = query.pairs(block)
+        return aggregate.of_groups(values.take(pa.array(matches.right)), matches.left, block.length)
 
     return Term(aggregate.kind, run, query.columns, True)

@@ -34,7 +34,7 @@ def tokens_of(text: str) -> list[Token]:
 def depths(tokens: list[Token]) -> list[int]:
     """How many brackets and CASEs are open at each token; a bracket counts as outside itself. CASE and END are also
     names of columns: behind a dot, and END where no CASE is open, or where it needs a value."""
-    found: list[int] = []
+    levels: list[int] = []
     opened: list[TokenType] = []
     before: TokenType | None = None
     for token in tokens:
@@ -45,11 +45,11 @@ def depths(tokens: list[Token]) -> list[int]:
                 pass  # it was a name
         elif kind is TokenType.END and in_case and before is not TokenType.DOT and before not in _BEFORE_OPERAND:
             opened.pop()
-        found.append(len(opened))
+        levels.append(len(opened))
         if kind in _OPENS or (kind is TokenType.CASE and before is not TokenType.DOT):
             opened.append(kind)
         before = kind
-    return found
+    return levels
 
 
 def conjuncts(text: str) -> list[str]:
@@ -121,7 +121,7 @@ def about_source_only(text: str, source: str, target: str, table_columns: Collec
 
 def equal_columns(text: str, source: str, target: str) -> dict[str, str] | None:
     """The columns of table -> source, in lower case, that a condition says are equal; None where it says more."""
-    found: dict[str, str] = {}
+    equal: dict[str, str] = {}
     for part in conjuncts(text):
         tree = parsed(part)
         while isinstance(tree, exp.Paren):
@@ -132,10 +132,10 @@ def equal_columns(text: str, source: str, target: str) -> dict[str, str] | None:
         if None in sides:
             return None
         by_table = {side[0]: side[1] for side in sides if side is not None}
-        if by_table.keys() != {source.lower(), target.lower()} or by_table[target.lower()] in found:
+        if by_table.keys() != {source.lower(), target.lower()} or by_table[target.lower()] in equal:
             return None
-        found[by_table[target.lower()]] = by_table[source.lower()]
-    return found
+        equal[by_table[target.lower()]] = by_table[source.lower()]
+    return equal
 
 
 def _qualified(node: exp.Expr) -> tuple[str, str] | None:

@@ -105,12 +105,12 @@ def substring(text: Term, start: Term, length: Term | None = None) -> Term:
 def _cut_front(
     values: pa.Array, lengths: pa.Array, short: pa.Array, whole_: pa.Array, first: int, count: int
 ) -> pa.Array:
-    found = pc.if_else(short, values, whole_)
+    texts = pc.if_else(short, values, whole_)
     for length in pc.unique(lengths.filter(pc.fill_null(short, False))).to_pylist():
         end = length + first + count
         cut = pc.utf8_slice_codeunits(values, 0, end) if end > 0 else _empty(values)
-        found = pc.if_else(pc.and_(short, pc.equal(lengths, length)), cut, found)
-    return found
+        texts = pc.if_else(pc.and_(short, pc.equal(lengths, length)), cut, texts)
+    return texts
 
 
 def _empty(values: pa.Array) -> pa.Array:
@@ -127,11 +127,11 @@ def padded(text: Term, width: int, fill: str, left: bool) -> Term:
             return pc.utf8_slice_codeunits(values, 0, width)
         filling = (fill * width)[:width]
         missing = pc.subtract(width, pc.utf8_length(values))
-        found = values
+        texts = values
         for count in pc.unique(missing.filter(pc.fill_null(pc.greater(missing, 0), False))).to_pylist():
             parts = [filling[:count], values] if left else [values, filling[:count]]
-            found = pc.if_else(pc.equal(missing, count), pc.binary_join_element_wise(*parts, ""), found)
-        return pc.utf8_slice_codeunits(found, 0, width)
+            texts = pc.if_else(pc.equal(missing, count), pc.binary_join_element_wise(*parts, ""), texts)
+        return pc.utf8_slice_codeunits(texts, 0, width)
 
     return computed(TEXT, elementwise(run), text)
 
@@ -145,10 +145,10 @@ def joined_by(separator: Term, texts: Sequence[Term]) -> Term:
     """`concat_ws`: nulls are left out."""
 
     def run(between: pa.Array, *values: pa.Array) -> pa.Array:
-        found = pa.nulls(len(between), TEXT)
+        joined = pa.nulls(len(between), TEXT)
         for value in values:  # Arrow's own way to skip nulls leaves out rows that have nothing else
-            found = pc.coalesce(pc.binary_join_element_wise(found, value, between), found, value)
-        return pc.if_else(between.is_null(), pa.scalar(None, TEXT), pc.coalesce(found, pa.scalar("", TEXT)))
+            joined = pc.coalesce(pc.binary_join_element_wise(joined, value, between), joined, value)
+        return pc.if_else(between.is_null(), pa.scalar(None, TEXT), pc.coalesce(joined, pa.scalar("", TEXT)))
 
     return computed(TEXT, elementwise(run), separator, *texts)
 

@@ -70,11 +70,11 @@ def slices_with_statistics(
     records = believed(table, partial(column_statistics, columns=columns, partitions=partitions))
     if records is None:
         return tuple(slices)
-    known = known_bounds(records, schema, columns)
+    bounds = known_bounds(records, schema, columns)
     return tuple(
         slice_
         for slice_ in slices
-        if (slice_.logs and not merged) or may_pass(tests, partial(_united, known, _names(slice_)))
+        if (slice_.logs and not merged) or may_pass(tests, partial(_united, bounds, _names(slice_)))
     )
 
 
@@ -83,7 +83,7 @@ def usable_tests(tests: Tests, schema: pa.Schema) -> Tests:
     *and* are left out, so that it passes more."""
     if tests == ANY:
         return ANY
-    return tuple(tuple(found for test in clause if (found := _usable(test, schema)) is not None) for clause in tests)
+    return tuple(tuple(usable for test in clause if (usable := _usable(test, schema)) is not None) for clause in tests)
 
 
 def known_bounds(records: pa.Table, schema: pa.Schema, columns: Collection[str]) -> Known:
@@ -113,13 +113,13 @@ def bounds_of(record: Mapping[str, Any], kind: pa.DataType) -> Bounds:
         return Bounds()
     if nulls == values:  # Parquet has 0 for the least value of a column without one
         return Bounds(nulls=nulls)
-    low, high, found = record["min"], record["max"], _kind(kind)
-    if low is None or high is None or found is None:
+    low, high, statistics_kind = record["min"], record["max"], _kind(kind)
+    if low is None or high is None or statistics_kind is None:
         return Bounds(nulls=nulls)
-    pair = found.bounds(kind, low, high)
+    pair = statistics_kind.bounds(kind, low, high)
     if pair is None or not pair[0] <= pair[1]:
         return Bounds(nulls=nulls)
-    return Bounds(pair[0], pair[1], nulls, exact=found.exact)
+    return Bounds(pair[0], pair[1], nulls, exact=statistics_kind.exact)
 
 
 def _united(known: Known, names: Iterable[str], column: str) -> Bounds | None:
@@ -145,13 +145,13 @@ def _names(slice_: FileSlice) -> list[str]:
 
 def _usable(test: Test, schema: pa.Schema) -> Test | None:
     at = schema.get_field_index(test.column)
-    found = _kind(schema.field(at).type) if at >= 0 else None
-    if found is None:
+    statistics_kind = _kind(schema.field(at).type) if at >= 0 else None
+    if statistics_kind is None:
         return None
     if test.op in ("null", "not null"):
         return test
     values = test.value if test.op in ("in", "not in") else [test.value]
-    if not all(value is None or found.fits(value) for value in values):
+    if not all(value is None or statistics_kind.fits(value) for value in values):
         return None
     if pa.types.is_floating(schema.field(at).type):  # Arrow compares it as one
         if test.op in ("in", "not in"):
@@ -164,7 +164,7 @@ def _usable(test: Test, schema: pa.Schema) -> Test | None:
 
 
 def _kind(kind: pa.DataType) -> _Kind | None:
-    return next((found for found in _KINDS if found.is_kind(kind)), None)
+    return next((statistics_kind for statistics_kind in _KINDS if statistics_kind.is_kind(kind)), None)
 
 
 def _member(value: Mapping[str, Any], *names: str) -> Any:

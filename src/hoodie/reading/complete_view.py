@@ -38,8 +38,8 @@ def complete_view(
     Raises   MissingFile; InvalidInput when cleaning or archiving took what a read as of then needs
     Warns    MissingFileIgnored of each missing file, when the options say to read what is left
     """
-    found = listed_view(state, partitions, taken, settings, as_of)
-    return found.state, found.view
+    view = listed_view(state, partitions, taken, settings, as_of)
+    return view.state, view.view
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,14 +69,14 @@ def left_out(
         own, newest = read.get(group), current.get(group)
         names = _names(own)
         replaced = view.replaced.get(group)
-        gone = replaced is not None and (as_of is None or replaced <= as_of)
+        is_replaced = replaced is not None and (as_of is None or replaced <= as_of)
         every: tuple[BaseFile | LogFile, ...] = (*files.bases, *files.logs, *files.changes)
         for file in every:
             if file.name in names:
                 continue
             if isinstance(file, LogFile) and file.cdc:
                 yield file, PruneReason.CHANGE_DATA
-            elif gone:
+            elif is_replaced:
                 yield file, PruneReason.REPLACED
             elif file.name in _names(newest):
                 yield file, reason_of_newest(file, own)

@@ -158,8 +158,8 @@ class ScanPlan:
             )
         if self.times is not None:
             raise UnsupportedTable("the files of changes hold other rows, too: read the changes themselves")
-        wanted = pa.schema([self.schema.field(name) for name in self.read])
-        if altered := next((file.path for file in self.base_files if written_columns(wanted, file.instant)), None):
+        schema = pa.schema([self.schema.field(name) for name in self.read])
+        if altered := next((file.path for file in self.base_files if written_columns(schema, file.instant)), None):
             raise UnsupportedTable(
                 f"{self.state.config.name}: {altered} was written before columns of the table were renamed, retyped or "
                 "replaced (schema-on-read), and a reader of Parquet would take them by their names there. Read the "

@@ -93,7 +93,7 @@ def _plan_state(
     found = listed_view(state, partitions, taken, settings, moment)
     state, view = found.state, found.view
     schema = read_schema(state, view, moment)
-    wanted, read, rows = _selected(schema, columns, filters, meta)
+    names, read, rows = _selected(schema, columns, filters, meta)
     tests = tests if rows is None else both(rows.tests, tests)
     statistics = None
     if found.metadata is not None:
@@ -103,7 +103,7 @@ def _plan_state(
         kind,
         state,
         schema,
-        wanted,
+        names,
         read,
         tuple(taken(view)),
         asked=None if partitions is None else frozenset(partitions),
@@ -131,12 +131,12 @@ def _plan_changes(
 ) -> ScanPlan:
     """The rows that a range of commits wrote. Their commit times are read as well, to tell them from the others."""
     plan = plan_changes(state, begin, end, settings)
-    wanted, read, rows = _selected(plan.schema, columns, filters, meta)
+    names, read, rows = _selected(plan.schema, columns, filters, meta)
     return ScanPlan(
         ScanKind.CHANGES,
         plan.state,
         plan.schema,
-        wanted,
+        names,
         tuple(dict.fromkeys([*read, COMMIT_TIME])),
         plan.slices,
         asked=None if plan.whole else frozenset(group.partition for group in plan.view.groups),
@@ -158,20 +158,20 @@ def _kind(
 ) -> ScanKind:
     """The kind of a read, seen to fit what else is asked."""
     try:
-        found = ScanKind(kind)
+        scan_kind = ScanKind(kind)
     except ValueError as problem:
         raise InvalidInput(f"kind {kind!r}: expected one of {', '.join(ScanKind)}") from problem
-    if found is ScanKind.CHANGES:
+    if scan_kind is ScanKind.CHANGES:
         if begin is None:
             raise InvalidInput("changes need begin: an instant, which is not included, or 'earliest'")
         if partitions is not None or as_of is not None:
             raise InvalidInput("changes take begin and end, no partitions and no as_of")
-        return found
+        return scan_kind
     if begin is not None or end is not None:
-        raise InvalidInput(f"begin and end are for changes, this is a read of kind {found}: take as_of")
-    if found is ScanKind.AS_OF and as_of is None:
+        raise InvalidInput(f"begin and end are for changes, this is a read of kind {scan_kind}: take as_of")
+    if scan_kind is ScanKind.AS_OF and as_of is None:
         raise InvalidInput("a read of kind as_of needs as_of: an instant, which is included")
-    return ScanKind.AS_OF if found is ScanKind.SNAPSHOT and as_of is not None else found
+    return ScanKind.AS_OF if scan_kind is ScanKind.SNAPSHOT and as_of is not None else scan_kind
 
 
 def _paths(partitions: Collection[str]) -> tuple[str, ...]:
@@ -187,8 +187,8 @@ def _selected(
     """The columns wanted, those that are read, and the filter. Raises InvalidInput."""
     if isinstance(columns, str):
         raise InvalidInput(f"columns={columns!r}: expected a list, such as [{columns!r}]")
-    wanted = tuple(every_column(schema, meta) if columns is None else columns)
+    names = tuple(every_column(schema, meta) if columns is None else columns)
     rows = read_filter(filters, schema)
-    read = tuple(dict.fromkeys([*wanted, *(rows.columns if rows else ())]))
+    read = tuple(dict.fromkeys([*names, *(rows.columns if rows else ())]))
     check_columns(read, schema)
-    return wanted, read, rows
+    return names, read, rows

@@ -73,15 +73,15 @@ def read_slices_arrow(
     returns  columns that a file lacks hold their default or null, narrower types are widened
     Raises   as `read_scan`; InvalidInput on an unknown column; UnsupportedTable on logs
     """
-    wanted = schema.names if columns is None else list(columns)
+    names = schema.names if columns is None else list(columns)
     rows = read_filter(filters, schema)
-    read = list(dict.fromkeys([*wanted, *(rows.columns if rows else ())]))
+    read = list(dict.fromkeys([*names, *(rows.columns if rows else ())]))
     check_columns(read, schema)
     return _rows_of(
         storage,
         list(slices),
         schema,
-        wanted,
+        names,
         read,
         partial(kept_rows, expression=rows.expression if rows else None),
         merge,
@@ -121,8 +121,8 @@ def _rows_of(
 
 def merged_rows(reader: SliceReader, slice_: FileSlice, schema: pa.Schema, columns: Sequence[str]) -> pa.Table:
     """The rows of a slice with logs: a `MergeSlice`, given the reader."""
-    wanted = pa.schema([schema.field(name) for name in columns])
-    return pa.concat_tables([wanted.empty_table(), *merged_batches(reader, slice_, columns)])
+    projected = pa.schema([schema.field(name) for name in columns])
+    return pa.concat_tables([projected.empty_table(), *merged_batches(reader, slice_, columns)])
 
 
 def read_base_file(

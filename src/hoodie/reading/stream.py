@@ -27,11 +27,11 @@ def scan_batches(scan: ScanPlan) -> Iterator[pa.RecordBatch]:
     target = pa.schema([scan.schema.field(name) for name in scan.columns])
     for slice_ in scan.slices:
         for rows in slice_batches(scan, slice_):
-            found = scan.kept(rows).select(list(scan.columns))
-            if found.num_rows and not scan.columns:
-                yield pa.RecordBatch.from_struct_array(pa.array([{}] * found.num_rows, pa.struct([])))
+            selected = scan.kept(rows).select(list(scan.columns))
+            if selected.num_rows and not scan.columns:
+                yield pa.RecordBatch.from_struct_array(pa.array([{}] * selected.num_rows, pa.struct([])))
             else:
-                yield from found.cast(target).to_batches()
+                yield from selected.cast(target).to_batches()
 
 
 def slice_batches(scan: ScanPlan, slice_: FileSlice) -> Iterator[pa.Table]:

@@ -58,13 +58,13 @@ def require_kept(
                 f"as of {as_of} the table cannot be read: commits after the savepoint {before}, up to {archived}, are "
                 f"archived. Take {before}, or {timeline.first_commit} or a later instant."
             )
-    gone = _gone(state, view, as_of, partitions)
-    if gone:
-        path, earliest = gone
+    missing = _gone(state, view, as_of, partitions)
+    if missing:
+        path, earliest = missing
         then = f"Take {earliest} or a later instant" if earliest else "Take a later instant"
-        kept = policy_text(state.config.properties)
+        policy = policy_text(state.config.properties)
         raise InvalidInput(
-            f"as of {as_of} the table can no longer be read: cleaning removed {path}. {then}. Cleaning keeps {kept} "
+            f"as of {as_of} the table can no longer be read: cleaning removed {path}. {then}. Cleaning keeps {policy} "
             "unless its writers say otherwise: create_table(keep=...), or hoodie.cleaner.policy among their options."
         )
 
@@ -73,19 +73,19 @@ def _gone(
     state: TableState, view: FileSystemView, as_of: str, partitions: Collection[str] | None
 ) -> tuple[str, str] | None:
     """A file that a reader as of then would need, and the earliest instant that cleaning left."""
-    there = {group: slice_.base_instant for group, slice_ in merged_slices(view, as_of).items()}
+    slices = {group: slice_.base_instant for group, slice_ in merged_slices(view, as_of).items()}
     present = {base.path for files in view.groups.values() for base in files.bases}
     present |= {log.path for files in view.groups.values() for log in (*files.logs, *files.changes)}
-    gone: dict[FileGroupId, str] = {}
+    missing: dict[FileGroupId, str] = {}
     earliest = ""
     for metadata in cleans_after(state, as_of):
         earliest = max(earliest, metadata.earliest)
         if metadata.earliest and metadata.earliest <= as_of:
             continue  # it left what reads as of then need; the overwrites of what it took may be archived
-        for partition, done in metadata.partitions.items():
-            for name in done.deleted if partitions is None or partition in partitions else ():
+        for partition, cleaned in metadata.partitions.items():
+            for name in cleaned.deleted if partitions is None or partition in partitions else ():
                 file = parse_data_file(partition, name, 0)
-                if file is None or file.group in gone or join(partition, name) in present:
+                if file is None or file.group in missing or join(partition, name) in present:
                     continue
                 if isinstance(file, BaseFile):
                     base = file.instant
@@ -93,12 +93,12 @@ def _gone(
                     base = file.base_instant
                 else:  # its name does not tell the slice, whose base file goes with it
                     continue
-                if _needed(view, file.group, base, there.get(file.group, ""), as_of):
-                    gone[file.group] = join(partition, name)
-    if gone:
-        for group in replaced_in_archive(state.storage, state.config, gone, as_of):
-            del gone[group]
-    return (next(iter(gone.values())), earliest) if gone else None
+                if _needed(view, file.group, base, slices.get(file.group, ""), as_of):
+                    missing[file.group] = join(partition, name)
+    if missing:
+        for group in replaced_in_archive(state.storage, state.config, missing, as_of):
+            del missing[group]
+    return (next(iter(missing.values())), earliest) if missing else None
 
 
 def cleans_after(state: TableState, after: str) -> Iterator[CleanMetadata]:

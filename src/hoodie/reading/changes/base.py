@@ -61,12 +61,12 @@ def _compared(reader: ChangeReader, step: ChangeStep, base: BaseFile) -> Iterato
         mine = pc.equal(rows.column(COMMIT_TIME), step.instant)
         written.append(rows.filter(mine))
         stayed.append(as_array(rows.column(RECORD_KEY).filter(pc.invert(mine))))
-    kept = pa.concat_arrays([pa.array([], pa.string()), *stayed])
+    keys_that_stay = pa.concat_arrays([pa.array([], pa.string()), *stayed])
     new = pa.concat_tables([reader.slices.schema.empty_table(), *written]).combine_chunks()
     keys = as_array(new.column(RECORD_KEY))
     met = np.zeros(len(keys), np.bool_)
     for rows in _rows_before(reader, step):
-        rows = rows.filter(pc.invert(pc.is_in(rows.column(RECORD_KEY), value_set=kept)))
+        rows = rows.filter(pc.invert(pc.is_in(rows.column(RECORD_KEY), value_set=keys_that_stay)))
         at = as_array(pc.index_in(rows.column(RECORD_KEY), value_set=keys))
         yield removed_changes(rows.filter(at.is_null()), reader.image)
         both = at.drop_null()
@@ -95,15 +95,15 @@ def _logged(reader: ChangeReader, step: ChangeStep, log: LogFile) -> Iterator[pa
         rows = data_rows(block, log.path)
         present = set(rows.column_names)
         ops = as_array(rows.column(OP)).cast(pa.string())
-        told: dict[str, pa.Array] = {OP: ops}
+        columns: dict[str, pa.Array] = {OP: ops}
         for name, without in ((BEFORE, RowOp.INSERT), (AFTER, RowOp.DELETE)):
             if name in present:
-                told[name] = _image(reader, as_array(rows.column(name)), step.instant)
+                columns[name] = _image(reader, as_array(rows.column(name)), step.instant)
                 continue
             wanted = np.asarray(pc.not_equal(ops, without.value))
             files = _rows_before(reader, step) if name == BEFORE else _rows_after(reader, step)
-            told[name] = _found(reader, as_array(rows.column(KEY)), wanted, files, log.path)
-        yield pa.table(told)
+            columns[name] = _found(reader, as_array(rows.column(KEY)), wanted, files, log.path)
+        yield pa.table(columns)
 
 
 def _rows_after(reader: ChangeReader, step: ChangeStep) -> Iterator[pa.Table]:
@@ -113,11 +113,15 @@ def _rows_after(reader: ChangeReader, step: ChangeStep) -> Iterator[pa.Table]:
 
 def _found(reader: ChangeReader, keys: pa.Array, wanted: Mask, files: Iterator[pa.Table], path: str) -> pa.StructArray:
     """The images of some keys among the rows of files. Raises CorruptFile naming a key that is not there."""
-    asked = keys.filter(pa.array(wanted))
-    parts = [rows.filter(pc.is_in(rows.column(RECORD_KEY), value_set=asked)) for rows in files] if len(asked) else []
+    keys_of_file = keys.filter(pa.array(wanted))
+    parts = (
+        [rows.filter(pc.is_in(rows.column(RECORD_KEY), value_set=keys_of_file)) for rows in files]
+        if len(keys_of_file)
+        else []
+    )
     rows = pa.concat_tables([reader.slices.schema.empty_table(), *parts]).combine_chunks()
     at = pc.index_in(keys, value_set=as_array(rows.column(RECORD_KEY)))
-    lost = asked.filter(at.filter(pa.array(wanted)).is_null())
+    lost = keys_of_file.filter(at.filter(pa.array(wanted)).is_null())
     if len(lost):
         raise CorruptFile(path, f"{len(lost)} keys have no row in the data files beside it, such as {lost[0]}")
     at = pc.if_else(pa.array(wanted), at, pa.scalar(None, at.type))

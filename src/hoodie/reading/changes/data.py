@@ -51,10 +51,10 @@ def select_changes(
 
     schema  of the change data; columns and filters are over it
     """
-    wanted = schema.names if columns is None else list(columns)
+    names = schema.names if columns is None else list(columns)
     rows = read_filter(filters, schema)
-    check_columns([*wanted, *(rows.columns if rows else ())], schema)
-    return SelectedChanges(pa.schema([schema.field(name) for name in wanted]), rows)
+    check_columns([*names, *(rows.columns if rows else ())], schema)
+    return SelectedChanges(pa.schema([schema.field(name) for name in names]), rows)
 
 
 def group_changes(reader: ChangeReader, steps: Sequence[ChangeStep]) -> Iterator[pa.Table]:

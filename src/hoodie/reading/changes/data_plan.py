@@ -107,12 +107,12 @@ def plan_change_data(
 
     The range's commits and the folders of the partitions that they wrote to are looked at.
     """
-    wanted = settings.change_data
+    image_settings = settings.change_data
     if settings.incremental.path_glob:
         raise InvalidOption(
             "hoodie.datasource.read.incr.path.glob: change data is of all files; filter it by the partition columns"
         )
-    _require_change_data(state.config, wanted.infer)
+    _require_change_data(state.config, image_settings.infer)
     span = commits_between(state, begin, end, settings.incremental)
     # However the range is counted, this is the order in which they changed rows.
     in_order = (
@@ -123,12 +123,12 @@ def plan_change_data(
     view = FileSystemView(span.timeline)
     if partitions:
         view = load_view(state.storage, span.timeline, state.config, partitions)
-    steps, gone = change_steps(view, commits, _images_in(state.config.logged_images))
-    gone += _cleaned_before(state, steps)
-    if gone:
-        problem = f"{len(gone)} files with their images are gone, such as {gone[0].name}: cleaned away or lost"
-        raise HistoryGone(span.begin, span.end, problem, max(file.instant for file in gone))
-    as_text = wanted.images is ChangeImages.JSON
+    steps, missing = change_steps(view, commits, _images_in(state.config.logged_images))
+    missing += _cleaned_before(state, steps)
+    if missing:
+        problem = f"{len(missing)} files with their images are gone, such as {missing[0].name}: cleaned away or lost"
+        raise HistoryGone(span.begin, span.end, problem, max(file.instant for file in missing))
+    as_text = image_settings.images is ChangeImages.JSON
     groups = tuple(tuple(steps[group]) for group in sorted(steps))
     return ChangeData(state, groups, _reader(state, view.timeline, as_text, settings), span.begin, span.end)
 
@@ -139,16 +139,16 @@ def _cleaned_before(state: TableState, steps: Mapping[FileGroupId, Sequence[Chan
     taken = {group: of_group[-1] for group, of_group in steps.items() if of_group[-1].takes_away}
     if not taken:
         return []
-    gone = []
+    missing = []
     for clean in cleans_after(state, min(step.instant for step in taken.values())):
-        for partition, done in clean.partitions.items():
-            for file in (parse_data_file(partition, name, 0) for name in done.deleted):
+        for partition, cleaned in clean.partitions.items():
+            for file in (parse_data_file(partition, name, 0) for name in cleaned.deleted):
                 if file is None or (step := taken.get(file.group)) is None or step.before is None:
                     continue
                 base = file.instant if isinstance(file, BaseFile) else file.base_instant
                 if step.before.base_instant < base < step.instant:
-                    gone.append(GoneFile(step.instant, file.name))
-    return gone
+                    missing.append(GoneFile(step.instant, file.name))
+    return missing
 
 
 def _reader(state: TableState, timeline: Timeline, as_text: bool, settings: ReadSettings) -> ChangeReader:

@@ -36,18 +36,18 @@ def _text(values: pa.Array) -> pa.Array:
     if arrow.is_dictionary(kind):
         return _text(values.dictionary_decode())
     if arrow.is_struct(kind):
-        made = _struct(values)
+        texts = _struct(values)
     elif arrow.is_map(kind):
-        made = _map(values)
+        texts = _map(values)
     elif arrow.is_list(kind) or arrow.is_large_list(kind):
-        made = _joined(values, _text(values.flatten()), "[", "]")
+        texts = _joined(values, _text(values.flatten()), "[", "]")
     elif arrow.is_floating(kind):
-        made = _float(values)
+        texts = _float(values)
     elif arrow.is_boolean(kind) or arrow.is_integer(kind) or arrow.is_decimal(kind):
-        made = values.cast(pa.large_string())
+        texts = values.cast(pa.large_string())
     else:
-        made = _quoted(_plain(values))
-    return pc.fill_null(made, _NULL) if made.null_count else made
+        texts = _quoted(_plain(values))
+    return pc.fill_null(texts, _NULL) if texts.null_count else texts
 
 
 def _plain(values: pa.Array) -> pa.Array:

@@ -77,8 +77,8 @@ def first_offset(state: TableState, start: Point, how: IncrementalOptions) -> St
     if start == LATEST:
         newest = next_offset(state, _offset(state, how, "", ""), how, with_archived=False).position
         return _offset(state, how, newest, newest)
-    found = commits_between(state, start, None, how)
-    return _offset(state, how, found.begin, found.begin)
+    commits = commits_between(state, start, None, how)
+    return _offset(state, how, commits.begin, commits.begin)
 
 
 def next_offset(
@@ -101,11 +101,11 @@ def next_offset(
         return start
     end = None if up_to is None else up_to.position
     begin = start.position or EARLIEST
-    found = commits_between(state, begin, end, how, with_archived=with_archived)
-    if not found.commits:
+    commits = commits_between(state, begin, end, how, with_archived=with_archived)
+    if not commits.commits:
         return start
-    last = found.commits[min(most or len(found.commits), len(found.commits)) - 1]
-    return replace(start, position=found.position(last))
+    last = commits.commits[min(most or len(commits.commits), len(commits.commits)) - 1]
+    return replace(start, position=commits.position(last))
 
 
 def begin_of(start: StreamOffset, end: StreamOffset) -> str:

@@ -106,18 +106,18 @@ def plan_changes(
             f"{state.config.name} stores no commit times (hoodie.populate.meta.fields=false): what changed is not known"
         )
     how = settings.incremental
-    wanted = commits_between(state, begin, end, how, clock)
-    if how.full_scan and any(instant in wanted.timeline.archived for instant in wanted.commits):
-        return _whole_table(state, wanted, settings)  # as Hudi does, which looks for no files then
-    storage, timeline = state.storage, wanted.timeline
-    commits = [(instant, read_commit(storage, timeline, instant)) for instant in wanted.commits]
+    span = commits_between(state, begin, end, how, clock)
+    if how.full_scan and any(instant in span.timeline.archived for instant in span.commits):
+        return _whole_table(state, span, settings)  # as Hudi does, which looks for no files then
+    storage, timeline = state.storage, span.timeline
+    commits = [(instant, read_commit(storage, timeline, instant)) for instant in span.commits]
     changes = touched(commits)
     then = replace(state, timeline=timeline)
     view = (
         load_view(storage, timeline, state.config, changes.partitions) if changes.groups else FileSystemView(timeline)
     )
     timeline = view.timeline  # with the history of the files there are
-    absent = _lost(state, view, commits, changes, wanted)
+    absent = _lost(state, view, commits, changes, span)
     # What readers of today need is not cleaned: it is lost.
     needed = missing_files(replace(view, timeline=state.timeline), absent, snapshot_files()) if absent else []
     if needed:
@@ -125,26 +125,26 @@ def plan_changes(
         if tries and now.timeline != state.timeline:
             return plan_changes(now, begin, end, settings, clock, tries - 1)
         tell_of_missing(storage, needed, settings)
-    known = {each.group for each in needed}
-    gone = {each.group: each.file.name for each in absent} | cleaned_groups(view, changes)
-    if cleaned := {group: name for group, name in gone.items() if group not in known}:
+    groups = {each.group for each in needed}
+    missing = {each.group: each.file.name for each in absent} | cleaned_groups(view, changes)
+    if cleaned := {group: name for group, name in missing.items() if group not in groups}:
         # The changes of later commits are still available.
         earliest = max(changes.groups[group] for group in cleaned)
         problem = f"files of {len(cleaned)} file groups were cleaned away, such as {next(iter(cleaned.values()))}"
         if not how.full_scan:
-            raise HistoryGone(wanted.begin, wanted.end, problem, earliest)
-        return _whole_table(state, wanted, settings)
-    slices = _fitting(changed_slices(view, changes, wanted.as_of), state, settings)
-    times, schema = _times(wanted), _schema(state)
-    plan = Changes(state, view, schema, slices, times, None, wanted.as_of)
+            raise HistoryGone(span.begin, span.end, problem, earliest)
+        return _whole_table(state, span, settings)
+    slices = _fitting(changed_slices(view, changes, span.as_of), state, settings)
+    times, schema = _times(span), _schema(state)
+    plan = Changes(state, view, schema, slices, times, None, span.as_of)
     if not any(slice_.logs for slice_ in slices):
         return plan
-    reader = slice_reader(then, schema, wanted.as_of, settings)
+    reader = slice_reader(then, schema, span.as_of, settings)
     # Hudi 1.x merges the versions of the range whatever the rule: a row that it makes is of these alone.
     as_hudi = timeline.layout == 2 and reader.rule.merger is None
     if not (reader.rule.takes_whole_rows or as_hudi):
         return replace(plan, reader=reader)
-    first = min(wanted.times)
+    first = min(span.times)
     old = {slice_.group: slice_.base for slice_ in slices if slice_.base is not None and _is_old(slice_, first)}
     return replace(
         plan,
@@ -253,11 +253,11 @@ def commits_between(
     refuse_before(state.config, high, "read up to")
     if end is not None and low > high:
         raise InvalidInput(f"begin {begin!r} is after end {end!r}")
-    found, hollow = commit_span(timeline, low, high, completions, _clusterings(state))
+    span, hollow = commit_span(timeline, low, high, completions, _clusterings(state))
     if hollow is None:
-        return found
+        return span
     if how.holes is HolePolicy.BLOCK:
-        return before(found, hollow)
+        return before(span, hollow)
     raise HollowCommit(
         f"the {hollow.action} {hollow.requested} is pending, and later commits are completed: a reader who goes on "
         "after those would miss its rows. Wait for it (if its writer is dead, the next write of a single writer rolls "

@@ -45,13 +45,13 @@ def slices_that_may_pass(
 def _may_pass(path: str, tests: Tests, schema: pa.Schema, keygen: KeyGenerator) -> bool:
     if keygen.hive_style and not keygen.url_encode and unescape_path(path) != path:
         return True  # Spark SQL escapes such paths, other writers do not: "%41" is what it says, or "A"
-    known = _times(path, schema, keygen)
+    bounds = _times(path, schema, keygen)
     for field, text in zip(keygen.partition_fields, partition_values(path, keygen), strict=True):
         if field.kind is FieldKind.SIMPLE and text is not None and field.name in schema.names:
             scalar = _value(text, schema.field(field.name).type)
             if scalar is not None:
-                known[field.name] = Bounds(scalar.as_py(), scalar.as_py(), 0)
-    return may_pass(tests, known.get)
+                bounds[field.name] = Bounds(scalar.as_py(), scalar.as_py(), 0)
+    return may_pass(tests, bounds.get)
 
 
 def _times(path: str, schema: pa.Schema, keygen: KeyGenerator) -> dict[str, Bounds]:
@@ -76,7 +76,7 @@ def _value(text: str, kind: pa.DataType) -> pa.Scalar | None:
     if not (types.is_string(kind) or types.is_integer(kind) or types.is_boolean(kind) or types.is_date32(kind)):
         return None
     try:
-        found = pa.scalar(text).cast(kind)
+        scalar = pa.scalar(text).cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
-    return found if found.cast(pa.string()).as_py() == text else None
+    return scalar if scalar.cast(pa.string()).as_py() == text else None

@@ -30,13 +30,13 @@ def row_groups(
         at, field = places.get(name), target.get_field_index(name)
         if at is None or field < 0 or stored.field(name).type != target.field(field).type:
             return None
-        found = parquet.metadata.row_group(group).column(at).statistics
-        if found is None:
+        statistics = parquet.metadata.row_group(group).column(at).statistics
+        if statistics is None:
             return None
-        nulls = found.null_count if found.has_null_count else None
-        if not found.has_min_max:
+        nulls = statistics.null_count if statistics.has_null_count else None
+        if not statistics.has_min_max:
             return Bounds(nulls=nulls)
-        low, high = found.min, found.max
+        low, high = statistics.min, statistics.max
         if low != low or high != high:  # NaN, in files of writers that count it
             return Bounds(nulls=nulls)
         kind = target.field(field).type
@@ -54,8 +54,8 @@ def fetched_together(
 
     columns  names of top-level columns
     """
-    wanted = set(columns)
-    places = [at for at in range(len(parquet.schema)) if parquet.schema.column(at).path.partition(".")[0] in wanted]
+    names = set(columns)
+    places = [at for at in range(len(parquet.schema)) if parquet.schema.column(at).path.partition(".")[0] in names]
     run: list[int] = []
     size = 0
     for group in groups:

@@ -96,8 +96,8 @@ def parse_condition(text: str, schema: pa.Schema) -> Condition:
         tree = sqlglot.parse_one(standard_text(text, schema.names), dialect="spark")
     except sqlglot.errors.SqlglotError as problem:
         raise InvalidInput(f"the condition {text!r} cannot be parsed: {plain_problem(problem)}") from problem
-    found = _Reader(text, schema).condition(tree)
-    return Condition(found.expression, tuple(dict.fromkeys(found.columns)), found.tests)
+    condition = _Reader(text, schema).condition(tree)
+    return Condition(condition.expression, tuple(dict.fromkeys(condition.columns)), condition.tests)
 
 
 class _Reader:
@@ -146,8 +146,8 @@ class _Reader:
         if isinstance(node, sql.Is):
             self._refuse_unread(node)
             return self._is(node, negated=True)
-        found = self.condition(node)
-        return Condition(~found.expression, found.columns)
+        condition = self.condition(node)
+        return Condition(~condition.expression, condition.columns)
 
     def _compared(self, op: str, function: Callable[[Any, Any], Any], left: Node, right: Node) -> Condition:
         if not _is_column(left) and _is_column(right):
@@ -193,13 +193,13 @@ class _Reader:
         if pa.types.is_floating(kind):  # as `=`: of doubles, 0.0 and -0.0 are equal, and NaN equals nothing
             field, kind = field.cast(pa.float64()), pa.float64()
             held = [value for value in held if value == value] + ([0.0, -0.0] if 0.0 in held else [])
-        found = field.isin(pa.array(held, kind))
+        is_member = field.isin(pa.array(held, kind))
         unknown = pc.scalar(pa.scalar(None, pa.bool_()))
-        known = pc.if_else(column.field.is_valid(), found, unknown)
+        condition = pc.if_else(column.field.is_valid(), is_member, unknown)
         if None in constants:  # never false
-            known = pc.if_else(known, known, unknown)
+            condition = pc.if_else(condition, condition, unknown)
         tests = ANY if column.nested else ((Test(column.name, "in", held),),)
-        return Condition(known, (column.name,), tests)
+        return Condition(condition, (column.name,), tests)
 
     def _values(self, constants: Sequence[Any], column: _Column) -> list[Any]:
         """The constants that values of the column can be equal to, without nulls."""

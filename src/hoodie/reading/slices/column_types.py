@@ -230,8 +230,15 @@ def _as_written(schema: pa.Schema, columns: FileColumns) -> pa.Schema:
 
 def warn_of(table: str, contradictions: Iterable[Contradiction]) -> None:
     """One warning for each. It does not name the file: the same one of many files is shown once."""
-    for found in contradictions:
-        warning = ContradictoryTimestamps(table, found.column, found.table, found.file, found.avro, found.taken)
+    for contradiction in contradictions:
+        warning = ContradictoryTimestamps(
+            table,
+            contradiction.column,
+            contradiction.table,
+            contradiction.file,
+            contradiction.avro,
+            contradiction.taken,
+        )
         warnings.warn(warning, stacklevel=4)
 
 
@@ -250,20 +257,20 @@ def mislabelled(
     remembered by this process. Where it is a number that the key generator prints as a time, one commit is read for
     each instant among the files, and footers only of those whose commit declares another type, or is archived.
     """
-    asked = [column for column in schema if column.name in columns]
-    wanted = pa.schema(asked)
+    fields = [column for column in schema if column.name in columns]
+    wanted = pa.schema(fields)
     altered = frozenset(file for file in files if written_columns(wanted, file.instant))
-    suspects = list(files) if any(map(in_doubt, asked)) else _suspects(state, files, asked)
+    suspects = list(files) if any(map(in_doubt, fields)) else _suspects(state, files, fields)
     suspects = [file for file in suspects if file not in altered]
     if not suspects:
         return altered
     key = schema.serialize().to_pybytes()
-    found = in_threads(partial(_types_of, state.storage, schema, key), suspects)
-    noted = dict.fromkeys(note for types in found for note in types.contradictions)
+    types_of_files = in_threads(partial(_types_of, state.storage, schema, key), suspects)
+    noted = dict.fromkeys(note for types in types_of_files for note in types.contradictions)
     warn_of(state.storage.root, (note for note in noted if note.column.partition(".")[0] in columns))
     return altered | frozenset(
         file
-        for file, types in zip(suspects, found, strict=True)
+        for file, types in zip(suspects, types_of_files, strict=True)
         if any(name in columns for name in (*types.types, *types.text, *types.finer))
     )
 
@@ -295,11 +302,11 @@ def _declares(state: TableState, kinds: Mapping[str, pa.DataType], instant: Inst
 
 def _types_of(storage: Storage, schema: pa.Schema, key: bytes, file: BaseFile) -> StoredTypes:
     place = (storage.root, file.path, file.size, key)
-    found = _known.get(place)
-    if found is None:
+    types = _known.get(place)
+    if types is None:
         with storage.open_listed(file.path, file.size) as source:
-            found = types_of_file(open_parquet(source, file.path), schema)
+            types = types_of_file(open_parquet(source, file.path), schema)
         if len(_known) >= _MOST_KNOWN:
             _known.clear()
-        _known[place] = found
-    return found
+        _known[place] = types
+    return types

@@ -68,10 +68,10 @@ class LogRows:
         """
         if self._all is not None and len(self) <= len(keys):
             return np.arange(len(self))
-        wanted = distinct(key_hashes(keys))
-        left = np.searchsorted(self._hashes, wanted)
-        hit = self._hashes[np.minimum(left, len(self._hashes) - 1)] == wanted
-        left, right = left[hit], np.searchsorted(self._hashes, wanted[hit], side="right")
+        hashes = distinct(key_hashes(keys))
+        left = np.searchsorted(self._hashes, hashes)
+        hit = self._hashes[np.minimum(left, len(self._hashes) - 1)] == hashes
+        left, right = left[hit], np.searchsorted(self._hashes, hashes[hit], side="right")
         counts = right - left
         within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
         return np.sort(self._at[np.repeat(left, counts) + within]).astype(np.int64, copy=False)
@@ -224,8 +224,8 @@ class _Spill:
 def key_hashes(keys: pa.Array | pa.ChunkedArray) -> Hashes:
     """uint64[n]. Raises InvalidInput on a null or empty key."""
     first = KeyHashes.of(keys).first
-    found: Hashes = (first[0].astype(np.uint64) << np.uint64(32)) | first[1]
-    return found
+    hashes: Hashes = (first[0].astype(np.uint64) << np.uint64(32)) | first[1]
+    return hashes
 
 
 def _with_masks(versions: Versions | Incoming) -> pa.Table:

@@ -65,12 +65,12 @@ def committed_blocks(timeline: Timeline, as_of: str | None = None) -> Committed:
     others (`hoodie.view.slices`); what is left counts.
     """
     visible = timeline.visible(as_of)
-    known = {instant.requested for instant in timeline.instants} | set(timeline.history)
+    instants = {instant.requested for instant in timeline.instants} | set(timeline.history)
     return Committed(
         completed=visible.completed,
         latest=timeline.newest,
         first_active=visible.first,
-        inflight=frozenset(known - visible.completed),
+        inflight=frozenset(instants - visible.completed),
         rollbacks=tuple(timeline.path(instant) for instant in timeline.completed({Action.ROLLBACK})),
     )
 
@@ -85,7 +85,7 @@ def find_blocks(
             FileNotFoundError when a log was cleaned away meanwhile
     """
     opened = _opened(storage, [log for log in logs if not log.cdc])
-    blocks = [_checked(block) for found, _ in opened for block in found]
+    blocks = [_checked(block) for blocks_of_file, _ in opened for block in blocks_of_file]
     compacted = any(block.header.compacted for block in blocks)
     scanned: Scanned[PlacedBlock]
     scanned = blocks_to_merge_compacted(blocks, committed) if compacted else blocks_to_merge(blocks, committed)
@@ -148,23 +148,23 @@ def _checked(block: PlacedBlock) -> PlacedBlock:
 
 def _unexplained(blocks: Iterable[PlacedBlock]) -> list[DamagedLog]:
     """Corrupt blocks that no later rollback accounts for."""
-    found: list[DamagedLog] = []
+    damaged: list[DamagedLog] = []
     for block in blocks:
         if block.kind is BlockKind.COMMAND:
-            found = []
+            damaged = []
         elif block.kind is BlockKind.CORRUPT:
-            found.append(DamagedLog(block.path, block.head.offset, "a block that is cut short or damaged"))
-    return found
+            damaged.append(DamagedLog(block.path, block.head.offset, "a block that is cut short or damaged"))
+    return damaged
 
 
 def _rests(opened: Sequence[tuple[list[PlacedBlock], DamagedLog | None]]) -> list[DamagedLog]:
     """Bytes that are no block and that no rollback in a later log accounts for."""
-    found: list[DamagedLog] = []
+    rests: list[DamagedLog] = []
     for blocks, rest in opened:
         if any(block.kind is BlockKind.COMMAND for block in blocks):
-            found = []
-        found += [rest] if rest is not None else []
-    return found
+            rests = []
+        rests += [rest] if rest is not None else []
+    return rests
 
 
 def _unknown(storage: Storage, blocks: Sequence[PlacedBlock], committed: Committed) -> list[DamagedLog]:

@@ -62,9 +62,9 @@ def merge_columns(
     columns  None: all
     """
     names = schema.names
-    wanted = set(names if columns is None or rule.merger is not None else columns)
-    wanted |= {*roots(rule.ordering, names), *rule.deletes.columns, rule.sequence}
-    wanted |= {RECORD_KEY} if keygen is None else set(roots(keygen.record_keys, names))
-    stored = pa.schema([field for field in schema if field.name in wanted])
+    columns_to_read = set(names if columns is None or rule.merger is not None else columns)
+    columns_to_read |= {*roots(rule.ordering, names), *rule.deletes.columns, rule.sequence}
+    columns_to_read |= {RECORD_KEY} if keygen is None else set(roots(keygen.record_keys, names))
+    stored = pa.schema([field for field in schema if field.name in columns_to_read])
     merged = stored if keygen is None else pa.schema([pa.field(RECORD_KEY, pa.string()), *stored])
     return MergeColumns(stored, with_presence(merged) if rule.partial else merged, keygen, rule.partial)

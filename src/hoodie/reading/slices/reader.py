@@ -161,14 +161,14 @@ def fold_blocks(
     Raises   CorruptFile on a content that cannot be read; SchemaMismatch naming the file when its rows cannot be
              brought into the table's schema
     """
-    total, done, records = sum(block.head.content_length for block in blocks), 0, 0
+    total, folded, records = sum(block.head.content_length for block in blocks), 0, 0
     for block in blocks:
-        done += block.head.content_length
+        folded += block.head.content_length
         versions = block_versions(storage, block, needed, fold.merge)
         records += versions.rows.num_rows if block.kind.is_data else 0
         if seen is not None:
             seen(block, versions)
-        fold.add(versions, done / total if total else 1.0)
+        fold.add(versions, folded / total if total else 1.0)
     return records
 
 
@@ -340,10 +340,10 @@ class SliceMerge:
                 self.deleted += merged.deleted
                 self.kept += raw.num_rows - merged.updated - merged.deleted
                 rows = np.arange(raw.num_rows)
-                places, gone = placed.positions[here] - start, merged.met[merged.choice == Choice.DELETE]
-                stay = np.delete(places, gone)
+                places, deleted = placed.positions[here] - start, merged.met[merged.choice == Choice.DELETE]
+                stay = np.delete(places, deleted)
                 rows[stay] = raw.num_rows + np.arange(len(stay))
-                rows = np.delete(rows, places[gone])
+                rows = np.delete(rows, places[deleted])
                 yield pick([raw.select(names), merged.rows.select(names)], rows)
             start += raw.num_rows
 

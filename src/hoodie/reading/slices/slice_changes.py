@@ -51,9 +51,9 @@ class SliceChanges:
     def positions(self) -> Positions:
         """`replaced`, by itself: the rows of the logs are not even decoded where their headers tell it."""
         merge = self._merge()
-        known = _known(merge)
-        if known is not None:
-            return known
+        rows_of_base = _known(merge)
+        if rows_of_base is not None:
+            return rows_of_base
         for _ in self._rows(merge):
             pass
         return self.replaced
@@ -86,21 +86,21 @@ class SliceChanges:
         # The reader's condition is about commit times.
         columns = self.columns if reader.stored is None else [*self.columns, COMMIT_TIME]
         needed = merge_columns(reader.schema, reader.rule, columns, reader.keygen)
-        known = _known(merge)
+        rows_of_base = _known(merge)
         placed = (
             PlacedKeys(merge.slice)
-            if known is None and goes_by_position(reader) and reader.rule.takes_whole_rows
+            if rows_of_base is None and goes_by_position(reader) and reader.rule.takes_whole_rows
             else None
         )
         with LogFold(needed.schema, reader.rule, reader.options) as fold:
             fold_blocks(reader.storage, merge.blocks, needed, fold, None if placed is None else placed.add)
             log = fold.finish()
             matched = np.zeros(len(log), np.bool_)
-            if known is None:
+            if rows_of_base is None:
                 stored = _stored_at(merge, placed) if placed is not None and placed.all else _stored(merge, needed)
                 yield from self._matched(merge, log, stored, matched)
             else:
-                self.replaced = known
+                self.replaced = rows_of_base
             for place, incoming in log.parts():
                 yield inserts(incoming, matched[place], reader.rule).rows
 
