@@ -16,7 +16,7 @@ import hoodie
 from bench import normaliser
 from bench.meter import Meter
 from bench.workload import Workload
-from hoodie.spark.read import driver_changes
+from hoodie.spark.read import local_logs
 
 PLAIN = "plain Spark"
 SLOTS = 2000
@@ -190,7 +190,7 @@ class Bench:
             if not keep:  # Spark would find what is kept in the plan of a query that keeps nothing
                 self.spark.catalog.clearCache()
             if name == FIRST:
-                driver_changes.forget_changes()
+                local_logs.forget_changes()
 
         @cache
         def held(path: Path) -> object:

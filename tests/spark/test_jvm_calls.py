@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 import hoodie
 from bench.jvm_calls import counted_calls, made_table, opened_snapshot
-from hoodie.spark.read import driver_changes, positioned_slices
+from hoodie.spark.read import local_logs, positioned_slices
 
 
 # PySpark hands lists over item by item: two base files, and two files of the rows of logs, are a call each.
@@ -24,7 +24,7 @@ def test_a_table_is_opened_and_its_snapshot_planned_with_few_calls_to_spark(
     rows = opened_snapshot(spark, path)
     assert rows.where("fare > 100").count() == 0  # the fares of all logs are below
     assert rows.where("ts >= 1000").count() == 34
-    driver_changes.forget_changes()
+    local_logs.forget_changes()
     for _ in ("reads the logs", "has them"):
         with counted_calls() as calls:
             opened_snapshot(spark, path)

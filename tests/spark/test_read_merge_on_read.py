@@ -25,7 +25,7 @@ from hoodie.reading.slices.reader import merged_batches, slice_reader
 from hoodie.reading.table_schema import table_schema
 from hoodie.schema.schema import with_meta_fields
 from hoodie.spark import sql, unregister
-from hoodie.spark.read import driver_changes, kept_changes
+from hoodie.spark.read import kept_changes, local_logs
 from hoodie.spark.read.merged_slices import pack, slice_bytes
 from hoodie.spark.read.positioned_slices import changes_of
 from hoodie.spark.worker_errors import raise_worker_errors
@@ -91,7 +91,7 @@ def test_rows_are_the_same_by_position_and_by_key(name: str, spark: SparkSession
     path = str(fixture_table(name))
     by_key = open_table(path, spark=spark, options={"hoodie.merge.use.record.positions": "false"}).snapshot()
     for options in ({"hoodie.spark.read.cache.max.log.bytes": 0}, EXECUTORS, TASKS, {}):
-        driver_changes.forget_changes()
+        local_logs.forget_changes()
         by_position = open_table(path, spark=spark, options=options).snapshot()
         assert by_position.schema == by_key.schema
         assert_same_rows(by_position.toArrow(), by_key.toArrow())
@@ -122,7 +122,7 @@ def test_logs_of_a_small_table_are_read_by_the_driver_for_one_scan_of_spark(
     log.write_bytes(b"rubbish" + log.read_bytes()[7:])  # as long as before: it is not read again
     assert_same_rows(frame.toArrow(), expected_rows("mor_nonpartitioned"))
     assert open_table(str(path), spark=spark).snapshot(columns=["id"]).count() == frame.count()
-    driver_changes.forget_changes()
+    local_logs.forget_changes()
     with pytest.raises(CorruptLogBlock, match=rf"{log.name} at byte 0"):
         open_table(str(path), spark=spark).snapshot()
 
@@ -133,8 +133,8 @@ def test_larger_logs_are_read_by_tasks_for_one_scan_of_spark(
     def no_threads(*_: object) -> None:
         raise AssertionError("read by the driver")
 
-    monkeypatch.setattr(driver_changes, "in_threads", no_threads)
-    driver_changes.forget_changes()
+    monkeypatch.setattr(local_logs, "in_threads", no_threads)
+    local_logs.forget_changes()
     path = fixture_table("mor_logs")
     frame = open_table(str(path), spark=spark, options=TASKS).snapshot()
     assert not in_python(frame)
@@ -143,7 +143,7 @@ def test_larger_logs_are_read_by_tasks_for_one_scan_of_spark(
     for log in path.rglob(".*.log.*"):
         log.write_bytes(b"rubbish" + log.read_bytes()[7:])  # as long as before: it is not read again
     assert open_table(str(path), spark=spark, options=TASKS).snapshot().count() == frame.count()
-    driver_changes.forget_changes()
+    local_logs.forget_changes()
     with pytest.raises(CorruptLogBlock, match="at byte 0"):
         open_table(str(path), spark=spark, options=TASKS).snapshot()
 
@@ -158,8 +158,8 @@ def test_files_of_logs_give_way_to_others_only_once_they_were_not_read_for_long(
     for version in (0, 1):
         rows = [(id_, day, version) for day in "ab" for id_ in range(3)]
         table.upsert(spark.createDataFrame(rows, "id int, day string, ts int"))
-    scratch = driver_changes._Scratch()
-    monkeypatch.setattr(driver_changes, "_scratch", scratch)
+    scratch = local_logs._Scratch()
+    monkeypatch.setattr(local_logs, "_scratch", scratch)
     most = 5000
     limit = {"hoodie.spark.read.cache.max.log.bytes": most}
 
@@ -172,7 +172,7 @@ def test_files_of_logs_give_way_to_others_only_once_they_were_not_read_for_long(
     second = rows_of("b")
     assert in_python(second)  # no room
     assert (first.count(), second.count()) == (3, 3)
-    monkeypatch.setattr(driver_changes, "_SECONDS", 0.0)
+    monkeypatch.setattr(local_logs, "_SECONDS", 0.0)
     assert not in_python(rows_of("b"))
     assert scratch.folder is not None
     assert len(scratch.entries) == len(os.listdir(scratch.folder.name)) == 1
@@ -207,7 +207,7 @@ def test_a_task_tells_what_is_gone_after_all_its_rows(spark: SparkSession, fixtu
 def test_after_a_commit_only_the_logs_of_slices_that_it_wrote_to_are_read_again(
     spark: SparkSession, tmp_path: Path, route: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver_changes, "local_cores", lambda session: 8)  # a file for each slice
+    monkeypatch.setattr(local_logs, "local_cores", lambda session: 8)  # a file for each slice
     read_by = EXECUTORS if route == "executors" else {}
     path = str(tmp_path / "orders")
     options = {"hoodie.parquet.small.file.limit": 0}

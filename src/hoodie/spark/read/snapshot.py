@@ -25,8 +25,8 @@ from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.slices.reader import SliceReader
 from hoodie.spark.read.arrow_files import file_rows
 from hoodie.spark.read.base_files import read_parquet, tested_columns
-from hoodie.spark.read.driver_changes import SliceLogs, driver_changes
 from hoodie.spark.read.kept_changes import kept_changes
+from hoodie.spark.read.local_logs import SliceLogs, changes_of_logs
 from hoodie.spark.read.merged_slices import Keep, merged_frame
 from hoodie.spark.read.positioned_slices import (
     NONE_GONE,
@@ -129,7 +129,7 @@ def _rows_by_position(
     names = list(columns) or scan.schema.names[:1]
     limit = 0 if scan.kind is ScanKind.CHANGES else scan.settings.positions.kept
     commits = partial(newest_published, scan.state.storage, scan.state.timeline)
-    logs = driver_changes(session, scan, reader, slices, names, limit, commits)
+    logs = changes_of_logs(session, scan, reader, slices, names, limit, commits)
     if logs is not None:
         beside = scan.plain if _read_beside(scan, slices, columns) else ()
         frames = list(_rows_of_logs_here(session, scan, root, logs, beside, names, columns))

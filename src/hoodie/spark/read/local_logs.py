@@ -109,7 +109,7 @@ class _Scratch:
 _scratch = _Scratch()
 
 
-def driver_changes(
+def changes_of_logs(
     session: SparkSession,
     scan: ScanPlan,
     reader: SliceReader,
