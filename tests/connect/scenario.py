@@ -111,6 +111,7 @@ def statements(spark: SparkSession, folder: Path) -> None:
     rows(spark, 0, 2, 1).write.format("hudi").options(**options, path=str(folder / "saved")).saveAsTable("saved")
     other = spark.newSession()
     assert other.sql("SELECT * FROM saved JOIN by_sql USING (id)").count() == 1
+    other.client.close()  # else it asks the server for minutes when the process ends, which has stopped by then
     for name in ("viewed", "copied", "by_sql", "saved"):
         spark.sql(f"DROP {'VIEW' if name == 'viewed' else 'TABLE'} {name}")
     hoodie.spark.unregister(spark)
