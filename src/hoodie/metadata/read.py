@@ -27,7 +27,7 @@ from hoodie.metadata.records import SCHEMAS, decode_records, deleted_records
 from hoodie.metadata.table import MetadataTable
 from hoodie.model.files import BaseFile, FileSlice, LogFile, parse_data_file
 from hoodie.model.instant import Action
-from hoodie.storage.protocol import AT_ONCE, Storage, in_threads, together
+from hoodie.storage.protocol import AT_ONCE, Storage, in_threads, together, waiting_threads
 from hoodie.timeline.load import read_commit, read_compaction_plan, with_history
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.load import build_view
@@ -239,7 +239,7 @@ def _records_of_keys(
         stored = _stored(table, partition, slices[group], Wanted(frozenset(by_group[group])), at_once)
         return [replace(part, cells=tuple(part.cells)) for part in stored]
 
-    slices_found = in_threads(found, sorted(by_group), _threads(table.storage))
+    slices_found = in_threads(found, sorted(by_group), waiting_threads(table.storage))
     return _merged([part for parts in slices_found for part in parts], partition)
 
 
@@ -290,7 +290,9 @@ def _stored(
 
     def of_logs() -> list[_Stored]:
         blocks = _blocks(table, slice_.logs)
-        return in_threads(lambda block: _in_block(block, partition, wanted, at_once), blocks, _threads(table.storage))
+        return in_threads(
+            lambda block: _in_block(block, partition, wanted, at_once), blocks, waiting_threads(table.storage)
+        )
 
     base, logs = together(table.storage, of_base, of_logs) if slice_.logs else (of_base(), [])
     return base + logs
@@ -299,7 +301,7 @@ def _stored(
 def _blocks(table: MetadataTable, logs: Iterable[LogFile]) -> list[_Block]:
     """The blocks that count, oldest first."""
     ordered = sorted((log for log in logs if not log.cdc), key=lambda log: log.order)
-    heads = in_threads(partial(_heads, table.storage), ordered, _threads(table.storage))
+    heads = in_threads(partial(_heads, table.storage), ordered, waiting_threads(table.storage))
     every = [block for blocks in heads for block in blocks]
     damaged = [block for block in every if block.kind is BlockKind.CORRUPT]
     if damaged:
@@ -312,11 +314,6 @@ def _blocks(table: MetadataTable, logs: Iterable[LogFile]) -> list[_Block]:
         path = next(block.path for block in every if block.header.instant == lost)
         raise CorruptFile(path, f"holds a block of instant {lost}, which the table's timeline no longer has")
     return list(scan(every, table.blocks()).blocks)
-
-
-def _threads(storage: Storage) -> int:
-    """For small files: on a local disk one is read faster than a thread is started."""
-    return AT_ONCE if storage.remote else 1
 
 
 def _heads(storage: Storage, log: LogFile) -> list[_Block]:

@@ -5,7 +5,6 @@ Source: docs/format/table-services.md 8 (queries).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import TypeAlias
@@ -22,7 +21,7 @@ from hoodie.reading.filters.selection import Filters, check_columns, kept_rows, 
 from hoodie.reading.scan import ScanPlan
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.slices.column_types import base_columns
-from hoodie.reading.slices.reader import SliceReader, merged_batches
+from hoodie.reading.slices.reader import SliceReader, merged_batches, slice_threads
 from hoodie.schema.conform import conform
 from hoodie.storage.protocol import Storage, in_threads
 from hoodie.table.state import TableState
@@ -112,7 +111,7 @@ def _rows_of(
             rows = read_base_file(storage, slice_.base, schema, read, threads=len(slices) == 1, tests=tests)
         return keep(rows).select(list(wanted))
 
-    parts = in_threads(rows_of, slices, (os.cpu_count() or 1) + 2)
+    parts = in_threads(rows_of, slices, slice_threads(storage, slices))
     empty = pa.schema([schema.field(name) for name in wanted]).empty_table()
     if not wanted:  # pyarrow forgets the number of rows of a table without columns
         return pa.table({"_": pa.nulls(sum(map(len, parts)))}).select([])

@@ -11,12 +11,9 @@ from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.meta import RECORD_KEY
 from hoodie.reading.narrowed import narrowed
 from hoodie.reading.scan import ScanPlan
-from hoodie.reading.slices.reader import base_batches, merged_batches
+from hoodie.reading.slices.reader import base_batches, merged_batches, slice_threads
 from hoodie.reading.slices.slice_changes import SliceChanges
 from hoodie.storage.protocol import Storage, in_threads
-
-#: Threads that count rows.
-_THREADS = 16
 
 
 def scan_batches(scan: ScanPlan) -> Iterator[pa.RecordBatch]:
@@ -66,7 +63,7 @@ def count_rows(scan: ScanPlan) -> int:
         rows = sum(part.num_rows for part in changes.rows())
         return int(stored + rows - len(changes.replaced))
 
-    return sum(in_threads(count, scan.slices, _THREADS))
+    return sum(in_threads(count, scan.slices, slice_threads(scan.state.storage, scan.slices)))
 
 
 def _rows_of(storage: Storage, base: BaseFile) -> int:

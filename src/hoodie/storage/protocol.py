@@ -293,6 +293,11 @@ def in_threads(call: Callable[[A], B], items: Iterable[A], threads: int = AT_ONC
         return list(pool.map(call, items))
 
 
+def waiting_threads(storage: Storage) -> int:
+    """Threads for calls that wait for the storage. A small file of a local disk is read before a thread has begun."""
+    return AT_ONCE if storage.remote else 1
+
+
 def together(storage: Storage, first: Callable[[], A], second: Callable[[], B]) -> tuple[A, B]:
     """The results of two calls that do not need each other: at once on a remote storage, else one after the other.
 

@@ -33,6 +33,7 @@ from hoodie.reading.slices.reader import (
     SliceMerge,
     SliceReader,
     merged_batches,
+    slice_threads,
 )
 from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.wrapped import WrappedStorage
@@ -163,6 +164,21 @@ def test_rows_have_the_tables_types_and_the_columns_in_the_order_wanted() -> Non
         for part in merged_batches(reader_of(storage, schema=strict), slice_, columns):
             assert part.schema == pa.schema([strict.field(name) for name in columns])
             part.validate(full=True)
+
+
+def test_threads_read_slices_that_are_large_or_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slices(megabytes: int, *logs: int) -> list[FileSlice]:
+        base = BaseFile(GROUP, "1", "0-0-0", megabytes << 20, "base")
+        return [FileSlice(GROUP, "1", base, tuple(LogFile(GROUP, "1", 1, "0-0-0", size, "log") for size in logs))] * 20
+
+    class Remote(WrappedStorage):
+        remote = True
+
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    local = MemoryStorage()
+    assert slice_threads(local, slices(0)) == slice_threads(local, slices(2, 1000)) == 1
+    assert slice_threads(local, slices(2)) == slice_threads(local, slices(8, 1000)) == 4
+    assert slice_threads(Remote(local), slices(0)) == 6
 
 
 def test_all_ways_to_merge_count_their_rows() -> None:

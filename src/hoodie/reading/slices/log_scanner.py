@@ -17,13 +17,13 @@ from hoodie.formats.timeline.services import decode_rollback_metadata
 from hoodie.merge.log_scan import Committed, Scanned, blocks_to_merge, blocks_to_merge_compacted
 from hoodie.model.files import LogFile
 from hoodie.model.instant import Action
-from hoodie.storage.protocol import Storage, in_threads
+from hoodie.storage.protocol import Storage, in_threads, waiting_threads
 from hoodie.timeline.timeline import Timeline
 
+_LOGS_AT_ONCE = 8
 #: A log up to this many bytes is read whole at once, unless the slice has very many of them.
 _WHOLE = 256 * 1024
 _WHOLE_LOGS = 256
-_THREADS = 8  # logs opened at once; they wait, they do not compute
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def block_content(storage: Storage, block: PlacedBlock) -> bytes | memoryview:
 
 def _opened(storage: Storage, logs: Sequence[LogFile]) -> list[tuple[list[PlacedBlock], DamagedLog | None]]:
     whole = len(logs) <= _WHOLE_LOGS
-    return in_threads(lambda log: _blocks_of(storage, log, whole), logs, _THREADS)
+    return in_threads(lambda log: _blocks_of(storage, log, whole), logs, min(_LOGS_AT_ONCE, waiting_threads(storage)))
 
 
 def _blocks_of(storage: Storage, log: LogFile, whole: bool) -> tuple[list[PlacedBlock], DamagedLog | None]:

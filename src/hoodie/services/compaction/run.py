@@ -6,7 +6,6 @@ Source: docs/format/table-services.md 5.
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -22,7 +21,7 @@ from hoodie.locks import Lock
 from hoodie.model.commit import WriteStat
 from hoodie.plan.compaction_strategies import log_bytes
 from hoodie.reading.slices.base_file_reader import footer_of
-from hoodie.reading.slices.reader import SliceMerge
+from hoodie.reading.slices.reader import SliceMerge, slice_threads
 from hoodie.services.compaction.claim import claimed
 from hoodie.services.compaction.job import Compaction, CompactionJob, CompactionTask, RunTasks, begin_compaction
 from hoodie.services.compaction.publish import give_up_compaction, publish_compaction
@@ -119,9 +118,10 @@ def run_on_driver(job: CompactionJob, threads: int = 0) -> list[WriteStat | None
     """Run the tasks in threads, which share the memory for rows of logs. The first failure is raised once the
     tasks that had begun have ended.
 
-    threads  0: one a core
+    threads  0: as many as read the slices best
     """
-    count = min(threads or os.cpu_count() or 1, max(1, len(job.tasks)))
+    slices = [task.slice for task in job.tasks]
+    count = min(threads or slice_threads(job.storage, slices), max(1, len(slices)))
     reader = job.compaction.reader
     options = replace(reader.options, max_bytes=max(1, reader.options.max_bytes // count))
     shared = replace(job.compaction, reader=replace(reader, options=options))
