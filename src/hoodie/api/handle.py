@@ -35,7 +35,9 @@ class TableHandle(Generic[Frame]):
         return self.storage.root
 
     def _options(self, options: Options | None) -> Checked:
-        given = check_options(options or {})
+        if not options:
+            return self.options
+        given = check_options(options)
         if late := sorted(key for key in given if is_driver_option(key)):
             raise InvalidOption(f"{', '.join(late)}: the storage is chosen when the table is opened; give it there")
         return overridden(self.options, given)

@@ -16,14 +16,13 @@ from hoodie.keygen.keygen import KeyGenerator
 from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.storage.protocol import Storage
-from hoodie.table.create import with_write_options
 from hoodie.table.settings import Settings
 from hoodie.table.state import in_units_of, writer_keygen
 from hoodie.writing.batch.duplicates import without_dropping
 from hoodie.writing.finish import overtaken
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.run import with_retries
-from hoodie.writing.write import Write, check, writable_state
+from hoodie.writing.write import Write, check, state_of_write
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ def attempted(storage: Storage, options: Options, attempt: Callable[[MergeTarget
 def _target(storage: Storage, settings: Settings) -> MergeTarget:
     phases = Phases()
     with phases.time("check"):
-        state = with_write_options(writable_state(storage, settings), settings.given)
+        state = state_of_write(storage, settings)
         if not state.config.meta_fields:
             raise UnsupportedTable(
                 f"{state.config.name} stores no record keys (hoodie.populate.meta.fields=false): upsert or delete rows "

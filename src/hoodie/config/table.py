@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 
 from hoodie.config.options import option, read_options
 from hoodie.errors import CorruptFile, InvalidOption, UnsupportedTable
@@ -180,6 +181,12 @@ def from_properties(properties: Mapping[str, str], path: str = PROPERTIES_FILE) 
     Raises  CorruptFile on a missing or malformed entry; UnsupportedTable when the entries are of a version or a base
             file format that this library does not know, so their meaning may differ
     """
+    return _config(tuple(properties.items()), path)
+
+
+@lru_cache(maxsize=64)
+def _config(entries: tuple[tuple[str, str], ...], path: str) -> TableConfig:
+    properties = dict(entries)
     if not properties.get(NAME):
         raise CorruptFile(path, f"{NAME} is missing")
     try:
@@ -200,7 +207,7 @@ def from_properties(properties: Mapping[str, str], path: str = PROPERTIES_FILE) 
     for folder in (config.timeline_path, config.history_path, config.archive_path):
         if folder.startswith("/") or not {"", ".", ".."}.isdisjoint(folder.split("/")):
             raise CorruptFile(path, f"{folder!r} is not a folder inside the table")
-    return dataclasses.replace(config, layout=layout, properties=dict(properties))
+    return dataclasses.replace(config, layout=layout, properties=properties)
 
 
 def require_readable(config: TableConfig) -> None:

@@ -278,6 +278,10 @@ def _named_change_logs(options: Mapping[str, str]) -> dict[str, str]:
 
 _PAYLOADS = ("hoodie.compaction.payload.class", "hoodie.table.legacy.payload.class")
 _OF_KEYS = frozenset(key for group in (KeyOptions, TimeOptions) for _, spec in declared(group) for key in spec.keys)
+#: Options that say what a table is: all that `with_write_options` looks at.
+OF_TABLES = _OF_KEYS.union(
+    *(spec.keys for group in (TableOptions, VersionOptions, ChangeLogOptions) for _, spec in declared(group))
+)
 
 
 def with_write_options(state: TableState, options: Mapping[str, str]) -> TableState:

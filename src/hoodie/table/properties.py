@@ -10,6 +10,7 @@ import datetime as dt
 import re
 import time
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 from hoodie.errors import CorruptFile, InvalidInput, SettingsMissing, TableNotFound
 from hoodie.formats.java.properties import (
@@ -165,6 +166,11 @@ def _read(storage: Storage, path: str) -> dict[str, str]:
 
 
 def _parse(data: bytes, path: str) -> dict[str, str]:
+    return dict(_entries(data, path))
+
+
+@lru_cache(maxsize=64)  # each call on a table reads the same bytes
+def _entries(data: bytes, path: str) -> Mapping[str, str]:
     properties = parse_properties(data, path)
     if not properties.get(_TABLE):  # a file cut short, down to no bytes at all, is well-formed
         advice = "A writer likely died within it; restore the file from a backup."

@@ -15,7 +15,7 @@ from hoodie.config.metadata import MetadataOptions, RequestedPartitions, request
 from hoodie.config.options import Options, declared
 from hoodie.config.read import MergerOptions, ReadSettings
 from hoodie.config.rollback import RollbackOptions
-from hoodie.config.services import ArchiveOptions, CleanOptions, ExpiryOptions, ServiceOptions, cleaning
+from hoodie.config.services import RECORDED, ArchiveOptions, CleanOptions, ExpiryOptions, ServiceOptions, cleaning
 from hoodie.config.sync import HiveSyncOptions, ManifestOptions, MetaSyncOptions, check_sync
 from hoodie.config.table import TableConfig
 from hoodie.config.validators import ValidatorOptions
@@ -110,33 +110,7 @@ class Settings:
     @classmethod
     def read(cls, options: Options) -> Settings:
         """Raises InvalidOption on a malformed value, or on two that exclude each other."""
-        inline_compaction(options)
-        hive, meta = options.read(HiveSyncOptions), options.read(MetaSyncOptions)
-        check_sync(hive, meta)
-        return cls(
-            options.read(FileSizing),
-            options.read(LogOptions),
-            options.read(BloomOptions),
-            options.read(WriteOptions),
-            options.read(EngineOptions),
-            options.read(MergerOptions).mergers,
-            options.read(MissingColumnOptions),
-            options.read(DropOptions),
-            options.read(BroughtTypeOptions),
-            options.read(MetadataOptions),
-            options.read(ValidatorOptions),
-            options.read(ConsoleOptions),
-            options.read(IndexOptions),
-            options.read(ServiceOptions),
-            options.read(ExpiryOptions),
-            options.read(CleanOptions),
-            options.read(ArchiveOptions),
-            options.read(ManifestOptions),
-            hive,
-            meta,
-            options,
-            Writers.read(options),
-        )
+        return options.once(_settings)
 
     @classmethod
     def of(cls, text: Mapping[str, str]) -> Settings:
@@ -145,7 +119,8 @@ class Settings:
 
     def cleaning_of(self, table: TableConfig) -> CleanOptions:
         """How a table is cleaned: by the options, else as it keeps itself."""
-        return cleaning(self.given, table.properties)
+        kept = any(key in table.properties for key in RECORDED)
+        return cleaning(self.given, table.properties) if kept else self.cleaning
 
     def compaction_of(self, table: TableConfig | None) -> CompactionOptions:
         """When a table is compacted: by the options, else as it keeps itself."""
@@ -159,3 +134,33 @@ class Settings:
     def reading(self) -> ReadSettings:
         """The settings of the reads that the write makes."""
         return ReadSettings.read(self.given)
+
+
+def _settings(options: Options) -> Settings:
+    inline_compaction(options)
+    hive, meta = options.read(HiveSyncOptions), options.read(MetaSyncOptions)
+    check_sync(hive, meta)
+    return Settings(
+        options.read(FileSizing),
+        options.read(LogOptions),
+        options.read(BloomOptions),
+        options.read(WriteOptions),
+        options.read(EngineOptions),
+        options.read(MergerOptions).mergers,
+        options.read(MissingColumnOptions),
+        options.read(DropOptions),
+        options.read(BroughtTypeOptions),
+        options.read(MetadataOptions),
+        options.read(ValidatorOptions),
+        options.read(ConsoleOptions),
+        options.read(IndexOptions),
+        options.read(ServiceOptions),
+        options.read(ExpiryOptions),
+        options.read(CleanOptions),
+        options.read(ArchiveOptions),
+        options.read(ManifestOptions),
+        hive,
+        meta,
+        options,
+        Writers.read(options),
+    )

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import chain
 
 import pyarrow as pa
@@ -323,7 +324,12 @@ def _with_value_types(state: TableState, schema: pa.Schema, older: Iterator[pa.S
 
 def table_keygen(state: TableState) -> KeyGenerator:
     """How rows of the table get their key and partition path, by its settings."""
-    return key_generator(state.config.properties)
+    return _keygen(frozenset(state.config.properties.items()))
+
+
+@lru_cache(maxsize=64)
+def _keygen(properties: frozenset[tuple[str, str]]) -> KeyGenerator:
+    return key_generator(dict(properties))
 
 
 def writer_keygen(state: TableState) -> KeyGenerator:

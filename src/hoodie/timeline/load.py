@@ -24,8 +24,7 @@ from hoodie.model.instant import Action, Instant, State, format_time
 from hoodie.model.plans import CompactionOperation, CompactionPlan
 from hoodie.storage.protocol import Entry, Storage
 from hoodie.timeline.layout import COMPLETES_AS, commit_content, parse_name
-from hoodie.timeline.listed import Listed
-from hoodie.timeline.memory import Memory, unlisted
+from hoodie.timeline.memory import Listed, Memory, unlisted
 from hoodie.timeline.stopped_upgrade import UPGRADED_FOLDER, refuse_stopped_upgrade
 from hoodie.timeline.timeline import Timeline
 

@@ -22,7 +22,6 @@ from hoodie.metadata.keeping.build_tasks import MapItems
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
-from hoodie.table.create import with_write_options
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
 from hoodie.writing.batch.duplicates import refuse_dropping
@@ -30,7 +29,7 @@ from hoodie.writing.finish import AfterCommit, abandoned_on_error, finish, warn_
 from hoodie.writing.planning import DRIVER, HeldBatch, TaskResults, announce, fits_driver, prepared_files
 from hoodie.writing.replacement import Replacement
 from hoodie.writing.result import Phases, Validate, WriteResult, validator
-from hoodie.writing.write import Write, check, start, with_transaction, writable_state
+from hoodie.writing.write import Write, check, start, state_of_write, with_transaction
 
 _log = logging.getLogger("hoodie.write")
 
@@ -59,7 +58,7 @@ class IncomingBatch:
 def _check_again(batch: IncomingBatch) -> Write:
     """The write, compared with the table as it is now."""
     write, settings = batch.write, batch.write.settings
-    state = with_write_options(writable_state(write.storage, settings), settings.given)
+    state = state_of_write(write.storage, settings)
     require_new(state, settings.writers.batch)
     return batch.adapt(check(state, write.operation, write.columns, settings, only_new=write.only_new))
 
@@ -237,7 +236,7 @@ def _delete_partitions(
     run: MapItems | None,
 ) -> WriteResult:
     with phases.time("check"):
-        state = with_write_options(writable_state(storage, settings), settings.given)
+        state = state_of_write(storage, settings)
         write = check(state, WriteOperation.DELETE_PARTITION, None, settings)
         require_new(state, settings.writers.batch)  # its partitions are gone, else
         _require_partitions(state, partitions)

@@ -42,6 +42,7 @@ from hoodie.schema.schema import (
     with_meta_fields,
 )
 from hoodie.storage.protocol import Storage
+from hoodie.table.create import OF_TABLES, with_write_options
 from hoodie.table.replacement import WAITING, settle
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableFiles, TableState, columns_by_id, declared_schema, load_state
@@ -211,6 +212,16 @@ class Write(LookupContext):
         """See that no pending clustering is to replace these file groups. Raises WriteConflict"""
         if groups and self.begun.state.timeline.pending_replaces:
             keep_clear(self.begun, groups, withdraw=self.settings.write.withdraw_clusterings)
+
+
+def state_of_write(storage: Storage, settings: Settings, new: TableState | None = None) -> TableState:
+    """The table's state for a write of rows: with what its options add to the table's properties.
+
+    new     the state of a table that is to replace the one that is there
+    Raises  as `writable_state` and `with_write_options`
+    """
+    state = new or writable_state(storage, settings)
+    return state if OF_TABLES.isdisjoint(settings.given) else with_write_options(state, settings.given)
 
 
 def writable_state(storage: Storage, settings: Settings, *, places_keys: bool = True) -> TableState:

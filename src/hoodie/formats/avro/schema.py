@@ -6,6 +6,7 @@ pinned by the schemas of real tables in tests/fixtures/avro_schemas.json.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from functools import lru_cache
@@ -91,7 +92,6 @@ def to_avro(schema: pa.Schema, table_name: str) -> str:
     return json.dumps(_record(list(schema), name, namespace, ""), separators=(",", ":"), ensure_ascii=False)
 
 
-@lru_cache(maxsize=64)
 def from_avro(text: str, path: str) -> pa.Schema:
     """The columns of an Avro record schema, in its order.
 
@@ -99,13 +99,24 @@ def from_avro(text: str, path: str) -> pa.Schema:
     Raises  CorruptFile on what is no Avro record schema; UnsupportedTable on a type that has no column form, such as a
             union of several types or a record within itself
     """
+    return _columns(_Text(text, path))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Text:
+    text: str
+    path: str = dataclasses.field(compare=False)  # every commit repeats the text
+
+
+@lru_cache(maxsize=64)
+def _columns(schema: _Text) -> pa.Schema:
     try:
-        parsed = json.loads(text)
+        parsed = json.loads(schema.text)
     except (ValueError, RecursionError) as error:
-        raise CorruptFile(path, f"its Avro schema is no JSON: {error}") from error
-    kind, _ = _Reader(path).type(parsed, "", "", ())
+        raise CorruptFile(schema.path, f"its Avro schema is no JSON: {error}") from error
+    kind, _ = _Reader(schema.path).type(parsed, "", "", ())
     if not pa.types.is_struct(kind):
-        raise CorruptFile(path, "its Avro schema is not of a record")
+        raise CorruptFile(schema.path, "its Avro schema is not of a record")
     return pa.schema(list(kind))
 
 

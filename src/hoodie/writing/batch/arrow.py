@@ -29,12 +29,11 @@ from hoodie.schema.conform import conform
 from hoodie.schema.schema import stored_form, without_meta_fields
 from hoodie.schema.types import is_list, spark_name, stored_type, widen
 from hoodie.storage.protocol import Storage
-from hoodie.table.create import with_write_options
 from hoodie.table.partition_metadata import require_partition_paths
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, declared_schema, in_units_of, writer_keygen
 from hoodie.writing.operations import Combine
-from hoodie.writing.write import Write, check, writable_state
+from hoodie.writing.write import Write, check, state_of_write
 
 #: The greatest whole number up to which a floating type holds each one.
 _WHOLE = {32: 2**24, 64: 2**53}
@@ -311,7 +310,7 @@ def check_against(
     require   refuses a batch that lacks what a key generator, and ordering columns, need; last the table's name
     has_keys  rows have record key and partition path: all that a delete needs
     """
-    state = with_write_options(new or writable_state(storage, settings), settings.given)
+    state = state_of_write(storage, settings, new)
     keygen = writer_keygen(state)
     deleting = operation is WriteOperation.DELETE
     if deleting and keygen.makes_new_keys and not has_keys:
