@@ -513,7 +513,7 @@ def test_other_errors_of_tasks_pass_unless_they_are_about_the_workers(text, kind
     assert (type(raised.value) is PySparkException) == (kind is PySparkException)
 
 
-@pytest.mark.parametrize("module", ["hoodie", "pyarrow"])
+@pytest.mark.parametrize("module", ["hoodie", nightly("pyarrow")])
 def test_workers_that_lack_a_module_are_told_by_the_probe(spark, table, monkeypatch, module):
     def probe(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         raise ModuleNotFoundError(f"No module named '{module}'", name=module)

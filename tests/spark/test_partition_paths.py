@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 import hoodie
 from hoodie import HoodieTable, create_table, open_table
 from hoodie.errors import InvalidInput
-from support.nightly import by_day
+from support.nightly import by_day, nightly
 from support.oracles import assert_same_rows, read_hudi_rs
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -70,7 +70,7 @@ def test_every_value_is_written_and_read_back(style: str, spark: SparkSession, t
     assert by_tag == list(enumerate(asked))
 
 
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("style", by_day(STYLES, lambda style: style == "hive_encoded"))
 def test_values_have_folders_of_their_own_but_for_nothing(style: str, spark: SparkSession, tmp_path: Path) -> None:
     table = new_table(spark, tmp_path / "t", style)
     table.bulk_insert(spark.createDataFrame(rows(VALUES)))
@@ -83,7 +83,7 @@ def test_values_have_folders_of_their_own_but_for_nothing(style: str, spark: Spa
     assert sorted(part.toArrow().column("city").to_pylist()) == sorted(asked)
 
 
-@pytest.mark.parametrize("style", ["plain", "hive_encoded"])
+@pytest.mark.parametrize("style", [nightly("plain"), "hive_encoded"])
 def test_executors_write_every_value(style: str, spark: SparkSession, tmp_path: Path) -> None:
     table = new_table(spark, tmp_path / "t", style, **SPREAD)
     table.bulk_insert(spark.createDataFrame(rows(VALUES)))
@@ -232,7 +232,7 @@ def test_two_levels_are_pruned_each(spark: SparkSession, tmp_path: Path) -> None
         ("string", "'007'", "007"),
     ],
 )
-@pytest.mark.parametrize("style", ["plain", "hive"])
+@pytest.mark.parametrize("style", [nightly("plain"), "hive"])
 def test_partition_columns_of_every_type_come_back(
     kind: str, value: str, folder: str, style: str, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -299,7 +299,7 @@ def test_spark_writes_and_reads_folders_of_a_unit_of_time(spark: SparkSession, t
     assert_same_rows(table.snapshot(meta=False).toArrow(), open_table(path).to_arrow())
 
 
-@pytest.mark.parametrize("zone", ["UTC", "America/Los_Angeles"])
+@pytest.mark.parametrize("zone", [nightly("UTC"), "America/Los_Angeles"])
 def test_a_filter_on_a_time_leaves_out_its_folders(spark: SparkSession, tmp_path: Path, zone: str) -> None:
     create_table(tmp_path / "t", record_key="id", partition_by="day(at)").upsert(times(0, 20))  # each at 10 UTC
     third, utc = dt.datetime(2024, 2, 3, tzinfo=dt.UTC), zone == "UTC"

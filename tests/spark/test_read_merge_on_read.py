@@ -341,7 +341,7 @@ def test_columns_reach_base_files_and_logs(spark: SparkSession, fixture_table: U
         table.snapshot(columns=["qtty"])
 
 
-@pytest.mark.parametrize("zone", ["America/Los_Angeles", "Asia/Kolkata"])
+@pytest.mark.parametrize("zone", ["America/Los_Angeles", nightly("Asia/Kolkata")])
 def test_times_are_the_same_moments_in_any_session_zone(spark: SparkSession, fixture_table: Unpack, zone: str) -> None:
     path = fixture_table("mor_types")
     spark.conf.set("spark.sql.session.timeZone", zone)
@@ -418,7 +418,7 @@ def in_python(frame: DataFrame) -> bool:
     return "MapInArrow" in str(frame._jdf.queryExecution().optimizedPlan().toString())  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("payload", ["DefaultHoodieRecordPayload", "PartialUpdateAvroPayload"])
+@pytest.mark.parametrize("payload", ["DefaultHoodieRecordPayload", nightly("PartialUpdateAvroPayload")])
 def test_what_a_log_deleted_stays_deleted_when_a_late_row_comes(
     spark: SparkSession, tmp_path: Path, payload: str, request: pytest.FixtureRequest
 ) -> None:
