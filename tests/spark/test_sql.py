@@ -392,6 +392,22 @@ def test_partitions_are_named_by_literals(spark, tmp_path):
             hoodie.spark.sql(spark, f"ALTER TABLE {path} DROP PARTITION {refused}")
 
 
+def test_a_partition_clause_takes_literals_as_values_of_the_column(spark, tmp_path):
+    path = f"hudi.`{tmp_path / 't'}`"
+    hoodie.spark.sql(
+        spark,
+        f"""CREATE TABLE typed_literals USING hudi PARTITIONED BY (b, d, n) LOCATION '{tmp_path / "t"}'
+            TBLPROPERTIES (primaryKey = 'id') AS SELECT * FROM VALUES (1, true, DATE '2024-01-05', 1),
+            (2, false, DATE '2024-01-06', 2), (3, false, DATE '2024-01-07', 3), (4, true, DATE '2024-01-08', -4)
+            AS rows (id, b, d, n)""",
+    )
+    shown = hoodie.spark.sql(spark, f"SHOW PARTITIONS {path} PARTITION (b = TRUE, d = '2024-1-5')").collect()
+    assert [row[0] for row in shown] == ["b=true/d=2024-01-05/n=1"]
+    hoodie.spark.sql(spark, f"ALTER TABLE {path} DROP IF EXISTS PARTITION (b = FALSE, n = 02), PARTITION (n = -04)")
+    hoodie.spark.sql(spark, f"TRUNCATE TABLE {path} PARTITION (d = DATE '2024-1-7')")
+    assert hoodie.open_table(tmp_path / "t").snapshot(columns=["id"]).to_arrow().to_pylist() == [{"id": 1}]
+
+
 def test_the_partition_of_nulls_is_dropped_and_only_live_ones_are_shown(spark, tmp_path):
     path = f"hudi.`{tmp_path / 't'}`"
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import BooleanType, DataType, DateType, IntegralType
 
 from hoodie.api.table import HoodieTable
-from hoodie.keygen.keygen import NULL_PARTITION, partition_texts, stored_key_generator, unescape_path
+from hoodie.keygen.keygen import (
+    NULL_PARTITION,
+    FieldKind,
+    partition_texts,
+    stored_key_generator,
+    unescape_path,
+)
 from hoodie.statements.cutting import Name, Text
 from hoodie.statements.rows import nothing, opened, table_rows
 from hoodie.table.state import load_state
@@ -72,6 +80,7 @@ def _partition_paths(table: HoodieTable[DataFrame], text: Text, at: int, quiet: 
     for part in _specs(text, at):
         given = _given(part)
         _require_columns(table, part, given, whole=False)
+        given = _as_in_paths(table, given)
         chosen = [path for path, spec in specs.items() if given.items() <= spec]
         if not chosen and not quiet:
             raise part.unreadable(f"the table has no such partition; SHOW PARTITIONS lists those of {table.path}")
@@ -91,6 +100,7 @@ def named_partition(table: HoodieTable[DataFrame], text: Text, at: int) -> tuple
         raise text.unreadable("unexpected text behind PARTITION (…)", closes + 1)
     given = _given(part)
     _require_columns(table, part, given, whole=True)
+    given = _as_in_paths(table, given)
     for path, spec in _values(table).items():
         if given == spec:
             return path, given
@@ -131,6 +141,25 @@ def _literal(item: Text, at: int) -> str | None:
     return last.text if before in ("DATE", "TIMESTAMP") and not is_value else None
 
 
+def _as_in_paths(table: HoodieTable[DataFrame], values: Mapping[str, str]) -> dict[str, str]:
+    """The values of a PARTITION clause as paths have them: Spark reads TRUE, 007 and '2024-1-5' as values of the type
+    of the column. Fields that a format makes, such as `yyyy/MM`, are compared as texts."""
+    keygen = stored_key_generator(load_state(table.storage).config.properties)
+    plain = {field.name.lower() for field in keygen.partition_fields if field.kind is FieldKind.SIMPLE}
+    types = {field.name.lower(): field.dataType for field in table.snapshot().schema.fields}
+    return {name: _path_text(text, types.get(name)) if name in plain else text for name, text in values.items()}
+
+
+def _path_text(text: str, data_type: DataType | None) -> str:
+    if isinstance(data_type, BooleanType):
+        return text.lower() if text.lower() in ("true", "false") else text
+    if isinstance(data_type, IntegralType) and re.fullmatch("[+-]?[0-9]+", text):
+        return str(int(text))
+    if isinstance(data_type, DateType) and (date := re.fullmatch("([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})", text)):
+        return f"{date[1]}-{date[2]:0>2}-{date[3]:0>2}"
+    return text
+
+
 def _values(table: HoodieTable[DataFrame]) -> dict[str, dict[str, str]]:
     """The values of each partition path that holds files, by column in lower case; {}: slashes in values, as they are,
     leave open which belongs to which."""
@@ -150,11 +179,12 @@ def show_partitions(session: SparkSession, text: Text) -> DataFrame | None:
     table = opened(session, Name(parts, parts[-1]))
     if table is None:
         return None
-    wanted = _given(text.inside(at + 1)[0]).items() if text.words(at + 2)[at:] == ("PARTITION", "(") else {}.items()
+    has_clause = text.words(at + 2)[at:] == ("PARTITION", "(")
+    values = _as_in_paths(table, _given(text.inside(at + 1)[0])) if has_clause else {}
     specs = {path: spec for path, spec in _values(table).items() if path}
     rows = [
         ("/".join(f"{name}={value}" for name, value in spec.items()) or path,)
         for path, spec in specs.items()
-        if wanted <= spec.items()
+        if values.items() <= spec.items()
     ]
     return table_rows(session, rows, "partition string")
