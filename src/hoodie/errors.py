@@ -79,13 +79,16 @@ class InvalidOption(HoodieError, ValueError):
 
 
 class TableNotFound(HoodieError):
-    """The path holds no table. `why` is what the store says is missing, if not just the table."""
+    """The path holds no table. `why` is what the store says is missing, if not just the table; `is_file` that the path,
+    or one above it, is a file."""
 
-    def __init__(self, path: str, why: str = "") -> None:
-        super().__init__(path, why)
-        self.path, self.why = path, why
+    def __init__(self, path: str, why: str = "", is_file: bool = False) -> None:
+        super().__init__(path, why, is_file)
+        self.path, self.why, self.is_file = path, why, is_file
 
     def __str__(self) -> str:
+        if self.is_file:
+            return f"{self.path}: a file, and a table is a folder. Name the folder that has .hoodie in it."
         if self.why:
             return f"{self.path}: no table here: {self.why.rstrip('.')}. Check the URI, the endpoint and the region."
         return f"{self.path}: no table here (.hoodie/hoodie.properties is missing). Create it with hoodie.create_table."
@@ -194,17 +197,24 @@ class KeyInTwoPartitions(InvalidInput):
 
 class KeyMatchedTwice(InvalidInput):
     """Two rows of a merge's source are for one row of the table, and do more than delete it; or the table that an
-    update is made of has a key twice. Nothing has changed."""
+    update is made of has a key twice. Nothing has changed. `stored` tells the second."""
 
-    def __init__(self, keys: int, named: tuple[str, ...]) -> None:
-        super().__init__(keys, named)
-        self.keys, self.named = keys, tuple(named)
+    def __init__(self, keys: int, named: tuple[str, ...], stored: bool = False) -> None:
+        super().__init__(keys, named, stored)
+        self.keys, self.named, self.stored = keys, tuple(named), stored
 
     def __str__(self) -> str:
+        number = "1 key has" if self.keys == 1 else f"{self.keys} keys have"
+        keys = ", ".join(map(repr, self.named))
+        if self.stored:
+            return (
+                f"{number} more than one row in the table, such as {keys}: an update needs one row a key. Read the "
+                "rows, delete the key, and upsert the row that is right; hoodie doctor lists such keys."
+            )
         return (
-            f"{self.keys} keys have more than one row each, such as {', '.join(map(repr, self.named))}: which one "
-            "counts is not said. A merge takes one source row for a row of the table: aggregate the source, or filter "
-            "it by the clauses' conditions. (If the table itself has a key twice, delete it and write its row again.)"
+            f"{number} more than one row among those to be written, such as {keys}: which one counts is not said. "
+            "Aggregate the source to a row a key, or filter it by the clauses' conditions. (If the table itself has a "
+            "key twice, delete it and write its row again.)"
         )
 
 

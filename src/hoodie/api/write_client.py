@@ -305,8 +305,8 @@ def write(
     settings: Options | None = None  # of the table that is to be made
     try:
         there = load_state(table.storage)
-    except TableNotFound:
-        if operation is WriteOperation.DELETE_PARTITION:
+    except TableNotFound as error:
+        if operation is WriteOperation.DELETE_PARTITION or error.is_file:
             raise
         settings = named
     else:

@@ -275,7 +275,7 @@ def _globs_suggested(target: Target) -> Iterator[None]:
     try:
         yield
     except TableNotFound as error:
-        if tables_inside(target.storage):
+        if not error.is_file and tables_inside(target.storage):
             error.add_note(f"Tables lie in it: '{target.path.rstrip('/')}/*' names them.")
         raise
 

@@ -71,9 +71,12 @@ def list_tables(storage: Storage, depth: int) -> Listing:
     """The tables at the root of a storage, or in folders below it.
 
     depth   folders below the root that are looked into; tables are not entered
-    Raises  TableNotFound when the folder is missing or empty
+    Raises  TableNotFound when the folder is missing or empty, or is a file
     """
-    below, paths, others = _tables(storage, depth)
+    try:
+        below, paths, others = _tables(storage, depth)
+    except NotADirectoryError:
+        raise TableNotFound(storage.root, is_file=True) from None
     if not paths and not below:
         raise TableNotFound(storage.root, "there is no such folder, or nothing in it")
     folders = tuple(OtherFolder(masked_path(_path(storage, folder)), kind) for folder, kind in others.items())

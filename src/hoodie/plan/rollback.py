@@ -68,7 +68,9 @@ def why_no_rollback(
     groups  that it touched
     plans   pending compactions, log compactions and clusterings, with the file groups that they are to work on
     """
-    newer = [each.requested for each in timeline.commits if each.requested > target.requested]
+    newer = [commit.requested for commit in timeline.commits if commit.requested > target.requested]
+    if len(newer) == 1:
+        return f"a newer commit is completed, {newer[0]}: roll that back first, or restore the table to a savepoint"
     if newer:
         return (
             f"{len(newer)} newer commits are completed, the latest {newer[-1]}: roll those back first, newest first, "

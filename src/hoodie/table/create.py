@@ -19,7 +19,7 @@ from hoodie.config.read import MergerOptions
 from hoodie.config.services import RECORDED as RECORDED_HISTORY
 from hoodie.config.services import kept_options
 from hoodie.config.table import CDC, CDC_MODE, PROPERTIES_FILE, TableConfig, TableType, from_properties, payload_name
-from hoodie.errors import InvalidOption, NoRecordKey, TableMismatch
+from hoodie.errors import InvalidOption, NoRecordKey, TableMismatch, TableNotFound
 from hoodie.keygen.keygen import FieldKind, KeyGenerator, Kind, key_generator, stored_key_generator
 from hoodie.keygen.time_units import UNIT
 from hoodie.keygen.timebased import output_zone
@@ -168,11 +168,16 @@ def create(
     """Make the table, or open it if it is there with the same settings.
 
     own_call, keep  as of `table_properties`
-    Raises TableMismatch naming each setting that differs, or where the folder holds Parquet files, or a table of Delta
+    Raises TableNotFound where the path is a file;
+           TableMismatch naming each setting that differs, or where the folder holds Parquet files, or a table of Delta
            or Iceberg
     """
     wanted = table_properties(options, own_call=own_call, keep=keep)
-    if not storage.list(".hoodie") and (kind := other_table(storage)):
+    try:
+        empty = not storage.list(".hoodie")
+    except NotADirectoryError:
+        raise TableNotFound(storage.root, is_file=True) from None
+    if empty and (kind := other_table(storage)):
         raise TableMismatch(
             f"{storage.root} holds {kind}, and is no Hudi table. Choose an empty folder, and write their rows to it; "
             "nothing has changed."

@@ -49,6 +49,8 @@ def load_properties(storage: Storage, sleep: Callable[[float], None] = time.slee
         for path in (PROPERTIES, BACKUP):
             try:
                 return _read(storage, path)
+            except NotADirectoryError:
+                raise TableNotFound(storage.root, is_file=True) from None
             except FileNotFoundError as error:
                 if no_bucket(error):
                     raise TableNotFound(storage.root, str(error)) from error

@@ -36,6 +36,7 @@ class Combine(StrEnum):
     LAST = "last"  # the last one is taken
     ORDERED = "ordered"  # the merge rule decides
     UNIQUE = "unique"  # there is one: two are an error
+    STORED = "stored"  # as UNIQUE, and the rows are the table's own: it has the key twice
 
 
 #: Operations that take file groups away; their instants are replace commits.

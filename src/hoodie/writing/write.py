@@ -367,7 +367,7 @@ def as_update(write: Write) -> Write:
     win against rows in logs, too."""
     takes_last = by_ordering(write.rule) is not write.rule
     late_rows = LateRows.WIN if takes_last else LateRows.AS_READ
-    rules = replace(write.operation_rules, combine=Combine.UNIQUE, late_rows=late_rows)
+    rules = replace(write.operation_rules, combine=Combine.STORED, late_rows=late_rows)
     return replace(write, operation_rules=rules, made_of_rows=True)
 
 

@@ -146,6 +146,14 @@ def test_a_source_row_that_matches_many_rows_updates_each(tmp_path: Path):
     assert [row[3] for row in rows(table)] == [101.0, 102.0, 3.0]
 
 
+def test_an_update_of_a_table_that_has_a_key_twice_speaks_of_the_table(tmp_path: Path):
+    table = hoodie.create_table(tmp_path / "t", record_key="id")
+    table.insert(pa.table({"id": ["a", "a", "b"], "v": [1, 2, 3]}))
+    with pytest.raises(KeyMatchedTwice, match=r"^1 key has more than one row in the table, such as 'a': an update"):
+        table.update({"v": "v + 1"}, where="id = 'a'")
+    assert table.update({"v": "v + 1"}, where="id = 'b'").updated == 1
+
+
 def test_two_source_rows_for_one_row_change_nothing(tmp_path: Path):
     table = new_table(tmp_path / "t")
     twice = pa.concat_tables([changes(), changes()])

@@ -50,3 +50,19 @@ def test_a_name_is_given_to_a_path() -> None:
     settings: dict[str, str] = {}
     hoodie.spark.register_table(Session(), "trips", Path("/data/trips"))  # type: ignore[arg-type]
     assert settings == {"spark.hoodie.catalog.trips": "/data/trips"}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        hoodie.open_table,
+        hoodie.hudi.read,
+        lambda path: hoodie.open_table(path / "below"),
+        lambda path: hoodie.create_table(path, name="trips", record_key="id"),
+        lambda path: hoodie.hudi.write(ROWS, path, KEY),
+    ],
+)
+def test_a_file_is_told_from_a_folder_without_a_table(call: Callable[[Path], Any], tmp_path: Path) -> None:
+    (tmp_path / "trips.parquet").write_bytes(b"PAR1")
+    with pytest.raises(hoodie.errors.TableNotFound, match=r"trips\.parquet.*: a file, and a table is a folder"):
+        call(tmp_path / "trips.parquet")

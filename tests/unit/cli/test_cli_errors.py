@@ -173,3 +173,10 @@ def test_a_folder_of_tables_is_told_with_the_glob_that_names_them(lake: Path, ho
     assert err.rstrip().endswith(f"Tables lie in it: '{lake}/*' names them.")
     (lake / "empty").mkdir()
     assert "Tables lie in it" not in hoodie.both("stats", lake / "empty", status=3)[1]
+
+
+@pytest.mark.parametrize("command", ["ls", "info", "doctor", "query", "history"])
+def test_a_file_in_the_place_of_a_table_is_told(command: str, tmp_path: Path, hoodie: Terminal) -> None:
+    (tmp_path / "trips.parquet").write_bytes(b"PAR1")
+    _, err = hoodie.both(command, tmp_path / "trips.parquet", status=3)
+    assert err.startswith(f"hoodie: {tmp_path}/trips.parquet: a file, and a table is a folder. Name the folder")

@@ -56,7 +56,8 @@ def test_a_condition_chooses_tables_and_failed_ones_stay(tables: Path, hoodie: T
     _, err = hoodie.both("stats", f"{tables}/*", "--where", "log_files >", status=2)
     assert "--where 'log_files >'" in err
     _, err = hoodie.both("stats", f"{tables}/*", "--where", "logs > 2", status=2)
-    assert "The fields are table, partitions," in err
+    assert "there is no column 'logs'. The fields are table, partitions," in err
+    assert err.count("log_share") == 1
 
 
 def test_the_doctor_says_a_line_a_table_and_findings_in_full(tables: Path, hoodie: Terminal) -> None:

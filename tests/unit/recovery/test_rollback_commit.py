@@ -217,7 +217,7 @@ def refused(storage: MemoryStorage, kind: type[HoodieError], match: str, instant
 def test_a_commit_that_is_not_the_latest_is_refused():
     storage = table()
     first = load_state(storage).timeline.commits[0].requested
-    refused(storage, InvalidInput, "1 newer commits are completed", first)
+    refused(storage, InvalidInput, "a newer commit is completed", first)
 
 
 def test_a_savepoint_is_refused():
@@ -246,7 +246,7 @@ def test_a_compaction_is_refused_once_logs_were_written_for_its_files():
     storage = table(MOR)
     instant = compacted(storage)
     upsert(storage, SECOND)
-    refused(storage, InvalidInput, "newer commits", instant)
+    refused(storage, InvalidInput, "newer commit", instant)
     rollback(storage, Settings.of({}))
     rollback(storage, Settings.of({}), instant)
     assert read(storage) == {**FIRST, **SECOND}

@@ -123,4 +123,6 @@ def _condition(text: str, fields: dict[str, type]) -> Any:
     try:
         return parse_condition(text, _schema(fields)).expression
     except InvalidInput as problem:
-        raise click.UsageError(f"--where {text!r}: {problem}. The fields are {', '.join(fields)}") from problem
+        names = ", ".join(fields)
+        reason = str(problem).removesuffix(f"; there are {names}")  # the message about a missing one lists them, too
+        raise click.UsageError(f"--where {text!r}: {reason}. The fields are {names}") from problem

@@ -61,12 +61,12 @@ def combine(rows: pa.Table, rule: MergeRule, operation_rules: OperationRules, ke
     groups = key_groups(rows, key)
     if groups is None:
         return rows
-    if operation_rules.combine is Combine.UNIQUE:
+    if operation_rules.combine in (Combine.UNIQUE, Combine.STORED):
         rows = _deleted_once(rows, groups, all_delete=operation_rules.delete)
         groups = key_groups(rows, key)
         if groups is None:
             return rows
-        raise _key_twice(rows, groups)
+        raise _key_twice(rows, groups, stored=operation_rules.combine is Combine.STORED)
     last = np.empty(int(groups.max()) + 1, np.int64)
     last[groups] = np.arange(len(groups))  # of equal indexes the last assignment stays
     return rows.take(pa.array(last))
@@ -91,13 +91,13 @@ def _deleted_once(rows: pa.Table, groups: Positions, *, all_delete: bool) -> pa.
     return rows.filter(pa.array(kept))
 
 
-def _key_twice(rows: pa.Table, groups: Positions) -> KeyMatchedTwice:
+def _key_twice(rows: pa.Table, groups: Positions, *, stored: bool) -> KeyMatchedTwice:
     counts = np.bincount(groups)
     twice = np.flatnonzero(counts > 1)
     first = np.empty(len(counts), np.int64)
     first[groups[::-1]] = np.arange(len(groups))[::-1]  # of equal indexes the last assignment stays
     keys = rows.column(RECORD_KEY).take(pa.array(first[twice[:_NAMED]])).to_pylist()
-    return KeyMatchedTwice(len(twice), tuple(keys))
+    return KeyMatchedTwice(len(twice), tuple(keys), stored)
 
 
 _PART = "part "  # before the number of a key column
