@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
+from hoodie.display.summary import count_text
 from hoodie.doctor.findings import Fault, Finding, Mend, Remedy, Scene, Severity
 from hoodie.model.files import LogFile
 from hoodie.model.instant import COMMITS, Action, Instant, State
@@ -52,12 +53,9 @@ def _what_to_do(scene: Scene, instant: Instant, states: Collection[State]) -> tu
 
 def _completed(scene: Scene, instant: Instant, states: Collection[State]) -> tuple[str, Mend | None]:
     action, time = instant.action, instant.requested
-    if action in COMMITS and scene.timeline.layout == 1:
-        return (
-            f"Roll it back, with `hoodie rollback TABLE {time}`, which finds by listing what it wrote, or {_COPY}",
-            None,
-        )
-    if action in _REPEATED and scene.timeline.layout == 1:
+    if action in COMMITS:
+        return _commit(scene, time), None
+    if action in _REPEATED:
         who = "the next clean" if action is Action.CLEAN else "the next write"
         again = f": {who} does the same again" if State.REQUESTED in states else ""
         return f"It only records what was done, and can be deleted{again}", Mend.DELETE
@@ -68,7 +66,20 @@ def _completed(scene: Scene, instant: Instant, states: Collection[State]) -> tup
             f"The restore is done. To get rid of it, {_COPY}; where it alone is deleted, the restore would begin again",
             None,
         )
-    return f"Roll the instant back with the engine that writes the table, or {_COPY}", None
+    return f"Nothing is told from the other files: {_COPY}", None
+
+
+def _commit(scene: Scene, time: str) -> str:
+    """The ways out of a damaged commit. A rollback undoes the newest one only: later ones are made of its rows."""
+    newer = sum(commit.requested > time for commit in scene.timeline.commits)
+    if not newer:
+        return f"Roll it back, with `hoodie rollback TABLE {time}`, which finds by listing what it wrote, or {_COPY}"
+    savepoints = [saved.requested for saved in scene.timeline.completed({Action.SAVEPOINT}) if saved.requested < time]
+    restore = f", or `hoodie restore TABLE {savepoints[-1]}` goes back to a savepoint" if savepoints else ""
+    return (
+        f"{_COPY.capitalize()}. Without one, take {count_text(newer, 'newer commit')} back and then this one, newest "
+        f"first, by {newer + 1} times `hoodie rollback TABLE`{restore}; then write the rows of these again"
+    )
 
 
 def _pending(scene: Scene, instant: Instant, states: Collection[State]) -> tuple[str, Mend | None]:

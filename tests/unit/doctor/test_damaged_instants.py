@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+import hoodie
 from hoodie.cli.main import main
 from hoodie.doctor.examine import GRACE, Fault, examine
 from hoodie.doctor.repair import repair
+from hoodie.errors import InvalidInput
 from hoodie.recovery.restore import restore
 from hoodie.recovery.rollback import rollback
 from hoodie.recovery.savepoint import make_savepoint
@@ -215,3 +219,99 @@ def test_the_command_rolls_a_damaged_commit_back_as_the_doctor_says(options, par
     assert main(["rollback", str(tmp_path), time, "--yes"]) == 0
     assert main(["doctor", str(tmp_path), "--grace", "0"]) == 0
     assert read(storage) == FIRST
+
+
+# --- as a user has it, in each table version ---
+
+EachVersion = pytest.mark.parametrize("version", ["6", "8", "9"])
+EachType = pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+
+
+def new_table(path: Path, version: str, table_type: str) -> hoodie.HoodieTable:
+    options = {"hoodie.write.table.version": version, "hoodie.compact.inline": "false"}
+    table = hoodie.create_table(path, record_key="id", ordering="ts", table_type=table_type, options=options)
+    for number in range(3):
+        table.upsert(pa.table({"id": ["a", f"b{number}"], "ts": [number, number]}))
+    return table
+
+
+def stored(table: hoodie.HoodieTable) -> list[tuple[str, int]]:
+    return sorted((row["id"], row["ts"]) for row in table.to_arrow().select(["id", "ts"]).to_pylist())
+
+
+def damage(table: hoodie.HoodieTable, instant: str, action: str, part: float) -> None:
+    """Leave a part of a completed instant's file."""
+    (path,) = (
+        path
+        for path in Path(table.path, ".hoodie").rglob(f"{instant}*.{action}")
+        if "metadata" not in path.parts and path.stat().st_size
+    )
+    path.write_bytes(path.read_bytes()[: int(path.stat().st_size * part)])
+
+
+def advice(table: hoodie.HoodieTable) -> str:
+    return " ".join(finding.advice for finding in table.check(grace=0))
+
+
+@Parts
+@EachVersion
+@EachType
+@pytest.mark.parametrize("newer", [0, 1, 2])
+def test_commits_are_rolled_back_as_the_doctor_says_down_to_a_damaged_one(
+    newer: int, table_type: str, version: str, part: float, tmp_path: Path
+) -> None:
+    table = new_table(tmp_path / "t", version, table_type)
+    before = stored(table)
+    damaged = table.upsert(pa.table({"id": ["a", "c"], "ts": [7, 7]})).instant
+    for number in range(newer):
+        table.upsert(pa.table({"id": ["a", "d"], "ts": [8 + number, 8]}))
+    damage(table, damaged, "commit" if table_type == "COPY_ON_WRITE" else "deltacommit", part)
+    if newer:
+        assert f"{newer + 1} times `hoodie rollback TABLE`" in advice(table)
+        with pytest.raises(InvalidInput, match="newer commit"):
+            table.rollback(damaged)
+    else:
+        assert f"`hoodie rollback TABLE {damaged}`" in advice(table)
+    for _ in range(newer + 1):
+        table.rollback()
+    assert stored(table) == before
+    assert table.check(grace=0) == ()
+
+
+@Parts
+@EachVersion
+@EachType
+def test_a_restore_to_the_savepoint_that_the_doctor_names_takes_a_damaged_commit_back(
+    table_type: str, version: str, part: float, tmp_path: Path
+) -> None:
+    table = new_table(tmp_path / "t", version, table_type)
+    before = stored(table)
+    savepoint = table.savepoint()
+    damaged = table.upsert(pa.table({"id": ["a", "c"], "ts": [7, 7]})).instant
+    table.upsert(pa.table({"id": ["a", "d"], "ts": [8, 8]}))
+    damage(table, damaged, "commit" if table_type == "COPY_ON_WRITE" else "deltacommit", part)
+    assert f"`hoodie restore TABLE {savepoint.instant}`" in advice(table)
+    table.restore(savepoint.instant)
+    assert stored(table) == before
+    assert table.check(grace=0) == ()
+
+
+@Parts
+@EachVersion
+@pytest.mark.parametrize("action", ["clean", "rollback"])
+def test_the_record_of_a_clean_or_rollback_is_deleted_in_each_version(
+    action: str, version: str, part: float, tmp_path: Path
+) -> None:
+    table = new_table(tmp_path / "t", version, "COPY_ON_WRITE")
+    if action == "clean":
+        instant = table.clean(options={"hoodie.clean.commits.retained": "1"}).instant
+    else:
+        instant = table.rollback().instant
+    before = stored(table)
+    damage(table, instant, action, part)
+    assert "can be deleted" in advice(table)
+    assert table.repair(grace=0)
+    table.upsert(pa.table({"id": ["z"], "ts": [9]}))
+    table.clean(options={"hoodie.clean.commits.retained": "1"})
+    assert stored(table) == [*before, ("z", 9)]
+    assert table.check(grace=0) == ()
