@@ -6,7 +6,7 @@ The decision itself is pure: `hoodie.plan.conflict`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -16,7 +16,8 @@ from hoodie.commit.markers import delete_markers, read_markers
 from hoodie.errors import InstantNotFound, WriteConflict
 from hoodie.formats.avro.schema import from_avro
 from hoodie.formats.timeline.internal_schema import LATEST_SCHEMA
-from hoodie.model.commit import CommitMetadata, Operation
+from hoodie.model.commit import CommitMetadata, Operation, WriteStat
+from hoodie.model.files import BaseFile, FileGroupId, LogFile
 from hoodie.model.instant import Action, Instant, State
 from hoodie.plan.conflict import (
     SERVICES,
@@ -51,17 +52,31 @@ def failed_writes(timeline: Timeline, is_clustering: Callable[[Instant], bool]) 
     ]
 
 
-def built_upon(write: Instant, commits: Mapping[Instant, CommitMetadata]) -> Instant | None:
+def built_upon(
+    write: Instant, commits: Mapping[Instant, CommitMetadata], files: Iterable[BaseFile | LogFile]
+) -> Instant | None:
     """The first completed commit that wrote to a file slice of a pending write: the write was completed then, and its
     completed file is lost. None: there is none.
 
     commits  of the timeline, with what they did
+    files    of the partitions that these wrote to: in layout 2 a log does not name its slice, but nobody adds logs to a
+             file group that a pending write began with a base file
     """
+    time = write.requested
+    oldest: dict[FileGroupId, tuple[str, bool]] = {}
+    for file in files:
+        begun = (file.instant, True) if isinstance(file, BaseFile) else (file.base_instant, False)
+        oldest[file.group] = min(oldest.get(file.group, begun), begun)
+    created = {group for group, begun in oldest.items() if begun == (time, True)}
+
+    def is_later(stat: WriteStat, partition: str) -> bool:
+        return stat.prev_commit == time or FileGroupId(partition, stat.file_id) in created
+
     later = (
         commit
         for commit, metadata in commits.items()
-        if commit.requested > write.requested
-        and any(stat.prev_commit == write.requested for part in metadata.stats.values() for stat in part)
+        if commit.requested > time
+        and any(is_later(stat, partition) for partition, part in metadata.stats.items() for stat in part)
     )
     return min(later, default=None)
 

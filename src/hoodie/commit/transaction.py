@@ -72,6 +72,7 @@ from hoodie.timeline.transition import (
     instant_path,
     to_inflight,
 )
+from hoodie.view.load import data_files
 
 _log = logging.getLogger("hoodie.write")
 
@@ -245,7 +246,9 @@ def _refuse_lost(state: TableState, write: Instant) -> None:
     """Raises CorruptFile on a write that is pending only because its completed file is lost: its files are in use."""
     later = [commit for commit in state.timeline.commits if commit.requested > write.requested]
     commits = {commit: read_commit(state.storage, state.timeline, commit) for commit in later}
-    if commit := built_upon(write, commits):
+    partitions = {partition for commit in commits.values() for partition in commit.stats}
+    files = data_files({partition: state.storage.list(partition) for partition in partitions})
+    if commit := built_upon(write, commits, files):
         raise CorruptFile(
             state.timeline.path(write),
             f"the completed file of this {write.action} is lost: {commit.action} {commit.requested} wrote to its file "

@@ -256,7 +256,7 @@ def pending_instants(scene: Scene, contents: Contents, damaged: Collection[str] 
         path = scene.timeline.path(instant)
         # Fewer than three states: it did not get as far as any effect that a plan must undo.
         if instant.action in _FAILED and not _is_clustering(contents, instant):
-            if later := built_upon(instant, contents.commits):
+            if later := built_upon(instant, contents.commits, scene.files):
                 problem = (
                     f"the completed file of this {instant.action} is lost: {later.action} {later.requested} wrote to "
                     "its file groups, and readers miss its rows"
