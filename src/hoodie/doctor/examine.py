@@ -11,12 +11,13 @@ from hoodie.config.read import DEFAULT_READ, ReadSettings
 from hoodie.config.table import DOWNGRADED_FROM, PROPERTIES_FOLDER, from_properties, require_readable
 from hoodie.doctor.columns import examine_columns
 from hoodie.doctor.engines import check_engine, examine_for
-from hoodie.doctor.files import examine_files
+from hoodie.doctor.files import damaged_metafiles, examine_files
 from hoodie.doctor.findings import Contents, Fault, Finding, Findings, Mend, Remedy, Scene, Severity
 from hoodie.doctor.metadata import unlisted_logs, wrong_lists
 from hoodie.doctor.rows import examine_rows
 from hoodie.doctor.timeline import (
     archives,
+    damaged_history,
     leftovers,
     pending_instants,
     read_contents,
@@ -59,6 +60,7 @@ def examine(
     rows: bool = True,
     whole_table: bool = False,
     all_columns: bool = False,
+    metafiles: bool = False,
     grace: float = GRACE,
     engine: str = "",
     now: int | None = None,
@@ -70,6 +72,7 @@ def examine(
     whole_table  a key must be unique in the table, not only in its partition (global indexes)
     all_columns  read every column of every base file, older versions included, and compare its pages with their
                  checksums. Costs a read of all bytes of the table
+    metafiles    read those of partitions without `rows`, too
     grace        seconds; younger pending instants and leftovers count as the work of a live process
     engine       one of `doctor.engines.ENGINES`: also what it would not read, or would change
     now          milliseconds since 1970; None: the clock's
@@ -115,9 +118,13 @@ def examine(
     seen = _Hiding(storage, frozenset(f.where.rpartition("/")[2] for f in unknown), folder)
     timeline = load_timeline(seen, config)
     files = data_files(tree)
-    timeline = with_history(
-        storage, config, timeline, {getattr(file, "base_instant", getattr(file, "instant", "")) for file in files}
-    )
+    history: list[Finding] = []
+    try:
+        timeline = with_history(
+            storage, config, timeline, {getattr(file, "base_instant", getattr(file, "instant", "")) for file in files}
+        )
+    except CorruptFile as error:
+        history.append(damaged_history(error))
     scene = Scene(
         storage=storage,
         config=config,
@@ -134,12 +141,14 @@ def examine(
     findings += pending_instants(scene, contents, {finding.where for finding in broken})
     findings += leftovers(scene)
     findings += temporaries(scene, tree)
-    findings += archives(scene)
+    findings += history or archives(scene, contents=all_columns)
     findings += unlisted_logs(scene)
     findings += wrong_lists(scene, contents=rows)
+    if rows or metafiles:
+        findings += damaged_metafiles(scene)
     if engine:
         findings += examine_for(engine, scene, contents)
-    if any(f.fault in (Fault.UNREADABLE, Fault.UNKNOWN_NAME) for f in (*unknown, *broken)):
+    if history or any(f.fault in (Fault.UNREADABLE, Fault.UNKNOWN_NAME) for f in (*unknown, *broken)):
         problem = "data files: the timeline does not say which of them count"
         findings.append(Finding(Severity.NOTE, Fault.UNEXAMINED, "", problem, "Repair the timeline first"))
     else:

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from hoodie.display.summary import count_text
 from hoodie.doctor.findings import Contents, Fault, Finding, Mend, Remedy, Scene, Severity
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import BaseFile, FileGroupId, LogFile, parse_data_file
-from hoodie.model.instant import Action, Instant
-from hoodie.storage.protocol import Entry, join, split
+from hoodie.model.instant import COMMITS, Action, Instant, State
+from hoodie.storage.protocol import Entry, Storage, in_threads, join, split
+from hoodie.table.partition_metadata import METAFILE, is_whole_metafile
 from hoodie.view.load import METAFILES, data_files
 
 
@@ -50,6 +52,7 @@ def examine_files(scene: Scene, contents: Contents) -> Iterator[Finding]:
     yield from _strays(scene)
     yield from _invisible(scene, contents)
     yield from _plans(scene, contents)
+    yield from _lost_plans(scene, contents, published)
     yield from _savepoints(scene, contents)
 
 
@@ -156,6 +159,42 @@ def _plans(scene: Scene, contents: Contents) -> Iterator[Finding]:
             ]
             if gone := [path for path in paths if path not in present]:
                 yield _unplanned(scene, instant, gone, "Roll it back with Hudi, which made the plan")
+
+
+def _lost_plans(scene: Scene, contents: Contents, published: PublishedFiles) -> Iterator[Finding]:
+    """Logs of layout 1 written behind the plan of a compaction that is lost, or is not about their file group:
+    no reader knows to which base file they belong."""
+    if scene.timeline.layout != 1:
+        return
+    visible = scene.timeline.visible()
+    planned = {
+        (instant.requested, operation.group)
+        for instant, plan in contents.compactions.items()
+        for operation in plan.operations
+    }
+    pending = {instant.requested for instant in contents.compactions}
+    writes = {instant.requested for instant in scene.timeline.pending(COMMITS)}  # there are findings about them
+    lost: dict[str, list[str]] = {}
+    for path in sorted(published.stats):
+        file = parse_data_file(*split(path), 0)
+        if not isinstance(file, LogFile) or file.base_instant in writes or (file.base_instant, file.group) in planned:
+            continue
+        if file.base_instant in pending or not visible.committed(file.base_instant):
+            lost.setdefault(file.base_instant, []).append(path)
+    for time, paths in lost.items():
+        plan = Instant(time, Action.COMPACTION, State.REQUESTED)
+        is_there = scene.timeline.find(time, Action.COMPACTION) is not None
+        problem = "names none of their file groups" if is_there else "is missing"
+        more = f" and {count_text(len(paths) - 1, 'more log')}" if len(paths) > 1 else ""
+        yield Finding(
+            Severity.ERROR,
+            Fault.PLAN,
+            scene.timeline.path(plan),
+            f"{paths[0]}{more} of completed commits belong to this compaction, and its plan {problem}: readers miss "
+            "their rows",
+            "Restore the plan from a copy of the table, or the table to an older savepoint. Compact and clean nothing "
+            "before: the rows are in the logs",
+        )
 
 
 def _unplanned(scene: Scene, instant: Instant, gone: list[str], advice: str) -> Finding:
@@ -292,14 +331,7 @@ def _invisible(scene: Scene, contents: Contents) -> Iterator[Finding]:
     visible = scene.timeline.visible()
     for folder, entries in scene.tree.items():
         if any(entry.name in METAFILES and not entry.size for entry in entries):
-            yield Finding(
-                Severity.ERROR,
-                Fault.INVISIBLE,
-                folder,
-                "its .hoodie_partition_metadata is empty: other readers fail on it",
-                "--repair writes it anew",
-                Remedy(Mend.METAFILE, folder),
-            )
+            yield _unreadable(folder, "is empty")
         files = data_files({folder: entries})
         if folder in marked or not files or any(join(folder, "").startswith(f"{m}/" if m else "") for m in marked):
             continue
@@ -322,6 +354,37 @@ def _invisible(scene: Scene, contents: Contents) -> Iterator[Finding]:
                 "the active timeline names it: readers ignore it",
                 "If it is a partition, restore the metafile as in another one of the same depth; if not, move it away",
             )
+
+
+def damaged_metafiles(scene: Scene) -> Iterator[Finding]:
+    """Partitions whose metafile is cut short or damaged. Each is read."""
+    folders = [
+        folder
+        for folder, entries in scene.tree.items()
+        if any(entry.name == METAFILE and entry.size for entry in entries)
+    ]
+    contents = in_threads(lambda folder: _read_if_there(scene.storage, join(folder, METAFILE)), folders)
+    for folder, content in zip(folders, contents, strict=True):
+        if content is not None and not is_whole_metafile(content):
+            yield _unreadable(folder, "does not say how deep the partition lies")
+
+
+def _unreadable(folder: str, problem: str) -> Finding:
+    return Finding(
+        Severity.ERROR,
+        Fault.INVISIBLE,
+        folder,
+        f"its .hoodie_partition_metadata {problem}: other readers fail on it",
+        "--repair writes it anew",
+        Remedy(Mend.METAFILE, folder),
+    )
+
+
+def _read_if_there(storage: Storage, path: str) -> bytes | None:
+    try:
+        return storage.read(path)
+    except FileNotFoundError:  # the partition was removed since it was listed
+        return None
 
 
 def _has_metafile(entries: Iterable[Entry]) -> bool:

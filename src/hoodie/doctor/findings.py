@@ -64,6 +64,7 @@ class Fault(StrEnum):
     PENDING = "pending compaction"
     PAYLOAD = "payload class"
     ARCHIVE = "archive that Hudi 1.x refuses"
+    HISTORY = "damaged archive"
     UPGRADE = "stopped upgrade"
     DOWNGRADE = "stopped downgrade"
     UNLISTED = "log that Hudi 1.x lacks"

@@ -13,17 +13,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from hoodie.doctor.findings import Fault, Finding, Mend, Remedy, Scene, Severity
-from hoodie.errors import HoodieError
+from hoodie.doctor.timeline import read_contents, read_names, read_settings
+from hoodie.errors import HoodieError, SettingsMissing, TableNotFound
 from hoodie.metadata.keeping.drop import was_upgraded
 from hoodie.metadata.keys import FOLDER, MetadataPartition
+from hoodie.metadata.table import own_config
 from hoodie.metadata.validate import validate_metadata
 from hoodie.model.files import LogFile
 from hoodie.model.instant import Action
 from hoodie.model.table_version import VERSIONS
 from hoodie.reading.row_keys import read_keys
 from hoodie.storage.protocol import join
+from hoodie.storage.subfolder import SubfolderStorage
+from hoodie.table.properties import PROPERTIES
+from hoodie.timeline.load import load_timeline
 from hoodie.view.load import folders_of_tree
 
 _FIRST = re.compile(r"0{17}_(\d{17})\.deltacommit", re.ASCII)
@@ -40,11 +46,12 @@ def wrong_lists(scene: Scene, *, contents: bool) -> Iterator[Finding]:
     if was_upgraded(scene.config):  # what its lists lack `unlisted_logs` says
         return
     folders = folders_of_tree({folder: list(entries) for folder, entries in scene.tree.items()})
+    problems = list(_own_problems(scene))
     try:
         told = validate_metadata(scene.storage, scene.config, scene.timeline, folders, read_keys, contents=contents)
-        problems = told.problems if told is not None else ()
+        problems += told.problems if told is not None else ()
     except (HoodieError, FileNotFoundError) as damage:
-        problems = (str(damage).rstrip("."),)
+        problems.append(str(damage).rstrip("."))
     if problems:
         more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
         advice = (
@@ -53,6 +60,27 @@ def wrong_lists(scene: Scene, *, contents: bool) -> Iterator[Finding]:
         yield Finding(
             Severity.ERROR, Fault.LISTS, FOLDER, f"{problems[0]}{more}", advice, Remedy(Mend.METADATA, FOLDER)
         )
+
+
+def _own_problems(scene: Scene) -> Iterator[str]:
+    """What is wrong with the settings and the timeline of the metadata table: Hudi opens it as a table, and fails."""
+    inside = SubfolderStorage(scene.storage, FOLDER)
+    if not inside.list(".hoodie"):
+        return  # there is none: the comparison says so
+    try:
+        _, damages = read_settings(inside)
+        yield from (f"{FOLDER}/{finding.where}: {finding.problem}" for finding in damages)
+    except (SettingsMissing, TableNotFound):
+        yield f"{FOLDER}/{PROPERTIES} is missing"
+    own = own_config(scene.config)
+    states, unknown = read_names(inside.list(own.timeline_folder), own.layout, own.timeline_folder)
+    yield from (f"{FOLDER}/{finding.where}: {finding.problem}" for finding in unknown)
+    if unknown:
+        return
+    _, broken = read_contents(
+        replace(scene, storage=inside, config=own, timeline=load_timeline(inside, own), states=states)
+    )
+    yield from (f"{FOLDER}/{finding.where}: {finding.problem}" for finding in broken)
 
 
 def unlisted_logs(scene: Scene) -> Iterator[Finding]:

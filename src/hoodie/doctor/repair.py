@@ -16,7 +16,7 @@ from hoodie.metadata.keeping.drop import drop_metadata
 from hoodie.model.instant import Action, State
 from hoodie.storage.protocol import Storage, join, rewrite
 from hoodie.table.downgraded_timeline import finish_downgrade
-from hoodie.table.partition_metadata import METAFILE, ensure_partition
+from hoodie.table.partition_metadata import METAFILE, ensure_partition, is_whole_metafile
 from hoodie.table.properties import recover, rewrite_checksum
 from hoodie.table.settings import Writers
 from hoodie.table.state import load_state
@@ -77,7 +77,7 @@ def repair(
     """
     lock = (writers or Writers()).lock_on(storage)
     if dry_run:
-        return plan_repair(examine(storage, rows=False, grace=grace, now=now), checksum=checksum)
+        return plan_repair(examine(storage, rows=False, metafiles=True, grace=grace, now=now), checksum=checksum)
     with lock:
         return _repair(storage, lock, checksum=checksum, grace=grace, now=now, clock=clock)
 
@@ -86,7 +86,7 @@ def _repair(storage: Storage, lock: Lock, *, checksum: bool, grace: float, now: 
     done: list[Remedy] = []
 
     def plan(checksum: bool) -> list[Remedy]:
-        planned = plan_repair(examine(storage, rows=False, grace=grace, now=now), checksum=checksum)
+        planned = plan_repair(examine(storage, rows=False, metafiles=True, grace=grace, now=now), checksum=checksum)
         # We hold the table's lock: its file is not a leftover.
         return [remedy for remedy in planned if not (lock.real and remedy.target.startswith(f"{LOCKS}/table."))]
 
@@ -117,7 +117,7 @@ def _checksum(storage: Storage, target: str, clock: Clock) -> None:
 
 def _metafile(storage: Storage, target: str, clock: Clock) -> None:
     for entry in storage.list(target):
-        if entry.name == METAFILE and not entry.size:
+        if entry.name == METAFILE and not is_whole_metafile(storage.read(join(target, METAFILE))):
             storage.delete(join(target, METAFILE))
     ensure_partition(storage, target, load_state(storage).timeline.newest_commit)
 

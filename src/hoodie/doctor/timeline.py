@@ -14,18 +14,21 @@ from hoodie.doctor.damaged import damaged_instant
 from hoodie.doctor.findings import Contents, Fault, Finding, Mend, Remedy, Scene, Severity
 from hoodie.errors import CorruptFile
 from hoodie.formats.java.properties import CHECKSUM, parse_properties, verify_checksum
+from hoodie.formats.log.blocks import BlockKind, read_blocks
 from hoodie.formats.timeline import services
-from hoodie.formats.timeline.archive_log import with_java_headers
+from hoodie.formats.timeline.archive_log import decode_entries, with_java_headers
 from hoodie.locks.clock import LOCKS
 from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.storage.protocol import Entry, Storage, is_temporary, join
 from hoodie.table.properties import BACKUP, PROPERTIES, load_properties
 from hoodie.timeline.archive import archive_files
+from hoodie.timeline.history import history_rows
 from hoodie.timeline.layout import comparable_action, parse_name
-from hoodie.timeline.load import read_commit
+from hoodie.timeline.load import VERSION_FILE, history_sizes, read_commit
 
 MARKERS = ".hoodie/.temp"
 HEARTBEATS = ".hoodie/.heartbeat"
+_ROWS = 10_000  # of the history at once
 
 #: Instants that are failed writes when pending, unless their writer is alive.
 _FAILED = COMMITS
@@ -39,21 +42,65 @@ States = dict[tuple[str, Action], dict[State, Entry]]
 # --- what Hudi 1.x stumbles on ---
 
 
-def archives(scene: Scene) -> Iterator[Finding]:
-    """Archive files that the upgrade by Hudi 1.x cannot read."""
+def archives(scene: Scene, *, contents: bool) -> Iterator[Finding]:
+    """Files of the archive that cannot be read, and those of layout 1 that the upgrade by Hudi 1.x cannot.
+
+    contents  read each entry, too
+    """
     if scene.config.layout != 1:
+        yield from _history(scene, contents=contents)
         return
     for path in archive_files(scene.storage, scene.config).values():
         try:
-            lacking = with_java_headers(scene.storage.read(path), path) is not None
+            yield from _archive(path, scene.storage.read(path), contents=contents)
+        except FileNotFoundError:  # merged into another one meanwhile
+            continue
         except CorruptFile as error:
             advice = "Restore the file from a copy of the table"
-            yield Finding(Severity.ERROR, Fault.ARCHIVE, path, error.problem, advice)
-            continue
-        if lacking:
-            problem = "its schemas have no Java strings: the upgrade by Hudi 1.1 and later stops half-way"
-            advice = "Hoodie reads it; --repair writes them before a job of Hudi 1.x is let in"
-            yield Finding(Severity.WARNING, Fault.ARCHIVE, path, problem, advice, Remedy(Mend.ARCHIVE, path))
+            yield Finding(Severity.ERROR, Fault.HISTORY, path, error.problem, advice)
+
+
+def _archive(path: str, data: bytes, *, contents: bool) -> Iterator[Finding]:
+    """Raises CorruptFile"""
+    lacking = with_java_headers(data, path) is not None
+    if any(block.kind is BlockKind.CORRUPT for block in read_blocks(data, path)):
+        problem = "a block of it is cut short: its writer died, or instants of the history are lost"
+        advice = "No row depends on it; if the history is needed, restore the file from a copy of the table"
+        yield Finding(Severity.NOTE, Fault.HISTORY, path, problem, advice)
+    elif contents:
+        for _ in decode_entries(data, path):
+            pass
+    if lacking:
+        problem = "its schemas have no Java strings: the upgrade by Hudi 1.1 and later stops half-way"
+        advice = "Hoodie reads it; --repair writes them before a job of Hudi 1.x is let in"
+        yield Finding(Severity.WARNING, Fault.ARCHIVE, path, problem, advice, Remedy(Mend.ARCHIVE, path))
+
+
+def _history(scene: Scene, *, contents: bool) -> Iterator[Finding]:
+    """The first file of the history of layout 2 that is missing, has another size, or cannot be read."""
+    folder = scene.config.history_folder
+    try:
+        sizes = {entry.name: entry.size for entry in scene.storage.list(folder)}
+        for name, size in history_sizes(scene.storage, folder).items():
+            if name not in sizes:
+                raise CorruptFile(join(folder, name), "missing, though the history's manifest lists it")
+            if size >= 0 and sizes[name] != size:
+                raise CorruptFile(join(folder, name), f"{sizes[name]} bytes, and the history's manifest says {size}")
+        if contents:
+            for _ in history_rows(scene.storage, folder, _ROWS):
+                pass
+    except CorruptFile as error:
+        yield damaged_history(error)
+
+
+def damaged_history(error: CorruptFile) -> Finding:
+    """Without the history of layout 2 nobody knows when archived instants were completed. Where the name of the current
+    manifest is all that is damaged, the newest manifest is the current one."""
+    if error.path.endswith(f"/{VERSION_FILE}") and "names version" not in error.problem:
+        advice, remedy = "It can be deleted: the newest manifest counts then", Remedy(Mend.DELETE, error.path)
+        return Finding(Severity.ERROR, Fault.HISTORY, error.path, error.problem, advice, remedy)
+    advice = error.advice.rstrip(".") or "Restore the file from a copy of the table"
+    return Finding(Severity.ERROR, Fault.HISTORY, error.path, error.problem, advice)
 
 
 # --- settings ---

@@ -147,6 +147,11 @@ def partitions_ready(config: TableConfig) -> frozenset[MetadataPartition]:
     return ready if MetadataPartition.FILES in ready else frozenset()
 
 
+def own_config(config: TableConfig) -> TableConfig:
+    """The settings of the metadata table, whose folders have the names that a new table gives them."""
+    return replace(config, timeline_path="timeline", history_path="history", archive_path="archived")
+
+
 def open_metadata(storage: Storage, config: TableConfig, timeline: Timeline) -> MetadataTable | None:
     """The metadata table of a data table, by one listing of its timeline; None: the table has none.
 
@@ -157,5 +162,5 @@ def open_metadata(storage: Storage, config: TableConfig, timeline: Timeline) -> 
     if not ready:
         return None
     inside = SubfolderStorage(storage, FOLDER)
-    own = replace(config, timeline_path="timeline", history_path="history", archive_path="archived")
+    own = own_config(config)
     return MetadataTable(inside, own, load_timeline(inside, own, stamped=_STAMPED), timeline, ready)

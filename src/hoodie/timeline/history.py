@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFile
+from hoodie.formats.parquet.columns import is_storage_fault
 from hoodie.formats.timeline.schemas import LSM_INSTANT
 from hoodie.model.instant import Action, Instant, State
 from hoodie.storage.protocol import Storage, join, rewrite
@@ -127,8 +128,10 @@ def _read(storage: Storage, path: str, columns: Sequence[str] | None = None) -> 
             return pq.read_table(file, columns=columns)
     except FileNotFoundError as error:
         raise CorruptFile(path, "missing, though the history's manifest lists it") from error
-    except (pa.ArrowException, KeyError) as error:
-        raise CorruptFile(path, f"no file of the history: {error}") from error
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+        if is_storage_fault(error):
+            raise
+        raise CorruptFile(path, f"no file of the history: {str(error).strip()}") from error
 
 
 def _write(storage: Storage, path: str, rows: pa.Table) -> None:

@@ -302,26 +302,33 @@ def history_files(storage: Storage, folder: str, version: int | None = None) -> 
     version  None: the current one
     Raises   CorruptFile
     """
+    return list(history_sizes(storage, folder, version))
+
+
+def history_sizes(storage: Storage, folder: str, version: int | None = None) -> dict[str, int]:
+    """As `history_files`, with the bytes that the manifest says; -1: it does not."""
     version = history_version(storage, folder) if version is None else version
     if version is None:
-        return []
+        return {}
     path = f"{folder}/manifest_{version}"
     try:
-        names = [file["fileName"] for file in json.loads(storage.read(path))["files"]]
+        sizes = {file["fileName"]: file.get("fileLen", -1) for file in json.loads(storage.read(path))["files"]}
     except FileNotFoundError as error:
         raise CorruptFile(f"{folder}/{VERSION_FILE}", f"names version {version}, but {path} is missing") from error
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CorruptFile(path, f"no manifest of the history: {error!r}") from error
-    for name in names:
+    for name in sizes:
         if not isinstance(name, str) or not _HISTORY_NAME.fullmatch(name):
             raise CorruptFile(path, f"{name!r} is not a file of the history")
-    return names
+    return sizes
 
 
 def _completions(storage: Storage, path: str, instants: list[str]) -> dict[str, str]:
     import pyarrow as pa  # here: only the history of layout 2 is Parquet
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
+
+    from hoodie.formats.parquet.columns import is_storage_fault
 
     try:
         with storage.open_input(path) as file:
@@ -330,8 +337,10 @@ def _completions(storage: Storage, path: str, instants: list[str]) -> dict[str, 
         times, completed = (rows.column(name).to_pylist() for name in ("instantTime", "completionTime"))
     except FileNotFoundError as error:
         raise CorruptFile(path, "missing, though the history's manifest lists it") from error
-    except (pa.ArrowException, KeyError) as error:
-        raise CorruptFile(path, f"no file of the history: {error}") from error
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+        if is_storage_fault(error):
+            raise
+        raise CorruptFile(path, f"no file of the history: {str(error).strip()}") from error
     if None in times or None in completed:
         raise CorruptFile(path, "an instant without completion time")
     return dict(zip(times, completed, strict=True))

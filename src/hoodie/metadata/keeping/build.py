@@ -21,7 +21,7 @@ from hoodie.metadata.partitions.files import FILES
 from hoodie.metadata.partitions.kind import Building, PartitionKind, ReadKeys
 from hoodie.metadata.partitions.kinds import kinds_of
 from hoodie.metadata.record_schema import record_schema_text, stored_schema_of
-from hoodie.metadata.table import open_metadata
+from hoodie.metadata.table import open_metadata, own_config
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.files import BaseFile
 from hoodie.model.instant import Action, State
@@ -191,7 +191,7 @@ def _free_time(storage: Storage, config: TableConfig, timeline: Timeline) -> str
     """The first that is free: of the newest completed instant of the table with three digits more; in layout 2, of the
     numbers from 0 on."""
     inside = SubfolderStorage(storage, FOLDER)
-    own = replace(config, timeline_path="timeline", history_path="history", archive_path="archived")
+    own = own_config(config)
     taken = {instant.requested for instant in load_timeline(inside, own).instants}
     if VERSIONS[config.version].layout == 2:
         return next(time for number in range(1000) if (time := f"{number:017}") not in taken)
