@@ -20,6 +20,7 @@ from hoodie.cli.fleet.lines import Lines, Selection
 from hoodie.cli.output import Block, Outcome, Problem, Status
 from hoodie.config.driver_options import driver_value
 from hoodie.config.options import Options
+from hoodie.display.progress import counted, wants_progress, working
 from hoodie.errors import HoodieError, InvalidInput, InvalidOption, TableNotFound
 from hoodie.storage import Storage, storage_for
 from hoodie.storage.faults import typed_errors
@@ -197,8 +198,11 @@ class Call:
                     return Outcome(target.path, status, None, problem, tuple(said))
             return Outcome(target.path, Status.FOUND if found(result) else Status.FINE, result, None, tuple(said))
 
-        with warnings.catch_warnings(), output.collecting_warnings():
-            return in_threads(outcome, targets, self.jobs)
+        what = f"{self.command} {targets[0].path}" if len(targets) == 1 else self.command
+        show = wants_progress(self.options)
+        with warnings.catch_warnings(), output.collecting_warnings(), working(what, show=show):
+            work_on = counted(outcome, len(targets), "table") if len(targets) > 1 else outcome
+            return in_threads(work_on, targets, self.jobs)
 
     def report(self, outcomes: Sequence[Outcome[R]], text: Callable[[R], Sequence[Block]]) -> int:
         """Print outcomes, with a summary of several. Returns the exit status."""

@@ -12,6 +12,7 @@ from hoodie.cli.arguments import TIME, Decorator, cli_option, command
 from hoodie.cli.calls import Call, Target
 from hoodie.cli.look import AS_OF, PARTITION
 from hoodie.cli.output import complaining
+from hoodie.display.progress import wants_progress, working
 from hoodie.storage.faults import typed_errors
 
 if TYPE_CHECKING:
@@ -221,7 +222,7 @@ def _answer(call: Call, question: Question, form: str, file: str | None) -> int:
     if form == "parquet" and not file:
         raise click.UsageError("--format parquet needs --output")
     target = call.one()
-    with complaining(), typed_errors():
+    with complaining(), typed_errors(), working(f"{call.command} {target.path}", show=wants_progress(call.options)):
         count = rows.write_answer(target.storage, question, target.options, form, file, _stdout)
     if file:
         click.echo(f"{count} rows written to {file}")

@@ -14,8 +14,8 @@ class ConsoleOptions:
     progress: bool = option(
         "hoodie.console.progress",
         True,
-        "Work of more than a second shows a progress bar, in terminals and notebooks that have the package tqdm. Not "
-        "an option of Hudi.",
+        "A call of more than two seconds says on standard error how far it is; writes and compactions show a bar in "
+        "terminals and notebooks that have the package tqdm. Not an option of Hudi.",
     )
 
 

@@ -1,50 +1,203 @@
-"""A progress bar for long work, in a terminal or a notebook; nothing elsewhere."""
+"""What is shown while a call takes long: a bar in a terminal or a notebook with tqdm, else lines on standard error.
+
+A line needs neither a terminal nor its width: it is written after two seconds, and then each time as much time again
+has passed, at most a minute. One thread of this process writes the lines of all calls, and ends when none is under way.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import wraps
 from importlib.util import find_spec
-from threading import Lock
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from hoodie.display.summary import bytes_text
+from hoodie.display.summary import bytes_text, count_text, seconds_text
+
+P = ParamSpec("P")
+T = TypeVar("T")
+R = TypeVar("R")
+Client = TypeVar("Client")
 
 #: Tells that a task has ended: tasks, rows and bytes that it wrote. Any thread may call it.
 Advance = Callable[[int, int, int], None]
 
 #: Seconds before a bar is shown: short work needs none.
 _DELAY = 1.0
+#: Seconds before the first line is written, and the most between two.
+_FIRST, _LONGEST = 2.0, 60.0
+_TICK = 0.25
+OPTION = "hoodie.console.progress"
+
+
+@dataclass(slots=True, eq=False)
+class Work:
+    """A call that is under way.
+
+    tasks  how many there are; 0: nobody knows
+    noun   one of them
+    due    seconds after its beginning at which a line is written
+    quiet  a bar shows it
+    """
+
+    what: str
+    tasks: int = 0
+    noun: str = "task"
+    done: int = 0
+    rows: int = 0
+    size: int = 0
+    begun: float = field(default_factory=time.monotonic)
+    due: float = _FIRST
+    quiet: bool = False
+
+    def line(self, seconds: float) -> str:
+        parts = [f"{self.done:,} of {count_text(self.tasks, self.noun)}"] if self.tasks else []
+        parts += [f"{self.rows:,} rows, {bytes_text(self.size)}"] if self.rows or self.size else []
+        return f"{self.what}: {', '.join([*parts, seconds_text(seconds)])}"
+
+
+_WORK: ContextVar[Work | None] = ContextVar("hoodie_work", default=None)
+_changing = threading.Lock()
+_under_way: dict[int, Work] = {}
+_writer: threading.Thread | None = None
+
+
+@contextmanager
+def working(what: str, *, show: bool = True) -> Iterator[None]:
+    """Lines that say that a call is under way, while the block runs; within another one nothing of its own.
+
+    what  the call, such as "check trips"
+    show  False: the options want none
+    """
+    if not show or _WORK.get() is not None:
+        yield
+        return
+    with _shown(Work(what)):
+        yield
+
+
+@contextmanager
+def _shown(work: Work) -> Iterator[None]:
+    global _writer
+    before = _WORK.set(work)
+    with _changing:
+        _under_way[id(work)] = work
+        if _writer is None or not _writer.is_alive():  # nor after a fork
+            _writer = threading.Thread(target=_write_lines, name="hoodie-progress", daemon=True)
+            _writer.start()
+    try:
+        yield
+    finally:
+        _WORK.reset(before)
+        with _changing:
+            _under_way.pop(id(work), None)
+
+
+def _write_lines() -> None:
+    global _writer
+    while True:
+        time.sleep(_TICK)
+        now = time.monotonic()
+        with _changing:
+            if not _under_way:
+                _writer = None
+                return
+            due = [work for work in _under_way.values() if now - work.begun >= work.due and not work.quiet]
+        for work in due:
+            seconds = now - work.begun
+            work.due = seconds + min(seconds, _LONGEST)
+            with suppress(OSError, ValueError, AttributeError):  # no standard error, or a closed one
+                sys.stderr.write(f"{work.line(seconds)}\n")
+                sys.stderr.flush()
+
+
+def counted(call: Callable[[T], R], total: int, noun: str) -> Callable[[T], R]:
+    """The same function, for items that the call under way counts as its steps, in whichever thread.
+
+    total  of the items
+    noun   one of them, such as "file slice"
+    """
+    work = _WORK.get()
+    if work is None:
+        return call
+    with _changing:
+        if work.noun == noun:
+            work.tasks += total
+        else:
+            work.tasks, work.noun, work.done = total, noun, 0
+
+    def step(item: T) -> R:
+        result = call(item)
+        with _changing:
+            work.done += work.noun == noun
+        return result
+
+    return step
 
 
 @contextmanager
 def progress(what: str, tasks: int, *, show: bool) -> Iterator[Advance]:
-    """A bar of tasks that have ended, with rows and bytes, while the block runs.
+    """A bar or lines with the tasks that have ended, rows and bytes, while the block runs.
 
     what   the work, such as "upsert trips"
     tasks  how many there are
     show   False: the options want none
     """
-    bar = _bar(what, tasks) if show and tasks and is_interactive() else None
-    if bar is None:
+    if not show or not tasks:
         yield _silent
         return
-    changing, done = Lock(), [0, 0]
+    bar, around = (_bar(what, tasks) if is_interactive() else None), _WORK.get()
+    work = Work(what, tasks, begun=around.begun if around else time.monotonic(), quiet=bar is not None)
+    counting = threading.Lock()
 
     def advance(tasks: int, rows: int, size: int) -> None:
-        with changing:
-            done[0] += rows
-            done[1] += size
-            bar.set_postfix_str(f"{done[0]:,} rows, {bytes_text(done[1])}", refresh=False)
-            bar.update(tasks)
+        with counting:
+            work.done += tasks
+            work.rows += rows
+            work.size += size
+            if bar is not None:
+                bar.set_postfix_str(f"{work.rows:,} rows, {bytes_text(work.size)}", refresh=False)
+                bar.update(tasks)
 
-    with bar:
-        yield advance
+    was_quiet = around is not None and around.quiet
+    if around is not None:  # one of the two is enough
+        work.due, around.quiet = around.due, True
+    try:
+        with bar if bar is not None else _shown(work):
+            yield advance
+    finally:
+        if around is not None:
+            around.quiet = was_quiet
+            around.due = max(around.due, work.due)
 
 
 def _silent(tasks: int, rows: int, size: int) -> None:
     return None
+
+
+def reporting(name: str, call: Callable[Concatenate[Client, P], T]) -> Callable[Concatenate[Client, P], T]:
+    """A method of a client, as a call that is under way: `working` around it, unless the client's options, or those of
+    the call, want none."""
+
+    @wraps(call)
+    def reported(client: Client, /, *args: P.args, **named: P.kwargs) -> T:
+        options = (getattr(client, "options", None), named.get("options"))
+        table = str(getattr(client, "path", "") or "").rstrip("/").rpartition("/")[2]
+        with working(f"{name} {table}".rstrip(), show=all(map(wants_progress, options))):
+            return call(client, *args, **named)
+
+    return reported
+
+
+def wants_progress(options: object) -> bool:
+    """Whether options leave progress on, whatever else is in them."""
+    value = options.get(OPTION, True) if isinstance(options, Mapping) else True
+    return str(value).lower() != "false"
 
 
 def is_interactive() -> bool:

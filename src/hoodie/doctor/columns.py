@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from functools import partial
 
+from hoodie.display.progress import counted
 from hoodie.doctor.findings import Fault, Finding, Severity
 from hoodie.errors import CorruptFile
 from hoodie.formats.parquet.columns import damage_of, open_parquet
@@ -18,7 +19,9 @@ _BATCH_ROWS = 65_536
 
 def examine_columns(storage: Storage, files: Iterable[BaseFile]) -> Iterator[Finding]:
     """Findings about base files of which a page cannot be read, or is not what its checksum says."""
-    for finding in in_threads(partial(_read_all, storage), files, os.cpu_count() or 1, "hoodie-doctor"):
+    bases = list(files)
+    read = counted(partial(_read_all, storage), len(bases), "base file")
+    for finding in in_threads(read, bases, os.cpu_count() or 1, "hoodie-doctor"):
         if finding is not None:
             yield finding
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.config.read import ReadSettings
+from hoodie.display.progress import counted
 from hoodie.doctor.files import PublishedFiles
 from hoodie.doctor.findings import Contents, Fault, Finding, Scene, Severity
 from hoodie.errors import CorruptFile, DamagedLog, HoodieError, InvalidOption, SchemaMismatch, UnsupportedTable
@@ -94,7 +95,8 @@ def examine_rows(
     for slice_ in slices:
         by_partition.setdefault("" if whole_table else slice_.group.partition, []).append(slice_)
     for partition, part in by_partition.items():
-        results = in_threads(partial(_examine_slice, examined), part, os.cpu_count() or 1, "hoodie-doctor")
+        examine = counted(partial(_examine_slice, examined), len(part), "file slice")
+        results = in_threads(examine, part, os.cpu_count() or 1, "hoodie-doctor")
         for findings, _ in results:
             yield from findings
         yield from _duplicates(partition, [keys for _, keys in results if keys is not None])

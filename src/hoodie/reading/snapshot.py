@@ -12,6 +12,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from hoodie.config.read import DEFAULT_READ, ReadSettings
+from hoodie.display.progress import counted
 from hoodie.errors import UnsupportedTable
 from hoodie.formats.parquet.columns import damage_of, open_parquet
 from hoodie.model.files import BaseFile, FileSlice
@@ -111,7 +112,7 @@ def _rows_of(
             rows = read_base_file(storage, slice_.base, schema, read, threads=len(slices) == 1, tests=tests)
         return keep(rows).select(list(wanted))
 
-    parts = in_threads(rows_of, slices, slice_threads(storage, slices))
+    parts = in_threads(counted(rows_of, len(slices), "file slice"), slices, slice_threads(storage, slices))
     empty = pa.schema([schema.field(name) for name in wanted]).empty_table()
     if not wanted:  # pyarrow forgets the number of rows of a table without columns
         return pa.table({"_": pa.nulls(sum(map(len, parts)))}).select([])

@@ -16,6 +16,7 @@ from functools import partial
 from hoodie.config.services import CleanOptions, CleanPolicy
 from hoodie.config.table import require_writable
 from hoodie.display.displayed import Displayed
+from hoodie.display.progress import counted
 from hoodie.display.summary import ColumnKind, ResultSummary, ShownColumn, summary
 from hoodie.errors import CorruptFile, WriteConflict
 from hoodie.formats.timeline.services import (
@@ -344,7 +345,7 @@ def _delete(storage: Storage, plan: CleanPlan, saved: frozenset[str], *, listed:
         storage.discard(path)
         return True
 
-    was_there = in_threads(remove, paths, _THREADS)
+    was_there = in_threads(counted(remove, len(paths), "file"), paths, _THREADS)
     deleted = {path for path, existed in zip(paths, was_there, strict=True) if existed}
     return {
         partition: CleanedPartition(

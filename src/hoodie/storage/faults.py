@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from types import FunctionType
 from typing import TypeVar
 
+from hoodie.display.progress import reporting
 from hoodie.errors import (
     AccessDenied,
     CredentialsRejected,
@@ -50,10 +51,12 @@ def typed_errors() -> Iterator[None]:
 
 
 def typed_calls(client: Client) -> Client:
-    """A class whose public methods raise faults of storage as errors of ours: `typed_errors` around each of them."""
+    """A class whose public methods raise faults of storage as errors of ours, by `typed_errors` around each, and show
+    that they are under way when they take long."""
     for name, member in list(vars(client).items()):
         if isinstance(member, FunctionType) and (name == "__init__" or not name.startswith("_")):
-            setattr(client, name, typed_errors()(member))
+            call = typed_errors()(member)
+            setattr(client, name, call if name == "__init__" else reporting(name, call))
     return client
 
 

@@ -1,4 +1,4 @@
-"""Progress bars: seen in a terminal, nowhere else, and only of long work."""
+"""Progress of long calls: a bar in a terminal that has tqdm, lines elsewhere; nothing of short ones."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ import pty
 import subprocess
 import sys
 import termios
+import threading
+import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
+import hoodie
 from hoodie.display import progress as module
-from hoodie.display.progress import in_notebook, is_interactive, progress
+from hoodie.display.progress import counted, in_notebook, is_interactive, progress, working
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.table.settings import Settings
@@ -59,7 +63,7 @@ def test_short_work_and_the_option_show_nothing(show: bool, pause: float) -> Non
     assert "upsert" not in seen_in_a_terminal(SOURCE.format(show=show, pause=pause))
 
 
-def test_nothing_is_shown_where_nobody_looks(capfd: pytest.CaptureFixture[str]) -> None:
+def test_short_work_writes_no_line(capfd: pytest.CaptureFixture[str]) -> None:
     assert not is_interactive()
     with progress("upsert trips", 1, show=True) as advance:
         advance(1, 1, 1)
@@ -109,3 +113,67 @@ def test_writes_and_compactions_tell_of_each_task(monkeypatch: pytest.MonkeyPatc
     compact(table.storage, Settings.of({}), schedule_compaction(table.storage, Settings.read(DUE)))
     table.upsert(pa.table({"id": ["t0"], "city": ["oslo"], "ts": [8]}), {"hoodie.console.progress": "false"})
     assert told == [("upsert trips", 2, [1, 1]), ("compaction", 3, [1, 1, 1])]
+
+
+def lines_of(source: str, *words: str) -> str:
+    """What a fresh Python writes to a standard error that is a pipe, with no width to be had."""
+    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "TERM")}
+    child = subprocess.run(
+        [sys.executable, "-c", source, *words], capture_output=True, text=True, env=environment, check=False
+    )
+    assert child.returncode == 0, child.stderr
+    return child.stderr
+
+
+def test_long_work_writes_lines_without_a_terminal() -> None:
+    lines = lines_of(SOURCE.format(show=True, pause=1.2)).splitlines()
+    assert [line.partition(",")[0] for line in lines] == ["upsert trips: 1 of 4 tasks", "upsert trips: 3 of 4 tasks"]
+    assert "1,000 rows, 2.0 MB, 2." in lines[0]
+    assert not lines_of(SOURCE.format(show=False, pause=0.8))
+
+
+SLOW = """if True:
+    import sys, time
+    import hoodie
+    from hoodie.cli.main import main
+    from hoodie.storage.local import LocalStorage
+    path, quiet = sys.argv[1:]
+    list_tree = LocalStorage.list_tree
+    def slowly(*given, **named):
+        time.sleep(1.3)
+        return list_tree(*given, **named)
+    LocalStorage.list_tree = slowly
+    if quiet == "command":
+        main(["check", path])
+    elif quiet == "quiet command":
+        main(["check", path, "--option", "hoodie.console.progress=false"])
+    else:
+        hoodie.open_table(path, options={"hoodie.console.progress": quiet == "call"}).check()
+"""
+
+
+@pytest.mark.parametrize("how", ["call", "command", "quiet call", "quiet command"])
+def test_a_long_call_says_that_it_is_under_way(how: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "trips")
+    hoodie.create_table(path, record_key="id").insert(pa.table({"id": ["a"]}))
+    said = lines_of(SLOW, path, how)
+    expected = {"call": "check trips: 2.", "command": f"check {path}: 2."}.get(how)
+    assert said.startswith(expected) if expected else not said
+
+
+def test_a_call_within_a_call_writes_no_line_of_its_own(capfd: pytest.CaptureFixture[str]) -> None:
+    with working("merge trips"), working("upsert trips"), progress("upsert trips", 2, show=True) as advance:
+        count = counted(str, 2, "file")
+        time.sleep(2.6)
+        advance(1, 5, 10)
+        count(1)
+    lines = capfd.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("upsert trips: 0 of 2")
+
+
+def test_the_thread_that_writes_ends_with_the_calls() -> None:
+    with working("check trips"):
+        assert any(thread.name == "hoodie-progress" for thread in threading.enumerate())
+    time.sleep(1)
+    assert not any(thread.name == "hoodie-progress" for thread in threading.enumerate())
