@@ -85,3 +85,9 @@ def test_plans_of_many_tables_are_a_line_each(tables: Path, hoodie: Terminal) ->
     assert lines[2].split()[1] == "0"
     shown = hoodie("compaction", "plan", f"{tables}/*", "--where", "plans > 0")
     assert shown[-1].startswith("== 1 of 3 tables: 1 fine (")
+
+
+def test_the_path_of_a_table_that_failed_is_named_once(tables: Path, hoodie: Terminal) -> None:
+    for command in ("stats", "info"):
+        _, err = hoodie.both(command, tables / "a", tables / "nowhere", status=3)
+        assert err.startswith(f"hoodie: {tables}/nowhere: no table here")
