@@ -136,6 +136,34 @@ def test_nan_is_the_greatest_number_as_in_the_condition_of_a_delete() -> None:
         assert kept_rows(rows.to_batches()[0], found.expression)["id"].to_pylist() == expected, condition
 
 
+def test_nan_within_a_struct_is_the_greatest_number_as_well() -> None:
+    values = [{"x": 1.0}, {"x": float("nan")}, {"x": None}, None]
+    rows = pa.table({"s": pa.array(values, pa.struct({"x": pa.float64()})), "id": [0, 1, 2, 3]})
+    for condition, expected in (("s.x > 1", [1]), ("s.x = cast('NaN' as double)", [1]), ("not (s.x > 1)", [0])):
+        row_filter = read_filter(condition, rows.schema)
+        assert row_filter is not None
+        assert kept_rows(rows, row_filter.expression)["id"].to_pylist() == expected, condition
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ([("x", "in", [0.0])], [0, 1]),
+        ([("x", "in", [-0.0, None])], [0, 1, 4]),
+        ([("x", "in", [0, float("nan")])], [0, 1]),
+        ([("x", "in", [float("nan")])], []),
+        ([("x", "not in", [0.0, float("nan")])], [2, 3, 4]),
+        ([("x", "not in", [float("nan")])], [0, 1, 2, 3, 4]),
+    ],
+)
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+def test_a_float_is_among_the_values_of_a_tuple_if_it_equals_one(filters, expected, kind) -> None:
+    rows = pa.table({"x": pa.array([0.0, -0.0, 1.5, float("nan"), None], kind), "id": [0, 1, 2, 3, 4]})
+    row_filter = read_filter(filters, rows.schema)
+    assert row_filter is not None
+    assert kept_rows(rows, row_filter.expression)["id"].to_pylist() == expected
+
+
 def test_comparisons_of_an_expression_leave_files_out() -> None:
     found = read_filter("id = 7 and upper(s) = 'A'", ROWS.schema)
     assert found is not None
@@ -200,6 +228,8 @@ def test_numbers_are_compared_exactly(condition: str, expected: list[int]) -> No
         ([("price", ">=", 1)], [2, 3]),
         ([("price", "<", Decimal("0.101"))], [0, 1]),
         ([("price", "=", 0.1)], [1]),
+        ([("price", "in", [0.1])], [1]),
+        ([("price", "in", [0.1, 1, Decimal("999.99"), None])], [1, 2, 3, 4]),
         ([[("fine", "=", 1)], [("fine", "<", 0)]], [0, 2]),
         ([("s", "in", [])], []),
         ([("s", "not in", [])], [0, 1, 2, 3, 4]),
@@ -258,6 +288,29 @@ def test_statistics_of_fewer_digits_leave_no_row_group_out(filters: Any, tmp_pat
     rows = pa.table({"id": ["a"], "f": pa.array([0.1], pa.float32())})
     table.insert(rows)
     assert table.count(filters=filters) == len(rows.filter(pq.filters_to_expression(filters)))
+
+
+@pytest.mark.parametrize(
+    ("filters", "count"),
+    [
+        ([("price", "=", 0.1)], 1),
+        ([("price", ">=", 0.1)], 1),
+        ([("price", "in", [0.1])], 1),
+        ([("price", "!=", 0.1)], 0),
+        ("price = 0.1D", 1),
+        ("price >= cast('0.1' as double)", 1),
+        ("price in (0.1D, 7)", 1),
+        ("large = 9007199254740992D", 1),
+        ("large < 9007199254740993", 0),
+    ],
+    ids=str,
+)
+def test_statistics_of_decimals_leave_no_row_group_out_beside_a_float(filters: Any, count: int, tmp_path: Path) -> None:
+    """Both sides are compared as doubles then, as Arrow does it, and Spark: 0.10 is the double 0.1."""
+    table = hoodie.create_table(tmp_path, record_key="id")
+    price = pa.array([Decimal("0.10")], pa.decimal128(5, 2))
+    table.insert(pa.table({"id": ["a"], "price": price, "large": [2**53 + 1]}))
+    assert table.count(filters=filters) == count
 
 
 def test_a_delete_by_what_is_not_like_a_pattern_leaves_the_rows_that_are(tmp_path: Path) -> None:

@@ -72,7 +72,9 @@ def read_filter(filters: Filters | None, schema: pa.Schema) -> RowFilter | None:
         expression = pq.filters_to_expression([[(test.column, test.op, test.value) for test in c] for c in exact])
     except (ValueError, TypeError, IndexError, KeyError, OverflowError) as problem:
         raise InvalidInput(f"filters={filters!r}: expected tuples (column, operator, value), {problem}") from problem
-    return _fitting(filters, RowFilter(expression, [test.column for clause in tests for test in clause], tests), schema)
+    columns = [test.column for clause in tests for test in clause]
+    sure = tuple(tuple(test for test in clause if not _is_rounded(test, schema)) for clause in tests)
+    return _fitting(filters, RowFilter(expression, columns, sure), schema)
 
 
 def filter_columns(
@@ -105,7 +107,7 @@ def _of_text(text: str, schema: pa.Schema) -> RowFilter:
     except InvalidInput:
         sql = read_sql(text, schema)
         return RowFilter(sql, sql.columns, sql.tests)
-    floats = {field.name for field in schema if pa.types.is_floating(field.type)}
+    floats = {field.name for field in schema if _has_floats(field.type)}
     if floats.isdisjoint(plain.columns):
         return plain
     try:
@@ -115,6 +117,13 @@ def _of_text(text: str, schema: pa.Schema) -> RowFilter:
     # NaN is the greatest number, and in no statistics.
     sure = tuple(tuple(test for test in clause if _without_nan(test, floats)) for clause in plain.tests)
     return RowFilter(sql, sql.columns, sure)
+
+
+def _has_floats(kind: pa.DataType) -> bool:
+    """Whether a type is floating, or a struct with floats within."""
+    if pa.types.is_struct(kind):
+        return any(_has_floats(field.type) for field in kind)
+    return bool(pa.types.is_floating(kind))
 
 
 def _without_nan(test: Test, floats: Collection[str]) -> bool:
@@ -135,8 +144,12 @@ def _exact(test: Test, schema: pa.Schema) -> Test:
         return replace(test, value=float(Decimal(int(test.value))))
     if test.op in ("in", "not in") and all(value is None for value in test.value):
         return replace(test, value=pa.array(test.value, kind))  # else they are of no type
+    if pa.types.is_floating(kind) and test.op in ("in", "not in"):
+        return _equal_to_any(test, kind)
     if not is_exact(kind):
         return test
+    if _is_rounded(test, schema) and test.op in ("in", "not in"):
+        return replace(test, value=[None if value is None else float(value) for value in test.value])
     if test.op not in ("in", "not in"):
         number = number_beside(kind, test.value)
         return test if number is None else Test(test.column, *fitted(test.op, number, kind))
@@ -147,6 +160,23 @@ def _exact(test: Test, schema: pa.Schema) -> Test:
         return test
     nulls = [None] if None in values else []
     return replace(test, value=pa.array([*members(held, kind), *nulls], kind))
+
+
+def _is_rounded(test: Test, schema: pa.Schema) -> bool:
+    """Whether Arrow compares a decimal with a float as floats. Statistics, which are exact, say nothing of that."""
+    at = schema.get_field_index(test.column)
+    if at < 0 or not pa.types.is_decimal(schema.field(at).type):
+        return False
+    values = test.value if test.op in ("in", "not in") else [test.value]
+    return any(isinstance(value, float) for value in values)
+
+
+def _equal_to_any(test: Test, kind: pa.DataType) -> Test:
+    """`in` and `not in` of floats as `=` has them: NaN equals nothing, and the two zeros are equal. For Arrow a member is
+    one of the same bits."""
+    values = [value for value in test.value if value is None or value == value]
+    zeros = [0.0, -0.0] if 0 in values else []
+    return replace(test, value=[*values, *zeros] if values else pa.array([], kind))
 
 
 def _fitting(filters: Filters, found: RowFilter, schema: pa.Schema) -> RowFilter:

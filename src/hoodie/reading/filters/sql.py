@@ -54,7 +54,7 @@ _MOMENT = re.compile(_DAY.pattern + r"([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?\s*(Z|[+
 _CASTS: Mapping[str, tuple[Callable[[str], Any], re.Pattern[str]]] = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INT", "BIGINT"), (int, _WHOLE)),
     "DOUBLE": (
-        lambda text: Decimal(float(text)),
+        float,
         re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,2})?", re.I),
     ),
     "DATE": (_Time, _DAY),
@@ -253,7 +253,8 @@ class _Reader:
                     return pa.scalar(given).cast(pa.timestamp(kind.unit)).cast(pa.timestamp(kind.unit, "UTC"))
                 return pa.scalar(given).cast(kind)
             kinds = (pa.types.is_boolean(kind), pa.types.is_string(kind), pa.types.is_floating(kind))
-            if kinds != (type(given) is bool, type(given) is str, _is_number(given)):
+            is_float = _is_number(given) or isinstance(given, float)
+            if kinds != (type(given) is bool, type(given) is str, is_float):
                 raise InvalidInput(f"the condition {self.text!r} compares {column.name} ({kind}) with {given!r}")
             return pa.scalar(float(Decimal(given)) if _is_number(given) else given)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
