@@ -152,6 +152,8 @@ def test_nan_within_a_struct_is_the_greatest_number_as_well() -> None:
         ([("x", "in", [-0.0, None])], [0, 1, 4]),
         ([("x", "in", [0, float("nan")])], [0, 1]),
         ([("x", "in", [float("nan")])], []),
+        ([("x", "in", [-(2**31)])], []),
+        ([("x", "in", [2**60 + 1, 1.5])], [2]),
         ([("x", "not in", [0.0, float("nan")])], [2, 3, 4]),
         ([("x", "not in", [float("nan")])], [0, 1, 2, 3, 4]),
     ],

@@ -140,7 +140,7 @@ def _exact(test: Test, schema: pa.Schema) -> Test:
     if at < 0:
         return test
     kind = schema.field(at).type
-    if pa.types.is_floating(kind) and isinstance(test.value, Integral) and not isinstance(test.value, bool):
+    if pa.types.is_floating(kind) and _is_whole(test.value):
         return replace(test, value=float(Decimal(int(test.value))))
     if test.op in ("in", "not in") and all(value is None for value in test.value):
         return replace(test, value=pa.array(test.value, kind))  # else they are of no type
@@ -172,11 +172,24 @@ def _is_rounded(test: Test, schema: pa.Schema) -> bool:
 
 
 def _equal_to_any(test: Test, kind: pa.DataType) -> Test:
-    """`in` and `not in` of floats as `=` has them: NaN equals nothing, and the two zeros are equal. For Arrow a member is
-    one of the same bits."""
-    values = [value for value in test.value if value is None or value == value]
-    zeros = [0.0, -0.0] if 0 in values else []
-    return replace(test, value=[*values, *zeros] if values else pa.array([], kind))
+    """`in` and `not in` of floats as `=` has them: NaN equals nothing, the two zeros are equal, and a whole number is
+    one of all its digits. Arrow tells members by their bits, and beside whole numbers makes such of the column."""
+    values = [
+        float(Decimal(int(value))) if _is_whole(value) else value for value in test.value if _in_float(value, kind)
+    ]
+    zeros = [0.0, -0.0] if 0.0 in values else []
+    return replace(test, value=pa.array([*values, *zeros], kind))
+
+
+def _in_float(value: Any, kind: pa.DataType) -> bool:
+    """Whether a value of this floating type may equal a constant. Raises OverflowError beyond 64 bits"""
+    if _is_whole(value):
+        return bool(pa.scalar(float(pa.scalar(value, pa.int64()).as_py()), kind).as_py() == value)
+    return value is None or value == value
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def _fitting(filters: Filters, found: RowFilter, schema: pa.Schema) -> RowFilter:
