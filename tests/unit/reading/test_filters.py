@@ -231,6 +231,8 @@ def test_numbers_are_compared_exactly(condition: str, expected: list[int]) -> No
         ([("price", "<", Decimal("0.101"))], [0, 1]),
         ([("price", "=", 0.1)], [1]),
         ([("price", "in", [0.1])], [1]),
+        ([("price", "in", [0.101, 1.0])], [2]),
+        ([("price", "not in", [0.101, 1.0, 0.1])], [0, 3, 4]),
         ([("price", "in", [0.1, 1, Decimal("999.99"), None])], [1, 2, 3, 4]),
         ([[("fine", "=", 1)], [("fine", "<", 0)]], [0, 2]),
         ([("s", "in", [])], []),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import difflib
+import operator
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import reduce
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -68,8 +70,8 @@ def read_filter(filters: Filters | None, schema: pa.Schema) -> RowFilter | None:
         return _fitting(filters, RowFilter(filters, filter_columns(filters, schema, ())), schema)
     try:
         tests = tests_of(filters)
-        exact = [[_exact(test, schema) for test in clause] for clause in tests]
-        expression = pq.filters_to_expression([[(test.column, test.op, test.value) for test in c] for c in exact])
+        clauses = [reduce(operator.and_, [_expression(test, schema) for test in clause]) for clause in tests]
+        expression = reduce(operator.or_, clauses)
     except (ValueError, TypeError, IndexError, KeyError, OverflowError) as problem:
         raise InvalidInput(f"filters={filters!r}: expected tuples (column, operator, value), {problem}") from problem
     columns = [test.column for clause in tests for test in clause]
@@ -134,6 +136,16 @@ def _without_nan(test: Test, floats: Collection[str]) -> bool:
     return test.op in ("<", "<=", "=", "==", "in") and all(value == value for value in values)
 
 
+def _expression(test: Test, schema: pa.Schema) -> pc.Expression:
+    if test.op in ("in", "not in") and _is_rounded(test, schema):  # Arrow would round the floats to decimals
+        numbers = [None if value is None else float(value) for value in test.value]
+        floats = _equal_to_any(replace(test, value=numbers), pa.float64())
+        is_member = pc.field(test.column).cast(pa.float64()).isin(floats.value)
+        return is_member if test.op == "in" else ~is_member
+    exact = _exact(test, schema)
+    return pq.filters_to_expression([[(exact.column, exact.op, exact.value)]])
+
+
 def _exact(test: Test, schema: pa.Schema) -> Test:
     """The test with a value, of Arrow's, that Arrow compares with the column without rounding."""
     at = schema.get_field_index(test.column)
@@ -148,8 +160,6 @@ def _exact(test: Test, schema: pa.Schema) -> Test:
         return _equal_to_any(test, kind)
     if not is_exact(kind):
         return test
-    if _is_rounded(test, schema) and test.op in ("in", "not in"):
-        return replace(test, value=[None if value is None else float(value) for value in test.value])
     if test.op not in ("in", "not in"):
         number = number_beside(kind, test.value)
         return test if number is None else Test(test.column, *fitted(test.op, number, kind))
