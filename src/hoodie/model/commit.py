@@ -95,17 +95,27 @@ class CommitMetadata(Displayed):
         return self.extra.get("schema", "")
 
     @property
+    def all_stats(self) -> tuple[WriteStat, ...]:
+        """The statistics of all partitions."""
+        return tuple(stat for part in self.stats.values() for stat in part)
+
+    @property
     def inserted(self) -> int:
         """Rows, as the statistics count them."""
-        return sum(stat.num_inserts for part in self.stats.values() for stat in part)
+        return sum(stat.num_inserts for stat in self.all_stats)
 
     @property
     def updated(self) -> int:
-        return sum(stat.num_updates for part in self.stats.values() for stat in part)
+        return sum(stat.num_updates for stat in self.all_stats)
 
     @property
     def deleted(self) -> int:
-        return sum(stat.num_deletes for part in self.stats.values() for stat in part)
+        return sum(stat.num_deletes for stat in self.all_stats)
+
+    @property
+    def rows_written(self) -> int:
+        """Rows in the files that were written, copied ones included."""
+        return sum(stat.num_writes for stat in self.all_stats)
 
     @property
     def files(self) -> int:
@@ -114,7 +124,7 @@ class CommitMetadata(Displayed):
 
     @property
     def bytes_written(self) -> int:
-        return sum(stat.total_write_bytes for part in self.stats.values() for stat in part)
+        return sum(stat.total_write_bytes for stat in self.all_stats)
 
     def _summary(self) -> ResultSummary:
         title = (

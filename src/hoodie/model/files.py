@@ -35,6 +35,11 @@ class BaseFile:
     name: str
 
     @property
+    def base_instant(self) -> str:
+        """The instant of the slice that it begins, as a log file has it."""
+        return self.instant
+
+    @property
     def path(self) -> str:
         """Relative to the table's base path."""
         return f"{self.group.partition}/{self.name}" if self.group.partition else self.name
@@ -73,9 +78,18 @@ class FileSlice(Displayed):
     base: BaseFile | None  # None: only logs so far
     logs: tuple[LogFile, ...] = ()  # oldest first
 
+    @property
+    def log_bytes(self) -> int:
+        return sum([log.size for log in self.logs])
+
+    @property
+    def bytes(self) -> int:
+        """The size of base file and logs."""
+        return (self.base.size if self.base else 0) + self.log_bytes
+
     def _summary(self) -> ResultSummary:
         base = "no base file" if self.base is None else f"base file of {bytes_text(self.base.size)}"
-        logs = bytes_text(sum(log.size for log in self.logs))
+        logs = bytes_text(self.log_bytes)
         where = f"{self.group.partition}/{self.group.file_id}" if self.group.partition else self.group.file_id
         return summary(
             f"FileSlice({where} at {self.base_instant}: {base}, {count_text(len(self.logs), 'log')} of {logs})"
@@ -89,7 +103,7 @@ class FileSlices(DisplayedList[FileSlice]):
 
     def _summary(self) -> ResultSummary:
         base = sum(slice_.base.size for slice_ in self if slice_.base is not None)
-        logs = sum(log.size for slice_ in self for log in slice_.logs)
+        logs = sum(slice_.log_bytes for slice_ in self)
         title = f"{count_text(len(self), 'file slice')}: {bytes_text(base)} in base files, {bytes_text(logs)} in logs"
         rows = (
             (
@@ -98,7 +112,7 @@ class FileSlices(DisplayedList[FileSlice]):
                 slice_.base_instant,
                 None if slice_.base is None else slice_.base.size,
                 len(slice_.logs),
-                sum(log.size for log in slice_.logs),
+                slice_.log_bytes,
             )
             for slice_ in self
         )
