@@ -115,12 +115,7 @@ class CompactionOptions:
         "one that was planned (NUM_COMMITS_AFTER_LAST_REQUEST), after so much time (TIME_ELAPSED), after both "
         "(NUM_AND_TIME) or after one of them (NUM_OR_TIME).",
     )
-    delta_commits: int = option(
-        _DELTA_COMMITS,
-        5,
-        "Delta commits after which a compaction is planned.",
-        check=positive,
-    )
+    delta_commits: int = option(_DELTA_COMMITS, 5, "Delta commits after which a compaction is planned.", check=positive)
     delta_seconds: int = option(
         _DELTA_SECONDS,
         3600,

@@ -44,9 +44,6 @@ class CompatOptions:
     )
 
 
-COMPAT_GROUPS = (CompatOptions,)
-
-
 def without_unused(
     options: Mapping[str, str], declared: Collection[str], free: tuple[str, ...], purpose: Purpose
 ) -> dict[str, str]:

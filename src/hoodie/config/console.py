@@ -17,6 +17,3 @@ class ConsoleOptions:
         "A call of more than two seconds says on standard error how far it is; writes and compactions show a bar in "
         "terminals and notebooks that have the package tqdm. Not an option of Hudi.",
     )
-
-
-CONSOLE_GROUPS = (ConsoleOptions,)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hoodie.config.compaction import COMPACTION_GROUPS
-from hoodie.config.compat import COMPAT_GROUPS, CompatOptions, Unsupported, without_unused
-from hoodie.config.console import CONSOLE_GROUPS
-from hoodie.config.hbase import HBASE_GROUPS
+from hoodie.config.compat import CompatOptions, Unsupported, without_unused
+from hoodie.config.console import ConsoleOptions
+from hoodie.config.hbase import HBaseOptions
 from hoodie.config.hudi_options import Purpose
 from hoodie.config.keygen import KeyOptions, TimeOptions
 from hoodie.config.locks import LOCK_GROUPS
@@ -27,11 +27,11 @@ from hoodie.config.options import (
 )
 from hoodie.config.properties_file import default_options, read_properties_file
 from hoodie.config.read import READ_GROUPS, QueryOptions
-from hoodie.config.rollback import ROLLBACK_GROUPS
+from hoodie.config.rollback import RollbackOptions
 from hoodie.config.services import SERVICE_GROUPS
 from hoodie.config.sync import SYNC_GROUPS, without_other_sync
 from hoodie.config.table import CDC, CDC_MODE, LoggedImages, TableConfig, TableType
-from hoodie.config.validators import VALIDATOR_GROUPS
+from hoodie.config.validators import ValidatorOptions
 from hoodie.config.write import WRITE_GROUPS, DuplicatePolicy, WriteOperation, WriteOptions
 from hoodie.errors import InvalidOption
 from hoodie.model.table_version import DEFAULT_VERSION, VERSIONS, WRITTEN
@@ -167,18 +167,18 @@ ALL_GROUPS = (
     ChangeLogOptions,
     DatasourceOptions,
     *WRITE_GROUPS,
-    *VALIDATOR_GROUPS,
+    ValidatorOptions,
     *READ_GROUPS,
     *METADATA_GROUPS,
     QueryOptions,
     *COMPACTION_GROUPS,
-    *ROLLBACK_GROUPS,
+    RollbackOptions,
     *SERVICE_GROUPS,
     *SYNC_GROUPS,
     *LOCK_GROUPS,
-    *HBASE_GROUPS,
-    *CONSOLE_GROUPS,
-    *COMPAT_GROUPS,
+    HBaseOptions,
+    ConsoleOptions,
+    CompatOptions,
 )
 
 _ALIASES = alias_sets(ALL_GROUPS)

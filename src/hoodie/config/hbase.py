@@ -24,10 +24,6 @@ class ThriftProtocol(StrEnum):
     COMPACT = "COMPACT"
 
 
-def _fraction(value: float) -> bool:
-    return 0 < value <= 1
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HBaseOptions:
     """The HBase index, reached by a Thrift gateway (`hbase thrift start`)."""
@@ -120,7 +116,7 @@ class HBaseOptions:
         0.5,
         "The share of HBase's requests per second that one write may take, with put.batch.size.autocompute.",
         expected="a share, such as 0.5",
-        check=_fraction,
+        check=lambda value: 0 < value <= 1,
     )
     region_server_qps: int = option(
         "hoodie.index.hbase.max.qps.per.region.server",
@@ -135,10 +131,7 @@ class HBaseOptions:
         check=positive,
     )
     connect_timeout: int = option(
-        "hoodie.index.hbase.zk.connection_timeout_ms",
-        15_000,
-        "Milliseconds that connecting may take.",
-        check=positive,
+        "hoodie.index.hbase.zk.connection_timeout_ms", 15_000, "Milliseconds that connecting may take.", check=positive
     )
     moves: bool = option(
         "hoodie.hbase.index.update.partition.path",
@@ -166,6 +159,3 @@ class HBaseOptions:
     quorum: str = option("hoodie.index.hbase.zkquorum", "", "For Hudi's own writers; not used.")
     zk_port: str = option("hoodie.index.hbase.zkport", "", "For Hudi's own writers; not used.")
     zk_node: str = option("hoodie.index.hbase.zknode.path", "", "For Hudi's own writers; not used.")
-
-
-HBASE_GROUPS = (HBaseOptions,)

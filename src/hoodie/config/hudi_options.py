@@ -72,7 +72,7 @@ _VALUES = {
         word: f"The index {word} is not kept. Leave hoodie.index.type out, or take BLOOM, SIMPLE, GLOBAL_BLOOM, "
         "GLOBAL_SIMPLE, RECORD_INDEX, BUCKET or HBASE"
         for word in ("RECORD_LEVEL_INDEX", "INMEMORY", "FLINK_STATE")
-    },
+    }
 }
 
 

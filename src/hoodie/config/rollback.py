@@ -17,6 +17,3 @@ class RollbackOptions:
         "A rollback of a pending write removes what the write's markers name. `false`: it lists all partitions and "
         "searches all logs, as it does anyway where markers are missing or unreadable.",
     )
-
-
-ROLLBACK_GROUPS = (RollbackOptions,)

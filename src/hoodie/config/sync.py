@@ -163,10 +163,7 @@ class HiveSyncOptions:
         "Hudi's jar reads all file versions at once.",
     )
     schema_piece: int = option(
-        f"{_HIVE}schema_string_length_thresh",
-        4000,
-        "Characters of Spark's schema in one property.",
-        check=positive,
+        f"{_HIVE}schema_string_length_thresh", 4000, "Characters of Spark's schema in one property.", check=positive
     )
     managed: bool = option(
         f"{_HIVE}create_managed_table", False, "Make a managed table: dropping it deletes the table's files."

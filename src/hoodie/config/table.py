@@ -147,6 +147,11 @@ class TableConfig:
         return bool(self.metadata_partitions or self.metadata_inflight)
 
     @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """Without the types of fields that have one, such as `ts:timestamp`."""
+        return tuple(name.partition(":")[0] for name in self.partition_by)
+
+    @property
     def merge_on_read(self) -> bool:
         return self.type is TableType.MERGE_ON_READ
 

@@ -47,9 +47,6 @@ class ValidatorOptions:
     )
 
 
-VALIDATOR_GROUPS = (ValidatorOptions,)
-
-
 @dataclass(frozen=True, slots=True)
 class Validation:
     """One query, and what is asked of its result; `value` is that of Check.SINGLE."""
