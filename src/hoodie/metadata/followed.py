@@ -25,7 +25,9 @@ def behind(own: Timeline, data: Timeline) -> tuple[str, ...]:
     data  of the data table
     """
     followed = {instant.requested for instant in completed_of(own)}
-    followed |= {restore.requested for restore in restores(data) if _has_restored(own, restore)}
+    for restore in restores(data):
+        if any(instant.action is Action.RESTORE for instant in of_restore(own, restore)):
+            followed.add(restore.requested)
     first = own.instants[0]
     return tuple(
         instant.requested
@@ -48,7 +50,3 @@ def of_restore(own: Timeline, restore: Instant) -> list[Instant]:
 
 def completed_of(own: Timeline) -> list[Instant]:
     return [instant for instant in own.instants if instant.state is State.COMPLETED]
-
-
-def _has_restored(own: Timeline, restore: Instant) -> bool:
-    return any(instant.action is Action.RESTORE for instant in of_restore(own, restore))

@@ -25,7 +25,7 @@ from hoodie.metadata.merging import merged
 from hoodie.metadata.record_schema import STORED_SCHEMA
 from hoodie.metadata.records import SCHEMAS, decode_records, deleted_records
 from hoodie.metadata.table import MetadataTable
-from hoodie.model.files import BaseFile, FileSlice, LogFile, parse_data_file
+from hoodie.model.files import FileSlice, LogFile, parse_data_file
 from hoodie.model.instant import Action
 from hoodie.storage.protocol import AT_ONCE, Storage, in_threads, together, waiting_threads
 from hoodie.timeline.load import read_commit, read_compaction_plan, with_history
@@ -98,10 +98,7 @@ class _Stored:
 
 
 def read_records(
-    table: MetadataTable,
-    partition: MetadataPartition,
-    wanted: Wanted = ALL,
-    slices: Sequence[FileSlice] | None = None,
+    table: MetadataTable, partition: MetadataPartition, wanted: Wanted = ALL, slices: Sequence[FileSlice] | None = None
 ) -> pa.Table:
     """Records of a partition, in the form of `records.SCHEMAS`; deleted ones are left out. No order.
 
@@ -173,7 +170,7 @@ def whole_view(table: MetadataTable, partition: MetadataPartition) -> FileSystem
     folder = str(partition)
     parsed = (parse_data_file(folder, e.name, e.size, "hfile") for e in table.storage.list(folder) if not e.is_dir)
     files = [file for file in parsed if file is not None]
-    instants = {file.instant if isinstance(file, BaseFile) else file.base_instant for file in files}
+    instants = {file.base_instant for file in files}
     timeline = with_history(table.storage, table.config, table.timeline, instants)
     plans = [
         (instant, read_compaction_plan(table.storage, timeline, instant)) for instant in timeline.pending_compactions

@@ -100,9 +100,7 @@ _RECORD_INDEX: dict[str, Any] = {
     "fields": [
         _optional("partitionName", _TEXT, "Refers to the partition name the record belongs to"),
         _optional(
-            "fileIdHighBits",
-            "long",
-            f"Refers to high 64 bits if the fileId is based on UUID format. {_UUID_NOTE}",
+            "fileIdHighBits", "long", f"Refers to high 64 bits if the fileId is based on UUID format. {_UUID_NOTE}"
         ),
         _optional(
             "fileIdLowBits", "long", f"Refers to low 64 bits if the fileId is based on UUID format. {_UUID_NOTE}"

@@ -6,24 +6,27 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hoodie.config.metadata import MetadataOptions
 from hoodie.config.table import TableConfig
 from hoodie.errors import CorruptFile, UnsupportedTable
 from hoodie.metadata.changes import of_listing
+from hoodie.metadata.encode import column_in_one_piece
 from hoodie.metadata.keeping.drop import not_kept
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.listing import listed_folders
 from hoodie.metadata.partitions.kind import Building, ReadKeys
 from hoodie.metadata.partitions.kinds import kinds_of
 from hoodie.metadata.read import read_records
-from hoodie.metadata.record_index_check import record_index_problems
-from hoodie.metadata.table import open_metadata
+from hoodie.metadata.record_index import PLACES, locations, placed
+from hoodie.metadata.table import MetadataTable, open_metadata
 from hoodie.model.files import BaseFile, LogFile
 from hoodie.storage.protocol import Storage
 from hoodie.timeline.load import with_history
 from hoodie.timeline.timeline import Timeline, Visible
-from hoodie.view.load import Folders, data_files, list_folders, slice_instants
+from hoodie.view.load import Folders, data_files, list_folders, load_view, slice_instants
+from hoodie.view.slices import merged_slices
 
 DataFile = BaseFile | LogFile
 
@@ -87,14 +90,13 @@ def validate_metadata(
             except CorruptFile as damage:
                 unread.append(f"{kind.partition} is not compared: {damage}")
         if read_keys is not None and MetadataPartition.RECORD_INDEX in records:
-            problems += record_index_problems(table, storage, config, read_keys)
+            problems += _record_index_problems(table, storage, config, read_keys)
     return Validated(counts, (*problems, *lists), tuple(unread))
 
 
 def _published(files: Iterable[DataFile], visible: Visible) -> Iterator[DataFile]:
     for file in files:
-        instant = file.instant if isinstance(file, BaseFile) else file.base_instant
-        if visible.committed(instant) and instant not in visible.open:
+        if visible.committed(file.base_instant) and file.base_instant not in visible.open:
             yield file
 
 
@@ -113,11 +115,47 @@ def _differences(
     problems = [f"{path} is in {where}, and not on the storage" for path in missing]
     for path in sorted(stored.keys() - listed.keys()):
         file = stored[path]
-        instant = getattr(file, "instant", "") or getattr(file, "base_instant", "")
-        counts = visible.committed(instant) and (by_logs or hasattr(file, "instant"))
-        counts = counts and instant not in visible.open  # the base file of a compaction that is at work, or died
+        counts = visible.committed(file.base_instant) and (by_logs or isinstance(file, BaseFile))
+        # An open one is the base file of a compaction that is at work, or died.
+        counts = counts and file.base_instant not in visible.open
         if counts and storage.exists(path):
             problems.append(f"{path} is on the storage, and not in {where}")
     sizes = {path: (stored[path].size, listed[path].size) for path in sorted(listed.keys() & stored.keys())}
     wrong = {path: pair for path, pair in sizes.items() if pair[0] != pair[1]}
     return [*problems, *(f"{path} has {size} bytes, and {said} in {where}" for path, (size, said) in wrong.items())]
+
+
+def _record_index_problems(
+    table: MetadataTable, storage: Storage, config: TableConfig, read_keys: ReadKeys
+) -> Iterator[str]:
+    """What the record index and the rows say differently, one line each.
+
+    storage, config  of the data table
+    """
+    slices = list(merged_slices(load_view(storage, table.data, config)).values())
+    keys_of = read_keys(storage, config, table.data, slices)
+    rows = pa.concat_tables(
+        [PLACES.empty_table()]
+        + [placed(chunk.cast(pa.string()), each.group) for each in slices for chunk in keys_of(each).chunks]
+    )
+    records = read_records(table, MetadataPartition.RECORD_INDEX)
+    paths, ids = locations(records)
+    stored = pa.Table.from_arrays([column_in_one_piece(records, "row"), paths, ids], schema=PLACES)
+    where = MetadataPartition.RECORD_INDEX
+    at = pc.index_in(rows.column("row"), value_set=column_in_one_piece(stored, "row"))
+    yield from _some_keys(rows.filter(pc.is_null(at)), f"in no entry of {where}")
+    located = rows.filter(pc.is_valid(at))
+    entries = stored.take(at.drop_null())
+    same = pc.and_(*(pc.equal(located.column(name), entries.column(name)) for name in ("partition", "file_id")))
+    yield from _some_keys(located.filter(pc.invert(same)), f"elsewhere by {where}")
+    live = pc.is_in(stored.column("row"), value_set=column_in_one_piece(rows, "row"))
+    yield from _some_keys(stored.filter(pc.invert(live)), f"in {where}, and in no row")
+    if len(rows) != len(stored):
+        yield f"the table has {len(rows)} keys, and {where} {len(stored)} entries"
+
+
+def _some_keys(places: pa.Table, problem: str) -> Iterator[str]:
+    if len(places):
+        first = places.slice(0, 1).to_pylist()[0]
+        more = f", and {len(places) - 1} more" if len(places) > 1 else ""
+        yield f"key {first['row']!r} of file group {first['file_id']} in {first['partition']!r}{more}: {problem}"

@@ -6,24 +6,24 @@ pinned by tests/unit/metadata/test_metadata_build.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from hoodie.config.metadata import MetadataOptions
 from hoodie.config.table import TableConfig
 from hoodie.errors import UnsupportedTable
 from hoodie.metadata.changes import FileChanges, of_listing
+from hoodie.metadata.definitions import DEFAULT_PATH, PATH, TYPED, IndexDefinition, read_definitions, write_definitions
 from hoodie.metadata.keeping.build_tasks import Executors, MapItems, write_base_files
 from hoodie.metadata.keeping.drop import PARTITIONS, drop_metadata, drop_partitions, drop_with_warning, was_upgraded
 from hoodie.metadata.keys import FOLDER, MetadataPartition
-from hoodie.metadata.partitions.defined import define
 from hoodie.metadata.partitions.files import FILES
+from hoodie.metadata.partitions.indexed_columns import first_columns
 from hoodie.metadata.partitions.kind import Building, PartitionKind, ReadKeys
 from hoodie.metadata.partitions.kinds import kinds_of
 from hoodie.metadata.record_schema import record_schema_text, stored_schema_of
 from hoodie.metadata.table import open_metadata, own_config
 from hoodie.model.commit import CommitMetadata, Operation
-from hoodie.model.files import BaseFile
 from hoodie.model.instant import Action, State
 from hoodie.model.table_version import VERSIONS
 from hoodie.storage.protocol import Storage, join
@@ -141,12 +141,32 @@ def build(
         for name in new:
             storage.delete_tree(FOLDER if name == MetadataPartition.FILES else join(FOLDER, name))
         return False
-    settings = {**recorded_settings(new, building.options), **define(building, new)}
+    settings = {**recorded_settings(new, building.options), **_define(building, new)}
     update_properties(storage, {PARTITIONS: ",".join(complete_ones), **settings})
     if _began_meanwhile(storage, config, timeline):  # a writer that does not know of it would leave it behind
         drop_partitions(storage, replace(config, metadata_partitions=complete_ones), new)
         return False
     return True
+
+
+def _define(building: Building, names: Collection[str]) -> dict[str, str]:
+    """Define the partitions that have been built; settings of the table that say where the definitions are.
+
+    names  of the partitions
+    """
+    if not VERSIONS[building.config.version].types_statistics:
+        return {}
+    new = {}
+    if MetadataPartition.COLUMN_STATS in names:
+        name = str(MetadataPartition.COLUMN_STATS)
+        new[name] = IndexDefinition(name, name, name, first_columns(building), version=TYPED)
+    if MetadataPartition.RECORD_INDEX in names:
+        name = str(MetadataPartition.RECORD_INDEX)
+        new[name] = IndexDefinition(name, name, options={"isPartitioned": "false"}, version="V1")
+    if not new:
+        return {}
+    write_definitions(building.storage, building.config, {**read_definitions(building.storage, building.config), **new})
+    return {PATH: building.config.properties.get(PATH, DEFAULT_PATH)}
 
 
 def _properties(config: TableConfig) -> dict[str, str]:
@@ -179,11 +199,7 @@ def _all_files(storage: Storage, config: TableConfig, timeline: Timeline) -> Fil
     view = load_view(storage, timeline, config, folders=folders)
     partitions = folders.with_unmarked(view.unmarked)
     visible = view.timeline.visible()  # with the history, where commits have left the timeline
-    files = [
-        file
-        for file in data_files(partitions)
-        if visible.committed(file.instant if isinstance(file, BaseFile) else file.base_instant)
-    ]
+    files = [file for file in data_files(partitions) if visible.committed(file.base_instant)]
     return of_listing(partitions, files)
 
 

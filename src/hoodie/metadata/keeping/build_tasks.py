@@ -165,9 +165,7 @@ def _by_group(records: pa.Table, groups: int) -> Iterator[tuple[int, pa.Table]]:
 
 
 def _write_group(
-    target: _Target,
-    check: Callable[[pa.Table], None],
-    group: tuple[int, Sequence[tuple[str, Sequence[int]]]],
+    target: _Target, check: Callable[[pa.Table], None], group: tuple[int, Sequence[tuple[str, Sequence[int]]]]
 ) -> WriteStat | None:
     """Log file and base file of a file group; None: it has no records."""
     started, (number, parts) = time.monotonic(), group

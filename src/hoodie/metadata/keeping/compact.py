@@ -22,7 +22,6 @@ from hoodie.model.files import BaseFile, FileSlice, parse_data_file
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import CompactionPlan
 from hoodie.plan.compaction import operation_of
-from hoodie.plan.compaction_strategies import log_bytes
 from hoodie.storage.protocol import join
 from hoodie.timeline.layout import completed_content
 from hoodie.timeline.load import read_compaction_plan
@@ -150,7 +149,7 @@ def _write(table: MetadataTable, slice_: FileSlice, instant: str, started: float
         file_size=len(content),
         log_records=count,
         log_files_compacted=len(slice_.logs),
-        log_size_compacted=log_bytes(slice_),
+        log_size_compacted=slice_.log_bytes,
         updated_records_compacted=count,
         log_blocks=len(slice_.logs),
         scan_time=int((scanned - started) * 1000),

@@ -18,11 +18,11 @@ from hoodie.formats.avro.schema import from_avro
 from hoodie.formats.log.content import data_rows
 from hoodie.metadata.encode import record_cells
 from hoodie.metadata.keys import MetadataPartition, column_stats_key
-from hoodie.metadata.partitions.column_ranges import SCALE, Range, no_rows, of_footer, of_rows
+from hoodie.metadata.partitions.column_ranges import SCALE, Range, no_rows, of_footer, of_rows, signed_bytes
 from hoodie.metadata.partitions.data_files import added_files, blocks_of, deleted_base_files, of_footers, shares_of
 from hoodie.metadata.partitions.indexed_columns import first_columns, kept_columns
 from hoodie.metadata.partitions.kind import Building, Change, First, PartitionKind, untyped_or_typed, where_defined
-from hoodie.metadata.partitions.typed_stats import ranges_of_files, records_of_files
+from hoodie.metadata.partitions.typed_stats import ranges_of_files, recorded, records_of_files
 from hoodie.metadata.records import COLUMN_STATS as SCHEMA
 from hoodie.metadata.records import deleted_records
 from hoodie.model.files import BaseFile, LogFile
@@ -59,7 +59,8 @@ def _records(change: Change) -> pa.Table:
             records += (record for part in in_threads(of_log, logs[at : at + _LOGS_AT_ONCE]) for record in part)
     if deleted := deleted_base_files(change.files):
         columns = names or _table_columns(change)
-        records += (_record(file, column, _GONE, gone=True) for file in deleted for column in columns)
+        gone = dict.fromkeys(columns, _GONE)
+        records += (record for file in deleted for record in recorded(file, gone, deleted=True))
     return pa.Table.from_pylist(records, schema=SCHEMA)
 
 
@@ -99,7 +100,7 @@ def _typed(storage: Storage, names: Collection[str], files: list[BaseFile | LogF
 
 
 def _of_base_files(storage: Storage, files: list[BaseFile], names: Collection[str]) -> Iterator[dict[str, Any]]:
-    for records in of_footers(storage, files, lambda file, footer: _recorded(file, of_footer(footer, names))):
+    for records in of_footers(storage, files, lambda file, footer: recorded(file, of_footer(footer, names))):
         yield from records
 
 
@@ -112,17 +113,8 @@ def _of_log(storage: Storage, instant: str, names: Collection[str], log: LogFile
     parts = [data_rows(block, log.path) for block in blocks if block.kind.is_data]
     rows = pa.concat_tables(parts, promote_options="default") if parts else None
     if rows is None or not len(rows):
-        return _recorded(log, {name: no_rows() for name in columns})
-    return _recorded(log, of_rows(rows, columns))
-
-
-def _recorded(file: BaseFile | LogFile, ranges: Mapping[str, Range]) -> list[dict[str, Any]]:
-    return [_record(file, column, column_range) for column, column_range in ranges.items()]
-
-
-def _record(file: BaseFile | LogFile, column: str, found: Range, *, gone: bool = False) -> dict[str, Any]:
-    row = column_stats_key(column, file.group.partition, file.name)
-    return {"row": row, "file": file.name, "column": column, **found, "deleted": gone}
+        return recorded(log, {name: no_rows() for name in columns})
+    return recorded(log, of_rows(rows, columns))
 
 
 def _table_columns(change: Change) -> tuple[str, ...]:
@@ -139,16 +131,12 @@ def _differences(building: Building, records: pa.Table) -> Iterator[str]:
     if VERSIONS[building.config.version].defines_indexes:
         each: Iterator[Mapping[str, Range]] = (ranges for _, ranges in ranges_of_files(building.storage, bases, names))
     else:
-        each = _ranges_of(building.storage, bases, names)
+        each = of_footers(building.storage, bases, lambda file, footer: of_footer(footer, names) if names else {})
     for file, ranges in zip(bases, each, strict=True):
         for column, column_range in ranges.items():
             record = stored.get(column_stats_key(column, file.group.partition, file.name))
             if record is not None and any(_plain(record[name]) != _plain(column_range[name]) for name in column_range):
                 yield f"{MetadataPartition.COLUMN_STATS} of {column} in {file.path} are not those of its footer"
-
-
-def _ranges_of(storage: Storage, files: list[BaseFile], names: Collection[str]) -> Iterator[dict[str, Range]]:
-    return of_footers(storage, files, lambda file, footer: of_footer(footer, names) if names else {})
 
 
 def _plain(value: Any) -> Any:
@@ -161,8 +149,7 @@ def _plain(value: Any) -> Any:
     if member_value != member_value:  # NaN
         return "NaN"
     if isinstance(member_value, Decimal):
-        unscaled = int(member_value.scaleb(SCALE))
-        return unscaled.to_bytes((unscaled + (unscaled < 0)).bit_length() // 8 + 1, "big", signed=True)
+        return signed_bytes(int(member_value.scaleb(SCALE)))
     return member_value
 
 

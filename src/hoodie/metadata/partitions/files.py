@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from hoodie.metadata.encode import column_in_one_piece, encoded_records
 from hoodie.metadata.keys import ALL_PARTITIONS, MetadataPartition
-from hoodie.metadata.partitions.kind import Building, Change, First, PartitionKind
+from hoodie.metadata.partitions.kind import Building, First, PartitionKind
 from hoodie.metadata.record_schema import STORED_SCHEMA
 
 
@@ -41,10 +41,6 @@ def file_list_cells(records: pa.Table, file_name: str = "", schema: str = STORED
     return rows, encoded_records({"type": kinds, "filesystemMetadata": lists}, file_name, len(rows), schema)
 
 
-def _records(change: Change) -> pa.Table:
-    return change.files.records()
-
-
 def _first(building: Building) -> First:
     return First(1, [building.files.records()], _itself)
 
@@ -54,5 +50,9 @@ def _itself(records: pa.Table) -> Iterator[pa.Table]:
 
 
 FILES = PartitionKind(
-    partition=MetadataPartition.FILES, prefix="files", records=_records, first=_first, cells=file_list_cells
+    partition=MetadataPartition.FILES,
+    prefix="files",
+    records=lambda change: change.files.records(),
+    first=_first,
+    cells=file_list_cells,
 )

@@ -48,7 +48,8 @@ def first_columns(building: Building) -> tuple[str, ...]:
 
     Raises UnsupportedTable where one of the option's cannot
     """
-    if (definition := definition_of(building.storage, building.config)) is not None and _is_ready(building.config):
+    definition = definition_of(building.storage, building.config)
+    if definition is not None and MetadataPartition.COLUMN_STATS in building.config.metadata_partitions:
         return definition.fields
     own = _OWN if building.config.meta_fields else ()
     schema = declared_schema(TableState(building.storage, building.config, building.timeline))
@@ -66,10 +67,6 @@ def _chosen(schema: pa.Schema, listed: str) -> list[str]:
     if unknown := [name for name in schema.names if not named and is_not_written(schema.field(name).type)]:
         raise UnsupportedTable(f"statistics of the column {unknown[0]} are not written here")
     return [name for name in named if name not in META_COLUMNS] or able[:MOST_COLUMNS]
-
-
-def _is_ready(config: TableConfig) -> bool:
-    return MetadataPartition.COLUMN_STATS in config.metadata_partitions
 
 
 def kept_columns(change: Change) -> tuple[str, ...]:
@@ -94,7 +91,7 @@ def kept_columns(change: Change) -> tuple[str, ...]:
     for name in own:
         if name in old.names and type_in_rows(old.field(name).type) != type_in_rows(new.field(name).type):
             raise UnsupportedTable(f"the column {name} has another type now")
-    if not _of_all(own, old):
+    if not set(with_statistics(old)) <= set(own):
         return definition.fields
     unknown = [name for name in new.names if name not in old.names and is_not_written(new.field(name).type)]
     if unknown:
@@ -112,7 +109,3 @@ def _defined(change: Change, definition: IndexDefinition, added: Sequence[str]) 
     stored[definition.name] = replace(definition, fields=fields)
     write_definitions(change.storage, change.config, stored)
     return fields
-
-
-def _of_all(own: Sequence[str], schema: pa.Schema) -> bool:
-    return set(with_statistics(schema)) <= set(own)

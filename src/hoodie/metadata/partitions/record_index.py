@@ -132,7 +132,7 @@ class _SliceKeys:
 def _first(building: Building) -> First:
     view = load_view(building.storage, building.timeline, building.config)
     slices = list(merged_slices(view).values())
-    keys_of = _base_keys(building.storage)
+    keys_of: SliceKeys = partial(_keys_of_base, building.storage)
     if building.read_keys is not None:
         keys_of = building.read_keys(building.storage, building.config, building.timeline, slices)
     count = groups_for(building.storage, slices, building.options)
@@ -144,12 +144,11 @@ def _shares(slices: Sequence[FileSlice], zone: TimelineZone) -> list[list[_Slice
     shares: list[list[_SliceKeys]] = []
     size = _SHARE
     for slice_ in slices:
-        own = (slice_.base.size if slice_.base else 0) + sum(log.size for log in slice_.logs)
-        if size + own > _SHARE:
+        if size + slice_.bytes > _SHARE:
             shares.append([])
             size = 0
         shares[-1].append(_SliceKeys(slice_, epoch_millis(slice_.base_instant, zone)))
-        size += own
+        size += slice_.bytes
     return shares
 
 
@@ -164,10 +163,6 @@ def _require_keys_once(records: pa.Table) -> None:
     if pc.count_distinct(rows).as_py() != len(rows):
         paths, ids = locations(records)
         _require_once(pa.Table.from_arrays([rows, paths, ids], schema=PLACES))
-
-
-def _base_keys(storage: Storage) -> SliceKeys:
-    return partial(_keys_of_base, storage)
 
 
 def _keys_of_base(storage: Storage, slice_: FileSlice) -> pa.ChunkedArray:

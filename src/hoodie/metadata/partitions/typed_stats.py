@@ -36,12 +36,21 @@ def records_of_files(
     names   of top-level columns; a file that lacks one has no record of it
     Raises  UnsupportedTable where a column has no statistics; CorruptFile
     """
-    records = []
-    for file, ranges in ranges_of_files(storage, files, names):
-        for column, column_range in ranges.items():
-            row = column_stats_key(column, file.group.partition, file.name)
-            records.append({"row": row, "file": file.name, "column": column, **column_range, "deleted": False})
-    return records
+    return [record for file, ranges in ranges_of_files(storage, files, names) for record in recorded(file, ranges)]
+
+
+def recorded(file: BaseFile | LogFile, ranges: Mapping[str, Range], *, deleted: bool = False) -> list[dict[str, Any]]:
+    """The records of a file, by the ranges of its columns."""
+    return [
+        {
+            "row": column_stats_key(column, file.group.partition, file.name),
+            "file": file.name,
+            "column": column,
+            **column_range,
+            "deleted": deleted,
+        }
+        for column, column_range in ranges.items()
+    ]
 
 
 def ranges_of_files(
@@ -63,7 +72,7 @@ def _of_base_file(
     """By the footer, and by the values where that does not say all: it knows no NaN, and nothing of long texts."""
     stored = [name for name in footer.schema.to_arrow_schema().names if name in names]
     ranges = of_footer(footer, stored, typed=True)
-    unsure = [name for name in stored if _is_unsure(ranges.get(name), footer)]
+    unsure = [name for name in stored if _is_unsure(ranges.get(name))]
     if unsure and footer.num_rows:
         for name, column_range in _read(footer, source, unsure, file.path).items():
             sizes = ranges.get(name) or _sizes(footer, name)
@@ -71,7 +80,7 @@ def _of_base_file(
     return {name: ranges[name] if name in ranges else no_rows(typed=True) for name in stored}
 
 
-def _is_unsure(found: Range | None, footer: pq.FileMetaData) -> bool:
+def _is_unsure(found: Range | None) -> bool:
     if found is None:
         return True
     if found["nulls"] == found["values"]:
