@@ -63,12 +63,7 @@ def alter_columns(
     action = kind_of(state.config.type, inserts_to_logs=False).action
     executors = None if run is None else executors_for(run, settings.engine)
     transaction = begin(
-        state,
-        WriteOperation.UPSERT,
-        action,
-        writers=settings.writers,
-        read_keys=read_keys,
-        executors=executors,
+        state, WriteOperation.UPSERT, action, writers=settings.writers, read_keys=read_keys, executors=executors
     )
     try:
         now = transaction.state
@@ -96,7 +91,7 @@ def _after(
 ) -> tuple[pa.Schema, Node | None, Node]:
     """The columns after the changes; their version, None where they have no ids; and the version before."""
     config = state.config
-    last = [name.partition(":")[0] for name in config.partition_by]
+    last = config.partition_columns
     pinned = {*config.record_key, *last, *config.ordering}
     text = columns_by_id(state).get(LATEST_SCHEMA)
     by_ids = bool(text)

@@ -317,15 +317,11 @@ def _write(state: TableState, files: Sequence[_StateFile], batch: int, again: Ar
 
 
 def _remove(storage: Storage, files: Iterable[_StateFile]) -> None:
-    """Remove archived files from the timeline."""
+    """Remove archived files from the timeline, those of completed instants last."""
     marked = {entry.name for entry in storage.list(_MARKERS)}
     for time in sorted({file.instant.requested for file in files} & marked):
         delete_markers(storage, time)
-    completed = [file for file in files if file.instant.state is State.COMPLETED]
-    for file in files:
-        if file.instant.state is not State.COMPLETED:
-            storage.delete(file.path)
-    for file in completed:
+    for file in sorted(files, key=lambda file: file.instant.state is State.COMPLETED):
         storage.delete(file.path)
 
 

@@ -11,12 +11,20 @@ from __future__ import annotations
 import logging
 
 from hoodie.config.table import DOWNGRADED_FROM, TableConfig, from_properties, require_writable
-from hoodie.errors import InvalidOption, UnsupportedTable
+from hoodie.errors import UnsupportedTable
 from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.metadata.keeping.drop import drop_metadata
-from hoodie.model.table_version import VERSIONS, WRITTEN, TableVersion
+from hoodie.model.table_version import TableVersion
 from hoodie.services.compaction.job import RunTasks
-from hoodie.services.upgrade import UpgradeResult, change_of, make_ready, refuse_pending, require_ready, steps_before
+from hoodie.services.upgrade import (
+    UpgradeResult,
+    change_of,
+    make_ready,
+    refuse_pending,
+    require_ready,
+    steps_before,
+    target_version,
+)
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.downgraded_timeline import LogNames, abandon_downgrade, copy_down, finish_downgrade, log_names
@@ -53,7 +61,7 @@ def downgrade(
     if stopped := state.config.properties.get(DOWNGRADED_FROM):
         return _finish(storage, settings, to, int(stopped), dry_run)
     require_writable(state.config, KNOWN_PAYLOADS)
-    before, target = state.layout.version, _target(state, to)
+    before, target = state.layout.version, target_version(state, to, later=False)
     if before is target:
         if before.layout == 2 and not dry_run:
             abandon_downgrade(state)
@@ -107,20 +115,9 @@ def _finish(storage: Storage, settings: Settings, to: int, before: int, dry_run:
     return UpgradeResult(before, to, steps, {DOWNGRADED_FROM: None}, dry_run=dry_run)
 
 
-def _target(state: TableState, to: int) -> TableVersion:
-    if to not in WRITTEN:
-        raise InvalidOption(f"version {to}: expected one of {', '.join(map(str, WRITTEN))}")
-    if to > state.config.version:
-        raise InvalidOption(
-            f"{state.config.name} has version {state.config.version}, and {to} is a later one: upgrade it"
-        )
-    return VERSIONS[to]
-
-
 def _config_after(state: TableState, target: TableVersion) -> TableConfig:
     """The settings afterwards. Raises UnsupportedTable when something would be lost."""
-    made = downgraded(state.config.properties, target)
-    config = from_properties(made)
+    config = from_properties(downgraded(state.config.properties, target))
     require_writable(config, KNOWN_PAYLOADS)
     building = (*state.config.metadata_partitions, *state.config.metadata_inflight)
     if indexes := [name for name in building if name.startswith(_INDEXES)]:

@@ -102,7 +102,7 @@ def upgrade(
         return replace(done, steps=(step, *done.steps))
     state = load_state(storage)
     require_writable(state.config, KNOWN_PAYLOADS)
-    before, target = state.layout.version, _target(state, to)
+    before, target = state.layout.version, target_version(state, to, later=True)
     if before is target:
         if not dry_run:
             _sweep(state, "")
@@ -139,14 +139,16 @@ def _moved_by_hudi(storage: Storage) -> list[str]:
     return stopped_upgrade(storage, [entry.name for entry in storage.list(PROPERTIES_FOLDER)])
 
 
-def _target(state: TableState, to: int) -> TableVersion:
+def target_version(state: TableState, to: int, *, later: bool) -> TableVersion:
+    """The version of a number. Raises InvalidOption unless it is the table's, or a later one; else an earlier one"""
     if to not in WRITTEN:
         raise InvalidOption(f"version {to}: expected one of {', '.join(map(str, WRITTEN))}")
-    if to < state.config.version:
-        raise InvalidOption(
-            f"{state.config.name} has version {state.config.version}, and {to} is an earlier one: downgrade it "
-            f"(hoodie downgrade PATH --to {to})"
-        )
+    name, version = state.config.name, state.config.version
+    if later and to < version:
+        advice = f"downgrade it (hoodie downgrade PATH --to {to})"
+        raise InvalidOption(f"{name} has version {version}, and {to} is an earlier one: {advice}")
+    if not later and to > version:
+        raise InvalidOption(f"{name} has version {version}, and {to} is a later one: upgrade it")
     return VERSIONS[to]
 
 

@@ -6,10 +6,7 @@ import logging
 import warnings
 from dataclasses import replace
 
-from hoodie.config.compaction import (
-    CompactionOptions,
-    Trigger,
-)
+from hoodie.config.compaction import CompactionOptions, Trigger
 from hoodie.errors import OptionIgnored, PlanInUse, WriteConflict
 from hoodie.model.instant import Action
 from hoodie.plan.compaction import compaction_is_due
@@ -107,8 +104,7 @@ def _logs_written(state: TableState) -> bool:
         for commit, metadata in zip(reversed(state.timeline.commits), state.commits(), strict=True):
             if commit.requested <= since:
                 return False
-            stats = (stat for part in metadata.stats.values() for stat in part)
-            if any(stat.log_version is not None for stat in stats):
+            if any(stat.log_version is not None for stat in metadata.all_stats):
                 return True
     except FileNotFoundError:  # archived or rolled back since
         return True

@@ -15,7 +15,6 @@ from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant
 from hoodie.plan.compaction import problems
-from hoodie.plan.compaction_strategies import log_bytes
 from hoodie.reading.slices.log_scanner import find_blocks
 from hoodie.reading.slices.reader import SliceReader, slice_reader
 from hoodie.schema.schema import with_meta_fields
@@ -104,14 +103,9 @@ def begin_compaction(storage: Storage, settings: Settings, instant: str | None =
     extra = {**plan_files.plan.extra, "schema": to_avro(plan_files.schema, state.config.name)}
     extra |= columns_by_id(state, pending.requested)
     limits = settings.engine
-    on_driver = limits.driver_batch > 0 and sum(map(_bytes_read, tasks)) <= limits.driver_rewrite
+    on_driver = limits.driver_batch > 0 and sum(task.slice.bytes for task in tasks) <= limits.driver_rewrite
     show = settings.console.progress
     return CompactionJob(Compaction(spec, reader, random.randrange(2**31)), tasks, begun, extra, on_driver, show)
-
-
-def _bytes_read(task: CompactionTask) -> int:
-    base = task.slice.base
-    return log_bytes(task.slice) + (base.size if base else 0)
 
 
 def _require_files(state: TableState, plan_files: PlanFiles) -> None:

@@ -19,7 +19,6 @@ from hoodie.errors import HoodieError, PlanInUse
 from hoodie.index.pruning import IndexStats
 from hoodie.locks import Lock
 from hoodie.model.commit import WriteStat
-from hoodie.plan.compaction_strategies import log_bytes
 from hoodie.reading.slices.base_file_reader import footer_of
 from hoodie.reading.slices.reader import SliceMerge, slice_threads
 from hoodie.services.compaction.claim import claimed
@@ -177,7 +176,7 @@ def run_operation(compaction: Compaction, task: CompactionTask, attempt: int = 0
         num_inserts=merge.inserted,
         log_records=merge.records,
         log_files_compacted=len(slice_.logs),
-        log_size_compacted=log_bytes(slice_),
+        log_size_compacted=slice_.log_bytes,
         updated_records_compacted=merge.keys,
         # Corrupt blocks are among those rolled back, if a rollback came after them.
         log_blocks=report.merged + report.hidden + report.rollbacks + max(report.rolled_back, report.corrupt),

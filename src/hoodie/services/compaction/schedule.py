@@ -104,7 +104,7 @@ def preview_compaction(state: TableState, settings: Settings, clock: Clock = utc
     slices = [slice_ for slice_ in candidates(view) if slice_.group in chosen]
     return CompactionPreview(
         len(slices),
-        sum(log.size for slice_ in slices for log in slice_.logs),
+        sum(slice_.log_bytes for slice_ in slices),
         sum(slice_.base.size for slice_ in slices if slice_.base is not None),
         compaction_is_due(state.timeline, time, how),
     )
@@ -208,14 +208,11 @@ class PlanFiles:
 
 def look_up(state: TableState, instant: Instant) -> PlanFiles:
     plan = read_compaction_plan(state.storage, state.timeline, instant)
-    view = load_view(state.storage, state.timeline, state.config, _partitions(plan))
+    partitions = {operation.group.partition for operation in plan.operations}
+    view = load_view(state.storage, state.timeline, state.config, partitions)
     # A file has columns that Hudi altered since as they were at its own instant: so readers take them.
     then = instant.requested if columns_by_id(state) else None
     return PlanFiles(plan, find_files(plan, instant.requested, view.groups), table_schema(state, view, then))
-
-
-def _partitions(plan: CompactionPlan) -> set[str]:
-    return {operation.group.partition for operation in plan.operations}
 
 
 # --- taking back ---
