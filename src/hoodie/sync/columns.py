@@ -12,22 +12,10 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie.errors import SyncRefused
-from hoodie.schema.types import is_list
+from hoodie.schema.types import is_list, spark_name
 
-_HIVE = {
-    pa.bool_(): "boolean",
-    pa.int8(): "int",
-    pa.int16(): "int",
-    pa.int32(): "int",
-    pa.int64(): "bigint",
-    pa.float32(): "float",
-    pa.float64(): "double",
-    pa.string(): "string",
-    pa.large_string(): "string",
-    pa.binary(): "binary",
-    pa.large_binary(): "binary",
-    pa.date32(): "date",
-}
+#: Words of Spark's SQL that Hive has, too.
+_SHARED = frozenset({"boolean", "int", "bigint", "float", "double", "string", "binary", "date"})
 #: Hive's words that Spark has others for.
 _IN_SPARK = {"int": "integer", "bigint": "long"}
 
@@ -56,8 +44,10 @@ def hive_type(kind: pa.DataType, *, timestamps: bool = False, where: str = "") -
 
 def _word(kind: pa.DataType, *, timestamps: bool) -> str:
     """Hive's word for a type that is not nested; "": there is none."""
-    if kind in _HIVE:
-        return _HIVE[kind]
+    if pa.types.is_int8(kind) or pa.types.is_int16(kind):
+        return "int"
+    if (name := spark_name(kind)) in _SHARED:
+        return name
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
     if pa.types.is_timestamp(kind):

@@ -262,8 +262,10 @@ def _plan(job: _Job, entry: SyncedEntry, *, whole: bool) -> _Plan:
         last = SyncedUpTo(parameters.get(LAST_SYNC, ""), parameters.get(LAST_COMPLETION, ""))
         columns_differ = changed_columns(struct_columns(existing.sd.cols), entry.columns, entry.full_name)
         differs = columns_differ or _differs(existing, entry)
-        if last.instant > job.now.instant and last.instant in _commits(job.state.reload()):
-            return _Plan(entry, existing, False, False, PartitionEvents({}, {}), False, behind=True)
+        if last.instant > job.now.instant:
+            commits = job.state.reload().timeline.commits
+            if any(commit.requested == last.instant for commit in commits):
+                return _Plan(entry, existing, False, False, PartitionEvents({}, {}), False, behind=True)
     if not entry.keys:
         return _Plan(entry, existing, differs, False, PartitionEvents({}, {}), False)
     incremental = job.meta.incremental and not whole and existing is not None
@@ -273,10 +275,6 @@ def _plan(job: _Job, entry: SyncedEntry, *, whole: bool) -> _Plan:
     registered = _registered(job, entry, existing, None if touched.whole else [*present, *dropped])
     events = partition_events(present, registered, whole=touched.whole, dropped=dropped, location=job.location)
     return _Plan(entry, existing, differs, columns_differ, events, touched.whole)
-
-
-def _commits(state: TableState) -> set[str]:
-    return {instant.requested for instant in state.timeline.commits}
 
 
 def _fitting(job: _Job, deleted: Collection[str]) -> list[tuple[Values, str]]:
@@ -347,12 +345,8 @@ def _differs(existing: Any, entry: SyncedEntry) -> bool:
         or not entry.serde.items() <= serde.items()
         or existing.sd.inputFormat != entry.input_format
         or (existing.viewExpandedText or "") != entry.query
-        or any(_comment(column) != entry.comments.get(column.name.lower(), "") for column in existing.sd.cols)
+        or any((column.comment or "") != entry.comments.get(column.name.lower(), "") for column in existing.sd.cols)
     )
-
-
-def _comment(column: Any) -> str:
-    return column.comment or ""
 
 
 # --- doing ---

@@ -133,10 +133,6 @@ class Metastore:
             )
             self._call("drop_partitions_req", request)
 
-    def drop_table(self, database: str, name: str) -> None:
-        """Forget an entry; its files stay."""
-        self._call("drop_table", database, name, False, absent=True)
-
     def _call(
         self, name: str, *values: Any, absent: bool = False, unknown: bool = False, raises: Sequence[str] = ()
     ) -> Any:

@@ -7,7 +7,6 @@ Hive and Spark take its text files for data. Hudi's own sync to BigQuery does th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -27,19 +26,6 @@ _TEXT_SERDE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 _PARQUET = ("org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat", OUTPUT)
 
 
-@dataclass(frozen=True, slots=True)
-class PlainNames:
-    """The entries' names: the view, and what it is a view of."""
-
-    view: str
-    versions: str
-    listed: str
-
-    @classmethod
-    def of(cls, table: str) -> PlainNames:
-        return cls(f"{table}_plain", f"{table}_plain_versions", f"{table}_plain_manifest")
-
-
 def plain_entries(
     table: str,
     database: str,
@@ -56,25 +42,23 @@ def plain_entries(
     schema  meta columns first
     Raises  SyncRefused on a table whose rows do not say which file they are in, and on columns that Hive cannot hold
     """
-    names = PlainNames.of(table)
+    view_name, all_versions, newest = f"{table}_plain", f"{table}_plain_versions", f"{table}_plain_manifest"
     if _FILE_NAME not in schema.names:
         raise SyncRefused(
-            f"{database}.{names.view}",
+            f"{database}.{view_name}",
             f"the table has no column {_FILE_NAME} (hoodie.populate.meta.fields=false), by which the view tells the "
             "newest files. Sync without hoodie.sync.manifest.view",
         )
     columns, keys = hive_columns(schema, partition_fields, timestamps=hive.timestamps)
     said = comments if hive.comments else {}
-    versions = _entry(database, names.versions, "versions", base, columns, _PARQUET, SERDE, keys=keys, comments=said)
-    listed = _entry(
-        database, names.listed, "manifest", join(base, NAMES_FOLDER), {"file_name": "string"}, _TEXT, _TEXT_SERDE
-    )
+    versions = _entry(database, all_versions, "versions", base, columns, _PARQUET, SERDE, keys=keys, comments=said)
+    listed = _entry(database, newest, "manifest", join(base, NAMES_FOLDER), {"file_name": "string"}, _TEXT, _TEXT_SERDE)
     shown = {name: kind for name, kind in {**columns, **keys}.items() if not (hive.omit_meta and name in META_COLUMNS)}
     query = (
-        f"SELECT {', '.join(f'`{name}`' for name in shown)} FROM `{database}`.`{names.versions}` "
-        f"WHERE `{_FILE_NAME}` IN (SELECT `file_name` FROM `{database}`.`{names.listed}`)"
+        f"SELECT {', '.join(f'`{name}`' for name in shown)} FROM `{database}`.`{all_versions}` "
+        f"WHERE `{_FILE_NAME}` IN (SELECT `file_name` FROM `{database}`.`{newest}`)"
     )
-    view = _entry(database, names.view, "view", "", shown, _TEXT, _TEXT_SERDE, comments=said, query=query)
+    view = _entry(database, view_name, "view", "", shown, _TEXT, _TEXT_SERDE, comments=said, query=query)
     return [versions, listed, view]
 
 
