@@ -18,7 +18,7 @@ from hoodie.spark.catalog import catalog_table
 from hoodie.spark.entries import comment_on_entry, rename_entry, set_properties, unset_properties
 from hoodie.spark.names import PROVIDERS, named_table, qualified, register_table, registered_path, unregister_table
 from hoodie.spark.types import to_arrow
-from hoodie.statements.columns import fields_of
+from hoodie.statements.create_text import fields_of
 from hoodie.statements.cutting import Name, Text
 from hoodie.statements.entry import follow_columns, refuse_taken
 from hoodie.statements.rows import nothing, opened

@@ -18,8 +18,7 @@ from hoodie.expressions.text import DIALECT
 from hoodie.spark.names import NamedTable
 from hoodie.statements.cutting import Text
 from hoodie.statements.procedures.listed import PROCEDURES
-from hoodie.statements.procedures.named import table_named
-from hoodie.statements.procedures.procedure import Called, Parameter, Procedure
+from hoodie.statements.procedures.procedure import Called, Parameter, Procedure, table_named
 from hoodie.statements.rows import session_options, table_rows, with_entrys
 
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -34,7 +33,15 @@ from hoodie.spark.names import (
 )
 from hoodie.spark.own_sql import forget_foreign, spark_sql, spark_table, takes_sql
 from hoodie.spark.types import all_nullable, to_arrow, to_spark
-from hoodie.statements.create_text import Create, format_of, like_what, read_create
+from hoodie.statements.create_text import (
+    PROPERTIES,
+    TYPES,
+    Create,
+    format_of,
+    like_what,
+    read_create,
+    sql_properties,
+)
 from hoodie.statements.cutting import Name, Text, check_grammar
 from hoodie.statements.entry import enter, follow_columns, leave, refuse_debris
 from hoodie.statements.rows import nothing, session_options, with_tables
@@ -43,15 +50,8 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.properties import update_properties
 from hoodie.table.state import declared_schema, load_state
 
-_TYPES = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
 _MODES = ("hoodie.record.merge.mode", "hoodie.write.record.merge.mode")
-#: Hudi's properties, by small letters, as options of a write.
-_NAMES = {
-    "recordmergemode": _MODES[0],
-    "primarykey": "hoodie.datasource.write.recordkey.field",
-    "precombinefield": "hoodie.datasource.write.precombine.field",
-    "payloadclass": "hoodie.datasource.write.payload.class",
-}
+_NAMES = {**PROPERTIES, "recordmergemode": _MODES[0]}
 
 
 def create_from_statement(session: SparkSession, text: Text) -> DataFrame | None:
@@ -119,16 +119,12 @@ def _like(session: SparkSession, text: Text, name: Name, source: tuple[str, ...]
         return replace(statement, schema=all_nullable(spark_table(session, ".".join(map(tick, source))).schema))
     state = load_state(storage_for(table.path))
     declared, config = declared_schema(state), state.config
-    facts = {
-        "primaryKey": ",".join(config.record_key),
-        "preCombineField": ",".join(config.ordering),
-        "type": next(word for word, kind in _TYPES.items() if kind == config.type.value),
-    }
     said = {key.lower() for key in statement.options}
-    options = {key: value for key, value in facts.items() if value and key.lower() not in said}
-    partitions = tuple(column.partition(":")[0] for column in config.partition_by)
+    options = {key: value for key, value in sql_properties(config).items() if key.lower() not in said}
     schema = None if declared is None else to_spark(without_meta_fields(declared))
-    return replace(statement, schema=schema, partitions=partitions, options={**options, **statement.options})
+    return replace(
+        statement, schema=schema, partitions=config.partition_columns, options={**options, **statement.options}
+    )
 
 
 def _replace_table(session: SparkSession, wanted: Create, parts: Sequence[str], path: str) -> None:
@@ -149,7 +145,7 @@ def _replace_table(session: SparkSession, wanted: Create, parts: Sequence[str], 
         "hoodie.table.name": wanted.name.parts[-1],
         "hoodie.datasource.write.recordkey.field": keys,
         "hoodie.datasource.write.partitionpath.field": ",".join(wanted.partitions),
-        "hoodie.datasource.write.table.type": _TYPES[kind],
+        "hoodie.datasource.write.table.type": TYPES[kind],
         "hoodie.datasource.write.operation": "bulk_insert",
     }
     settings = overridden(_of_statements(session_options(session, creating=True)), given)
@@ -170,7 +166,7 @@ def _settings(wanted: Create, options: Mapping[str, str]) -> tuple[dict[str, str
     """The options of a statement as those of a write, the columns of the key, and the type. Raises StatementError"""
     said = dict(options)
     kind = said.pop("type", "cow").lower()
-    if kind not in _TYPES:
+    if kind not in TYPES:
         raise StatementError(f"type {kind!r} of table {wanted.name}: expected cow or mor")
     properties = {key: value for key, value in said.items() if key.lower() in _NAMES or key.startswith("hoodie.")}
     settings = dict(check_options({_NAMES.get(key.lower(), key): value for key, value in properties.items()}))
@@ -232,9 +228,9 @@ def _create_table(session: SparkSession, wanted: Create, parts: Sequence[str], q
         config = load_state(storage).config
         keys = ",".join(config.record_key)
         if not wanted.partitions:
-            wanted = replace(wanted, partitions=tuple(name.partition(":")[0] for name in config.partition_by))
+            wanted = replace(wanted, partitions=config.partition_columns)
         if "type" not in wanted.options:
-            kind = next(word for word, name in _TYPES.items() if name == config.type.value)
+            kind = sql_properties(config)["type"]
         if config.ordering:
             settings.setdefault(_NAMES["precombinefield"], ",".join(config.ordering))
     rows = _rows(session, wanted)
@@ -246,15 +242,15 @@ def _create_table(session: SparkSession, wanted: Create, parts: Sequence[str], q
     record_key = [key.strip() for key in keys.split(",") if key.strip()]
     if exists:
         named = [] if wanted.schema is None else wanted.schema.names
-        _refuse_other(open_table(path, spark=session), wanted, record_key, named, _TYPES[kind])
+        _refuse_other(open_table(path, spark=session), wanted, record_key, named, TYPES[kind])
         if rows is not None and not quiet:
             raise StatementError(f"there is a table at {path} already: INSERT INTO it, or DROP TABLE … PURGE first")
     avro = ""
     if schema is not None and not exists:
-        columns = stored_form(_partitions_last(to_arrow(schema), wanted.partitions))
+        columns = stored_form(to_arrow(_in_order(schema, wanted.partitions)))
         avro = to_avro(columns, wanted.name.parts[-1])
-    key = {"primaryKey": ",".join(record_key)} if record_key else {}
-    properties = {"type": kind, **key, **_ordering(settings)}
+    facts = {"primaryKey": ",".join(record_key), "preCombineField": settings.get(_NAMES["precombinefield"], "")}
+    properties = {"type": kind, **{key: value for key, value in facts.items() if value}}
     if not exists:
         with ExitStack() as undo:
             if with_entry:
@@ -268,7 +264,7 @@ def _create_table(session: SparkSession, wanted: Create, parts: Sequence[str], q
                 name=wanted.name.parts[-1],
                 record_key=record_key,
                 partition_by=wanted.partitions,
-                table_type=_TYPES[kind],
+                table_type=TYPES[kind],
                 options=overridden(_of_statements(session_options(session, creating=True)), settings),
             )
             undo.callback(_take_back, storage)
@@ -287,13 +283,8 @@ def _create_table(session: SparkSession, wanted: Create, parts: Sequence[str], q
     forget_foreign(session)
 
 
-def _ordering(given: Mapping[str, str]) -> dict[str, str]:
-    name = given.get(_NAMES["precombinefield"], "")
-    return {"preCombineField": name} if name else {}
-
-
 def _in_order(schema: StructType, partitions: Sequence[str]) -> StructType:
-    """Spark has the partition columns behind all others."""
+    """Spark has the partition columns behind all others, whatever the order in which they are declared."""
     others = [field for field in schema.fields if field.name not in partitions]
     return StructType([*others, *(schema[name] for name in partitions if name in schema.names)])
 
@@ -318,7 +309,7 @@ def _refuse_other(
     config, declared = state.config, declared_schema(state)
     pairs = {
         **({"primaryKey": (config.record_key, tuple(keys))} if keys else {}),
-        "PARTITIONED BY": (tuple(name.partition(":")[0] for name in config.partition_by), wanted.partitions),
+        "PARTITIONED BY": (config.partition_columns, wanted.partitions),
     }
     if "type" in wanted.options:
         pairs["type"] = ((config.type.value,), (kind,))
@@ -338,8 +329,3 @@ def _refuse_missing(wanted: Create, schema: StructType, keys: str) -> None:
     named = [*(key.strip() for key in keys.split(",") if key.strip()), *wanted.partitions]
     if missing := [name for name in named if name not in schema.names]:
         raise StatementError(f"table {wanted.name}: columns {', '.join(missing)} are named and not there")
-
-
-def _partitions_last(schema: pa.Schema, partitions: tuple[str, ...]) -> pa.Schema:
-    """Spark has the partition columns behind all others, whatever the order in which they are declared."""
-    return pa.schema([*(f for f in schema if f.name not in partitions), *(schema.field(name) for name in partitions)])

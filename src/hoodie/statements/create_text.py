@@ -6,13 +6,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import sqlglot
+from pyspark.errors import ParseException
 from pyspark.sql.types import StructType
 from sqlglot import exp
 
+from hoodie.config.table import TableConfig
 from hoodie.expressions.text import DIALECT
 from hoodie.spark.names import PROVIDERS
-from hoodie.statements.columns import fields_of
 from hoodie.statements.cutting import Name, Text
+
+#: The types of a table, by Hudi's words in SQL.
+TYPES = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
+#: Hudi's properties, by small letters, as options of a write.
+PROPERTIES = {
+    "primarykey": "hoodie.datasource.write.recordkey.field",
+    "precombinefield": "hoodie.datasource.write.precombine.field",
+    "payloadclass": "hoodie.datasource.write.payload.class",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +36,16 @@ class Create:
     options: Mapping[str, str]
     query: str
     comment: str = ""
+
+
+def sql_properties(config: TableConfig) -> dict[str, str]:
+    """What a table is, as Hudi's properties in SQL."""
+    own = {
+        "primaryKey": ",".join(config.record_key),
+        "preCombineField": ",".join(config.ordering),
+        "type": next(word for word, kind in TYPES.items() if kind == config.type.value),
+    }
+    return {key: value for key, value in own.items() if value}
 
 
 def makes_ours(text: Text) -> bool:
@@ -82,3 +102,23 @@ def _query(text: Text) -> str:
     if at < 0:
         return ""
     return str(text.after(at) if text.word(at) == "AS" else text.part(text.tokens[at].start, text.end))
+
+
+def fields_of(columns: Text, *, before: str = "") -> StructType:
+    """Columns as DDL has them. Raises StatementError on others
+
+    before  text to put before them, such as the name of a column whose type they are
+    """
+    try:
+        fields = StructType.fromDDL(f"{before}{columns}")
+    except ParseException as problem:
+        raise columns.unreadable(
+            f"expected columns as name TYPE [NOT NULL] [COMMENT 'text'], without DEFAULT, GENERATED or constraints: "
+            f"{str(problem).strip().splitlines()[0]}"
+        ) from problem
+    assert isinstance(fields, StructType)  # several columns are no single type
+    if collated := [field.name for field in fields if " collate " in field.dataType.simpleString()]:
+        raise columns.unreadable(
+            f"a table has no collations: take STRING for {', '.join(collated)}, and say COLLATE in the query"
+        )
+    return fields

@@ -169,7 +169,7 @@ def _index(session: SparkSession, text: Text) -> DataFrame | None:
         return None
     raise text.unreadable(
         f"{Name(parts, parts[-1])} has no indexes that SQL makes: filters use the statistics of columns in "
-        "the files, and hoodie.index.type says how a write finds its keys",
+        "the files, and hoodie.index.type says how a write finds its keys"
     )
 
 

@@ -21,6 +21,7 @@ from hoodie.spark.catalog import SESSION_CATALOG, CatalogTable, catalog_table
 from hoodie.spark.entries import sql_text, sql_type
 from hoodie.spark.names import NamedTable, qualified
 from hoodie.spark.types import COMMENT, to_spark
+from hoodie.statements.create_text import sql_properties
 from hoodie.statements.cutting import Name, Text
 from hoodie.statements.mentioned import seen
 from hoodie.statements.partitions import named_partition
@@ -28,7 +29,6 @@ from hoodie.statements.rows import open_named, session_options, table_rows, with
 from hoodie.table.state import declared_schema, load_state
 
 _COLUMNS = "col_name string, data_type string, comment string"
-_TYPES = {"COPY_ON_WRITE": "cow", "MERGE_ON_READ": "mor"}
 #: What Spark says of a column that nobody has computed statistics of.
 _STATISTICS = ("min", "max", "num_nulls", "distinct_count", "avg_col_len", "max_col_len", "histogram")
 
@@ -48,19 +48,10 @@ class Described:
     entry: CatalogTable | None
 
     @property
-    def partitions(self) -> list[str]:
-        return [name.partition(":")[0] for name in self.config.partition_by]
-
-    @property
     def properties(self) -> dict[str, str]:
         """Hudi's of the table, and those that somebody gave its entry."""
-        own = {
-            "primaryKey": ",".join(self.config.record_key),
-            "preCombineField": ",".join(self.config.ordering),
-            "type": _TYPES[self.config.type.value],
-        }
         given = {} if self.entry is None else self.entry.properties
-        return dict(sorted({**given, **{key: value for key, value in own.items() if value}}.items()))
+        return dict(sorted({**given, **sql_properties(self.config)}.items()))
 
 
 def described(session: SparkSession, name: Name) -> Described | None:
@@ -127,11 +118,11 @@ def _columns(found: Described) -> Iterator[tuple[str, str, str | None]]:
         yield name, "string", None
     for field in found.columns.fields:
         yield field.name, field.dataType.simpleString(), field.metadata.get(COMMENT)
-    if not found.partitions:
+    if not found.config.partition_columns:
         return
     yield "# Partition Information", "", ""
     yield "# col_name", "data_type", "comment"
-    for name in found.partitions:
+    for name in found.config.partition_columns:
         own = found.columns[name] if name in found.columns.names else None
         kind = "string" if own is None else own.dataType.simpleString()
         yield name, kind, None if own is None else own.metadata.get(COMMENT)
@@ -159,7 +150,7 @@ def _partition(found: Described, path: str, values: Mapping[str, str]) -> Iterat
     yield "Partition Values", f"[{', '.join(f'{name}={value}' for name, value in values.items())}]", ""
     yield "Location", f"{_location(found).rstrip('/')}/{path}", ""
     slices = found.table.file_slices(partitions=[path])
-    size = sum(file.size for one in slices for file in ((one.base,) if one.base else ()) + one.logs)
+    size = sum(slice_.bytes for slice_ in slices)
     yield "Partition Statistics", f"{size} bytes, {len(slices)} file groups", ""
 
 
@@ -182,10 +173,11 @@ def show_create(session: SparkSession, text: Text) -> DataFrame | None:
     properties = ",\n".join(f"  {sql_text(key)} = {sql_text(value)}" for key, value in found.properties.items())
     comment = found.entry.details.get("Comment", "") if found.entry else ""
     managed = found.entry is not None and found.entry.details.get("Type") == "MANAGED"
+    partitions = ", ".join(map(_plain, found.config.partition_columns))
     clauses = [
         f"CREATE TABLE {name} (\n{columns})" if columns else f"CREATE TABLE {name}",
         "USING hudi",
-        f"PARTITIONED BY ({', '.join(map(_plain, found.partitions))})" if found.partitions else "",
+        f"PARTITIONED BY ({partitions})" if partitions else "",
         f"COMMENT {sql_text(comment)}" if comment else "",
         "" if managed else f"LOCATION {sql_text(_location(found))}",
         f"TBLPROPERTIES (\n{properties})",

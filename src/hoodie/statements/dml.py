@@ -34,8 +34,6 @@ from hoodie.statements.source_names import of_source
 from hoodie.table.state import in_units_of, load_state, table_keygen
 from hoodie.writing.result import WriteResult
 
-_DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
-
 
 def run_dml(session: SparkSession, table: HoodieTable[DataFrame], statement: Dml) -> WriteResult:
     """Carry a statement out. Raises as the calls: `merge`, `update`, `delete`, `insert`, `insert_overwrite`"""
@@ -106,8 +104,12 @@ def _insert(statement: Insert, session: SparkSession, table: HoodieTable[DataFra
     _refuse_other_than_partitions(statement, table)
     query = with_tables(session, statement.query)
     rows = spark_sql(session, statement.query) if query is None else query
-    dynamic = str(session.conf.get(_DYNAMIC, "static")).lower() == "dynamic"
-    return insert_rows(session, statement, table, rows, dynamic=dynamic)
+    return insert_rows(session, statement, table, rows, dynamic=is_dynamic(session))
+
+
+def is_dynamic(session: SparkSession) -> bool:
+    """Whether an overwrite in the session replaces the partitions that the rows are in."""
+    return str(session.conf.get("spark.sql.sources.partitionOverwriteMode", "static")).lower() == "dynamic"
 
 
 def insert_rows(
@@ -128,9 +130,8 @@ def insert_rows(
     if not statement.overwrite:
         return calls[operation](frame, options=options)
     config = load_state(table.storage).config
-    columns = [name.partition(":")[0].lower() for name in config.partition_by]
     fixed = {name.lower() for name, value in statement.partition.items() if value is not None}
-    if not dynamic or len(fixed) == len(columns):
+    if not dynamic or len(fixed) == len(config.partition_by):
         if not fixed:
             return table.insert_overwrite_table(frame, options=options)
         return table.insert_overwrite(
@@ -166,7 +167,7 @@ def _named_partitions(
 def _refuse_other_than_partitions(statement: Insert, table: HoodieTable[DataFrame]) -> None:
     if not statement.partition:
         return
-    columns = [name.partition(":")[0] for name in load_state(table.storage).config.partition_by]
+    columns = load_state(table.storage).config.partition_columns
     known = {name.lower() for name in columns}
     if others := [name for name in statement.partition if name.lower() not in known]:
         raise InvalidInput(

@@ -23,6 +23,7 @@ from hoodie.spark.names import named_table
 from hoodie.spark.types import to_spark
 from hoodie.statements.cutting import Text
 from hoodie.statements.metadata_records import metadata_records
+from hoodie.statements.procedures.history import counts_of
 from hoodie.table.state import load_state
 
 #: The words that a statement has which calls one.
@@ -121,19 +122,15 @@ def _timeline(session: SparkSession, table: HoodieTable[DataFrame], arguments: l
 
 
 def _instant(instant: Instant, commit: CommitMetadata) -> tuple[object, ...]:
-    stats = [stat for part in commit.stats.values() for stat in part]
+    written, _, *counts = counts_of(commit)  # Hudi's function does not say how many files are new
     return (
         instant.requested,
         instant.action.value,
         instant.state.name,
         instant.completed or None,
         f"{'_'.join(filter(None, (instant.requested, instant.completed)))}.{instant.action.value}",
-        sum(stat.total_write_bytes for stat in stats),
-        sum(stat.prev_commit not in ("", "null") for stat in stats),
-        len(commit.stats),
-        sum(stat.num_writes for stat in stats),
-        sum(stat.num_updates for stat in stats),
-        sum(stat.write_errors for stat in stats),
+        written,
+        *counts,
     )
 
 
@@ -147,7 +144,7 @@ def _slices(session: SparkSession, table: HoodieTable[DataFrame], arguments: lis
             None if part.base is None else f"{table.path.rstrip('/')}/{part.base.path}",
             0 if part.base is None else part.base.size,
             len(part.logs),
-            sum(log.size for log in part.logs),
+            part.log_bytes,
         )
         for part in table.file_slices()
         if fnmatch.fnmatchcase(part.group.partition, pattern)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import importlib
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -13,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlglot.tokenizer_core import TokenType
 
 from hoodie.errors import StatementError
+from hoodie.spark.entries import sql_text
 from hoodie.statements.cutting import Text
 
 Arguments = Mapping[str, Any] | list[Any] | None
@@ -71,18 +73,6 @@ def sql_literal(value: object) -> str:
     )
 
 
-def _integer(value: int) -> str:
-    return str(value) if -(2**31) <= value < 2**31 else f"{value}L"
-
-
-def _real(value: float) -> str:
-    return f"{value!r}D" if value - value == 0 else f"double('{value}')"
-
-
-def _string(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
 def _moment(value: datetime.datetime) -> str:
     """A time without a zone is one of this process's zone, as PySpark has it."""
     return f"TIMESTAMP '{value.astimezone(datetime.UTC).isoformat(sep=' ')}'"
@@ -92,18 +82,14 @@ def _array(value: list[Any] | tuple[Any, ...]) -> str:
     return f"array({', '.join(map(sql_literal, value))})"
 
 
-def _dictionary(value: Mapping[Any, Any]) -> str:
-    return f"map({', '.join(sql_literal(item) for pair in value.items() for item in pair)})"
-
-
 #: The first kind that fits counts.
 _WRITTEN: Mapping[type, Callable[[Any], str]] = {
     type(None): lambda value: "NULL",
     bool: lambda value: str(value).upper(),
-    int: _integer,
-    float: _real,
+    int: lambda value: str(value) if -(2**31) <= value < 2**31 else f"{value}L",
+    float: lambda value: f"{value!r}D" if math.isfinite(value) else f"double('{value}')",
     decimal.Decimal: lambda value: f"{value:f}BD",
-    str: _string,
+    str: sql_text,
     datetime.datetime: _moment,
     datetime.date: lambda value: f"DATE '{value.isoformat()}'",
     datetime.timedelta: lambda value: f"INTERVAL '{value.total_seconds():f}' SECOND",
@@ -111,7 +97,7 @@ _WRITTEN: Mapping[type, Callable[[Any], str]] = {
     bytearray: lambda value: f"X'{value.hex()}'",
     list: _array,
     tuple: _array,
-    dict: _dictionary,
+    dict: lambda value: f"map({', '.join(sql_literal(item) for pair in value.items() for item in pair)})",
 }
 
 

@@ -109,7 +109,7 @@ def named_partition(table: HoodieTable[DataFrame], text: Text, at: int) -> tuple
 
 def _require_columns(table: HoodieTable[DataFrame], spec: Text, given: Mapping[str, str], *, whole: bool) -> None:
     """Raises StatementError where a PARTITION clause names other columns than those of the partitions, or not all."""
-    columns = [name.partition(":")[0].lower() for name in load_state(table.storage).config.partition_by]
+    columns = [name.lower() for name in load_state(table.storage).config.partition_columns]
     others, missing = given.keys() - set(columns), set(columns) - given.keys()
     if others or (whole and missing) or not given:
         raise spec.unreadable(f"the table is partitioned by {', '.join(columns) or 'nothing'}")

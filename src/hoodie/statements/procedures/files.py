@@ -17,7 +17,7 @@ from hoodie.display.summary import bytes_text
 from hoodie.formats.log.blocks import BlockKind, BlockMap, HeaderKey, LogBlock, read_blocks
 from hoodie.formats.log.content import data_rows
 from hoodie.formats.log.delete_block import decode_deletes
-from hoodie.model.files import BaseFile, FileSlice, LogFile
+from hoodie.model.files import FileSlice, LogFile
 from hoodie.model.meta import RECORD_KEY
 from hoodie.statements.procedures.procedure import Called, Rows
 from hoodie.storage import storage_for
@@ -34,7 +34,7 @@ def fsview_all(called: Called) -> Rows:
         if set(pattern) <= set("*/") or fnmatchcase(group.partition, pattern.strip("/")):
             for one in reversed(committed_slices(view, group, _up_to(called))):
                 if one.base or one.logs:
-                    yield (*_slice(root, one), sum(log.size for log in one.logs), _logs(root, one.logs))
+                    yield (*_slice(root, one), one.log_bytes, _logs(root, one.logs))
 
 
 def fsview_latest(called: Called) -> Rows:
@@ -93,7 +93,7 @@ def show_file_sizes(called: Called) -> Rows:
     sizes: dict[str, list[int]] = defaultdict(list)
     for file in data_files(list_folders(called.state.storage).marked):
         if not partition or file.group.partition == partition or file.group.partition.startswith(f"{partition}/"):
-            sizes[file.instant if isinstance(file, BaseFile) else file.base_instant].append(file.size)
+            sizes[file.base_instant].append(file.size)
     for instant in sorted(sizes, reverse=True):
         yield instant, *_distribution(sizes[instant])
     if sizes:

@@ -12,8 +12,7 @@ from hoodie.formats.timeline.services import decode_rollback_metadata
 from hoodie.model.commit import CommitMetadata, WriteStat
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import RollbackMetadata
-from hoodie.statements.procedures.named import path_of
-from hoodie.statements.procedures.procedure import Called, Procedure, Rows, procedure
+from hoodie.statements.procedures.procedure import Called, Procedure, Rows, procedure, table_named
 from hoodie.storage import storage_beside, storage_for
 from hoodie.storage.protocol import join
 from hoodie.table.state import load_state
@@ -33,29 +32,26 @@ _FILE_COUNTS = (
 )
 
 
-def stats_of(commit: CommitMetadata) -> list[WriteStat]:
-    return [stat for part in commit.stats.values() for stat in part]
-
-
 def _is_new(stat: WriteStat) -> bool:
     return stat.prev_commit in ("", "null")
 
 
-def _counts(commit: CommitMetadata) -> tuple[int, ...]:
-    stats = stats_of(commit)
+def counts_of(commit: CommitMetadata) -> tuple[int, ...]:
+    """The columns of `_COMMIT_COUNTS`."""
+    stats = commit.all_stats
     return (
-        sum(stat.total_write_bytes for stat in stats),
+        commit.bytes_written,
         sum(_is_new(stat) for stat in stats),
         sum(not _is_new(stat) for stat in stats),
         len(commit.stats),
-        sum(stat.num_writes for stat in stats),
-        sum(stat.num_updates for stat in stats),
+        commit.rows_written,
+        commit.updated,
         sum(stat.write_errors for stat in stats),
     )
 
 
 def _file_rows(commit: CommitMetadata) -> Iterator[tuple[Any, ...]]:
-    for stat in stats_of(commit):
+    for stat in commit.all_stats:
         yield (
             stat.partition,
             stat.file_id,
@@ -81,7 +77,7 @@ def _completions(called: Called) -> dict[str, str]:
 def _show_commits(called: Called) -> Rows:
     completed = _completions(called)
     for instant, commit in called.table.history():
-        yield (instant.requested, completed.get(instant.requested), instant.action.value, *_counts(commit))
+        yield (instant.requested, completed.get(instant.requested), instant.action.value, *counts_of(commit))
 
 
 def _show_commits_metadata(called: Called) -> Rows:
@@ -100,7 +96,7 @@ def _archived(called: Called) -> Iterator[tuple[Instant, CommitMetadata]]:
 
 
 def _show_archived(called: Called) -> Rows:
-    return [(i.requested, i.completed or None, *_counts(commit)) for i, commit in _archived(called)]
+    return [(i.requested, i.completed or None, *counts_of(commit)) for i, commit in _archived(called)]
 
 
 def _show_archived_metadata(called: Called) -> Rows:
@@ -130,7 +126,7 @@ def _commit_of(called: Called) -> tuple[Instant, CommitMetadata]:
 
 def _commit_files(called: Called) -> Rows:
     instant, commit = _commit_of(called)
-    for stat in stats_of(commit):
+    for stat in commit.all_stats:
         counts = (stat.num_updates, stat.num_writes, stat.total_write_bytes, stat.write_errors, stat.file_size)
         yield (instant.action.value, stat.partition, stat.file_id, stat.prev_commit, *counts)
 
@@ -152,14 +148,14 @@ def _commit_partitions(called: Called) -> Rows:
 
 def _commit_write_stats(called: Called) -> Rows:
     instant, commit = _commit_of(called)
-    size, rows = commit.bytes_written, sum(stat.num_writes for stat in stats_of(commit))
+    size, rows = commit.bytes_written, commit.rows_written
     return [(instant.action.value, size, rows, size // rows if rows else 0)]
 
 
 def _commits_compare(called: Called) -> Rows:
     """Which of the two tables has commits that the other lacks."""
     name = called.arguments["table"]
-    state = load_state(storage_for(path_of(called.session, name)))
+    state = load_state(storage_for(table_named(called.session, name).path))
     own = [instant.requested for instant in state.timeline.commits]
     path = storage_beside(state.storage, str(called.arguments["path"]))
     other = [instant.requested for instant in load_state(path).timeline.commits]
@@ -208,7 +204,7 @@ def _stats_wa(called: Called) -> Rows:
     for instant, commit in reversed(called.table.history()):
         if instant.action is not Action.COMMIT:
             continue
-        rows = sum(stat.num_writes for stat in stats_of(commit))
+        rows = commit.rows_written
         upserted, written = upserted + commit.updated, written + rows
         yield instant.requested, commit.updated, rows, _share(rows, commit.updated)
     yield "Total", upserted, written, _share(written, upserted)

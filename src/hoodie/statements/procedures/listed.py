@@ -16,7 +16,6 @@ from hoodie.statements.procedures import (
     refused,
     repairs,
     services,
-    shown,
 )
 from hoodie.statements.procedures.procedure import Procedure, procedure
 
@@ -142,7 +141,7 @@ PROCEDURES: Mapping[str, Procedure] = {
         files.logfile_records,
     ),
     "show_table_properties": procedure(
-        "table string, path string, limit int = 10", "key string, value string", shown.properties
+        "table string, path string, limit int = 10", "key string, value string", repairs.properties
     ),
     # --- the metadata table
     "create_metadata_table": procedure("table string", "result string", metadata_table.create_metadata),
@@ -254,6 +253,6 @@ PROCEDURES: Mapping[str, Procedure] = {
     "validate_table": procedure(
         "table string, path string, rows boolean = true",
         "severity string, fault string, where string, problem string, advice string",
-        shown.validate_table,
+        repairs.validate_table,
     ),
 }

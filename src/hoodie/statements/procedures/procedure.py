@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from hoodie.api.table import HoodieTable, open_table
 from hoodie.config.options import Options
 from hoodie.errors import StatementError
+from hoodie.spark.names import NamedTable, named_table
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 
@@ -112,3 +113,13 @@ def _parameter(text: str) -> tuple[str, Parameter]:
     required = name.endswith("!")
     value = None if not default else default == "true" if kind == "boolean" else _KINDS[kind](default)
     return name.removesuffix("!"), Parameter(_KINDS[kind], required, value)
+
+
+def table_named(session: SparkSession, table: str) -> NamedTable:
+    """The table of a name of the session, or of a path. Raises StatementError on a name that none has"""
+    entry = named_table(session, table.replace("`", "").split(".") if "/" not in table else ("hudi", table.strip("`")))
+    if entry is None:
+        raise StatementError(
+            f"no table of Hudi has the name {table!r}: hoodie.spark.register_table gives one, or say path =>"
+        )
+    return entry

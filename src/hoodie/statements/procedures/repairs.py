@@ -1,4 +1,6 @@
-"""Procedures that repair a table: metafiles of partitions, plans of cleans, properties, rows that came twice."""
+"""Procedures that check a table, and repair it: metafiles of partitions, plans of cleans, properties, rows that came
+twice.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +24,15 @@ from hoodie.table.properties import load_properties, update_properties
 from hoodie.table.state import load_state
 from hoodie.timeline.transition import remove_pending
 from hoodie.view.load import list_folders
+
+
+def properties(called: Called) -> Rows:
+    return sorted(called.state.config.properties.items())
+
+
+def validate_table(called: Called) -> Rows:
+    findings = called.table.check(rows=called.get("rows"))
+    return [(one.severity.name, one.fault.name, one.where, one.problem, one.advice) for one in findings]
 
 
 def add_partition_meta(called: Called) -> Rows:
