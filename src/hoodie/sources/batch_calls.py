@@ -57,9 +57,4 @@ def _save(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 READER = {**SAID, "schema": recorder("schema"), "load": wrap_load(_load)}
-WRITER = {
-    **SAID,
-    "mode": _mode,
-    "partitionBy": recorder("by", names_in),
-    "save": _save,
-}
+WRITER = {**SAID, "mode": _mode, "partitionBy": recorder("by", names_in), "save": _save}

@@ -19,8 +19,7 @@ from pyspark.sql import SparkSession
 from hoodie.errors import InvalidInput, JarPresent
 from hoodie.sources.batch_calls import READER, WRITER
 from hoodie.sources.calls import CAUGHT, NAMES
-from hoodie.sources.frame_views import FRAME
-from hoodie.sources.sql_calls import CATALOG, SESSION, TABLE_READER
+from hoodie.sources.sql_calls import CATALOG, FRAME, SESSION, TABLE_READER
 from hoodie.sources.stream_calls import QUERY, STREAM_READER, STREAM_WRITER
 from hoodie.sources.table_calls import WRITER_BY_NAME, WRITER_V2
 from hoodie.sources.views import register_source

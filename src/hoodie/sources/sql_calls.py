@@ -1,4 +1,4 @@
-"""`spark.sql`, `spark.table` and `spark.catalog`, once they are caught: they know the tables of ours."""
+"""`spark.sql`, `spark.table`, `spark.catalog` and views of frames, once caught: they know the tables of ours."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.catalog import Table
 
 from hoodie.api.datasource_read import read
+from hoodie.config.table import PROPERTIES_FILE
 from hoodie.errors import StatementError
 from hoodie.sources.answers import job_options
 from hoodie.sources.calls import said_to
@@ -17,12 +18,14 @@ from hoodie.sources.view_refresh import refresh_named, with_views
 from hoodie.spark.catalog import SESSION_CATALOG, current_database
 from hoodie.spark.names import NamedTable, registered_names, registered_path
 from hoodie.spark.own_sql import forget_foreign, is_handed_over, prepare, takes_sql
+from hoodie.spark.table_views import TableView, note_view, table_of
 from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.statements.cutting import Name, Text
 from hoodie.statements.mentioned import seen
 from hoodie.statements.rows import open_named, session_options
 from hoodie.statements.run import answer, makes_table_of_ours
 from hoodie.statements.session import fits
+from hoodie.storage import storage_for
 
 
 def _sql(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -147,6 +150,19 @@ def _session(catalog: Any) -> SparkSession:
     return session
 
 
+def _noted(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Frames of a whole table are remembered as views of it."""
+
+    def make_view(self: Any, name: str) -> None:
+        original(self, name)
+        path = table_of(self)
+        whole = path is not None and storage_for(path).exists(PROPERTIES_FILE)  # else a pattern, or a partition
+        note_view(self.sparkSession, name, TableView(self, path) if path is not None and whole else None)
+
+    return make_view
+
+
 SESSION = {"sql": _sql, "table": _table}
 TABLE_READER = {"table": _table}
 CATALOG = {"tableExists": _table_exists, "listTables": _list_tables}
+FRAME = {"createOrReplaceTempView": _noted, "createTempView": _noted}

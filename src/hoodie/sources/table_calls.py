@@ -25,22 +25,15 @@ from hoodie.spark.entries import absolute_uri
 from hoodie.spark.names import managed_path, qualified
 from hoodie.spark.own_sql import is_handed_over, prepare, takes_sql
 from hoodie.spark.worker_errors import raise_worker_errors
+from hoodie.statements.create_text import PROPERTIES, TYPES
 from hoodie.statements.cutting import Name
-from hoodie.statements.dml import insert_rows
+from hoodie.statements.dml import insert_rows, is_dynamic
 from hoodie.statements.dml_text import Insert
 from hoodie.statements.entry import entered, refuse_taken, settings_of_table
 from hoodie.statements.rows import open_named, session_options
 from hoodie.storage.faults import typed_errors
 
-_DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
-#: Hudi's SQL properties, by small letters, as options of a write.
-_PROPERTIES = {
-    "primarykey": "hoodie.datasource.write.recordkey.field",
-    "precombinefield": "hoodie.datasource.write.precombine.field",
-    "payloadclass": "hoodie.datasource.write.payload.class",
-    "type": "hoodie.datasource.write.table.type",
-}
-_TYPES = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
+_PROPERTIES = {**PROPERTIES, "type": "hoodie.datasource.write.table.type"}
 
 
 # --- by name ---
@@ -49,8 +42,7 @@ _TYPES = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
 def insert_into(frame: DataFrame, name: str, overwrite: bool, options: Mapping[str, Any]) -> bool:
     """Insert rows by the places of their columns, as Spark's call of this name; False: the table is not ours."""
     session = frame.sparkSession
-    dynamic = str(session.conf.get(_DYNAMIC, "static")).lower() == "dynamic"
-    return _insert(frame, name, options, overwrite=overwrite, by_name=False, dynamic=dynamic)
+    return _insert(frame, name, options, overwrite=overwrite, by_name=False, dynamic=is_dynamic(session))
 
 
 @typed_errors()
@@ -86,8 +78,8 @@ def save_as_table(
     name, parts, mode = Name(parts, parts[-1]), qualified(session, parts), mode.lower()
     given = {_PROPERTIES.get(key.lower(), key): value for key, value in options.items()}
     kind = str(given.get(_PROPERTIES["type"], ""))
-    if kind.lower() in _TYPES:
-        given[_PROPERTIES["type"]] = _TYPES[kind.lower()]
+    if kind.lower() in TYPES:
+        given[_PROPERTIES["type"]] = TYPES[kind.lower()]
     found = named_or_none(session, table)
     if found is not None:
         opened = open_named(session, name, found[1], session_options(session))
@@ -170,7 +162,7 @@ def _property(original: Callable[..., Any]) -> Callable[..., Any]:
     return tableProperty
 
 
-Action = Callable[[Any, DataFrame, dict[str, Any], tuple[Any, ...]], bool]
+Action = Callable[[DataFrame, dict[str, Any], tuple[Any, ...]], bool]
 
 
 def _action(act: Action) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -184,7 +176,7 @@ def _action(act: Action) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
             if not is_handed_over() and takes_sql():
                 frame = frame_of(self)
                 prepare(frame.sparkSession)
-                if act(self, frame, said_to(self), (*arguments, *named.values())):
+                if act(frame, said_to(self), (*arguments, *named.values())):
                     return
             original(self, *arguments, **named)
 
@@ -193,15 +185,15 @@ def _action(act: Action) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return wrap
 
 
-def _append(writer: Any, frame: DataFrame, said: dict[str, Any], arguments: tuple[Any, ...]) -> bool:
+def _append(frame: DataFrame, said: dict[str, Any], arguments: tuple[Any, ...]) -> bool:
     return _insert(frame, said["table"], said["options"], overwrite=False, by_name=True, dynamic=False)
 
 
-def _overwrite_partitions(writer: Any, frame: DataFrame, said: dict[str, Any], arguments: tuple[Any, ...]) -> bool:
+def _overwrite_partitions(frame: DataFrame, said: dict[str, Any], arguments: tuple[Any, ...]) -> bool:
     return _insert(frame, said["table"], said["options"], overwrite=True, by_name=True, dynamic=True)
 
 
-def _overwrite(writer: Any, frame: DataFrame, said: dict[str, Any], arguments: tuple[Any, ...]) -> bool:
+def _overwrite(frame: DataFrame, said: dict[str, Any], arguments: tuple[Any, ...]) -> bool:
     if named_or_none(frame.sparkSession, said["table"]) is None:
         return False
     if repr(arguments[0]) != "Column<'true'>":
@@ -213,7 +205,7 @@ def _overwrite(writer: Any, frame: DataFrame, said: dict[str, Any], arguments: t
 
 
 def _creating(mode: str) -> Action:
-    def create(writer: Any, frame: DataFrame, said: dict[str, Any], arguments: tuple[Any, ...]) -> bool:
+    def create(frame: DataFrame, said: dict[str, Any], arguments: tuple[Any, ...]) -> bool:
         found = named_or_none(frame.sparkSession, said["table"])
         if not ours(said["format"]) and (said["format"] or found is None):
             return False

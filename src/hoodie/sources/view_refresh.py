@@ -21,6 +21,7 @@ from hoodie.config.driver_options import is_driver_option
 from hoodie.errors import InvalidInput, TableNotFound
 from hoodie.expressions.text import tick
 from hoodie.model.instant import Instant
+from hoodie.spark.entries import sql_text
 from hoodie.spark.own_sql import spark_sql, spark_table
 from hoodie.spark.table_views import TableView, note_view
 from hoodie.storage import storage_for
@@ -83,13 +84,9 @@ def refresh_view(session: SparkSession, name: str) -> None:
             f"{name!r} was made with hoodie.storage.* options, which may be secrets and are not kept: make it again, "
             "CREATE OR REPLACE TEMPORARY VIEW … USING hudi OPTIONS (…)"
         )
-    options = ", ".join(f"`{key}` '{_escaped(value)}'" for key, value in source["options"].items())
+    options = ", ".join(f"`{key}` {sql_text(value)}" for key, value in source["options"].items())
     made = f"CREATE OR REPLACE TEMPORARY VIEW {tick(name)} USING `{source['format']}` OPTIONS ({options})"
     spark_sql(session, made)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("'", "\\'")
 
 
 # --- what is caught ---
