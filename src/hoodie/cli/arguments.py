@@ -147,7 +147,7 @@ _PROPS = cli_option(
 DRY_RUN = cli_option(
     "--dry-run", is_flag=True, example="--dry-run", help="Say what would be done, or go; nothing is changed."
 )
-YES = cli_option(
+_YES = cli_option(
     "--yes",
     is_flag=True,
     example="--yes",
@@ -196,15 +196,22 @@ INSTANT = cli_option(
 
 
 def command(
-    name: str, *own: Decorator, examples: Sequence[str], tables: bool = True, hoodie: bool = False
+    name: str,
+    *own: Decorator,
+    examples: Sequence[str],
+    tables: bool = True,
+    hoodie: bool = False,
+    changes: bool = False,
 ) -> Callable[[Callable[..., int]], Command]:
     """Make a command of a function `(call, **options of its own) -> exit status`; its docstring is the help.
 
-    own     its own options and arguments, in the order of the help
-    tables  it takes paths of tables, any number of them
-    hoodie  it takes hoodie.* options
+    own      its own options and arguments, in the order of the help
+    tables   it takes paths of tables, any number of them
+    hoodie   it takes hoodie.* options
+    changes  it asks before it does what cannot be undone: see `Call.change`
     """
     common: list[Decorator] = []
+    own = (*own, DRY_RUN, _YES) if changes else own
     if tables:
         common += [click.argument("paths", nargs=-1, type=TABLE, metavar="PATH..."), *own, _FROM, _JOBS, _STORAGE]
     else:

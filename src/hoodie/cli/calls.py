@@ -64,6 +64,7 @@ class Call:
     paths    as on the command line
     listed   from --from
     options  `hoodie.*`, checked
+    yes      to do what cannot be undone
     """
 
     command: str
@@ -74,6 +75,8 @@ class Call:
     jobs: int = 1
     as_json: bool = False
     debug: bool = False
+    dry_run: bool = False
+    yes: bool = False
     started: float = field(default_factory=time.perf_counter)
 
     @classmethod
@@ -100,6 +103,8 @@ class Call:
             given.pop("jobs", 1),
             given.pop("as_json", False),
             given.pop("debug", False),
+            given.pop("dry_run", False),
+            given.pop("yes", False),
         )
 
     def split_instant(self, instant: str | None) -> tuple[Call, str | None]:
@@ -118,6 +123,16 @@ class Call:
         if not re.search(r"[/\\*?\[]", last) and not Path(last).exists():
             raise click.UsageError(f"{last!r} is neither an instant, which is digits only, nor the folder of a table")
         return self, None
+
+    def split_needed_instant(self, instant: str | None, what: str) -> tuple[Call, str]:
+        """As `split_instant`, for a command that needs one. Raises UsageError without any
+
+        what  the instant is of
+        """
+        call, named = self.split_instant(instant)
+        if named is None:
+            raise click.UsageError(f"{self.command} needs the instant of {what}")
+        return call, named
 
     def one(self) -> Target:
         """The table of a command that takes one only. Raises UsageError"""
@@ -241,8 +256,6 @@ class Call:
         do: Callable[[Target, bool], R],
         text: Callable[[R], Sequence[Block]],
         *,
-        dry_run: bool,
-        yes: bool,
         goes: Callable[[R], int],
         question: str,
     ) -> int:
@@ -253,8 +266,8 @@ class Call:
         question  with one {} for that number, of all tables
         Raises    UsageError when nobody can be asked
         """
-        if dry_run or yes:
-            return self.each(lambda target: do(target, dry_run), text)
+        if self.dry_run or self.yes:
+            return self.each(lambda target: do(target, self.dry_run), text)
         if not sys.stdin.isatty():
             raise click.UsageError(
                 f"{self.command} cannot be undone, and there is no terminal to ask at: give --yes, or --dry-run to see "

@@ -127,9 +127,7 @@ def compaction_command() -> None:
     ],
     hoodie=True,
 )
-def compaction_run_command(
-    call: Call, watch: bool, interval: float, engine: str, dry_run: bool, conf: tuple[Any, ...]
-) -> int:
+def compaction_run_command(call: Call, watch: bool, interval: float, engine: str, conf: tuple[Any, ...]) -> int:
     """Run the compactions that are pending.
 
     Oldest first, and those that are planned meanwhile; with --watch for ever. Each is claimed first, so that several
@@ -141,7 +139,7 @@ def compaction_run_command(
     from hoodie.cli.compactor_run import Run, Runs
     from hoodie.cli.compactor_run import run_compactor as compact
 
-    if dry_run:
+    if call.dry_run:
         return call.each(_pending, lambda found: _text(found, 1))
     runs: dict[str, list[Run]] = {}
     status = compact(call.targets(), engine, dict(conf), interval if watch else None, runs, quiet=call.as_json)
@@ -234,7 +232,7 @@ def unschedule(call: Call, instant: str | None) -> int:
     """Withdraw a plan."""
     from hoodie.services.compaction.repair import unschedule_compaction
 
-    call, named = _named(call, instant)
+    call, named = call.split_needed_instant(instant, "a plan")
 
     def do(target: Target) -> Withdrawn:
         unschedule_compaction(target.storage, target.settings, named)
@@ -248,7 +246,7 @@ def compaction_repair_command(call: Call, instant: str | None) -> int:
     """Make a plan fit the files that are there."""
     from hoodie.services.compaction.repair import repair_compaction
 
-    call, named = _named(call, instant)
+    call, named = call.split_needed_instant(instant, "a plan")
     return call.each(
         lambda target: PlanChecked(named, tuple(repair_compaction(target.storage, target.settings, named))), _checked
     )
@@ -300,10 +298,3 @@ def _text(found: Plans, cores: int) -> Sequence[Block]:
 
 def _checked(checked: PlanChecked) -> Sequence[Block]:
     return checked.lines or ("nothing is wrong",)
-
-
-def _named(call: Call, instant: str | None) -> tuple[Call, str]:
-    call, named = call.split_instant(instant)
-    if named is None:
-        raise click.UsageError(f"{call.command} needs the instant of a plan")
-    return call, named

@@ -134,8 +134,6 @@ def check_command(
     grace: float,
     engine: str | None,
     repair: bool,
-    dry_run: bool,
-    yes: bool,
     checksum: bool,
     sort: str,
     where: str,
@@ -172,7 +170,7 @@ def check_command(
 
         findings = look()
         remedies: Sequence[Remedy] = ()
-        really = repair and yes and not dry_run
+        really = repair and call.yes and not call.dry_run
         if really:
             remedies = run(storage, writers=Writers.read(target.options), dry_run=False, checksum=checksum, grace=grace)
         elif repair:

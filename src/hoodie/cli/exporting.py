@@ -87,12 +87,11 @@ def export_table(
     groups: list[list[Any]] = [[]]
     taken = 0
     for slice_ in scan.slices:
-        size_ = (slice_.base.size if slice_.base else 0) + sum(log.size for log in slice_.logs)
-        if groups[-1] and taken + size_ > _FILE_BYTES:
+        if groups[-1] and taken + slice_.bytes > _FILE_BYTES:
             groups.append([])
             taken = 0
         groups[-1].append(slice_)
-        taken += size_
+        taken += slice_.bytes
     scans = [replace(scan, slices=tuple(group)) for group in groups]
     names = [f"part-{number:05d}.{form}" for number in range(len(scans))]
 

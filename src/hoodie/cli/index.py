@@ -61,7 +61,7 @@ def index() -> None:
     ),
     examples=[
         "hoodie index rebuild /data/trips --option hoodie.index.hbase.thrift.host=gateway "
-        "--option hoodie.index.hbase.table=trips",
+        "--option hoodie.index.hbase.table=trips"
     ],
     hoodie=True,
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hoodie.cli.arguments import DRY_RUN, YES, cli_option, command
+from hoodie.cli.arguments import cli_option, command
 from hoodie.cli.calls import Call, Target
 from hoodie.cli.output import Block, Grid
 from hoodie.cli.secrets import masked_properties
@@ -345,12 +345,11 @@ def metadata_create_command(call: Call, partitions: tuple[str, ...], again: bool
         example="--of column_stats",
         help="Only this partition of it; may be repeated. Without the file lists nothing stays.",
     ),
-    DRY_RUN,
-    YES,
     examples=["hoodie metadata drop /data/trips --yes", "hoodie metadata drop /data/trips --of column_stats --yes"],
     hoodie=True,
+    changes=True,
 )
-def metadata_drop_command(call: Call, partitions: tuple[str, ...], dry_run: bool, yes: bool) -> int:
+def metadata_drop_command(call: Call, partitions: tuple[str, ...]) -> int:
     """Remove the metadata table, or a partition of it.
 
     Readers list folders then. A Hudi writer, and one of this library with hoodie.metadata.enable=true, builds it again.
@@ -369,14 +368,7 @@ def metadata_drop_command(call: Call, partitions: tuple[str, ...], dry_run: bool
 
     name = _named(() if "files" in partitions else partitions)
 
-    return call.change(
-        do,
-        text,
-        dry_run=dry_run,
-        yes=yes,
-        goes=lambda done: int(done.dropped),
-        question=f"Remove {name}, of {{}} tables?",
-    )
+    return call.change(do, text, goes=lambda done: int(done.dropped), question=f"Remove {name}, of {{}} tables?")
 
 
 def _named(partitions: tuple[str, ...]) -> str:

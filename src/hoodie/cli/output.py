@@ -101,11 +101,7 @@ def _named(path: str, message: str) -> str:
 
 
 def show_outcomes(
-    outcomes: Sequence[Outcome[Any]],
-    text: Callable[[Any], Sequence[Block]],
-    seconds: float,
-    *,
-    err: bool = False,
+    outcomes: Sequence[Outcome[Any]], text: Callable[[Any], Sequence[Block]], seconds: float, *, err: bool = False
 ) -> None:
     """Results below the path of their table where there are several, and a summary of these; errors one line each."""
     several = len(outcomes) > 1

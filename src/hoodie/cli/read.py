@@ -186,7 +186,6 @@ def export_command(
     begin: str | None,
     end: str | None,
     as_of: str | None,
-    dry_run: bool,
     **asked: Any,
 ) -> int:
     """Write rows as Parquet or CSV files elsewhere.
@@ -198,12 +197,14 @@ def export_command(
 
     question = Question.of(asked, partitions=partitions or None, as_of=as_of, begin=begin, end=end)
     places = exporting.table_folders([target.path for target in call.targets()], folder)
-    return call.each(
-        lambda target: exporting.export_table(
-            target.storage, question, target.options, places[target.path], target.storage_options, form, dry_run=dry_run
-        ),
-        exporting.export_text,
-    )
+
+    def do(target: Target) -> exporting.Exported:
+        place, options = places[target.path], target.storage_options
+        return exporting.export_table(
+            target.storage, question, target.options, place, options, form, dry_run=call.dry_run
+        )
+
+    return call.each(do, exporting.export_text)
 
 
 def _answer(call: Call, question: Question, form: str, file: str | None) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hoodie.cli.arguments import DRY_RUN, INSTANT, YES, cli_option, command
+from hoodie.cli.arguments import INSTANT, cli_option, command
 from hoodie.cli.calls import Call, Target
 from hoodie.cli.output import Block, Grid
 from hoodie.cli.services import shortened
@@ -129,34 +129,29 @@ def savepoint_show_command(call: Call) -> int:
 @command(
     "delete",
     INSTANT,
-    DRY_RUN,
-    YES,
     examples=["hoodie savepoint delete /data/trips 20260131120000000 --yes"],
     hoodie=True,
+    changes=True,
 )
-def savepoint_delete_command(call: Call, instant: str | None, dry_run: bool, yes: bool) -> int:
+def savepoint_delete_command(call: Call, instant: str | None) -> int:
     """Let the files of a savepoint be cleaned as all others."""
     from hoodie.errors import InstantNotFound
     from hoodie.recovery.savepoint import read_savepoints
     from hoodie.services.savepoint import delete_savepoint
     from hoodie.table.state import load_state
 
-    call, instant = call.split_instant(instant)
-    if instant is None:
-        raise click.UsageError("savepoint delete needs the instant of the savepoint")
+    call, named = call.split_needed_instant(instant, "the savepoint")
 
     def do(target: Target, dry_run: bool) -> Deleted:
         if not dry_run:
-            delete_savepoint(target.storage, target.settings, instant)
-        elif not any(savepoint.instant == instant for savepoint in read_savepoints(load_state(target.storage))):
-            raise InstantNotFound(f"instant {instant} is not a savepoint")
-        return Deleted(instant, dry_run)
+            delete_savepoint(target.storage, target.settings, named)
+        elif not any(savepoint.instant == named for savepoint in read_savepoints(load_state(target.storage))):
+            raise InstantNotFound(f"instant {named} is not a savepoint")
+        return Deleted(named, dry_run)
 
     return call.change(
         do,
         lambda done: [f"savepoint {done.instant} {'would be' if done.dry_run else 'is'} deleted"],
-        dry_run=dry_run,
-        yes=yes,
         goes=lambda done: 1,
         question="Delete the savepoint, of {} tables?",
     )
@@ -169,12 +164,11 @@ for _each in (savepoint_create_command, savepoint_show_command, savepoint_delete
 @command(
     "rollback",
     INSTANT,
-    DRY_RUN,
-    YES,
     examples=["hoodie rollback /data/trips --dry-run", "hoodie rollback /data/trips 20260131120000000 --yes"],
     hoodie=True,
+    changes=True,
 )
-def rollback_command(call: Call, instant: str | None, dry_run: bool, yes: bool) -> int:
+def rollback_command(call: Call, instant: str | None) -> int:
     """Take back the newest completed commit.
 
     Or the commit, or pending instant, of --instant.
@@ -187,48 +181,27 @@ def rollback_command(call: Call, instant: str | None, dry_run: bool, yes: bool) 
         done = run(target.storage, target.settings, instant, dry_run=dry_run)
         return RolledBack(done.target, done.instant, done.deletes, done.undoes, dry_run)
 
-    return call.change(
-        do,
-        rolled_back_text,
-        dry_run=dry_run,
-        yes=yes,
-        goes=lambda done: 1,
-        question="Take that back, of {} tables?",
-    )
+    return call.change(do, rolled_back_text, goes=lambda done: 1, question="Take that back, of {} tables?")
 
 
 @command(
-    "restore",
-    INSTANT,
-    DRY_RUN,
-    YES,
-    examples=["hoodie restore /data/trips 20260131120000000 --dry-run"],
-    hoodie=True,
+    "restore", INSTANT, examples=["hoodie restore /data/trips 20260131120000000 --dry-run"], hoodie=True, changes=True
 )
-def restore_command(call: Call, instant: str | None, dry_run: bool, yes: bool) -> int:
+def restore_command(call: Call, instant: str | None) -> int:
     """Take back all writes after a savepoint.
 
     There is no way back from that.
     """
     from hoodie.recovery.restore import restore as run
 
-    call, instant = call.split_instant(instant)
-    if instant is None:
-        raise click.UsageError("restore needs the instant of a savepoint")
+    call, named = call.split_needed_instant(instant, "a savepoint")
 
     def do(target: Target, dry_run: bool) -> Restored:
-        done = run(target.storage, target.settings, instant, dry_run=dry_run)
+        done = run(target.storage, target.settings, named, dry_run=dry_run)
         instants = tuple(f"{ref.time} {ref.action}" for ref in done.plan.instants)
         return Restored(done.savepoint, done.instant, instants, done.deletes, dry_run)
 
-    return call.change(
-        do,
-        restored_text,
-        dry_run=dry_run,
-        yes=yes,
-        goes=lambda done: len(done.instants),
-        question="Roll back {} instants?",
-    )
+    return call.change(do, restored_text, goes=lambda done: len(done.instants), question="Roll back {} instants?")
 
 
 def rolled_back_text(done: RolledBack) -> list[str]:

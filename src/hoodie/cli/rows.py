@@ -227,12 +227,7 @@ def rows_text(found: Any) -> Sequence[Block]:
 
 
 def write_answer(
-    storage: Storage,
-    question: Question,
-    options: Options,
-    form: str,
-    file: str | None,
-    stdout: Callable[[], BinaryIO],
+    storage: Storage, question: Question, options: Options, form: str, file: str | None, stdout: Callable[[], BinaryIO]
 ) -> int:
     """Write rows to a file, or to the standard output. Returns their number. Raises as a read; InvalidInput"""
     rows = answers(load_state(storage), question, ReadSettings.read(options), question.limit)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hoodie.cli.arguments import DRY_RUN, YES, cli_option, command
+from hoodie.cli.arguments import cli_option, command
 from hoodie.cli.calls import Call, Target
 
 if TYPE_CHECKING:
@@ -70,15 +70,14 @@ class Archived:
 
 @command(
     "clean",
-    DRY_RUN,
-    YES,
     examples=[
         "hoodie clean /data/trips --dry-run",
         "hoodie clean '/data/lake/*' --yes --option hoodie.clean.commits.retained=10",
     ],
     hoodie=True,
+    changes=True,
 )
-def clean_command(call: Call, dry_run: bool, yes: bool) -> int:
+def clean_command(call: Call) -> int:
     """Delete file versions that are not to be kept.
 
     What is kept is the cleaning policy of the options: hoodie.clean.policy, hoodie.clean.commits.retained and so on.
@@ -89,26 +88,20 @@ def clean_command(call: Call, dry_run: bool, yes: bool) -> int:
         return Cleaned.of(run(target.storage, target.settings, dry_run=dry_run))
 
     return call.change(
-        do,
-        cleaned_text,
-        dry_run=dry_run,
-        yes=yes,
-        goes=lambda done: len(done.files) + len(done.finished),
-        question="Delete {} files?",
+        do, cleaned_text, goes=lambda done: len(done.files) + len(done.finished), question="Delete {} files?"
     )
 
 
 @command(
     "archive",
-    DRY_RUN,
-    YES,
     examples=[
         "hoodie archive /data/trips --dry-run",
         "hoodie archive /data/trips --yes --option hoodie.keep.max.commits=40 --option hoodie.keep.min.commits=30",
     ],
     hoodie=True,
+    changes=True,
 )
-def archive_command(call: Call, dry_run: bool, yes: bool) -> int:
+def archive_command(call: Call) -> int:
     """Move old instants off the active timeline.
 
     Only if there are more than hoodie.keep.max.commits. Reads as of archived commits are no longer possible.
@@ -118,14 +111,7 @@ def archive_command(call: Call, dry_run: bool, yes: bool) -> int:
     def do(target: Target, dry_run: bool) -> Archived:
         return Archived.of(run(target.storage, target.settings, dry_run=dry_run))
 
-    return call.change(
-        do,
-        archived_text,
-        dry_run=dry_run,
-        yes=yes,
-        goes=lambda done: len(done.instants),
-        question="Archive {} instants?",
-    )
+    return call.change(do, archived_text, goes=lambda done: len(done.instants), question="Archive {} instants?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,15 +137,14 @@ class Expired:
 
 @command(
     "expire",
-    DRY_RUN,
-    YES,
     examples=[
         "hoodie expire /data/trips --dry-run --option hoodie.partition.ttl.strategy.days.retain=90",
         "hoodie expire '/data/lake/*' --yes --option hoodie.partition.ttl.strategy.days.retain=90",
     ],
     hoodie=True,
+    changes=True,
 )
-def expire(call: Call, dry_run: bool, yes: bool) -> int:
+def expire(call: Call) -> int:
     """Delete partitions that nobody has written to for long.
 
     For how many days they are kept is said by hoodie.partition.ttl.strategy.days.retain. Hudi calls it partition TTL.
@@ -174,8 +159,6 @@ def expire(call: Call, dry_run: bool, yes: bool) -> int:
     return call.change(
         do,
         lambda done: done.text.splitlines(),
-        dry_run=dry_run,
-        yes=yes,
         goes=lambda done: len(done.partitions),
         question="Delete {} partitions?",
     )
@@ -212,12 +195,11 @@ class Upgraded:
         example="--to 9",
         help="The version: 8 is read by Hudi 1.0 and later, 9 by Hudi 1.1 and later.",
     ),
-    DRY_RUN,
-    YES,
     examples=["hoodie upgrade /data/trips --to 9 --dry-run", "hoodie upgrade /data/trips --to 9 --yes"],
     hoodie=True,
+    changes=True,
 )
-def upgrade_command(call: Call, to: str, dry_run: bool, yes: bool) -> int:
+def upgrade_command(call: Call, to: str) -> int:
     """Give tables a later version of the format.
 
     Failed writes are rolled back, and all logs compacted first. Rows stay, and what reads as of earlier instants give.
@@ -225,7 +207,7 @@ def upgrade_command(call: Call, to: str, dry_run: bool, yes: bool) -> int:
     """
     from hoodie.services.upgrade import upgrade as run
 
-    return _change_version(call, int(to), run, "Upgrade {} tables?", dry_run=dry_run, yes=yes)
+    return _change_version(call, int(to), run, "Upgrade {} tables?")
 
 
 @command(
@@ -237,12 +219,11 @@ def upgrade_command(call: Call, to: str, dry_run: bool, yes: bool) -> int:
         example="--to 6",
         help="The version: 6 is read by Hudi 0.14 and later and by most engines, 8 by Hudi 1.0 and later.",
     ),
-    DRY_RUN,
-    YES,
     examples=["hoodie downgrade /data/trips --to 6 --dry-run", "hoodie downgrade /data/trips --to 6 --yes"],
     hoodie=True,
+    changes=True,
 )
-def downgrade_command(call: Call, to: str, dry_run: bool, yes: bool) -> int:
+def downgrade_command(call: Call, to: str) -> int:
     """Give tables an earlier version of the format.
 
     Failed writes are rolled back, and all logs compacted first. Rows stay, and what reads as of earlier instants give.
@@ -250,22 +231,15 @@ def downgrade_command(call: Call, to: str, dry_run: bool, yes: bool) -> int:
     """
     from hoodie.services.downgrade import downgrade as run
 
-    return _change_version(call, int(to), run, "Downgrade {} tables?", dry_run=dry_run, yes=yes)
+    return _change_version(call, int(to), run, "Downgrade {} tables?")
 
 
-def _change_version(
-    call: Call, to: int, run: Callable[..., UpgradeResult], question: str, *, dry_run: bool, yes: bool
-) -> int:
+def _change_version(call: Call, to: int, run: Callable[..., UpgradeResult], question: str) -> int:
     def do(target: Target, dry_run: bool) -> Upgraded:
         return Upgraded.of(run(target.storage, target.settings, to, dry_run=dry_run))
 
     return call.change(
-        do,
-        lambda done: done.text.splitlines(),
-        dry_run=dry_run,
-        yes=yes,
-        goes=lambda done: int(bool(done.steps)),
-        question=question,
+        do, lambda done: done.text.splitlines(), goes=lambda done: int(bool(done.steps)), question=question
     )
 
 
