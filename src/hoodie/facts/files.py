@@ -141,6 +141,6 @@ def _line(slice_: FileSlice, current: bool = True) -> SliceLine:
         base.name if base else "",
         base.size if base else 0,
         len(slice_.logs),
-        sum(log.size for log in slice_.logs),
+        slice_.log_bytes,
         current,
     )

@@ -62,20 +62,21 @@ def line_of(storage: Storage, timeline: Timeline, instant: Instant) -> InstantLi
 
 
 def instant_line(instant: Instant, metadata: CommitMetadata | None, *, archived: bool = False) -> InstantLine:
-    stats = [] if metadata is None else [stat for part in metadata.stats.values() for stat in part]
+    if metadata is None:
+        return InstantLine(instant.requested, instant.action.value, instant.state.name, instant.completed)
     return InstantLine(
         instant=instant.requested,
         action=instant.action.value,
         state=instant.state.name,
         completed=instant.completed,
-        operation="" if metadata is None else metadata.operation.value,
-        inserted=sum(stat.num_inserts for stat in stats),
-        updated=sum(stat.num_updates for stat in stats),
-        deleted=sum(stat.num_deletes for stat in stats),
-        rows=sum(stat.num_writes for stat in stats),
-        bytes=sum(stat.total_write_bytes for stat in stats),
-        files=len({stat.path for stat in stats if stat.path}),
-        partitions=0 if metadata is None else len({*metadata.stats, *metadata.replaced}),
+        operation=metadata.operation.value,
+        inserted=metadata.inserted,
+        updated=metadata.updated,
+        deleted=metadata.deleted,
+        rows=metadata.rows_written,
+        bytes=metadata.bytes_written,
+        files=len({stat.path for stat in metadata.all_stats if stat.path}),
+        partitions=len({*metadata.stats, *metadata.replaced}),
         archived=archived,
     )
 

@@ -10,7 +10,7 @@ from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.read import partition_slices, stored_counts
 from hoodie.metadata.table import MetadataTable, open_metadata
 from hoodie.storage.protocol import Storage, in_threads
-from hoodie.table.state import TableState, load_state
+from hoodie.table.state import load_state
 from hoodie.view.load import METAFILES
 
 
@@ -83,11 +83,11 @@ def metadata_stats(storage: Storage) -> MetadataStats:
         delta_commits=waiting(table),
         behind=table.behind() if table.newest else (),
         problem=problem,
-        partitions=(*(_measured(state, table, partition) for partition in sorted(table.ready)), *inflight),
+        partitions=(*(_measured(table, partition) for partition in sorted(table.ready)), *inflight),
     )
 
 
-def _measured(state: TableState, table: MetadataTable, partition: MetadataPartition) -> PartitionStats:
+def _measured(table: MetadataTable, partition: MetadataPartition) -> PartitionStats:
     name = str(partition)
     try:
         slices = partition_slices(table, partition)

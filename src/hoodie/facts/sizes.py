@@ -116,7 +116,7 @@ def totals_written(commits: Iterable[CommitMetadata]) -> Written:
     for commit in commits:
         if commit.operation not in KEEPS_SCHEMA:  # a compaction counts the rows of the writes before it
             changed += commit.inserted + commit.updated + commit.deleted
-        rows += sum(stat.num_writes for part in commit.stats.values() for stat in part)
+        rows += commit.rows_written
         size += commit.bytes_written
     return Written(changed, rows, size)
 

@@ -139,17 +139,13 @@ def commit_facts(instant: Instant, metadata: CommitMetadata) -> CommitFacts:
 
 
 def _rows(slices: Iterable[FileSlice], commits: Iterable[CommitMetadata]) -> int | None:
-    written = {stat.path: stat.num_writes for metadata in commits for part in metadata.stats.values() for stat in part}
+    written = {stat.path: stat.num_writes for metadata in commits for stat in metadata.all_stats}
     counts = [written.get(s.base.path) for s in slices if s.base is not None]
     return None if None in counts else sum(count for count in counts if count is not None)
 
 
 def _ratios(slices: Iterable[FileSlice]) -> list[tuple[str, str, int, int]]:
-    ratios = [
-        (s.group.partition, s.group.file_id, sum(log.size for log in s.logs), s.base.size if s.base else 0)
-        for s in slices
-        if s.logs
-    ]
+    ratios = [(s.group.partition, s.group.file_id, s.log_bytes, s.base.size if s.base else 0) for s in slices if s.logs]
     return sorted(ratios, key=lambda each: each[2] / max(each[3], 1), reverse=True)
 
 
