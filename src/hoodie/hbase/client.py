@@ -92,7 +92,6 @@ class HBaseClient:
         self._name = options.table.encode()
         self._channel: Channel | None = None
         self._until = 0.0  # when the call that is made now must have ended
-        self.calling = 0.0  # seconds that calls took, their answers decoded
         self._gets = Rate(10 * options.get_batch if limited else math.inf)
         self._puts = Rate(options.put_batch if limited else math.inf)
         self._put_batch = options.put_batch
@@ -135,7 +134,7 @@ class HBaseClient:
     def get(self, rows: Sequence[bytes], columns: Sequence[bytes]) -> dict[bytes, Cells]:
         """The newest cells of some rows; rows that have none are left out."""
         cells: dict[bytes, Cells] = {}
-        for batch in batches(rows, self._options.get_batch, _get_bytes, self._options.max_message):
+        for batch in batches(rows, self._options.get_batch, lambda row: len(row) + 4, self._options.max_message):
             self._gets.take(len(batch))
             answer = self._call("getRowsWithColumns", partial(_get, self._name, batch, list(columns)))
             cells.update((row.row, row.columns) for row in answer)
@@ -237,7 +236,6 @@ class HBaseClient:
         from thriftpy2.thrift import TApplicationException
         from thriftpy2.transport import TTransportException
 
-        begun = time.perf_counter()
         try:
             return call(self._connected())
         except HBaseIOError as problem:  # the connection is good; its messages differ between releases: ask
@@ -268,8 +266,6 @@ class HBaseClient:
                     "hoodie.index.hbase.thrift.ssl.ca.file names the authorities that are."
                 ) from problem
             raise _TryAgain from problem
-        finally:
-            self.calling += time.perf_counter() - begun
 
     def _connected(self) -> Any:
         """The client of an open connection, for what is left of the call's time."""
@@ -443,10 +439,6 @@ def batches(
         weight += heavy
     if start < len(items):
         yield items[start:]
-
-
-def _get_bytes(row: bytes) -> int:
-    return len(row) + 4
 
 
 def _put_bytes(batch: Any) -> int:

@@ -209,7 +209,7 @@ def _record_writes(hbase: HBaseIndex, placed: Sequence[Placed]) -> pa.Table | No
     later: list[pa.Table] = []
     with hbase.client() as client:
         for part in placed:
-            entry = _entry_of(part)
+            entry = KeyEntry(part.instant.encode(), part.group.file_id.encode(), part.group.partition.encode())
             timestamp = hbase.timestamp(part.instant)
             new = row_keys(part.inserted, hbase.buckets)
             moved = row_keys(part.moved, hbase.buckets)
@@ -224,10 +224,6 @@ def _record_writes(hbase: HBaseIndex, placed: Sequence[Placed]) -> pa.Table | No
             later.append(_to_finalize(row_keys(part.deleted, hbase.buckets), None))
     table = pa.concat_tables([_FINALIZE.empty_table(), *later])
     return table if table.num_rows else None
-
-
-def _entry_of(part: Placed) -> KeyEntry:
-    return KeyEntry(part.instant.encode(), part.group.file_id.encode(), part.group.partition.encode())
 
 
 def _of_others(client: HBaseClient, rows: Sequence[bytes], entry: KeyEntry) -> dict[bytes, KeyEntry]:

@@ -73,7 +73,7 @@ def find_again(storage: Storage, options: Options, missed: Collection[Missed], r
     tasks = tuple(RepairTask(slice_, entry_of(view, slice_)) for slice_ in slices)
     repair = Repair(index, validity, KeyReader.of(state, view, slices), index.timestamp(max(gone)) + 1, max(gone))
     limits = Settings.read(options).engine
-    near = limits.driver_batch > 0 and sum(_bytes_read(slice_) for slice_ in slices) <= limits.driver_rewrite
+    near = limits.driver_batch > 0 and sum(slice_.bytes for slice_ in slices) <= limits.driver_rewrite
     return sum((run or repair_near)(RepairJob(partial(repair_slice, repair), tasks, near)))
 
 
@@ -107,7 +107,3 @@ def entry_of(view: FileSystemView, slice_: FileSlice) -> KeyEntry:
     """
     oldest = committed_slices(view, slice_.group)[0].base_instant
     return KeyEntry(oldest.encode(), slice_.group.file_id.encode(), slice_.group.partition.encode())
-
-
-def _bytes_read(slice_: FileSlice) -> int:
-    return (slice_.base.size if slice_.base else 0) + sum(log.size for log in slice_.logs)
