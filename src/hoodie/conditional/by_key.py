@@ -74,7 +74,7 @@ def plan_by_key(request: MergeRequest, shape: TableShape, same: bool) -> ByKeyPl
         whole = assignments(clause, columns, request.target_name, request.source_name, request.columns)
         return ByKeyPlan(whole, (), whole=True)
     image = _one_image(request, shape, columns, identity, equal)
-    deletes = _is_plain_delete(request)
+    deletes = all(clause.act is Act.DELETE for clause in request.clauses)
     if image is None or not (upserts or deletes or shape.exact):
         return None
     values, keeps = image
@@ -156,7 +156,3 @@ def _is_plain_upsert(request: MergeRequest) -> bool:
     if any(clause.condition is not None for clause in request.clauses):
         return False
     return {(c.when, c.act) for c in request.clauses} == {(When.MATCHED, Act.UPDATE), (When.NOT_MATCHED, Act.INSERT)}
-
-
-def _is_plain_delete(request: MergeRequest) -> bool:
-    return all(clause.act is Act.DELETE for clause in request.clauses)

@@ -62,7 +62,6 @@ class JoinedRows:
 
 @dataclass(frozen=True, slots=True)
 class _Clause:
-    number: int
     condition: Term
     act: Act
     values: Mapping[str, Term]
@@ -149,13 +148,13 @@ def joined_rows(call: TableCall, target: MergeTarget, request: MergeRequest) -> 
     table_schema = declared or pa.schema([request.source.schema.field(name) for name in columns])
     scope = Scope({request.source_name: request.source.schema, request.target_name: table_schema}, call.frames)
     clauses: dict[When, list[_Clause]] = {when: [] for when in When}
-    for number, clause in enumerate(request.clauses):
+    for clause in request.clauses:
         values: Mapping[str, Any] = {}
         if clause.act is not Act.DELETE:
             values = assignments(clause, columns, request.target_name, request.source_name, request.columns)
         terms = assigned_terms(values, declared, scope)
         condition = condition_term(clause.condition, scope)
-        clauses[clause.when].append(_Clause(number, condition, clause.act, terms))
+        clauses[clause.when].append(_Clause(condition, clause.act, terms))
     text = _condition(request, shape)
     assigned = {name for group in clauses.values() for clause in group for name in clause.values}
     schema = pa.schema([field.with_nullable(True) if field.name in assigned else field for field in table_schema])

@@ -86,7 +86,7 @@ def _rows_by_key(
             return None
         block = block.take(pa.array(np.flatnonzero(actions != _NO_EFFECT)))
         actions = actions[actions != _NO_EFFECT]
-    fields = _fields(target, request, list(plan.values))
+    fields = _fields(target, list(plan.values))
     terms = assigned_terms(plan.values, target.declared, scope)
     schema = (
         pa.schema([field.with_type(terms[field.name].kind) for field in fields]) if target.declared is None else fields
@@ -107,7 +107,7 @@ def _rows_by_key(
     return made, None if plan.deletes else joined_schema(target.declared, list(plan.values), names) or schema
 
 
-def _fields(target: MergeTarget, request: MergeRequest, names: Sequence[str]) -> pa.Schema:
+def _fields(target: MergeTarget, names: Sequence[str]) -> pa.Schema:
     if target.declared is None:
         return pa.schema([pa.field(name, pa.null()) for name in names])
     assigned = joined_schema(target.declared, names, names)

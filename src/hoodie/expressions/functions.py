@@ -181,10 +181,6 @@ def _place(text: Term, part: Term) -> Term:
     return by_duckdb("instr", INT, "instr($1, $2)", text, part)
 
 
-def _locate(of: Terms) -> Term | None:
-    return _text(_place, TEXT)([of[1], of[0]])
-
-
 def _trimmed(kernel: Callable[..., Any]) -> Callable[[Terms], Term | None]:
     return _text(_kernel(TEXT, lambda values: kernel(values, characters=" ")))
 
@@ -278,10 +274,6 @@ def _negated(make: Callable[[Terms], Term]) -> Callable[[Terms], Term]:
     return lambda of: computed(BOOL, pc.invert, make(of))
 
 
-def _mod(of: Terms) -> Term | None:
-    return numbers.arithmetic("%", *of)
-
-
 def _sign(term: Term) -> Term:
     if kinds.is_decimal(term.kind):
         return cast(computed(pa.int8(), lambda value: pc.sign(value).cast(pa.int8()), term), DOUBLE)
@@ -305,7 +297,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "floor": Function(1, 1, _number(lambda term: numbers.floored(term, False))),
     **dict.fromkeys(("ceil", "ceiling"), Function(1, 1, _number(lambda term: numbers.floored(term, True)))),
     "sqrt": Function(1, 1, _double(pc.sqrt)),
-    "mod": Function(2, 2, _mod),
+    "mod": Function(2, 2, lambda of: numbers.arithmetic("%", *of)),
     **dict.fromkeys(("upper", "ucase"), Function(1, 1, _text(_kernel(TEXT, pc.utf8_upper)))),
     **dict.fromkeys(("lower", "lcase"), Function(1, 1, _text(_kernel(TEXT, pc.utf8_lower)))),
     **dict.fromkeys(("length", "char_length", "character_length", "len"), Function(1, 1, _text(texts.length))),
@@ -321,7 +313,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "repeat": Function(2, 2, _text(_repeat, INT)),
     "reverse": Function(1, 1, _text(_kernel(TEXT, pc.utf8_reverse))),
     "instr": Function(2, 2, _text(_place, TEXT)),
-    "locate": Function(2, 2, _locate),
+    "locate": Function(2, 2, lambda of: _text(_place, TEXT)([of[1], of[0]])),
     "startswith": Function(2, 2, _text(_held(pc.starts_with, "starts_with"), TEXT)),
     "endswith": Function(2, 2, _text(_held(pc.ends_with, "ends_with"), TEXT)),
     "contains": Function(2, 2, _text(_held(pc.match_substring, "contains"), TEXT)),

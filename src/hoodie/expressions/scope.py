@@ -16,10 +16,6 @@ from hoodie.expressions.kinds import DATE, TIMESTAMP
 from hoodie.expressions.terms import Block, Name, Term, literal
 
 
-def _now() -> dt.datetime:
-    return dt.datetime.now(dt.UTC)
-
-
 @dataclass(frozen=True, slots=True)
 class Scope:
     """What names mean, in whichever case.
@@ -33,7 +29,7 @@ class Scope:
     tables: Mapping[str, pa.Schema]
     frames: Mapping[str, pa.Table] = field(default_factory=dict)
     outer: Scope | None = None
-    now: dt.datetime = field(default_factory=_now)
+    now: dt.datetime = field(default_factory=lambda: dt.datetime.now(dt.UTC))
 
     def within(self, name: str, schema: pa.Schema) -> Scope:
         """The scope of a subquery on one frame."""

@@ -38,7 +38,9 @@ def value_term(value: Any, scope: Scope) -> Term:
     stored = stored_form(pa.schema([pa.field("value", scalar.type)])).field(0).type
     if scalar.type == pa.int64() and -(2**31) <= value < 2**31:
         stored = pa.int32()
-    return literal(scalar.cast(stored).as_py(), stored) if not arrow.is_nested(stored) else _nested_constant(scalar)
+    if arrow.is_nested(stored):
+        return Term(scalar.type, lambda block: scalar)
+    return literal(scalar.cast(stored).as_py(), stored)
 
 
 def _scalar(value: Any) -> pa.Scalar:
@@ -64,10 +66,6 @@ def _expression(text: str, scope: Scope) -> Term:
 _WORDS = re.compile(r"\w[\w' -]*")
 
 
-def _nested_constant(scalar: pa.Scalar) -> Term:
-    return Term(scalar.type, lambda block: scalar)
-
-
 def assigned(term: Term, column: pa.Field) -> Term | str:
     """The term in the type of its column; text: why it would lose its meaning, such as text for a number. A number that
     the column cannot hold is an InvalidInput once it is evaluated."""
@@ -75,7 +73,7 @@ def assigned(term: Term, column: pa.Field) -> Term | str:
     if term.kind == kind:
         return term
     if term.kind == NULL:
-        return cast(term, kind) if not arrow.is_nested(kind) else _nulls(kind)
+        return cast(term, kind) if not arrow.is_nested(kind) else Term(kind, lambda block: pa.nulls(block.length, kind))
     if arrow.is_nested(kind) or arrow.is_nested(term.kind):
         same = arrow.is_nested(kind) and arrow.is_nested(term.kind) and kind.id == term.kind.id
         return _conformed(term, column) if same else _misfit(term, column)
@@ -99,10 +97,6 @@ def assigned(term: Term, column: pa.Field) -> Term | str:
 
 def _misfit(term: Term, column: pa.Field) -> str:
     return f"column {column.name!r} is {spark_name(column.type)}, and the value {spark_name(term.kind)}"
-
-
-def _nulls(kind: pa.DataType) -> Term:
-    return Term(kind, lambda block: pa.nulls(block.length, kind))
 
 
 def _conformed(term: Term, column: pa.Field) -> Term:

@@ -26,11 +26,7 @@ _TIMELINE_KEY = (
     ("service", "other services"),
     ("bad", "going back; hollow: pending"),
 )
-_KEY = {
-    "base": "base files",
-    "log": "logs",
-    "older": "older versions, which reads of the newest state do not need",
-}
+_KEY = {"base": "base files", "log": "logs", "older": "older versions, which reads of the newest state do not need"}
 
 
 def html_page(facts: TableFacts) -> str:
