@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from hoodie.display import progress
 from support.lake import Terminal, build
+
+
+@pytest.fixture(autouse=True)
+def no_lines_of_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a command prints does not depend on how long it takes on a busy machine."""
+    monkeypatch.setattr(progress, "_write_lines", lambda: None)
 
 
 @pytest.fixture(scope="session")
