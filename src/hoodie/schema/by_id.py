@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from hoodie.errors import SchemaMismatch
 from hoodie.schema.conform import WRITTEN
-from hoodie.schema.schema import COMMENT, with_comment, with_meta_fields
+from hoodie.schema.schema import COMMENT, bad_names, stored_form, with_comment, with_meta_fields
 from hoodie.schema.types import TIMESTAMP, is_list, list_of, map_of, read_by_spark, spark_name
 
 #: A version, a column or a type, as JSON has it.
@@ -122,7 +122,8 @@ def changed(version: Node, change: Change, pinned: Collection[str], last: Collec
 
     pinned  columns of the key, the partitions and the ordering, which keep their name and type
     last    columns that stay behind those that are added without a position
-    Raises  SchemaMismatch on a column that is not there, or is there already, and on a change that Hudi does not allow
+    Raises  SchemaMismatch on a column that is not there, or is there already, on a name that no writer takes, and on a
+            change that Hudi does not allow
     """
     version = copy.deepcopy(version)
     if isinstance(change, Add):
@@ -143,7 +144,7 @@ def changed(version: Node, change: Change, pinned: Collection[str], last: Collec
             if not siblings:
                 raise SchemaMismatch(f"column {_dotted(change.path)} is the only field of its struct: drop that")
         case Rename(name=name):
-            _refuse_taken(siblings, name, change.path)
+            _refuse_name(siblings, name, change.path)
             column["name"] = name
         case Retype(kind=kind):
             column["type"] = _retyped(column["type"], kind, change.path)
@@ -287,9 +288,13 @@ def _named(siblings: list[Node], path: Path) -> Node:
     raise SchemaMismatch(f"the table has no column {_dotted(path)}: there are {names}")
 
 
-def _refuse_taken(siblings: list[Node], name: str, path: Path) -> None:
+def _refuse_name(siblings: list[Node], name: str, path: Path) -> None:
+    """Raises SchemaMismatch on a name that another column has, or that no writer takes"""
     if any(node["name"].lower() == name.lower() for node in siblings):
         raise SchemaMismatch(f"the table has a column {_dotted((*path[:-1], name))} already")
+    problems = list(bad_names([name], "".join(f"{part}." for part in path[:-1])))
+    if problems:
+        raise SchemaMismatch("; ".join(problems))
 
 
 def _put(siblings: list[Node], column: Node, position: Position | None, path: Path) -> None:
@@ -306,10 +311,12 @@ def _put(siblings: list[Node], column: Node, position: Position | None, path: Pa
 
 def _add(version: Node, change: Add, last: Collection[str]) -> None:
     siblings = _siblings(version, change.path)
-    _refuse_taken(siblings, change.path[-1], change.path)
+    _refuse_name(siblings, change.path[-1], change.path)
     ids = itertools.count(version["max_column_id"] + 1)
     parent = "".join(f"{name}." for name in change.path[:-1])
-    column = _column(change.column.with_name(change.path[-1]).with_nullable(True), next(ids), ids, parent)
+    field = change.column.with_name(change.path[-1]).with_nullable(True)
+    stored_form(pa.schema([field]))
+    column = _column(field, next(ids), ids, parent)
     version["max_column_id"] = next(ids) - 1
     if change.position is not None or len(change.path) > 1:
         _put(siblings, column, change.position, change.path)

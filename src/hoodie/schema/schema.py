@@ -70,7 +70,7 @@ def stored_form(schema: pa.Schema) -> pa.Schema:
     schema   the user's columns, as Spark or Arrow has them; nullability and order are kept
     Raises   SchemaMismatch, one for all columns whose name or type a table cannot have
     """
-    problems: list[str] = list(_bad_names(schema.names, ""))
+    problems: list[str] = list(bad_names(schema.names, ""))
     fields = [_stored(field, field.name, problems) for field in schema]
     _refuse(problems, "These columns cannot be stored")
     return pa.schema(fields)
@@ -115,7 +115,11 @@ def _refuse(problems: Iterable[str], opening: str) -> None:
         raise SchemaMismatch(f"{opening}: {'; '.join(listed)}.")
 
 
-def _bad_names(names: list[str], path: str) -> Iterator[str]:
+def bad_names(names: list[str], path: str) -> Iterator[str]:
+    """What is wrong with the names of columns, or of the fields of a struct.
+
+    path  before each name: of the struct, with a dot behind it; "": none
+    """
     counts = Counter(name.lower() for name in names)
     for name in dict.fromkeys(names):
         dotted = f"{path}{name}"
@@ -138,7 +142,7 @@ def _stored(field: pa.Field, path: str, problems: list[str]) -> pa.Field:
     """The field in stored form; what cannot be stored is added to `problems`."""
     kind = field.type
     if pa.types.is_struct(kind):
-        problems.extend(_bad_names([child.name for child in kind], f"{path}."))
+        problems.extend(bad_names([child.name for child in kind], f"{path}."))
         if kind.num_fields == 0:
             problems.append(f"column {path} is a struct without fields")
         stored = pa.struct([_stored(child, f"{path}.{child.name}", problems) for child in kind])

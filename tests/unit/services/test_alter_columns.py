@@ -48,6 +48,23 @@ def rows(table: HoodieTable) -> list[dict[str, object]]:
     return sorted(named.to_pylist(), key=lambda row: str(row["id"]))
 
 
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (Rename(("n",), "two words"), r"'two words' needs another name.*'two_words'"),
+        (Rename(("s", "u"), "größe"), r"'s\.größe' needs another name"),
+        (Rename(("n",), "_hoodie_n"), "the table's own"),
+        (Add(("1st",), pa.field("", pa.int32())), "'1st' needs another name"),
+        (Add(("m",), pa.field("", pa.struct({"a b": pa.int32()}))), r"'m\.a b' needs another name"),
+    ],
+    ids=str,
+)
+def test_a_name_that_no_writer_takes_is_refused(table: HoodieTable, change: Change, problem: str) -> None:
+    with pytest.raises(SchemaMismatch, match=problem):
+        alter(table, change)
+    table.upsert(ROWS)
+
+
 def test_rows_of_before_and_after_are_one_table(table: HoodieTable) -> None:
     alter(table, Rename(("n",), "count"), Retype(("count",), pa.string()))
     alter(table, Drop(("name",)), Add(("s", "w"), pa.field("", pa.float64()), Position(after="u")))
