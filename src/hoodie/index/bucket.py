@@ -29,7 +29,7 @@ from hoodie.formats.java.hash import list_hashes, string_hashes
 from hoodie.index.contract import ByKey, Index, IndexContext, TagKeys, Tags
 from hoodie.index.pruning import IndexStats
 from hoodie.index.stored_keys import keys_in
-from hoodie.keygen.keygen import key_generator
+from hoodie.keygen.keygen import stored_key_generator
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import Action
@@ -82,7 +82,7 @@ def hash_fields(options: Mapping[str, str], config: TableConfig) -> tuple[str, .
     """
     recorded = {key: config.properties[key] for key in (BUCKETS, HASH_FIELDS) if key in config.properties}
     chosen = read_options(IndexOptions, {**recorded, **options})
-    keys = key_generator(config.properties).record_keys
+    keys = stored_key_generator(config.properties).record_keys
     if not keys:
         raise InvalidOption(
             f"{config.name} has no record key, from which a bucket follows: leave hoodie.index.type=BUCKET out, or "
@@ -190,7 +190,7 @@ def buckets_by_keys(options: Mapping[str, str], context: IndexContext) -> int | 
     """
     recorded = {key: context.config.properties[key] for key in (HASH_FIELDS,) if key in context.config.properties}
     fields = read_options(IndexOptions, {**recorded, **options}).hash_fields
-    fields = fields or key_generator(context.config.properties).record_keys
+    fields = fields or stored_key_generator(context.config.properties).record_keys
     divisor, count = 0, 0
     for path, bucket in _some_files(context.written, _FILES_SAMPLED):
         if count >= _KEYS_SAMPLED:

@@ -163,3 +163,23 @@ def test_a_bucket_index_whose_buckets_get_a_handful_of_rows_says_what_to_do(tmp_
         tmp_path / "few", name="few", record_key="id", options={**options, "hoodie.bucket.index.num.buckets": 4}
     )
     assert few.upsert(readings(20, dt.timedelta(days=1))).inserted == 20
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("partition_by", ["day(at)", ["city", "month(at)"]], ids=str)
+@pytest.mark.parametrize("engine", ["SIMPLE", "CONSISTENT_HASHING"])
+def test_a_bucket_index_is_one_of_folders_of_time_as_well(table_type, partition_by, engine, tmp_path: Path) -> None:
+    if engine == "CONSISTENT_HASHING" and table_type == "COPY_ON_WRITE":
+        pytest.skip("that engine is for Merge-on-Read tables")
+    options = {
+        "hoodie.index.type": "BUCKET",
+        "hoodie.bucket.index.num.buckets": 2,
+        "hoodie.index.bucket.engine": engine,
+    }
+    table = hoodie.create_table(
+        tmp_path / "t", record_key="id", partition_by=partition_by, table_type=table_type, options=options
+    )
+    rows = readings(20, dt.timedelta(hours=2))
+    assert table.upsert(rows).inserted == 20
+    assert hoodie.open_table(tmp_path / "t").upsert(rows).updated == 20
+    assert table.count() == 20
