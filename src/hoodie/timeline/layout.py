@@ -169,14 +169,11 @@ def commit_content(data: bytes, path: str, instant: Instant) -> CommitMetadata:
     """The metadata in the file of a completed or inflight write, in whichever form it is.
 
     path    of the file, for errors
-    Raises  CorruptFile, also on an empty replace commit: other commits may be empty, and are without stats then
+    Raises  CorruptFile
     """
-    replacing = instant.state is State.COMPLETED and comparable_action(instant.action) is Action.REPLACE_COMMIT
-    if replacing and not data:
-        advice = "hoodie check says what to do about it."
-        raise CorruptFile(path, "an empty replace commit: nothing says which file groups it replaced", advice=advice)
     if not data.startswith(AVRO_MAGIC):
         return decode_commit(data, path)
     from hoodie.formats.timeline.services import decode_avro_commit
 
+    replacing = instant.state is State.COMPLETED and comparable_action(instant.action) is Action.REPLACE_COMMIT
     return decode_avro_commit(data, path, replacing)

@@ -11,7 +11,6 @@ import hoodie
 from hoodie.api.arrow.rows import Rows
 from hoodie.api.table import HoodieTable
 from hoodie.doctor.findings import Fault, Finding, Severity
-from hoodie.errors import CorruptFile
 
 EachVersion = pytest.mark.parametrize("version", ["6", "8", "9"])
 Damages = pytest.mark.parametrize("content", [None, b"", b"garbage", 0.6], ids=["lost", "empty", "garbage", "cut"])
@@ -121,19 +120,6 @@ def test_a_damaged_archive_is_found(version: str, tmp_path: Path) -> None:
     middle = len(data) // 2 if version == "6" else 40  # a footer behind is half of the other one
     archive.write_bytes(data[:middle] + bytes(byte ^ 255 for byte in data[middle : middle + 40]) + data[middle + 40 :])
     assert any(finding.fault is Fault.HISTORY for finding in table.check(grace=0, all_columns=True))
-
-
-def test_an_empty_replace_commit_is_refused_and_rolled_back(tmp_path: Path) -> None:
-    """What it replaced would show beside what replaced it."""
-    table = new_table(tmp_path / "t", "6")
-    before = table.to_arrow().sort_by("id").select(["id", "ts"])
-    instant = table.insert_overwrite(rows(5)).instant
-    (tmp_path / "t/.hoodie" / f"{instant}.replacecommit").write_bytes(b"")
-    with pytest.raises(CorruptFile, match="an empty replace commit"):
-        hoodie.open_table(tmp_path / "t").to_arrow()
-    assert any(f"`hoodie rollback TABLE {instant}`" in finding.advice for finding in errors(table))
-    table.rollback(instant)
-    assert table.to_arrow().sort_by("id").select(["id", "ts"]) == before
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage", 0.6])

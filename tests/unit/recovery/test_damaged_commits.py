@@ -126,7 +126,7 @@ def test_a_damaged_commit_below_newer_ones_is_rolled_back_after_them(options):
     damaged = newest(storage)
     upsert(storage, LATER)
     cut_short(storage, damaged, 0.6)
-    with pytest.raises(InvalidInput, match="roll those back first"):
+    with pytest.raises(InvalidInput, match="roll that back first"):
         rollback(storage, Settings.of({}), damaged.requested)
     rollback(storage, Settings.of({}))
     rollback(storage, Settings.of({}))
