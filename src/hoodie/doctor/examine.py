@@ -9,12 +9,11 @@ import time
 
 from hoodie.config.read import DEFAULT_READ, ReadSettings
 from hoodie.config.table import DOWNGRADED_FROM, PROPERTIES_FOLDER, from_properties, require_readable
-from hoodie.doctor.columns import examine_columns
 from hoodie.doctor.engines import check_engine, examine_for
 from hoodie.doctor.files import damaged_metafiles, examine_files
 from hoodie.doctor.findings import Contents, Fault, Finding, Findings, Mend, Remedy, Scene, Severity
 from hoodie.doctor.metadata import unlisted_logs, wrong_lists
-from hoodie.doctor.rows import examine_rows
+from hoodie.doctor.rows import examine_columns, examine_rows
 from hoodie.doctor.timeline import (
     archives,
     damaged_history,
@@ -32,7 +31,7 @@ from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.state import TableState
 from hoodie.timeline.load import load_timeline, with_history
 from hoodie.timeline.stopped_upgrade import UPGRADED_FOLDER, late_writes, stopped, stopped_upgrade
-from hoodie.view.load import data_files, load_view
+from hoodie.view.load import data_files, load_view, slice_instants
 
 __all__ = ["GRACE", "Fault", "Finding", "Mend", "Remedy", "Severity", "examine"]
 
@@ -120,9 +119,7 @@ def examine(
     files = data_files(tree)
     history: list[Finding] = []
     try:
-        timeline = with_history(
-            storage, config, timeline, {getattr(file, "base_instant", getattr(file, "instant", "")) for file in files}
-        )
+        timeline = with_history(storage, config, timeline, slice_instants(files))
     except CorruptFile as error:
         history.append(damaged_history(error))
     scene = Scene(

@@ -5,7 +5,7 @@ Source: docs/design/invariants.md 3, 5, 7.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from hoodie.display.summary import count_text
@@ -16,6 +16,9 @@ from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.storage.protocol import Entry, Storage, in_threads, join, split
 from hoodie.table.partition_metadata import METAFILE, is_whole_metafile
 from hoodie.view.load import METAFILES, data_files
+
+#: The files outside `.hoodie`, by path.
+Present = Mapping[str, Entry]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,38 +37,32 @@ class PublishedFiles:
         stats: dict[str, tuple[Instant, WriteStat]] = {}
         changes: dict[str, tuple[Instant, int]] = {}
         for instant, metadata in sorted(contents.commits.items()):
-            for part in metadata.stats.values():
-                for stat in part:
-                    if stat.path:
-                        stats[stat.path] = (instant, stat)
-                    changes |= {path: (instant, size) for path, size in (stat.cdc_stats or {}).items()}
+            for stat in metadata.all_stats:
+                if stat.path:
+                    stats[stat.path] = (instant, stat)
+                changes |= {path: (instant, size) for path, size in (stat.cdc_stats or {}).items()}
         return cls(stats, changes)
 
 
 def examine_files(scene: Scene, contents: Contents) -> Iterator[Finding]:
     """All findings from names and sizes of files."""
     published = PublishedFiles.by(contents)
-    yield from _missing(scene, contents, published)
+    present = {join(folder, entry.name): entry for folder, entries in scene.tree.items() for entry in entries}
+    yield from _missing(scene, contents, published, present)
     yield from _twice(contents)
-    yield from _sizes(scene, published)
-    yield from _orphans(scene, contents, published)
+    yield from _sizes(published, present)
+    yield from _orphans(scene, contents, published, present)
     yield from _strays(scene)
     yield from _invisible(scene, contents)
-    yield from _plans(scene, contents)
+    yield from _plans(scene, contents, present)
     yield from _lost_plans(scene, contents, published)
-    yield from _savepoints(scene, contents)
-
-
-def _present(scene: Scene) -> dict[str, int]:
-    """Path to size of all files outside `.hoodie`."""
-    return {join(folder, entry.name): entry.size for folder, entries in scene.tree.items() for entry in entries}
+    yield from _savepoints(contents, present)
 
 
 # --- files that should be there ---
 
 
-def _missing(scene: Scene, contents: Contents, published: PublishedFiles) -> Iterator[Finding]:
-    present = _present(scene)
+def _missing(scene: Scene, contents: Contents, published: PublishedFiles, present: Present) -> Iterator[Finding]:
     removed = _removed(contents, published)
     newest = _newest_bases(published)
     replaced = {
@@ -84,13 +81,11 @@ def _missing(scene: Scene, contents: Contents, published: PublishedFiles) -> Ite
             continue
         if cleaned_before and (log.group in replaced or log.base_instant < newest.get(log.group, "")):
             continue
-        yield Finding(
-            Severity.ERROR,
-            Fault.MISSING,
-            path,
-            f"{instant.action} {instant.requested} published it, and it is missing: its change data cannot be read",
-            "Restore it from a copy of the table. Rows of the table are not in it",
+        problem = (
+            f"{instant.action} {instant.requested} published it, and it is missing: its change data cannot be read"
         )
+        advice = "Restore it from a copy of the table. Rows of the table are not in it"
+        yield Finding(Severity.ERROR, Fault.MISSING, path, problem, advice)
     for path, (instant, stat) in sorted(published.stats.items()):
         if path in present or path in removed:
             continue
@@ -98,21 +93,16 @@ def _missing(scene: Scene, contents: Contents, published: PublishedFiles) -> Ite
         file = parse_data_file(folder, name, 0)
         if file is None:
             continue
-        base_instant = file.instant if isinstance(file, BaseFile) else file.base_instant
-        old = scene.timeline.layout == 1 and base_instant < newest.get(file.group, "")
+        old = scene.timeline.layout == 1 and file.base_instant < newest.get(file.group, "")
         if (old or file.group in replaced) and cleaned_before:
             continue
         if old or file.group in replaced:
             what = "reads as of earlier instants are wrong"
         else:
             what = "its rows are lost to readers, or show in an older version"
-        yield Finding(
-            Severity.ERROR,
-            Fault.MISSING,
-            path,
-            f"{instant.action} {instant.requested} published it ({stat.num_writes} rows), and it is missing: {what}",
-            "Restore it from a copy of the table, or restore the table to an earlier instant",
-        )
+        published_by = f"{instant.action} {instant.requested} published it ({stat.num_writes} rows)"
+        advice = "Restore it from a copy of the table, or restore the table to an earlier instant"
+        yield Finding(Severity.ERROR, Fault.MISSING, path, f"{published_by}, and it is missing: {what}", advice)
 
 
 def _removed(contents: Contents, published: PublishedFiles) -> set[str]:
@@ -140,9 +130,8 @@ def _newest_bases(published: PublishedFiles) -> dict[FileGroupId, str]:
     return newest
 
 
-def _plans(scene: Scene, contents: Contents) -> Iterator[Finding]:
+def _plans(scene: Scene, contents: Contents, present: Present) -> Iterator[Finding]:
     """Pending plans whose files are missing: they can never be carried out."""
-    present = _present(scene)
     for instant, plan in contents.compactions.items():
         for operation in plan.operations:
             names = [name for name in (operation.base_file, *operation.log_files) if name]
@@ -203,19 +192,14 @@ def _unplanned(scene: Scene, instant: Instant, gone: list[str], advice: str) -> 
     return Finding(Severity.ERROR, Fault.PLAN, scene.timeline.path(instant), problem, advice)
 
 
-def _savepoints(scene: Scene, contents: Contents) -> Iterator[Finding]:
-    present = _present(scene)
+def _savepoints(contents: Contents, present: Present) -> Iterator[Finding]:
     for instant, metadata in contents.savepoints.items():
         paths = [join(partition, name) for partition, names in metadata.files.items() for name in names]
         if gone := [path for path in paths if path not in present]:
             more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
-            yield Finding(
-                Severity.ERROR,
-                Fault.MISSING,
-                gone[0],
-                f"the savepoint {instant.requested} keeps it{more}, and it is missing",
-                "The table cannot be restored to that instant: restore the file, or delete the savepoint",
-            )
+            problem = f"the savepoint {instant.requested} keeps it{more}, and it is missing"
+            advice = "The table cannot be restored to that instant: restore the file, or delete the savepoint"
+            yield Finding(Severity.ERROR, Fault.MISSING, gone[0], problem, advice)
 
 
 # --- files that should not be there, or not so ---
@@ -227,30 +211,21 @@ def _twice(contents: Contents) -> Iterator[Finding]:
         for part in metadata.stats.values():
             for path in {stat.path for stat in part if stat.path and stat.path.endswith(".parquet")}:
                 if (other := first.setdefault(path, instant)) != instant:
-                    yield Finding(
-                        Severity.ERROR,
-                        Fault.TWICE,
-                        path,
-                        f"both {other.requested} and {instant.requested} say that they published it",
-                        "A commit was copied, or two writers used one name: compare the two commits",
-                    )
+                    problem = f"both {other.requested} and {instant.requested} say that they published it"
+                    advice = "A commit was copied, or two writers used one name: compare the two commits"
+                    yield Finding(Severity.ERROR, Fault.TWICE, path, problem, advice)
 
 
-def _sizes(scene: Scene, published: PublishedFiles) -> Iterator[Finding]:
-    present = _present(scene)
+def _sizes(published: PublishedFiles, present: Present) -> Iterator[Finding]:
     sizes = {path: (instant, stat.file_size) for path, (instant, stat) in published.stats.items()}
     for path, (instant, size) in sorted({**sizes, **published.changes}.items()):
-        if size and path in present and present[path] != size:
-            yield Finding(
-                Severity.ERROR,
-                Fault.SIZE,
-                path,
-                f"{present[path]} bytes, and {instant.requested} published {size}",
-                "The file was changed or cut short since: restore it from a copy of the table",
-            )
+        if size and path in present and present[path].size != size:
+            problem = f"{present[path].size} bytes, and {instant.requested} published {size}"
+            advice = "The file was changed or cut short since: restore it from a copy of the table"
+            yield Finding(Severity.ERROR, Fault.SIZE, path, problem, advice)
 
 
-def _orphans(scene: Scene, contents: Contents, published: PublishedFiles) -> Iterator[Finding]:
+def _orphans(scene: Scene, contents: Contents, published: PublishedFiles, present: Present) -> Iterator[Finding]:
     """Data files that no completed instant names."""
     visible = scene.timeline.visible()
     active = {instant.requested for instant in contents.commits}
@@ -261,21 +236,20 @@ def _orphans(scene: Scene, contents: Contents, published: PublishedFiles) -> Ite
         for partition, names in metadata.files.items()
         for name in names
     }
-    mtimes = {join(folder, entry.name): entry.mtime for folder, entries in scene.tree.items() for entry in entries}
     built_upon = {stat.prev_commit for _, stat in published.stats.values()}
     for file in scene.files:
-        instant = file.instant if isinstance(file, BaseFile) else file.base_instant
+        instant = file.base_instant
         path = file.path
         if instant in pending or path in kept or path in published.stats or path in published.changes:
             continue
-        if not scene.settled(mtimes[path]):
+        if not scene.settled(present[path].mtime):
             continue
         if instant in active:
             if isinstance(file, LogFile):
                 if file.cdc:
                     yield _lost_changes(file)
                 continue  # which commit wrote it is in its blocks
-            yield _attempt(scene, file, contents, path)
+            yield _attempt(file, contents, present)
         elif not visible.committed(instant) and (instant in built_upon or not scene.timeline.instants):
             problem = f"of instant {instant}, which was completed, and whose files of the timeline are lost"
             advice = "Restore them from a copy of the table: readers miss its rows. Do not delete it"
@@ -293,18 +267,17 @@ def _lost_changes(log: LogFile) -> Finding:
     return Finding(Severity.WARNING, Fault.ORPHAN, log.path, problem, advice, Remedy(Mend.DELETE, log.path))
 
 
-def _attempt(scene: Scene, file: BaseFile, contents: Contents, path: str) -> Finding:
+def _attempt(file: BaseFile, contents: Contents, present: Present) -> Finding:
     """A base file of a completed instant that does not name it."""
     commit = next(metadata for i, metadata in contents.commits.items() if i.requested == file.instant)
     winners = [stat.path for stat in commit.stats.get(file.group.partition, ()) if stat.file_id == file.group.file_id]
-    present = _present(scene)
     safe = [winner for winner in winners if winner in present]
     problem = f"of the completed instant {file.instant}, which does not name it: readers may read its rows"
     if safe:
         advice = f"It is a lost attempt of the task that wrote {safe[0]}: it can be deleted"
-        return Finding(Severity.ERROR, Fault.ORPHAN, path, problem, advice, Remedy(Mend.DELETE, path))
+        return Finding(Severity.ERROR, Fault.ORPHAN, file.path, problem, advice, Remedy(Mend.DELETE, file.path))
     advice = "Compare it with the commit; delete it if its rows are superfluous"
-    return Finding(Severity.ERROR, Fault.ORPHAN, path, problem, advice)
+    return Finding(Severity.ERROR, Fault.ORPHAN, file.path, problem, advice)
 
 
 def _strays(scene: Scene) -> Iterator[Finding]:
@@ -327,7 +300,7 @@ def _strays(scene: Scene) -> Iterator[Finding]:
 def _invisible(scene: Scene, contents: Contents) -> Iterator[Finding]:
     """Folders with data files that have no metafile, or an empty one: Hudi's readers, and others, ignore them."""
     partitions = {partition for commit in contents.commits.values() for partition in (*commit.stats, *commit.replaced)}
-    marked = {folder for folder, entries in scene.tree.items() if _has_metafile(entries)}
+    marked = {folder for folder, entries in scene.tree.items() if any(entry.name in METAFILES for entry in entries)}
     visible = scene.timeline.visible()
     for folder, entries in scene.tree.items():
         if any(entry.name in METAFILES and not entry.size for entry in entries):
@@ -336,24 +309,21 @@ def _invisible(scene: Scene, contents: Contents) -> Iterator[Finding]:
         if folder in marked or not files or any(join(folder, "").startswith(f"{m}/" if m else "") for m in marked):
             continue
         if folder in partitions:
-            yield Finding(
-                Severity.ERROR,
-                Fault.INVISIBLE,
-                folder,
-                "the folder has data files, commits name the partition, and its .hoodie_partition_metadata is missing: "
-                "other readers ignore it",
-                "The next write to the partition restores the metafile; --repair does so now",
-                Remedy(Mend.METAFILE, folder),
+            problem = (
+                f"the folder has data files, commits name the partition, and its {METAFILE} is missing: other readers "
+                "ignore it"
             )
-        elif any(visible.committed(getattr(f, "base_instant", getattr(f, "instant", ""))) for f in files):
-            yield Finding(
-                Severity.WARNING,
-                Fault.INVISIBLE,
-                folder,
-                "the folder has data files of completed instants and no .hoodie_partition_metadata, and no commit of "
-                "the active timeline names it: readers ignore it",
-                "If it is a partition, restore the metafile as in another one of the same depth; if not, move it away",
+            advice = "The next write to the partition restores the metafile; --repair does so now"
+            yield Finding(Severity.ERROR, Fault.INVISIBLE, folder, problem, advice, Remedy(Mend.METAFILE, folder))
+        elif any(visible.committed(f.base_instant) for f in files):
+            problem = (
+                f"the folder has data files of completed instants and no {METAFILE}, and no commit of the active "
+                "timeline names it: readers ignore it"
             )
+            advice = (
+                "If it is a partition, restore the metafile as in another one of the same depth; if not, move it away"
+            )
+            yield Finding(Severity.WARNING, Fault.INVISIBLE, folder, problem, advice)
 
 
 def damaged_metafiles(scene: Scene) -> Iterator[Finding]:
@@ -370,14 +340,9 @@ def damaged_metafiles(scene: Scene) -> Iterator[Finding]:
 
 
 def _unreadable(folder: str, problem: str) -> Finding:
-    return Finding(
-        Severity.ERROR,
-        Fault.INVISIBLE,
-        folder,
-        f"its .hoodie_partition_metadata {problem}: other readers fail on it",
-        "--repair writes it anew",
-        Remedy(Mend.METAFILE, folder),
-    )
+    problem = f"its {METAFILE} {problem}: other readers fail on it"
+    remedy = Remedy(Mend.METAFILE, folder)
+    return Finding(Severity.ERROR, Fault.INVISIBLE, folder, problem, "--repair writes it anew", remedy)
 
 
 def _read_if_there(storage: Storage, path: str) -> bytes | None:
@@ -385,7 +350,3 @@ def _read_if_there(storage: Storage, path: str) -> bytes | None:
         return storage.read(path)
     except FileNotFoundError:  # the partition was removed since it was listed
         return None
-
-
-def _has_metafile(entries: Iterable[Entry]) -> bool:
-    return any(entry.name in METAFILES for entry in entries)

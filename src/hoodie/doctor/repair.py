@@ -4,7 +4,7 @@ removing files that no instant, marker, plan or savepoint can still need.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from hoodie.commit.rollback_executor import resume_rollback, roll_back
 from hoodie.doctor.examine import GRACE, examine
@@ -22,22 +22,6 @@ from hoodie.table.settings import Writers
 from hoodie.table.state import load_state
 from hoodie.timeline.stopped_upgrade import move_back
 from hoodie.timeline.timeline import Clock, new_time, utc_now
-
-#: Settings first: nothing else can be loaded without them. Then partitions; then writes, whose rollback removes
-#: files too.
-_ORDER = (
-    Mend.RECOVER,
-    Mend.CHECKSUM,
-    Mend.MOVE_BACK,
-    Mend.FINISH,
-    Mend.METADATA,
-    Mend.METAFILE,
-    Mend.ARCHIVE,
-    Mend.RESUME,
-    Mend.ROLL_BACK,
-    Mend.DELETE,
-    Mend.DELETE_TREE,
-)
 
 #: What has to be right before the table can be looked at.
 _FIRST = (Mend.RECOVER, Mend.CHECKSUM, Mend.MOVE_BACK, Mend.FINISH)
@@ -107,31 +91,11 @@ def _repair(storage: Storage, lock: Lock, *, checksum: bool, grace: float, now: 
     return Remedies(done)
 
 
-def _recover(storage: Storage, target: str, clock: Clock) -> None:
-    recover(storage)
-
-
-def _checksum(storage: Storage, target: str, clock: Clock) -> None:
-    rewrite_checksum(storage, clock())
-
-
 def _metafile(storage: Storage, target: str, clock: Clock) -> None:
     for entry in storage.list(target):
         if entry.name == METAFILE and not is_whole_metafile(storage.read(join(target, METAFILE))):
             storage.delete(join(target, METAFILE))
     ensure_partition(storage, target, load_state(storage).timeline.newest_commit)
-
-
-def _move_back(storage: Storage, target: str, clock: Clock) -> None:
-    move_back(storage)
-
-
-def _finish(storage: Storage, target: str, clock: Clock) -> None:
-    finish_downgrade(storage, load_state(storage).config)
-
-
-def _metadata(storage: Storage, target: str, clock: Clock) -> None:
-    drop_metadata(storage)
 
 
 def _archive(storage: Storage, target: str, clock: Clock) -> None:
@@ -155,24 +119,19 @@ def _roll_back(storage: Storage, target: str, clock: Clock) -> None:
         roll_back(storage, failed, at, layout=state.layout)
 
 
-def _delete(storage: Storage, target: str, clock: Clock) -> None:
-    storage.delete(target)
-
-
-def _delete_tree(storage: Storage, target: str, clock: Clock) -> None:
-    storage.delete_tree(target)
-
-
-_MEND = {
-    Mend.RECOVER: _recover,
-    Mend.CHECKSUM: _checksum,
-    Mend.METADATA: _metadata,
+#: Settings first: nothing else can be loaded without them. Then partitions; then writes, whose rollback removes files
+#: too.
+_MEND: dict[Mend, Callable[[Storage, str, Clock], object]] = {
+    Mend.RECOVER: lambda storage, target, clock: recover(storage),
+    Mend.CHECKSUM: lambda storage, target, clock: rewrite_checksum(storage, clock()),
+    Mend.MOVE_BACK: lambda storage, target, clock: move_back(storage),
+    Mend.FINISH: lambda storage, target, clock: finish_downgrade(storage, load_state(storage).config),
+    Mend.METADATA: lambda storage, target, clock: drop_metadata(storage),
     Mend.METAFILE: _metafile,
-    Mend.MOVE_BACK: _move_back,
-    Mend.FINISH: _finish,
     Mend.ARCHIVE: _archive,
     Mend.RESUME: _resume,
     Mend.ROLL_BACK: _roll_back,
-    Mend.DELETE: _delete,
-    Mend.DELETE_TREE: _delete_tree,
+    Mend.DELETE: lambda storage, target, clock: storage.delete(target),
+    Mend.DELETE_TREE: lambda storage, target, clock: storage.delete_tree(target),
 }
+_ORDER = list(_MEND)

@@ -7,7 +7,7 @@ docs/format/log-files.md 7 and 8.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -23,6 +23,7 @@ from hoodie.formats.java.strings import java_order
 from hoodie.formats.log.blocks import BlockKind, read_block_headers
 from hoodie.formats.parquet.base_footer import BaseFooter, java_min_max
 from hoodie.formats.parquet.bloom import might_contain
+from hoodie.formats.parquet.columns import damage_of, open_parquet
 from hoodie.index.virtual_keys import record_key_arrow
 from hoodie.merge.ordering import roots
 from hoodie.model.commit import WriteStat
@@ -33,11 +34,13 @@ from hoodie.reading.slices.base_file_reader import footer_of
 from hoodie.reading.slices.reader import SliceReader, base_batches, merged_batches, slice_reader
 from hoodie.reading.table_schema import table_schema
 from hoodie.schema.schema import with_meta_fields
-from hoodie.storage.protocol import in_threads
+from hoodie.storage.protocol import Storage, in_threads
 from hoodie.table.state import TableState
 from hoodie.view.slices import FileSystemView, merged_slices
 
 _SHOWN = 3  # examples in one finding
+#: Rows that are in memory at a time, of each file whose columns are all read.
+_BATCH_ROWS = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +118,7 @@ def _examine_slice(examined: Examination, slice_: FileSlice) -> tuple[list[Findi
             keys = _merged_keys(examined, reader, slice_, findings)
         return findings, None if keys is None else _Keys(slice_, keys)
     except CorruptFile as error:
-        advice = error.advice.rstrip(".") or "Restore it from a copy of the table, or roll its commit back"
-        return [*findings, Finding(Severity.ERROR, Fault.DAMAGED, error.path, error.problem, advice)], None
+        return [*findings, _damaged(error)], None
     except FileNotFoundError as error:
         advice = "If no writer or cleaner was active meanwhile, restore it from a copy of the table"
         problem = f"it was removed during the examination ({error})"
@@ -127,6 +129,11 @@ def _examine_slice(examined: Examination, slice_: FileSlice) -> tuple[list[Findi
         fault = Fault.DAMAGED if isinstance(error, SchemaMismatch) else Fault.UNEXAMINED
         severity = Severity.ERROR if isinstance(error, SchemaMismatch) else Severity.NOTE
         return [*findings, Finding(severity, fault, _name(slice_), problem, advice)], None
+
+
+def _damaged(error: CorruptFile) -> Finding:
+    advice = error.advice.rstrip(".") or "Restore it from a copy of the table, or roll its commit back"
+    return Finding(Severity.ERROR, Fault.DAMAGED, error.path, error.problem, advice)
 
 
 def _name(slice_: FileSlice) -> str:
@@ -262,3 +269,29 @@ def _duplicates(partition: str, slices: Sequence[_Keys]) -> Iterator[Finding]:
         "one version of each key, which changes all copies, or delete the keys and write them again"
     )
     yield Finding(Severity.WARNING, Fault.DUPLICATE, partition, problem, advice)
+
+
+# --- every column, with the checksums of its pages ---
+
+
+def examine_columns(storage: Storage, files: Iterable[BaseFile]) -> Iterator[Finding]:
+    """Findings about base files of which a page cannot be read, or is not what its checksum says."""
+    bases = list(files)
+    read = counted(partial(_read_all, storage), len(bases), "base file")
+    for finding in in_threads(read, bases, os.cpu_count() or 1, "hoodie-doctor"):
+        if finding is not None:
+            yield finding
+
+
+def _read_all(storage: Storage, file: BaseFile) -> Finding | None:
+    try:
+        with storage.open_listed(file.path, file.size) as source:
+            parquet = open_parquet(source, file.path, checked=True)
+            with damage_of(file.path):
+                for _ in parquet.iter_batches(_BATCH_ROWS):
+                    pass
+    except CorruptFile as error:
+        return _damaged(error)
+    except FileNotFoundError:  # cleaned since it was listed, or there is a finding about it
+        return None
+    return None

@@ -30,8 +30,6 @@ MARKERS = ".hoodie/.temp"
 HEARTBEATS = ".hoodie/.heartbeat"
 _ROWS = 10_000  # of the history at once
 
-#: Instants that are failed writes when pending, unless their writer is alive.
-_FAILED = COMMITS
 
 #: Versions of tables whose Hudi, before 0.11, wrote no checksum.
 _WITHOUT_CHECKSUM = ("0", "1", "2", "3")
@@ -112,9 +110,8 @@ def read_settings(storage: Storage) -> tuple[dict[str, str] | None, list[Finding
     if storage.exists(BACKUP):
         problem = "a writer that was changing the table's settings died, or is still changing them"
         advice = "The next change of settings finishes it; --repair does so now"
-        findings.append(
-            Finding(Severity.WARNING, Fault.BACKUP, BACKUP, problem, advice, Remedy(Mend.RECOVER, PROPERTIES))
-        )
+        restored = Remedy(Mend.RECOVER, PROPERTIES)
+        findings.append(Finding(Severity.WARNING, Fault.BACKUP, BACKUP, problem, advice, restored))
     try:
         properties = load_properties(storage, sleep=lambda seconds: None)
         return properties, [*findings, *_cut_settings(storage, properties)]
@@ -130,10 +127,8 @@ def read_settings(storage: Storage) -> tuple[dict[str, str] | None, list[Finding
         if CHECKSUM in error.problem:
             advice = "If the names in it are right, repair with --checksum; else restore the file"
             remedy = Remedy(Mend.CHECKSUM, PROPERTIES)
-            return properties, [
-                *findings,
-                Finding(Severity.ERROR, Fault.CHECKSUM, error.path, error.problem, advice, remedy),
-            ]
+            finding = Finding(Severity.ERROR, Fault.CHECKSUM, error.path, error.problem, advice, remedy)
+            return properties, [*findings, finding]
         properties = {}
     advice = fault.advice.rstrip(".") or "Restore it from a copy of the table"
     return None, [*findings, Finding(Severity.ERROR, Fault.PROPERTIES, fault.path, fault.problem, advice, remedy)]
@@ -297,22 +292,21 @@ def pending_instants(scene: Scene, contents: Contents, damaged: Collection[str] 
         if instant.state is State.COMPLETED or not scene.settled(_sign_of_life(scene, instant)):
             continue
         files = {scene.timeline.path(each) for each in (instant, replace(instant, state=State.REQUESTED))}
-        begun = instant.action in _FAILED and instant.state is State.INFLIGHT
+        begun = instant.action in COMMITS and instant.state is State.INFLIGHT
         if not begun and not files.isdisjoint(damaged):
             continue
         path = scene.timeline.path(instant)
         # Fewer than three states: it did not get as far as any effect that a plan must undo.
-        if instant.action in _FAILED and not _is_clustering(contents, instant):
+        if instant.action in COMMITS and not _is_clustering(contents, instant):
             if later := built_upon(instant, contents.commits, scene.files):
                 problem = (
                     f"the completed file of this {instant.action} is lost: {later.action} {later.requested} wrote to "
                     "its file groups, and readers miss its rows"
                 )
                 advice = "Restore the file from a copy of the table. A rollback would delete the rows: writes refuse it"
-                done = scene.timeline.path(replace(instant, state=State.COMPLETED))
-                yield Finding(
-                    Severity.ERROR, Fault.HOLLOW, done if scene.timeline.layout == 1 else path, problem, advice
-                )
+                if scene.timeline.layout == 1:
+                    path = scene.timeline.path(replace(instant, state=State.COMPLETED))
+                yield Finding(Severity.ERROR, Fault.HOLLOW, path, problem, advice)
                 continue
             hollow = instant.requested < newest
             fault = Fault.HOLLOW if hollow else Fault.STALE
@@ -404,12 +398,5 @@ def temporaries(scene: Scene, tree: Mapping[str, Sequence[Entry]], besides: Coll
         for entry in entries:
             if is_temporary(entry.name) and scene.settled(entry.mtime):
                 path = join(folder, entry.name)
-                problem = "a process died while writing this file; nothing refers to it"
-                yield Finding(
-                    Severity.NOTE,
-                    Fault.TEMPORARY,
-                    path,
-                    problem,
-                    "It can be deleted",
-                    Remedy(Mend.DELETE, path),
-                )
+                problem, advice = "a process died while writing this file; nothing refers to it", "It can be deleted"
+                yield Finding(Severity.NOTE, Fault.TEMPORARY, path, problem, advice, Remedy(Mend.DELETE, path))
