@@ -317,6 +317,26 @@ def test_statistics_of_decimals_leave_no_row_group_out_beside_a_float(filters: A
     assert table.count(filters=filters) == count
 
 
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ("day < date '1970-01-01'", [1]),
+        ([("day", ">", dt.date(2024, 1, 1))], [3]),
+        ("at >= timestamp '1970-01-01 00:00:00'", [2, 3]),
+        ("at is null", []),
+    ],
+    ids=str,
+)
+def test_bounds_beyond_pythons_calendar_leave_no_row_group_out(
+    filters: Any, expected: list[int], tmp_path: Path
+) -> None:
+    table = hoodie.create_table(tmp_path, record_key="id")
+    day = pa.array([-800_000, 0, 4_000_000], pa.int32()).cast(pa.date32())
+    at = pa.array([-(10**17), 0, 10**18], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    table.insert(pa.table({"id": [1, 2, 3], "day": day, "at": at}))
+    assert sorted(table.to_arrow(columns=["id"], filters=filters)["id"].to_pylist()) == expected
+
+
 def test_a_delete_by_what_is_not_like_a_pattern_leaves_the_rows_that_are(tmp_path: Path) -> None:
     table = hoodie.create_table(tmp_path / "t", name="t", record_key="id")
     table.insert(

@@ -36,7 +36,10 @@ def row_groups(
         nulls = statistics.null_count if statistics.has_null_count else None
         if not statistics.has_min_max:
             return Bounds(nulls=nulls)
-        low, high = statistics.min, statistics.max
+        try:
+            low, high = statistics.min, statistics.max
+        except (OverflowError, ValueError):  # a date or time beyond Python's calendar
+            return Bounds(nulls=nulls)
         if low != low or high != high:  # NaN, in files of writers that count it
             return Bounds(nulls=nulls)
         kind = target.field(field).type
