@@ -27,6 +27,7 @@ from hoodie.reading.filters.selection import Filters, check_columns, read_filter
 from hoodie.reading.scan import ScanKind, ScanPlan
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.snapshot import read_scan
+from hoodie.schema.python_values import python_values
 from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState, declared_schema, load_state
@@ -213,7 +214,7 @@ def row_values(
     rows = pa.concat_tables(answers(load_state(storage), question, ReadSettings.read(options), limit))
     more = question.limit is not None and len(rows) > question.limit
     rows = rows.slice(0, question.limit) if more else rows
-    columns = [column.to_pylist() for column in rows.columns]
+    columns = [python_values(column) for column in rows.columns]
     return tuple(rows.column_names), tuple(tuple(map(plain, row)) for row in zip(*columns, strict=True)), more
 
 
@@ -243,7 +244,8 @@ def write_tables(tables: Iterator[pa.Table], form: str, sink: Any) -> int:
     if form == "json":
         for table in tables:
             count += len(table)
-            for row in table.to_pylist():
+            for values in zip(*map(python_values, table.columns), strict=True):
+                row = dict(zip(table.column_names, values, strict=True))
                 sink.write(json.dumps(plain(row), ensure_ascii=False).encode() + b"\n")
         return count
     if form == "csv":

@@ -168,6 +168,13 @@ def test_a_notebook_shows_why_a_table_cannot_be_read(table: HoodieTable[Rows], t
     assert "hoodie.properties" in table._repr_html_()
 
 
+def test_dates_beyond_pythons_calendar_are_shown(tmp_path: Path):
+    table = hoodie.create_table(tmp_path / "t", record_key="id")
+    table.insert(pa.table({"id": [1], "day": pa.array([-800_000], pa.int32()).cast(pa.date32())}))
+    assert "<td>-0221-09-04</td>" in table._repr_html_()
+    assert "<td>-0221-09-04</td>" in table.snapshot()._repr_html_()
+
+
 def test_values_of_all_types_are_shown(tmp_path: Path):
     table = hoodie.create_table(str(tmp_path / "t"), name="t", record_key="id")
     table.upsert(

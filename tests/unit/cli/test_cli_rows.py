@@ -252,3 +252,11 @@ def test_an_output_in_a_folder_that_is_not_there_is_named(lake: Path, tmp_path: 
     file = tmp_path / "none" / "rows.csv"
     _, err = hoodie.both("query", lake / "a", "--format", "csv", "--output", file, status=2)
     assert f"--output {file}: there is no folder {file.parent}" in err
+
+
+def test_dates_beyond_pythons_calendar_are_text(tmp_path: Path, hoodie: Terminal) -> None:
+    day = pa.array([-800_000], pa.int32()).cast(pa.date32())
+    create_table(tmp_path / "t", record_key="id").insert(pa.table({"id": [1], "day": day}))
+    assert hoodie.result("query", tmp_path / "t")["rows"] == [[1, "-0221-09-04"]]
+    hoodie("query", tmp_path / "t", "--format", "json", "--output", tmp_path / "rows.json")
+    assert json.loads((tmp_path / "rows.json").read_text()) == {"id": 1, "day": "-0221-09-04"}

@@ -14,6 +14,7 @@ from hoodie.keygen.time_units import partition_names
 from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.stream import count_rows, scan_batches
+from hoodie.schema.python_values import python_values
 from hoodie.schema.types import spark_name
 from hoodie.storage.protocol import Storage, redacted
 from hoodie.table.state import load_state
@@ -59,8 +60,8 @@ def rows_summary(title: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch
     columns = [ShownColumn(f"{field.name} {spark_name(field.type)}") for field in schema]
     rows: list[list[str | None]] = []
     for batch in batches:
-        first = batch.slice(0, _ROWS - len(rows)).to_pylist()
-        rows += [[None if row[name] is None else str(row[name]) for name in schema.names] for row in first]
+        first = map(python_values, batch.slice(0, _ROWS - len(rows)).columns)
+        rows += [[None if cell is None else str(cell) for cell in row] for row in zip(*first, strict=True)]
         if len(rows) >= _ROWS:
             break
     return summary(title, columns, rows)
