@@ -306,6 +306,9 @@ def test_statistics_of_fewer_digits_leave_no_row_group_out(filters: Any, tmp_pat
         ("price in (0.1D, 7)", 1),
         ("large = 9007199254740992D", 1),
         ("large < 9007199254740993", 0),
+        ("large <= 9007199254740992e0", 1),
+        ("price = 1e-1", 1),
+        ("price > 0.9999999999999999e-1", 1),
     ],
     ids=str,
 )

@@ -273,10 +273,12 @@ class _Reader:
             case sql.Literal():
                 if node.is_string:
                     return node.this
-                return int(node.this) if node.this.isdigit() else Decimal(node.this)
+                if node.this.isdigit():
+                    return int(node.this)
+                return float(node.this) if "e" in node.this.lower() else Decimal(node.this)  # 1e3 is a double
             case sql.Neg():
                 value = self._constant(node.this)
-                if _is_number(value):
+                if _is_number(value) or isinstance(value, float):
                     return value.copy_negate() if isinstance(value, Decimal) else -value  # `-` rounds to 28 digits
             case sql.Cast():  # date '2024-01-31' and 5L are such, too
                 return self._cast(node)
