@@ -88,18 +88,17 @@ class Options(Mapping[str, str]):
     Made in `api` and `cli`; what lies below asks for groups: `options.read(CleanOptions).commits`.
     """
 
-    __slots__ = ("_groups", "_made", "_text")
+    __slots__ = ("_made", "_text")
 
     def __init__(self, text: Mapping[str, str] | None = None) -> None:
         self._text = dict(text or {})
-        self._groups: dict[type, Any] = {}
-        self._made: dict[Callable[[Options], Any], Any] = {}
+        self._made: dict[Any, Any] = {}
 
     def read(self, group: type[T]) -> T:
         """The options of a group. Raises InvalidOption naming key, value and what was expected."""
-        if group not in self._groups:
-            self._groups[group] = read_options(group, self._text)
-        return cast(T, self._groups[group])
+        if group not in self._made:
+            self._made[group] = read_options(group, self._text)
+        return cast(T, self._made[group])
 
     def once(self, make: Callable[[Options], T]) -> T:
         """What a function makes of the options, made at the first call. It reads nothing else, and does not warn."""

@@ -66,7 +66,7 @@ def _completed(scene: Scene, instant: Instant, states: Collection[State]) -> tup
             f"The restore is done. To get rid of it, {_COPY}; where it alone is deleted, the restore would begin again",
             None,
         )
-    return f"Nothing is told from the other files: {_COPY}", None
+    return f"No other file says what it did: {_COPY}", None
 
 
 def _commit(scene: Scene, time: str) -> str:

@@ -47,7 +47,7 @@ def read_table(
 
 
 def read_scan(scan: ScanPlan) -> pa.Table:
-    """The rows that a scan is of, in the order of its slices; threads read them.
+    """The rows that a scan is of, in the order of its slices; threads read large ones.
 
     Raises  CorruptFile; FileNotFoundError when a file was cleaned away meanwhile; SchemaMismatch when a file's column
             cannot be brought into the table's schema
@@ -64,7 +64,7 @@ def read_slices_arrow(
     filters: Filters | None = None,
     merge: MergeSlice | None = None,
 ) -> pa.Table:
-    """The rows of file slices at hand, in the table's schema and in the order of the slices; threads read them.
+    """The rows of file slices at hand, in the table's schema and in the order of the slices; threads read large ones.
 
     schema   all columns there are, meta columns included where the table has them
     columns  names of those wanted, in order; None: all
