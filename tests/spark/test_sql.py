@@ -403,7 +403,7 @@ def test_a_partition_clause_takes_literals_as_values_of_the_column(spark, tmp_pa
     )
     shown = hoodie.spark.sql(spark, f"SHOW PARTITIONS {path} PARTITION (b = TRUE, d = '2024-1-5')").collect()
     assert [row[0] for row in shown] == ["b=true/d=2024-01-05/n=1"]
-    hoodie.spark.sql(spark, f"ALTER TABLE {path} DROP IF EXISTS PARTITION (b = FALSE, n = 02), PARTITION (n = -04)")
+    hoodie.spark.sql(spark, f"ALTER TABLE {path} DROP IF EXISTS PARTITION (b = FALSE, n = 02S), PARTITION (n = -04L)")
     hoodie.spark.sql(spark, f"TRUNCATE TABLE {path} PARTITION (d = DATE '2024-1-7')")
     assert hoodie.open_table(tmp_path / "t").snapshot(columns=["id"]).to_arrow().to_pylist() == [{"id": 1}]
 

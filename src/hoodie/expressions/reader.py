@@ -170,6 +170,9 @@ class Reader:
                 return literal(bool(node.this), BOOL)
             case exp.Literal():
                 return literal(node.this, TEXT) if node.is_string else number(node.this)
+            case exp.HexString():
+                digits = str(node.this)
+                return literal(bytes.fromhex("0" * (len(digits) % 2) + digits), pa.binary())
             case exp.Concat() if all(isinstance(part, exp.Literal) and part.is_string for part in node.expressions):
                 return literal("".join(part.this for part in node.expressions), TEXT)
             case exp.Cast():

@@ -29,9 +29,6 @@ from hoodie.schema.conform import decoded
 from hoodie.schema.number_text import by_distinct_value, number_text
 from hoodie.schema.types import spark_name
 
-#: Days since 1970 of 0001-01-01 and 9999-12-31: dates whose text Arrow and Java agree on.
-_PLAIN_DATES = (-719_162, 2_932_896)
-
 
 def column_at(rows: pa.Table, path: str) -> pa.Array:
     """The column of a name, which may be nested ("a.b"): null where a struct on the way is. No dictionary is left.
@@ -118,7 +115,7 @@ def floor_divided(numbers: pa.Array, step: int) -> pa.Array:
 def _date_text(days: pa.Array) -> pa.Array:
     numbers = pc.min_max(days.view(pa.int32()))
     low, high = numbers["min"].as_py(), numbers["max"].as_py()
-    if low is None or (_PLAIN_DATES[0] <= low and high <= _PLAIN_DATES[1]):
+    if low is None or (low >= calendar.FIRST_DAY and high <= calendar.LAST_DAY):  # Arrow and Java agree on these
         return pc.cast(days, pa.large_string())
     return by_distinct_value(days.view(pa.int32()), calendar.date_text)
 

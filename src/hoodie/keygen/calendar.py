@@ -16,7 +16,8 @@ Millis = npt.NDArray[np.int64]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ERA = 146_097  # days of 400 years, after which the calendar repeats, weekdays included
-_FIRST, _LAST = -719_162, 2_932_896  # days since 1970 of 0001-01-01 and 9999-12-31
+#: Days since 1970 of 0001-01-01 and 9999-12-31: the ends of Python's calendar.
+FIRST_DAY, LAST_DAY = -719_162, 2_932_896
 #: Seconds between two looks at a zone's offset. No zone has changed its clocks twice in a shorter time.
 _STEP = 6 * 3600
 
@@ -111,9 +112,9 @@ def _changes(zone: str, year: int) -> tuple[tuple[int, int], ...]:
     # Python's dates end: the rules of other years are those of the same year of an era that it knows. So are those of
     # its first and last year, where the clocks of a zone may show a day that it does not know.
     shift = 0
-    while first + shift <= _FIRST:
+    while first + shift <= FIRST_DAY:
         shift += _ERA
-    while end + shift >= _LAST:
+    while end + shift >= LAST_DAY:
         shift -= _ERA
     clock = _tzinfo(zone)
     found = _year_of_changes(clock, (first + shift) * 86_400, (end + shift) * 86_400)

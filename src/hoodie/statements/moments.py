@@ -57,14 +57,21 @@ def _behind_operand(text: Text, at: int) -> int:
     if word == "(":
         return text.inside(at)[1] + 1
     if word == "INTERVAL":
-        number = at + 1 + (text.word(at + 1) == "-")
-        has_unit = text.word(number + 1).isalpha() and not _says_unit(text, number)
-        return number + 1 + has_unit
+        return _behind_interval(text, at + 1)
     if word in ("TIMESTAMP", "DATE") and at + 1 < len(text.tokens) and text.is_quoted(at + 1):
         return at + 2
     if text.word(at + 1) == "(" and word:
         return text.inside(at + 1)[1] + 1
     return at + 1
+
+
+def _behind_interval(text: Text, at: int) -> int:
+    """The place behind `'1 day'`, `-1 DAY` or `1 DAY 2 HOURS`."""
+    number = at + (text.word(at) == "-")
+    has_unit = text.word(number + 1).isalpha() and not _says_unit(text, number)
+    behind = number + 1 + has_unit
+    has_more = has_unit and text.word(behind + (text.word(behind) == "-"))[:1].isdigit()
+    return _behind_interval(text, behind) if has_more else behind
 
 
 def _says_unit(text: Text, at: int) -> bool:

@@ -128,13 +128,14 @@ def _given(spec: Text) -> dict[str, str]:
 
 
 def _literal(item: Text, at: int) -> str | None:
-    """The text of a literal that ends an item: '2024-01-31', DATE '2024-01-31', 7, -7 or NULL, which has the partition
-    of the empty text; None: it is none."""
-    before, last = item.word(at), item.tokens[-1]
-    is_value = item.word(-1) != ""  # not quoted
-    if len(item.tokens) == at + 1:
+    """The text of a literal that ends an item: '2024-01-31', DATE '2024-01-31', 7, 7L, -7 or NULL, which has the
+    partition of the empty text; None: it is none."""
+    end = len(item.tokens) - 2 * (item.word(-2) == "::")  # what is behind 7 in 7L
+    before, last = item.word(at), item.tokens[end - 1]
+    is_value = not item.is_quoted(end - 1)
+    if end == at + 1:
         return NULL_PARTITION if before == "NULL" or not last.text else last.text
-    if len(item.tokens) != at + 2:
+    if end != at + 2:
         return None
     if before == "-" and is_value:
         return f"-{last.text}"

@@ -175,6 +175,18 @@ def test_dates_beyond_pythons_calendar_are_shown(tmp_path: Path):
     assert "<td>-0221-09-04</td>" in table.snapshot()._repr_html_()
 
 
+def test_dates_beyond_pythons_calendar_are_times_in_pandas(tmp_path: Path):
+    table = hoodie.create_table(tmp_path / "t", record_key="id")
+    days = pa.array([-800_000, 3_000_000, None], pa.int32()).cast(pa.date32())
+    near = pa.array([-719_162, 2_932_896, None], pa.int32()).cast(pa.date32())
+    table.insert(pa.table({"id": [1, 2, 3], "day": days, "near": near}))
+    frame = table.to_pandas()
+    assert list(frame.columns) == ["id", "day", "near"]
+    assert frame["day"].astype("int64").tolist()[:2] == [-800_000 * 86_400_000, 3_000_000 * 86_400_000]
+    assert frame["day"].isna().tolist() == [False, False, True]
+    assert frame["near"].tolist() == [dt.date.min, dt.date.max, None]
+
+
 def test_values_of_all_types_are_shown(tmp_path: Path):
     table = hoodie.create_table(str(tmp_path / "t"), name="t", record_key="id")
     table.upsert(

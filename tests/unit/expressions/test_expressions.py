@@ -44,6 +44,7 @@ def values(text: str) -> list[Any]:
         ("3000000000", pa.int64()),
         ("1.50", pa.decimal128(3, 2)),
         ("1e0", pa.float64()),
+        ("x'0aff'", pa.binary()),
         ("a + 1", pa.int64()),
         ("a / 2", pa.float64()),
         ("p + 1", pa.decimal128(7, 2)),
@@ -59,6 +60,11 @@ def values(text: str) -> list[Any]:
 )
 def test_types_are_known_before_a_row_is_read(text: str, kind: pa.DataType):
     assert read_expression(text, SCOPE).kind == kind
+
+
+def test_bytes_are_written_in_hexadecimal_digits():
+    assert values("x'aff'") == [b"\x0a\xff"] * 3
+    assert values("X'' < X'00' and X'0aFF' = X'AFF'") == [True] * 3
 
 
 def test_what_fails_is_asked_for_the_rows_alone_that_need_it():

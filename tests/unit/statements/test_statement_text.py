@@ -75,6 +75,8 @@ def test_calls_for_a_tables_changes_are_found_where_they_stand():
         ("t FOR SYSTEM_TIME AS OF TIMESTAMP '2024-01-31' JOIN u", "TIMESTAMP '2024-01-31'"),
         ("t TIMESTAMP AS OF date_sub(current_date(), 1) + INTERVAL '3' HOUR, u", None),
         ("t TIMESTAMP AS OF now() - INTERVAL '1 day' x", "now() - INTERVAL '1 day'"),
+        ("t TIMESTAMP AS OF now() - INTERVAL 1 DAY 2 HOURS -3 MINUTES x", "now() - INTERVAL 1 DAY 2 HOURS -3 MINUTES"),
+        ("t TIMESTAMP AS OF now() - INTERVAL 1 DAY - INTERVAL 2 HOURS x", "now() - INTERVAL 1 DAY - INTERVAL 2 HOURS"),
         ("t TIMESTAMP AS OF (SELECT max(a) FROM u) x", "(SELECT max(a) FROM u)"),
         ("t TIMESTAMP AS OF current_date x", "current_date"),
         ("t x", ""),

@@ -7,15 +7,18 @@ from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import types as arrow
 
 from hoodie.errors import MissingPackage
+from hoodie.keygen.calendar import FIRST_DAY, LAST_DAY
 from hoodie.schema.types import is_list
 
 
 def pandas_frame(rows: pa.Table, options: Mapping[str, Any]) -> Any:
     """A pandas DataFrame; whole numbers and truth values with nulls among them in pandas' own types for these, and
-    values that pandas' objects would change in Arrow's: maps, and nested whole numbers with nulls among them.
+    values that pandas' objects would change in Arrow's: maps, and nested whole numbers with nulls among them. A column
+    of dates beyond Python's calendar is one of times.
 
     options  of `pyarrow.Table.to_pandas`; with `types_mapper` that says the types
     Raises   MissingPackage without pandas
@@ -31,13 +34,21 @@ def pandas_frame(rows: pa.Table, options: Mapping[str, Any]) -> Any:
         frame = pandas.DataFrame(index=range(rows.num_rows))
     for place in places:
         column = rows.column(place)
-        kind = getattr(pandas, _NULLABLE[column.type])() if column.type in _NULLABLE else pandas.ArrowDtype(column.type)
-        frame.insert(place, rows.schema.names[place], kind.__from_arrow__(column))
+        if arrow.is_date(column.type):
+            values = column.to_pandas(date_as_object=False)
+        elif column.type in _NULLABLE:
+            values = getattr(pandas, _NULLABLE[column.type])().__from_arrow__(column)
+        else:
+            values = pandas.ArrowDtype(column.type).__from_arrow__(column)
+        frame.insert(place, rows.schema.names[place], values)
     return frame
 
 
 def _is_typed(column: pa.ChunkedArray) -> bool:
     """Whether a column needs a type in pandas to be written back as it is."""
+    if column.type == pa.date32():
+        ends = pc.min_max(column.cast(pa.int32())).as_py()
+        return ends["min"] is not None and not FIRST_DAY <= ends["min"] <= ends["max"] <= LAST_DAY
     return bool(column.null_count) if column.type in _NULLABLE else any(map(_is_changed, column.chunks))
 
 
