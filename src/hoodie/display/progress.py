@@ -51,7 +51,7 @@ class Work:
     done: int = 0
     rows: int = 0
     size: int = 0
-    begun: float = field(default_factory=time.monotonic)
+    begun: float = field(default_factory=lambda: time.monotonic())
     due: float = _FIRST
     quiet: bool = False
 
@@ -102,18 +102,24 @@ def _write_lines() -> None:
     global _writer
     while True:
         time.sleep(_TICK)
-        now = time.monotonic()
         with _changing:
             if not _under_way:
                 _writer = None
                 return
-            due = [work for work in _under_way.values() if now - work.begun >= work.due and not work.quiet]
-        for work in due:
-            seconds = now - work.begun
-            work.due = seconds + min(seconds, _LONGEST)
-            with suppress(OSError, ValueError, AttributeError):  # no standard error, or a closed one
-                sys.stderr.write(f"{work.line(seconds)}\n")
-                sys.stderr.flush()
+        write_due_lines()
+
+
+def write_due_lines() -> None:
+    """Write the lines of the calls under way that are due."""
+    now = time.monotonic()
+    with _changing:
+        due = [work for work in _under_way.values() if now - work.begun >= work.due and not work.quiet]
+    for work in due:
+        seconds = now - work.begun
+        work.due = seconds + min(seconds, _LONGEST)
+        with suppress(OSError, ValueError, AttributeError):  # no standard error, or a closed one
+            sys.stderr.write(f"{work.line(seconds)}\n")
+            sys.stderr.flush()
 
 
 def counted(call: Callable[[T], R], total: int, noun: str) -> Callable[[T], R]:

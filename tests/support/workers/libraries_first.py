@@ -10,14 +10,15 @@ import sys
 
 sys.path[:] = [place for place in sys.path if not place.endswith(".zip")]
 
-import hoodie.spark.lookup.hits  # noqa: E402
-import hoodie.spark.lookup.locate  # noqa: E402
-import hoodie.spark.write.executors  # noqa: E402
-import hoodie.spark.write.staging  # noqa: E402
 import pandas  # noqa: E402
 import pyarrow.dataset  # noqa: E402
 import pyspark.sql.pandas.serializers  # noqa: E402
 from pyspark.daemon import manager  # noqa: E402
+
+import hoodie.spark.lookup.hits  # noqa: E402
+import hoodie.spark.lookup.locate  # noqa: E402
+import hoodie.spark.write.executors  # noqa: E402
+import hoodie.spark.write.staging  # noqa: E402
 
 READ = (pandas, pyarrow.dataset, pyspark.sql.pandas.serializers, hoodie)
 

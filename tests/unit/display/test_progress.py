@@ -9,17 +9,21 @@ import sys
 import termios
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.cli.main import main
 from hoodie.display import progress as module
-from hoodie.display.progress import counted, in_notebook, is_interactive, progress, working
+from hoodie.display.progress import counted, in_notebook, is_interactive, progress, working, write_due_lines
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
+from hoodie.storage.local import LocalStorage
 from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage
 from support.reported import DUE, table_with_history
@@ -115,56 +119,90 @@ def test_writes_and_compactions_tell_of_each_task(monkeypatch: pytest.MonkeyPatc
     assert told == [("upsert trips", 2, [1, 1]), ("compaction", 3, [1, 1, 1])]
 
 
-def lines_of(source: str, *words: str) -> str:
-    """What a fresh Python writes to a standard error that is a pipe, with no width to be had."""
+class Clock:
+    """The clock of progress, which stands still between two moves. The thread that writes lines waits for the end."""
+
+    def __init__(self) -> None:
+        self.now, self.over = 0.0, threading.Event()
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.over.wait()
+
+    def move(self, seconds: float) -> None:
+        self.now += seconds
+        write_due_lines()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
+    clock = Clock()
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "time", clock)
+        yield clock
+        clock.over.set()
+
+
+def test_long_work_writes_lines_without_a_terminal(clock: Clock, capfd: pytest.CaptureFixture[str]) -> None:
+    with progress("upsert trips", 4, show=True) as advance:
+        for _ in range(4):
+            clock.move(1.2)
+            advance(1, 1000, 2_000_000)
+    assert capfd.readouterr().err.splitlines() == [
+        "upsert trips: 1 of 4 tasks, 1,000 rows, 2.0 MB, 2.4 s",
+        "upsert trips: 3 of 4 tasks, 3,000 rows, 6.0 MB, 4.8 s",
+    ]
+    with progress("upsert trips", 4, show=False):
+        clock.move(5)
+    assert capfd.readouterr().err == ""
+
+
+def test_lines_come_at_most_a_minute_apart(clock: Clock, capfd: pytest.CaptureFixture[str]) -> None:
+    with working("check trips"):
+        for _ in range(300):
+            clock.move(1)
+    at = [line.partition(": ")[2] for line in capfd.readouterr().err.splitlines()]
+    assert at == ["2.0 s", "4.0 s", "8.0 s", "16 s", "32 s", "1 min 4 s", "2 min 4 s", "3 min 4 s", "4 min 4 s"]
+
+
+def test_a_fresh_python_writes_lines_to_a_pipe_without_a_width() -> None:
     environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "TERM")}
     child = subprocess.run(
-        [sys.executable, "-c", source, *words], capture_output=True, text=True, env=environment, check=False
+        [sys.executable, "-c", SOURCE.format(show=True, pause=0.8)], capture_output=True, text=True, env=environment
     )
     assert child.returncode == 0, child.stderr
-    return child.stderr
-
-
-def test_long_work_writes_lines_without_a_terminal() -> None:
-    lines = lines_of(SOURCE.format(show=True, pause=1.2)).splitlines()
-    assert [line.partition(",")[0] for line in lines] == ["upsert trips: 1 of 4 tasks", "upsert trips: 3 of 4 tasks"]
-    assert "1,000 rows, 2.0 MB, 2." in lines[0]
-    assert not lines_of(SOURCE.format(show=False, pause=0.8))
-
-
-SLOW = """if True:
-    import sys, time
-    import hoodie
-    from hoodie.cli.main import main
-    from hoodie.storage.local import LocalStorage
-    path, quiet = sys.argv[1:]
-    list_tree = LocalStorage.list_tree
-    def slowly(*given, **named):
-        time.sleep(1.3)
-        return list_tree(*given, **named)
-    LocalStorage.list_tree = slowly
-    if quiet == "command":
-        main(["check", path])
-    elif quiet == "quiet command":
-        main(["check", path, "--option", "hoodie.console.progress=false"])
-    else:
-        hoodie.open_table(path, options={"hoodie.console.progress": quiet == "call"}).check()
-"""
+    assert child.stderr.startswith("upsert trips: ")
 
 
 @pytest.mark.parametrize("how", ["call", "command", "quiet call", "quiet command"])
-def test_a_long_call_says_that_it_is_under_way(how: str, tmp_path: Path) -> None:
-    path = str(tmp_path / "trips")
+def test_a_long_call_says_that_it_is_under_way(
+    how: str, tmp_path: Path, clock: Clock, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, list_tree = str(tmp_path / "trips"), LocalStorage.list_tree
     hoodie.create_table(path, record_key="id").insert(pa.table({"id": ["a"]}))
-    said = lines_of(SLOW, path, how)
-    expected = {"call": "check trips: 2.", "command": f"check {path}: 2."}.get(how)
+
+    def slowly(*given: Any, **named: Any) -> Any:
+        clock.move(2.5)
+        return list_tree(*given, **named)
+
+    monkeypatch.setattr(LocalStorage, "list_tree", slowly)
+    if how == "command":
+        main(["check", path])
+    elif how == "quiet command":
+        main(["check", path, "--option", "hoodie.console.progress=false"])
+    else:
+        hoodie.open_table(path, options={"hoodie.console.progress": how == "call"}).check()
+    said = capfd.readouterr().err
+    expected = {"call": "check trips: 2.5 s", "command": f"check {path}: 2.5 s"}.get(how)
     assert said.startswith(expected) if expected else not said
 
 
-def test_a_call_within_a_call_writes_no_line_of_its_own(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_call_within_a_call_writes_no_line_of_its_own(clock: Clock, capfd: pytest.CaptureFixture[str]) -> None:
     with working("merge trips"), working("upsert trips"), progress("upsert trips", 2, show=True) as advance:
         count = counted(str, 2, "file")
-        time.sleep(2.6)
+        clock.move(2.6)
         advance(1, 5, 10)
         count(1)
     lines = capfd.readouterr().err.splitlines()
@@ -173,7 +211,12 @@ def test_a_call_within_a_call_writes_no_line_of_its_own(capfd: pytest.CaptureFix
 
 
 def test_the_thread_that_writes_ends_with_the_calls() -> None:
+    def is_there() -> bool:
+        return any(thread.name == "hoodie-progress" for thread in threading.enumerate())
+
     with working("check trips"):
-        assert any(thread.name == "hoodie-progress" for thread in threading.enumerate())
-    time.sleep(1)
-    assert not any(thread.name == "hoodie-progress" for thread in threading.enumerate())
+        assert is_there()
+    end = time.monotonic() + 60
+    while is_there() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not is_there()
