@@ -15,6 +15,7 @@ __all__ = [
     "CorruptLogBlock",
     "CredentialsRejected",
     "DamagedLog",
+    "EmptyReplaceCommit",
     "FileGone",
     "HistoryGone",
     "HollowCommit",
@@ -547,6 +548,20 @@ class MetafileMissing(HoodieWarning):
             f"{where} has data files of completed instants and no .hoodie_partition_metadata, and no commit on the "
             "active timeline names it: it is not read. If it is a partition, restore that file from another one of "
             "the same depth; if not, move the folder out of the table."
+        )
+
+
+class EmptyReplaceCommit(HoodieWarning):
+    """A completed replace commit whose file is empty: the rows that it replaced are read again, as Hudi reads them."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path} is empty: its writer died while publishing, and nothing says which file groups it replaced. "
+            "Their rows are read beside the new ones. `hoodie check` says how to roll it back."
         )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from hoodie.config.table import TableConfig
-from hoodie.errors import CorruptFile, DamagedLog, MetafileMissing
+from hoodie.errors import CorruptFile, DamagedLog, EmptyReplaceCommit, MetafileMissing
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import BaseFile, FileGroupId, LogFile, parse_data_file
 from hoodie.model.instant import Action, Instant
@@ -107,8 +107,8 @@ def load_view(
     Raises CorruptFile when a plan or replace commit cannot be read, or a group is in two pending compactions;
            FileNotFoundError when an instant was removed meanwhile: load the timeline again
     Warns  DamagedLog of empty log files to which a commit on the timeline has written; MetafileMissing of folders with
-           data files and without metafile. The commits on the timeline, which are read for it, decide whether they
-           are partitions
+           data files and without metafile: the commits on the timeline, which are read for it, decide whether they
+           are partitions; EmptyReplaceCommit
     Whether all files exist that commits name is not checked: `hoodie.view.published` does.
     """
     folders = list_folders(storage, partitions) if folders is None else folders
@@ -117,10 +117,14 @@ def load_view(
     if timeline.layout != 1:
         timeline = with_history(storage, config, timeline, slice_instants(files))
     _tell_of_emptied_logs(storage, timeline, files)
+    replaces = timeline.completed({Action.REPLACE_COMMIT})
+    for instant in replaces:
+        if timeline.stamps.get(instant, (1, 0))[0] == 0:
+            warnings.warn(EmptyReplaceCommit(timeline.path(instant)), stacklevel=4)
     view = build_view(
         timeline,
         files,
-        _with_content(storage, timeline, timeline.completed({Action.REPLACE_COMMIT}), read_commit),
+        _with_content(storage, timeline, replaces, read_commit),
         _with_content(storage, timeline, timeline.pending_compactions, read_compaction_plan),
         _with_content(storage, timeline, timeline.pending_replaces, read_replace_plan),
     )

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie.config.table import TableConfig
-from hoodie.errors import CorruptFile, MetafileMissing
+from hoodie.errors import CorruptFile, EmptyReplaceCommit, MetafileMissing
 from hoodie.formats.timeline.commit_json import encode_commit
 from hoodie.formats.timeline.services import encode_compaction_plan, encode_replace_plan
 from hoodie.model import plans
@@ -416,6 +416,14 @@ def test_a_partition_asked_for_without_metafile_is_none():
     storage = table("p/f_0-0-0_1.parquet", _1__commit=b"")
     with pytest.warns(MetafileMissing, match="it is not read"):
         assert view_of(storage, ["p"]).groups == {}
+
+
+def test_an_empty_replace_commit_is_told_of_as_what_it_replaced_is_read():
+    storage = table(
+        f"p/{METAFILE}", "p/f_0-0-0_1.parquet", "p/g_0-0-0_2.parquet", _1__commit=b"", _2__replacecommit=b""
+    )
+    with pytest.warns(EmptyReplaceCommit, match=r"2\.replacecommit is empty"):
+        assert instants(latest_base_files(view_of(storage))) == {"f": "1", "g": "2"}
 
 
 def test_a_table_after_crashes_shows_what_was_committed():
