@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import traceback
 
 import pytest
+from pyspark import TaskContext
 
 from hoodie.errors import HistoryGone, WorkerEnvironment
+from hoodie.spark import worker_errors
 from hoodie.spark.worker_errors import mark_worker_errors, raise_marked_errors
 
 
@@ -30,3 +33,15 @@ def told(error: Exception) -> str:
 def test_only_what_is_marked_or_lacks_hoodie_becomes_an_error_of_ours(text: str, raised: type[Exception]) -> None:
     with pytest.raises(raised), raise_marked_errors():
         raise RuntimeError(text)
+
+
+def test_the_first_task_of_a_worker_leaves_what_it_has_loaded_to_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    freezes: list[bool] = []
+    monkeypatch.setattr(gc, "freeze", lambda: freezes.append(True))
+    monkeypatch.setattr(worker_errors, "_frozen", False)
+    with mark_worker_errors():  # on the driver
+        assert not freezes
+    monkeypatch.setattr(TaskContext, "_taskContext", TaskContext())
+    for _ in range(2):
+        with mark_worker_errors():
+            assert freezes == [True]
