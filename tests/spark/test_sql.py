@@ -280,6 +280,19 @@ def test_the_changes_of_a_table_are_rows_of_a_query(spark, orders, tmp_path):
         hoodie.spark.sql(spark, "SELECT * FROM hudi_table_changes('nobody', 'cdc', 'earliest')")
 
 
+@pytest.mark.parametrize(("version", "stays"), [("6", "late"), ("9", "first")])
+def test_late_rows_lose_in_tables_of_later_versions_as_in_hudis_sql(spark, tmp_path, version, stays):
+    path = f"hudi.`{tmp_path / 't'}`"
+    hoodie.spark.sql(
+        spark,
+        f"""CREATE TABLE late_{version} (id INT, v STRING, ts INT) USING hudi LOCATION '{tmp_path / "t"}' TBLPROPERTIES
+            (primaryKey = 'id', preCombineField = 'ts', 'hoodie.write.table.version' = '{version}')""",
+    )
+    hoodie.spark.sql(spark, f"INSERT INTO {path} VALUES (1, 'first', 10)")
+    hoodie.spark.sql(spark, f"UPDATE {path} SET v = 'late', ts = 3")
+    assert [row["v"] for row in hoodie.spark.sql(spark, f"SELECT v FROM {path}").collect()] == [stays]
+
+
 def test_tables_are_made_changed_and_dropped(spark, orders, tmp_path):
     copy = f"{orders}_copy"
     hoodie.spark.sql(

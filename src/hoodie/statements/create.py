@@ -12,13 +12,15 @@ from pyspark.sql.types import StructType
 from hoodie.api.table import HoodieTable, create_table, open_table
 from hoodie.api.write_client import write
 from hoodie.config.compaction import RECORDED
-from hoodie.config.datasource import DEFAULT_PAYLOAD, check_options, overridden, sql_insert
+from hoodie.config.datasource import DEFAULT_PAYLOAD, VersionOptions, check_options, overridden, sql_insert
 from hoodie.config.driver_options import is_driver_option
+from hoodie.config.options import Options, read_options
 from hoodie.config.table import PROPERTIES_FILE, PROPERTIES_FOLDER
 from hoodie.errors import StatementError, TableMismatch
 from hoodie.expressions.text import tick
 from hoodie.formats.avro.schema import to_avro
 from hoodie.model.meta import META_COLUMNS
+from hoodie.model.table_version import VERSIONS
 from hoodie.schema.schema import stored_form, without_meta_fields
 from hoodie.spark.catalog import catalog_table
 from hoodie.spark.entries import absolute_uri, comment_on_entry, set_properties, unset_properties
@@ -172,9 +174,15 @@ def _settings(wanted: Create, options: Mapping[str, str]) -> tuple[dict[str, str
     settings = dict(check_options({_NAMES.get(key.lower(), key): value for key, value in properties.items()}))
     keys = settings.pop(_NAMES["primarykey"], "") or settings.pop("hoodie.table.recordkey.fields", "")
     settings.setdefault("hoodie.datasource.write.hive_style_partitioning", "true")  # as Hudi's SQL makes tables
-    if not any(key in settings for key in _MODES):
-        settings = dict(overridden({_NAMES["payloadclass"]: DEFAULT_PAYLOAD}, settings))  # likewise
     return settings, keys, kind
+
+
+def _ordered_as_by_hudi(options: Options) -> Options:
+    """The options with the payload class of Hudi 0.x's tables, where neither that nor a merge mode is named: late rows
+    win. In later versions of the format they lose, as by `create_table`."""
+    if VERSIONS[read_options(VersionOptions, options).version].layout != 1 or any(key in options for key in _MODES):
+        return options
+    return overridden({_NAMES["payloadclass"]: DEFAULT_PAYLOAD}, options)
 
 
 def _more(options: Mapping[str, str]) -> dict[str, str]:
@@ -265,7 +273,9 @@ def _create_table(session: SparkSession, wanted: Create, parts: Sequence[str], q
                 record_key=record_key,
                 partition_by=wanted.partitions,
                 table_type=TYPES[kind],
-                options=overridden(_of_statements(session_options(session, creating=True)), settings),
+                options=_ordered_as_by_hudi(
+                    overridden(_of_statements(session_options(session, creating=True)), settings)
+                ),
             )
             undo.callback(_take_back, storage)
             if avro:
