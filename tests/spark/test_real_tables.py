@@ -16,39 +16,35 @@ from pyspark.sql import functions as F
 
 from hoodie import open_table
 from hoodie.errors import InvalidInput
+from support.nightly import by_day
 from support.oracles import META, assert_same_rows, expected_rows, fixture_facts, fixture_names, read_hudi_rs
+from support.routes import SPREAD
 
 Unpack = Callable[[str], Path]
 
 COPY_ON_WRITE = [name for name in fixture_names() if "cow" in name]
 NOT_IN_HUDI_RS = "v5_cow_nonpartitioned"  # it reads versions 6, 8 and 9
 TOLD = [name for name in COPY_ON_WRITE if name != NOT_IN_HUDI_RS]
-OF_HUDI_015 = [name for name in fixture_names("hudi-0.15") if "cow" in name]
 
 
 @pytest.mark.parametrize("name", TOLD)
 def test_a_table_of_hudi_is_read_with_its_rows(name: str, spark: SparkSession, fixture_table: Unpack) -> None:
     path = fixture_table(name)
-    expected = expected_rows(name)
     snapshot = open_table(str(path), spark=spark).snapshot()
-    assert_same_rows(snapshot.toArrow(), expected)
-    assert_same_rows(open_table(path).snapshot(meta=True).to_arrow(), expected)
-    columns = read_hudi_rs(path).column_names  # Hudi's own read puts partition columns last
-    assert snapshot.columns == columns
-    assert open_table(path).snapshot(meta=True).to_arrow().column_names == columns
-    has_meta = name != "cow_no_meta_fields"
-    assert tuple(columns[:5]) == META if has_meta else not set(META) & set(columns)
+    assert_same_rows(snapshot.toArrow(), expected_rows(name))
+    assert snapshot.columns == open_table(path).snapshot(meta=True).schema.names
 
 
 def test_a_table_of_version_5_is_read_from_its_file(spark: SparkSession, fixture_table: Unpack) -> None:
     path = fixture_table(NOT_IN_HUDI_RS)
     (file,) = path.glob("*.parquet")
-    expected = pq.read_table(file)
     snapshot = open_table(str(path), spark=spark).snapshot()
-    assert_same_rows(snapshot.toArrow(), expected)
-    assert_same_rows(open_table(path).snapshot(meta=True).to_arrow(), expected)
+    assert_same_rows(snapshot.toArrow(), pq.read_table(file))
     assert snapshot.columns == [*META, "id", "name", "ts", "dt", "hh"]
-    assert sorted(row["name"] for row in expected.to_pylist()) == ["a1", "a2"]
+
+
+#: By day those of which a read as of an instant does something else: columns of then, replaced and cleaned files.
+TRAVELLED = ("cow_schema_evolution", "cow_insert_overwrite", "cow_clustering", "cow_archived")
 
 
 def was_cleaned(path: Path, instant: str) -> bool:
@@ -60,7 +56,7 @@ def was_cleaned(path: Path, instant: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("name", TOLD)
+@pytest.mark.parametrize("name", by_day(TOLD, TRAVELLED.__contains__))
 def test_the_past_of_a_table_of_hudi_is_read_as_of_each_instant(
     name: str, spark: SparkSession, fixture_table: Unpack
 ) -> None:
@@ -78,12 +74,6 @@ def test_the_past_of_a_table_of_hudi_is_read_as_of_each_instant(
         assert_same_rows(before, expected, ignore=extra)
         rows = seen.filter(pc.equal(seen.column("tag"), instant)).drop_columns(["tag"])
         assert_same_rows(rows, expected if "extra" in rows.column_names else expected.drop_columns(extra))
-
-
-@pytest.mark.parametrize("name", OF_HUDI_015)
-def test_the_newest_instant_is_the_present(name: str, fixture_table: Unpack) -> None:
-    newest = fixture_facts(name)["steps"][-1]["instant"]
-    assert_same_rows(open_table(fixture_table(name)).snapshot(as_of=newest, meta=True).to_arrow(), expected_rows(name))
 
 
 def test_rows_of_replaced_file_groups_are_hidden_but_not_from_the_past(
@@ -110,7 +100,6 @@ def test_a_hidden_file_is_not_even_opened(spark: SparkSession, fixture_table: Un
         file.write_bytes(b"")
     assert hidden
     assert_same_rows(table.snapshot().toArrow(), expected_rows("cow_insert_overwrite"))
-    assert_same_rows(open_table(path).snapshot(meta=True).to_arrow(), expected_rows("cow_insert_overwrite"))
 
 
 def test_columns_and_filters_reach_the_parquet_reader(spark: SparkSession, fixture_table: Unpack) -> None:
@@ -124,25 +113,39 @@ def test_columns_and_filters_reach_the_parquet_reader(spark: SparkSession, fixtu
     assert_same_rows(asked.toArrow(), wanted)
 
 
-def test_read_arrow_takes_columns_and_filters(fixture_table: Unpack) -> None:
-    expected = expected_rows("cow_upserts_delete")
-    seen = (
-        open_table(fixture_table("cow_upserts_delete"))
-        .snapshot(columns=["qty", "id"], filters=[("ds", "=", "2024-03-02")])
-        .to_arrow()
-    )
-    wanted = expected.filter(pc.equal(expected.column("ds"), "2024-03-02")).select(["qty", "id"])
-    assert wanted.num_rows
-    assert seen.column_names == ["qty", "id"]
-    assert_same_rows(seen, wanted)
-
-
 def test_a_bloom_filter_of_hudi_finds_every_key_of_its_file(spark: SparkSession, fixture_table: Unpack) -> None:
     table = open_table(str(fixture_table("cow_upserts_delete")), spark=spark)
     there = table.snapshot().drop(*META)
     profile = table.explain_upsert(there).profile.values()
     assert sum(sum(rows.updates.values()) for rows in profile) == expected_rows("cow_upserts_delete").num_rows
     assert sum(rows.inserts for rows in profile) == 0
+
+
+WRITTEN = {
+    "cow_complex_key_hive_style": ({"qty": 4242}, "new"),
+    "cow_types": ({"c_int": 4242, "c_str": "geändert", "c_bin": b"\x00\xff"}, "new"),
+    "cow_url_encoded": ({"qty": 4242, "note": "geändert"}, "new"),
+    "v6_cow_timestamp_keygen": ({"intField": 4242}, 99),
+}
+TIMES = {"hoodie.keygen.timebased.timestamp.type": "DATE_STRING"}
+
+
+@pytest.mark.parametrize("name", by_day(WRITTEN, lambda name: name == "cow_complex_key_hive_style"))
+def test_executors_write_into_it_as_the_driver_does(name: str, spark: SparkSession, fixture_table: Unpack) -> None:
+    change, new = WRITTEN[name]
+    results, rows = [], []
+    for route in ({}, SPREAD):
+        path = fixture_table(name)
+        table = open_table(str(path), spark=spark, options={**route, **(TIMES if "timestamp" in name else {})})
+        row = table.snapshot(meta=False).orderBy("id").limit(1)
+        row = row.withColumns({key: F.lit(value).cast(row.schema[key].dataType) for key, value in change.items()})
+        results.append(table.upsert(row.unionByName(row.withColumn("id", F.lit(new).cast(row.schema["id"].dataType)))))
+        rows.append(open_table(path).snapshot(meta=True).to_arrow())
+        for theirs in (table.snapshot().toArrow(), read_hudi_rs(path)):
+            assert_same_rows(theirs, rows[-1])
+    assert [result.route for result in results] == ["driver", "executors"]
+    assert [(result.inserted, result.updated) for result in results] == [(1, 1)] * 2
+    assert_same_rows(*rows, ignore=["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name"])
 
 
 # --- what the tests ask with ---

@@ -1,4 +1,4 @@
-"""Tables that Hudi wrote go on being good tables after this library wrote into them, or refuse to be written."""
+"""Copy-on-Write tables that Hudi wrote go on being good tables after the library wrote into them, or refuse it."""
 
 from __future__ import annotations
 
@@ -12,22 +12,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from hoodie import HoodieTable, WriteResult, open_table
 from hoodie.errors import InvalidOption, TableMismatch, UnsupportedTable
 from hoodie.formats.parquet.base_footer import read_footer
 from hoodie.formats.parquet.bloom import might_contain
 from hoodie.formats.timeline.commit_json import decode_commit
-from support.nightly import nightly
 from support.oracles import META, assert_same_rows, expected_rows, fixture_facts, fixture_names, read_hudi_rs
 
 Unpack = Callable[[str], Path]
 
 #: Meta columns that a row keeps when its file is rewritten; the file name is that of the new file.
 KEPT_META = META[:4]
-SPREAD = {"hoodie.spark.driver.max.batch.bytes": "0"}
 
 
 @dataclass(frozen=True)
@@ -87,10 +83,10 @@ def test_each_copy_on_write_table_is_written_or_refused() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_an_upsert_changes_one_row_and_adds_one(name: str, spark: SparkSession, fixture_table: Unpack) -> None:
+def test_an_upsert_changes_one_row_and_adds_one(name: str, fixture_table: Unpack) -> None:
     path, case = fixture_table(name), CASES[name]
     before = expected_rows(name)
-    table = open_table(str(path), spark=spark, options=case.options)
+    table = open_table(str(path), options=case.options)
     key = case.key or before.column("_hoodie_record_key")[0].as_py()
     result = table.upsert(changed_and_new(table, key, case))
 
@@ -109,47 +105,23 @@ def test_an_upsert_changes_one_row_and_adds_one(name: str, spark: SparkSession, 
     assert_commit_tells_of(path, result)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "cow_complex_key_hive_style",
-        nightly("cow_types"),
-        nightly("cow_url_encoded"),
-        nightly("v6_cow_timestamp_keygen"),
-    ],
-)
-def test_executors_write_into_it_as_the_driver_does(name: str, spark: SparkSession, fixture_table: Unpack) -> None:
-    case = CASES[name]
-    tables = [
-        open_table(str(fixture_table(name)), spark=spark, options={**case.options, **more}) for more in ({}, SPREAD)
-    ]
-    key = case.key or expected_rows(name).column("_hoodie_record_key")[0].as_py()
-    results = [table.upsert(changed_and_new(table, key, case)) for table in tables]
-    assert [result.route for result in results] == ["driver", "executors"]
-    assert (results[1].inserted, results[1].updated) == (1, 1)
-    near, spread = (assert_read_alike(table) for table in tables)
-    own = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name"]
-    assert_same_rows(spread, near, ignore=own)
-    assert_files_are_sound(Path(tables[1].path), results[1])
-
-
-def test_a_refused_table_keeps_its_metadata_table(spark: SparkSession, fixture_table: Unpack) -> None:
+def test_a_refused_table_keeps_its_metadata_table(fixture_table: Unpack) -> None:
     path = fixture_table("cow_metadata_table")
     properties = path / ".hoodie/hoodie.properties"
     bad = "cdc.enabled=true\nhoodie.table.cdc.supplemental.logging.mode=ALL"
     properties.write_text(without_checksum(properties.read_text()).replace("cdc.enabled=false", bad))
     files = contents(path)
-    table = open_table(str(path), spark=spark, options={"hoodie.metadata.enable": "false"})
+    table = open_table(str(path), options={"hoodie.metadata.enable": "false"})
     with pytest.raises(UnsupportedTable, match="cdc"):
         table.upsert(table.snapshot())
     assert contents(path) == files
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_table_that_this_library_would_harm_is_refused(name: str, spark: SparkSession, fixture_table: Unpack) -> None:
+def test_a_table_that_this_library_would_harm_is_refused(name: str, fixture_table: Unpack) -> None:
     path = fixture_table(name)
     files = contents(path)
-    table = open_table(str(path), spark=spark)
+    table = open_table(str(path))
     with pytest.raises(UnsupportedTable, match=f"(?s){REFUSED[name]}"):
         table.upsert(table.snapshot())
     assert contents(path) == files
@@ -157,39 +129,36 @@ def test_a_table_that_this_library_would_harm_is_refused(name: str, spark: Spark
 
 @pytest.mark.filterwarnings("ignore::hoodie.errors.MetadataTableDropped")
 @pytest.mark.parametrize("name", LATER)
-def test_a_table_of_a_later_version_gets_its_rows_once_more(
-    name: str, spark: SparkSession, fixture_table: Unpack
-) -> None:
-    table = open_table(str(fixture_table(name)), spark=spark)
-    before = table.snapshot(meta=False)
-    count, rows = before.count(), sorted(map(str, before.collect()))
-    assert table.upsert(before.localCheckpoint()).updated == count
-    assert sorted(map(str, table.snapshot(meta=False).collect())) == rows
+def test_a_table_of_a_later_version_gets_its_rows_once_more(name: str, fixture_table: Unpack) -> None:
+    table = open_table(str(fixture_table(name)))
+    before = table.snapshot().to_arrow()
+    assert table.upsert(before).updated == before.num_rows
+    assert_same_rows(table.snapshot().to_arrow(), before)
 
 
-def test_the_metadata_table_goes_before_the_first_write_without_it(spark: SparkSession, fixture_table: Unpack) -> None:
+def test_the_metadata_table_goes_before_the_first_write_without_it(fixture_table: Unpack) -> None:
     path = fixture_table("cow_metadata_table")
     assert (path / ".hoodie/metadata/.hoodie/hoodie.properties").exists()
-    table = open_table(str(path), spark=spark, options={"hoodie.metadata.enable": "false"})
-    table.upsert(table.snapshot().limit(1))
+    table = open_table(str(path), options={"hoodie.metadata.enable": "false"})
+    table.upsert(table.snapshot().to_arrow().slice(0, 1))
     assert not (path / ".hoodie/metadata").exists()
     properties = (path / ".hoodie/hoodie.properties").read_text()
     assert not [line for line in properties.splitlines() if line.startswith("hoodie.table.metadata.partitions")]
     assert "hoodie.table.recordkey.fields=id" in properties
     # From then on every writer may write, and hudi-rs lists folders.
-    open_table(str(path), spark=spark).upsert(table.snapshot().limit(1))
+    open_table(str(path)).upsert(table.snapshot().to_arrow().slice(0, 1))
     assert_read_alike(table)
 
 
-def test_rows_that_are_late_by_event_time_lose(spark: SparkSession, fixture_table: Unpack) -> None:
-    table = open_table(str(fixture_table("cow_event_time")), spark=spark, options=EVENT_TIME)
+def test_rows_that_are_late_by_event_time_lose(fixture_table: Unpack) -> None:
+    table = open_table(str(fixture_table("cow_event_time")), options=EVENT_TIME)
     stored = {row["id"]: row for row in expected_rows("cow_event_time").to_pylist()}
     late, equal, newer = "k00000", "k00001", "k00002"
-    moves = F.create_map(*[F.lit(part) for pair in ((late, -1), (equal, 0), (newer, 1)) for part in pair])
-    batch = rows_of(table, late, equal, newer).withColumns(
-        {"ts": (F.col("ts") + moves[F.col("id")]).cast("long"), "note": F.lit("written again")}
-    )
-    result = table.upsert(batch)
+    moved = [
+        changed(rows_of(table, key), {"ts": stored[key]["ts"] + by, "note": "written again"})
+        for key, by in ((late, -1), (equal, 0), (newer, 1))
+    ]
+    result = table.upsert(pa.concat_tables(moved))
     assert (result.inserted, result.deleted) == (0, 0)
     after = assert_read_alike(table)
     assert user_values(row_of(after, late)) == user_values(stored[late])
@@ -201,32 +170,30 @@ def test_rows_that_are_late_by_event_time_lose(spark: SparkSession, fixture_tabl
     }
 
 
-def test_the_last_write_wins_where_the_payload_is_the_default(spark: SparkSession, fixture_table: Unpack) -> None:
-    table = open_table(str(fixture_table("cow_upserts_delete")), spark=spark)
-    table.upsert(rows_of(table, "k00000").withColumns({"ts": F.lit(1).cast("long"), "note": F.lit("late")}))
+def test_the_last_write_wins_where_the_payload_is_the_default(fixture_table: Unpack) -> None:
+    table = open_table(str(fixture_table("cow_upserts_delete")))
+    table.upsert(changed(rows_of(table, "k00000"), {"ts": 1, "note": "late"}))
     row = row_of(assert_read_alike(table), "k00000")
     assert (row["ts"], row["note"]) == (1, "late")
 
 
-def test_the_delete_flag_of_a_row_deletes(spark: SparkSession, fixture_table: Unpack) -> None:
-    table = open_table(str(fixture_table("cow_soft_delete_flag")), spark=spark)
+def test_the_delete_flag_of_a_row_deletes(fixture_table: Unpack) -> None:
+    table = open_table(str(fixture_table("cow_soft_delete_flag")))
     before = expected_rows("cow_soft_delete_flag")
     gone, stays, absent = "k00000", "k00001", "never there"
-    batch = rows_of(table, gone, stays)
-    batch = batch.unionByName(batch.where("id = 'k00000'").withColumn("id", F.lit(absent)))
-    result = table.upsert(batch.withColumn("_hoodie_is_deleted", F.col("id") != stays))
+    deleted = changed(rows_of(table, gone), {"_hoodie_is_deleted": True})
+    kept = changed(rows_of(table, stays), {"_hoodie_is_deleted": False})
+    result = table.upsert(pa.concat_tables([deleted, kept, changed(deleted, {"id": absent})]))
     assert (result.inserted, result.updated, result.deleted) == (0, 1, 1)
     after = assert_read_alike(table)
     assert set(after.column("id").to_pylist()) == set(before.column("id").to_pylist()) - {gone}
     assert_files_are_sound(Path(table.path), result, exact=False)
 
 
-def test_rows_of_hudi_are_deleted_by_key(spark: SparkSession, fixture_table: Unpack) -> None:
-    table = open_table(str(fixture_table("cow_complex_key_hive_style")), spark=spark)
+def test_rows_of_hudi_are_deleted_by_key(fixture_table: Unpack) -> None:
+    table = open_table(str(fixture_table("cow_complex_key_hive_style")))
     key = "id:k00000,shop:0"
-    result = table.delete(
-        table.snapshot().where(F.col("_hoodie_record_key") == key).select("id", "shop", "ds", "region")
-    )
+    result = table.delete(rows_of(table, key).select(["id", "shop", "ds", "region"]))
     assert (result.inserted, result.updated, result.deleted) == (0, 0, 1)
     after = assert_read_alike(table)
     before = expected_rows("cow_complex_key_hive_style")
@@ -234,47 +201,45 @@ def test_rows_of_hudi_are_deleted_by_key(spark: SparkSession, fixture_table: Unp
     assert_same_rows(after, left, ignore=["_hoodie_file_name"])
 
 
-def test_a_clustered_file_takes_the_update_and_the_files_before_it_stay_hidden(
-    spark: SparkSession, fixture_table: Unpack
-) -> None:
+def test_a_clustered_file_takes_the_update_and_the_files_before_it_stay_hidden(fixture_table: Unpack) -> None:
     path = fixture_table("cow_clustering")
-    table = open_table(str(path), spark=spark)
+    table = open_table(str(path))
     replaced = {file.name.split("_")[0] for file in path.glob("*/*.parquet")} - file_ids(table)
     assert replaced
-    result = table.upsert(rows_of(table, "k00000").withColumn("note", F.lit("after clustering")))
+    result = table.upsert(changed(rows_of(table, "k00000"), {"note": "after clustering"}))
     assert not {stat.file_id for stat in result.stats} & replaced
     assert not file_ids(table) & replaced
     assert assert_read_alike(table).num_rows == 240
 
 
-def test_a_savepoint_keeps_its_rows(spark: SparkSession, fixture_table: Unpack) -> None:
+def test_a_savepoint_keeps_its_rows(fixture_table: Unpack) -> None:
     path = fixture_table("cow_savepoint")
     steps = fixture_facts("cow_savepoint")["steps"]
     (savepoint,) = [step["instant"] for step in steps if step["op"] == "savepoint"]
     before = open_table(path).snapshot(as_of=savepoint, meta=True).to_arrow()
-    table = open_table(str(path), spark=spark)
-    table.upsert(rows_of(table, "k00000").withColumn("note", F.lit("after the savepoint")))
+    table = open_table(str(path))
+    table.upsert(changed(rows_of(table, "k00000"), {"note": "after the savepoint"}))
     assert (path / f".hoodie/{savepoint}.savepoint").exists()
     assert_same_rows(open_table(path).snapshot(as_of=savepoint, meta=True).to_arrow(), before)
     assert_same_rows(read_hudi_rs(path, as_of=savepoint), before)
 
 
-def test_instants_of_the_archive_stay_where_they_are(spark: SparkSession, fixture_table: Unpack) -> None:
+def test_instants_of_the_archive_stay_where_they_are(fixture_table: Unpack) -> None:
     path = fixture_table("cow_archived")
     archive = {name: data for name, data in contents(path).items() if "/archived/" in name}
     assert archive
-    table = open_table(str(path), spark=spark)
+    table = open_table(str(path))
     table.upsert(rows_of(table, "k00000"))
     now = contents(path)
     assert {name: now.get(name) for name in archive} == archive
 
 
-def test_the_time_settings_that_a_table_lacks_come_with_the_write(spark: SparkSession, fixture_table: Unpack) -> None:
+def test_the_time_settings_that_a_table_lacks_come_with_the_write(fixture_table: Unpack) -> None:
     path = fixture_table("v6_cow_timestamp_keygen")
-    untold = open_table(str(path), spark=spark)
+    untold = open_table(str(path))
     with pytest.raises(InvalidOption, match=r"hoodie\.keygen\.timebased\.timestamp\.type"):
         untold.upsert(untold.snapshot())
-    told = untold.upsert(rows_of(untold, "1").withColumn("ts_str", F.lit("2031-12-30T23:59:59.000Z")), options=TIMES)
+    told = untold.upsert(changed(rows_of(untold, "1"), {"ts_str": "2031-12-30T23:59:59.000Z"}), options=TIMES)
     assert told.inserted == 1
     assert set(told.metadata.stats) == {"2031/12/30/23"}
     assert_read_alike(untold)
@@ -286,26 +251,27 @@ def test_the_time_settings_that_a_table_lacks_come_with_the_write(spark: SparkSe
 # --- what the tests do with tables ---
 
 
-def rows_of(table: HoodieTable, *keys: str) -> DataFrame:
-    return table.snapshot().where(F.col("_hoodie_record_key").isin(*keys)).drop(*META)
+def rows_of(table: HoodieTable, key: str) -> pa.Table:
+    rows = table.snapshot(meta=True).to_arrow()
+    return rows.filter(pc.equal(rows["_hoodie_record_key"], key)).drop_columns(list(META))
 
 
-def changed_and_new(table: HoodieTable, key: str, case: Case) -> DataFrame:
+def changed(rows: pa.Table, changes: Mapping[str, Any]) -> pa.Table:
+    for name, value in changes.items():
+        at = rows.schema.get_field_index(name)
+        rows = rows.set_column(at, rows.schema.field(at), pa.array([value] * len(rows), rows.schema.field(at).type))
+    return rows
+
+
+def changed_and_new(table: HoodieTable, key: str, case: Case) -> pa.Table:
     """The row of a key with the case's changes, and the same under the new key."""
-    found = rows_of(table, key)
-    types = {each.name: each.dataType for each in found.schema}
-
-    def values(wanted: Mapping[str, Any]) -> dict[str, Column]:
-        return {name: F.lit(value).cast(types[name]) for name, value in wanted.items()}
-
-    changed = found.withColumns(values(case.change))
-    return changed.unionByName(changed.withColumns(values(case.new_key)))
+    row = changed(rows_of(table, key), case.change)
+    return pa.concat_tables([row, changed(row, case.new_key)])
 
 
 def assert_read_alike(table: HoodieTable) -> pa.Table:
-    """Spark, Arrow and hudi-rs read the same rows, which are returned."""
-    rows = open_table(table.path).snapshot(meta=True).to_arrow()
-    assert_same_rows(table.snapshot().toArrow(), rows)
+    """Arrow and hudi-rs read the same rows, which are returned."""
+    rows = table.snapshot(meta=True).to_arrow()
     assert_same_rows(read_hudi_rs(table.path), rows)
     return rows
 
