@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
-from hoodie.testing.index_suite import Entry, IndexSuite
+from hoodie.testing.index_suite import Entry, IndexSuite, Subject
+from hoodie.testing.storage import Dying
 from support.index_entries import INDEXES
+from support.nightly import by_day
+
+#: By day each kind of index fails: the others keep nothing of their own either. A writer dies in a torn call or is
+#: refused one: see support.nightly.WAYS_TO_DIE.
+KINDS = ("SIMPLE", "GLOBAL_BLOOM", "BUCKET", "HBASE", "RECORD_INDEX")
+FAILURES = by_day(
+    itertools.product(INDEXES, (Dying.AFTER, Dying.TORN, None)),
+    lambda case: case[0].name in KINDS and case[1] is not Dying.AFTER,
+)
+
+
+def failure_id(value: object) -> str:
+    return value.name if isinstance(value, Entry | Dying) else "refused"
 
 
 class TestIndexes(IndexSuite):
@@ -13,3 +29,7 @@ class TestIndexes(IndexSuite):
     def index(self, request: pytest.FixtureRequest) -> Entry:
         entry: Entry = request.param
         return entry
+
+    @pytest.mark.parametrize(("index", "dying"), FAILURES, indirect=["index"], ids=failure_id)
+    def test_a_write_that_fails_anywhere_leaves_keys_to_be_found(self, subject: Subject, dying: Dying | None) -> None:
+        super().test_a_write_that_fails_anywhere_leaves_keys_to_be_found(subject, dying)

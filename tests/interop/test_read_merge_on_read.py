@@ -35,6 +35,7 @@ from hoodie.table.state import TableState, load_state
 from hoodie.testing.storage import MemoryStorage
 from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
+from support.nightly import nightly
 from support.oracles import META, assert_same_rows, expected_rows, fixture_facts, fixture_names, read_hudi_rs
 
 Unpack = Callable[[str], Path]
@@ -210,11 +211,21 @@ def read(files: dict[str, bytes], changed: dict[str, bytes]) -> pa.Table:
     return read_table(load_state(MemoryStorage({**files, **changed})))
 
 
+#: By day each tenth byte of the texts between head and end, by night all.
+EACH = pytest.mark.parametrize("step", [10, nightly(1)])
+
+
+def places(data: bytes, step: int) -> list[int]:
+    size = len(data)
+    return [at for at in range(size) if at < 100 or at >= size - 100 or at % step == 0]
+
+
+@EACH
 def test_a_log_cut_short_anywhere_loses_its_rows_and_says_so(
-    small: tuple[dict[str, bytes], str, pa.Table, pa.Table],
+    small: tuple[dict[str, bytes], str, pa.Table, pa.Table], step: int
 ) -> None:
     files, log, without, _ = small
-    for size in range(len(files[log])):
+    for size in places(files[log], step):
         with pytest.warns(DamagedLog) as seen:
             rows = read(files, {log: files[log][:size]})
         assert [(w.message.path, w.message.offset) for w in seen] == [(log, 0)]  # type: ignore[union-attr]
@@ -230,15 +241,16 @@ def test_a_log_without_a_byte_that_no_commit_filled_is_nothing_to_tell_of(
         assert read(files, {log.replace(".log.1_", ".log.2_"): b""}).equals(whole)
 
 
+@EACH
 def test_a_flipped_bit_never_goes_unseen_but_within_a_value(
-    small: tuple[dict[str, bytes], str, pa.Table, pa.Table],
+    small: tuple[dict[str, bytes], str, pa.Table, pa.Table], step: int
 ) -> None:
     """The format has no checksums: a bit within a row's values, or within names in its schema, cannot be told."""
     files, log, without, whole = small
     data = files[log]
     content = data.index(b"\0\0\0\3\0\0\0\1\0\0")  # of the block: version, one row
     unseen = 0
-    for at in range(len(data)):
+    for at in places(data, step):
         flipped = bytearray(data)
         flipped[at] ^= 1 << at % 8
         with warnings.catch_warnings(record=True) as seen:

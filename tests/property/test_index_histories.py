@@ -22,6 +22,7 @@ from hoodie.table.settings import Settings
 from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import REFUSED, ArrowTable
 from support.index_entries import INDEXES, Entry
+from support.nightly import by_day
 from support.trips import TRIPS
 
 KEYS, CITIES = "abcd", "xyz"
@@ -47,7 +48,14 @@ Identity = tuple[str, str]  # partition, "" with a global index; key
 State = dict[Identity, tuple[str, int]]  # -> partition, version
 
 
-@pytest.fixture(scope="module", params=INDEXES, ids=lambda index: index.name)
+#: By day both types for what keeps entries of its own or finds keys in logs; the others share their look-up.
+TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
+BOTH = ("BUCKET", "HBASE", "RECORD_INDEX")
+ONCE = {("BLOOM", TYPES[0]), ("SIMPLE", TYPES[1]), ("GLOBAL_BLOOM", TYPES[1]), ("own, global", TYPES[0])}
+CASES = by_day(itertools.product(INDEXES, TYPES), lambda case: case[0].name in BOTH or (case[0].name, case[1]) in ONCE)
+
+
+@pytest.fixture(scope="module")
 def subject(request: pytest.FixtureRequest) -> Iterator[tuple[Entry, Mapping[str, str]]]:
     """An index and the options that choose it. All tables of the module share what it keeps outside of them."""
     index: Entry = request.param
@@ -68,7 +76,9 @@ def seen(table: ArrowTable, is_global: bool) -> State:
     return found
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize(
+    ("subject", "table_type"), CASES, indirect=["subject"], ids=lambda value: getattr(value, "name", value)
+)
 @settings(max_examples=15)
 @given(steps=STEPS, format=st.sampled_from(["6", "8", "9"]))
 def test_a_table_holds_what_a_dict_of_rows_does(

@@ -9,7 +9,7 @@ from support.twin_histories import Kept, run_histories
 
 
 def test_both_table_types_hold_the_same_rows_after_every_step() -> None:
-    run_histories(8, 6)
+    run_histories(5, 6)
 
 
 @pytest.mark.nightly
