@@ -25,13 +25,9 @@ import hoodie
 from hoodie.api.table import HoodieTable
 from hoodie.errors import (
     CorruptFile,
-    HoodieError,
     InvalidInput,
-    InvalidOption,
     SchemaMismatch,
-    TableMismatch,
     TableNotFound,
-    UnsupportedTable,
     WorkerEnvironment,
 )
 from hoodie.spark import tasks
@@ -231,176 +227,12 @@ def test_names_that_readers_cannot_have_are_refused(spark, table):
         table.upsert(bad)
 
 
-# --- the path and its table ---
-
-
-def test_a_path_without_a_table_is_told_so(spark, tmp_path):
-    (tmp_path / "folder").mkdir()
-    for path in (tmp_path / "folder", tmp_path / "missing"):
-        with pytest.raises(TableNotFound, match="create_table"):
-            hoodie.open_table(str(path), spark=spark)
-        with pytest.raises(TableNotFound):
-            hoodie.open_table(path).snapshot(meta=True).to_arrow()
-    assert files(tmp_path) == {}
-    assert not (tmp_path / "missing").exists()
-
-
-def test_a_table_with_other_settings_is_not_taken_for_the_callers(spark, table):
-    same: dict[str, Any] = {"name": "t", "record_key": "id", "partition_by": "city", "ordering": "ts"}
-    assert hoodie.create_table(table.path, spark=spark, **same).path == table.path
-    for change, names in {
-        "name": ("other", ["hoodie.table.name", "'t'", "'other'"]),
-        "record_key": ("note", ["hoodie.table.recordkey.fields", "'id'", "'note'"]),
-        "partition_by": (["city", "note"], ["hoodie.table.partition.fields", "'city'", "'city,note'"]),
-        "ordering": ("note", ["hoodie.table.precombine.field", "'ts'", "'note'"]),
-        "table_type": ("MERGE_ON_READ", ["hoodie.table.type", "COPY_ON_WRITE", "MERGE_ON_READ"]),
-    }.items():
-        with untouched(table, table.path, *names[1], error=TableMismatch):
-            hoodie.create_table(table.path, spark=spark, **{**same, change: names[0]})
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "there"),
-    [
-        ("hoodie.table.name", "other", "hoodie.table.name"),
-        ("hoodie.datasource.write.table.type", "MERGE_ON_READ", "COPY_ON_WRITE"),
-        ("hoodie.datasource.write.recordkey.field", "note", "id"),
-        ("hoodie.datasource.write.partitionpath.field", "note", "city"),
-        ("hoodie.datasource.write.precombine.field", "note", "ts"),
-        ("hoodie.datasource.write.hive_style_partitioning", True, "hive_style_partitioning"),
-        ("hoodie.datasource.write.keygenerator.class", "org.apache.hudi.keygen.ComplexKeyGenerator", "Simple"),
-        ("hoodie.datasource.write.keygenerator.type", "COMPLEX", "Simple"),
-    ],
-)
-def test_options_that_contradict_the_table_are_refused(spark, table, key, value, there):
-    with untouched(table, there, str(value), error=TableMismatch):
-        hoodie.open_table(table.path, spark=spark, options={key: value})
-    with untouched(table, there, str(value), error=TableMismatch):
-        table.upsert(frame(spark, ROWS), options={key: value})
-    with untouched(table, there, str(value), error=TableMismatch):
-        hoodie.hudi.write(frame(spark, ROWS), table.path, {key: value})
-    with untouched(table, there, str(value), error=TableMismatch):
-        table.delete_partitions(["oslo"], options={key: value})
-
-
-def test_options_that_repeat_what_the_table_is_are_fine(spark, table):
-    repeated = {
-        "hoodie.table.name": "t",
-        "hoodie.datasource.write.recordkey.field": "id",
-        "hoodie.datasource.write.partitionpath.field": "city",
-        "hoodie.datasource.write.precombine.field": "ts",
-        "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.SimpleKeyGenerator",
-        "hoodie.datasource.write.keygenerator.type": "SIMPLE",
-        "hoodie.datasource.write.table.type": "COPY_ON_WRITE",
-        "hoodie.datasource.write.hive_style_partitioning": False,
-    }
-    assert hoodie.open_table(table.path, spark=spark, options=repeated).upsert(frame(spark, ROWS)).updated == 2
-
-
-@pytest.mark.parametrize(
-    ("key", "names"),
-    [
-        ("hoodie.parquet.max.file.sice", ["hoodie.parquet.max.file.size"]),
-        ("hoodie.datasource.write.recordkey.fields", ["hoodie.datasource.write.recordkey.field"]),
-        ("hoodie.bulkinsert.sort.modes", ["hoodie.bulkinsert.sort.mode"]),
-    ],
-)
-def test_a_misspelt_option_is_refused_with_the_nearest_name(spark, table, tmp_path, key, names):
-    with untouched(table, key, *names, error=InvalidOption):
-        table.upsert(frame(spark, ROWS), options={key: "1"})
-    with untouched(table, key, *names, error=InvalidOption):
-        hoodie.open_table(table.path, spark=spark, options={key: "1"})
-    with pytest.raises(InvalidOption):
-        hoodie.create_table(str(tmp_path / "new"), spark=spark, name="n", record_key="id", options={key: "1"})
-    assert not (tmp_path / "new").exists()
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "expected"),
-    [
-        ("hoodie.parquet.max.file.size", "100MB", "bytes, such as"),
-        ("hoodie.parquet.max.file.size", 0, "bytes, such as"),
-        ("hoodie.index.type", "HBASE2", "BLOOM, SIMPLE"),
-        ("hoodie.combine.before.upsert", "yes", "true or false"),
-        ("hoodie.index.bloom.fpp", "1.5", "a probability"),
-        ("hoodie.bulkinsert.sort.mode", "sorted", "GLOBAL_SORT"),
-        ("hoodie.datasource.write.payload.class", "com.example.Mine", "com.example.Mine"),
-    ],
-)
-def test_a_bad_option_value_is_refused_with_what_was_expected(spark, table, tmp_path, key, value, expected):
-    with untouched(table, str(value), expected, error=HoodieError):
-        table.upsert(frame(spark, ROWS), options={key: value})
-    with pytest.raises(HoodieError):
-        hoodie.create_table(str(tmp_path / "new"), spark=spark, name="n", record_key="id", options={key: value})
-    assert not (tmp_path / "new").exists()
-
-
-@pytest.mark.parametrize(
-    ("change", "name"),
-    [
-        ({"hoodie.table.version": "5"}, "version 5"),
-        ({"hoodie.table.version": "10"}, "version 10"),
-        (
-            {"hoodie.table.cdc.enabled": "true", "hoodie.table.cdc.supplemental.logging.mode": "ALL"},
-            "hoodie.table.cdc.supplemental.logging.mode",
-        ),
-        ({"hoodie.compaction.payload.class": "com.example.Mine"}, "com.example.Mine"),
-        ({"hoodie.populate.meta.fields": "false"}, "hoodie.populate.meta.fields"),
-    ],
-)
-def test_a_table_that_only_others_can_write_is_refused_with_the_reason(spark, table, change, name):
-    properties = Path(table.path, ".hoodie/hoodie.properties")
-    lines = [line for line in properties.read_text().splitlines() if line.partition("=")[0] not in change]
-    properties.write_text("\n".join([*lines, *(f"{key}={value}" for key, value in change.items())]) + "\n")
-    for operation in (table.upsert, table.bulk_insert, table.delete, table.explain_upsert):
-        with untouched(table, name, error=UnsupportedTable):
-            operation(frame(spark, ROWS))
-    with untouched(table, name, error=UnsupportedTable):
-        table.delete_partitions(["oslo"])
-
-
-def test_tables_of_earlier_versions_are_not_written(spark, fixture_table):
-    table = hoodie.open_table(str(fixture_table("v5_cow_nonpartitioned")), spark=spark)
-    with untouched(table, "version 5", "can be read", error=UnsupportedTable):
-        table.upsert(frame(spark, ROWS))
-
-
 # --- corrupt files ---
 
 
 def damage(path: Path, change: Callable[[bytes], bytes]) -> None:
     path.write_bytes(change(path.read_bytes()))
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
-
-
-@pytest.mark.parametrize("content", [b"", b"\x00\x01garbage", b"hoodie.table.name=t\nhoodie.table.checksum=1\n"])
-def test_corrupt_table_properties_are_named_and_are_not_no_table(spark, table, content, monkeypatch):
-    monkeypatch.setattr("hoodie.table.properties._PAUSE", 0.0)
-    damage(Path(table.path, ".hoodie/hoodie.properties"), lambda _: content)
-    for call in (
-        lambda: hoodie.open_table(table.path, spark=spark),
-        lambda: table.upsert(frame(spark, ROWS)),
-        table.snapshot,
-        lambda: hoodie.open_table(table.path).snapshot(meta=True).to_arrow(),
-        lambda: hoodie.create_table(table.path, spark=spark, name="t", record_key="id"),
-    ):
-        with untouched(table, "hoodie.properties", error=CorruptFile):
-            call()
-
-
-@pytest.mark.parametrize("change", [lambda data: data[: len(data) // 2], lambda data: b"Obj\x01" + data[4:]])
-def test_a_corrupt_commit_file_is_named(spark, table, change):
-    (commit,) = Path(table.path, ".hoodie").glob("*.commit")
-    damage(commit, change)
-    for call in (
-        lambda: table.upsert(frame(spark, ROWS)),
-        lambda: table.delete(frame(spark, ROWS)),
-        table.snapshot,
-        lambda: hoodie.open_table(table.path).snapshot(meta=True).to_arrow(),
-        table.history,
-    ):
-        with untouched(table, commit.name, error=CorruptFile):
-            call()
 
 
 @pytest.mark.parametrize(
