@@ -27,13 +27,14 @@ def test_a_table_holds_what_a_dict_of_rows_does_after_each_write(s3: dict[str, A
     assert steps_of_histories(new, kind, examples=examples, longest=4, number=3) >= 3
 
 
-@pytest.mark.parametrize(("kind", "writes"), [("MERGE_ON_READ", 2), nightly("COPY_ON_WRITE", 4)])
+@pytest.mark.parametrize(("kind", "threads", "writes"), [("MERGE_ON_READ", 2, 2), nightly("COPY_ON_WRITE", 3, 4)])
 def test_threads_that_write_at_once_over_a_bad_network_lose_nothing(
     s3: dict[str, Any],
     over_proxy: dict[str, Any],
     proxy: FaultyProxy,
     monkeypatch: pytest.MonkeyPatch,
     kind: str,
+    threads: int,
     writes: int,
 ) -> None:
     monkeypatch.setattr("s3fs.S3FileSystem.retries", 1)
@@ -42,7 +43,7 @@ def test_threads_that_write_at_once_over_a_bad_network_lose_nothing(
     server = FsspecStorage(f"s3://contract/{uuid4().hex}/table", s3)
     ArrowTable.create(server, options)
     storage = FsspecStorage(server.root, {**over_proxy, "config_kwargs": {"retries": {"total_max_attempts": 1}}})
-    workers = [Worker(f"w{n}", [ArrowTable(storage, options)], random.Random(n)) for n in range(3)]
+    workers = [Worker(f"w{n}", [ArrowTable(storage, options)], random.Random(n)) for n in range(threads)]
     with proxy.faults(every(7, Fault.BUSY, Fault.LOST, Fault.CUT)) as met:
         run_at_once(workers, writes)
     assert set(met) == {Fault.BUSY, Fault.LOST, Fault.CUT}

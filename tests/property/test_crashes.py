@@ -36,7 +36,12 @@ LONG = {
         "upsert, and the timeline moves on",
         "delete, Merge-on-Read",
         "clean, Merge-on-Read",
+        "bulk_insert",
         "insert_overwrite",
+        "insert_overwrite_table",
+        "upsert beside a planned compaction",
+        "rollback of a commit",
+        "restore",
     )
 }
 #: Those of later versions that the default suite runs: what is otherwise there, once each.
