@@ -8,12 +8,13 @@ import sys
 import pytest
 
 import hoodie
-from hoodie.errors import InvalidOption, ServiceFailed, UnsupportedTable
+from hoodie.errors import InvalidOption, ServiceFailed
 from hoodie.model.instant import Action
 from hoodie.services.compaction.schedule import pending_compactions
 from hoodie.spark.write import batch
 from hoodie.sync import after_commit
 from hoodie.table.state import load_state
+from support.nightly import nightly
 from support.oracles import assert_same_rows, read_hudi_rs
 
 NOW = {"hoodie.compact.inline.max.delta.commits": 1}
@@ -33,7 +34,7 @@ def table(spark, path, kind="MERGE_ON_READ"):
     )
 
 
-@pytest.mark.parametrize(("limit", "route"), [(2**30, "driver"), (100, "executors"), (0, "executors")])
+@pytest.mark.parametrize(("limit", "route"), [nightly(2**30, "driver"), (100, "executors"), nightly(0, "executors")])
 def test_a_writer_goes_on_beside_a_pending_compaction_and_nothing_is_lost(spark, tmp_path, limit, route):
     one = table(spark, tmp_path / "t")
     one.bulk_insert(rows(spark, 0, 100, 1))
@@ -54,15 +55,6 @@ def test_a_writer_goes_on_beside_a_pending_compaction_and_nothing_is_lost(spark,
     assert_same_rows(read_hudi_rs(tmp_path / "t"), before, ignore=["_hoodie_file_name"])
     assert optimized.num_rows == 100
     assert one.compact() is None
-
-
-def test_no_compaction_is_planned_before_its_time_or_on_a_table_without_logs(spark, tmp_path):
-    one = table(spark, tmp_path / "mor")
-    one.upsert(rows(spark, 0, 10, 1))
-    assert one.schedule_compaction() is None
-    assert one.schedule_compaction(options=NOW) is None
-    with pytest.raises(UnsupportedTable, match="Copy-on-Write"):
-        table(spark, tmp_path / "cow", "COPY_ON_WRITE").schedule_compaction()
 
 
 # --- deployment: inline, and by a compactor ---
@@ -165,14 +157,6 @@ def test_options_that_contradict_each_other_change_nothing(spark, tmp_path):
         with pytest.raises(InvalidOption, match="both true"):
             call()
     assert timeline(one).instants == ()
-
-
-def test_a_copy_on_write_table_has_nothing_to_compact_and_its_writer_goes_on(spark, tmp_path, recwarn):
-    one = table(spark, tmp_path / "cow", "COPY_ON_WRITE")
-    one.upsert(rows(spark, 0, 4, 1), options=INLINE)
-    one.upsert(rows(spark, 0, 4, 2), options=INLINE)
-    assert len(timeline(one).commits) == 2
-    assert not [warned for warned in recwarn if issubclass(warned.category, ServiceFailed)]
 
 
 def test_a_writer_plans_and_a_compactor_on_spark_runs_the_plan(spark, tmp_path):

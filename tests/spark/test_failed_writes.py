@@ -9,7 +9,6 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
-from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,10 +27,10 @@ from hoodie.model.instant import Action, Instant, State
 from hoodie.storage.protocol import is_temporary
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.state import load_state
-from hoodie.testing.storage import Crash, CrashAfter
-from hoodie.testing.tables import FailsAt, StorageError
+from hoodie.testing.storage import Crash
+from hoodie.testing.tables import StorageError
 from support import spark_tables
-from support.nightly import WAYS_TO_DIE, nightly
+from support.nightly import nightly
 from support.oracles import read_hudi_rs
 from support.routes import ROUTES, SPREAD
 
@@ -153,31 +152,8 @@ def test_a_bulk_insert_that_dies_amid_its_rows_is_rolled_back(spark, table):
 # --- what the storage does ---
 
 
-@pytest.mark.timeout(300)
-def test_a_storage_that_refuses_one_call_fails_the_write_and_nothing_else(spark, table):
-    storage, failed = table.storage, 0
-    for call in count():
-        table.storage = FailsAt(storage, call)
-        try:
-            table.upsert(frame(spark, CHANGES))
-        except StorageFailed:
-            failed += 1
-            assert pending(table) == []
-            assert hoodie.open_table(table.path).snapshot(columns=COLUMNS).to_arrow().num_rows == len(FIRST)
-        else:
-            break
-    assert failed > 8  # all but the removal of markers, which comes when readers see the write
-    table.storage = storage
-    for dead in rolled_back(table):
-        assert named_for(table, dead) == []
-    assert len(rolled_back(table)) in (failed, failed - 1)  # none where not even the instant could be taken
-    holds(table, AFTER)
-    table.upsert(frame(spark, LATER))
-    holds(table, [*AFTER, *LATER])
-
-
 @ROUTES
-@pytest.mark.parametrize("operation", ["upsert", "insert_overwrite", "bulk_insert", "delete"])
+@pytest.mark.parametrize("operation", ["upsert", nightly("insert_overwrite"), "bulk_insert", nightly("delete")])
 def test_a_write_that_cannot_be_published_is_taken_back_at_once(spark, table, operation, route):
     storage = table.storage
     table.storage = DiesAtPublication(storage, StorageError)
@@ -193,7 +169,7 @@ def test_a_write_that_cannot_be_published_is_taken_back_at_once(spark, table, op
 
 
 @ROUTES
-@pytest.mark.parametrize("operation", ["upsert", "insert_overwrite_table", "bulk_insert"])
+@pytest.mark.parametrize("operation", ["upsert", nightly("insert_overwrite_table"), "bulk_insert"])
 def test_the_next_write_takes_back_what_a_dead_one_left(spark, table, operation, route):
     storage = table.storage
     table.storage = DiesAtPublication(storage, Crash)
@@ -217,38 +193,6 @@ def test_the_next_write_takes_back_what_a_dead_one_left(spark, table, operation,
     # And once is enough.
     table.upsert(frame(spark, LATER), options=route)
     assert rolled_back(table) == [dead]
-
-
-@pytest.mark.parametrize("dying", WAYS_TO_DIE)
-def test_a_rollback_that_died_is_taken_up_by_the_write_after(spark, table, dying):
-    storage = table.storage
-    table.storage = DiesAtPublication(storage, Crash)
-    with pytest.raises(Crash):
-        table.upsert(frame(spark, CHANGES))
-    (dead,) = pending(table)
-    for calls in (1, 3, 5):
-        table.storage = CrashAfter(storage, calls, dying)
-        with pytest.raises(Crash):
-            table.upsert(frame(spark, LATER))
-        table.storage = storage
-        holds(table, FIRST)
-    table.upsert(frame(spark, LATER))
-    assert rolled_back(table) == [dead]
-    assert named_for(table, dead) == []
-    assert pending(table) == []
-    holds(table, [*FIRST, *LATER])
-
-
-def test_a_delete_of_partitions_that_dies_leaves_them(spark, table):
-    storage = table.storage
-    table.storage = DiesAtPublication(storage, Crash)
-    with pytest.raises(Crash):
-        table.delete_partitions(["rome"])
-    table.storage = storage
-    holds(table, FIRST)
-    table.delete_partitions(["oslo"])
-    holds(table, FIRST[1:])
-    assert len(rolled_back(table)) == 1
 
 
 # --- what the process does ---

@@ -9,6 +9,7 @@ import pytest
 
 import hoodie
 from hoodie.errors import HistoryGone, InvalidInput, InvalidOption
+from support.nightly import nightly
 from support.oracles import assert_same_rows, expected_changes, fixture_facts
 from support.spark_tables import rows
 
@@ -22,7 +23,7 @@ def table(spark, path, kind):
     )
 
 
-@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("kind", [nightly("COPY_ON_WRITE"), "MERGE_ON_READ"])
 def test_changes_equal_those_without_spark_over_writes_deletes_compaction_and_overwrite(spark, tmp_path, kind):
     one = table(spark, tmp_path / "t", kind)
     instants = [one.bulk_insert(rows(spark, 0, 90, 1)).instant, one.upsert(rows(spark, 0, 30, 2)).instant]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,9 +16,13 @@ from bench.jvm_calls import counted_calls
 from hoodie.api.table import HoodieTable
 from hoodie.errors import FileGone, InvalidInput, KeyMatchedTwice, SchemaMismatch, WriteConflict
 from support import spark_tables
+from support.nightly import by_day, nightly
 from support.routes import ROUTES
 
-TYPES = pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+#: What Spark does of a merge, update or delete does not depend on the type of the table, and tests without Spark have
+#: both: by day each test has the one whose tasks do more with its rows.
+ON_FILES = pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", nightly("MERGE_ON_READ")])
+ON_LOGS = pytest.mark.parametrize("table_type", [nightly("COPY_ON_WRITE"), "MERGE_ON_READ"])
 FIRST = [("a", "oslo", 1, 1.0), ("b", "oslo", 1, 2.0), ("c", "rome", 1, 3.0)]
 CHANGES = [
     ("a", "oslo", 2, 10.0, "U"),
@@ -26,6 +31,7 @@ CHANGES = [
     ("y", "bern", 2, 6.0, "D"),
 ]
 BY_KEY = "target.id = source.id AND target.city = source.city"
+BY_VALUE = "target.ts = source.ts - 1 AND target.id = source.id"
 
 
 def new_table(spark: SparkSession, path: Path, table_type: str = "COPY_ON_WRITE", **options: object) -> HoodieTable:
@@ -52,7 +58,7 @@ def unchanged(table: HoodieTable, before: int) -> None:
     assert rows(table) == FIRST
 
 
-@TYPES
+@ON_LOGS
 @ROUTES
 def test_a_merge_applies_changes_in_one_commit(spark, tmp_path, table_type, route):
     table = new_table(spark, tmp_path / "t", table_type)
@@ -69,7 +75,7 @@ def test_a_merge_applies_changes_in_one_commit(spark, tmp_path, table_type, rout
     assert table.snapshot().columns[5:] == ["id", "city", "ts", "price"]
 
 
-@TYPES
+@ON_FILES
 @ROUTES
 def test_a_merge_computes_with_the_rows_of_the_table(spark, tmp_path, table_type, route):
     table = new_table(spark, tmp_path / "t", table_type)
@@ -141,7 +147,7 @@ def test_a_merge_of_whole_rows_goes_by_the_tables_names_and_types(spark, tmp_pat
     assert table.snapshot().columns[5:] == ["id", "city", "ts", "price"]
 
 
-@TYPES
+@ON_LOGS
 def test_a_merge_that_deletes_takes_nothing_but_the_keys(spark, tmp_path, table_type):
     """Least of all those that take no nulls, which the source does not have."""
     strict = hoodie.create_table(
@@ -154,7 +160,7 @@ def test_a_merge_that_deletes_takes_nothing_but_the_keys(spark, tmp_path, table_
     assert [row[0] for row in rows(strict)] == ["k0", "k2"]
 
 
-@TYPES
+@ON_FILES
 def test_keys_of_another_type_match_where_they_are_equal(spark, tmp_path, table_type):
     table = hoodie.create_table(tmp_path / "t", spark=spark, name="t", record_key="id", table_type=table_type)
     first = [(1, 1), (2, 2), (3, 3)]
@@ -184,7 +190,7 @@ def test_values_of_clauses_keep_their_digits_beside_others_of_a_wider_type(spark
     assert values(table) == [(1, 5), (2, large), (3, large)]
 
 
-@TYPES
+@ON_LOGS
 def test_fields_of_structs_are_assigned_by_name_and_in_their_types(spark, tmp_path, table_type):
     table = hoodie.create_table(tmp_path / "t", spark=spark, name="t", record_key="k.id", table_type=table_type)
     made = "named_struct('id', id) k, 1L n, named_struct('x', 1, 'y', 2) s, array(named_struct('q', 1, 'r', 2)) l"
@@ -232,7 +238,7 @@ def test_a_global_index_finds_and_moves_rows(spark, tmp_path):
     assert [row[0] for row in rows(table)] == ["b", "c"]
 
 
-@TYPES
+@ON_FILES
 def test_update_sets_columns_where_a_condition_holds(spark, tmp_path, table_type):
     table = new_table(spark, tmp_path / "t", table_type)
     result = table.update({"price": "price * 2", "ts": F.col("ts") + 1}, "city = 'oslo' AND price > 1")
@@ -244,7 +250,7 @@ def test_update_sets_columns_where_a_condition_holds(spark, tmp_path, table_type
     assert [row[0] for row in rows(table)] == ["b"]
 
 
-@TYPES
+@ON_LOGS
 def test_a_condition_is_not_evaluated_behind_a_null_as_in_a_query(spark, tmp_path, table_type):
     table = hoodie.create_table(tmp_path / "t", spark=spark, name="t", record_key="id", table_type=table_type)
     texts = [("a", "number", "7"), ("b", None, "no number"), ("c", "text", "x"), ("d", "number", "3")]
@@ -299,9 +305,14 @@ def test_two_source_rows_for_one_row_are_an_error(spark, tmp_path, route):
     assert rows(table)[0] == ("a", "oslo", 1, 5.0)
 
 
-@TYPES
 @ROUTES
-@pytest.mark.parametrize("condition", [BY_KEY, "target.ts = source.ts - 1 AND target.id = source.id"])
+@pytest.mark.parametrize(
+    ("table_type", "condition"),
+    by_day(
+        itertools.product(("COPY_ON_WRITE", "MERGE_ON_READ"), (BY_KEY, BY_VALUE)),
+        lambda case: (case[0] == "MERGE_ON_READ") == (case[1] == BY_KEY),
+    ),
+)
 def test_two_source_rows_may_delete_one_row(spark, tmp_path, table_type, route, condition):
     table = new_table(spark, tmp_path / "t", table_type)
     twice = changes(spark, [*CHANGES, *CHANGES])
@@ -370,7 +381,7 @@ def test_rows_read_before_anothers_commit_are_read_again_or_refused(spark, tmp_p
     assert rows(table)[2] == ("c", "rome", 3, 9.0)
 
 
-@pytest.mark.parametrize("limit", [0, 1 << 30], ids=["executors", "driver"])
+@pytest.mark.parametrize("limit", [pytest.param(0, id="executors"), nightly(1 << 30, id="driver")])
 def test_columns_that_no_clause_sets_keep_their_values_without_a_join(spark, tmp_path, monkeypatch, limit):
     from hoodie.spark.merge import run as merges
 

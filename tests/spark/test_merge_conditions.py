@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 import hoodie
 from hoodie.api.table import HoodieTable
 from hoodie.errors import InvalidInput
-from support.nightly import by_day
+from support.nightly import by_day, nightly
 
 VECTOR = json.loads((Path(__file__).parents[1] / "vectors" / "sql_merge.json").read_text())
 NULL_PATH = "__HIVE_DEFAULT_PARTITION__"
@@ -23,7 +23,7 @@ NAN = float("nan")
 Row = tuple[object, ...]
 
 
-@pytest.mark.parametrize("table_type", ["cow", "mor"])
+@pytest.mark.parametrize("table_type", [nightly("cow"), "mor"])
 def test_an_older_row_of_a_merge_leaves_the_stored_row_as_in_hudi(spark: SparkSession, tmp_path: Path, table_type: str):
     name = f"late_{table_type}"
     for number, step in enumerate(VECTOR["steps"]):

@@ -17,7 +17,7 @@ from hoodie.formats.timeline.commit_json import decode_commit
 from hoodie.hudi import HoodieWriteClient
 from hoodie.model.instant import Action
 from hoodie.spark.write import batch
-from support.nightly import by_day
+from support.nightly import by_day, nightly
 from support.oracles import read_hudi_rs, read_hudi_rs_optimized
 
 ROUTES = {"driver": {}, "executors": {"hoodie.spark.driver.max.batch.bytes": "0"}}
@@ -68,7 +68,7 @@ CITIES = ("oslo", "rome", "bern")
 
 @pytest.mark.parametrize(
     ("route", "block"),
-    by_day(itertools.product(ROUTES, BLOCKS), lambda case: case in (("driver", "avro"), ("executors", "parquet"))),
+    by_day(itertools.product(ROUTES, BLOCKS), ("executors", "parquet").__eq__),
 )
 def test_a_history_of_writes_is_what_a_dict_of_rows_holds(
     spark: SparkSession, tmp_path: Path, route: str, block: str
@@ -115,7 +115,7 @@ def test_a_history_of_writes_is_what_a_dict_of_rows_holds(
     ("payload", "expected"),
     [
         # The log's later record wins over the base row, and among the log's records the greater ordering value.
-        ("OverwriteWithLatestAvroPayload", {"a": (9, "nine"), "b": (3, "late")}),
+        nightly("OverwriteWithLatestAvroPayload", {"a": (9, "nine"), "b": (3, "late")}),
         ("DefaultHoodieRecordPayload", {"a": (9, "nine"), "b": (5, "first")}),
     ],
 )
@@ -180,18 +180,6 @@ def test_the_client_takes_a_delta_commit_and_publishes_it(spark: SparkSession, t
     assert metadata.extra["job"] == "nightly"
 
 
-def test_a_write_that_the_client_gives_up_leaves_no_row(spark: SparkSession, tmp_path: Path) -> None:
-    table = made(spark, tmp_path)
-    table.upsert(frame(spark, {"a": ("oslo", 1, "first")}))
-    client = HoodieWriteClient(str(tmp_path), {"hoodie.auto.commit": "false"}, spark=spark)
-    instant = client.start_commit()
-    client.upsert(frame(spark, {"a": ("oslo", 2, "second"), "b": ("oslo", 2, "new")}), instant)
-    client.rollback(instant)
-    assert snapshots(table) == [{"a": ("oslo", 1, "first")}] * 3
-    open_table(str(tmp_path), spark=spark).upsert(frame(spark, {"a": ("oslo", 3, "third")}))
-    assert snapshots(table) == [{"a": ("oslo", 3, "third")}] * 3
-
-
 def test_rows_that_are_shuffled_to_their_tasks_are_appended_alike(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,7 +206,7 @@ class Longest:
 """
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("table_type", [nightly("COPY_ON_WRITE"), "MERGE_ON_READ"])
 @pytest.mark.parametrize("route", by_day(ROUTES, lambda route: route == "executors"))
 def test_a_merger_of_the_users_own_decides_on_executors_and_in_reads(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, route: str, table_type: str

@@ -18,6 +18,7 @@ import hoodie
 from hoodie.api.table import HoodieTable
 from hoodie.model.commit import Operation
 from hoodie.model.instant import Action
+from support.nightly import nightly
 from support.oracles import read_hudi_rs
 from support.routes import ROUTES, SPREAD
 
@@ -104,20 +105,6 @@ def test_upsert_inserts_and_updates(spark, tmp_path, route):
 
 
 @ROUTES
-def test_of_duplicates_in_a_batch_the_greatest_ordering_value_wins(spark, tmp_path, route):
-    table = new_table(spark, tmp_path / "t")
-    batch = [
-        Row("a", "oslo", 5, "wins"),
-        Row("a", "oslo", 3, "loses"),
-        Row("n", "oslo", 1, "loses"),
-        Row("n", "oslo", 9),
-    ]
-    result = table.upsert(frame(spark, batch), options=route)
-    assert counts(result) == (1, 1, 0)
-    holds(table, [batch[0], batch[3], *FIRST[1:]])
-
-
-@ROUTES
 def test_the_last_row_of_a_key_is_taken_when_combining_is_off(spark, tmp_path, route):
     table = new_table(spark, tmp_path / "t")
     batch = [Row("a", "oslo", 5, "loses"), Row("a", "oslo", 3, "wins")]
@@ -129,18 +116,7 @@ def test_the_last_row_of_a_key_is_taken_when_combining_is_off(spark, tmp_path, r
 
 
 @ROUTES
-def test_the_payload_class_says_whether_late_rows_win(spark, tmp_path, route):
-    late = [Row("a", "oslo", 0, "late"), Row("b", "oslo", 7, "newer"), Row("c", "rome", 1, "equal")]
-    latest = new_table(spark, tmp_path / "latest", options=LATEST_PAYLOAD)
-    assert counts(latest.upsert(frame(spark, late), options=route)) == (0, 3, 0)
-    holds(latest, [*late, *FIRST[3:]])
-    ordered = new_table(spark, tmp_path / "ordered")
-    assert counts(ordered.upsert(frame(spark, late), options=route)) == (0, 2, 0)
-    holds(ordered, [FIRST[0], *late[1:], *FIRST[3:]])
-
-
-@ROUTES
-@pytest.mark.parametrize("payload", [LATEST_PAYLOAD, {}], ids=["latest", "ordered"])
+@pytest.mark.parametrize("payload", [nightly(LATEST_PAYLOAD, id="latest"), pytest.param({}, id="ordered")])
 def test_rows_marked_deleted_delete_their_key(spark, tmp_path, route, payload):
     table = new_table(spark, tmp_path / "t", options=payload)
     rows = [
@@ -187,7 +163,7 @@ def test_insert_can_be_told_to_replace_rows_of_the_files_that_it_fills(spark, tm
 
 
 @ROUTES
-@pytest.mark.parametrize("operation", ["insert", "bulk_insert", "insert_overwrite"])
+@pytest.mark.parametrize("operation", ["insert", "bulk_insert", nightly("insert_overwrite")])
 def test_combining_before_insert_leaves_each_key_of_the_batch_once(spark, tmp_path, route, operation):
     table = new_table(spark, tmp_path / "t", rows=[])
     batch = [Row("a", "oslo", 2, "wins"), Row("a", "oslo", 1), Row("b", "rome", 1), Row("a", "rome", 1)]
@@ -201,7 +177,7 @@ def test_combining_before_insert_leaves_each_key_of_the_batch_once(spark, tmp_pa
 # --- bulk insert ---
 
 
-@pytest.mark.parametrize("mode", ["NONE", "PARTITION_SORT", "GLOBAL_SORT"])
+@pytest.mark.parametrize("mode", ["NONE", nightly("PARTITION_SORT"), "GLOBAL_SORT"])
 @ROUTES
 def test_bulk_insert_sorts_as_told(spark, tmp_path, mode, route):
     rows = [Row(f"k{(i * 7919) % 500:04d}", ("oslo", "rome")[i % 2], i) for i in range(500)]
@@ -261,7 +237,7 @@ def sizes(table: HoodieTable) -> dict[tuple[str, str], int]:
 
 
 @ROUTES
-@pytest.mark.parametrize("operation", ["insert", "bulk_insert", "upsert"])
+@pytest.mark.parametrize("operation", [nightly("insert"), "bulk_insert", "upsert"])
 def test_files_keep_to_their_maximum_size(spark, tmp_path, operation, route):
     table = new_table(spark, tmp_path / "t", rows=[], options={**SIZED, **route})
     rows = wide(0, 6000) + wide(6000, 500, "rome")
@@ -352,19 +328,6 @@ def test_insert_overwrite_table_hides_partitions_that_the_batch_lacks(spark, tmp
     assert sorted(row["id"] for row in earlier.to_pylist()) == ["a", "b", "c", "d", "e"]
     assert counts(table.upsert(frame(spark, [Row("c", "rome", 5)]), options=route)) == (1, 0, 0)
     holds(table, [Row("a", "oslo", 9), Row("c", "rome", 5)])
-
-
-def test_delete_partitions_takes_whole_partitions(spark, tmp_path):
-    table = new_table(spark, tmp_path / "t")
-    before = set(files(table.path))
-    result = table.delete_partitions(["oslo", "bern"])
-    assert result.files == ()
-    assert sorted(result.metadata.replaced) == ["bern", "oslo"]
-    assert result.metadata.operation is Operation.DELETE_PARTITION
-    holds(table, FIRST[2:4])
-    assert before <= set(files(table.path))  # hidden, not removed: earlier instants can be read
-    assert counts(table.insert(frame(spark, [Row("a", "oslo", 4)]))) == (1, 0, 0)
-    holds(table, [*FIRST[2:4], Row("a", "oslo", 4)])
 
 
 # --- what writes tell ---

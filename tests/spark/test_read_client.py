@@ -55,13 +55,10 @@ def written(spark, path, kind):
     ("index", "kind", "route"),
     [
         pytest.param("SIMPLE", "COPY_ON_WRITE", SPREAD, id="SIMPLE-COPY_ON_WRITE-executors"),
-        pytest.param("BLOOM", "MERGE_ON_READ", {}, id="BLOOM-MERGE_ON_READ-driver"),
         nightly("BLOOM", "MERGE_ON_READ", SPREAD, id="BLOOM-MERGE_ON_READ-executors"),
         nightly("SIMPLE", "MERGE_ON_READ", SPREAD, id="SIMPLE-MERGE_ON_READ-executors"),
         nightly("BLOOM", "COPY_ON_WRITE", SPREAD, id="BLOOM-COPY_ON_WRITE-executors"),
-        nightly("SIMPLE", "MERGE_ON_READ", {}, id="SIMPLE-MERGE_ON_READ-driver"),
-        nightly("BLOOM", "COPY_ON_WRITE", {}, id="BLOOM-COPY_ON_WRITE-driver"),
-        nightly("SIMPLE", "COPY_ON_WRITE", {}, id="SIMPLE-COPY_ON_WRITE-driver"),
+        nightly("BLOOM", "MERGE_ON_READ", {}, id="BLOOM-MERGE_ON_READ-driver"),
     ],
 )
 def test_a_client_finds_just_the_rows_that_a_snapshot_has(spark, tmp_path, kind, route, index):
@@ -138,10 +135,9 @@ def test_keys_without_their_partition_are_refused_by_an_index_that_needs_it(spar
 @pytest.mark.parametrize(
     ("index", "route"),
     [
-        pytest.param("GLOBAL_SIMPLE", {}, id="GLOBAL_SIMPLE-driver"),
         pytest.param("GLOBAL_BLOOM", SPREAD, id="GLOBAL_BLOOM-executors"),
         nightly("GLOBAL_SIMPLE", SPREAD, id="GLOBAL_SIMPLE-executors"),
-        nightly("GLOBAL_BLOOM", {}, id="GLOBAL_BLOOM-driver"),
+        nightly("GLOBAL_SIMPLE", {}, id="GLOBAL_SIMPLE-driver"),
     ],
 )
 def test_a_global_index_finds_keys_without_their_partition(spark, tmp_path, index, route):
@@ -204,21 +200,7 @@ def test_a_key_that_came_back_beside_a_compaction_is_found_in_the_log_that_has_i
     assert found == {"k0000": place, "k0001": None}
 
 
-def test_pending_compactions_are_told_with_their_plans(spark, tmp_path):
-    one = written(spark, tmp_path / "t", "MERGE_ON_READ")
-    client = hoodie.hudi.HoodieReadClient(one.path, spark=spark)
-    assert client.get_pending_compactions() == []
-    planned = one.schedule_compaction(options=NOW)
-    ((instant, plan),) = client.get_pending_compactions()
-    assert instant == planned
-    assert {operation.group for operation in plan.operations} == {s.group for s in one.file_slices() if s.logs}
-    one.upsert(rows(spark, 3, 6, 9))
-    assert_same_rows(client.read(rows(spark, 0, 10, 0)).rows.toArrow(), one.snapshot().where("id < 'k0010'").toArrow())
-    one.compact()
-    assert client.get_pending_compactions() == []
-
-
-@pytest.mark.parametrize("name", ["mor_bucket_index", "cow_complex_key_hive_style", "mor_deletes"])
+@pytest.mark.parametrize("name", ["mor_bucket_index", "cow_complex_key_hive_style", nightly("mor_deletes")])
 def test_keys_of_tables_that_hudi_wrote_are_found(spark, fixture_table, name):
     path = str(fixture_table(name))
     snapshot = hoodie.open_table(path, spark=spark).snapshot()
@@ -237,7 +219,7 @@ def test_keys_of_tables_that_hudi_wrote_are_found(spark, fixture_table, name):
         nightly("SIMPLE", "MERGE_ON_READ"),
         nightly("BLOOM", "MERGE_ON_READ"),
         nightly("GLOBAL_SIMPLE", "COPY_ON_WRITE"),
-        ("GLOBAL_BLOOM", "MERGE_ON_READ"),
+        nightly("GLOBAL_BLOOM", "MERGE_ON_READ"),
         nightly("BUCKET", "COPY_ON_WRITE"),
         nightly("HBASE", "MERGE_ON_READ"),
     ],

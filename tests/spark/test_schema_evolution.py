@@ -151,7 +151,7 @@ def test_floats_keep_their_value_when_they_become_doubles(spark, tmp_path, route
 
 
 @ROUTES
-@pytest.mark.parametrize("operation", ["insert", "bulk_insert", "insert_overwrite"])
+@pytest.mark.parametrize("operation", [nightly("insert"), "bulk_insert", nightly("insert_overwrite")])
 def test_every_operation_lets_columns_grow(spark, tmp_path, operation, route):
     narrow, wide = "id string, city string, ts bigint, i int", "id string, i bigint, ts bigint, city string, j int"
     table = new_table(spark, tmp_path / "t", narrow, [("a", "oslo", 1, 1), ("b", "rome", 1, 2)], route)

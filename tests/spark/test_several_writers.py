@@ -13,6 +13,7 @@ from hoodie.api.table import HoodieTable
 from hoodie.errors import InvalidOption, WriteConflict
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
+from support.routes import ROUTES
 
 LOCKED = {
     "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
@@ -70,7 +71,7 @@ def _same(storage: Storage) -> Storage:
     return storage
 
 
-@pytest.mark.parametrize("route", [{}, {"hoodie.spark.driver.max.batch.bytes": 0}], ids=["driver", "executors"])
+@ROUTES
 def test_a_write_that_gave_way_is_done_again(spark, table, route):
     other = hoodie.open_table(
         table.path, spark=spark, options={**LOCKED, **route, "hoodie.write.num.retries.on.conflict.failures": 1}

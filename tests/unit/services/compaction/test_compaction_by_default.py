@@ -142,6 +142,16 @@ def test_services_that_are_off_compact_nothing() -> None:
     assert upserts(storage, 6, {"hoodie.table.services.enabled": "false", INLINE: "true"})[-1] == (False, False)
 
 
+def test_a_copy_on_write_table_has_nothing_to_compact_and_its_writer_goes_on(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    storage = MemoryStorage()
+    ArrowTable.create(storage, {**OPTIONS, "hoodie.datasource.write.table.type": "COPY_ON_WRITE"})
+    upserts(storage, 3, {INLINE: "true", "hoodie.compact.inline.max.delta.commits": "1"})
+    assert notes(storage) == {"a": "note 2"}
+    assert not [warned for warned in recwarn if issubclass(warned.category, ServiceFailed)]
+
+
 def test_inserts_alone_list_no_table_to_find_no_logs() -> None:
     inner = MemoryStorage()
     ArrowTable.create(inner, OPTIONS)
