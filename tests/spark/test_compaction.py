@@ -12,7 +12,6 @@ from hoodie.errors import InvalidOption, ServiceFailed
 from hoodie.model.instant import Action
 from hoodie.services.compaction.schedule import pending_compactions
 from hoodie.spark.write import batch
-from hoodie.sync import after_commit
 from hoodie.table.state import load_state
 from support.nightly import nightly
 from support.oracles import assert_same_rows, read_hudi_rs
@@ -133,17 +132,6 @@ def test_a_compaction_that_fails_after_a_commit_is_a_warning_and_is_run_again(sp
     assert {row.id: row.v for row in one.snapshot().collect()} == {
         f"k{n}": n * (3 if n < 5 else 2 if n < 10 else 1) for n in range(20)
     }
-
-
-def test_a_service_that_fails_does_not_fail_the_write_whatever_its_error(spark, tmp_path, monkeypatch):
-    one = table(spark, tmp_path / "t")
-
-    def fails(storage, options, run, state):
-        raise ZeroDivisionError("a bug")
-
-    monkeypatch.setattr(after_commit, "compact_inline", fails)
-    with pytest.warns(ServiceFailed, match="is committed, but compaction after it failed: ZeroDivisionError: a bug"):
-        assert one.bulk_insert(rows(spark, 0, 2, 1)).inserted == 2
 
 
 def test_options_that_contradict_each_other_change_nothing(spark, tmp_path):

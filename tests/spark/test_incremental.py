@@ -8,9 +8,9 @@ from contextlib import redirect_stdout
 import pytest
 
 import hoodie
-from hoodie.errors import HistoryGone, InvalidInput, InvalidOption
+from hoodie.errors import InvalidOption
 from support.nightly import nightly
-from support.oracles import assert_same_rows, expected_changes, fixture_facts
+from support.oracles import assert_same_rows, expected_changes
 from support.spark_tables import rows
 
 NOW = {"hoodie.compact.inline.max.delta.commits": 1}
@@ -65,17 +65,6 @@ def test_changes_of_real_tables_are_those_that_hudi_gives(spark, fixture_table, 
     for change in expected_changes(name)[:3]:
         found = hoodie.open_table(str(path), spark=spark).changes(change.after, change.up_to)
         assert_same_rows(found.select(change.rows.column_names).toArrow(), change.rows)
-
-
-def test_changes_that_are_gone_are_an_error_or_a_full_scan(spark, fixture_table):
-    path = str(fixture_table("cow_archived"))
-    last = fixture_facts("cow_archived")["completed_instants"][-1]
-    with pytest.raises(HistoryGone, match="were cleaned away"):
-        hoodie.open_table(path, spark=spark).changes("earliest", fixture_facts("cow_archived")["steps"][3]["instant"])
-    full = {"hoodie.datasource.read.incr.fallback.fulltablescan.enable": True}
-    assert hoodie.open_table(path, spark=spark, options=full).changes("000", last).count() == 100
-    with pytest.raises(InvalidInput, match="is after end"):
-        hoodie.open_table(path, spark=spark).changes(last, fixture_facts("cow_archived")["completed_instants"][0])
 
 
 def test_a_path_is_read_by_the_options_of_hudis_data_source(spark, tmp_path):

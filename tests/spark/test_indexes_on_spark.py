@@ -10,7 +10,7 @@ import pytest
 
 import hoodie
 from hoodie.config.options import as_text
-from hoodie.errors import InvalidOption, KeyInTwoPartitions, SchemaMismatch
+from hoodie.errors import KeyInTwoPartitions
 from hoodie.metadata.validate import validate_metadata
 from hoodie.reading.row_keys import read_keys
 from hoodie.spark.lookup import locate
@@ -131,17 +131,6 @@ def test_explain_says_which_index_and_why(spark, tmp_path):
     assert "index SIMPLE (the default)" in str(plain.explain_upsert(rows(spark, 0, 3, 1)))
     named = plain.explain_upsert(rows(spark, 0, 3, 1), options={"hoodie.index.type": "GLOBAL_BLOOM"})
     assert "index GLOBAL_BLOOM (hoodie.index.type names it)" in str(named)
-
-
-def test_keys_without_their_partition_are_refused_by_an_index_that_is_not_global(spark, tmp_path):
-    one = table(spark, tmp_path / "t", "COPY_ON_WRITE")
-    with pytest.raises(SchemaMismatch, match="partition column 'p' is missing"):
-        one.delete(rows(spark, 0, 3, 1).select("id"))
-
-
-def test_an_index_type_that_is_not_there_is_refused(spark, tmp_path):
-    with pytest.raises(InvalidOption, match=r"hoodie.index.type='BLOM': expected one of AUTO, BLOOM, SIMPLE"):
-        table(spark, tmp_path / "t", "COPY_ON_WRITE", **{"hoodie.index.type": "BLOM"})
 
 
 def test_files_are_counted_once_however_many_tasks_look_into_them(spark, tmp_path, monkeypatch):

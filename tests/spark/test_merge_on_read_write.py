@@ -131,17 +131,6 @@ def test_late_rows_are_taken_as_the_payload_class_says(
 
 
 @pytest.mark.parametrize("route", by_day(ROUTES, lambda route: route == "executors"))
-def test_versions_of_a_row_in_one_batch_are_one_record_of_the_log(
-    spark: SparkSession, tmp_path: Path, route: str
-) -> None:
-    table = made(spark, tmp_path, **ROUTES[route])
-    table.upsert(frame(spark, {"a": ("oslo", 1, "first")}))
-    twice = frame(spark, {"a": ("oslo", 9, "nine")}).unionByName(frame(spark, {"a": ("oslo", 8, "eight")}))
-    assert table.upsert(twice).updated == 1
-    assert snapshots(table) == [{"a": ("oslo", 9, "nine")}] * 3
-
-
-@pytest.mark.parametrize("route", by_day(ROUTES, lambda route: route == "executors"))
 def test_a_new_column_is_null_in_older_rows_of_base_files_and_logs(
     spark: SparkSession, tmp_path: Path, route: str
 ) -> None:

@@ -168,25 +168,6 @@ def test_every_operation_lets_columns_grow(spark, tmp_path, operation, route):
     holds(spark, table, rows(stored, [*wanted, ("d", "bern", 1, None, 3)]))
 
 
-def test_a_delete_keeps_the_columns(spark, tmp_path):
-    table = new_table(spark, tmp_path / "t", NARROW, OLD, {})
-    table.upsert(frame(spark, WIDE, NEW))
-    table.delete(frame(spark, "id string, city string", [("c", "rome")]))
-    assert table.snapshot().columns == [*META, *rows(WIDE, []).column_names]
-    assert sorted(row["id"] for row in table.snapshot().collect()) == ["a", "b", "d", "e"]
-    table.delete_partitions(["oslo"])
-    assert table.snapshot().columns == [*META, *rows(WIDE, []).column_names]
-
-
-def test_a_read_as_of_an_instant_has_the_columns_of_then(spark, tmp_path):
-    table = new_table(spark, tmp_path / "t", NARROW, OLD, {})
-    first = table.history()[0][0].requested
-    table.upsert(frame(spark, WIDE, NEW))
-    before = table.as_of(first)
-    assert before.columns == [*META, *rows(NARROW, []).column_names]
-    assert_same_rows(before.toArrow(), rows(NARROW, OLD), ignore=META, sort_by=["id"])
-
-
 @ROUTES
 def test_columns_stay_nullable_once_they_are(spark, tmp_path, route):
     strict = "id string not null, city string, ts bigint not null, i int not null"
@@ -251,18 +232,6 @@ def test_new_columns_take_nulls_though_the_batch_has_none(spark, tmp_path, route
 def shared(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> HoodieTable:
     """A table for batches that are refused."""
     return new_table(spark, tmp_path_factory.mktemp("evolution") / "t", COLUMNS, [ROW], {})
-
-
-def test_a_missing_column_that_takes_no_nulls_is_refused(spark, tmp_path):
-    columns = "id string, city string, ts bigint, i int not null"
-    table = new_table(spark, tmp_path / "t", columns, [("a", "oslo", 1, 1)], {})
-    before = files(table.path)
-    lacking = frame(spark, "id string, city string, ts bigint", [("a", "oslo", 2)])
-    with pytest.raises(SchemaMismatch, match="column 'i' is missing"):
-        table.upsert(lacking)
-    with pytest.raises(SchemaMismatch, match="column i is missing in the batch and takes no nulls"):
-        table.upsert(lacking, missing="null")
-    assert files(table.path) == before
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import hoodie
 from hoodie.api.table import HoodieTable
-from hoodie.errors import InvalidOption, WriteConflict
+from hoodie.errors import WriteConflict
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
 from support.routes import ROUTES
@@ -122,18 +122,6 @@ def test_a_batch_that_is_sent_again_is_not_looked_at(spark, table):
         table.upsert(frame(spark, "d"), options={**BATCH, "hoodie.datasource.write.streaming.batch.id": 4}).inserted
         == 1
     )
-
-
-def test_a_lock_that_is_not_there_is_refused_before_anything_is_written(spark, table):
-    with pytest.raises(InvalidOption, match=r"DynamoDB.* take StorageBasedLockProvider"):
-        hoodie.open_table(
-            table.path,
-            spark=spark,
-            options={
-                "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
-                "hoodie.write.lock.provider": "DynamoDBBasedLockProvider",
-            },
-        )
 
 
 def test_writers_that_do_not_block_add_to_one_bucket_and_a_compaction_keeps_what_they_wrote(spark, tmp_path):

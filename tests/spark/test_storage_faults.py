@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 import hoodie
 from hoodie.api.table import HoodieTable
-from hoodie.errors import AccessDenied, InvalidInput, NameTooLong, SchemaMismatch, StorageFailed, StorageFull
+from hoodie.errors import AccessDenied, InvalidInput, NameTooLong, SchemaMismatch, StorageFull
 from hoodie.storage import LocalStorage
 from hoodie.testing.storage import RefusingStorage
 from support.nightly import nightly
@@ -154,23 +154,3 @@ def test_deleting_partitions_of_no_table_makes_none(spark, tmp_path):
     with pytest.raises(hoodie.HoodieError, match="no table here"):
         hoodie.hudi.write(rows(spark, 0, 3, 1), str(tmp_path / "t"), options)
     assert not (tmp_path / "t").exists()
-
-
-def test_a_client_keeps_no_instant_that_is_over(spark, tmp_path):
-    table = made(spark, str(tmp_path / "t"))
-    client = hoodie.hudi.HoodieWriteClient(table.path, spark=spark)
-    for version in range(3):
-        client.upsert(rows(spark, 0, 3, version), client.start_commit())
-    assert client._begun == {}
-    held = hoodie.hudi.HoodieWriteClient(table.path, {"hoodie.auto.commit": False}, spark=spark)
-    instant = held.start_commit()
-    result = held.upsert(rows(spark, 0, 3, 9), instant)
-    assert list(held._begun) == [instant]
-    held.commit(instant, result)
-    assert held._begun == {}
-    held.rollback(held.start_commit())
-    assert held._begun == {}
-    held.start_commit()
-    later = held.start_commit()  # rolls the one before back
-    assert list(held._begun) == [later]
-    assert issubclass(StorageFull, StorageFailed)

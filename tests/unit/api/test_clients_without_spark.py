@@ -225,3 +225,22 @@ def test_a_write_client_goes_on_when_commits_that_it_began_on_are_archived(tmp_p
     assert any(done.action == "replacecommit" for done in table.archive(options=few).instants)
     assert client.upsert(rows(5, 8, 5), instant).updated == 3
     assert len(table.snapshot().to_arrow()) == 90
+
+
+def test_a_client_keeps_no_instant_that_is_over(tmp_path: Path) -> None:
+    table = written(tmp_path)
+    client = hoodie.hudi.HoodieWriteClient(table.path)
+    for version in range(3):
+        client.upsert(rows(0, 3, version), client.start_commit())
+    assert client._begun == {}
+    held = hoodie.hudi.HoodieWriteClient(table.path, {"hoodie.auto.commit": False})
+    instant = held.start_commit()
+    result = held.upsert(rows(0, 3, 9), instant)
+    assert list(held._begun) == [instant]
+    held.commit(instant, result)
+    assert held._begun == {}
+    held.rollback(held.start_commit())
+    assert held._begun == {}
+    held.start_commit()
+    later = held.start_commit()  # rolls the one before back
+    assert list(held._begun) == [later]
