@@ -22,9 +22,6 @@ from support.oracles import META, assert_same_rows, expected_rows, fixture_facts
 
 Unpack = Callable[[str], Path]
 
-#: Meta columns that a row keeps when its file is rewritten; the file name is that of the new file.
-KEPT_META = META[:4]
-
 
 @dataclass(frozen=True)
 class Case:

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 import hoodie
 from hoodie.errors import MetafileMissing, MissingFile, MissingFileIgnored
+from support.nightly import nightly
 
 COLUMNS = "id string, city string, ts bigint"
 LEFT = {"hoodie.read.ignore.missing.files": "true"}
@@ -66,7 +67,7 @@ def test_a_missing_file_fails_every_read_and_write_that_needs_it(spark: SparkSes
     assert table.snapshot().count() == 2
 
 
-@pytest.mark.parametrize("options", [{}, EXECUTORS], ids=["driver", "executors"])
+@pytest.mark.parametrize("options", [nightly({}, id="driver"), pytest.param(EXECUTORS, id="executors")])
 def test_a_lost_metafile_doubles_no_key(spark: SparkSession, table: hoodie.HoodieTable, options: dict[str, str]):
     metafile = Path(table.path, "x", ".hoodie_partition_metadata")
     metafile.unlink()

@@ -11,8 +11,6 @@ from weakref import WeakKeyDictionary
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import hoodie
@@ -27,8 +25,6 @@ from hoodie.storage import FsspecStorage, LocalStorage
 
 ARROW = {"hoodie.spark.read.route": "arrow"}
 DAY = dt.date(2026, 11, 1)
-#: What PySpark raises when a task failed.
-TASK_FAILED = (PySparkException, Py4JJavaError)
 
 
 def batch(ids: range, note: str = "first") -> pa.Table:

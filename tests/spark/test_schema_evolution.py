@@ -21,7 +21,6 @@ from support.nightly import nightly
 from support.oracles import META, assert_same_rows, read_hudi_rs
 from support.routes import ROUTES, SPREAD
 
-NO_SMALL_FILES = {"hoodie.parquet.small.file.limit": "0"}
 VECTORISED = ("spark.sql.parquet.enableVectorizedReader", "spark.sql.parquet.enableNestedColumnVectorizedReader")
 
 NARROW = (

@@ -17,6 +17,7 @@ from hoodie.keygen.keygen import key_generator
 from hoodie.model.meta import RECORD_KEY
 from hoodie.spark.columns import content_hash
 from hoodie.spark.keyed import KeyedFrame
+from support.nightly import nightly
 
 pytestmark = pytest.mark.filterwarnings("ignore::hoodie.errors.NoRecordKey")
 
@@ -79,7 +80,7 @@ def test_rows_with_stored_keys_are_updated_and_deleted(spark: SparkSession, tmp_
             table.delete(rows(spark))
 
 
-@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize("kind", [nightly("cow"), "mor"])
 def test_sql_makes_and_changes_a_table_without_a_key(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     name = f"keyless_{kind}"
     hoodie.spark.sql(
