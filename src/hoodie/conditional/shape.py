@@ -13,7 +13,7 @@ from hoodie.conditional.key_texts import SharedTexts, equal_values_share_a_text,
 from hoodie.conditional.names import column_of
 from hoodie.config.table import TableType
 from hoodie.errors import InvalidInput
-from hoodie.expressions.text import equal_columns, same_expression
+from hoodie.expressions.text import equal_columns, equalities, same_expression
 from hoodie.index.contract import ByFile
 from hoodie.keygen.keygen import FieldKind, KeyGenerator
 from hoodie.merge.rules import MergeRule
@@ -115,11 +115,14 @@ def _refuse_set_keys(clause: MergeClause, request: MergeRequest, shape: TableSha
     if clause.act is not Act.UPDATE or clause.values is None or not shape.columns:
         return
     equal = equated(request, shape) or {}
+    pairs = _equalities(request)
     keys = {name.partition(".")[0] for name in shape.keys}
     for name, value in clause.values.items():
         column = column_of(name, shape.columns, request.target_name)
         if column not in keys and column.lower() not in equal and isinstance(request.condition, str):
             continue  # of the partition, perhaps: the rows of the join show whether it is another one (`MergedKeys`)
+        if any(column.lower() == own and same_expression(value, f"{request.source_name}.{o}") for own, o in pairs):
+            continue
         _refuse_set_key(column, value, equal, request.source_name, request.target_name, shape)
 
 
@@ -165,6 +168,11 @@ def equated(request: MergeRequest, shape: TableShape) -> dict[str, str] | None:
     if not isinstance(request.condition, str):
         return None
     return equal_columns(request.condition, request.source_name, request.target_name)
+
+
+def _equalities(request: MergeRequest) -> set[tuple[str, str]]:
+    condition = request.condition
+    return equalities(condition, request.source_name, request.target_name) if isinstance(condition, str) else set()
 
 
 def joined_schema(table: pa.Schema | None, assigned: Sequence[str], made: Sequence[str]) -> pa.Schema | None:

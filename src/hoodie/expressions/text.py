@@ -123,19 +123,31 @@ def equal_columns(text: str, source: str, target: str) -> dict[str, str] | None:
     """The columns of table -> source, in lower case, that a condition says are equal; None where it says more."""
     equal: dict[str, str] = {}
     for part in conjuncts(text):
-        tree = parsed(part)
-        while isinstance(tree, exp.Paren):
-            tree = tree.this
-        if not isinstance(tree, exp.EQ):
+        pair = _equal_pair(part, source, target, (exp.EQ,))
+        if pair is None or pair[0] in equal:
             return None
-        sides = [_qualified(side) for side in (tree.left, tree.right)]
-        if None in sides:
-            return None
-        by_table = {side[0]: side[1] for side in sides if side is not None}
-        if by_table.keys() != {source.lower(), target.lower()} or by_table[target.lower()] in equal:
-            return None
-        equal[by_table[target.lower()]] = by_table[source.lower()]
+        equal[pair[0]] = pair[1]
     return equal
+
+
+def equalities(text: str, source: str, target: str) -> set[tuple[str, str]]:
+    """The columns of table and source, in lower case, that are equal where a condition holds, whatever else it says."""
+    pairs = (_equal_pair(part, source, target, (exp.EQ, exp.NullSafeEQ)) for part in conjuncts(text))
+    return {pair for pair in pairs if pair is not None}
+
+
+def _equal_pair(part: str, source: str, target: str, operators: tuple[type[exp.Expr], ...]) -> tuple[str, str] | None:
+    """The column of the table and that of the source that a part of a condition compares; None: it is another one."""
+    tree = parsed(part)
+    while isinstance(tree, exp.Paren):
+        tree = tree.this
+    if not isinstance(tree, operators):
+        return None
+    sides = [_qualified(side) for side in (tree.this, tree.expression)]
+    by_table = {side[0]: side[1] for side in sides if side is not None}
+    if None in sides or by_table.keys() != {source.lower(), target.lower()}:
+        return None
+    return by_table[target.lower()], by_table[source.lower()]
 
 
 def _qualified(node: exp.Expr) -> tuple[str, str] | None:
