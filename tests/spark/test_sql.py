@@ -302,9 +302,11 @@ def test_tables_are_made_changed_and_dropped(spark, orders, tmp_path):
     )
     assert hoodie.spark.sql(spark, f"SELECT sum(id) FROM {copy}").first()[0] == 6
     hoodie.spark.sql(spark, f"CREATE TABLE IF NOT EXISTS {copy} (id INT) USING hudi TBLPROPERTIES (primaryKey = 'id')")
-    hoodie.spark.sql(spark, f"ALTER TABLE {copy} ADD COLUMNS (note STRING COMMENT 'why')")
+    hoodie.spark.sql(
+        spark, f"ALTER TABLE {copy} ADD COLUMNS (note STRING COMMENT 'why', s STRUCT<a: INT, m: MAP<STRING, INT>>)"
+    )
     hoodie.spark.sql(spark, f"UPDATE {copy} SET note = 'new' WHERE id = 1")
-    assert hoodie.spark.sql(spark, f"SELECT count(note), count(*) FROM {copy}").first() == (1, 3)
+    assert hoodie.spark.sql(spark, f"SELECT count(note), count(s.m), count(*) FROM {copy}").first() == (1, 0, 3)
     shown = [row[0] for row in hoodie.spark.sql(spark, f"SHOW PARTITIONS {copy}").collect()]
     assert shown == ["city=oslo", "city=rome"]
     hoodie.spark.sql(spark, f"ALTER TABLE {copy} DROP PARTITION (city = 'rome')")

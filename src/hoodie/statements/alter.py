@@ -47,7 +47,7 @@ def alter_table_columns(
     session: SparkSession, table: HoodieTable[DataFrame], name: Name, text: Text, at: int
 ) -> DataFrame:
     """Carry a change of columns out. Raises StatementError, and as `alter_columns`"""
-    changes = list(_changes(text, at))
+    changes = list(_changes(text.of_types(), at))
     on_read = _setting(session, ON_READ).lower() == "true"
     if text.word(at) == "DROP" and text.words(at + 4)[at + 2 :] == ("IF", "EXISTS"):
         changes = [change for change in changes if _is_there(table, change)]

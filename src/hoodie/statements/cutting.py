@@ -36,12 +36,15 @@ class Name:
 
 
 class Text:
-    """A piece of a statement with its tokens; positions in errors are those in the whole statement."""
+    """A piece of a statement with its tokens; positions in errors are those in the whole statement.
 
-    def __init__(self, whole: str, start: int, end: int, tokens: Sequence[Token]) -> None:
-        self.whole, self.start, self.end = whole, start, end
+    types  whether < and > are brackets, as in `map<string, int>`
+    """
+
+    def __init__(self, whole: str, start: int, end: int, tokens: Sequence[Token], types: bool = False) -> None:
+        self.whole, self.start, self.end, self.types = whole, start, end, types
         self.tokens = [token for token in tokens if start <= token.start and token.end < end]
-        self.depths = depths(self.tokens)
+        self.depths = _depths_in_types(self.tokens) if types else depths(self.tokens)
 
     @classmethod
     def of(cls, text: str) -> Text:
@@ -58,7 +61,11 @@ class Text:
         return bool(self.tokens)
 
     def part(self, start: int, end: int) -> Text:
-        return Text(self.whole, start, end, self.tokens)
+        return Text(self.whole, start, end, self.tokens, self.types)
+
+    def of_types(self) -> Text:
+        """The same piece, which has types of columns and no comparisons."""
+        return Text(self.whole, self.start, self.end, self.tokens, types=True)
 
     def word(self, index: int) -> str:
         """The token at a place as a keyword, in capitals; "" past the end, and of what stands in quotes."""
@@ -148,6 +155,16 @@ class Text:
         if token is None or not (token.text.replace("_", "a").isalnum() or self.is_quoted(index)):
             raise self.unreadable("expected a name", min(index, len(self.tokens) - 1))
         return token.text
+
+
+def _depths_in_types(tokens: list[Token]) -> list[int]:
+    """How many brackets each token is in, those of types among them."""
+    levels, angles = [], 0
+    for token, depth in zip(tokens, depths(tokens), strict=True):
+        angles -= token.token_type is TokenType.GT
+        levels.append(depth + angles)
+        angles += token.token_type is TokenType.LT
+    return levels
 
 
 def single(text: str) -> Text:

@@ -34,6 +34,15 @@ def test_what_is_quoted_is_no_punctuation_and_no_keyword():
     assert read("DELETE FROM t WHERE a = ';'") == Delete(Name(("t",), "t"), "a = ';'")
 
 
+def test_a_type_of_a_column_has_commas_and_keywords_in_its_brackets():
+    columns = "m map<string,array<int>>, s struct<a: int COMMENT 'c', first: struct<b: decimal(4,1)>> AFTER m, n int"
+    m, s, n = single(columns).of_types().split()
+    assert (str(m), str(n)) == ("m map<string,array<int>>", "n int")
+    assert str(s.before(s.find("COMMENT", "FIRST", "AFTER"))) == (
+        "s struct<a: int COMMENT 'c', first: struct<b: decimal(4,1)>>"
+    )
+
+
 def test_a_column_may_be_called_end():
     assert read("UPDATE t SET end = CASE WHEN end > 1 THEN t.end END, b = 1 WHERE end < 3") == Update(
         Name(("t",), "t"), {"end": "CASE WHEN end > 1 THEN t.end END", "b": "1"}, "end < 3"
