@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hoodie.api.engine import Engine
 from hoodie.api.inputs import Path, as_path, as_session, column_names, is_spark_frame, path_first
 from hoodie.api.local_engine import engine_of
+from hoodie.api.partitions_of_rows import partitions_of_rows
 from hoodie.api.table import HoodieTable
 from hoodie.api.table_writes import Rowset, meant, new_rows, write_rows
 from hoodie.commit.batch_ids import BatchKnown
@@ -318,7 +319,7 @@ def write(
             return None
     if operation is WriteOperation.DELETE_PARTITION:
         paths: Sequence[str] = given.read(DatasourceOptions).partitions_to_delete
-        return table.delete_partitions(paths)
+        return table.delete_partitions(paths or partitions_of_rows(df, there))
     if df is None:
         raise InvalidInput(f"{operation} needs a DataFrame")
     operation = operation_for(given, has_record_key=has_key)

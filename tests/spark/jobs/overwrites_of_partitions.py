@@ -24,6 +24,8 @@ write("insert_overwrite", [(5, 1, "d1")])
 rows = [ids()]
 write("delete_partition", [], **{"hoodie.datasource.write.partitions.to.delete": "dt=d2"})
 rows.append(ids())
+write("delete_partition", [(0, 0, "d3"), (1, 0, "d3")])
+rows.append(ids())
 write("insert_overwrite_table", [(6, 1, "d9")])
 rows.append(ids())
-expected = [[3, 4, 5], [4, 5], [6]]
+expected = [[3, 4, 5], [4, 5], [5], [6]]

@@ -1,0 +1,45 @@
+"""delete_partition of Hudi's jobs where no option names partitions: those that the rows are in go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.errors import InvalidInput, SchemaMismatch
+
+JOB = {"hoodie.datasource.write.recordkey.field": "id", "hoodie.datasource.write.partitionpath.field": "day,n"}
+DELETE = {**JOB, "hoodie.datasource.write.operation": "delete_partition"}
+ROWS = pa.table({"id": [1, 2, 3, 4], "day": ["d1", "d1", "d2", None], "n": [1, 2, 1, 1]})
+
+
+def ids(path: Path) -> list[int]:
+    return sorted(hoodie.open_table(path).snapshot().to_arrow()["id"].to_pylist())
+
+
+@pytest.mark.parametrize("style", ["true", "false"])
+def test_partitions_of_the_rows_go(tmp_path: Path, style: str) -> None:
+    path, styled = tmp_path / "t", {"hoodie.datasource.write.hive_style_partitioning": style}
+    hoodie.hudi.write(ROWS, path, {**JOB, **styled})
+    hoodie.hudi.write(pa.table({"n": [1, 1, 1], "day": ["d1", None, "d1"]}), path, DELETE)
+    assert ids(path) == [2, 3]
+    named = {**DELETE, "hoodie.datasource.write.partitions.to.delete": "day=d1/n=2" if style == "true" else "d1/2"}
+    hoodie.hudi.write(ROWS, path, named)
+    assert ids(path) == [3]
+
+
+def test_rows_that_name_no_partition_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    hoodie.hudi.write(ROWS, path, JOB)
+    with pytest.raises(InvalidInput, match="there are no rows"):
+        hoodie.hudi.write(ROWS.slice(0, 0), path, DELETE)
+    with pytest.raises(SchemaMismatch, match="partition column 'n' is missing"):
+        hoodie.hudi.write(ROWS.drop_columns("n"), path, DELETE)
+    with pytest.raises(InvalidInput, match="d9"):
+        hoodie.hudi.write(pa.table({"day": ["d9", "d1"], "n": [1, 1]}), path, DELETE)
+    hoodie.hudi.write(ROWS, tmp_path / "flat", {"hoodie.datasource.write.recordkey.field": "id"})
+    with pytest.raises(InvalidInput, match="no partition is named"):
+        hoodie.hudi.write(ROWS, tmp_path / "flat", DELETE)
+    assert ids(path) == [1, 2, 3, 4] == ids(tmp_path / "flat")
