@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.datasource import InputPartition
 
+from hoodie.errors import SchemaMismatch
 from hoodie.model.files import FileSlice
 from hoodie.reading.changes.data import group_changes
 from hoodie.reading.changes.data_plan import ChangeData, ChangeReader
@@ -56,10 +57,23 @@ def slice_tasks(scan: ScanPlan | ChangeData) -> list[InputPartition]:
 
 
 def task_rows(task: InputPartition, target: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of a task, in the columns and types that Spark was told of."""
+    """The rows of a task, in the columns and types that Spark was told of.
+
+    Raises SchemaMismatch when a column has a wider type by now, whose values do not fit
+    """
     for rows in _tables(task):
-        for batch in conform(rows.select(target.names), target).to_batches():
+        for batch in _typed(rows.select(target.names), target).to_batches():
             yield pa.RecordBatch.from_arrays(batch.columns, schema=target)
+
+
+def _typed(rows: pa.Table, target: pa.Schema) -> pa.Table:
+    try:
+        return conform(rows, target)
+    except SchemaMismatch as problem:
+        raise SchemaMismatch(
+            f"{problem}. A stream or view keeps the types that the table had when it began: start the stream again, "
+            "with its checkpoint, or make the view again"
+        ) from problem
 
 
 def _tables(task: InputPartition) -> Iterator[pa.Table]:
