@@ -70,8 +70,9 @@ def _typed(rows: pa.Table, target: pa.Schema) -> pa.Table:
     try:
         return conform(rows, target)
     except SchemaMismatch as problem:
+        what = str(problem).rstrip(".")
         raise SchemaMismatch(
-            f"{problem}. A stream or view keeps the types that the table had when it began: start the stream again, "
+            f"{what}. A stream or view keeps the types that the table had when it began: start the stream again, "
             "with its checkpoint, or make the view again"
         ) from problem
 

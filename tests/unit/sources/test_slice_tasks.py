@@ -17,3 +17,6 @@ def test_values_of_a_type_that_has_grown_say_to_start_the_stream_again(monkeypat
     assert next(rows).to_pylist() == [{"v": 7}]
     with pytest.raises(SchemaMismatch, match=r"column v do not fit int.*start the stream again, with its checkpoint"):
         next(rows)
+    monkeypatch.setattr(slice_tasks, "_tables", lambda task: iter([pa.table({"v": ["x"]})]))
+    with pytest.raises(SchemaMismatch, match=r"[^.]\. A stream or view keeps"):
+        next(slice_tasks.task_rows(InputPartition(0), target))
