@@ -37,7 +37,8 @@ class Incoming:
     deleted  bool[n]: rows that are tombstones: they have a key, may have an ordering value, and no more. None: none
     added    bool[n]: rows that are inserted where no stored row has their key; None: all but tombstones
     kept     bool[n]: rows that leave a stored row of their key as it is; None: none
-    after_delete  bool[n]: rows that came after a delete, which took the stored row of their key away; None: none
+    after_delete  bool[n]: rows that came after a delete, which took the stored row of their key away, and tombstones
+             that delete it whatever its ordering value; None: none
     versions  several rows of a key may be there, in the order of their arrival, none of them a delete: each in turn
               meets what the ones before made of the stored row
     """

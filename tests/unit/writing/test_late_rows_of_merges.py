@@ -164,6 +164,22 @@ def test_a_delete_of_a_merge_needs_no_ordering_value_and_an_update_does(tmp_path
     assert rows(table) == {"b": (5, "v5")}
 
 
+@TYPES
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("inserts", [False, True])
+def test_a_late_row_of_a_merge_deletes_beside_rows_that_do_not(
+    tmp_path: Path, table_type: str, version: str, inserts: bool
+) -> None:
+    table = made(tmp_path, table_type, payloads.DEFAULT, **{"hoodie.write.table.version": version})
+    table.upsert(batch(("a", 5, "v5"), ("b", 5, "v5"), ("c", 5, "v5")))
+    merging = table.merge(batch(("a", 2, "late"), ("b", 7, "v7"), ("d", 1, "new")))
+    merging = merging.when_matched_delete(condition="source.ts < 5")
+    merging = merging.when_not_matched_insert_all() if inserts else merging.when_matched_update_all()
+    assert merging.execute().deleted == 1
+    others: Rows = {"b": (5, "v5"), "d": (1, "new")} if inserts else {"b": (7, "v7")}
+    assert rows(table) == {"c": (5, "v5"), **others}
+
+
 def test_tables_without_an_ordering_column_take_what_a_merge_says(tmp_path: Path) -> None:
     for table_type in ("COPY_ON_WRITE", "MERGE_ON_READ"):
         table = hoodie.create_table(tmp_path / table_type, name="t", record_key="k", table_type=table_type)

@@ -153,8 +153,9 @@ def _as_asked(incoming: Incoming, actions: RowActions) -> Incoming:
     """The rows of a merge, each with what it is for."""
     if not (actions != RowAction.WRITE).any():
         return incoming
-    added = ~np.isin(actions, NOT_INSERTED)
-    return replace(incoming, deleted=np.isin(actions, DELETING), added=added, kept=np.isin(actions, NOT_MATCHED))
+    added, kept = ~np.isin(actions, NOT_INSERTED), np.isin(actions, NOT_MATCHED)
+    deleted = np.isin(actions, DELETING)  # whatever its ordering value: no stored row outranks it
+    return replace(incoming, deleted=deleted, after_delete=deleted, added=added, kept=kept)
 
 
 def _create(spec: WriteSpec, rule: MergeRule, task: WriteTask, incoming: Incoming, token: str) -> list[WriteStat]:
