@@ -89,7 +89,8 @@ class Call:
         if "options" in given:
             from hoodie.config.datasource import door_options  # here: looking at a timeline needs none
 
-            options = door_options(dict(given.pop("options")), props=given.pop("props"))
+            with output.complaining():
+                options = door_options(dict(given.pop("options")), props=given.pop("props"))
         listed, paths = given.pop("listed", None), given.pop("paths", None)
         lines = tuple(filter(None, (_COMMENT.sub("", line).strip() for line in listed or ())))
         if paths is not None and not paths and not lines:

@@ -14,6 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from hoodie.cli.calls import Target, explained
+from hoodie.cli.output import named
 from hoodie.errors import HoodieError, InstantNotFound, InvalidOption, MissingPackage, PlanInUse
 from hoodie.services.compaction.job import RunTasks
 from hoodie.services.compaction.run import compact
@@ -128,7 +129,7 @@ def _look_at(target: Target, engine: Engine, stop: Stop, runs: list[Run]) -> boo
         return run_all(storage, target.settings, engine, stop, runs)
     except HoodieError as error:
         runs.append(Run("", 0, 0.0, explained(error)[1].message))
-        tell(f"{target.path}: {runs[-1].problem}", stream=sys.stderr)
+        tell(named(target.path, runs[-1].problem), stream=sys.stderr)
         return True
 
 
@@ -156,7 +157,7 @@ def run_all(storage: Storage, settings: Settings, engine: Engine, stop: Stop, ru
             failed = True
             problem = explained(error)[1].message
             done.append(Run(instant, 0, 0.0, problem))
-            tell(f"{instant or storage.root}: {problem}", stream=sys.stderr)
+            tell(named(instant or storage.root, problem), stream=sys.stderr)
             if not instant:  # the next look may find the storage well again
                 break
         else:

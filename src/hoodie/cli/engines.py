@@ -141,6 +141,6 @@ def synced_text(done: Synced) -> list[str]:
 
 
 def manifests_text(done: Manifests) -> list[str]:
-    what = "all" if done.whole else "changed"
-    formats = " and ".join(done.formats)
-    return [f"{formats} of {done.partitions} {what} partitions, {done.files} files, up to {done.instant}"]
+    partitions = f"all {done.partitions} partitions" if done.whole else f"{done.partitions} changed partitions"
+    up_to = f"up to {done.instant}" if done.instant else "of an empty table"
+    return [f"{' and '.join(done.formats)} of {partitions}, {done.files} files, {up_to}"]

@@ -10,6 +10,7 @@ import click
 from hoodie.cli.arguments import SORT, TIME, WHERE, cli_option, command
 from hoodie.cli.calls import Call, Target
 from hoodie.cli.fleet.lines import Lines, Selection
+from hoodie.errors import InvalidInput
 from hoodie.model.instant import Action
 
 
@@ -184,7 +185,10 @@ def report_command(call: Call, folder: str) -> int:
     from hoodie.table.state import load_state
 
     names = folder_names([target.path for target in call.targets()])
-    Path(folder).mkdir(parents=True, exist_ok=True)
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"--output {folder}: no folder can be made there: {error.strerror}") from error
 
     def do(target: Target) -> Reported:
         page = make_report(load_state(target.storage), target.settings)

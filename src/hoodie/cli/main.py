@@ -112,7 +112,8 @@ def _run(words: list[str]) -> int:
             return Status.USAGE
         except click.UsageError as error:
             where = error.ctx.command_path if error.ctx else "hoodie"
-            return _failed(words, Status.USAGE, Problem("UsageError", f"{error.format_message()} (see {where} --help)"))
+            message = " ".join(error.format_message().split())
+            return _failed(words, Status.USAGE, Problem("UsageError", f"{message} (see {where} --help)"))
         except click.ClickException as error:
             return _failed(words, Status.USAGE, Problem(type(error).__name__, error.format_message()))
         except (click.Abort, KeyboardInterrupt):

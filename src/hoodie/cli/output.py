@@ -95,7 +95,7 @@ def traceback(error: BaseException) -> None:
     click.echo(secrets.masked("".join(lines.format_exception(error))), err=True)
 
 
-def _named(path: str, message: str) -> str:
+def named(path: str, message: str) -> str:
     """The message with the table's path before it, unless it begins with that."""
     return message if message.startswith(f"{path}: ") else f"{path}: {message}"
 
@@ -111,7 +111,7 @@ def show_outcomes(
         for line in outcome.warnings:
             click.echo(f"warning: {line}", err=True)
         if outcome.error is not None:
-            complain(_named(outcome.path, outcome.error.message) if several else outcome.error.message)
+            complain(named(outcome.path, outcome.error.message) if several else outcome.error.message)
         else:
             show(text(outcome.result), err=err)
     if several:
@@ -136,7 +136,7 @@ def show_lines(
         for line in outcome.warnings:
             click.echo(f"warning: {secrets.masked_path(outcome.path)}: {line}", err=True)
         if outcome.error is not None:
-            complain(_named(outcome.path, outcome.error.message))
+            complain(named(outcome.path, outcome.error.message))
         elif outcome.status is Status.FOUND or in_full(outcome.result):
             show([f"== {outcome.path}", *text(outcome.result)])
     show([*outcome_paths(outcomes), summary_line(outcomes, seconds, total)])

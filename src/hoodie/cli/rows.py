@@ -252,6 +252,7 @@ def write_tables(tables: Iterator[pa.Table], form: str, sink: Any) -> int:
         nested = [field.name for field in first.schema if pa.types.is_nested(field.type)]
         if nested:
             raise InvalidInput(f"CSV has no form for nested columns ({', '.join(nested)}): leave them out by --columns")
+        first, tables = _with_text_of_bytes(first), map(_with_text_of_bytes, tables)
         writer = pyarrow.csv.CSVWriter(sink, first.schema)
     else:
         writer = pq.ParquetWriter(sink, first.schema)
@@ -260,6 +261,15 @@ def write_tables(tables: Iterator[pa.Table], form: str, sink: Any) -> int:
             count += len(table)
             writer.write_table(table)
     return count
+
+
+def _with_text_of_bytes(table: pa.Table) -> pa.Table:
+    """The table with bytes as base64, as JSON has them: Arrow's CSV takes no bytes but those of UTF-8."""
+    for position, field in enumerate(table.schema):
+        if pa.types.is_binary(field.type) or pa.types.is_fixed_size_binary(field.type):
+            texts = pa.array(map(plain, table.column(position).to_pylist()), pa.string())
+            table = table.set_column(position, field.with_type(pa.string()), texts)
+    return table
 
 
 @contextmanager

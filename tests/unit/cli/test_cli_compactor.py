@@ -139,6 +139,12 @@ def test_a_plan_that_fails_does_not_keep_others_from_being_run(path: str, capsys
     assert pending(path) == [first]
 
 
+def test_a_table_that_is_missing_among_others_is_named_once(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compaction", "run", path, f"{path}/nowhere", "--engine", "local"]) == 3
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"{path}/nowhere: no table here")
+
+
 def test_a_plan_in_other_hands_is_left_alone(path: str) -> None:
     storage = LocalStorage(path)
     instant = schedule(storage)

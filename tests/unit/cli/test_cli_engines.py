@@ -44,3 +44,11 @@ def test_a_metastore_that_does_not_answer_is_one_line(hoodie: Terminal, tmp_path
     _, err = hoodie.both("sync", table(tmp_path / "trips"), "--option", uris, status=3)
     assert "127.0.0.1:1" in err
     assert "Traceback" not in err
+
+
+def test_a_manifest_says_of_how_many_partitions_it_is(tmp_path: Path, hoodie: Terminal) -> None:
+    table = create_table(tmp_path / "t", record_key="id", partition_by="city")
+    assert hoodie("manifest", table.path, "--format", "csv") == ["csv of all 0 partitions, 0 files, of an empty table"]
+    written = table.upsert(pa.table({"id": [1, 2], "city": ["oslo", "rome"]}))
+    (line,) = hoodie("manifest", table.path, "--format", "csv", "--whole")
+    assert line == f"csv of all 2 partitions, 2 files, up to {written.instant}"

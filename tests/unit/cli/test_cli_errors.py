@@ -99,6 +99,31 @@ def test_wrong_usage_is_a_document_too(hoodie: Terminal) -> None:
     assert "'x' is not a valid integer" in found["error"]["message"]
 
 
+@pytest.mark.parametrize("command", ["upgrade", "downgrade"])
+def test_a_missing_option_with_choices_is_told_in_one_line(command: str, hoodie: Terminal) -> None:
+    _, err = hoodie.both(command, "table", status=2)
+    (line,) = err.splitlines()
+    assert "Missing option '--to'" in line
+    assert "\n" not in hoodie.document(command, "table", status=2)["error"]["message"]
+
+
+@pytest.mark.parametrize("words", [["report", "--output", "{}/x"], ["metrics", "--output", "{}/x"]])
+def test_an_output_that_cannot_be_there_is_wrong_usage(
+    words: list[str], lake: Path, tmp_path: Path, hoodie: Terminal
+) -> None:
+    (tmp_path / "file").write_text("")
+    given = [word.format(tmp_path / "file") for word in words]
+    _, err = hoodie.both(*given, lake / "a", status=2)
+    assert err.startswith(f"hoodie: {given[1]} {given[2]}: ")
+    assert len(err.splitlines()) == 1
+
+
+def test_a_warning_about_options_is_one_line_without_a_place_in_the_source(lake: Path, hoodie: Terminal) -> None:
+    _, err = hoodie.both("clean", lake / "a", "--option", "nope=1", "--dry-run")
+    (line,) = err.splitlines()
+    assert line.startswith("warning: unknown options, which have no effect: nope")
+
+
 def test_credentials_are_masked_in_errors_and_tracebacks(
     lake: Path, hoodie: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:

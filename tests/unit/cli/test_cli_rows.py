@@ -260,3 +260,17 @@ def test_dates_beyond_pythons_calendar_are_text(tmp_path: Path, hoodie: Terminal
     assert hoodie.result("query", tmp_path / "t")["rows"] == [[1, "-0221-09-04"]]
     hoodie("query", tmp_path / "t", "--format", "json", "--output", tmp_path / "rows.json")
     assert json.loads((tmp_path / "rows.json").read_text()) == {"id": 1, "day": "-0221-09-04"}
+
+
+@pytest.mark.parametrize("value", [b"\xff\x00", b"text"])
+def test_bytes_are_base64_in_csv_as_in_json(tmp_path: Path, hoodie: Terminal, value: bytes) -> None:
+    table = create_table(tmp_path / "t", record_key="id")
+    table.upsert(pa.table({"id": [1, 2], "raw": pa.array([value, None], pa.binary())}))
+    file = tmp_path / "rows.csv"
+    hoodie("query", table.path, "--format", "csv", "--output", file)
+    hoodie("export", table.path, "--format", "csv", "--to", tmp_path / "out")
+    rows = hoodie.result("query", table.path)["rows"]
+    for written in (file, tmp_path / "out" / "part-00000.csv"):
+        assert [list(row) for row in csv.reader(written.read_text().splitlines())][1:] == [
+            [str(key), text or ""] for key, text in rows
+        ]

@@ -11,6 +11,7 @@ import click
 from hoodie.cli import secrets
 from hoodie.cli.arguments import GRACE, cli_option, command
 from hoodie.cli.calls import Call
+from hoodie.errors import InvalidInput
 
 
 @command(
@@ -39,6 +40,8 @@ def metrics(call: Call, grace: float, file: str | None) -> int:
     from hoodie.facts.health import health
     from hoodie.metrics.text import exposition
 
+    if file is not None and not Path(file).parent.is_dir():
+        raise InvalidInput(f"--output {file}: there is no folder {Path(file).parent}")
     outcomes = call.run(lambda target: health(target.storage, target.settings, grace=grace))
     if call.as_json:
         return call.report(outcomes, lambda result: [])
