@@ -209,3 +209,12 @@ def test_an_empty_frame_whose_types_pandas_made_up_makes_no_key_a_number(tmp_pat
     table.upsert(empty.astype({"id": "string", "n": "float64"}))
     table.upsert(pa.table({"id": ["a"], "n": [0.5]}))
     assert table.to_arrow().schema.types == [pa.string(), pa.float64()]
+
+
+@pytest.mark.parametrize("view", [pa.list_view, pa.large_list_view])
+def test_list_views_are_written_into_lists_that_are_there(tmp_path: Path, view: Any) -> None:
+    table = hoodie.create_table(tmp_path, name="t", record_key="k")
+    table.upsert(pa.table({"k": ["a"], "v": pa.array([[1]], pa.list_(pa.int32()))}))
+    brought = pa.table({"k": ["a", "b", "c"], "v": pa.array([[1, 2], None, []], view(pa.int32()))})
+    assert table.upsert(brought).updated == 1
+    assert table.to_arrow().sort_by("k").column("v").to_pylist() == [[1, 2], None, []]

@@ -153,8 +153,8 @@ def _converted(values: pa.Array, kind: pa.DataType, name: str, read_text: bool) 
     have = values.type
     if values.null_count == len(values):
         return pa.nulls(len(values), kind)
-    if arrow.is_nested(have):
-        return values.cast(kind)
+    if arrow.is_nested(have):  # Arrow's own cast makes broken lists of list views
+        return conform(pa.table({name: values}), pa.schema([(name, kind)])).column(name).chunk(0)
     if arrow.is_floating(have) and arrow.is_integer(kind):
         return _refusing(values, _whole(values, kind), kind, name)
     if arrow.is_integer(have) and arrow.is_floating(kind):
