@@ -144,7 +144,7 @@ def _stored(field: pa.Field, path: str, problems: list[str]) -> pa.Field:
     if pa.types.is_struct(kind):
         problems.extend(bad_names([child.name for child in kind], f"{path}."))
         if kind.num_fields == 0:
-            problems.append(f"column {path} is a struct without fields")
+            problems.append(f"column {path} is a struct without fields: leave it out")
         stored = pa.struct([_stored(child, f"{path}.{child.name}", problems) for child in kind])
     elif is_list(kind):
         stored = list_of(_stored(kind.value_field, f"{path}.element", problems))

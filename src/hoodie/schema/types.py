@@ -129,7 +129,9 @@ def remedy(kind: pa.DataType) -> str:
         return "cast it to string, or to bigint for its length in a unit of your choice"
     if types.is_decimal(kind):
         return "cast it to a decimal of at most 38 digits and a scale of 0 or more, or to string"
-    return "cast it to string, in pandas by astype(str)" if spark_name(kind) == "uuid" else ""
+    if types.is_run_end_encoded(kind):
+        return f"cast it to {spark_name(kind.value_type)}"
+    return "cast it to string, in pandas by astype(str)" if isinstance(kind, pa.BaseExtensionType) else ""
 
 
 def stored_type(kind: pa.DataType) -> pa.DataType | None:

@@ -218,3 +218,18 @@ def test_list_views_are_written_into_lists_that_are_there(tmp_path: Path, view: 
     brought = pa.table({"k": ["a", "b", "c"], "v": pa.array([[1, 2], None, []], view(pa.int32()))})
     assert table.upsert(brought).updated == 1
     assert table.to_arrow().sort_by("k").column("v").to_pylist() == [[1, 2], None, []]
+
+
+@pytest.mark.parametrize(
+    ("column", "advice"),
+    [
+        (pd.period_range("2024", periods=1), "cast it to string, in pandas by astype"),
+        (pd.interval_range(0, 1, 1), "cast it to string, in pandas by astype"),
+        (pa.RunEndEncodedArray.from_arrays([1], ["a"]), "cast it to string"),
+    ],
+)
+def test_what_no_table_holds_is_told_with_a_cast(tmp_path: Path, column: Any, advice: str) -> None:
+    table = hoodie.create_table(tmp_path, name="t", record_key="k")
+    columns = {"k": [1], "v": column}
+    with pytest.raises(SchemaMismatch, match=f"column v is .*: {advice}"):
+        table.upsert(pa.table(columns) if isinstance(column, pa.Array) else pd.DataFrame(columns))
