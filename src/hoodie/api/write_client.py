@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from hoodie.api.deleted_partitions import deleted_partitions
 from hoodie.api.engine import Engine
 from hoodie.api.inputs import Path, as_path, as_session, column_names, is_spark_frame, path_first
 from hoodie.api.local_engine import engine_of
-from hoodie.api.partitions_of_rows import partitions_of_rows
 from hoodie.api.table import HoodieTable
 from hoodie.api.table_writes import Rowset, meant, new_rows, write_rows
 from hoodie.commit.batch_ids import BatchKnown
@@ -318,8 +318,8 @@ def write(
         if mode == "ignore":
             return None
     if operation is WriteOperation.DELETE_PARTITION:
-        paths: Sequence[str] = given.read(DatasourceOptions).partitions_to_delete
-        return table.delete_partitions(paths or partitions_of_rows(df, there))
+        named_paths = given.read(DatasourceOptions).partitions_to_delete
+        return table.delete_partitions(deleted_partitions(named_paths, df, there))
     if df is None:
         raise InvalidInput(f"{operation} needs a DataFrame")
     operation = operation_for(given, has_record_key=has_key)

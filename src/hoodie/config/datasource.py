@@ -155,8 +155,8 @@ class DatasourceOptions:
     partitions_to_delete: tuple[str, ...] = option(
         "hoodie.datasource.write.partitions.to.delete",
         (),
-        "Partition paths that delete_partition removes, separated by commas. Without them those that "
-        "its rows are in go.",
+        "Partition paths that delete_partition removes, separated by commas; * stands for any text. Without them those "
+        "that its rows are in go.",
     )
 
 

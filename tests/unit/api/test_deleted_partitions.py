@@ -1,4 +1,4 @@
-"""delete_partition of Hudi's jobs where no option names partitions: those that the rows are in go."""
+"""The partitions that delete_partition of Hudi's jobs removes."""
 
 from __future__ import annotations
 
@@ -43,3 +43,17 @@ def test_rows_that_name_no_partition_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="no partition is named"):
         hoodie.hudi.write(ROWS, tmp_path / "flat", DELETE)
     assert ids(path) == [1, 2, 3, 4] == ids(tmp_path / "flat")
+
+
+def test_a_star_stands_for_any_text_of_a_path(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    hoodie.hudi.write(ROWS, path, JOB)
+
+    def delete(paths: str) -> None:
+        hoodie.hudi.write(None, path, {**DELETE, "hoodie.datasource.write.partitions.to.delete": paths})
+
+    with pytest.raises(InvalidInput, match=r"no partition like 'x\*'"):
+        delete("d1/2,x*")
+    assert ids(path) == [1, 2, 3, 4]
+    delete("d1/*,d2/1")
+    assert ids(path) == [4]

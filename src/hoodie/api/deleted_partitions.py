@@ -1,7 +1,9 @@
-"""Which partitions rows are in: what delete_partition removes where no option names partitions."""
+"""The partitions that a job of delete_partition removes: those that an option names, or that its rows are in."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +18,28 @@ from hoodie.reading.table_schema import read_schema
 from hoodie.table.state import TableState, in_units_of, table_keygen
 from hoodie.view.slices import FileSystemView
 
+_OPTION = "hoodie.datasource.write.partitions.to.delete"
+
+
+def deleted_partitions(named: Sequence[str], rows: Any, state: TableState) -> list[str]:
+    """The partition paths that go, each once, sorted.
+
+    named    partition paths, in which `*` stands for any text; none: those of the rows
+    Raises   InvalidInput where a `*` fits no partition; as `partitions_of_rows`
+    Source   Hudi's HoodieSparkSqlWriter
+    """
+    if not named:
+        return partitions_of_rows(rows, state)
+    there = state.groups() if any("*" in path for path in named) else {}
+    chosen: set[str] = set()
+    for path in named:
+        fits = re.compile(".*".join(map(re.escape, path.split("*"))), re.DOTALL).fullmatch
+        found = [path] if "*" not in path or path in there else [other for other in there if fits(other)]
+        if not found:
+            raise InvalidInput(f"{_OPTION}: {state.config.name} has no partition like {path!r}")
+        chosen.update(found)
+    return sorted(chosen)
+
 
 def partitions_of_rows(rows: Any, state: TableState) -> list[str]:
     """The partition paths of the rows, each once, sorted.
@@ -23,13 +47,11 @@ def partitions_of_rows(rows: Any, state: TableState) -> list[str]:
     rows     a DataFrame of Spark's, or what `arrow_stream` takes; only their partition columns are read
     Raises   InvalidInput without rows, of a table without partitions, and where a row has no path; SchemaMismatch
              naming columns that are missing
-    Source   Hudi's HoodieSparkSqlWriter
     """
-    option = "hoodie.datasource.write.partitions.to.delete"
     keygen = in_units_of(table_keygen(state), read_schema(state, FileSystemView(state.timeline)))
     columns = list(dict.fromkeys(field.name.partition(".")[0] for field in keygen.partition_fields))
     if rows is None or not columns:
-        raise InvalidInput(f"no partition is named: set {option} to paths such as 2024-01-31,2024-02-01")
+        raise InvalidInput(f"no partition is named: set {_OPTION} to paths such as 2024-01-31,2024-02-01")
     names = column_names(rows)
     unkeyed = replace(keygen, record_keys=())
     refuse_lacking(names, lambda name: name.partition(".")[0] in names, unkeyed, (), state.config.name)
@@ -39,9 +61,9 @@ def partitions_of_rows(rows: Any, state: TableState) -> list[str]:
         table = arrow_stream(rows).read_all().select(columns)
     paths = partition_path(table, keygen)
     if paths.null_count:
-        raise InvalidInput(f"{paths.null_count} rows have no partition path: their time cannot be read. Set {option}")
+        raise InvalidInput(f"{paths.null_count} rows have no partition path: their time cannot be read. Set {_OPTION}")
     if not len(paths):
         raise InvalidInput(
-            f"no partition is named: {option} is not set, and there are no rows whose partitions to delete"
+            f"no partition is named: {_OPTION} is not set, and there are no rows whose partitions to delete"
         )
     return sorted(pc.unique(paths).to_pylist())
