@@ -153,6 +153,8 @@ def check_command(
 
     if quick and all_columns:
         raise click.UsageError("--quick opens no data file, and --all-columns reads all of them: give one of them")
+    if checksum and not repair:
+        raise click.UsageError("--checksum says what --repair may write: give both, or neither")
 
     def do(target: Target) -> Examined:
         storage = target.storage

@@ -62,6 +62,7 @@ def test_an_unexpected_error_is_one_line_too_and_debug_shows_where_it_comes_from
         ["show", "table", "--jobs", "0"],
         ["show", "--from", "/nowhere/tables.txt"],
         ["stats", "table", "--option", "hoodie.cleaner.polcy=1"],
+        ["check", "table", "--checksum"],
         ["savepoint"],
         ["completion", "tcsh"],
         [],
