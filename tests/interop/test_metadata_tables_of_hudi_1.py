@@ -96,7 +96,7 @@ def test_a_write_keeps_the_file_lists(name: str, tmp_path: Path) -> None:
     for instant in done:
         own = data.find(instant.requested, instant.action)
         own = own or next(i for i in data.commits if i.requested == instant.requested)
-        assert instant.requested < instant.completed < own.completed
+        assert instant.requested < instant.completed <= own.completed  # within one millisecond perhaps
         (stat,) = read_commit(table.storage, table.timeline, instant).stats["files"]
         log = parse_data_file("files", (stat.path or "").rpartition("/")[2], 0)
         assert isinstance(log, LogFile)
