@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import subprocess
 import sys
 import textwrap
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +35,7 @@ from support import spark_tables
 from support.nightly import nightly
 from support.oracles import META
 from support.routes import ROUTES, SPREAD
+from support.untouched import files, untouched
 
 COLUMNS = "id string, city string, ts bigint, note string"
 ROWS = [("a", "oslo", 1, "x"), ("b", "rome", 1, "y")]
@@ -55,27 +54,6 @@ def table(spark: SparkSession, tmp_path: Path) -> HoodieTable:
     made = spark_tables.table(spark, tmp_path / "t", partition_by="city")
     made.insert(frame(spark, ROWS))
     return made
-
-
-def files(path: str | Path) -> dict[str, str]:
-    """Every file below the path with a hash of its content."""
-    found = Path(path)
-    return {
-        str(file.relative_to(found)): hashlib.sha256(file.read_bytes()).hexdigest()
-        for file in sorted(found.rglob("*"))
-        if file.is_file()
-    }
-
-
-@contextmanager
-def untouched(table: HoodieTable, *names: str, error: type[Exception] = InvalidInput) -> Iterator[None]:
-    """The block fails with the error, whose message has all the names, and no file changes."""
-    before = files(table.path)
-    with pytest.raises(error) as raised:
-        yield
-    for name in names:
-        assert name in str(raised.value)
-    assert files(table.path) == before
 
 
 def data_files(path: str | Path) -> list[str]:

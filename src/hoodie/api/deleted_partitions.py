@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.api.inputs import arrow_stream, column_names, is_spark_frame
@@ -25,11 +26,13 @@ def deleted_partitions(named: Sequence[str], rows: Any, state: TableState) -> li
     """The partition paths that go, each once, sorted.
 
     named    partition paths, in which `*` stands for any text; none: those of the rows
-    Raises   InvalidInput where a `*` fits no partition; as `partitions_of_rows`
+    rows     of the job, whose partitions they are; None: it has none
+    Raises   InvalidInput where a `*` fits no partition, without rows, of a table without partitions, and where a row
+             has no path; SchemaMismatch naming columns that the rows lack
     Source   Hudi's HoodieSparkSqlWriter
     """
     if not named:
-        return partitions_of_rows(rows, state)
+        return _partitions_of_rows(rows, state)
     there = state.groups() if any("*" in path for path in named) else {}
     chosen: set[str] = set()
     for path in named:
@@ -41,12 +44,11 @@ def deleted_partitions(named: Sequence[str], rows: Any, state: TableState) -> li
     return sorted(chosen)
 
 
-def partitions_of_rows(rows: Any, state: TableState) -> list[str]:
+def _partitions_of_rows(rows: Any, state: TableState) -> list[str]:
     """The partition paths of the rows, each once, sorted.
 
-    rows     a DataFrame of Spark's, or what `arrow_stream` takes; only their partition columns are read
-    Raises   InvalidInput without rows, of a table without partitions, and where a row has no path; SchemaMismatch
-             naming columns that are missing
+    rows     a DataFrame of Spark's, or what `arrow_stream` takes; only their partition columns are kept
+    Raises   as `deleted_partitions`
     """
     keygen = in_units_of(table_keygen(state), read_schema(state, FileSystemView(state.timeline)))
     columns = list(dict.fromkeys(field.name.partition(".")[0] for field in keygen.partition_fields))
@@ -58,7 +60,9 @@ def partitions_of_rows(rows: Any, state: TableState) -> list[str]:
     if is_spark_frame(rows):
         table = rows.select(*map(tick, columns)).distinct().toArrow()
     else:
-        table = arrow_stream(rows).read_all().select(columns)
+        reader = arrow_stream(rows)
+        kept = pa.schema([reader.schema.field(name) for name in columns])
+        table = pa.Table.from_batches((batch.select(columns) for batch in reader), kept)
     paths = partition_path(table, keygen)
     if paths.null_count:
         raise InvalidInput(f"{paths.null_count} rows have no partition path: their time cannot be read. Set {_OPTION}")

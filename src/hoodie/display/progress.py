@@ -51,7 +51,7 @@ class Work:
     done: int = 0
     rows: int = 0
     size: int = 0
-    begun: float = field(default_factory=lambda: time.monotonic())
+    begun: float = field(default_factory=lambda: time.monotonic())  # by name: tests have a clock of their own
     due: float = _FIRST
     quiet: bool = False
 

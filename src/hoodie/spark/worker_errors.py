@@ -28,7 +28,8 @@ _frozen = False
 
 @contextmanager
 def mark_worker_errors() -> Iterator[None]:
-    """In a worker: have an error of ours carry its class and arguments in its text, all that Spark brings back.
+    """In a worker: have an error of ours carry its class and arguments in its text, all that Spark brings back. Every
+    task of ours begins with it, so a worker's first one freezes libraries here, too.
 
     Faults of storage are errors of ours here: see `hoodie.storage.faults`.
     """

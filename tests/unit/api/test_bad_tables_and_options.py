@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +14,12 @@ from hoodie.api.table import HoodieTable
 from hoodie.errors import (
     CorruptFile,
     HoodieError,
-    InvalidInput,
     InvalidOption,
     TableMismatch,
     TableNotFound,
     UnsupportedTable,
 )
+from support.untouched import files, untouched
 
 
 def rows() -> pa.Table:
@@ -35,27 +33,6 @@ def table(tmp_path: Path) -> HoodieTable:
     made = hoodie.create_table(path, name="t", record_key="id", partition_by="city", ordering="ts")
     made.insert(rows())
     return made
-
-
-def files(path: str | Path) -> dict[str, str]:
-    """Every file below the path with a hash of its content."""
-    found = Path(path)
-    return {
-        str(file.relative_to(found)): hashlib.sha256(file.read_bytes()).hexdigest()
-        for file in sorted(found.rglob("*"))
-        if file.is_file()
-    }
-
-
-@contextmanager
-def untouched(table: HoodieTable, *names: str, error: type[Exception] = InvalidInput) -> Iterator[None]:
-    """The block fails with the error, whose message has all the names, and no file changes."""
-    before = files(table.path)
-    with pytest.raises(error) as raised:
-        yield
-    for name in names:
-        assert name in str(raised.value)
-    assert files(table.path) == before
 
 
 # --- the path and its table ---
