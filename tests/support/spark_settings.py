@@ -14,7 +14,8 @@ from hoodie.spark.session import local_session
 WORKERS = str(Path(__file__).parent / "workers")
 SMALL = {
     "spark.sql.shuffle.partitions": "2",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    # With one compiler alone the JVM would keep 48 MB of compiled code, which Spark fills: it compiled again and again.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC",
     "spark.python.daemon.module": "libraries_first",
     "spark.executorEnv.PYTHONPATH": WORKERS,
 }
