@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -94,7 +95,7 @@ def test_below_the_doors_options_are_typed() -> None:
         f"{module}:{argument.lineno}"
         for module, tree in _library()
         if module.split(".")[1] not in text and module not in properties
-        for node in ast.walk(tree)
+        for node in _nodes(tree)
         if isinstance(node, ast.FunctionDef)
         for argument in [*node.args.args, *node.args.kwonlyargs]
         if argument.arg in ("options", "given")
@@ -112,7 +113,7 @@ def test_what_is_below_the_doors_takes_typed_settings_and_not_the_options_of_a_c
         f"{module}:{node.lineno}"
         for module, tree in _library()
         if not f"{module.removeprefix('hoodie.')}.".startswith(tuple(f"{room}." for room in (*doors, *others)))
-        for node in ast.walk(tree)
+        for node in _nodes(tree)
         if isinstance(node, ast.ImportFrom) and node.module == "hoodie.config.options"
         if any(alias.name == "Options" for alias in node.names)
     ]
@@ -215,7 +216,7 @@ def _reached(start: str, goes: Mapping[str, set[str]]) -> set[str]:
 
 def _targets(name: str, tree: ast.Module, modules: Mapping[str, ast.Module]) -> Iterator[str]:
     """The modules among those given that one imports: `from a.b import c` is a.b.c where that is a module."""
-    for node in ast.walk(tree):
+    for node in _nodes(tree):
         if isinstance(node, ast.ImportFrom):
             source = _absolute(name, node)
             names = [f"{source}.{alias.name}" for alias in node.names]
@@ -235,7 +236,7 @@ def _drawn(rings: Iterable[set[str]]) -> str:
 
 def _imports(module: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Line and dotted name of all imports, wherever they stand; `from hoodie import x` is hoodie.x."""
-    for node in ast.walk(tree):
+    for node in _nodes(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -244,8 +245,21 @@ def _imports(module: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield from ((node.lineno, f"hoodie.{alias.name}") for alias in node.names)
             else:
                 yield node.lineno, source
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) in {"importlib.import_module", "import_module"}:
+        elif isinstance(node, ast.Call) and _called(node) == "import_module":
             yield from ((node.lineno, arg.value) for arg in node.args[:1] if isinstance(arg, ast.Constant))
+
+
+@cache
+def _nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
+    """Its imports, calls and functions, at whatever depth."""
+    kinds = (ast.Import, ast.ImportFrom, ast.Call, ast.FunctionDef)
+    return tuple(node for node in ast.walk(tree) if isinstance(node, kinds))
+
+
+def _called(node: ast.Call) -> str:
+    """The last name of what is called."""
+    called = node.func
+    return called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
 
 
 def _absolute(module: str, node: ast.ImportFrom) -> str:
@@ -262,9 +276,11 @@ def _library() -> Iterator[tuple[str, ast.Module]]:
             yield f"hoodie.{name}", tree
 
 
-def _below(folder: Path) -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(folder.rglob("*.py")):
-        yield ".".join(path.relative_to(folder).with_suffix("").parts), ast.parse(path.read_text(), str(path))
+@cache
+def _below(folder: Path) -> tuple[tuple[str, ast.Module], ...]:
+    paths = sorted(folder.rglob("*.py"))
+    names = (".".join(path.relative_to(folder).with_suffix("").parts) for path in paths)
+    return tuple((name, ast.parse(path.read_text(), str(path))) for name, path in zip(names, paths, strict=True))
 
 
 def _is_re_export(node: ast.stmt) -> bool:
