@@ -13,6 +13,9 @@ INSTALLED := $(VENV)/.installed
 DOCS_INSTALLED := $(VENV)/.docs-installed
 CHECKED := src tests bench demo torture tools setup.py
 
+# Tests start hundreds of processes: each would compile the library, and each test process all tests.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help java demo test nightly browser stores engines record check docs bench simulate torture clean distclean
 
 help:
