@@ -41,9 +41,10 @@ test: java
 browser: $(INSTALLED)
 	HOODIE_TEST_BROWSER="$$(sh tools/browser.sh)" $(RUN) -m pytest tests/browser $(ARGS)
 
-# What is slow and rarely fails.
+# What is slow and rarely fails, and other random histories than `make test` has, and more of them.
 nightly: java
 	$(RUN) -m pytest -n $(JOBS) --dist loadfile --durations=15 -m nightly $(ARGS)
+	HYPOTHESIS_PROFILE=nightly $(RUN) -m pytest -n $(JOBS) --dist loadfile --durations=15 tests/property
 
 # Servers from packages: HDFS from the jars of an old pyspark, Azurite from npm, an emulator of GCS from PyPI.
 stores: java
