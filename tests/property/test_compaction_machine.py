@@ -30,7 +30,6 @@ from hoodie.services.compaction.run import compact, run_on_driver
 from hoodie.services.compaction.schedule import pending_compactions, schedule_compaction
 from hoodie.table.settings import Settings
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
-from hoodie.testing.strategies import Row, Shape, Step, WriteFault
 from hoodie.testing.tables import REFUSED, ArrowTable
 from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.load import read_commit
@@ -48,6 +47,7 @@ from support.history_model import (
 )
 from support.instants import next_time
 from support.metadata_fresh import KEPT, check_kept
+from support.strategies import Row, Shape, Step, WriteFault
 
 #: Few keys and ordering values, so that versions meet: late ones, equal ones, deletes and what comes back after them.
 SHAPE = Shape(

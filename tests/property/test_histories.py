@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from hoodie.config.write import WriteOperation
 from hoodie.errors import DamagedLog, MetadataTableDropped, RecordIndexIgnored
 from hoodie.testing.storage import MemoryStorage
-from hoodie.testing.strategies import Shape, Step, histories, indexes, operations_with, shapes
 from support.histories import History
 from support.history_model import BY_ORDERING, CROWDED, OVERWRITE
 from support.metadata_fresh import check_kept
 from support.nightly import by_day
+from support.strategies import Shape, Step, histories, indexes, operations_with, shapes
 
 #: Files hold a handful of rows, and a filter for as many, so that some grow and others are closed.
 SIZES = st.fixed_dictionaries(

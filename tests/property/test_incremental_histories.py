@@ -16,7 +16,6 @@ from hoodie.errors import DamagedLog, InvalidInput, MetadataTableDropped
 from hoodie.reading.scan import ScanKind
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.testing.storage import Crash, MemoryStorage
-from hoodie.testing.strategies import Shape, Step, histories, shapes
 from hoodie.testing.tables import REFUSED, ArrowTable
 from hoodie.timeline.load import read_commit
 from support.by_position import rows_by_position
@@ -24,6 +23,7 @@ from support.history_model import BY_ORDERING, CROWDED, OVERWRITE, TableModel, p
 from support.metadata_fresh import KEPT, check_kept
 from support.mode_model import ModeModel
 from support.nightly import nightly
+from support.strategies import Shape, Step, histories, shapes
 
 NOT_COMPARED = ["_hoodie_commit_seqno", "_hoodie_file_name"]
 SIZES = st.fixed_dictionaries(

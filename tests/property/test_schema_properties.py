@@ -16,7 +16,7 @@ from hoodie.errors import HoodieError
 from hoodie.formats.avro.schema import from_avro, to_avro
 from hoodie.schema.conform import conform
 from hoodie.schema.schema import reconcile, stored_form
-from hoodie.testing.strategies import leaf_types, stored_values
+from support.strategies import leaf_types, stored_values
 
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,5}", fullmatch=True).filter(lambda name: not name.startswith("_hoodie"))
 

@@ -11,10 +11,10 @@ from uuid import uuid4
 import pytest
 from pyspark.sql import SparkSession
 
-from hoodie.testing.strategies import Shape
 from support.nightly import nightly
 from support.s3_server import running_s3
 from support.spark_histories import SparkHistory, run_histories
+from support.strategies import Shape
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from hoodie.testing.strategies import Shape
 from support.nightly import by_day
 from support.spark_histories import SparkHistory, run_histories
+from support.strategies import Shape
 
 SEEDS = {"COPY_ON_WRITE": 1, "MERGE_ON_READ": 2}
 

@@ -19,9 +19,9 @@ from hoodie.doctor.findings import Fault
 from hoodie.errors import HudiCannotRead
 from hoodie.spark.local_frame import local_frame
 from hoodie.spark.types import to_spark
-from hoodie.testing.strategies import Shape, Step, histories, shapes
 from support.history_model import OVERWRITE, TableModel, as_brought, text_of
 from support.spark_histories import drawn_table
+from support.strategies import Shape, Step, histories, shapes
 
 pytestmark = pytest.mark.nightly
 

@@ -22,7 +22,6 @@ from hoodie.model.instant import Action
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.storage.protocol import Storage
 from hoodie.testing.storage import Crash
-from hoodie.testing.strategies import Shape, Step
 from hoodie.testing.tables import REFUSED, ArrowTable
 from hoodie.timeline.load import read_commit
 from hoodie.view.load import data_files, list_partitions
@@ -30,6 +29,7 @@ from hoodie.writing.result import WriteResult
 from support.by_position import rows_by_position
 from support.history_model import META, Counts, IndexKind, TableModel, java_order, placement, text_of
 from support.mode_model import ModeModel
+from support.strategies import Shape, Step
 
 
 class History:

@@ -22,7 +22,7 @@ from hoodie.config.write import WriteOperation
 from hoodie.index.bucket import buckets_of
 from hoodie.model.commit import CommitMetadata
 from hoodie.storage.protocol import Storage
-from hoodie.testing.strategies import Row, Shape, Step
+from support.strategies import Row, Shape, Step
 
 OVERWRITE = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
 BY_ORDERING = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"

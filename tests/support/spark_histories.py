@@ -19,9 +19,9 @@ from hoodie.config.write import WriteOperation
 from hoodie.schema.types import TIMESTAMP_NTZ
 from hoodie.storage import LocalStorage, Storage
 from hoodie.storage.protocol import join
-from hoodie.testing.strategies import LEAVES, Shape, Step, histories, shapes
 from support.history_model import BY_ORDERING, OVERWRITE, Counts, TableModel, placement, text_of
 from support.oracles import assert_same_rows, read_hudi_rs
+from support.strategies import LEAVES, Shape, Step, histories, shapes
 
 ROUTES: tuple[dict[str, str], ...] = ({}, {"hoodie.spark.driver.max.batch.bytes": "0"})
 #: By position on executors, with and without what the session keeps, and by key.

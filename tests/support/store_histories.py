@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from hoodie.errors import DamagedLog
 from hoodie.storage import Storage
-from hoodie.testing.strategies import histories, shapes
 from support.histories import History
 from support.history_model import BY_ORDERING
+from support.strategies import histories, shapes
 
 #: Files hold a handful of rows, so that some grow and others are closed.
 _SMALL = {

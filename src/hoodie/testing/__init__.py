@@ -1,5 +1,5 @@
-"""What tests need: storage wrappers, a table builder, Hypothesis strategies, suites that hold a storage or an index to
-its contract, and a stand-in for HBase.
+"""What tests need: storage wrappers, a table builder, suites that hold a storage or an index to its contract, and a
+stand-in for HBase.
 """
 
 from __future__ import annotations
