@@ -14,6 +14,12 @@ from hoodie.formats.avro.container import is_container
 from hoodie.formats.java.properties import parse_properties
 from hoodie.formats.timeline import services
 from hoodie.formats.timeline.commit_json import decode_commit, encode_commit, encode_inflight
+from hoodie.formats.timeline.plans import (
+    decode_compaction_plan,
+    decode_replace_plan,
+    encode_compaction_plan,
+    encode_replace_plan,
+)
 from hoodie.model.instant import State
 from hoodie.storage.local import LocalStorage
 from hoodie.timeline.layout import parse_name
@@ -29,11 +35,11 @@ AVRO = {
     "rollback": (services.decode_rollback_metadata, services.encode_rollback_metadata),
     "savepoint": (services.decode_savepoint, lambda value, root: services.encode_savepoint(value)),
     "compaction.requested": (
-        services.decode_compaction_plan,
-        lambda value, root: services.encode_compaction_plan(value),
+        decode_compaction_plan,
+        lambda value, root: encode_compaction_plan(value),
     ),
-    "replacecommit.requested": (services.decode_replace_plan, services.encode_replace_plan),
-    "clustering.requested": (services.decode_replace_plan, services.encode_replace_plan),
+    "replacecommit.requested": (decode_replace_plan, encode_replace_plan),
+    "clustering.requested": (decode_replace_plan, encode_replace_plan),
 }
 
 
@@ -118,7 +124,7 @@ def partitions_of(value):
 def test_containers_are_written_as_hudi_writes_them():
     for path, kind, data in timeline_files():
         if kind == "compaction.requested":
-            written = services.encode_compaction_plan(services.decode_compaction_plan(data, path))
+            written = encode_compaction_plan(decode_compaction_plan(data, path))
             reader = fastavro.reader(io.BytesIO(written))
             assert list(reader.metadata) == ["avro.schema"]
             schema = json.loads(reader.metadata["avro.schema"])

@@ -5,6 +5,12 @@ from hypothesis import strategies as st
 
 from hoodie.formats.timeline import services
 from hoodie.formats.timeline.commit_json import decode_commit, encode_commit
+from hoodie.formats.timeline.plans import (
+    decode_compaction_plan,
+    decode_replace_plan,
+    encode_compaction_plan,
+    encode_replace_plan,
+)
 from hoodie.model import plans
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.files import FileGroupId
@@ -95,7 +101,7 @@ compactions = st.builds(
 
 @given(compactions)
 def test_a_compaction_plan_reads_back(plan):
-    assert services.decode_compaction_plan(services.encode_compaction_plan(plan), "x") == plan
+    assert decode_compaction_plan(encode_compaction_plan(plan), "x") == plan
 
 
 clusterings = st.builds(
@@ -121,7 +127,7 @@ clusterings = st.builds(
 
 @given(st.builds(plans.ReplacePlan, operation=text, clustering=st.none() | clusterings, extra=texts))
 def test_a_replace_plan_reads_back(plan):
-    assert services.decode_replace_plan(services.encode_replace_plan(plan, "s3://bucket/table"), "x") == plan
+    assert decode_replace_plan(encode_replace_plan(plan, "s3://bucket/table"), "x") == plan
 
 
 @given(

@@ -12,14 +12,15 @@ from hypothesis import strategies as st
 from hoodie.errors import CorruptFile
 from hoodie.formats.timeline import services
 from hoodie.formats.timeline.commit_json import decode_commit
+from hoodie.formats.timeline.plans import decode_compaction_plan, decode_replace_plan
 from support.oracles import TABLES
 
 FILES = {
     "clean_plan": ("hudi-0.15/cow_savepoint", ".clean.requested", services.decode_clean_plan),
     "clean": ("hudi-0.15/cow_savepoint", ".clean", services.decode_clean_metadata),
     "savepoint": ("hudi-0.15/cow_savepoint", ".savepoint", services.decode_savepoint),
-    "clustering": ("hudi-0.15/cow_clustering", ".replacecommit.requested", services.decode_replace_plan),
-    "compaction": ("hudi-0.15/mor_compacted", ".compaction.requested", services.decode_compaction_plan),
+    "clustering": ("hudi-0.15/cow_clustering", ".replacecommit.requested", decode_replace_plan),
+    "compaction": ("hudi-0.15/mor_compacted", ".compaction.requested", decode_compaction_plan),
     "rollback_plan": ("hudi-0.15/mor_rolled_back", ".rollback.requested", services.decode_rollback_plan),
     "rollback": ("hudi-0.15/mor_rolled_back", ".rollback", services.decode_rollback_metadata),
     "commit": ("hudi-tables/v9_cow_txns", ".commit", services.decode_avro_commit),

@@ -58,8 +58,8 @@ def page() -> str:
 
 
 def public() -> list[type[BaseException]]:
-    """The classes that `hoodie.errors` exports, by name."""
-    return [getattr(errors, name) for name in sorted(errors.__all__)]
+    """The classes of `hoodie.errors`, by name."""
+    return [found for _, found in sorted(vars(errors).items()) if isinstance(found, type)]
 
 
 def _children(parent: type[BaseException]) -> list[type[BaseException]]:

@@ -17,6 +17,7 @@ from hoodie.formats.java.properties import CHECKSUM, parse_properties, verify_ch
 from hoodie.formats.log.blocks import BlockKind, read_blocks
 from hoodie.formats.timeline import services
 from hoodie.formats.timeline.archive_log import decode_entries, with_java_headers
+from hoodie.formats.timeline.plans import decode_compaction_plan, decode_replace_plan
 from hoodie.locks.clock import LOCKS
 from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.storage.protocol import Entry, Storage, is_temporary, join
@@ -173,10 +174,10 @@ def read_names(entries: list[Entry], layout: int, folder: str) -> tuple[States, 
 Decoder = Callable[[bytes, str], Any]
 #: What the files hold that are Avro in both layouts. Replace commits' requested files may be empty.
 _DECODERS: Mapping[tuple[Action, State], Decoder] = {
-    (Action.COMPACTION, State.REQUESTED): services.decode_compaction_plan,
-    (Action.LOG_COMPACTION, State.REQUESTED): services.decode_compaction_plan,
-    (Action.REPLACE_COMMIT, State.REQUESTED): services.decode_replace_plan,
-    (Action.CLUSTERING, State.REQUESTED): services.decode_replace_plan,
+    (Action.COMPACTION, State.REQUESTED): decode_compaction_plan,
+    (Action.LOG_COMPACTION, State.REQUESTED): decode_compaction_plan,
+    (Action.REPLACE_COMMIT, State.REQUESTED): decode_replace_plan,
+    (Action.CLUSTERING, State.REQUESTED): decode_replace_plan,
     (Action.CLEAN, State.REQUESTED): services.decode_clean_plan,
     (Action.CLEAN, State.INFLIGHT): services.decode_clean_plan,
     (Action.CLEAN, State.COMPLETED): services.decode_clean_metadata,

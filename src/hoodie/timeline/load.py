@@ -228,7 +228,7 @@ def remember_commit(
 
 def read_compaction_plan(storage: Storage, timeline: Timeline, instant: Instant) -> CompactionPlan:
     """The plan of a pending compaction or log compaction; of an archived one, the file groups that it compacted."""
-    from hoodie.formats.timeline.services import decode_compaction_plan
+    from hoodie.formats.timeline.plans import decode_compaction_plan
 
     if instant in timeline.archived:
         return _plan_carried_out(timeline.archived[instant])
@@ -248,7 +248,7 @@ def _plan_carried_out(commit: CommitMetadata) -> CompactionPlan:
 
 def read_replace_plan(storage: Storage, timeline: Timeline, instant: Instant) -> ReplacePlan:
     """The plan of a pending replace commit; empty unless it is a clustering or deletes partitions."""
-    from hoodie.formats.timeline.services import decode_replace_plan
+    from hoodie.formats.timeline.plans import decode_replace_plan
 
     path = timeline.path(dataclasses.replace(instant, state=State.REQUESTED, completed=""))
     return decode_replace_plan(storage.read(path), path)

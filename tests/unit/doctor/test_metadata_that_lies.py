@@ -17,7 +17,12 @@ from hoodie.doctor.examine import examine
 from hoodie.errors import CorruptFile, InvalidInput, InvalidOption, TableMismatch, UnsupportedTable
 from hoodie.formats.timeline import services
 from hoodie.formats.timeline.commit_json import decode_commit
-from hoodie.formats.timeline.plans import encode_compaction_plan, encode_replace_plan
+from hoodie.formats.timeline.plans import (
+    decode_compaction_plan,
+    decode_replace_plan,
+    encode_compaction_plan,
+    encode_replace_plan,
+)
 from hoodie.model import plans
 from hoodie.model.files import FileGroupId
 from hoodie.services.compaction.run import compact
@@ -73,8 +78,8 @@ def test_a_plan_for_a_partition_outside_the_table_is_corrupt(path):
     request = plans.RollbackRequest(partition=path, delete=("f.parquet",))
     replace = plans.ReplacePlan(operation="CLUSTER", clustering=plans.ClusteringPlan(groups=(cluster,)))
     for decode, data in (
-        (services.decode_compaction_plan, encode_compaction_plan(plans.CompactionPlan(operations=(operation,)))),
-        (services.decode_replace_plan, encode_replace_plan(replace, "/t")),
+        (decode_compaction_plan, encode_compaction_plan(plans.CompactionPlan(operations=(operation,)))),
+        (decode_replace_plan, encode_replace_plan(replace, "/t")),
         (
             services.decode_clean_plan,
             services.encode_clean_plan(plans.CleanPlan(policy="P", files={path: ("f.parquet",)}), "/t"),

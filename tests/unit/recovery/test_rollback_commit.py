@@ -15,9 +15,9 @@ from hoodie.config.options import Options
 from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPlan, SchemaMismatch, WriteConflict
 from hoodie.formats.log.blocks import BlockKind, read_blocks
 from hoodie.formats.timeline.commit_json import encode_commit
+from hoodie.formats.timeline.plans import encode_replace_plan
 from hoodie.formats.timeline.services import (
     decode_rollback_plan,
-    encode_replace_plan,
 )
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.files import parse_data_file

@@ -10,7 +10,7 @@ import pytest
 from hoodie.config.table import TableConfig
 from hoodie.errors import CorruptFile, EmptyReplaceCommit, MetafileMissing
 from hoodie.formats.timeline.commit_json import encode_commit
-from hoodie.formats.timeline.services import encode_compaction_plan, encode_replace_plan
+from hoodie.formats.timeline.plans import encode_compaction_plan, encode_replace_plan
 from hoodie.model import plans
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.files import FileGroupId, FileSlice, base_file_name, log_file_name, parse_data_file

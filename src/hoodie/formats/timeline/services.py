@@ -20,12 +20,6 @@ from hoodie.formats.timeline.parts import (
     ref_record,
     with_root,
 )
-from hoodie.formats.timeline.plans import (
-    decode_compaction_plan,
-    decode_replace_plan,
-    encode_compaction_plan,
-    encode_replace_plan,
-)
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.files import absolute_path, inside
 from hoodie.model.plans import (
@@ -40,28 +34,6 @@ from hoodie.model.plans import (
     RolledBackPartition,
     SavepointMetadata,
 )
-
-__all__ = [
-    "decode_avro_commit",
-    "decode_clean_metadata",
-    "decode_clean_plan",
-    "decode_compaction_plan",
-    "decode_replace_plan",
-    "decode_restore_metadata",
-    "decode_restore_plan",
-    "decode_rollback_metadata",
-    "decode_rollback_plan",
-    "decode_savepoint",
-    "encode_clean_metadata",
-    "encode_clean_plan",
-    "encode_compaction_plan",
-    "encode_replace_plan",
-    "encode_restore_metadata",
-    "encode_restore_plan",
-    "encode_rollback_metadata",
-    "encode_rollback_plan",
-    "encode_savepoint",
-]
 
 # --- cleaning ---
 
