@@ -33,6 +33,14 @@ class WrappedStorage(Storage):
         """Around each call that only looks."""
         return call()
 
+    def _file(self, path: str) -> str:
+        """The path that the storage within has for a file, or for a folder that is not the base path."""
+        return path
+
+    def _folder(self, path: str) -> str:
+        """The path that the storage within has for a folder."""
+        return path
+
     @property
     def root(self) -> str:
         return self.inner.root
@@ -45,46 +53,46 @@ class WrappedStorage(Storage):
         return self.inner.options_for(uri)
 
     def list(self, folder: str = "") -> list[Entry]:
-        return self.observe("list", folder, lambda: self.inner.list(folder))
+        return self.observe("list", folder, lambda: self.inner.list(self._folder(folder)))
 
     def list_tree(self, folder: str = "", skip: Collection[str] = ()) -> dict[str, builtins.list[Entry]]:
-        return self.observe("list_tree", folder, lambda: self.inner.list_tree(folder, skip))
+        return self.observe("list_tree", folder, lambda: self.inner.list_tree(self._folder(folder), skip))
 
     def read(self, path: str) -> bytes:
-        return self.observe("read", path, lambda: self.inner.read(path))
+        return self.observe("read", path, lambda: self.inner.read(self._file(path)))
 
     def read_range(self, path: str, start: int, end: int) -> bytes:
-        return self.observe("read_range", path, lambda: self.inner.read_range(path, start, end))
+        return self.observe("read_range", path, lambda: self.inner.read_range(self._file(path), start, end))
 
     def open_input(self, path: str) -> InputFile:
-        return self.observe("open_input", path, lambda: self.inner.open_input(path))
+        return self.observe("open_input", path, lambda: self.inner.open_input(self._file(path)))
 
     def open_listed(self, path: str, size: int | None) -> InputFile:
         if type(self).open_input is not WrappedStorage.open_input:  # a subclass has its own
             return self.open_input(path)
-        return self.observe("open_input", path, lambda: self.inner.open_listed(path, size))
+        return self.observe("open_input", path, lambda: self.inner.open_listed(self._file(path), size))
 
     def size(self, path: str) -> int:
-        return self.observe("size", path, lambda: self.inner.size(path))
+        return self.observe("size", path, lambda: self.inner.size(self._file(path)))
 
     def exists(self, path: str) -> bool:
-        return self.observe("exists", path, lambda: self.inner.exists(path))
+        return self.observe("exists", path, lambda: self.inner.exists(self._file(path)))
 
     def create_new(self, path: str, data: bytes) -> None:
-        self.mutate("create_new", path, lambda: self.inner.create_new(path, data))
+        self.mutate("create_new", path, lambda: self.inner.create_new(self._file(path), data))
 
     def create_ahead(self, path: str, data: bytes) -> None:
         if type(self).create_new is not WrappedStorage.create_new:
             self.create_new(path, data)
         else:
-            self.mutate("create_new", path, lambda: self.inner.create_ahead(path, data))
+            self.mutate("create_new", path, lambda: self.inner.create_ahead(self._file(path), data))
 
     def write(self, path: str, data: bytes) -> None:
-        self.mutate("write", path, lambda: self.inner.write(path, data))
+        self.mutate("write", path, lambda: self.inner.write(self._file(path), data))
 
     @contextmanager
     def open_output(self, path: str) -> Iterator[OutputFile]:
-        block = self.inner.open_output(path)
+        block = self.inner.open_output(self._file(path))
         file = self.mutate("open_output", path, block.__enter__)
         try:
             yield file
@@ -95,19 +103,20 @@ class WrappedStorage(Storage):
             self.mutate("close_output", path, lambda: block.__exit__(None, None, None))
 
     def delete(self, path: str) -> bool:
-        return self.mutate("delete", path, lambda: self.inner.delete(path))
+        return self.mutate("delete", path, lambda: self.inner.delete(self._file(path)))
 
     def discard(self, path: str) -> None:
         if type(self).delete is not WrappedStorage.delete:
             self.delete(path)
         else:
-            self.mutate("delete", path, lambda: self.inner.discard(path))
+            self.mutate("delete", path, lambda: self.inner.discard(self._file(path)))
 
     def delete_listed(self, folder: str, paths: Collection[str]) -> None:
         if type(self).delete_tree is not WrappedStorage.delete_tree:
             self.delete_tree(folder)
         else:
-            self.mutate("delete_tree", folder, lambda: self.inner.delete_listed(folder, paths))
+            files = [self._file(path) for path in paths]
+            self.mutate("delete_tree", folder, lambda: self.inner.delete_listed(self._file(folder), files))
 
     def delete_tree(self, folder: str) -> None:
-        self.mutate("delete_tree", folder, lambda: self.inner.delete_tree(folder))
+        self.mutate("delete_tree", folder, lambda: self.inner.delete_tree(self._file(folder)))
