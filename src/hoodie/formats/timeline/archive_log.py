@@ -22,7 +22,7 @@ from hoodie.errors import CorruptLogBlock, DamagedLog
 from hoodie.formats.avro.container import MALFORMED
 from hoodie.formats.log.blocks import BlockKind, BlockMap, HeaderKey, LogBlock, encode_block, read_blocks
 from hoodie.formats.timeline import schemas
-from hoodie.formats.timeline.commit_json import read_document
+from hoodie.formats.timeline.commit_json import COUNTERS, read_document
 from hoodie.formats.timeline.schemas import STAT_FIELDS, optional, record, with_java_strings
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 
@@ -196,24 +196,8 @@ def _entries(block: LogBlock, path: str) -> Iterator[dict[str, Any]]:
 
 # --- commits ---
 
-_STAT_VALUES = {
-    "fileId": "file_id",
-    "path": "path",
-    "prevCommit": "prev_commit",
-    "numWrites": "num_writes",
-    "numDeletes": "num_deletes",
-    "numUpdateWrites": "num_updates",
-    "totalWriteBytes": "total_write_bytes",
-    "totalWriteErrors": "write_errors",
-    "partitionPath": "partition",
-    "totalLogRecords": "log_records",
-    "totalUpdatedRecordsCompacted": "updated_records_compacted",
-    "numInserts": "num_inserts",
-    "totalLogBlocks": "log_blocks",
-    "totalCorruptLogBlock": "corrupt_log_blocks",
-    "totalRollbackBlocks": "rollback_blocks",
-    "fileSizeInBytes": "file_size",
-}
+_NAMES = {"fileId": "file_id", "path": "path", "prevCommit": "prev_commit", "partitionPath": "partition"}
+_STAT_VALUES = {**_NAMES, **{key: name for key, name in COUNTERS.items() if key in STAT_FIELDS}}
 _ROLLING_STAT = "ROLLING_STAT"  # a key that Hudi adds to what it archives
 
 

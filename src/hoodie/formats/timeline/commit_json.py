@@ -18,14 +18,15 @@ REPLACING = frozenset(
     {Operation.CLUSTER, Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE, Operation.DELETE_PARTITION}
 )
 
-#: JSON key -> field, for the counters of every stat.
-COUNTERS = {
+_WRITTEN = {
     "numWrites": "num_writes",
     "numDeletes": "num_deletes",
     "numUpdateWrites": "num_updates",
     "numInserts": "num_inserts",
     "totalWriteBytes": "total_write_bytes",
     "totalWriteErrors": "write_errors",
+}
+_COMPACTED = {
     "totalLogRecords": "log_records",
     "totalLogFilesCompacted": "log_files_compacted",
     "totalLogSizeCompacted": "log_size_compacted",
@@ -35,6 +36,8 @@ COUNTERS = {
     "totalRollbackBlocks": "rollback_blocks",
     "fileSizeInBytes": "file_size",
 }
+#: JSON key -> field, for the counters of every stat.
+COUNTERS = {**_WRITTEN, **_COMPACTED}
 TIMES = {"totalScanTime": "scan_time", "totalUpsertTime": "upsert_time", "totalCreateTime": "create_time"}
 _LONG = range(-(1 << 63), 1 << 63)
 
@@ -145,22 +148,10 @@ def _stat(stat: WriteStat) -> dict[str, Any]:
         "path": stat.path,
         "cdcStats": None if stat.cdc_stats is None else dict(stat.cdc_stats),
         "prevCommit": stat.prev_commit,
-        "numWrites": stat.num_writes,
-        "numDeletes": stat.num_deletes,
-        "numUpdateWrites": stat.num_updates,
-        "numInserts": stat.num_inserts,
-        "totalWriteBytes": stat.total_write_bytes,
-        "totalWriteErrors": stat.write_errors,
+        **{key: getattr(stat, name) for key, name in _WRITTEN.items()},
         "tempPath": None,
         "partitionPath": stat.partition,
-        "totalLogRecords": stat.log_records,
-        "totalLogFilesCompacted": stat.log_files_compacted,
-        "totalLogSizeCompacted": stat.log_size_compacted,
-        "totalUpdatedRecordsCompacted": stat.updated_records_compacted,
-        "totalLogBlocks": stat.log_blocks,
-        "totalCorruptLogBlock": stat.corrupt_log_blocks,
-        "totalRollbackBlocks": stat.rollback_blocks,
-        "fileSizeInBytes": stat.file_size,
+        **{key: getattr(stat, name) for key, name in _COMPACTED.items()},
         "minEventTime": stat.min_event_time,
         "maxEventTime": stat.max_event_time,
         "runtimeStats": None if planned else {key: getattr(stat, name) for key, name in TIMES.items()},
