@@ -11,8 +11,7 @@ from typing import Any
 import click
 import pytest
 
-from hoodie.cli.main import cli, main
-from hoodie.cli.words import other_words
+from hoodie.cli.main import cli, main, other_words
 from hoodie.storage.local import LocalStorage
 from support.compacting import fill
 from support.real_tables import files_of as real_files

@@ -15,8 +15,7 @@ from typing import get_type_hints
 import click
 
 from hoodie.cli.arguments import Command, Option
-from hoodie.cli.main import cli
-from hoodie.cli.words import OTHER_WORDS
+from hoodie.cli.main import OTHER_WORDS, cli
 from tools.docs.cli_schema import RESULTS, json_schema
 
 _INTRODUCTION = """# Commands

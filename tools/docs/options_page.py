@@ -13,7 +13,6 @@ from enum import Enum
 
 from hoodie.config.compaction import CompactionOptions, InlineCompaction
 from hoodie.config.compat import CompatOptions
-from hoodie.config.console import ConsoleOptions
 from hoodie.config.datasource import ALL_GROUPS, ChangeLogOptions, DatasourceOptions, TableOptions, VersionOptions
 from hoodie.config.hbase import HBaseOptions
 from hoodie.config.keygen import KeyOptions, TimeOptions
@@ -31,13 +30,13 @@ from hoodie.config.read import (
     RouteOptions,
     StreamOptions,
 )
-from hoodie.config.rollback import RollbackOptions
-from hoodie.config.services import ArchiveOptions, CleanOptions, ExpiryOptions, ServiceOptions
+from hoodie.config.services import ArchiveOptions, CleanOptions, ExpiryOptions, RollbackOptions, ServiceOptions
 from hoodie.config.sync import HiveSyncOptions, ManifestOptions, MetaSyncOptions
 from hoodie.config.validators import ValidatorOptions
 from hoodie.config.write import (
     BloomOptions,
     BroughtTypeOptions,
+    ConsoleOptions,
     DropOptions,
     EngineOptions,
     FileSizing,

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from hoodie.api.handle import TableHandle
 from hoodie.api.inputs import arrow_stream, is_spark_frame
 from hoodie.api.merge_builder import MergeBuilder
 from hoodie.conditional import merge as merges
@@ -55,3 +56,26 @@ def _call(storage: Storage, frames: Frames) -> TableCall:
 
 def _rows(source: Any) -> pa.Table:
     return normal_frame(arrow_stream(source).read_all())
+
+
+def delete_by_condition(
+    table: TableHandle[Any], condition: Any, *, name: str, frames: Frames, options: Mapping[str, Any] | None
+) -> WriteResult:
+    """Delete the rows for which a condition holds; None: all. By Spark where the table has a session.
+
+    Raises as `HoodieTable.update`
+    """
+    with failures_heard(table.storage, "DELETE"):
+        checked = table._options(options)
+        if table.session is None:
+            return local_delete(table.storage, condition, name, frames, checked)
+        from hoodie.spark.merge import run  # PySpark is there: the table has a session
+
+        refuse_frames(frames)
+        return run.delete_with_spark(table.session, table.storage, condition, checked, name)
+
+
+def refuse_frames(frames: object) -> None:
+    """Raises InvalidInput where a table with Spark is given frames."""
+    if frames:
+        raise InvalidInput("frames are for tables without Spark; with Spark a subquery selects from a temporary view")

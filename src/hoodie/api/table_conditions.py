@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from hoodie.api.engine import Frame
 from hoodie.api.handle import Options, TableHandle, with_missing
-from hoodie.api.local_conditions import local_merge, local_update
+from hoodie.api.local_conditions import local_merge, local_update, refuse_frames
 from hoodie.api.merge_builder import MergeBuilder
-from hoodie.api.where import refuse_frames
 from hoodie.conditional.clauses import MergeRequest
 from hoodie.errors import InvalidInput
 from hoodie.reading.filters.tuples import sql_of

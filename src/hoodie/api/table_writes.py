@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from hoodie.api.engine import Engine, Frame, Read
 from hoodie.api.handle import Options, TableHandle, with_missing
 from hoodie.api.inputs import arrow_stream, is_spark_frame, keys_as_rows
-from hoodie.api.where import delete_by_condition
+from hoodie.api.local_conditions import delete_by_condition
 from hoodie.config.datasource import TableOptions
 from hoodie.config.options import Options as Checked
 from hoodie.config.options import declared

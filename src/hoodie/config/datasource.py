@@ -9,7 +9,6 @@ from enum import StrEnum
 
 from hoodie.config.compaction import COMPACTION_GROUPS
 from hoodie.config.compat import CompatOptions, Unsupported, without_unused
-from hoodie.config.console import ConsoleOptions
 from hoodie.config.hbase import HBaseOptions
 from hoodie.config.hudi_options import Purpose
 from hoodie.config.keygen import KeyOptions, TimeOptions
@@ -27,12 +26,11 @@ from hoodie.config.options import (
 )
 from hoodie.config.properties_file import default_options, read_properties_file
 from hoodie.config.read import READ_GROUPS, QueryOptions
-from hoodie.config.rollback import RollbackOptions
-from hoodie.config.services import SERVICE_GROUPS
+from hoodie.config.services import SERVICE_GROUPS, RollbackOptions
 from hoodie.config.sync import SYNC_GROUPS, without_other_sync
 from hoodie.config.table import CDC, CDC_MODE, LoggedImages, TableConfig, TableType
 from hoodie.config.validators import ValidatorOptions
-from hoodie.config.write import WRITE_GROUPS, DuplicatePolicy, WriteOperation, WriteOptions
+from hoodie.config.write import WRITE_GROUPS, ConsoleOptions, DuplicatePolicy, WriteOperation, WriteOptions
 from hoodie.errors import InvalidOption
 from hoodie.model.table_version import DEFAULT_VERSION, VERSIONS, WRITTEN
 

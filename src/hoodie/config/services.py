@@ -240,3 +240,15 @@ def policy_text(table: Mapping[str, str]) -> str:
         days, rest = divmod(how.hours, 24)
         return f"the latest {days} days" if days > 1 and not rest else f"the latest {how.hours} hours"
     return f"the latest {how.commits} commits"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollbackOptions:
+    """How a rollback finds the files and blocks to remove."""
+
+    using_markers: bool = option(
+        "hoodie.rollback.using.markers",
+        True,
+        "A rollback of a pending write removes what the write's markers name. `false`: it lists all partitions and "
+        "searches all logs, as it does anyway where markers are missing or unreadable.",
+    )

@@ -467,3 +467,15 @@ WRITE_GROUPS = (
     IndexOptions,
     EngineOptions,
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsoleOptions:
+    """What is shown in a terminal or a notebook."""
+
+    progress: bool = option(
+        "hoodie.console.progress",
+        True,
+        "A call of more than two seconds says on standard error how far it is; writes and compactions show a bar in "
+        "terminals and notebooks that have the package tqdm. Not an option of Hudi.",
+    )

@@ -1,8 +1,9 @@
-"""A summary as text for a console, and as HTML for a notebook."""
+"""A summary as text for a console, and as HTML for a notebook; and values that are shown by one."""
 
 from __future__ import annotations
 
 from html import escape
+from typing import TypeVar
 
 from hoodie.display.summary import ColumnKind, ResultSummary, ShownColumn, cell_text
 
@@ -57,3 +58,35 @@ def html_table(shown: ResultSummary) -> str:
 
 def _number(column: ShownColumn) -> str:
     return "" if column.kind is ColumnKind.TEXT else ' class="n"'
+
+
+T = TypeVar("T")
+
+
+class Displayed:
+    """Gives a value that has `_summary` its `repr` and what notebooks show. A dataclass needs `repr=False` for it."""
+
+    __slots__ = ()
+
+    def _summary(self) -> ResultSummary:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return console_text(self._summary())
+
+    def _repr_html_(self) -> str:
+        return as_html(self._summary())
+
+
+class DisplayedList(Displayed, list[T]):
+    """A list that is shown as a table."""
+
+    __slots__ = ()
+    __repr__ = Displayed.__repr__
+
+
+class DisplayedTuple(Displayed, tuple[T, ...]):
+    """A tuple that is shown as a table."""
+
+    __slots__ = ()
+    __repr__ = Displayed.__repr__

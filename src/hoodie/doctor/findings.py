@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
 from hoodie.config.table import TableConfig
-from hoodie.display.displayed import Displayed, DisplayedTuple
+from hoodie.display.render import Displayed, DisplayedTuple
 from hoodie.display.summary import ResultSummary, count_text, summary
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import BaseFile, LogFile

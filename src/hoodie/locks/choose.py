@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import re
+
 from hoodie.config.locks import ConcurrencyOptions, LockOptions, LockProvider, provider_for
 from hoodie.errors import InvalidInput
 from hoodie.locks.file_lock import FileLock
-from hoodie.locks.identity import table_identity
 from hoodie.locks.in_process import in_process
 from hoodie.locks.protocol import Attempt, Lock, always_granted
 from hoodie.locks.storage_lock import StorageLock
@@ -48,3 +50,30 @@ def _attempt(provider: LockProvider, options: LockOptions, storage: Storage, nam
             return StorageLock(storage, name or "table", what, seconds, renewal).attempt
         case LockProvider.IN_PROCESS:
             return in_process(table_identity(storage.root), name)
+
+
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://([^/]*)(.*)", re.DOTALL)
+
+#: Schemes that address the same store -> the canonical one.
+_ONE_STORE = {
+    "s3a": "s3",
+    "s3n": "s3",
+    "gcs": "gs",
+    "abfss": "abfs",
+    "wasbs": "wasb",
+}
+
+
+def table_identity(root: str) -> str:
+    """One name for the table at `Storage.root`, however its path is written: locks outside the table's storage go by
+    it. Those within do not need it: whatever the path, they are the same file.
+
+    root     a local path, or a URI
+    returns  a local path without symbolic links; or a URI with one scheme for a store (s3a:// is s3://), its host in
+             lower case and no slash at the end
+    """
+    uri = _URI.fullmatch(root)
+    if uri is None:
+        return os.path.realpath(root)
+    scheme, host, path = uri[1].lower(), uri[2].lower(), uri[3].rstrip("/")
+    return f"{_ONE_STORE.get(scheme, scheme)}://{host}{path}"

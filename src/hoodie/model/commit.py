@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from hoodie.display.displayed import Displayed
+from hoodie.display.render import Displayed
 from hoodie.display.summary import ColumnKind, ResultSummary, ShownColumn, bytes_text, count_text, summary
 
 

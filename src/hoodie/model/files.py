@@ -6,7 +6,7 @@ import datetime as dt
 import re
 from dataclasses import dataclass
 
-from hoodie.display.displayed import Displayed, DisplayedList
+from hoodie.display.render import Displayed, DisplayedList
 from hoodie.display.summary import ColumnKind, ResultSummary, ShownColumn, bytes_text, count_text, summary
 from hoodie.errors import CorruptFile
 from hoodie.model.instant import parse_time

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
 from hoodie.formats.parquet.base_footer import read_footer
 from hoodie.model.files import BaseFile, FileSlice
-from hoodie.model.meta import RECORD_KEY
-from hoodie.reading.narrowed import narrowed
+from hoodie.model.meta import COMMIT_TIME, RECORD_KEY
+from hoodie.reading.filters.predicate import ANY, Tests
+from hoodie.reading.filters.selection import filter_columns
 from hoodie.reading.scan import ScanPlan
 from hoodie.reading.slices.reader import base_batches, merged_batches, slice_threads
 from hoodie.reading.slices.slice_changes import SliceChanges
@@ -69,3 +71,15 @@ def count_rows(scan: ScanPlan) -> int:
 def _rows_of(storage: Storage, base: BaseFile) -> int:
     with storage.open_listed(base.path, base.size) as source:
         return read_footer(source, base.path).rows
+
+
+def narrowed(scan: ScanPlan, columns: Sequence[str], tests: Tests = ANY) -> ScanPlan:
+    """The scan with these of its columns, in this order.
+
+    tests  of the rows that the reader keeps: partitions, file slices and row groups that cannot pass are left out.
+           Not of changes
+    """
+    times = () if scan.times is None else (COMMIT_TIME,)
+    read = tuple(dict.fromkeys([*filter_columns(scan.filter, scan.schema, columns), *times]))
+    scan = replace(scan, columns=tuple(columns), read=read)
+    return scan if tests == ANY or scan.times is not None else scan.with_tests(tests)

@@ -19,7 +19,7 @@ from hoodie.commit.markers import delete_markers
 from hoodie.commit.rebuilt import read_whole, rebuild_commit
 from hoodie.commit.rollback_executor import is_clustering, outcome, resume_rollback, undo, unpublish
 from hoodie.commit.rollback_planner import PLANS, block_instants, plan_published, plan_rollback
-from hoodie.display.displayed import Displayed
+from hoodie.display.render import Displayed
 from hoodie.display.summary import ResultSummary, count_text, summary
 from hoodie.errors import (
     CorruptFile,

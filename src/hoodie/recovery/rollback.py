@@ -24,7 +24,7 @@ from hoodie.commit.rollback_executor import (
 )
 from hoodie.commit.rollback_planner import PLANS, plan_published, plan_rollback
 from hoodie.config.table import require_writable
-from hoodie.display.displayed import Displayed
+from hoodie.display.render import Displayed
 from hoodie.display.summary import ColumnKind, ResultSummary, ShownColumn, count_text, summary
 from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
 from hoodie.formats.timeline.services import decode_rollback_metadata, encode_rollback_plan

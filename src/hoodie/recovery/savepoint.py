@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from hoodie.commit.conflict_check import pending_rollbacks, refuse_during_restore
 from hoodie.commit.rollback_executor import rollback_plan
-from hoodie.display.displayed import Displayed, DisplayedList
+from hoodie.display.render import Displayed, DisplayedList
 from hoodie.display.summary import ColumnKind, ResultSummary, ShownColumn, count_text, summary
 from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
 from hoodie.formats.timeline.services import (

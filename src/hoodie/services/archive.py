@@ -16,8 +16,8 @@ from time import monotonic
 from hoodie.commit.batch_ids import batches_of, newest_batches
 from hoodie.commit.markers import delete_markers
 from hoodie.config.services import ArchiveOptions
-from hoodie.config.table import TimelineZone
-from hoodie.display.displayed import Displayed, DisplayedList
+from hoodie.config.table import TableConfig, TimelineZone
+from hoodie.display.render import Displayed, DisplayedList
 from hoodie.display.summary import ColumnKind, ResultSummary, ShownColumn, count_text, summary
 from hoodie.formats.avro.container import read_one
 from hoodie.formats.timeline import schemas
@@ -30,10 +30,9 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.instant import COMMITS, Action, Instant, State, format_time
 from hoodie.plan.archive import Cleaning, archiving_is_due, following, instants_to_archive
 from hoodie.plan.clean import earliest_retained
-from hoodie.services.archive_merge import merge_archive_files
 from hoodie.services.clean import last_clean, service_state
 from hoodie.storage.faults import typed_errors
-from hoodie.storage.protocol import Entry, Storage, join
+from hoodie.storage.protocol import Entry, Storage, join, rewrite
 from hoodie.table.settings import Settings
 from hoodie.table.state import KEEPS_SCHEMA, TableState, load_state
 from hoodie.timeline.archive import ArchivedEntry, archive_files, archive_name, archived_among, archived_commits
@@ -387,3 +386,43 @@ def _content(instant: Instant, data: bytes, path: str) -> tuple[str, Mapping[str
     if action in (Action.COMPACTION, Action.LOG_COMPACTION) and instant.state is State.REQUESTED:
         return "hoodieCompactionPlan", read_one(data, schemas.COMPACTION_PLAN, path)
     return None
+
+
+def merge_archive_files(storage: Storage, config: TableConfig, how: ArchiveOptions) -> str:
+    """Merge the oldest files that are next to each other and alike in size, if there are enough of them, so that the
+    archive of a long life is a few dozen files.
+
+    An archive file is a run of blocks, so that several are one when their bytes stand one behind the other. The run
+    takes the name of its newest file, whole, before the others go: a reader sees entries twice for a moment, and none
+    is ever missing.
+    returns  the path of the merged file; "" when there is nothing to do
+    """
+    if not how.merge:
+        return ""
+    files = dict(reversed(archive_files(storage, config).items()))  # the oldest first
+    if len(files) < how.merge_files:
+        return ""
+    sizes = {entry.name: entry.size for entry in storage.list(config.history_folder)}
+    chosen = _run({path: sizes.get(path.rpartition("/")[2], 0) for path in files.values()}, how)
+    if not chosen:
+        return ""
+    try:
+        data = [storage.read(path) for path in chosen]
+    except FileNotFoundError:  # another process has merged them
+        return ""
+    rewrite(storage, chosen[-1], b"".join(data))
+    for path in chosen[:-1]:
+        storage.discard(path)
+    return chosen[-1]
+
+
+def _run(sizes: Mapping[str, int], how: ArchiveOptions) -> list[str]:
+    """The oldest run of as many files as are merged at once, below the limit together, none of them ten times another:
+    so each byte is written again a few times only, however long the table lives."""
+    paths = list(sizes)
+    for start in range(len(paths) - how.merge_files + 1):
+        run = paths[start : start + how.merge_files]
+        of_run = [sizes[path] for path in run]
+        if sum(of_run) <= how.merge_limit and max(of_run) < 10 * max(min(of_run), 1):
+            return run
+    return []

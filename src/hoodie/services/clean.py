@@ -15,8 +15,8 @@ from functools import partial
 
 from hoodie.config.services import CleanOptions, CleanPolicy
 from hoodie.config.table import require_writable
-from hoodie.display.displayed import Displayed
 from hoodie.display.progress import counted
+from hoodie.display.render import Displayed
 from hoodie.display.summary import ColumnKind, ResultSummary, ShownColumn, summary
 from hoodie.errors import CorruptFile, WriteConflict
 from hoodie.formats.timeline.services import (

@@ -6,8 +6,9 @@ Hudi calls it partition TTL.
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,13 +17,13 @@ from hoodie.config.locks import BatchOptions
 from hoodie.config.options import declared
 from hoodie.config.services import Expiry, ExpiryOptions
 from hoodie.config.validators import ValidatorOptions
-from hoodie.display.displayed import Displayed
+from hoodie.display.render import Displayed
 from hoodie.display.summary import ResultSummary, summary
 from hoodie.errors import InvalidOption
 from hoodie.formats.java.properties import parse_properties
 from hoodie.metadata.keeping.build_tasks import MapItems
 from hoodie.model.files import FileSlice, LogFile
-from hoodie.plan.expiry import expired_before, expires_before, newest_in_names
+from hoodie.model.instant import format_time, parse_time
 from hoodie.services.clean import service_state
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, in_threads, join
@@ -178,3 +179,41 @@ def _own(settings: Settings) -> Settings:
             if key not in others and key != INLINE and not (prefix and key.startswith(prefix))
         }
     )
+
+
+# --- the rules; source: Hudi's KeepByTimeStrategy, docs/services.md says what differs ---
+
+
+def expires_before(now: str, days: int) -> str:
+    """The instant time before which a write is too old; "" when that is before the year 1970, hence before every one.
+
+    now   an instant time, of the present
+    days  that partitions are kept
+    """
+    try:
+        moment = parse_time(now) - dt.timedelta(days=days)
+    except OverflowError:
+        return ""
+    return format_time(moment) if moment.year >= 1970 else ""
+
+
+def newest_in_names(slices: Iterable[FileSlice]) -> dict[str, str]:
+    """The newest instant in the names of the files of each partition, by partition path.
+
+    slices  what a reader merges of each file group. Names of logs have their own delta commit in layout 2 only
+    """
+    times: dict[str, str] = {}
+    for slice_ in slices:
+        own = [slice_.base_instant, *(log.base_instant for log in slice_.logs)]
+        times[slice_.group.partition] = max(*own, times.get(slice_.group.partition, ""))
+    return times
+
+
+def expired_before(times: Mapping[str, str], before: str, most: int) -> tuple[str, ...]:
+    """The partition paths whose time is earlier, the oldest first.
+
+    times  instant times by partition path
+    most   how many at most
+    """
+    old = sorted((time, partition) for partition, time in times.items() if time < before)
+    return tuple(partition for _, partition in old[:most])

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from hoodie.commit.transaction import clean_up
 from hoodie.config.table import PROPERTIES_FOLDER, TableConfig, from_properties, require_writable
-from hoodie.display.displayed import Displayed
+from hoodie.display.render import Displayed
 from hoodie.display.summary import ResultSummary, summary
 from hoodie.errors import InvalidOption, UnsupportedTable, WriteConflict
 from hoodie.keygen.keygen import Kind

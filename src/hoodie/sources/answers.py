@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -16,14 +18,45 @@ from hoodie.config.hudi_options import Purpose, hudi_options
 from hoodie.config.options import Options, declared
 from hoodie.config.read import QueryOptions, QueryType, StreamOptions
 from hoodie.config.write import WriteOperation
-from hoodie.errors import InvalidInput, InvalidOption
+from hoodie.errors import CorruptFile, InvalidInput, InvalidOption
 from hoodie.sources.change_stream import stream_schema
-from hoodie.sources.stream_sink import StreamSink
 from hoodie.spark.entries import absolute_uri
 from hoodie.spark.names import registered_path
 from hoodie.spark.table_views import of_table
-from hoodie.spark.worker_errors import raise_worker_errors
+from hoodie.spark.worker_errors import mark_worker_errors, raise_worker_errors
+from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
+
+IDENTIFIER = "hoodie.datasource.write.streaming.checkpoint.identifier"
+BATCH = "hoodie.datasource.write.streaming.batch.id"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSink:
+    """Writes micro-batches as `hoodie.hudi.write` does, the first of which may make the table. Pickles.
+
+    options     as checked; with `IDENTIFIER`, if the job gave one
+    checkpoint  its folder. By the query's id in there, and the batch's number, the table knows what it has
+    """
+
+    path: str
+    options: Options
+    checkpoint: str
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        name = self.options.get(IDENTIFIER) or query_id(self.checkpoint)
+        with mark_worker_errors(), raise_worker_errors():
+            write(batch, self.path, {**self.options, IDENTIFIER: name, BATCH: str(number)})
+
+
+def query_id(checkpoint: str) -> str:
+    """The id of a query, as its checkpoint has it from its start on. Raises CorruptFile; FileNotFoundError"""
+    text = storage_for(checkpoint).read("metadata")
+    try:
+        return str(json.loads(text)["id"])
+    except (ValueError, KeyError, TypeError) as problem:
+        raise CorruptFile(f"{checkpoint}/metadata", f"no query id: {problem!r}") from problem
+
 
 _MODES = {"default": "errorifexists", "error": "errorifexists"}
 

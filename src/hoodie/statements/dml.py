@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import singledispatch
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
+from sqlglot.tokenizer_core import TokenType
 
 from hoodie.api.table import HoodieTable
 from hoodie.conditional.clauses import Act, MergeClause, MergeRequest
@@ -18,6 +19,7 @@ from hoodie.conditional.names import column_of
 from hoodie.config.datasource import sql_insert
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput, SchemaMismatch
+from hoodie.expressions.text import tick
 from hoodie.keygen.arrow_keys import partition_path
 from hoodie.keygen.keygen import FieldKind, PartitionField
 from hoodie.model.meta import META_COLUMNS
@@ -28,9 +30,9 @@ from hoodie.spark.merge.assign import in_types
 from hoodie.spark.own_sql import spark_sql
 from hoodie.spark.types import to_arrow
 from hoodie.spark.worker_errors import raise_worker_errors
+from hoodie.statements.cutting import Text
 from hoodie.statements.dml_text import Delete, Dml, Insert, Merge, Update
 from hoodie.statements.rows import views_of, with_tables
-from hoodie.statements.source_names import of_source
 from hoodie.table.state import in_units_of, load_state, table_keygen
 from hoodie.writing.result import WriteResult
 
@@ -240,3 +242,30 @@ def _read(rows: DataFrame, fixed: Sequence[str], columns: StructType) -> DataFra
 
 def _null(name: str) -> Column:
     return F.lit(None).alias(name)
+
+
+# --- names in the INSERT clause of a MERGE: those without a table are the source's ---
+
+#: After these a word is no column.
+_NAMES_SOMETHING = frozenset({".", "AS", ":"})
+
+
+def of_source(expression: str, columns: Collection[str], source: str) -> str:
+    """An expression whose plain names of source columns say that they are the source's.
+
+    columns  of the source
+    source   what the statement calls it
+    returns  the text as it is where it has a subquery or a function of `->`, whose names may be their own
+    """
+    text, names = Text.of(expression), {column.lower() for column in columns}
+    words = [text.word(at) for at in range(len(text.tokens))]
+    if {"SELECT", "->"} & set(words):
+        return expression
+    prefixed, end = "", 0
+    for at, token in enumerate(text.tokens):
+        plain = token.token_type in (TokenType.VAR, TokenType.IDENTIFIER) and token.text.lower() in names
+        before, after = words[at - 1] if at else "", words[at + 1] if at + 1 < len(words) else ""
+        if plain and before not in _NAMES_SOMETHING and after not in (".", "("):
+            prefixed += f"{expression[end : token.start]}{tick(source)}."
+            end = token.start
+    return prefixed + expression[end:]

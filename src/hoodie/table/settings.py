@@ -9,19 +9,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hoodie.config.compaction import CompactionAfterCommit, CompactionOptions, compaction, inline_compaction
-from hoodie.config.console import ConsoleOptions
 from hoodie.config.locks import BatchOptions, ConcurrencyOptions, FailedWrites, LockOptions
 from hoodie.config.metadata import MetadataOptions, RequestedPartitions, requested_partitions
 from hoodie.config.options import Options, declared
 from hoodie.config.read import MergerOptions, ReadSettings
-from hoodie.config.rollback import RollbackOptions
-from hoodie.config.services import RECORDED, ArchiveOptions, CleanOptions, ExpiryOptions, ServiceOptions, cleaning
+from hoodie.config.services import (
+    RECORDED,
+    ArchiveOptions,
+    CleanOptions,
+    ExpiryOptions,
+    RollbackOptions,
+    ServiceOptions,
+    cleaning,
+)
 from hoodie.config.sync import HiveSyncOptions, ManifestOptions, MetaSyncOptions, check_sync
 from hoodie.config.table import TableConfig
 from hoodie.config.validators import ValidatorOptions
 from hoodie.config.write import (
     BloomOptions,
     BroughtTypeOptions,
+    ConsoleOptions,
     DropOptions,
     EngineOptions,
     FileSizing,

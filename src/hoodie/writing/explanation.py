@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hoodie.display.displayed import Displayed
+from hoodie.display.render import Displayed
 from hoodie.display.summary import ColumnKind, ResultSummary, ShownColumn, summary
 from hoodie.index.pruning import IndexStats
 from hoodie.plan.write import PartitionProfile, WritePlan, WriteTask

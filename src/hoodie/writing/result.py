@@ -17,7 +17,7 @@ import pyarrow as pa
 from hoodie.commit.batch_ids import BatchKnown
 from hoodie.commit.transaction import Transaction
 from hoodie.config.validators import validations
-from hoodie.display.displayed import Displayed
+from hoodie.display.render import Displayed
 from hoodie.display.summary import ColumnKind, ResultSummary, ShownColumn, summary
 from hoodie.errors import HoodieError, InvalidOption, PlanInUse, StorageFailed
 from hoodie.index.pruning import IndexStats

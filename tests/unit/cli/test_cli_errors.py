@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from hoodie.cli import secrets
-from hoodie.cli.main import main
-from hoodie.cli.words import OTHER_WORDS, other_words
+from hoodie.cli.main import OTHER_WORDS, main, other_words
 from hoodie.errors import CredentialsRejected
 from support.lake import Terminal
 

@@ -8,7 +8,7 @@ import pytest
 
 from hoodie.config.locks import LockProvider
 from hoodie.config.options import Options
-from hoodie.locks.identity import table_identity
+from hoodie.locks.choose import table_identity
 from hoodie.locks.zookeeper import ZooKeeperLock
 from hoodie.storage import LocalStorage, WrappedStorage
 from hoodie.table.settings import Writers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
-from hoodie.plan.expiry import expired_before, expires_before, newest_in_names
+from hoodie.services.expiry import expired_before, expires_before, newest_in_names
 
 
 def test_a_partition_expires_once_its_last_write_is_older_than_the_days_it_is_kept() -> None:

@@ -19,10 +19,10 @@ from hoodie.metadata.table import open_metadata
 from hoodie.reading import column_statistics
 from hoodie.reading.filters.predicate import Test
 from hoodie.reading.filters.selection import kept_rows, read_filter
-from hoodie.reading.narrowed import narrowed
 from hoodie.reading.pruned import PruneReason
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.snapshot import read_scan, read_table
+from hoodie.reading.stream import narrowed
 from hoodie.storage import WrappedStorage
 from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage

@@ -10,8 +10,7 @@ import pytest
 from hoodie.config.services import ArchiveOptions
 from hoodie.formats.timeline.archive_log import commit_record, encode_entries
 from hoodie.model.commit import CommitMetadata, Operation
-from hoodie.services.archive import history
-from hoodie.services.archive_merge import merge_archive_files
+from hoodie.services.archive import history, merge_archive_files
 from hoodie.storage.protocol import Entry
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.state import TableState, load_state

@@ -11,8 +11,7 @@ import pytest
 
 import hoodie
 from hoodie.errors import CorruptFile, InvalidInput, InvalidOption
-from hoodie.sources.answers import stream_sink
-from hoodie.sources.stream_sink import IDENTIFIER
+from hoodie.sources.answers import IDENTIFIER, stream_sink
 
 KEY = {"hoodie.datasource.write.recordkey.field": "id", "hoodie.datasource.write.operation": "insert"}
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from hoodie.errors import HudiSettings
-from hoodie.spark.hudi_settings import unset_settings
+from hoodie.sources.register import unset_settings
 
 CATALOG = {"spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog"}
 REGISTRATOR = {"spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar"}

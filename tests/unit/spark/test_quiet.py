@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from hoodie.spark.quiet import LOG4J, java_options
+from hoodie.spark.session import LOG4J, java_options
 
 # Waits for the child's lines: a thread passes them on.
 SOURCE = """if True:
     import subprocess, sys, time
-    from hoodie.spark.quiet import filtered_stderr
+    from hoodie.spark.session import filtered_stderr
     with filtered_stderr():
         child = subprocess.Popen([sys.executable, "-c", {child!r}])
     print("mine", file=sys.stderr, flush=True)
@@ -50,7 +50,7 @@ def test_errors_of_the_jvm_are_logged_on_standard_error(word: str) -> None:
 
 def test_an_error_of_a_query_is_not_logged_as_well(capfd: pytest.CaptureFixture[str]) -> None:
     logs = "from pyspark.logger import PySparkLogger as L; L.getLogger('SQLQueryContextLogger').exception('no', a='b')"
-    quiet = "from hoodie.spark.quiet import ignore_logged_sql_errors as quiet; quiet()"
+    quiet = "from hoodie.spark.session import ignore_logged_sql_errors as quiet; quiet()"
     subprocess.run([sys.executable, "-c", f"{quiet}; {logs}"], check=True)
     assert capfd.readouterr().err == ""
     subprocess.run([sys.executable, "-c", logs], check=True)

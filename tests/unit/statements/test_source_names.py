@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hoodie.statements.source_names import of_source
+from hoodie.statements.dml import of_source
 
 
 @pytest.mark.parametrize(

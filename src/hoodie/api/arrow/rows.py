@@ -18,10 +18,9 @@ from hoodie.reading.changes.data import change_data_batches, select_changes
 from hoodie.reading.changes.data_plan import ChangeData
 from hoodie.reading.filters.predicate import Tests
 from hoodie.reading.filters.selection import Filters, sure
-from hoodie.reading.narrowed import narrowed
 from hoodie.reading.scan import ScanPlan
 from hoodie.reading.snapshot import read_scan
-from hoodie.reading.stream import count_rows, scan_batches
+from hoodie.reading.stream import count_rows, narrowed, scan_batches
 from hoodie.storage.faults import typed_calls, typed_errors
 
 if TYPE_CHECKING:

@@ -28,8 +28,7 @@ from hoodie.merge.base import inserts as rows_to_insert
 from hoodie.merge.base import merge_base
 from hoodie.merge.log_merge import LogMerge, Versions
 from hoodie.merge.log_scan import Committed
-from hoodie.merge.partial import partial_rule
-from hoodie.merge.payloads import table_rule
+from hoodie.merge.payloads import partial_rule, table_rule
 from hoodie.merge.rows import Mask, pick
 from hoodie.merge.rules import Choice, MergeRule
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice

@@ -14,8 +14,7 @@ from hoodie.conditional.clauses import Act, MergeClause, MergeRequest, When
 from hoodie.conditional.key_texts import SharedTexts
 from hoodie.conditional.keys import IN_DOUBT
 from hoodie.conditional.shape import TableShape, equated
-from hoodie.spark.merge.assign import equal_after_cast, first_that_holds
-from hoodie.spark.merge.columns import as_column
+from hoodie.spark.merge.assign import as_column, equal_after_cast, first_that_holds
 from hoodie.spark.types import to_spark
 
 

@@ -14,8 +14,7 @@ from hoodie.conditional.names import assignments
 from hoodie.conditional.shape import TableShape
 from hoodie.expressions.text import tick
 from hoodie.model.meta import META_COLUMNS
-from hoodie.spark.merge.assign import first_that_holds
-from hoodie.spark.merge.columns import as_column, condition_holds
+from hoodie.spark.merge.assign import as_column, condition_holds, first_that_holds
 
 Values = Mapping[str, Any]
 

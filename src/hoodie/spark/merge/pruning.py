@@ -21,7 +21,7 @@ from hoodie.reading.filters.predicate import ANY, Test, Tests
 from hoodie.reading.scan import ScanPlan
 from hoodie.reading.slices.column_types import mislabelled
 from hoodie.spark.columns import quoted
-from hoodie.spark.merge.columns import condition_holds
+from hoodie.spark.merge.assign import condition_holds
 from hoodie.spark.read.snapshot import says_itself
 from hoodie.spark.types import to_spark
 

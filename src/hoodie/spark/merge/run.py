@@ -29,12 +29,11 @@ from hoodie.merge.rows import ROW_ACTION, RowAction
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.reading.scan import ScanPlan
 from hoodie.reading.scan_plan import plan_scan
-from hoodie.spark.after_commit import after_commit_of_spark
 from hoodie.spark.columns import quoted
+from hoodie.spark.compaction import after_commit_of_spark
 from hoodie.spark.keyed import KeyedFrame, keyed_rows, keys_of, require_frame_columns
-from hoodie.spark.merge.assign import first_that_holds, in_types
+from hoodie.spark.merge.assign import as_column, filter_of, first_that_holds, in_types
 from hoodie.spark.merge.by_key import row_action, same_where_equal
-from hoodie.spark.merge.columns import as_column, filter_of
 from hoodie.spark.merge.plan import join_rows
 from hoodie.spark.merge.pruning import pruned
 from hoodie.spark.read.snapshot import scan_rows

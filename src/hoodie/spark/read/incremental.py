@@ -1,21 +1,26 @@
-"""Changes as a DataFrame: base files that a range touched by Spark's own reader, slices with logs by Arrow tasks."""
+"""Changes as a DataFrame: base files that a range touched by Spark's own reader, slices with logs by Arrow tasks; and
+change data, by Arrow tasks alone."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
+from functools import partial, reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from hoodie.config.read import DEFAULT_READ, ReadSettings
 from hoodie.model.meta import COMMIT_TIME
+from hoodie.reading.changes.data import group_changes
+from hoodie.reading.changes.data_plan import plan_change_data
 from hoodie.reading.changes.plan import CommitTimes
 from hoodie.reading.scan import ScanKind
 from hoodie.reading.scan_plan import plan_scan
+from hoodie.spark.read.merged_slices import packed_rows
 from hoodie.spark.read.snapshot import scan_frames
 from hoodie.table.state import TableState
 from hoodie.timeline.points import Point
+from hoodie.view.change_data import ChangeStep
 
 
 def changes(
@@ -47,3 +52,22 @@ def _counts(times: CommitTimes) -> Column:
     if times.exact is not None:
         return time.isin(*times.exact)
     return (time > times.after) & (time <= times.up_to)
+
+
+def change_data(
+    session: SparkSession,
+    state: TableState,
+    begin: Point,
+    end: Point | None = None,
+    settings: ReadSettings = DEFAULT_READ,
+) -> DataFrame:
+    """What became of each row in the commits of (begin, end]: `op`, `ts_ms`, `before`, `after`.
+
+    Raises  as `plan_change_data`
+    """
+    plan = plan_change_data(state, begin, end, settings)
+    return packed_rows(session, plan.groups, _bytes, plan.reader.schema, partial(group_changes, plan.reader))
+
+
+def _bytes(steps: Sequence[ChangeStep]) -> int:
+    return sum(step.size for step in steps)

@@ -5,7 +5,7 @@ Source: tests/vectors/procedures.json.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from hoodie.statements.procedures import (
     copies,
@@ -13,11 +13,35 @@ from hoodie.statements.procedures import (
     history,
     metadata_table,
     recovery,
-    refused,
     repairs,
     services,
 )
-from hoodie.statements.procedures.procedure import Procedure, procedure
+from hoodie.statements.procedures.procedure import Called, Procedure, Rows, procedure
+
+
+def because(reason: str) -> Callable[[Called], Rows]:
+    """A procedure that is refused, whatever its arguments."""
+
+    def refuse(called: Called) -> Rows:
+        raise called.problem(reason)
+
+    return refuse
+
+
+no_clustering = because(
+    "this library plans and runs no clustering: bulk_insert with hoodie.bulkinsert.sort.mode writes rows sorted, "
+    "and CALL show_clustering shows the plans of other writers"
+)
+no_bootstrap = because(
+    "this library makes no table on top of Parquet files that stay where they are: CALL hdfs_parquet_import, or a "
+    "bulk_insert of them, copies their rows into a table"
+)
+no_bootstrap_index = because("the table has no bootstrap index: its rows are all in its own files")
+no_hive_server = because(
+    "this library asks no HiveServer2: compare the counts of the two tables, and CALL hive_sync brings the entry up to "
+    "date from a metastore"
+)
+
 
 _DISTRIBUTION = (
     "commit_time string, min long, `10th` double, `50th` double, avg double, `95th` double, max long, num_files int, "
@@ -84,7 +108,7 @@ PROCEDURES: Mapping[str, Procedure] = {
         "table string, path string, predicate string, order string, show_involved_partition boolean = false, "
         "op string, order_strategy string, options string, instants string, selected_partitions string",
         _CLUSTERINGS,
-        refused.no_clustering,
+        no_clustering,
     ),
     "show_clustering": procedure(
         "table string, path string, limit int = 20, show_involved_partition boolean = false",
@@ -101,7 +125,7 @@ PROCEDURES: Mapping[str, Procedure] = {
         "src_table! string, dst_table! string, mode! string, hive_server_url! string, hive_pass! string, "
         "src_db string = rawdata, target_db string = dwh_hoodie, partition_cnt int = 5, hive_user string",
         "result string",
-        refused.no_hive_server,
+        no_hive_server,
         of_table=False,
     ),
     # --- files
@@ -227,16 +251,16 @@ PROCEDURES: Mapping[str, Procedure] = {
         "schema_provider_class string, payload_class string, parallelism int = 1500, "
         "enable_hive_sync boolean = false, props_file_path string, bootstrap_overwrite boolean = false, options string",
         "status int",
-        refused.no_bootstrap,
+        no_bootstrap,
         of_table=False,
     ),
     "show_bootstrap_mapping": procedure(
         "table string, partition_path string, file_ids string, limit int = 10, sort_by string = partition, "
         "desc boolean = false",
         "partition string, file_id string, source_base_path string, source_partition string, source_file string",
-        refused.no_bootstrap_index,
+        no_bootstrap_index,
     ),
-    "show_bootstrap_partitions": procedure("table string", "indexed_partitions string", refused.no_bootstrap_index),
+    "show_bootstrap_partitions": procedure("table string", "indexed_partitions string", no_bootstrap_index),
     # --- of releases 1.x
     "show_metadata_table_column_stats": procedure(
         "table string, partition string, targetColumns string, limit int = 10",
