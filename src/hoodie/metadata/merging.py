@@ -129,7 +129,5 @@ _COMBINE = {
 
 def _codes(keys: pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.int64]]:
     """int64[n]: a number for each key, from 0 up, in the order of their first appearance."""
-    combined = keys.combine_chunks()
-    if isinstance(combined, pa.ChunkedArray):
-        combined = pa.concat_arrays(combined.chunks) if combined.num_chunks else pa.array([], pa.string())
+    combined = pa.concat_arrays(keys.chunks) if keys.num_chunks else pa.array([], pa.string())
     return np.asarray(combined.dictionary_encode().indices.to_numpy(zero_copy_only=False), np.int64)

