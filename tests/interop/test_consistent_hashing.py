@@ -42,7 +42,7 @@ from hoodie.storage.protocol import Storage, join
 from hoodie.table.settings import Settings
 from hoodie.table.state import table_keygen
 from hoodie.testing.storage import CountingStorage, MemoryStorage
-from hoodie.testing.tables import ArrowTable, keyed
+from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.layout import LAYOUT_1, parse_name
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import create_requested
@@ -50,6 +50,7 @@ from hoodie.writing import write as write_module
 from hoodie.writing.batch.memory import MemoryBatch
 from hoodie.writing.write import check
 from support.hudi_1_tables import unpack
+from support.keyed_rows import keyed
 from support.oracles import META, assert_same_rows, read_hudi_rs
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "buckets"

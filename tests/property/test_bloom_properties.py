@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from hoodie.errors import CorruptFile
 from hoodie.formats.parquet.bloom import BloomFilter, BloomKind, add_keys, decode, empty_filter, encode, might_contain
-from hoodie.formats.parquet.murmur import KeyHashes, positions
+from hoodie.formats.parquet.murmur import KeyHashes
+from support.bloom_bits import positions
 
 KEYS = st.lists(st.text(min_size=1, max_size=30), max_size=40)
 # Enough of them to fill all rows and go round: Hypothesis seldom draws long lists.

@@ -13,7 +13,7 @@ from hoodie.config.write import WriteOperation
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage
-from hoodie.testing.tables import ArrowTable, keyed
+from hoodie.testing.tables import ArrowTable
 from hoodie.writing.batch.memory import MemoryBatch
 from hoodie.writing.finish import finish
 from hoodie.writing.local import check_batch
@@ -21,6 +21,7 @@ from hoodie.writing.planning import TaskResults
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.run import write_batch
 from hoodie.writing.write import Write, start
+from support.keyed_rows import keyed
 from support.trips import TRIPS
 
 MODE = "hoodie.write.concurrency.mode"

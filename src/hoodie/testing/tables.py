@@ -13,10 +13,7 @@ from hoodie.config.options import as_text
 from hoodie.config.read import ReadSettings
 from hoodie.config.write import WriteOperation
 from hoodie.errors import StorageFailed
-from hoodie.keygen.arrow_keys import partition_path, record_key
-from hoodie.keygen.keygen import KeyGenerator
 from hoodie.model.files import FileSlice
-from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.reading.scan import ScanKind
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.snapshot import read_scan, read_table
@@ -179,15 +176,3 @@ class ArrowTable:
         """The storage of one write: the next one has the fault no more."""
         faulty, self._faulty = self._faulty, None
         return self.storage if faulty is None else faulty(self.storage)
-
-
-def keyed(rows: pa.Table, keygen: KeyGenerator) -> pa.Table:
-    """The user's columns, then record key and partition path. Rows that have both and nothing else stay as they are.
-
-    Raises SchemaMismatch, InvalidInput as key generators
-    """
-    if {RECORD_KEY, PARTITION_PATH} == set(rows.column_names):
-        return rows
-    rows = rows.drop_columns([name for name in META_COLUMNS if name in rows.column_names])
-    key, path = record_key(rows, keygen).cast(pa.string()), partition_path(rows, keygen).cast(pa.string())
-    return rows.append_column(RECORD_KEY, key).append_column(PARTITION_PATH, path)

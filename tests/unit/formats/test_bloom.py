@@ -28,7 +28,8 @@ from hoodie.formats.parquet.bloom import (
     size_of,
     survivors,
 )
-from hoodie.formats.parquet.murmur import BLOCK, KeyHashes, positions
+from hoodie.formats.parquet.murmur import BLOCK, KeyHashes
+from support.bloom_bits import positions
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 HASHES = json.loads((VECTORS / "bloom_hash.json").read_text())["vectors"]

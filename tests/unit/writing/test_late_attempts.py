@@ -22,12 +22,12 @@ from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.create import create
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state, writer_keygen
-from hoodie.testing.tables import keyed
 from hoodie.writing.finish import finish
 from hoodie.writing.planning import TaskResults
 from hoodie.writing.result import Phases
 from hoodie.writing.tasks.run import new_file_id, run_task, write_stream
 from hoodie.writing.write import Write, check, start
+from support.keyed_rows import keyed
 
 OPTIONS = {
     "hoodie.table.name": "t",

@@ -26,7 +26,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
 from hoodie.table.state import table_keygen
 from hoodie.testing.storage import MemoryStorage
-from hoodie.testing.tables import ArrowTable, keyed
+from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.transition import create_requested
 from hoodie.writing.batch.memory import MemoryBatch
@@ -35,6 +35,7 @@ from hoodie.writing.planning import TaskResults
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.tasks.run import run_task
 from hoodie.writing.write import Write, check, start, writable_state
+from support.keyed_rows import keyed
 from support.oracles import read_hudi_rs, read_hudi_rs_optimized
 from support.own_indexes import EXACT
 from support.trips import TRIPS

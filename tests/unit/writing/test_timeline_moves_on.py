@@ -12,12 +12,13 @@ from hoodie.model.instant import Instant
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state, writer_keygen
 from hoodie.testing.storage import MemoryStorage
-from hoodie.testing.tables import ArrowTable, keyed
+from hoodie.testing.tables import ArrowTable
 from hoodie.writing.batch.memory import MemoryBatch
 from hoodie.writing.finish import finish
 from hoodie.writing.result import Phases
 from hoodie.writing.run import write_batch
 from hoodie.writing.write import Write, check, start
+from support.keyed_rows import keyed
 
 OPTIONS = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
 LOCKED = {
