@@ -10,11 +10,11 @@ import pyarrow as pa
 from hoodie.api.arrow.dataset import RowsDataset
 from hoodie.api.arrow.rows import Rows
 from hoodie.api.arrow.shown import table_summary
-from hoodie.api.engine import Frame
+from hoodie.api.engine import Frame, Read
 from hoodie.api.handle import Options, TableHandle
+from hoodie.api.local_engine import read_local
 from hoodie.display.render import as_html
 from hoodie.reading.filters.selection import Filters
-from hoodie.reading.scan_plan import plan_scan
 from hoodie.storage.faults import typed_calls
 from hoodie.table.state import load_state
 
@@ -90,11 +90,5 @@ class TableFrames(TableHandle[Frame]):
     def _rows(
         self, columns: Sequence[str] | None, filters: Filters | None, meta: bool, options: Options | None
     ) -> Rows:
-        scan = plan_scan(
-            load_state(self.storage),
-            columns=columns,
-            filters=filters,
-            meta=meta,
-            settings=self._read_settings(options),
-        )
-        return Rows.of_scan(scan)
+        read = Read(columns=columns, filters=filters, meta=meta)
+        return read_local(load_state(self.storage), read, self._read_settings(options))

@@ -12,6 +12,7 @@ import pyarrow as pa
 from hoodie.api.engine import Frame, KeyedRows, Read
 from hoodie.api.handle import Options, TableHandle
 from hoodie.api.inputs import Moment, instant_of, keys_as_rows
+from hoodie.api.local_engine import plan_read
 from hoodie.api.scan import Scan
 from hoodie.facts.detail import TableDetail, detail
 from hoodie.metadata.keys import MetadataPartition
@@ -104,17 +105,7 @@ class TableReads(TableHandle[Frame]):
         """
         settings, state = self._read_settings(options), load_state(self.storage)
         read = self._read(columns, filters, partitions, as_of, optimized, meta)
-        plan = plan_scan(
-            state,
-            read.kind,
-            columns=columns,
-            partitions=partitions,
-            filters=filters,
-            as_of=read.as_of,
-            meta=read.meta,
-            settings=settings,
-            for_spark=self.engine.route is not None,
-        )
+        plan = plan_read(state, read, settings, for_spark=self.engine.route is not None)
         if self.engine.route is not None:
             plan = replace(plan, route=str(self.engine.route(self.storage, settings.route.route)))
         return Scan(plan, partial(self.engine.read, state, read, settings))
