@@ -16,9 +16,8 @@ from hoodie.commit.transaction import clean_up
 from hoodie.errors import InvalidPlan, WriteConflict
 from hoodie.model.commit import WriteStat
 from hoodie.model.instant import Action
-from hoodie.services.compaction.repair import unschedule_compaction
 from hoodie.services.compaction.run import compact
-from hoodie.services.compaction.schedule import schedule_compaction, validate_compaction
+from hoodie.services.compaction.schedule import schedule_compaction, unschedule_compaction, validate_compaction
 from hoodie.storage.local import LocalStorage
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state

@@ -25,9 +25,8 @@ from hoodie.errors import DamagedLog, InvalidPlan, MetadataTableDropped
 from hoodie.model.files import BaseFile
 from hoodie.model.instant import Action
 from hoodie.services.compaction.job import begin_compaction
-from hoodie.services.compaction.repair import unschedule_compaction
 from hoodie.services.compaction.run import compact, run_on_driver
-from hoodie.services.compaction.schedule import pending_compactions, schedule_compaction
+from hoodie.services.compaction.schedule import pending_compactions, schedule_compaction, unschedule_compaction
 from hoodie.table.settings import Settings
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import REFUSED, ArrowTable

@@ -26,8 +26,9 @@ from hoodie.reading.filters.selection import ANY_ZONE, Filters, check_columns, r
 from hoodie.reading.scan import ScanKind
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.table_schema import read_schema
+from hoodie.spark.after_commit import after_commit_of_spark
 from hoodie.spark.columns import quoted
-from hoodie.spark.compaction import after_commit_of_spark, carry_out
+from hoodie.spark.compaction import carry_out
 from hoodie.spark.index_repair import put_again
 from hoodie.spark.local_frame import local_frame
 from hoodie.spark.read import incremental, snapshot

@@ -11,7 +11,7 @@ from hoodie.api.local_conditions import local_merge, local_update, refuse_frames
 from hoodie.api.merge_builder import MergeBuilder
 from hoodie.conditional.clauses import MergeRequest
 from hoodie.errors import InvalidInput
-from hoodie.reading.filters.tuples import sql_of
+from hoodie.reading.filters.predicate import sql_of
 from hoodie.storage.faults import typed_calls
 from hoodie.writing.result import WriteResult, failures_heard
 

@@ -13,7 +13,7 @@ from hoodie.locks import Lock
 from hoodie.recovery.restore import RestoreResult, restore
 from hoodie.recovery.rollback import RollbackResult, rollback
 from hoodie.recovery.savepoint import Savepoint, make_savepoint, read_savepoints
-from hoodie.report.make import Report, make_report
+from hoodie.report.page import Report, make_report
 from hoodie.services.archive import ArchiveResult
 from hoodie.services.clean import CleanResult, clean
 from hoodie.services.compaction.run import compact

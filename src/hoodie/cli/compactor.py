@@ -230,7 +230,7 @@ def compaction_validate_command(call: Call, instant: str | None) -> int:
 @command("unschedule", INSTANT, examples=["hoodie compaction unschedule /data/trips 20260131120000000"], hoodie=True)
 def unschedule(call: Call, instant: str | None) -> int:
     """Withdraw a plan."""
-    from hoodie.services.compaction.repair import unschedule_compaction
+    from hoodie.services.compaction.schedule import unschedule_compaction
 
     call, named = call.split_needed_instant(instant, "a plan")
 
@@ -244,7 +244,7 @@ def unschedule(call: Call, instant: str | None) -> int:
 @command("repair", INSTANT, examples=["hoodie compaction repair /data/trips 20260131120000000"], hoodie=True)
 def compaction_repair_command(call: Call, instant: str | None) -> int:
     """Make a plan fit the files that are there."""
-    from hoodie.services.compaction.repair import repair_compaction
+    from hoodie.services.compaction.schedule import repair_compaction
 
     call, named = call.split_needed_instant(instant, "a plan")
     return call.each(

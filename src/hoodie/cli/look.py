@@ -181,7 +181,7 @@ def report_command(call: Call, folder: str) -> int:
     data file is opened.
     """
     from hoodie.cli.exporting import folder_names
-    from hoodie.report.make import make_report
+    from hoodie.report.page import make_report
     from hoodie.table.state import load_state
 
     names = folder_names([target.path for target in call.targets()])

@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hoodie.conditional.clauses import Act, MergeRequest, When
-from hoodie.conditional.names import assignments
+from hoodie.conditional.clauses import Act, MergeRequest, When, assignments
 from hoodie.conditional.shape import TableShape, equated
 from hoodie.expressions.text import about_source_only, same_expression, tick
 from hoodie.merge.rows import RowAction

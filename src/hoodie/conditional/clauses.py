@@ -1,11 +1,17 @@
-"""What a merge is asked to do, as values: expressions are SQL text, or Columns of Spark's where Spark evaluates."""
+"""What a merge is asked to do, as values: expressions are SQL text, or Columns of Spark's where Spark evaluates.
+Also the columns that clauses assign, by their names.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from hoodie.errors import InvalidInput, SchemaMismatch
+from hoodie.expressions.text import tick
 
 
 class When(StrEnum):
@@ -62,3 +68,59 @@ class MergeRequest:
 
     def about(self, when: When) -> tuple[MergeClause, ...]:
         return tuple(clause for clause in self.clauses if clause.when is when)
+
+
+def check_names(columns: Collection[str], what: str) -> None:
+    """Raises InvalidInput naming columns that a frame has twice, whose values nobody can tell apart."""
+    lower = [column.lower() for column in columns]
+    if twice := sorted({column for column in lower if lower.count(column) > 1}):
+        raise InvalidInput(f"{what} has more than one column of the name {', '.join(map(repr, twice))}")
+
+
+def column_of(name: str, columns: Sequence[str], target: str) -> str:
+    """The table's column that a clause names: `price`, `target.price`, in any case.
+
+    Raises InvalidInput on one that is not there, or a field within one
+    """
+    if not isinstance(name, str):
+        raise InvalidInput(f"a column is named by text, not by {name!r}")
+    parts = [part.strip("`") for part in name.strip().split(".")]
+    if len(parts) > 1 and parts[0].lower() == target.lower():
+        parts = parts[1:]
+    known = {column.lower(): column for column in columns}
+    if len(parts) > 1 and parts[0].lower() in known:
+        raise InvalidInput(f"{name!r}: a field of a struct cannot be set; set the column {parts[0]!r} as a whole")
+    found = known.get(".".join(parts).lower())
+    if found is None:
+        near = difflib.get_close_matches(parts[-1].lower(), known, n=1, cutoff=0.5)
+        raise InvalidInput(
+            f"the table has no column {name!r}. "
+            + (f"Did you mean {known[near[0]]!r}?" if near else f"It has {', '.join(columns) or 'none yet'}.")
+        )
+    return found
+
+
+def assignments(
+    clause: MergeClause, columns: Sequence[str], target: str, source: str, source_columns: Collection[str]
+) -> dict[str, Any]:
+    """Column of the table -> its value, of the columns that a clause assigns: all of them for `*`.
+
+    Raises InvalidInput naming columns that are not there, are assigned twice, or that the source of a `*` lacks
+    """
+    if clause.values is None:
+        known = {name.lower(): name for name in source_columns}
+        missing = [name for name in columns if name.lower() not in known]
+        if missing:
+            word = "UPDATE SET *" if clause.act is Act.UPDATE else "INSERT *"
+            raise SchemaMismatch(
+                f"{word} takes each column of the table from the source, which lacks {', '.join(missing)}: "
+                "add them, or name the columns and their values"
+            )
+        return {name: f"{tick(source)}.{tick(known[name.lower()])}" for name in columns}
+    found: dict[str, Any] = {}
+    for name, value in clause.values.items():
+        column = column_of(name, columns, target)
+        if column in found:
+            raise InvalidInput(f"column {column!r} is assigned twice in one clause")
+        found[column] = value
+    return found

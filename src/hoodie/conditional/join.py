@@ -11,8 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.conditional.clauses import Act, MergeRequest, When
-from hoodie.conditional.names import assignments
+from hoodie.conditional.clauses import Act, MergeRequest, When, assignments
 from hoodie.conditional.rows import TableCall, assigned_terms, column_values, condition_term, scanned, target_scan
 from hoodie.conditional.shape import TableShape
 from hoodie.conditional.target import MergeTarget

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.conditional.shape import TableShape
 from hoodie.errors import InvalidInput
 from hoodie.keygen.arrow_keys import RowKeys
 from hoodie.keygen.keygen import KeyGenerator
@@ -34,6 +36,17 @@ class MergedKeys:
     sets_key: bool
     sets_path: bool
     is_global: bool
+
+    @classmethod
+    def of(
+        cls, columns: Sequence[str], keygen: KeyGenerator, shape: TableShape, assigned: Collection[str]
+    ) -> MergedKeys:
+        """assigned  columns that clauses set"""
+
+        def sets(names: Sequence[str]) -> bool:
+            return not {name.partition(".")[0] for name in names}.isdisjoint(assigned)
+
+        return cls((*columns, ROW_ACTION), keygen, sets(shape.keys), sets(shape.partitions), shape.is_global)
 
     def __call__(self, rows: pa.Table) -> pa.Table:
         """Raises InvalidInput on rows that get another key or, with an index that is not global, another partition"""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,10 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.conditional.by_key import ACTIONS, ByKeyPlan, plan_by_key
-from hoodie.conditional.clauses import Act, MergeClause, MergeRequest, When
+from hoodie.conditional.clauses import Act, MergeClause, MergeRequest, When, check_names
 from hoodie.conditional.join import JoinedRows, joined_rows
 from hoodie.conditional.keys import IN_DOUBT, OLD_KEY, OLD_PATH, CertainKeys, MergedKeys
-from hoodie.conditional.names import check_names
 from hoodie.conditional.rows import MadeRows, TableCall, assigned_terms, column_values, condition_term, keyed_schema
 from hoodie.conditional.shape import TableShape, check_request, equated, joined_schema
 from hoodie.conditional.target import MergeTarget, attempted, keeping_columns
@@ -122,7 +121,8 @@ def _actions(request: MergeRequest, plan: ByKeyPlan, shape: TableShape, scope: S
     """
     matched = _first_act(request.about(When.MATCHED), scope, block)
     fresh = _first_act(request.about(When.NOT_MATCHED), scope, block)
-    keys = {name: assigned_key(plan.values[name], scope, block) for name in plan.identity}
+    terms = assigned_terms({name: plan.values[name] for name in plan.identity}, None, scope)
+    keys = {name: spread(term.run(block), block.length) for name, term in terms.items()}
     pairs, doubts = np.ones(block.length, np.bool_), np.zeros(block.length, np.bool_)
     for name, values in keys.items():
         fitting = values
@@ -143,11 +143,6 @@ def _actions(request: MergeRequest, plan: ByKeyPlan, shape: TableShape, scope: S
     actions[alone] = IN_DOUBT if plan.keeps else int(RowAction.WRITE)  # none of its values stays
     actions[pairs & doubts] = IN_DOUBT
     return actions
-
-
-def assigned_key(value: Any, scope: Scope, block: Block) -> pa.Array:
-    """The values of a key column as a clause gives them."""
-    return spread(assigned_terms({"key": value}, None, scope)["key"].run(block), block.length)
 
 
 def _doubted(values: pa.Array, shape: TableShape, name: str) -> Mask:
@@ -177,16 +172,10 @@ def _first_act(clauses: Sequence[MergeClause], scope: Scope, block: Block) -> An
 
 
 def _rows_by_join(target: MergeTarget, request: MergeRequest, joined: JoinedRows) -> tuple[MadeRows, pa.Schema | None]:
-    shape = target.shape
     columns = joined.schema
     assigned = {name for clause in request.clauses if clause.act is not Act.DELETE for name in columns.names}
     require_columns(columns, target.keygen, (), target.write.state.config.name)
-
-    def sets(names: Collection[str]) -> bool:
-        return not assigned.isdisjoint(name.partition(".")[0] for name in names)
-
-    names = (*columns.names, ROW_ACTION)
-    merged = MergedKeys(names, target.keygen, sets(shape.keys), sets(shape.partitions), shape.is_global)
+    merged = MergedKeys.of(columns.names, target.keygen, target.shape, assigned)
     make_keys = for_task(NewKeys(merged), 0) if target.keygen.makes_new_keys else merged
     schema = joined_schema(target.declared, list(assigned), columns.names) or columns
     made = MadeRows(_tables(joined, schema), make_keys, keyed_schema([*schema, pa.field(ROW_ACTION, pa.int8())]))

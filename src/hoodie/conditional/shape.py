@@ -8,9 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from hoodie.conditional.clauses import Act, MergeClause, MergeRequest, When
+from hoodie.conditional.clauses import Act, MergeClause, MergeRequest, When, column_of
 from hoodie.conditional.key_texts import SharedTexts, equal_values_share_a_text, shared_texts
-from hoodie.conditional.names import column_of
 from hoodie.config.table import TableType
 from hoodie.errors import InvalidInput
 from hoodie.expressions.text import equal_columns, equalities, same_expression

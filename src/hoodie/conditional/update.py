@@ -70,11 +70,7 @@ def _update(call: TableCall, target: MergeTarget, condition: Any, values: Mappin
             if chosen.num_rows:
                 yield _updated(chosen, terms, schema, name)
 
-    def sets(names: tuple[str, ...]) -> bool:
-        return not set(assigned).isdisjoint(path.partition(".")[0] for path in names)
-
-    shape, kept = target.shape, (*columns, ROW_ACTION)
-    make_keys = MergedKeys(kept, target.keygen, sets(shape.keys), sets(shape.partitions), shape.is_global)
+    make_keys = MergedKeys.of(columns, target.keygen, target.shape, assigned)
     made = MadeRows(rows(), make_keys, keyed_schema([*schema, pa.field(ROW_ACTION, pa.int8())]))
     return call.write(target, made, schema, scan.state, as_update)
 

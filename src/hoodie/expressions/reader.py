@@ -23,9 +23,9 @@ from hoodie.expressions.functions import call, choice
 from hoodie.expressions.joins import Conjunct
 from hoodie.expressions.kinds import BOOL, DATE, NULL, TEXT, TIMESTAMP, TIMESTAMP_NTZ, is_text_kind
 from hoodie.expressions.scope import Scope
-from hoodie.expressions.standard import plain_problem, standard_text
 from hoodie.expressions.subqueries import among_rows, exists, single_value
 from hoodie.expressions.terms import Term, computed, literal
+from hoodie.expressions.text import plain_problem, standard_text
 
 LOGIC = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>"}
 _ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.IntDiv: "div"}

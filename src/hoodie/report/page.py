@@ -1,18 +1,25 @@
-"""The facts of a table as one page of HTML that asks for nothing from outside: no scripts, no requests."""
+"""A report of a table: its facts as one page of HTML that asks for nothing from outside: no scripts, no requests."""
 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from html import escape
+from pathlib import Path
 
 from hoodie.display.render import html_table
 from hoodie.display.summary import Cell, ColumnKind, ShownColumn, bytes_text, count_text, percent_text, summary
 from hoodie.facts.sizes import PartitionFacts
-from hoodie.facts.table import CommitFacts, TableFacts
+from hoodie.facts.table import CommitFacts, TableFacts, table_facts
 from hoodie.keygen.time_units import partition_names
 from hoodie.report.charts import Part, columns, instant_label, one_bar, stacked_bars, ticks, timeline
 from hoodie.report.style import CSS
+from hoodie.storage.faults import typed_errors
+from hoodie.table.settings import Settings
+from hoodie.table.state import TableState
+from hoodie.timeline.timeline import Clock, utc_now
 
 #: Commits and partitions that a picture shows at most: the newest, and the largest.
 _COMMITS, _PARTITIONS = 60, 20
@@ -297,3 +304,41 @@ def _percent(part: int, whole: int) -> str:
     if not part:
         return percent_text(0)
     return percent_text(part / whole) if whole else "logs only"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Report:
+    """A page about a table: `save` it, or look at it in a notebook.
+
+    table  its name
+    html   the page: it needs nothing else, and asks for nothing from outside
+    """
+
+    table: str
+    html: str = field(repr=False)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page to a local file, over one that is there, and return its path. Raises OSError"""
+        target = Path(path)
+        target.write_text(self.html, encoding="utf-8")
+        return target
+
+    def __repr__(self) -> str:
+        return f"Report({self.table!r}, {bytes_text(len(self.html.encode()))} of HTML)"
+
+    def _repr_html_(self) -> str:
+        # A frame of its own: neither the notebook's style nor the page's reaches the other.
+        return (
+            f'<iframe srcdoc="{escape(self.html)}" title="{escape(self.table)}" sandbox="" loading="lazy" '
+            'style="width:100%;height:700px;border:1px solid currentColor;border-radius:8px"></iframe>'
+        )
+
+
+@typed_errors()
+def make_report(state: TableState, settings: Settings, clock: Clock = utc_now) -> Report:
+    """A report of a table as it is. Nothing is changed, and no data file is opened.
+
+    settings `hoodie.*` options of its writes: by them cleaning, archiving and compaction would go
+    Raises   CorruptFile; InvalidOption; UnsupportedTable
+    """
+    return Report(state.config.name, html_page(table_facts(state, settings, clock)))

@@ -11,8 +11,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from hoodie.errors import StatementError
-from hoodie.expressions.standard import plain_problem
-from hoodie.expressions.text import DIALECT, depths, tokens_of
+from hoodie.expressions.text import DIALECT, depths, plain_problem, tokens_of
 
 _QUOTED = {
     *(TokenType.IDENTIFIER, TokenType.STRING, TokenType.RAW_STRING, TokenType.HEX_STRING, TokenType.BYTE_STRING),

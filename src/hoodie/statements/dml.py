@@ -14,8 +14,7 @@ from pyspark.sql.types import StringType, StructType
 from sqlglot.tokenizer_core import TokenType
 
 from hoodie.api.table import HoodieTable
-from hoodie.conditional.clauses import Act, MergeClause, MergeRequest
-from hoodie.conditional.names import column_of
+from hoodie.conditional.clauses import Act, MergeClause, MergeRequest, column_of
 from hoodie.config.datasource import sql_insert
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput, SchemaMismatch

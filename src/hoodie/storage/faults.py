@@ -24,8 +24,7 @@ from hoodie.errors import (
     StorageUnavailable,
     WrongRegion,
 )
-from hoodie.storage.driver_errors import chain, from_driver, is_transient, rejects_credentials, status_of
-from hoodie.storage.region import wrong_region
+from hoodie.storage.driver_errors import chain, from_driver, is_transient, rejects_credentials, status_of, wrong_region
 
 Client = TypeVar("Client", bound=type)
 

@@ -14,12 +14,11 @@ from typing import Any
 from uuid import uuid4
 
 from hoodie.errors import UnsupportedTable
-from hoodie.storage.driver_errors import is_transient
+from hoodie.storage.driver_errors import is_transient, wrong_region
 from hoodie.storage.drivers import Driver, drop_upload
 from hoodie.storage.kept import KeptOutput
 from hoodie.storage.protocol import OutputFile, temporary_beside
 from hoodie.storage.ranged import RangedInput
-from hoodie.storage.region import wrong_region
 from hoodie.storage.retry import as_os_error, retrying
 
 #: A stream up to so many bytes is kept and put at once; a longer one goes up in parts of this size.

@@ -22,7 +22,16 @@ from hoodie.storage.protocol import Storage, join
 from hoodie.sync.columns import changed_columns
 from hoodie.sync.entry import KNOWN_INPUTS, SyncedEntry, check_name, desired_entry, entry_names
 from hoodie.sync.manifest import uri_base, write_manifests
-from hoodie.sync.metastore import ColumnsRefused, Metastore, connect, field_schemas, struct_columns
+from hoodie.sync.metastore import (
+    ColumnsRefused,
+    Metastore,
+    connect,
+    field_schemas,
+    new_partition,
+    new_table,
+    struct_columns,
+    texts_of,
+)
 from hoodie.sync.partitions import (
     PartitionEvents,
     Values,
@@ -34,7 +43,6 @@ from hoodie.sync.partitions import (
 )
 from hoodie.sync.plain import PLAIN_MARK, plain_entries
 from hoodie.sync.since import SyncedUpTo, TouchedPartitions, newest_sync, touched_since
-from hoodie.sync.structs import new_partition, new_table, texts_of
 from hoodie.table.settings import Settings
 from hoodie.table.state import KEEPS_SCHEMA, TableState, declared_schema, load_state
 

@@ -17,7 +17,7 @@ from hoodie.facts.files import stats
 from hoodie.facts.table import table_facts
 from hoodie.model.instant import Action, Instant, State
 from hoodie.report.charts import Part, columns, instant_label, stacked_bars, timeline
-from hoodie.report.make import make_report
+from hoodie.report.page import make_report
 from hoodie.services.clean import clean
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import preview_compaction, schedule_compaction

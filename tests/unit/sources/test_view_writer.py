@@ -12,8 +12,7 @@ import pytest
 
 import hoodie
 from hoodie.errors import InvalidInput, InvalidOption, JarPresent
-from hoodie.sources.view_writer import ViewWriter
-from hoodie.sources.views import HudiSource
+from hoodie.sources.views import HudiSource, ViewWriter
 
 
 def rows_of(*rows: tuple[str, int]) -> pa.Table:

@@ -8,8 +8,7 @@ import pytest
 
 from hoodie.commit.rollback_executor import unpublish
 from hoodie.model.instant import Action
-from hoodie.services.compaction.repair import repair_compaction
-from hoodie.services.compaction.schedule import schedule_compaction
+from hoodie.services.compaction.schedule import repair_compaction, schedule_compaction
 from hoodie.storage.protocol import Storage, hadoop_checksum, rewrite
 from hoodie.table.properties import BACKUP, PROPERTIES, recover, rewrite_checksum, update_properties
 from hoodie.table.settings import Settings

@@ -21,7 +21,7 @@ from hoodie.cli.output import plain
 from hoodie.errors import HoodieError
 from hoodie.facts.health import Health, health
 from hoodie.metrics.text import exposition
-from hoodie.report.make import make_report
+from hoodie.report.page import make_report
 from hoodie.storage.faults import typed_errors
 from hoodie.table.state import load_state
 

@@ -6,13 +6,17 @@ out: then fewer rows are ruled out, never more.
 
 from __future__ import annotations
 
+import datetime as dt
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+
+from hoodie.errors import InvalidInput
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
@@ -131,3 +135,44 @@ def widened(low: float, high: float, kind: pa.DataType) -> tuple[float, float]:
 
 def _each(value: Any) -> Iterable[Any]:
     return (one for one in value if one is not None)
+
+
+_SIGNS = {"=": "=", "==": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+
+
+def sql_of(filters: Sequence[Any]) -> str:
+    """The condition that tuples (column, operator, value), in lists of *and*, *or*, say.
+
+    Raises InvalidInput on other filters, and on values that SQL has no constant for
+    """
+    try:
+        clauses = [" and ".join(map(_comparison, clause)) for clause in tests_of(filters)]
+    except (ValueError, TypeError, IndexError, KeyError) as problem:
+        raise InvalidInput(f"where={filters!r}: expected tuples (column, operator, value), {problem}") from problem
+    return " or ".join(f"({clause})" for clause in clauses)
+
+
+def _comparison(test: Test) -> str:
+    column = f"`{test.column.replace('`', '``')}`"
+    if test.op not in ("in", "not in"):
+        return f"{column} {_SIGNS[test.op]} {_constant(test.value)}"
+    if not test.value:
+        return "false" if test.op == "in" else "true"
+    return f"{column} {test.op} ({', '.join(map(_constant, test.value))})"
+
+
+def _constant(value: Any) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case int() | Decimal():
+            return str(value)
+        case float() if value - value == 0:
+            return f"cast({value!r} as double)"
+        case str():
+            return "'" + value.replace("\\", r"\\").replace("'", r"\'") + "'"
+        case dt.datetime():
+            return f"timestamp '{value.isoformat(' ')}'"
+        case dt.date():
+            return f"date '{value.isoformat()}'"
+    raise ValueError(f"not {value!r}: no constant of SQL's")

@@ -18,7 +18,7 @@ import sqlglot
 from sqlglot import expressions as sql
 
 from hoodie.errors import InvalidInput
-from hoodie.expressions.standard import plain_problem, standard_text
+from hoodie.expressions.text import plain_problem, standard_text
 from hoodie.reading.filters.exact_numbers import Number, fitted, is_exact, members
 from hoodie.reading.filters.predicate import ANY, Test, Tests, both, passing_either
 

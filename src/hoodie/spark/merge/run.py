@@ -13,9 +13,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from hoodie.conditional.by_key import ByKeyPlan, plan_by_key
-from hoodie.conditional.clauses import Act, MergeRequest, When
+from hoodie.conditional.clauses import Act, MergeRequest, When, check_names
 from hoodie.conditional.keys import OLD_KEY, OLD_PATH, CertainKeys, MergedKeys
-from hoodie.conditional.names import check_names
 from hoodie.conditional.shape import TableShape, assigned_columns, check_request, joined_schema
 from hoodie.conditional.target import MergeTarget, attempted, keeping_columns
 from hoodie.config.options import Options
@@ -24,45 +23,33 @@ from hoodie.errors import InvalidInput
 from hoodie.expressions.text import tick
 from hoodie.keygen.arrow_keys import RowKeys
 from hoodie.keygen.generated_keys import NewKeys
-from hoodie.keygen.keygen import KeyGenerator
 from hoodie.merge.rows import ROW_ACTION, RowAction
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.reading.scan import ScanPlan
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.spark.columns import quoted
-from hoodie.spark.compaction import after_commit_of_spark
 from hoodie.spark.keyed import KeyedFrame, keyed_rows, keys_of, require_frame_columns
 from hoodie.spark.merge.assign import as_column, filter_of, first_that_holds, in_types
-from hoodie.spark.merge.by_key import row_action, same_where_equal
-from hoodie.spark.merge.plan import join_rows
+from hoodie.spark.merge.plan import join_rows, row_action, same_where_equal
 from hoodie.spark.merge.pruning import pruned
 from hoodie.spark.read.snapshot import scan_rows
-from hoodie.spark.tasks import map_items
 from hoodie.spark.types import nullable_type, to_arrow, to_spark
-from hoodie.spark.validate import validate
 from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.spark.write.batch import acquire_frame
+from hoodie.spark.write.run import incoming
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState
 from hoodie.writing.planning import HeldBatch
 from hoodie.writing.result import Phases, WriteResult
-from hoodie.writing.run import IncomingBatch, run
+from hoodie.writing.run import run
 from hoodie.writing.write import Write, as_merge, as_update, check
 
 
 @dataclass(frozen=True, slots=True)
-class _Target:
-    """The table that a merge goes into, as it is now.
-
-    declared  its columns; None: it has none yet
-    """
+class _Target(MergeTarget):
+    """The table that a merge goes into, as it is now."""
 
     session: SparkSession
-    write: Write
-    keygen: KeyGenerator
-    declared: pa.Schema | None
-    shape: TableShape
-    phases: Phases
 
     def scan(self, conditions: Collection[str | Column | None], name: str) -> ScanPlan:
         """Its rows where one of the conditions can be true."""
@@ -72,7 +59,7 @@ class _Target:
 def _marked(act: Callable[..., WriteResult], session: SparkSession, target: MergeTarget, *of: Any) -> WriteResult:
     """What is done to the table. Raises the errors of Python workers as what they were there"""
     with raise_worker_errors():
-        known = _Target(session, target.write, target.keygen, target.declared, target.shape, target.phases)
+        known = _Target(target.write, target.keygen, target.declared, target.shape, target.phases, session)
         return act(known, *of)
 
 
@@ -256,14 +243,9 @@ def _keyed(
     """
     typed, schema = _typed(target, rows, columns)
     require_frame_columns(schema, target.keygen, (), target.write.state.config.name)
-
-    def sets(names: Collection[str]) -> bool:
-        return not set(assigned).isdisjoint(name.partition(".")[0] for name in names)
-
-    shape, names = target.shape, (*columns, ROW_ACTION)
-    make_keys = MergedKeys(names, target.keygen, sets(shape.keys), sets(shape.partitions), shape.is_global)
+    make_keys = MergedKeys.of(columns, target.keygen, target.shape, assigned)
     keys = NewKeys(make_keys) if target.keygen.makes_new_keys else make_keys
-    return keyed_rows(typed, keys, names), _columns(target, schema, assigned)
+    return keyed_rows(typed, keys, make_keys.columns), _columns(target, schema, assigned)
 
 
 def _typed(target: _Target, rows: DataFrame, columns: list[str]) -> tuple[DataFrame, StructType]:
@@ -298,25 +280,8 @@ def _run(
     operation = WriteOperation.DELETE if columns is None else WriteOperation.UPSERT
     with target.phases.time("check"):
         write = adapt(check(target.write.state, operation, columns, target.write.settings))
-    return run(_batch(target, write, partial(bring, target.session, rows), adapt), made_of=made_of)
-
-
-def _batch(
-    target: _Target,
-    write: Write,
-    acquires: Callable[[Write, Phases], HeldBatch],
-    adapt: Callable[[Write], Write] = lambda write: write,
-) -> IncomingBatch:
-    session = target.session
-    return IncomingBatch(
-        write,
-        acquires,
-        partial(after_commit_of_spark, session),
-        target.phases,
-        adapt=adapt,
-        validate=partial(validate, session),
-        run=partial(map_items, session),
-    )
+    batch = incoming(target.session, write, partial(bring, target.session, rows), target.phases)
+    return run(replace(batch, adapt=adapt), made_of=made_of)
 
 
 # --- update and delete ---
@@ -344,5 +309,5 @@ def _delete(target: _Target, condition: str | Column | None, name: str) -> Write
     write = check(target.write.state, WriteOperation.DELETE, None, target.write.settings)
     if write.index.is_global:
         keys = keys.withColumn(PARTITION_PATH, F.lit(""))
-    batch = _batch(target, write, partial(acquire_frame, target.session, keys_of(keys, None)))
-    return run(batch, made_of=scan.state)
+    bring = partial(acquire_frame, target.session, keys_of(keys, None))
+    return run(incoming(target.session, write, bring, target.phases), made_of=scan.state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import pyarrow as pa
@@ -10,8 +11,8 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput
+from hoodie.spark.after_commit import after_commit_of_spark
 from hoodie.spark.columns import quoted
-from hoodie.spark.compaction import after_commit_of_spark
 from hoodie.spark.keyed import KeyedFrame, has_keys, keyed_rows, keys_of, require_frame_columns, user_schema
 from hoodie.spark.tasks import map_items
 from hoodie.spark.types import to_arrow, with_types_of
@@ -21,6 +22,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
 from hoodie.writing.batch.arrow import KEYS, check_against, check_rows, keys_for
+from hoodie.writing.planning import HeldBatch
 from hoodie.writing.result import Phases
 from hoodie.writing.run import IncomingBatch
 from hoodie.writing.write import Write
@@ -54,14 +56,7 @@ def check_frame(
             has_keys=has_keys(df),
         )
         batch = _keyed(df, write)
-    return IncomingBatch(
-        write,
-        partial(acquire_frame, session, batch),
-        partial(after_commit_of_spark, session),
-        phases,
-        validate=partial(validate, session),
-        run=partial(map_items, session),
-    )
+    return incoming(session, write, partial(acquire_frame, session, batch), phases)
 
 
 def _keyed(frame: DataFrame, write: Write) -> KeyedFrame:
@@ -96,9 +91,16 @@ def check_arrow(
     phases = Phases()
     with phases.time("check"):
         write, rows = check_rows(storage, operation, source, settings, new)
+    return incoming(session, write, partial(acquire_arrow, session, rows), phases)
+
+
+def incoming(
+    session: SparkSession, write: Write, acquire: Callable[[Write, Phases], HeldBatch], phases: Phases
+) -> IncomingBatch:
+    """A write that a session carries out. Arguments as of `IncomingBatch`"""
     return IncomingBatch(
         write,
-        partial(acquire_arrow, session, rows),
+        acquire,
         partial(after_commit_of_spark, session),
         phases,
         validate=partial(validate, session),

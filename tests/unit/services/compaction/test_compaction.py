@@ -40,9 +40,8 @@ from hoodie.model.meta import FILE_NAME
 from hoodie.model.plans import CompactionOperation, CompactionPlan
 from hoodie.services.compaction.job import CompactionJob, begin_compaction
 from hoodie.services.compaction.publish import publish_compaction
-from hoodie.services.compaction.repair import unschedule_compaction
 from hoodie.services.compaction.run import compact, run_on_driver, run_operation
-from hoodie.services.compaction.schedule import schedule_compaction, validate_compaction
+from hoodie.services.compaction.schedule import schedule_compaction, unschedule_compaction, validate_compaction
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage, split
 from hoodie.table.settings import Settings

@@ -17,9 +17,8 @@ from hoodie.model.instant import Action, State
 from hoodie.services.compaction.claim import claimed
 from hoodie.services.compaction.job import CompactionJob, begin_compaction
 from hoodie.services.compaction.publish import publish_compaction
-from hoodie.services.compaction.repair import unschedule_compaction
 from hoodie.services.compaction.run import compact, run_on_driver
-from hoodie.services.compaction.schedule import pending_compactions, schedule_compaction
+from hoodie.services.compaction.schedule import pending_compactions, schedule_compaction, unschedule_compaction
 from hoodie.storage.local import LocalStorage
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hoodie.model.files import LogFile
-from hoodie.services.compaction.repair import unschedule_compaction
 from hoodie.services.compaction.run import compact
-from hoodie.services.compaction.schedule import schedule_compaction
+from hoodie.services.compaction.schedule import schedule_compaction, unschedule_compaction
 from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable

@@ -9,9 +9,13 @@ from hoodie.formats.avro.container import write_one
 from hoodie.formats.timeline import schemas
 from hoodie.model.instant import Action
 from hoodie.services.compaction.job import begin_compaction
-from hoodie.services.compaction.repair import repair_compaction, unschedule_compaction
 from hoodie.services.compaction.run import compact
-from hoodie.services.compaction.schedule import pending_compactions, validate_compaction
+from hoodie.services.compaction.schedule import (
+    pending_compactions,
+    repair_compaction,
+    unschedule_compaction,
+    validate_compaction,
+)
 from hoodie.storage.protocol import split
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
