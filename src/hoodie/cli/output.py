@@ -21,6 +21,7 @@ from typing import Any, Generic, TypeVar
 import click
 
 from hoodie.cli import secrets
+from hoodie.display.render import aligned
 
 #: The name and version of the JSON document. Fields may be added; a change of another kind is a new version.
 SCHEMA = "hoodie.cli/1"
@@ -80,7 +81,9 @@ def show(blocks: Sequence[Block], *, err: bool = False) -> None:
         elif (sys.stderr if err else sys.stdout).isatty() and not os.environ.get("NO_COLOR"):
             _draw(block, err)
         else:
-            click.echo("\n".join(_aligned(block)), err=err)
+            cells = [[_cell(value) for value in row] for row in block.rows]
+            right = [_is_number(block.rows, column) for column in range(len(block.header))]
+            click.echo("\n".join(aligned([block.header, *cells], right)), err=err)
 
 
 def complain(line: str) -> None:
@@ -271,18 +274,6 @@ def complaining() -> Iterator[None]:
 
 
 # --- tables ---
-
-
-def _aligned(grid: Grid) -> Iterator[str]:
-    cells = [[_cell(value) for value in row] for row in grid.rows]
-    right = [_is_number(grid.rows, column) for column in range(len(grid.header))]
-    widths = [max(map(len, column)) for column in zip(grid.header, *cells, strict=True)]
-    for row in (list(grid.header), *cells):
-        padded = [
-            cell.rjust(width) if to_right else cell.ljust(width)
-            for cell, width, to_right in zip(row, widths, right, strict=True)
-        ]
-        yield "  ".join(padded).rstrip()
 
 
 def _draw(grid: Grid, err: bool) -> None:

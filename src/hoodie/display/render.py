@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from typing import TypeVar
 
@@ -21,18 +22,21 @@ def console_text(shown: ResultSummary) -> str:
         return shown.title
     kinds = [column.kind for column in shown.columns]
     body = [[cell_text(cell, kind) for cell, kind in zip(row, kinds, strict=True)] for row in shown.rows]
-    lines = [[column.name for column in shown.columns], *body]
-    widths = [max(len(line[at]) for line in lines) for at in range(len(kinds))]
-    text = [shown.title]
-    for line in lines:
-        cells = [
-            word.ljust(width) if kind is ColumnKind.TEXT else word.rjust(width)
-            for word, width, kind in zip(line, widths, kinds, strict=True)
-        ]
-        text.append("  " + "  ".join(cells).rstrip())
+    lines = aligned([[column.name for column in shown.columns], *body], [kind is not ColumnKind.TEXT for kind in kinds])
+    text = [shown.title, *(f"  {line}" for line in lines)]
     if shown.left_out:
         text.append(f"  and {shown.left_out:,} more")
     return "\n".join(text)
+
+
+def aligned(rows: Sequence[Sequence[str]], right: Sequence[bool]) -> list[str]:
+    """Lines of cells in columns; those of which `right` says so stand to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    sides = [str.rjust if to_right else str.ljust for to_right in right]
+    return [
+        "  ".join(side(cell, width) for side, cell, width in zip(sides, row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
 
 
 def as_html(shown: ResultSummary) -> str:
