@@ -70,6 +70,15 @@ def parse_time(instant: str) -> dt.datetime:
     return dt.datetime.strptime(instant[:14], "%Y%m%d%H%M%S") + dt.timedelta(milliseconds=millis)
 
 
+def time_before(now: str, *, days: int = 0, hours: int = 0) -> str:
+    """The instant time so long before another; "" when that is before the year 1970, hence before every commit."""
+    try:
+        moment = parse_time(now) - dt.timedelta(days=days, hours=hours)
+    except OverflowError:
+        return ""
+    return format_time(moment) if moment.year >= 1970 else ""
+
+
 def next_time(now: dt.datetime, newest: str) -> str:
     """An instant time after `newest` ("" for none), even when the clock was set back.
 

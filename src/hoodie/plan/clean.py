@@ -6,14 +6,13 @@ A file version is deleted when no read as of a retained commit, no savepoint and
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from hoodie.config.services import CleanOptions, CleanPolicy
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import BaseFile, FileSlice, LogFile
-from hoodie.model.instant import Instant, format_time, parse_time
+from hoodie.model.instant import Instant, time_before
 from hoodie.model.plans import CleanMetadata
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.slices import FileSystemView, GroupFiles, committed_slices
@@ -32,7 +31,7 @@ def earliest_retained(timeline: Timeline, options: CleanOptions, now: str) -> In
     if options.policy is CleanPolicy.KEEP_LATEST_COMMITS and len(commits) > options.commits:
         kept = commits[-options.commits]
     elif options.policy is CleanPolicy.KEEP_LATEST_BY_HOURS:
-        since = _hours_before(now, options.hours)
+        since = time_before(now, hours=options.hours)
         recent = (commit for commit in commits if commit.requested >= since)
         kept = next(recent, commits[-1] if commits else None)  # where all are older, the newest is what readers see
     pending = timeline.pending()
@@ -40,15 +39,6 @@ def earliest_retained(timeline: Timeline, options: CleanOptions, now: str) -> In
         # The files that a pending write or plan started from stay.
         kept = max((c for c in commits if c.requested < pending[0].requested), default=None)
     return kept
-
-
-def _hours_before(now: str, hours: int) -> str:
-    """An instant time; "" when that is before the year 1970, hence before every commit."""
-    try:
-        moment = parse_time(now) - dt.timedelta(hours=hours)
-    except OverflowError:
-        return ""
-    return format_time(moment) if moment.year >= 1970 else ""
 
 
 def looked_up_to(timeline: Timeline, options: CleanOptions) -> str:

@@ -6,7 +6,6 @@ Hudi calls it partition TTL.
 
 from __future__ import annotations
 
-import datetime as dt
 import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from hoodie.errors import InvalidOption
 from hoodie.formats.java.properties import parse_properties
 from hoodie.metadata.keeping.build_tasks import MapItems
 from hoodie.model.files import FileSlice, LogFile
-from hoodie.model.instant import format_time, parse_time
+from hoodie.model.instant import time_before
 from hoodie.services.clean import service_state
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, in_threads, join
@@ -101,7 +100,7 @@ def expire_partitions(
             "expires"
         )
     state = service_state(storage, settings, dry_run)
-    before = expires_before(time_after("", state.config.timezone, clock), how.days)
+    before = time_before(time_after("", state.config.timezone, clock), days=how.days)
     if not state.config.partition_by:
         return ExpiryResult(before=before, dry_run=dry_run)
     partitions = expired_partitions(state, how, before, how.selected or None)
@@ -182,19 +181,6 @@ def _own(settings: Settings) -> Settings:
 
 
 # --- the rules; source: Hudi's KeepByTimeStrategy, docs/services.md says what differs ---
-
-
-def expires_before(now: str, days: int) -> str:
-    """The instant time before which a write is too old; "" when that is before the year 1970, hence before every one.
-
-    now   an instant time, of the present
-    days  that partitions are kept
-    """
-    try:
-        moment = parse_time(now) - dt.timedelta(days=days)
-    except OverflowError:
-        return ""
-    return format_time(moment) if moment.year >= 1970 else ""
 
 
 def newest_in_names(slices: Iterable[FileSlice]) -> dict[str, str]:

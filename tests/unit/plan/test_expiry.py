@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
-from hoodie.services.expiry import expired_before, expires_before, newest_in_names
+from hoodie.model.instant import time_before
+from hoodie.services.expiry import expired_before, newest_in_names
 
 
 def test_a_partition_expires_once_its_last_write_is_older_than_the_days_it_is_kept() -> None:
     now = "20240131120000000"
-    before = expires_before(now, 30)
+    before = time_before(now, days=30)
     assert before == "20240101120000000"
     times = {"old": "20240101115959999", "just": "20240101120000000", "new": now}
     assert expired_before(times, before, 1000) == ("old",)
@@ -21,7 +22,7 @@ def test_the_oldest_go_first_where_more_have_expired_than_one_commit_takes() -> 
 
 def test_days_that_reach_before_all_time_expire_nothing() -> None:
     for days in (30_000, 4_000_000):
-        assert expires_before("20240131120000000", days) == ""
+        assert time_before("20240131120000000", days=days) == ""
     assert expired_before({"a": "00000000000001"}, "", 10) == ()
 
 
