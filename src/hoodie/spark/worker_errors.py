@@ -6,8 +6,8 @@ import errno
 import gc
 import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 from pyspark import TaskContext
 
@@ -63,39 +63,37 @@ def _note(error: HoodieError) -> str:
     return _MARK + json.dumps([type(error).__name__, *error.args], default=str)
 
 
-@contextmanager
-def raise_worker_errors() -> Iterator[None]:
+def raise_worker_errors() -> AbstractContextManager[None]:
     """On the driver: raise what made a Spark job fail as the HoodieError that it was; other errors pass as they are.
 
     Raises WorkerEnvironment when the workers' Python cannot run this library, naming PYSPARK_PYTHON
     """
+    return _raising(_cause)
+
+
+def raise_marked_errors() -> AbstractContextManager[None]:
+    """As `raise_worker_errors`, but for failures of anybody's: only what `mark_worker_errors` marked is ours."""
+    return _raising(_marked_cause)
+
+
+@contextmanager
+def _raising(cause: Callable[[str], HoodieError | None]) -> Iterator[None]:
     try:
         yield
     except HoodieError:
         raise
     except Exception as problem:  # Spark has several bases, one of them of a package that Spark Connect is without
-        found = _cause(str(problem))
+        found = cause(str(problem))
         if found is None:
             raise
         raise found from problem
 
 
-@contextmanager
-def raise_marked_errors() -> Iterator[None]:
-    """As `raise_worker_errors`, but for failures of anybody's: only what `mark_worker_errors` marked is ours."""
-    try:
-        yield
-    except HoodieError:
-        raise
-    except Exception as problem:  # as above
-        text = str(problem)
-        noted = _NOTE.search(text)
-        found = None if noted is None else _noted(noted[1])
-        if "No module named 'hoodie'" in text:
-            found = _environment("cannot import 'hoodie'", _SHIP)
-        if found is None:
-            raise
-        raise found from problem
+def _marked_cause(text: str) -> HoodieError | None:
+    if "No module named 'hoodie'" in text:
+        return _environment("cannot import 'hoodie'", _SHIP)
+    noted = _NOTE.search(text)
+    return None if noted is None else _noted(noted[1])
 
 
 def _cause(text: str) -> HoodieError | None:
