@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from hoodie.report.make import make_report
+from hoodie.report.page import make_report
 from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage
 from support.reported import EVIL, table_with_history
