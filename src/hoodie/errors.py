@@ -6,6 +6,11 @@ Every error pickles (its constructor arguments are its `args`), so that it trave
 from __future__ import annotations
 
 
+def clause(problem: object) -> str:
+    """What an error, of ours or of a library, says, without the full stop at its end: a message goes on after it."""
+    return str(problem).rstrip(". \n")
+
+
 class HoodieError(Exception):
     """Base of all errors raised on purpose; subclasses differ by what a caller can do."""
 
@@ -26,7 +31,7 @@ class TableNotFound(HoodieError):
         if self.is_file:
             return f"{self.path}: a file, and a table is a folder. Name the folder that has .hoodie in it."
         if self.why:
-            return f"{self.path}: no table here: {self.why.rstrip('.')}. Check the URI, the endpoint and the region."
+            return f"{self.path}: no table here: {clause(self.why)}. Check the URI, the endpoint and the region."
         return f"{self.path}: no table here (.hoodie/hoodie.properties is missing). Create it with hoodie.create_table."
 
 
@@ -62,7 +67,7 @@ class CorruptFile(HoodieError):
 
     def __str__(self) -> str:
         where = self.path if self.offset is None else f"{self.path} at byte {self.offset}"
-        return f"{where}: {self.problem}." + (f" {self.advice}" if self.advice else "")
+        return f"{where}: {clause(self.problem)}." + (f" {self.advice}" if self.advice else "")
 
 
 class CorruptLogBlock(CorruptFile):
@@ -166,7 +171,9 @@ class ValidationFailed(HoodieError):
         self.query, self.problem = query, problem
 
     def __str__(self) -> str:
-        return f"the commit does not pass {self.query!r}: {self.problem}. It is rolled back; nothing has changed."
+        return (
+            f"the commit does not pass {self.query!r}: {clause(self.problem)}. It is rolled back; nothing has changed."
+        )
 
 
 class LockTimeout(HoodieError):
@@ -198,8 +205,8 @@ class HistoryGone(HoodieError):
 
     def __str__(self) -> str:
         return (
-            f"The changes in ({self.begin or 'earliest'}, {self.end}] are not all there: {self.problem}. The earliest "
-            f"available begin is {self.earliest}. Begin there; or read the whole table, for those rows that "
+            f"The changes in ({self.begin or 'earliest'}, {self.end}] are not all there: {clause(self.problem)}. The "
+            f"earliest available begin is {self.earliest}. Begin there; or read the whole table, for those rows that "
             "are still the latest, with hoodie.datasource.read.incr.fallback.fulltablescan.enable=true."
         )
 
@@ -237,7 +244,7 @@ class StorageFailed(HoodieError, OSError):
         self.problem = problem
 
     def __str__(self) -> str:
-        return f"{self.problem}. {self.advice}"
+        return f"{clause(self.problem)}. {self.advice}"
 
 
 class StorageFull(StorageFailed):
@@ -314,7 +321,7 @@ class MetastoreUnavailable(HoodieError):
 
     def __str__(self) -> str:
         return (
-            f"metastore {self.address}: {self.problem}. See that it runs and that "
+            f"metastore {self.address}: {clause(self.problem)}. See that it runs and that "
             "hoodie.datasource.hive_sync.metastore.uris has its address (it is spoken to in plain Thrift, without "
             "Kerberos and TLS); then sync again, which goes on with what is missing."
         )
@@ -383,7 +390,7 @@ class DamagedLog(HoodieWarning):
         self.path, self.offset, self.problem = path, offset, problem
 
     def __str__(self) -> str:
-        return f"{self.path} at byte {self.offset}: {self.problem}. Skipped: rows may be missing."
+        return f"{self.path} at byte {self.offset}: {clause(self.problem)}. Skipped: rows may be missing."
 
 
 class MissingFileIgnored(HoodieWarning):
@@ -413,7 +420,7 @@ class MetadataTableIgnored(HoodieWarning):
 
     def __str__(self) -> str:
         return (
-            f"{self.path}: the metadata table is not used: {self.problem.rstrip('.')}. The storage is listed instead. "
+            f"{self.path}: the metadata table is not used: {clause(self.problem)}. The storage is listed instead. "
             "`hoodie metadata drop` removes it, and `hoodie metadata create` builds it anew; with "
             "hoodie.metadata.enable=false a read does not look at it."
         )
@@ -436,7 +443,7 @@ class RecordIndexIgnored(HoodieWarning):
 
     def __str__(self) -> str:
         return (
-            f"{self.path}: the record index is not used: {self.problem.rstrip('.')}. Keys are looked up in the base "
+            f"{self.path}: the record index is not used: {clause(self.problem)}. Keys are looked up in the base "
             f"files of the whole table instead. {self.advice}"
         )
 
@@ -459,7 +466,7 @@ class MetadataTableDropped(HoodieWarning):
         self.path, self.what, self.problem, self.advice = path, what, problem, advice
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.what} was removed: {self.problem.rstrip('.')}. {self.advice}"
+        return f"{self.path}: {self.what} was removed: {clause(self.problem)}. {self.advice}"
 
 
 class MetafileMissing(HoodieWarning):
@@ -509,7 +516,7 @@ class CommitNotChecked(HoodieWarning):
 
     def __str__(self) -> str:
         return (
-            f"{self.path}: {self.problem}. Whether the files of this commit are all there is not known; "
+            f"{self.path}: {clause(self.problem)}. Whether the files of this commit are all there is not known; "
             "`hoodie check` examines the table."
         )
 

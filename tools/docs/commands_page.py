@@ -72,7 +72,7 @@ With `--json` a command prints one document on one line (`compaction run --watch
 | `tables` | array | one entry for each table, in the order of the paths |
 | `tables[].path` | string | as it was given, or matched |
 | `tables[].status` | integer | of this table |
-| `tables[].result` | object or null | what the command says below; null of a table that failed |
+| `tables[].result` | object or null | what the command says below; null of one that failed, save runs of compactions |
 | `tables[].error` | object or null | `type`, a class of [Errors](errors.md), and `message`, one line |
 | `tables[].warnings` | array of strings | |
 | `error` | object or null | why no table was looked at |

@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar
 import pyarrow as pa
 from pyarrow import types as arrow
 
-from hoodie.errors import InvalidInput, SchemaMismatch
+from hoodie.errors import InvalidInput, SchemaMismatch, clause
 from hoodie.keygen.arrow_keys import is_text, type_at
 from hoodie.model.instant import Instant
 from hoodie.reading.table_schema import read_schema
@@ -120,7 +120,9 @@ def arrow_stream(rows: Any) -> pa.RecordBatchReader:
             reader = pa.RecordBatchReader.from_stream(rows)
         except pa.ArrowException as problem:
             reason = f"a {type(rows).__name__} is one column" if _is_column(rows) else problem
-            raise SchemaMismatch(f"the rows make no table of Arrow's: {reason}") from problem
+            raise SchemaMismatch(
+                f"the rows make no table of Arrow's: {clause(reason)}{_polars_only(rows)}"
+            ) from problem
     else:
         way = _way_to_rows(rows)
         raise InvalidInput(
@@ -149,11 +151,33 @@ def _refuse_objects(rows: Any) -> None:
     schema = getattr(rows, "schema", None)
     if type(rows).__module__.partition(".")[0] != "polars" or schema is None:
         return
-    if names := [name for name, kind in schema.items() if str(kind) == "Object"]:
+    if names := [name for name, kind in schema.items() if _holds_objects(kind)]:
         raise SchemaMismatch(
             f"These columns cannot be stored: {', '.join(names)} of type Object: cast them to string, such as by "
             f"pl.col({names[0]!r}).map_elements(str, return_dtype=pl.String)"
         )
+
+
+def _holds_objects(kind: Any) -> bool:
+    inner = [getattr(kind, "inner", None), *(field.dtype for field in getattr(kind, "fields", ()))]
+    return str(kind) == "Object" or any(_holds_objects(child) for child in inner if child is not None)
+
+
+def _polars_only(rows: Any) -> str:
+    """Which columns of a DataFrame of Polars have types that Arrow does not have, as the end of a message; ""."""
+    schema = getattr(rows, "schema", None)
+    if type(rows).__module__.partition(".")[0] != "polars" or schema is None:
+        return ""
+    refused = [f"{name!r} ({kind})" for name, kind in schema.items() if not _speaks_arrow(rows[:0].select([name]))]
+    return f" of {', '.join(refused)}. Cast it, such as to Int64 or Decimal(38, 0)" if refused else ""
+
+
+def _speaks_arrow(frame: Any) -> bool:
+    try:
+        pa.RecordBatchReader.from_stream(frame).close()
+    except pa.ArrowException:
+        return False
+    return True
 
 
 def _of_pandas(frame: Any) -> pa.Table:
@@ -162,7 +186,7 @@ def _of_pandas(frame: Any) -> pa.Table:
         index = ",".join(str(name) for name in frame.index.names if name is not None and name not in frame.columns)
         return rows.replace_schema_metadata({**rows.schema.metadata, INDEX_LEFT_OUT: index}) if index else rows
     except (pa.ArrowException, TypeError, ValueError) as problem:
-        said = ". ".join(str(part).rstrip(".") for part in problem.args)
+        said = ". ".join(clause(part) for part in problem.args)
         raise SchemaMismatch(
             f"the DataFrame makes no table of Arrow's: {said}. Columns need names that differ, and values of one type"
         ) from problem
@@ -182,8 +206,8 @@ def _cast(reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.Record
             yield batch.cast(schema)
         except pa.ArrowInvalid as problem:
             raise SchemaMismatch(
-                f"times in nanoseconds do not fit the microseconds that a table holds: {problem}. Cut them off first, "
-                'such as by pandas\' dt.floor("us") or Polars\' dt.cast_time_unit("us")'
+                f"times in nanoseconds do not fit the microseconds that a table holds: {clause(problem)}. Cut them off "
+                'first, such as by pandas\' dt.floor("us") or Polars\' dt.cast_time_unit("us")'
             ) from problem
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -39,11 +40,29 @@ class Command(click.Command):
         super().__init__(*given, **more)
         self.examples = tuple(examples)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        with _pointing_to(ctx):
+            return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _pointing_to(ctx):
+            return super().invoke(ctx)
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if self.examples:
             with formatter.section("Examples"):
                 for line in self.examples:
                     formatter.write(f"  {line}\n")
+
+
+@contextmanager
+def _pointing_to(ctx: click.Context) -> Iterator[None]:
+    """An error of usage that does not say which command it is about is about this one."""
+    try:
+        yield
+    except click.UsageError as error:
+        error.ctx = error.ctx or ctx
+        raise
 
 
 class KeyValue(_ParamType):

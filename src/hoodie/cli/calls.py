@@ -21,7 +21,7 @@ from hoodie.cli.output import Block, Outcome, Problem, Status
 from hoodie.config.driver_options import driver_value
 from hoodie.config.options import Options
 from hoodie.display.progress import counted, wants_progress, working
-from hoodie.errors import HoodieError, InvalidInput, InvalidOption, TableNotFound
+from hoodie.errors import HoodieError, InvalidInput, InvalidOption, TableNotFound, clause
 from hoodie.storage import Storage, storage_for
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import in_threads
@@ -231,12 +231,12 @@ class Call:
 
     def closing(self, results: Mapping[str, Any], status: Status) -> int:
         """The end of a command that has printed as it went: of several tables a summary, or its JSON document, results
-        by path. Returns the status."""
+        by path. A table with a run that failed has its error. Returns the status."""
         seconds = time.perf_counter() - self.started
-        failed = {path for path, result in results.items() if any(run.problem for run in result.runs)}
-        outcomes = [
-            Outcome(path, Status.FAILED if path in failed else Status.FINE, result) for path, result in results.items()
-        ]
+        outcomes = []
+        for path, result in results.items():
+            error = next((Problem(run.error, run.problem) for run in result.runs if run.problem), None)
+            outcomes.append(Outcome(path, Status.FAILED if error else Status.FINE, result, error))
         if self.as_json:
             output.emit(self.command, outcomes, seconds)
         elif len(outcomes) > 1:
@@ -310,5 +310,6 @@ def explained(error: BaseException, *, debug: bool = False) -> tuple[Status, Pro
         status = Status.USAGE if usage else Status.FAILED
     else:
         status = Status.FAILED
-        message = f"{type(error).__name__}: {message}. This error was not expected: --debug shows where it comes from."
+        said = f"{type(error).__name__}: {clause(message)}"
+        message = f"{said}. This error was not expected: --debug shows where it comes from."
     return status, Problem(type(error).__name__, secrets.masked(message))

@@ -36,12 +36,19 @@ class Run:
 
     slices   file slices that were compacted
     problem  why it failed; ""
+    error    the class of the error that says so; ""
     """
 
     instant: str
     slices: int
     seconds: float
     problem: str = ""
+    error: str = ""
+
+    @classmethod
+    def failed(cls, instant: str, error: HoodieError) -> Run:
+        problem = explained(error)[1]
+        return cls(instant, 0, 0.0, problem.message, problem.type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +135,7 @@ def _look_at(target: Target, engine: Engine, stop: Stop, runs: list[Run]) -> boo
             storage = target.storage
         return run_all(storage, target.settings, engine, stop, runs)
     except HoodieError as error:
-        runs.append(Run("", 0, 0.0, explained(error)[1].message))
+        runs.append(Run.failed("", error))
         tell(named(target.path, runs[-1].problem), stream=sys.stderr)
         return True
 
@@ -155,9 +162,8 @@ def run_all(storage: Storage, settings: Settings, engine: Engine, stop: Stop, ru
             continue
         except HoodieError as error:
             failed = True
-            problem = explained(error)[1].message
-            done.append(Run(instant, 0, 0.0, problem))
-            tell(named(instant or storage.root, problem), stream=sys.stderr)
+            done.append(Run.failed(instant, error))
+            tell(named(instant or storage.root, done[-1].problem), stream=sys.stderr)
             if not instant:  # the next look may find the storage well again
                 break
         else:

@@ -12,6 +12,7 @@ import click
 from hoodie.cli.arguments import DRY_RUN, GRACE, SORT, WHERE, cli_option, command
 from hoodie.cli.calls import Call, Target
 from hoodie.cli.fleet.lines import Lines, Selection
+from hoodie.errors import clause
 
 if TYPE_CHECKING:
     from hoodie.doctor.findings import Finding, Remedy
@@ -205,7 +206,7 @@ def check_text(examined: Examined) -> list[str]:
 
 
 def _text(line: FindingLine) -> str:
-    return f"{line.severity} {line.fault}: {line.where or '(base path)'}: {line.problem}. {line.advice}"
+    return f"{line.severity} {line.fault}: {line.where or '(base path)'}: {clause(line.problem)}. {line.advice}"
 
 
 def _lines(findings: Iterable[Finding]) -> Iterable[FindingLine]:

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from hoodie.cli.output import Block, Grid, plain
 from hoodie.config.options import Options
 from hoodie.config.read import ReadSettings
-from hoodie.errors import InvalidInput
+from hoodie.errors import InvalidInput, clause
 from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.changes.data import change_data_batches, select_changes
 from hoodie.reading.changes.data_plan import plan_change_data
@@ -119,7 +119,7 @@ def _check_sql(text: str, schema: pa.Schema) -> None:
         read_filter(text, schema)
     except InvalidInput as problem:
         raise InvalidInput(
-            f"--filter {text!r}: {problem}. Texts stand in quotes, as in \"city = 'New York' and fare > 5\""
+            f"--filter {text!r}: {clause(problem)}. Texts stand in quotes, as in \"city = 'New York' and fare > 5\""
         ) from problem
 
 

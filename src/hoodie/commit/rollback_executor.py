@@ -17,7 +17,7 @@ from contextlib import suppress
 
 from hoodie.commit.markers import MarkerKind, create_marker, delete_markers, read_markers
 from hoodie.commit.rollback_planner import PLANS, logs_of_slice, made_by, parse_log, plan_rollback
-from hoodie.errors import CorruptFile, InstantNotFound, WriteConflict
+from hoodie.errors import CorruptFile, InstantNotFound, WriteConflict, clause
 from hoodie.formats.log.blocks import encode_block
 from hoodie.formats.log.content import rollback_block
 from hoodie.formats.timeline.plans import decode_replace_plan
@@ -89,7 +89,7 @@ def resume_rollback(storage: Storage, rollback: Instant, layout: TimelineLayout)
         if isinstance(error, WriteConflict):
             raise
         raise WriteConflict(
-            f"another process is carrying out or withdrawing rollback {rollback.requested} ({error}). Try "
+            f"another process is carrying out or withdrawing rollback {rollback.requested} ({clause(error)}). Try "
             "again; if the message stays, `hoodie check` says what is missing. Several writers need a lock: "
             "hoodie.write.concurrency.mode"
         ) from error

@@ -40,6 +40,7 @@ from hoodie.errors import (
     OptionIgnored,
     UnsupportedTable,
     WriteConflict,
+    clause,
 )
 from hoodie.formats.timeline.commit_json import inflight_profile
 from hoodie.formats.timeline.plans import encode_replace_plan
@@ -192,7 +193,7 @@ def clean_up(state: TableState, clock: Clock = utc_now, writers: Writers | None 
         return _clean_up(state, clock, writers or Writers())
     except (FileNotFoundError, InstantNotFound) as error:
         raise WriteConflict(
-            f"another writer is rolling back the same failed writes ({error}). Try again; several writers "
+            f"another writer is rolling back the same failed writes ({clause(error)}). Try again; several writers "
             "need a lock: hoodie.write.concurrency.mode=optimistic_concurrency_control. If the message stays, "
             "`hoodie check` says what the timeline lacks"
         ) from error

@@ -24,7 +24,7 @@ from hoodie.doctor.timeline import (
     read_settings,
     temporaries,
 )
-from hoodie.errors import CorruptFile, HoodieError
+from hoodie.errors import CorruptFile, HoodieError, clause
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Entry, Storage
 from hoodie.storage.wrapped import WrappedStorage
@@ -85,7 +85,7 @@ def examine(
     try:
         config = from_properties(properties)
     except CorruptFile as error:
-        advice = error.advice.rstrip(".") or "Restore it from a copy of the table"
+        advice = clause(error.advice) or "Restore it from a copy of the table"
         return Findings([*findings, Finding(Severity.ERROR, Fault.PROPERTIES, error.path, error.problem, advice)])
     require_readable(config)
 
@@ -170,7 +170,7 @@ def _examine_data(
             bases = [base for group in view.groups.values() for base in group.bases if base.path not in damaged]
             findings += examine_columns(scene.storage, bases)
     except (HoodieError, FileNotFoundError) as error:
-        problem = f"rows: {str(error).rstrip('.')}"
+        problem = f"rows: {clause(error)}"
         advice = "Repair the other findings first; if a writer was active, examine again"
         findings.append(Finding(Severity.ERROR, Fault.UNEXAMINED, "", problem, advice))
     return findings

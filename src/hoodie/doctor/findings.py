@@ -9,6 +9,7 @@ from enum import IntEnum, StrEnum
 from hoodie.config.table import TableConfig
 from hoodie.display.render import Displayed, DisplayedTuple
 from hoodie.display.summary import ResultSummary, count_text, summary
+from hoodie.errors import clause
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import BaseFile, LogFile
 from hoodie.model.instant import Action, Instant, State
@@ -118,7 +119,9 @@ class Finding(Displayed):
     remedy: Remedy | None = None
 
     def __str__(self) -> str:
-        return f"{self.severity.name} {self.fault}: {self.where or '(base path)'}: {self.problem}. {self.advice}"
+        return (
+            f"{self.severity.name} {self.fault}: {self.where or '(base path)'}: {clause(self.problem)}. {self.advice}"
+        )
 
     def _summary(self) -> ResultSummary:
         return summary(str(self))

@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from hoodie.doctor.findings import Fault, Finding, Mend, Remedy, Scene, Severity
 from hoodie.doctor.timeline import read_contents, read_names, read_settings
-from hoodie.errors import HoodieError, SettingsMissing, TableNotFound
+from hoodie.errors import HoodieError, SettingsMissing, TableNotFound, clause
 from hoodie.metadata.keeping.drop import was_upgraded
 from hoodie.metadata.keys import FOLDER, MetadataPartition
 from hoodie.metadata.table import own_config
@@ -51,7 +51,7 @@ def wrong_lists(scene: Scene, *, contents: bool) -> Iterator[Finding]:
         told = validate_metadata(scene.storage, scene.config, scene.timeline, folders, read_keys, contents=contents)
         problems += told.problems if told is not None else ()
     except (HoodieError, FileNotFoundError) as damage:
-        problems.append(str(damage).rstrip("."))
+        problems.append(clause(damage))
     if problems:
         more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
         advice = (

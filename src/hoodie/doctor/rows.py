@@ -18,7 +18,7 @@ from hoodie.config.read import ReadSettings
 from hoodie.display.progress import counted
 from hoodie.doctor.files import PublishedFiles
 from hoodie.doctor.findings import Contents, Fault, Finding, Scene, Severity
-from hoodie.errors import CorruptFile, DamagedLog, HoodieError, InvalidOption, SchemaMismatch, UnsupportedTable
+from hoodie.errors import CorruptFile, DamagedLog, HoodieError, InvalidOption, SchemaMismatch, UnsupportedTable, clause
 from hoodie.formats.java.strings import java_order
 from hoodie.formats.log.blocks import BlockKind, read_block_headers
 from hoodie.formats.parquet.base_footer import BaseFooter, java_min_max
@@ -90,7 +90,7 @@ def examine_rows(
             reader = slice_reader(state, schema, settings=reading)
         except (UnsupportedTable, InvalidOption) as error:
             advice = "Base files are checked for duplicate keys anyway"
-            problem = f"rows of logs: {str(error).rstrip('.')}"
+            problem = f"rows of logs: {clause(error)}"
             yield Finding(Severity.NOTE, Fault.UNEXAMINED, "", problem, advice)
     published = PublishedFiles.by(contents)
     examined = Examination(scene, published, reader, all_columns)
@@ -124,7 +124,7 @@ def _examine_slice(examined: Examination, slice_: FileSlice) -> tuple[list[Findi
         problem = f"it was removed during the examination ({error})"
         return [*findings, Finding(Severity.WARNING, Fault.MISSING, _name(slice_), problem, advice)], None
     except HoodieError as error:
-        problem = str(error).rstrip(".")
+        problem = clause(error)
         advice = "This reader cannot read it; the Hudi release that wrote it may"
         fault = Fault.DAMAGED if isinstance(error, SchemaMismatch) else Fault.UNEXAMINED
         severity = Severity.ERROR if isinstance(error, SchemaMismatch) else Severity.NOTE
@@ -132,7 +132,7 @@ def _examine_slice(examined: Examination, slice_: FileSlice) -> tuple[list[Findi
 
 
 def _damaged(error: CorruptFile) -> Finding:
-    advice = error.advice.rstrip(".") or "Restore it from a copy of the table, or roll its commit back"
+    advice = clause(error.advice) or "Restore it from a copy of the table, or roll its commit back"
     return Finding(Severity.ERROR, Fault.DAMAGED, error.path, error.problem, advice)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from hoodie.commit.conflict_check import built_upon
 from hoodie.doctor.damaged import damaged_instant
 from hoodie.doctor.findings import Contents, Fault, Finding, Mend, Remedy, Scene, Severity
-from hoodie.errors import CorruptFile
+from hoodie.errors import CorruptFile, clause
 from hoodie.formats.java.properties import CHECKSUM, parse_properties, verify_checksum
 from hoodie.formats.log.blocks import BlockKind, read_blocks
 from hoodie.formats.timeline import services
@@ -98,7 +98,7 @@ def damaged_history(error: CorruptFile) -> Finding:
     if error.path.endswith(f"/{VERSION_FILE}") and "names version" not in error.problem:
         advice, remedy = "It can be deleted: the newest manifest counts then", Remedy(Mend.DELETE, error.path)
         return Finding(Severity.ERROR, Fault.HISTORY, error.path, error.problem, advice, remedy)
-    advice = error.advice.rstrip(".") or "Restore the file from a copy of the table"
+    advice = clause(error.advice) or "Restore the file from a copy of the table"
     return Finding(Severity.ERROR, Fault.HISTORY, error.path, error.problem, advice)
 
 
@@ -131,7 +131,7 @@ def read_settings(storage: Storage) -> tuple[dict[str, str] | None, list[Finding
             finding = Finding(Severity.ERROR, Fault.CHECKSUM, error.path, error.problem, advice, remedy)
             return properties, [*findings, finding]
         properties = {}
-    advice = fault.advice.rstrip(".") or "Restore it from a copy of the table"
+    advice = clause(fault.advice) or "Restore it from a copy of the table"
     return None, [*findings, Finding(Severity.ERROR, Fault.PROPERTIES, fault.path, fault.problem, advice, remedy)]
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as arrow
 
-from hoodie.errors import InvalidInput
+from hoodie.errors import InvalidInput, clause
 from hoodie.expressions import kinds
 from hoodie.expressions.casts import cast, kernel_of
 from hoodie.expressions.kinds import NULL, is_decimal, is_float, is_integer, is_number, is_text_kind, is_time
@@ -59,7 +59,7 @@ def _expression(text: str, scope: Scope) -> Term:
         if _WORDS.fullmatch(text) is None:
             raise
         quoted = text.replace("'", "''")
-        raise InvalidInput(f"{problem}. A value that is text stands in quotes: \"'{quoted}'\"") from problem
+        raise InvalidInput(f"{clause(problem)}. A value that is text stands in quotes: \"'{quoted}'\"") from problem
 
 
 #: What may well be meant as a text, and not as an expression: words, with nothing between them that reckons.

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from hoodie.config.hbase import HBaseOptions
-from hoodie.errors import IndexUnavailable
+from hoodie.errors import IndexUnavailable, clause
 from hoodie.hbase.connect import TABLE_NAMES, Channel, open_channel, require_happybase
 
 T = TypeVar("T")
@@ -254,7 +254,7 @@ class HBaseClient:
         except ssl.SSLCertVerificationError as problem:
             self.close()
             raise IndexUnavailable(
-                f"{self.where}: its certificate is not accepted: {problem.verify_message}. "
+                f"{self.where}: its certificate is not accepted: {clause(problem.verify_message)}. "
                 "hoodie.index.hbase.thrift.ssl.ca.file names the authorities that are."
             ) from problem
         except (OSError, TTransportException, TProtocolException) as problem:
@@ -262,7 +262,7 @@ class HBaseClient:
             certificate = problem.__context__
             if isinstance(certificate, ssl.SSLCertVerificationError):  # thriftpy2 says only that it did not connect
                 raise IndexUnavailable(
-                    f"{self.where}: its certificate is not accepted: {certificate.verify_message}. "
+                    f"{self.where}: its certificate is not accepted: {clause(certificate.verify_message)}. "
                     "hoodie.index.hbase.thrift.ssl.ca.file names the authorities that are."
                 ) from problem
             raise _TryAgain from problem

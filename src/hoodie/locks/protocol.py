@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, Self
 
 from hoodie.config.locks import LockOptions
-from hoodie.errors import LockLost, LockNotReleased, LockTimeout
+from hoodie.errors import LockLost, LockNotReleased, LockTimeout, clause
 
 _log = logging.getLogger("hoodie.locks")
 
@@ -172,7 +172,9 @@ class Lock:
         try:
             self.release()
         except Exception as error:
-            problem = f"releasing the {self.what} failed: {error}. Other writers may have to wait until it expires."
+            problem = (
+                f"releasing the {self.what} failed: {clause(error)}. Other writers may have to wait until it expires."
+            )
             # The work under the lock is done, or has an error of its own, which matters more.
             if raised and isinstance(raised[0], BaseException):
                 raised[0].add_note(problem)

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from hoodie.config.metadata import MetadataOptions
 from hoodie.config.table import TableConfig
-from hoodie.errors import CorruptFile, UnsupportedTable
+from hoodie.errors import CorruptFile, UnsupportedTable, clause
 from hoodie.metadata.changes import of_listing
 from hoodie.metadata.encode import column_in_one_piece
 from hoodie.metadata.keeping.drop import not_kept
@@ -73,7 +73,7 @@ def validate_metadata(
         try:
             records[partition] = read_records(table, partition)
         except (CorruptFile, UnsupportedTable) as damage:
-            problems.append(f"{partition} cannot be read: {str(damage).rstrip('.')}")
+            problems.append(f"{partition} cannot be read: {clause(damage)}")
     counts = {str(partition): len(part) for partition, part in records.items()}
     if MetadataPartition.FILES not in records:
         return Validated(counts, tuple(problems))

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.datasource import InputPartition
 
-from hoodie.errors import SchemaMismatch
+from hoodie.errors import SchemaMismatch, clause
 from hoodie.model.files import FileSlice
 from hoodie.reading.changes.data import group_changes
 from hoodie.reading.changes.data_plan import ChangeData, ChangeReader
@@ -70,7 +70,7 @@ def _typed(rows: pa.Table, target: pa.Schema) -> pa.Table:
     try:
         return conform(rows, target)
     except SchemaMismatch as problem:
-        what = str(problem).rstrip(".")
+        what = clause(problem)
         raise SchemaMismatch(
             f"{what}. A stream or view keeps the types that the table had when it began: start the stream again, "
             "with its checkpoint, or make the view again"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
-from hoodie.errors import InvalidInput, InvalidOption
+from hoodie.errors import InvalidInput, InvalidOption, clause
 from hoodie.storage.at_uri import UriStorage
 from hoodie.storage.hdfs_faults import hdfs_faults, is_broken
 from hoodie.storage.kept import KeptOutput
@@ -232,7 +232,7 @@ def _client(url: str, options: Mapping[str, Any]) -> Any:
         return Client(url, texts, **given)
     except RuntimeError as error:  # its message is of addresses and files, not of settings' values
         advice = "name the NameNode (hdfs://host:port/folder), or set HADOOP_CONF_DIR to the folder of core-site.xml"
-        raise InvalidOption(f"{url}: {error}; {advice}") from error
+        raise InvalidOption(f"{url}: {clause(error)}; {advice}") from error
 
 
 def _check_names(path: str, root: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie.config.sync import HiveSyncOptions, MetaSyncOptions
-from hoodie.errors import SyncRefused
+from hoodie.errors import SyncRefused, clause
 from hoodie.keygen.keygen import FieldKind, stored_key_generator
 from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.faults import typed_errors
@@ -197,7 +197,7 @@ def sync_table(storage: Storage, settings: Settings, *, whole: bool = False, spa
         synced = tuple(_carry_out(job, plan) for plan in plans)
         for entry in synced:
             if entry.refused:
-                raise SyncRefused(entry.name, f"{entry.refused}. {_GROW}")
+                raise SyncRefused(entry.name, f"{clause(entry.refused)}. {_GROW}")
         return SyncResult(metastore.address, job.now.instant, synced, dict(metastore.calls))
 
 

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit
 
-from hoodie.errors import InvalidOption, MetastoreUnavailable, SyncRefused
+from hoodie.errors import InvalidOption, MetastoreUnavailable, SyncRefused, clause
 from hoodie.sync.entry import SyncedEntry
 from hoodie.sync.partitions import Values
 
@@ -164,9 +164,11 @@ class Metastore:
             raise MetastoreUnavailable(self.address, f"{name} failed: {error.message}") from error
         except hive.MetaException as error:
             if _CAPABILITIES in error.message:
-                problem = f"it refuses this client: {error.message}. Set metastore.client.capability.check=false in its"
+                problem = (
+                    f"it refuses this client: {clause(error.message)}. Set metastore.client.capability.check=false"
+                )
                 raise SyncRefused(
-                    f"metastore {self.address}", f"{problem} hive-site.xml, or hive.in.test=false"
+                    f"metastore {self.address}", f"{problem} in its hive-site.xml, or hive.in.test=false"
                 ) from error
             raise MetastoreUnavailable(self.address, f"{name} failed: {error.message}") from error
         except (TException, OSError, EOFError) as error:

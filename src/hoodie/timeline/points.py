@@ -6,7 +6,7 @@ import datetime as dt
 import re
 
 from hoodie.config.table import TimelineZone
-from hoodie.errors import InvalidInput
+from hoodie.errors import InvalidInput, clause
 from hoodie.model.instant import format_time
 
 #: A point in time: text, or a datetime or date of Python.
@@ -61,7 +61,7 @@ def query_instant(point: Point, zone: TimelineZone = TimelineZone.UTC) -> str:
     try:
         return format_time(_in_zone(dt.datetime.fromisoformat(text), zone))
     except ValueError as problem:
-        raise InvalidInput(f"{point!r} is not a point in time: {problem}; {_EXPECTED}") from problem
+        raise InvalidInput(f"{point!r} is not a point in time: {clause(problem)}; {_EXPECTED}") from problem
 
 
 def _in_zone(moment: dt.datetime, zone: TimelineZone) -> dt.datetime:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from hoodie.commit.conflict_check import WITHOUT_LOCK, rolled_back
 from hoodie.commit.transaction import Transaction, abandon, describe, publish_seen
-from hoodie.errors import FileGone, HoodieError, InstantNotFound, InvalidInput, SmallFiles, WriteConflict
+from hoodie.errors import FileGone, HoodieError, InstantNotFound, InvalidInput, SmallFiles, WriteConflict, clause
 from hoodie.index import bucket
 from hoodie.keygen.time_units import partition_names
 from hoodie.lookup.index_follow import notify_of_rollbacks
@@ -188,7 +188,7 @@ def warn_of_small_files(write: Write, stats: Sequence[WriteStat]) -> None:
 
 def with_remedy(error: Exception) -> str:
     """What an error says, and what several writers without a lock need."""
-    return str(error) if WITHOUT_LOCK in str(error) else f"{str(error).rstrip('.')}. {WITHOUT_LOCK}"
+    return str(error) if WITHOUT_LOCK in str(error) else f"{clause(error)}. {WITHOUT_LOCK}"
 
 
 def _rolled_back_meanwhile(transaction: Transaction, error: Exception) -> InstantNotFound | None:
@@ -224,6 +224,6 @@ def overtaken(before: TableState, error: Exception) -> WriteConflict | None:
     else:
         return None
     return WriteConflict(
-        f"{what} ({error}). Nothing is published; write the batch again: "
+        f"{what} ({clause(error)}). Nothing is published; write the batch again: "
         "hoodie.write.num.retries.on.conflict.failures does so by itself."
     )

@@ -251,7 +251,11 @@ def test_rows_that_make_no_arrow_table_are_refused(tmp_path: Path) -> None:
         (one.assign(x=pd.arrays.SparseArray([1, 2])), r"column x\) not supported"),
         (pd.concat([one, one], axis=1), "Duplicate column names"),
         (one["id"], "no table of Arrow's"),
-        (pl.DataFrame({"id": [1]}, schema={"id": pl.Int128}), "no table of Arrow's"),
+        (pl.DataFrame({"id": [1]}, schema={"id": pl.Int128}), "no table of Arrow's.* of 'id' .Int128.. Cast it"),
+        (
+            pl.DataFrame({"id": [1], "x": [[1]], "y": [1]}, schema={"id": pl.Int64, "x": pl.List(pl.Int128), "y": int}),
+            r"of 'x' \(List\(Int128\)\)\. Cast it",
+        ),
     ):
         with pytest.raises(SchemaMismatch, match=problem):
             table.upsert(frame)

@@ -191,6 +191,9 @@ def test_a_compactor_tells_of_a_failed_plan_in_its_document(lake: Path, hoodie: 
     assert run["instant"] == planned
     assert "missing" in run["problem"]
     assert [table["status"] for table in done["tables"]] == [3, 0]
+    assert run["error"] == "InvalidPlan"
+    assert done["tables"][0]["error"] == {"type": run["error"], "message": run["problem"]}
+    assert done["tables"][1]["error"] is None
 
 
 def test_the_doctor_repairs_only_with_yes(lake: Path, hoodie: Terminal) -> None:
@@ -233,6 +236,7 @@ def test_a_compactor_passes_over_a_table_that_is_not_there(lake: Path, hoodie: T
     done = hoodie.document("compaction", "run", lake / "nowhere", lake / "b", "--engine", "local", status=3)
     first, second = (table["result"]["runs"] for table in done["tables"])
     assert "no table here" in first[0]["problem"]
+    assert done["tables"][0]["error"] == {"type": "TableNotFound", "message": first[0]["problem"]}
     assert [run["instant"] for run in second] == [planned]
 
 

@@ -6,13 +6,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from hoodie.cli import secrets
-from hoodie.cli.main import OTHER_WORDS, main, other_words
+from hoodie.cli.main import OTHER_WORDS, cli, main, other_words
 from hoodie.errors import CredentialsRejected
 from support.lake import Terminal
+from tools.docs.commands_page import commands
 
+COMMANDS = dict(commands(cli))
 SECRET = "wJalrXUtnFEMIK7MDENG"
 
 
@@ -97,6 +100,31 @@ def test_wrong_usage_is_a_document_too(hoodie: Terminal) -> None:
     found = hoodie.document("history", "table", "--limit", "x", status=2)
     assert (found["tables"], found["error"]["type"]) == ([], "UsageError")
     assert "'x' is not a valid integer" in found["error"]["message"]
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_wrong_usage_points_to_the_help_of_its_command(words: str, hoodie: Terminal) -> None:
+    options = [option for option in COMMANDS[words].params if isinstance(option, click.Option) and not option.is_flag]
+    without_value = [["table", option.opts[0]] for option in options]
+    for more in [["--nonsense"], *without_value]:
+        _, err = hoodie.both(*words.split(), *more, status=2)
+        assert err.endswith(f" (see hoodie {words} --help)\n"), more
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "rollback a --instant yesterday --yes",
+        "rollback a b",
+        "compaction repair a",
+        "clean a",
+        "query a --filter",
+    ],
+)
+def test_wrong_usage_that_a_command_finds_points_to_its_help_too(words: str, hoodie: Terminal) -> None:
+    command = "compaction repair" if words.startswith("compaction") else words.split()[0]
+    _, err = hoodie.both(*words.split(), status=2)
+    assert err.endswith(f" (see hoodie {command} --help)\n")
 
 
 @pytest.mark.parametrize("command", ["upgrade", "downgrade"])
