@@ -59,6 +59,11 @@ def timestamp_settings(properties: Mapping[str, str]) -> TimestampSettings:
     given = read_options(TimeOptions, properties)
     keys = {option_field.name: spec.keys[0] for option_field, spec in declared(TimeOptions)}
     name = given.type.strip()
+    if not name:
+        raise InvalidOption(
+            f"{keys['type']} is not set, and the key generator prints times: give it and {keys['output_format']} among "
+            f"the options, as the table's writers have them. It is one of {', '.join(TimestampType)}"
+        )
     if name not in TimestampType.__members__:
         raise InvalidOption(f"{keys['type']}={name!r}: expected one of {', '.join(TimestampType)}")
     if not given.output_format:

@@ -16,7 +16,7 @@ from hoodie.config.table import PROPERTIES_FOLDER, TableConfig, from_properties,
 from hoodie.display.render import Displayed
 from hoodie.display.summary import ResultSummary, summary
 from hoodie.errors import InvalidOption, UnsupportedTable, WriteConflict
-from hoodie.keygen.keygen import Kind
+from hoodie.keygen.keygen import Kind, stored_key_generator
 from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.metadata.keeping.drop import drop_metadata
 from hoodie.model.instant import Action, State
@@ -27,6 +27,7 @@ from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, join
+from hoodie.table.create import with_path_options
 from hoodie.table.properties import load_properties, recover, update_properties
 from hoodie.table.replacement import settle
 from hoodie.table.settings import Settings
@@ -87,6 +88,7 @@ def upgrade(
     to       8 or 9
     dry_run  only say what would be done
     run      carries compactions out; None: threads of this process
+    settings what they say of partition paths, and the table leaves to its writers, becomes part of the table
     Raises   InvalidOption on another version, or an earlier one; UnsupportedTable when the table could not be written
              afterwards, or another engine has work on it that is pending; WriteConflict when another process writes
              meanwhile: call it again. The table has its old version then
@@ -107,7 +109,7 @@ def upgrade(
         if not dry_run:
             _sweep(state, "")
         return UpgradeResult(to, to, dry_run=dry_run)
-    config, change = _config_after(state, target)
+    config, change = _config_after(state, target, settings)
     steps = _steps(state, target)
     if dry_run:
         return UpgradeResult(before.number, to, steps, change, dry_run=True)
@@ -118,7 +120,7 @@ def upgrade(
     with settings.writers.lock_on(storage) as lock:
         recover(storage)
         state = state.reload()
-        config, change = _config_after(state, target)
+        config, change = _config_after(state, target, settings)
         if before.layout != target.layout:
             require_ready(state)
         if state.config.has_metadata_table:
@@ -152,14 +154,17 @@ def target_version(state: TableState, to: int, *, later: bool) -> TableVersion:
     return VERSIONS[to]
 
 
-def _config_after(state: TableState, target: TableVersion) -> tuple[TableConfig, dict[str, str | None]]:
+def _config_after(
+    state: TableState, target: TableVersion, settings: Settings
+) -> tuple[TableConfig, dict[str, str | None]]:
     """The settings afterwards, and how they differ. Raises UnsupportedTable when such a table is not written here."""
-    config = from_properties(upgraded(state.config.properties, target))
+    before = with_path_options(state, settings.given).config
+    config = from_properties(upgraded(before.properties, target))
     change = change_of(state.config, config)
     require_writable(config, KNOWN_PAYLOADS)
-    keygen = writer_keygen(state)
+    keygen = stored_key_generator(before.properties)
     single = target.prefixes_single_key and keygen.kind is Kind.COMPLEX and len(keygen.record_keys) == 1
-    if single and not keygen.prefix_single_key and state.timeline.commits:
+    if single and not writer_keygen(state).prefix_single_key and state.timeline.commits:
         raise UnsupportedTable(
             f"{config.name}: its keys are values of {keygen.record_keys[0]}, and writers of version {target.number} "
             "put the column's name before them: they would not find its rows. Upgrade it to 8"

@@ -310,6 +310,15 @@ def with_write_options(state: TableState, options: Mapping[str, str]) -> TableSt
     return dataclasses.replace(state, config=dataclasses.replace(state.config, properties=properties))
 
 
+def with_path_options(state: TableState, options: Mapping[str, str]) -> TableState:
+    """The state with what options say of partition paths and Hudi's tables may leave to them: how times are printed,
+    and the kinds of CUSTOM partition columns. Raises as `with_write_options`"""
+    left_open = {key for _, spec in declared(TimeOptions) for key in spec.keys} - state.config.properties.keys()
+    if any(field.kind is FieldKind.UNKNOWN for field in stored_key_generator(state.config.properties).partition_fields):
+        left_open.add("hoodie.datasource.write.partitionpath.field")
+    return with_write_options(state, {key: value for key, value in options.items() if key in left_open})
+
+
 def _refuse_other_keys(state: TableState, options: Mapping[str, str]) -> None:
     there = state.config.properties
     problems = []

@@ -111,6 +111,9 @@ def of_version(properties: Mapping[str, str], version: TableVersion) -> dict[str
     """The properties of a new table of a version, from those of version 6. Raises as `merge_properties`."""
     if version.layout == 1:
         return dict(properties)
+    keygen = stored_key_generator(properties)
+    if any(field.kind is FieldKind.UNKNOWN for field in keygen.partition_fields):
+        key_generator(properties)  # raises: it says what is missing
     rest = {key: value for key, value in properties.items() if key not in (KEYGEN_CLASS, PAYLOAD, PRECOMBINE)}
     strategy = rest.pop(_OLD_STRATEGY, "")
     strategy = "" if strategy in _MODE_OF_STRATEGY else strategy
@@ -129,7 +132,7 @@ def of_version(properties: Mapping[str, str], version: TableVersion) -> dict[str
         "hoodie.timeline.history.path": "history",
         "hoodie.archivelog.folder": "history",
         "hoodie.table.multiple.base.file.formats.enable": "false",
-        KEYGEN_TYPE: key_generator(properties).kind.value,
+        KEYGEN_TYPE: keygen.kind.value,
     }
     if ordering:
         made[ORDERING if version.drops_old_payloads else PRECOMBINE] = ordering
@@ -138,7 +141,6 @@ def of_version(properties: Mapping[str, str], version: TableVersion) -> dict[str
     made |= merging
     if version.prefixes_single_key:  # always: no option changes it
         made.pop(_SINGLE_KEY, None)
-    keygen = stored_key_generator(properties)
     if any(field.kind is not FieldKind.SIMPLE for field in keygen.partition_fields) and keygen.kind.value == "CUSTOM":
         made[_PARTITIONS] = ",".join(f"{field.name}:{field.kind}" for field in keygen.partition_fields)
     return made

@@ -106,7 +106,7 @@ def test_switches_are_read() -> None:
         ({KEY: "id", PARTITION: "a", "hoodie.table.partition.fields": "b"}, "contradicts"),
         ({KEY: "id", PARTITION: "city", TYPE: "CUSTOM"}, "needs city:SIMPLE or city:TIMESTAMP"),
         ({KEY: "id", PARTITION: "city:SOME"}, "'city:SOME'.*expected column:SIMPLE"),
-        (TIMED, "timestamp.type='': expected one of UNIX_TIMESTAMP"),
+        (TIMED, "timestamp.type is not set.*one of UNIX_TIMESTAMP"),
         ({**TIMED, TIME + "timestamp.type": "SECONDS"}, "timestamp.type='SECONDS': expected one of UNIX_TIMESTAMP"),
         ({**TIMED, TIME + "timestamp.type": "DATE_STRING"}, "input.dateformat is not set: DATE_STRING needs"),
         ({**TIMED, TIME + "timestamp.type": "MIXED"}, "input.dateformat is not set: MIXED needs"),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+import hoodie
 from hoodie.config.options import Options
 from hoodie.errors import InvalidOption, UnsupportedTable, WriteConflict
 from hoodie.model.instant import Action, State
@@ -14,6 +17,7 @@ from hoodie.services.archive import archive, history
 from hoodie.services.clean import clean
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.services.upgrade import upgrade
+from hoodie.storage.local import LocalStorage
 from hoodie.table.properties import update_properties
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
@@ -223,3 +227,58 @@ def test_completions_come_before_the_next_instant_though_a_copied_table_has_newe
     assert list(times.values()) == ["20250101000000999", "20250101000001999", copied]
     early = estimated_completions({("20250101000000000", Action.COMMIT): ""})
     assert list(early.values()) == ["20250101000000001"]
+
+
+TIMES = {
+    "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
+    "hoodie.keygen.timebased.output.dateformat": "yyyy-MM-dd",
+}
+
+
+def timed(path: Path, generator: str, partition: str) -> pa.Table:
+    """A table whose settings of times are known to its writers only, as jobs of Hudi's before 0.13 left them."""
+    rows = pa.table({"id": ["a", "b"], "at": [0, 86_400_000], "ts": [1, 1]})
+    keys = {
+        "hoodie.table.name": "timed",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": partition,
+        "hoodie.datasource.write.precombine.field": "ts",
+        "hoodie.datasource.write.keygenerator.class": f"org.apache.hudi.keygen.{generator}",
+    }
+    hoodie.hudi.write(rows, path, {**keys, **TIMES})
+    storage = LocalStorage(path)
+    open_to_writers = dict.fromkeys(TIMES) | {"hoodie.datasource.write.partitionpath.field": None}
+    update_properties(storage, open_to_writers)
+    return rows
+
+
+@pytest.mark.parametrize("to", [8, 9])
+def test_a_table_whose_writers_know_how_times_are_printed_is_upgraded_without_them(tmp_path: Path, to: int) -> None:
+    rows = timed(tmp_path, "TimestampBasedKeyGenerator", "at")
+    table = hoodie.open_table(tmp_path)
+    assert "timestamp.type" not in str(table.upgrade(to, dry_run=True).settings)
+    assert table.upgrade(to).version == to
+    assert hoodie.open_table(tmp_path).snapshot().to_arrow().sort_by("id").to_pylist() == rows.to_pylist()
+    with pytest.raises(InvalidOption, match=r"timestamp.type is not set.*among the options, as the table's writers"):
+        hoodie.open_table(tmp_path).upsert(rows)
+    assert hoodie.open_table(tmp_path, options=TIMES).upsert(rows).updated == 2
+
+
+def test_an_upgrade_takes_how_times_are_printed_from_its_options(tmp_path: Path) -> None:
+    rows = timed(tmp_path, "TimestampBasedKeyGenerator", "at")
+    result = hoodie.open_table(tmp_path).upgrade(9, options=TIMES)
+    assert TIMES.items() <= dict(result.settings or {}).items()
+    assert hoodie.open_table(tmp_path).upsert(rows).updated == 2
+    other = {**TIMES, "hoodie.keygen.timebased.output.dateformat": "yyyy"}
+    assert hoodie.open_table(tmp_path).upgrade(9, options=other).steps == ()
+
+
+def test_custom_partition_columns_of_unknown_kinds_are_told_and_taken_from_options(tmp_path: Path) -> None:
+    rows = timed(tmp_path, "CustomKeyGenerator", "at:TIMESTAMP")
+    table = hoodie.open_table(tmp_path)
+    with pytest.raises(InvalidOption, match="needs at:SIMPLE or at:TIMESTAMP"):
+        table.upgrade(8)
+    kinds = {"hoodie.datasource.write.partitionpath.field": "at:TIMESTAMP"}
+    assert table.upgrade(8, options={**TIMES, **kinds}).version == 8
+    assert hoodie.open_table(tmp_path).upsert(rows).updated == 2
+    assert hoodie.open_table(tmp_path).snapshot().count() == 2
