@@ -182,8 +182,8 @@ def bucket_of(file_id: str) -> int | None:
 
 
 def buckets_by_keys(options: Mapping[str, str], context: IndexContext) -> int | None:
-    """How many buckets a table has, inferred from keys in base files of its newest commit; None: they are too few, or
-    hashed by other fields.
+    """How many buckets a table has, inferred from keys in the base files of `context.written`; None: they are too few,
+    or hashed by other fields.
 
     The number divides what hash and bucket of each key differ by. Opens the key columns of a few files, the smaller
     ones first.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hoodie.config.write import BucketEngine, IndexOptions, IndexType
 from hoodie.errors import CorruptIndex, InvalidOption, TableMismatch, UnsupportedTable
@@ -22,6 +22,8 @@ from hoodie.model.files import FileGroupId
 from hoodie.table.recorded_index import RECORDED
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableFiles, TableState
+from hoodie.view.load import load_view
+from hoodie.view.slices import latest_base_files
 
 #: File ids of a bucket index begin with the bucket's number, of fewer than 100,000. One in 40,000 UUIDs does, too.
 _BUCKET = re.compile(r"000\d{5}-")
@@ -134,17 +136,31 @@ def _with_buckets(
     given = settings.given
     if BUCKETS in given or BUCKETS in state.config.properties:
         return given
-    count = buckets_by_keys(given, IndexContext(state.storage, state.config, state.timeline, written=written))
+    context = IndexContext(state.storage, state.config, state.timeline, written=written)
+    count = buckets_by_keys(given, context)
+    if count is None:  # the newest commit wrote a few rows
+        count = buckets_by_keys(given, replace(context, written=_live_files(state)))
     if count is not None:
         return {**given, BUCKETS: str(count)}
     if inferred:
         raise TableMismatch(
             f"{state.config.name} has the files of a bucket index, such as {written[0].file_id}, but hoodie.properties "
             f"does not say of how many buckets (Hudi does not record it, and its CREATE TABLE over this table drops "
-            f"the number that was recorded), and the keys of the newest files do not tell. Give {BUCKETS}, and "
+            f"the number that was recorded), and the keys of its files do not tell. Give {BUCKETS}, and "
             f"{HASH_FIELDS} if it was set, as the table was made with; a wrong number would write keys twice."
         )
     return given
+
+
+def _live_files(state: TableState) -> tuple[WriteStat, ...]:
+    """The newest base file of each file group of the table; none where some are not those of buckets."""
+    bases = latest_base_files(load_view(state.storage, state.timeline, state.config))
+    if not all(is_bucket(group.file_id) for group in bases):
+        return ()
+    return tuple(
+        WriteStat(file_id=group.file_id, path=base.path, partition=group.partition, file_size=base.size)
+        for group, base in bases.items()
+    )
 
 
 def _all_buckets(state: TableState) -> bool:

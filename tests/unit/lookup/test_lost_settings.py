@@ -60,3 +60,13 @@ def test_base_files_beside_logs_tell_the_number():
         table.upsert(batch(200, ts))
     assert len(table.slices()) == 10
     assert table.snapshot().column("ts").to_pylist() == [3] * 200
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_files_of_before_tell_the_number_where_the_newest_commit_wrote_few_rows(kind):
+    table = ArrowTable(made(16, 200, kind), OPTIONS)
+    groups = {slice_.group for slice_ in table.slices()}
+    for ts in (2, 3, 4):
+        table.upsert(batch(2, ts))
+    assert {slice_.group for slice_ in table.slices()} == groups
+    assert sorted(table.snapshot().column("ts").to_pylist()) == [1] * 198 + [4] * 2
