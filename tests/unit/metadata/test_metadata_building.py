@@ -32,9 +32,10 @@ from hoodie.metadata.partitions.kind import Building, Change
 from hoodie.metadata.read import partition_slices, read_records
 from hoodie.metadata.table import MetadataTable, open_metadata
 from hoodie.metadata.validate import validate_metadata
-from hoodie.model.instant import State
+from hoodie.model.instant import Action, State
 from hoodie.model.table_version import VERSIONS
 from hoodie.reading.row_keys import read_keys
+from hoodie.recovery.savepoint import make_savepoint
 from hoodie.services.metadata_table import create_metadata_table, drop_metadata_table
 from hoodie.storage.local import LocalStorage
 from hoodie.table.properties import update_properties
@@ -178,6 +179,17 @@ def test_nested_columns_have_statistics_where_they_are_named() -> None:
     others.upsert(batch)
     assert {"id", "city", "ts"} <= columns(others)
     assert not {name for name in columns(others) if name.startswith("at")}
+
+
+def test_a_savepoint_whose_writer_died_is_no_reason_to_build_nothing() -> None:
+    made = written()
+    with pytest.raises(Crash):
+        make_savepoint(CrashAfter(made.storage, 1), Settings.read(made.options))
+    assert [i.state for i in made.state().timeline.instants if i.action is Action.SAVEPOINT] == [State.INFLIGHT]
+    assert create_metadata_table(made.storage, Settings.read(made.options))
+    assert_kept(made)
+    made.upsert(rows(("a", "oslo"), ts=3))
+    assert_kept(made)
 
 
 def test_partitions_are_built_and_removed_by_call() -> None:

@@ -65,8 +65,12 @@ _BY_LAYOUT = {
 
 
 def why_not_built(timeline: Timeline) -> str:
-    """Why the metadata table of a table cannot be built now; "" when it can."""
-    pending = [instant for instant in timeline.instants if instant.state is not State.COMPLETED]
+    """Why the metadata table of a table cannot be built now; "" when it can.
+
+    A savepoint leaves no files, and one whose writer died stays pending.
+    """
+    instants = (instant for instant in timeline.instants if instant.action is not Action.SAVEPOINT)
+    pending = [instant for instant in instants if instant.state is not State.COMPLETED]
     if pending:
         return f"{pending[0].action} {pending[0].requested} is pending: which files it leaves is not known yet"
     return ""
