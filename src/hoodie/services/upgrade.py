@@ -41,10 +41,8 @@ from hoodie.view.slices import latest_slices
 
 _log = logging.getLogger("hoodie.services")
 
-#: All groups with logs, whatever the options of the table say of when and how much.
+#: All groups with logs, whatever the options of the table say of how much.
 _ALL = {
-    "hoodie.compact.inline.trigger.strategy": "NUM_COMMITS",
-    "hoodie.compact.inline.max.delta.commits": "1",
     "hoodie.compaction.strategy": "org.apache.hudi.table.action.compact.strategy.UnBoundedCompactionStrategy",
 }
 
@@ -240,7 +238,7 @@ def make_ready(state: TableState, settings: Settings, run: RunTasks | None) -> N
     while compact(storage, settings, run=run) is not None:
         pass
     every = Settings.of({**settings.given, **_ALL})
-    if (instant_of_all := schedule_compaction(storage, every)) is not None:
+    if (instant_of_all := schedule_compaction(storage, every, at_once=True)) is not None:
         compact(storage, every, instant_of_all, run)
 
 

@@ -12,9 +12,11 @@ import hoodie
 from hoodie.config.options import Options
 from hoodie.errors import InvalidOption, UnsupportedTable, WriteConflict
 from hoodie.model.instant import Action, State
+from hoodie.recovery.rollback import rollback
 from hoodie.recovery.savepoint import make_savepoint
 from hoodie.services.archive import archive, history
 from hoodie.services.clean import clean
+from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.services.upgrade import upgrade
 from hoodie.storage.local import LocalStorage
@@ -227,6 +229,20 @@ def test_completions_come_before_the_next_instant_though_a_copied_table_has_newe
     assert list(times.values()) == ["20250101000000999", "20250101000001999", copied]
     early = estimated_completions({("20250101000000000", Action.COMMIT): ""})
     assert list(early.values()) == ["20250101000000001"]
+
+
+def test_logs_that_only_failed_writes_left_after_a_compaction_are_compacted() -> None:
+    made = ArrowTable.create(MemoryStorage(), {**TABLE, "hoodie.datasource.write.table.type": MOR})
+    made.upsert(batch({"a": ("oslo", 1, "one")}))
+    made.upsert(batch({"a": ("oslo", 2, "two")}))
+    due = Settings.read(Options({**made.options, "hoodie.compact.inline.max.delta.commits": "1"}))
+    compact(made.storage, due, schedule_compaction(made.storage, due))
+    made.upsert(batch({"a": ("oslo", 3, "three")}))
+    rollback(made.storage, Settings.read(made.options))
+    rows = rows_of_now(made)
+    assert schedule_compaction(made.storage, due) is None  # nobody wrote since
+    assert upgrade(made.storage, Settings.read(made.options), 9).version == 9
+    assert rows_of_now(made) == rows
 
 
 TIMES = {

@@ -52,13 +52,19 @@ _log = logging.getLogger("hoodie.services")
 
 @typed_errors()
 def schedule_compaction(
-    storage: Storage, settings: Settings, extra: Mapping[str, str] | None = None, clock: Clock = utc_now
+    storage: Storage,
+    settings: Settings,
+    extra: Mapping[str, str] | None = None,
+    clock: Clock = utc_now,
+    *,
+    at_once: bool = False,
 ) -> str | None:
     """Put a plan on the timeline, if a compaction is due and there is something to compact.
 
     File groups with a missing file are left out, with a warning: their rows would be lost.
 
     extra    kept in the plan and in its commit
+    at_once  it is due, whatever the options say
     returns  the instant of the plan; None: none was made
     Raises   UnsupportedTable on a Copy-on-Write table; WriteConflict while the table's single writer is working;
              PlanInUse, LockTimeout when another process keeps planning; InvalidOption
@@ -66,12 +72,13 @@ def schedule_compaction(
     strategy = strategy_named(settings.compaction_of(None).strategy)
     state = compactable_state(storage, settings)
     how = settings.compaction_of(state.config)
-    if not compaction_is_due(state.timeline, new_time(state.timeline, state.config.timezone, clock), how):
+    now = new_time(state.timeline, state.config.timezone, clock)
+    if not (at_once or compaction_is_due(state.timeline, now, how)):
         return None
     with scheduling(storage, settings) as lock:
         state = state.reload()
         time = new_time(state.timeline, state.config.timezone, clock)
-        if not compaction_is_due(state.timeline, time, how):  # another process has just planned one
+        if not (at_once or compaction_is_due(state.timeline, time, how)):  # another process has just planned one
             return None
         if not settings.writers.concurrency.several:
             refuse_pending_writes(state, "a compaction is planned")
