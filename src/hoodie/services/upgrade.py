@@ -35,6 +35,7 @@ from hoodie.table.state import TableState, load_state, writer_keygen
 from hoodie.table.upgraded_timeline import copy_timeline, files_of_layout_1
 from hoodie.table.version_properties import upgraded
 from hoodie.timeline.archive import archive_files
+from hoodie.timeline.load import read_replace_plan
 from hoodie.timeline.stopped_upgrade import COPIED, move_back, stopped_upgrade
 from hoodie.view.load import load_view
 from hoodie.view.slices import latest_slices
@@ -184,7 +185,8 @@ def refuse_pending(state: TableState, word: str) -> None:
     word  what cannot be done before
     """
     pending = state.timeline.pending({Action.CLUSTERING, Action.LOG_COMPACTION, Action.RESTORE, Action.INDEXING})
-    clusterings = [i for i in state.timeline.pending_replaces if i.state is State.REQUESTED]
+    replaces = state.timeline.pending({Action.REPLACE_COMMIT})  # a write of ours that died is rolled back
+    clusterings = [i for i in replaces if read_replace_plan(state.storage, state.timeline, i).clustering is not None]
     if others := [*pending, *clusterings]:
         raise UnsupportedTable(
             f"{state.config.name}: the {others[0].action} {others[0].requested} is pending. Run it, or roll it back, "
@@ -247,8 +249,8 @@ def require_ready(state: TableState, word: str = "Upgrade") -> None:
     pending = [i for i in state.timeline.instants if i.state is not State.COMPLETED]
     if pending:
         raise WriteConflict(
-            f"the {pending[0].action} {pending[0].requested} is pending: another process is at work, or died. {word} "
-            "again once it has ended; the table has its old version"
+            f"the {pending[0].action} {pending[0].requested} is pending: another process is at work, or died, and "
+            f"`hoodie check` says what to do then. {word} again once it has ended; the table has its old version"
         )
     if logs := _groups_with_logs(state):
         raise WriteConflict(

@@ -26,6 +26,7 @@ from hoodie.table.state import load_state
 from hoodie.table.upgraded_timeline import estimated_completions
 from hoodie.testing.storage import Crash, CrashAfter, MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from support.clusterings import PLAN, plan_clustering
 from torture.crash import METADATA, TABLE, an_hour_later, batch, rows_of_now
 
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
@@ -243,6 +244,29 @@ def test_logs_that_only_failed_writes_left_after_a_compaction_are_compacted() ->
     assert schedule_compaction(made.storage, due) is None  # nobody wrote since
     assert upgrade(made.storage, Settings.read(made.options), 9).version == 9
     assert rows_of_now(made) == rows
+
+
+@pytest.mark.parametrize(("version", "to"), [("6", 8), ("8", 9)])
+@pytest.mark.parametrize("calls", [1, 2])
+def test_a_deletion_of_partitions_that_died_is_no_clustering(version: str, to: int, calls: int) -> None:
+    made = ArrowTable.create(MemoryStorage(), {**TABLE, "hoodie.write.table.version": version})
+    made.upsert(batch({"a": ("oslo", 1, "one"), "b": ("rome", 1, "one")}))
+    rows = rows_of_now(made)
+    with pytest.raises(Crash):
+        ArrowTable(CrashAfter(made.storage, calls), made.options).delete_partitions(["oslo"])
+    assert [i.action for i in made.state().timeline.pending_replaces] == [Action.REPLACE_COMMIT]
+    assert upgrade(made.storage, Settings.read(made.options), to).version == to
+    ArrowTable(made.storage, TABLE).upsert(batch({"c": ("rome", 2, "two")}))
+    assert rows_of_now(made) == rows | {"c": ("rome", 2, "two")}
+
+
+@pytest.mark.parametrize("inflight", [False, True])
+def test_a_clustering_that_hudi_has_planned_is_refused(inflight: bool) -> None:
+    made = table(COW)
+    plan_clustering(made.storage, ["oslo"], inflight=inflight)
+    with pytest.raises(UnsupportedTable, match=f"{PLAN} is pending. Run it, or roll it back, with the engine"):
+        upgrade(made.storage, Settings.read(made.options), 8)
+    assert made.state().config.version == 6
 
 
 TIMES = {
