@@ -11,6 +11,12 @@ def clause(problem: object) -> str:
     return str(problem).rstrip(". \n")
 
 
+def sentence(problem: object) -> str:
+    """What an error says as a sentence, with one full stop or question mark at its end."""
+    said = clause(problem)
+    return said if said.endswith("?") else f"{said}."
+
+
 class HoodieError(Exception):
     """Base of all errors raised on purpose; subclasses differ by what a caller can do."""
 

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from hoodie.cli.output import Block, Grid, plain
 from hoodie.config.options import Options
 from hoodie.config.read import ReadSettings
-from hoodie.errors import InvalidInput, clause
+from hoodie.errors import InvalidInput, sentence
 from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.changes.data import change_data_batches, select_changes
 from hoodie.reading.changes.data_plan import plan_change_data
@@ -32,7 +32,7 @@ from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState, declared_schema, load_state
 
-_CONDITION = re.compile(r"\s*(?P<column>[^\s=!<>]+)\s*(?P<how>==|!=|<=|>=|=|<|>|\sin\s)\s*(?P<value>.*?)\s*", re.S)
+_CONDITION = re.compile(r"\s*(?P<column>[^\s=!<>]+)\s*(?P<how>==|!=|<>|<=|>=|=|<|>|\sin\s)\s*(?P<value>.*?)\s*", re.S)
 #: A value as a word: in quotes, or without them a time or what has no spaces, quotes and brackets.
 _WORD = re.compile(r"""'[^'\\]*'|"[^"\\]*"|\d{4}-\d\d-\d\d \d\d:\S+|[^\s'"()`<>=!][^\s'"()`]*""")
 #: File slices that are read at once, by threads.
@@ -98,13 +98,14 @@ def filters_of(texts: Sequence[str], schema: pa.Schema) -> Filters | None:
     """What `--filter` asks for, all of it: conditions in SQL, as in Python. A word without quotes is a text where it
     stands alone beside one column, `city = oslo` or `city in oslo,rome`, and is no column itself.
 
-    returns  tuples where all are such comparisons, which need no parser of SQL
+    returns  tuples where all are such comparisons, which need no parser of SQL; not of floating columns, as NaN is the
+             greatest number in SQL and no number in tuples
     Raises   InvalidInput
     """
     if not texts:
         return None
     plain = [_comparison(text, schema) for text in texts]
-    if all(test is not None for test in plain):
+    if all(test is not None and not pa.types.is_floating(schema.field(test[0]).type) for test in plain):
         return plain
     for text, test in zip(texts, plain, strict=True):
         if test is None:
@@ -119,7 +120,7 @@ def _check_sql(text: str, schema: pa.Schema) -> None:
         read_filter(text, schema)
     except InvalidInput as problem:
         raise InvalidInput(
-            f"--filter {text!r}: {clause(problem)}. Texts stand in quotes, as in \"city = 'New York' and fare > 5\""
+            f"--filter {text!r}: {sentence(problem)} Texts stand in quotes, as in \"city = 'New York' and fare > 5\""
         ) from problem
 
 
@@ -142,7 +143,7 @@ def _comparison(text: str, schema: pa.Schema) -> tuple[str, str, Any] | None:
         values = [_typed(word, kind) for word in words]
     except pa.ArrowException as problem:
         raise InvalidInput(f"--filter {text!r}: {column} is {kind}: {problem}") from problem
-    return column, how, values if how == "in" else values[0]
+    return column, "!=" if how == "<>" else how, values if how == "in" else values[0]
 
 
 def _as_sql(column: str, how: str, value: Any) -> str:
@@ -155,6 +156,8 @@ def _as_sql(column: str, how: str, value: Any) -> str:
 def _literal(value: Any) -> str:
     if isinstance(value, (bool, int, Decimal)):
         return str(value).lower()
+    if isinstance(value, float):
+        return f"cast('{value!r}' as double)"
     return "'" + str(value).replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as arrow
 
-from hoodie.errors import InvalidInput, clause
+from hoodie.errors import InvalidInput, sentence
 from hoodie.expressions import kinds
 from hoodie.expressions.casts import cast, kernel_of
 from hoodie.expressions.kinds import NULL, is_decimal, is_float, is_integer, is_number, is_text_kind, is_time
@@ -22,7 +22,7 @@ from hoodie.schema.types import spark_name
 
 
 def value_term(value: Any, scope: Scope) -> Term:
-    """What a clause assigns: SQL text, or a plain value of Python's. Raises InvalidInput"""
+    """What a sentence assigns: SQL text, or a plain value of Python's. Raises InvalidInput"""
     if isinstance(value, str):
         return _expression(value, scope)
     if isinstance(value, pa.Scalar):
@@ -59,7 +59,7 @@ def _expression(text: str, scope: Scope) -> Term:
         if _WORDS.fullmatch(text) is None:
             raise
         quoted = text.replace("'", "''")
-        raise InvalidInput(f"{clause(problem)}. A value that is text stands in quotes: \"'{quoted}'\"") from problem
+        raise InvalidInput(f"{sentence(problem)} A value that is text stands in quotes: \"'{quoted}'\"") from problem
 
 
 #: What may well be meant as a text, and not as an expression: words, with nothing between them that reckons.

@@ -117,7 +117,7 @@ def _schema(fields: dict[str, type]) -> Any:
 
 
 def _condition(text: str, fields: dict[str, type]) -> Any:
-    from hoodie.errors import InvalidInput, clause
+    from hoodie.errors import InvalidInput, sentence
     from hoodie.reading.filters.sql import parse_condition
 
     try:
@@ -125,4 +125,4 @@ def _condition(text: str, fields: dict[str, type]) -> Any:
     except InvalidInput as problem:
         names = ", ".join(fields)
         reason = str(problem).removesuffix(f"; there are {names}")  # the message about a missing one lists them, too
-        raise click.UsageError(f"--where {text!r}: {clause(reason)}. The fields are {names}") from problem
+        raise click.UsageError(f"--where {text!r}: {sentence(reason)} The fields are {names}") from problem
