@@ -6,9 +6,9 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from itertools import chain
 from typing import Any, BinaryIO
 
@@ -154,7 +154,9 @@ def _as_sql(column: str, how: str, value: Any) -> str:
 
 
 def _literal(value: Any) -> str:
-    if isinstance(value, (bool, int, Decimal)):
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    if isinstance(value, (bool, int)):
         return str(value).lower()
     if isinstance(value, float):
         return f"cast('{value!r}' as double)"
@@ -166,7 +168,14 @@ def _typed(text: str, kind: pa.DataType) -> Any:
         text = text[1:-1]
     if pa.types.is_timestamp(kind) and kind.tz and not re.search(r"(Z|[+-]\d\d:?\d\d)$", text):
         text += "Z"
-    return pa.scalar(text).cast(kind).as_py()
+    try:
+        return pa.scalar(text).cast(kind).as_py()
+    except pa.ArrowException:
+        if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
+            with suppress(InvalidOperation):
+                if (number := Decimal(text)).is_finite():
+                    return number  # one that the column cannot hold, such as 1.5 beside whole ones
+        raise
 
 
 def row_batches(scan: ScanPlan, limit: int | None = None) -> Iterator[pa.Table]:

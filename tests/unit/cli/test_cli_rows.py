@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -89,6 +90,30 @@ def test_nan_is_the_greatest_number_as_in_python(tmp_path: Path, hoodie: Termina
         ["--filter", f"{column} {condition}"],
         ["--filter", f"{column} {condition}", "--filter", "id + 0 >= 0"],
     ):
+        assert [row[0] for row in hoodie.result("query", tmp_path, *given)["rows"]] == same
+
+
+@pytest.mark.parametrize(
+    ("condition", "in_sql"),
+    [
+        ("id > 1.5", ""),
+        ("id in 1.5, 2", "id in (1.5, 2)"),
+        ("id < 3000000000000000000000", ""),
+        ("price <= 1.4999", ""),
+        ("price <> 1.50001", ""),
+        ("price < 1234567890123456.5", ""),
+        ("price >= -1e20", "price >= -100000000000000000000"),
+    ],
+)
+def test_a_number_that_the_column_cannot_hold_is_compared(
+    tmp_path: Path, hoodie: Terminal, condition: str, in_sql: str
+) -> None:
+    table = create_table(tmp_path, record_key="id")
+    prices = pa.array([Decimal("1.500"), Decimal("1.499"), None], pa.decimal128(12, 3))
+    table.upsert(pa.table({"id": [1, 2, 3], "price": prices}))
+    same = [row["id"] for row in table.to_arrow(filters=in_sql or condition).to_pylist()]
+    assert same
+    for given in (["--filter", condition], ["--filter", condition, "--filter", "id + 0 >= 0"]):
         assert [row[0] for row in hoodie.result("query", tmp_path, *given)["rows"]] == same
 
 
