@@ -75,8 +75,11 @@ def export_table(
     *,
     dry_run: bool,
 ) -> Exported:
-    """Write rows into a new or empty folder. Raises InvalidInput when it has something in it; as a read"""
+    """Write rows into a new or empty folder outside of the table. Raises InvalidInput when it has something in it; as a
+    read"""
     target = storage_for(to, storage_options if "://" in to else None)
+    if f"{target.root}/".startswith(f"{storage.root}/"):
+        raise InvalidInput(f"{target.root}: this folder is part of the table {storage.root}: export to another one")
     if target.list():
         raise InvalidInput(f"{target.root}: there is something in this folder: export to a new or an empty one")
     state = load_state(storage)

@@ -321,3 +321,11 @@ def test_bytes_are_base64_in_csv_as_in_json(tmp_path: Path, hoodie: Terminal, va
         assert [list(row) for row in csv.reader(written.read_text().splitlines())][1:] == [
             [str(key), text or ""] for key, text in rows
         ]
+
+
+@pytest.mark.parametrize("folder", ["sub", "oslo/sub", ".hoodie/sub", "."])
+def test_an_export_into_the_table_is_refused(lake: Path, hoodie: Terminal, folder: str) -> None:
+    before = sorted(lake.rglob("*"))
+    _, err = hoodie.both("export", lake / "a", "--to", lake / "a" / folder, status=2)
+    assert "this folder is part of the table" in err
+    assert sorted(lake.rglob("*")) == before
