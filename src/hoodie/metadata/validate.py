@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -26,6 +26,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.timeline.load import with_history
 from hoodie.timeline.timeline import Timeline, Visible
 from hoodie.view.load import Folders, data_files, list_folders, load_view, slice_instants
+from hoodie.view.published import cleaned_files
 from hoodie.view.slices import merged_slices
 
 DataFile = BaseFile | LogFile
@@ -59,7 +60,8 @@ def validate_metadata(
     folders    of the table, where they have been listed
     read_keys  compares the record index with the rows of the table, too; None: it is only read
     contents   compare other partitions than the file lists, too: opens data files
-    Files of pending and of failed writes are no difference: other readers do not see them either.
+    Files of pending and of failed writes are no difference: other readers do not see them either. Nor are those that a
+    pending clean removes, before it tells the metadata table.
     A partition that is damaged is a problem.
     Raises CorruptFile where its timeline cannot be read
     """
@@ -80,8 +82,11 @@ def validate_metadata(
     listed = data_files(listed_folders(table).marked)
     stored = data_files((folders or list_folders(storage)).marked)
     visible = with_history(storage, config, timeline, slice_instants([*listed, *stored])).visible()
-    lists = _differences(listed, stored, visible, storage, by_logs=timeline.layout == 2)
-    if contents and not (problem or lists):  # else the files to look into are in doubt
+    going = cleaned_files(storage, timeline, pending=True)
+    lists = _differences(listed, stored, visible, storage, going, by_logs=timeline.layout == 2)
+    if contents and going:
+        unread.append("partitions beside files are not compared: a clean is pending, which removes files of them")
+    elif contents and not (problem or lists):  # else the files to look into are in doubt
         files = of_listing((), _published(listed, visible))
         building = Building(storage, config, timeline, "", files, MetadataOptions())
         for kind in kinds_of(records.keys() - {*not_kept(storage, config)}):
@@ -101,17 +106,24 @@ def _published(files: Iterable[DataFile], visible: Visible) -> Iterator[DataFile
 
 
 def _differences(
-    in_lists: Iterable[DataFile], on_storage: Iterable[DataFile], visible: Visible, storage: Storage, *, by_logs: bool
+    in_lists: Iterable[DataFile],
+    on_storage: Iterable[DataFile],
+    visible: Visible,
+    storage: Storage,
+    going: Collection[str],
+    *,
+    by_logs: bool,
 ) -> list[str]:
     """What the file lists and the storage say differently of files of completed instants.
 
     storage  of the table, to look once more: a write or a clean may have come after the folders were listed
+    going    paths that a pending clean removes
     by_logs  a log that is not in the lists counts, too
     """
     listed = {file.path: file for file in in_lists}
     stored = {file.path: file for file in on_storage}
     where = MetadataPartition.FILES
-    missing = [path for path in sorted(listed.keys() - stored.keys()) if not storage.exists(path)]
+    missing = [path for path in sorted(listed.keys() - stored.keys()) if path not in going and not storage.exists(path)]
     problems = [f"{path} is in {where}, and not on the storage" for path in missing]
     for path in sorted(stored.keys() - listed.keys()):
         file = stored[path]

@@ -346,8 +346,8 @@ def missing_files(view: FileSystemView, absent: Iterable[Missing], taken: Taken)
     return [missing[path] for path in sorted(missing)]
 
 
-def cleaned_files(storage: Storage, timeline: Timeline) -> set[str]:
-    """Paths of the files that cleanings on the timeline removed, or are about to."""
+def cleaned_files(storage: Storage, timeline: Timeline, *, pending: bool = False) -> set[str]:
+    """Paths of the files that cleanings on the timeline removed, or are about to. pending: only the latter."""
 
     def read(instant: Instant) -> Iterable[str]:
         done = instant.state is State.COMPLETED
@@ -367,5 +367,5 @@ def cleaned_files(storage: Storage, timeline: Timeline) -> set[str]:
             for name in (*part.planned, *part.deleted, *part.failed)
         ]
 
-    cleans = [instant for instant in timeline.instants if instant.action is Action.CLEAN]
+    cleans = timeline.pending({Action.CLEAN}) if pending else [i for i in timeline.instants if i.action is Action.CLEAN]
     return {path for paths in in_threads(read, cleans) for path in paths}

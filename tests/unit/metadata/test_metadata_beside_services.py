@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from hoodie.doctor.examine import examine
+from hoodie.doctor.findings import Fault
 from hoodie.services.clean import clean
 from hoodie.services.downgrade import downgrade
 from hoodie.services.expiry import expire_partitions
@@ -16,7 +18,7 @@ from hoodie.services.metadata_table import create_metadata_table
 from hoodie.services.upgrade import upgrade
 from hoodie.table.properties import PROPERTIES
 from hoodie.table.settings import Settings
-from hoodie.testing.storage import MemoryStorage
+from hoodie.testing.storage import Crash, CrashAfter, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support.instants import aged
 from support.metadata_fresh import KEPT, check_kept
@@ -100,3 +102,26 @@ def test_a_downgrade_removes_that_of_a_later_version(kind: str, version: str) ->
     table = ArrowTable(table.storage, options)
     table.upsert(batch({"b": ("rome", 3, "three")}))
     assert check_kept(table.storage)
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("kind", TYPES)
+def test_files_that_a_pending_clean_removes_are_no_difference(kind: str, version: str) -> None:
+    options = {**TABLE, **KEPT, "hoodie.datasource.write.table.type": kind, "hoodie.write.table.version": version}
+    made = ArrowTable.create(MemoryStorage(), options)
+    for ts in range(1, 4):
+        made.insert_overwrite(batch({"a": ("oslo", ts, "one"), "b": ("rome", ts, "one")}))
+    cleaning = Settings.of({**options, **RETAIN_ONE})
+    deaths = 0
+    for calls in range(30):
+        storage = CrashAfter(made.storage.copy(), calls)
+        try:
+            clean(storage, cleaning)
+        except Crash:
+            deaths += 1
+            assert [f for f in examine(storage.inner, grace=0) if f.fault is Fault.LISTS] == []
+            assert clean(storage.inner, cleaning) is not None
+            assert check_kept(storage.inner)
+        else:
+            break
+    assert deaths > 5
