@@ -167,8 +167,12 @@ def _examine_data(
         )
         if all_columns:
             damaged = {finding.where for finding in findings if finding.fault is Fault.DAMAGED}
-            bases = [base for group in view.groups.values() for base in group.bases if base.path not in damaged]
-            findings += examine_columns(scene.storage, bases)
+            half_written = scene.timeline.visible().open  # by compactions that are at work, or died
+            bases = (base for group in view.groups.values() for base in group.bases)
+            findings += examine_columns(
+                scene.storage,
+                (base for base in bases if base.path not in damaged and base.instant not in half_written),
+            )
     except (HoodieError, FileNotFoundError) as error:
         problem = f"rows: {clause(error)}"
         advice = "Repair the other findings first; if a writer was active, examine again"

@@ -525,6 +525,17 @@ def test_an_older_version_is_read_with_all_columns():
     assert [finding.where for finding in look(table, all_columns=True)] == [old]
 
 
+def test_half_a_base_file_of_a_compaction_that_died_is_no_damage():
+    table = healthy(**MERGE_ON_READ)
+    bases = [slice_.base for slice_ in table.slices() if slice_.logs]
+    instant = schedule_compaction(table.storage, Settings.read(table.options))
+    table.storage.write(f".hoodie/{instant}.compaction.inflight", b"")
+    for base in bases:
+        table.storage.write(base.path.replace(base.instant, instant), table.storage.read(base.path)[:500])
+    assert bases
+    assert [finding.fault for finding in look(table, all_columns=True)] == [Fault.STALE]
+
+
 def test_a_stray_file_is_a_note():
     table = healthy()
     for path in ("a/copy of x.parquet", "a/notes.txt", "a/.DS_Store", "readme", "_tmp/x"):
