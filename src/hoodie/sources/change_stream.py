@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from hoodie.config.options import Options
 from hoodie.config.read import HolePolicy, IncrementalFormat, QueryOptions, ReadSettings, StreamOptions
-from hoodie.errors import InvalidInput
+from hoodie.errors import InvalidInput, SchemaMismatch
 from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.changes.data_plan import plan_change_data
 from hoodie.reading.changes.offsets import (
@@ -54,6 +54,16 @@ def stream_schema(path: str, options: Options) -> StructType:
         newest = state.timeline.newest_commit
         schema = plan_change_data(state, newest, newest, _settings(options)).reader.schema
     return all_nullable(to_spark(schema))
+
+
+def _refuse_lost_columns(columns: Sequence[str], state: TableState) -> None:
+    """Raises SchemaMismatch where the table has no longer all columns that the stream began with"""
+    names = read_schema(state, FileSystemView(state.timeline)).names
+    if lost := [name for name in columns if name not in names]:
+        raise SchemaMismatch(
+            f"the table no longer has {', '.join(lost)}: dropped or renamed since the stream began. A stream keeps the "
+            "columns that the table had then: start the stream again, with its checkpoint"
+        )
 
 
 def _settings(options: Options) -> ReadSettings:
@@ -110,6 +120,7 @@ class ChangeStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if self.of_change_data:
                 return slice_tasks(plan_change_data(state, begin, up_to.position, settings))
             columns = self.target.names
+            _refuse_lost_columns(columns, state)
             return slice_tasks(
                 plan_scan(state, ScanKind.CHANGES, begin=begin, end=up_to.position, columns=columns, settings=settings)
             )

@@ -16,7 +16,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hoodie
-from hoodie.errors import HistoryGone, HollowCommit, InvalidInput, InvalidOption, TableNotFound, UnsupportedTable
+from hoodie.errors import (
+    HistoryGone,
+    HollowCommit,
+    InvalidInput,
+    InvalidOption,
+    SchemaMismatch,
+    TableNotFound,
+    UnsupportedTable,
+)
+from hoodie.sources import change_stream
 from hoodie.sources.answers import load_stream
 from hoodie.sources.change_stream import ChangeStream
 from hoodie.sources.views import HudiSource
@@ -104,6 +113,21 @@ def test_a_micro_batch_takes_at_most_so_many_commits_each_row_as_it_was_then(tab
     assert Query(table.path, **{MOST: 1}).run() == ones
     twos = [[("a", 1), ("k0", 0), ("k1", 1)], [("a", 3), ("k2", 2), ("k3", 3)], ones[4]]
     assert Query(table.path, **{MOST: 2}).run() == twos
+
+
+def test_a_column_that_is_lost_says_to_start_the_stream_again(table, monkeypatch):
+    table.upsert(rows_of(("a", 1)).append_column("v", [["x"]]))
+    query = Query(table.path)
+    source = HudiSource(query.source)
+    reader = source.streamReader(source.schema())
+    monkeypatch.setattr(
+        change_stream, "read_schema", lambda state, view: pa.schema([("id", "string"), ("at", "int64")])
+    )
+    start, end = reader.initialOffset(), reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit())
+    with pytest.raises(
+        SchemaMismatch, match=r"no longer has .*v: dropped or renamed .* start the stream again, with its"
+    ):
+        reader.partitions(start, end)
 
 
 def test_a_stream_begins_where_it_is_told_to(table):
