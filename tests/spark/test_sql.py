@@ -551,6 +551,10 @@ def test_default_is_null(spark, tmp_path):
     )
     rows = hoodie.spark.sql(spark, f"SELECT id, v, l FROM {path} ORDER BY id").collect()
     assert [tuple(row) for row in rows] == [(1, "DEFAULT", None), (2, None, None), (3, None, ["c"])]
+    hoodie.spark.sql(spark, f"INSERT INTO {path} (id, v) SELECT id, DEFAULT FROM (SELECT 4 AS id)")
+    hoodie.spark.sql(spark, f"INSERT INTO {path} (id, v) SELECT id, default FROM (SELECT 5 AS id, 'c' AS default)")
+    rows = hoodie.spark.sql(spark, f"SELECT id, v FROM {path} WHERE id > 3 ORDER BY id").collect()
+    assert [tuple(row) for row in rows] == [(4, None), (5, "c")]
 
 
 def test_procedures_have_hudis_names_and_columns(spark, orders, tmp_path):

@@ -34,23 +34,36 @@ def tokens_of(text: str) -> list[Token]:
 
 def depths(tokens: list[Token]) -> list[int]:
     """How many brackets and CASEs are open at each token; a bracket counts as outside itself. CASE and END are also
-    names of columns: behind a dot, and END where no CASE is open, or where it needs a value."""
+    names of columns: behind a dot, and END where no CASE is open, or where it needs a value. < and > are brackets in
+    the type behind a `::`."""
     levels: list[int] = []
     opened: list[TokenType] = []
     before: TokenType | None = None
-    for token in tokens:
+    for place, token in enumerate(tokens):
         kind = token.token_type
-        in_case = bool(opened) and opened[-1] is TokenType.CASE
+        in_case = opened[-1:] == [TokenType.CASE]
+        ends_case = in_case and kind is TokenType.END and before not in (TokenType.DOT, *_BEFORE_OPERAND)
+        in_type = opened[-1:] == [TokenType.LT]
         if kind in _CLOSES:
-            while opened and opened.pop() is TokenType.CASE:
-                pass  # it was a name
-        elif kind is TokenType.END and in_case and before is not TokenType.DOT and before not in _BEFORE_OPERAND:
+            while opened and opened.pop() in (TokenType.CASE, TokenType.LT):
+                pass  # it was a name, or nothing closes it
+        elif ends_case or (in_type and kind is TokenType.GT):
             opened.pop()
         levels.append(len(opened))
-        if kind in _OPENS or (kind is TokenType.CASE and before is not TokenType.DOT):
+        opens_type = kind is TokenType.LT and (in_type or _casts(tokens, place))
+        if kind in _OPENS or opens_type or (kind is TokenType.CASE and before is not TokenType.DOT):
             opened.append(kind)
         before = kind
     return levels
+
+
+def _casts(tokens: list[Token], place: int) -> bool:
+    """Whether the < at a place begins the parts of a type, as in `a::array<int>`."""
+    return (
+        place > 1
+        and tokens[place - 2].token_type is TokenType.DCOLON
+        and tokens[place - 1].token_type in (TokenType.ARRAY, TokenType.MAP, TokenType.STRUCT)
+    )
 
 
 def conjuncts(text: str) -> list[str]:

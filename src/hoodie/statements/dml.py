@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import singledispatch
 from typing import Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
@@ -30,7 +31,7 @@ from hoodie.spark.own_sql import spark_sql
 from hoodie.spark.types import to_arrow
 from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.statements.cutting import Text
-from hoodie.statements.dml_text import Delete, Dml, Insert, Merge, Update
+from hoodie.statements.dml_text import Delete, Dml, Insert, Merge, Update, with_selected_nulls
 from hoodie.statements.rows import views_of, with_tables
 from hoodie.table.state import in_units_of, load_state, table_keygen
 from hoodie.writing.result import WriteResult
@@ -103,9 +104,21 @@ def _rebound(clause: MergeClause, texts: Iterator[str | None]) -> MergeClause:
 @_run.register
 def _insert(statement: Insert, session: SparkSession, table: HoodieTable[DataFrame]) -> WriteResult:
     _refuse_other_than_partitions(statement, table)
-    query = with_tables(session, statement.query)
-    rows = spark_sql(session, statement.query) if query is None else query
-    return insert_rows(session, statement, table, rows, dynamic=is_dynamic(session))
+    return insert_rows(session, statement, table, _selected(session, statement.query), dynamic=is_dynamic(session))
+
+
+def _selected(session: SparkSession, query: str) -> DataFrame:
+    """The rows of a query. A DEFAULT that it selects is null, unless a column has that name."""
+    try:
+        found = with_tables(session, query)
+        rows = spark_sql(session, query) if found is None else found
+        rows.schema  # noqa: B018 - Spark Connect looks at the query now
+    except AnalysisException:
+        plain = with_selected_nulls(query)
+        if plain is None:
+            raise
+        return _selected(session, plain)
+    return rows
 
 
 def is_dynamic(session: SparkSession) -> bool:

@@ -141,7 +141,7 @@ def _set_list(text: Text) -> dict[str, str]:
 
 def _value(text: Text) -> str:
     """The SQL text of a value. DEFAULT is null: columns of ours have no other default."""
-    return "NULL" if len(text.tokens) == 1 and text.word(0) == "DEFAULT" else str(text)
+    return "NULL" if _is_default(text) else str(text)
 
 
 def _without_defaults(query: Text) -> str:
@@ -155,6 +155,25 @@ def _without_defaults(query: Text) -> str:
             parts += [query.whole[start : token.start], "NULL"]
             start = token.end + 1
     return "".join([*parts, query.whole[start : query.end]]).strip()
+
+
+def with_selected_nulls(query: str) -> str | None:
+    """A query that selects DEFAULT with null in its place; None: it selects none."""
+    text = Text.of(query)
+    if text.word(0) != "SELECT":
+        return None
+    start = 0 if text.word(1) not in ("ALL", "DISTINCT") else 1
+    end = text.find("FROM", "WHERE", "UNION", "INTERSECT", "EXCEPT", "MINUS", "ORDER", "LIMIT")
+    items = list(text.between(start, end if end >= 0 else len(text.tokens)).split())
+    if not any(map(_is_default, items)):
+        return None
+    selected = ", ".join("NULL" if _is_default(item) else str(item) for item in items)
+    behind = text.whole[items[-1].end : text.end]
+    return f"{text.before(start + 1)} {selected} {behind}".strip()
+
+
+def _is_default(item: Text) -> bool:
+    return len(item.tokens) == 1 and item.word(0) == "DEFAULT"
 
 
 def _merge(text: Text, prefix: str) -> Merge:

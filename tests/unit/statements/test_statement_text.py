@@ -7,7 +7,7 @@ import pytest
 from hoodie.conditional.clauses import Act, When
 from hoodie.errors import StatementError
 from hoodie.statements.cutting import Name, single
-from hoodie.statements.dml_text import Delete, Insert, Merge, Update, dml
+from hoodie.statements.dml_text import Delete, Insert, Merge, Update, dml, with_selected_nulls
 from hoodie.statements.functions import function_calls
 from hoodie.statements.moments import moment_expression
 
@@ -41,6 +41,36 @@ def test_a_type_of_a_column_has_commas_and_keywords_in_its_brackets():
     assert str(s.before(s.find("COMMENT", "FIRST", "AFTER"))) == (
         "s struct<a: int COMMENT 'c', first: struct<b: decimal(4,1)>>"
     )
+
+
+def test_the_type_of_a_cast_has_commas_in_its_brackets():
+    values = {
+        "m": "x::map<string, array<int>>",
+        "s": "(y)::struct<a: int, b: decimal(4, 1)>",
+        "n": "a < 2",
+        "o": "b > 1",
+    }
+    text = ", ".join(f"{name} = {value}" for name, value in values.items())
+    assert read(f"UPDATE t SET {text} WHERE a::array<int> > b") == Update(
+        Name(("t",), "t"), values, "a::array<int> > b"
+    )
+    insert = read(
+        "MERGE INTO t USING s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id, m) VALUES (s.id, x::map<int, int>)"
+    )
+    assert insert.clauses[0].values == {"id": "s.id", "m": "x::map<int, int>"}
+
+
+@pytest.mark.parametrize(
+    ("query", "plain"),
+    [
+        ("SELECT 1, DEFAULT", "SELECT 1, NULL"),
+        ("SELECT DISTINCT default, a FROM t WHERE b = DEFAULT", "SELECT DISTINCT NULL, a FROM t WHERE b = DEFAULT"),
+        ("SELECT f(DEFAULT), 'DEFAULT', `default` FROM t", None),
+        ("VALUES (1, DEFAULT)", None),
+    ],
+)
+def test_a_default_that_a_query_selects_is_null(query, plain):
+    assert with_selected_nulls(query) == plain
 
 
 def test_a_column_may_be_called_end():
