@@ -405,6 +405,21 @@ def test_a_partition_clause_takes_literals_as_values_of_the_column(spark, tmp_pa
     assert hoodie.open_table(tmp_path / "t").snapshot(columns=["id"]).to_arrow().to_pylist() == [{"id": 1}]
 
 
+def test_partitions_are_shown_by_the_columns_names(spark, tmp_path):
+    path = f"hudi.`{tmp_path / 't'}`"
+    hoodie.spark.sql(
+        spark,
+        f"""CREATE TABLE capitals USING hudi PARTITIONED BY (City) LOCATION '{tmp_path / "t"}'
+            TBLPROPERTIES (primaryKey = 'id') AS SELECT 1 AS id, 'oslo' AS City""",
+    )
+    shown = hoodie.spark.sql(spark, f"SHOW PARTITIONS {path} PARTITION (CITY = 'oslo')").collect()
+    assert [row[0] for row in shown] == ["City=oslo"]
+    insert = f"FROM range(2, 3) INSERT INTO {path} SELECT id, 'bern'"
+    with pytest.raises(StatementError, match=r"line 1, column 18 .*INSERT INTO table SELECT … FROM …"):
+        hoodie.spark.sql(spark, insert)
+    assert hoodie.spark.sql(spark, f"FROM {path} SELECT id").count() == 1
+
+
 def test_the_partition_of_nulls_is_dropped_and_only_live_ones_are_shown(spark, tmp_path):
     path = f"hudi.`{tmp_path / 't'}`"
 

@@ -182,9 +182,10 @@ def show_partitions(session: SparkSession, text: Text) -> DataFrame | None:
         return None
     has_clause = text.words(at + 2)[at:] == ("PARTITION", "(")
     values = _as_in_paths(table, _given(text.inside(at + 1)[0])) if has_clause else {}
+    names = load_state(table.storage).config.partition_columns
     specs = {path: spec for path, spec in _values(table).items() if path}
     rows = [
-        ("/".join(f"{name}={value}" for name, value in spec.items()) or path,)
+        ("/".join(f"{name}={value}" for name, value in zip(names, spec.values(), strict=False)) or path,)
         for path, spec in specs.items()
         if values.items() <= spec.items()
     ]

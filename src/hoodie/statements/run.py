@@ -158,6 +158,7 @@ def _run(
         if word == "CREATE" and "VIEW" in statement.words(5):
             return _view(session, statement, named)
         return _read_by_spark(session, statement, named) if word == "CREATE" else None
+    _refuse_insert_behind_from(session, statement)
     found = _change(session, statement) if word in _DML else None
     if found is not None:
         table = opened(session, found.table)
@@ -170,6 +171,16 @@ def _run(
             check_grammar(statement)
             return _change_view(session, found, *shown)
     return _read_by_spark(session, statement, named)
+
+
+def _refuse_insert_behind_from(session: SparkSession, statement: Text) -> None:
+    """Raises StatementError on `FROM … INSERT INTO table of ours …`"""
+    if statement.word(0) != "FROM":
+        return
+    for at in statement.every("INSERT"):
+        target = next(mentioned(statement.part(statement.tokens[at].start, statement.end)), None)
+        if target is not None and seen(session, target) is not None:
+            raise statement.unreadable("an INSERT behind FROM is not supported: INSERT INTO table SELECT … FROM …", at)
 
 
 def _change_view(session: SparkSession, change: Dml, view: TableView, table: HoodieTable[DataFrame]) -> DataFrame:
