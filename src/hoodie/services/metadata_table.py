@@ -48,7 +48,10 @@ def create_metadata_table(
         if not (old or missing_partitions(state.config, everything)):
             return False
         if reason := why_not_built(state.timeline):
-            raise WriteConflict(f"{state.config.name}: the metadata table cannot be built now: {reason}. Try later")
+            raise WriteConflict(
+                f"{state.config.name}: the metadata table cannot be built now: {reason}. Try later; `hoodie check` "
+                "says what to do if its process died"
+            )
         if old:
             drop_partitions(storage, state.config, old)
             state = state.reload()

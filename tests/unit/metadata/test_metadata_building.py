@@ -21,6 +21,7 @@ from hoodie.errors import (
     OptionIgnored,
     RecordIndexIgnored,
     UnsupportedTable,
+    WriteConflict,
 )
 from hoodie.metadata.changes import of_listing
 from hoodie.metadata.keys import MetadataPartition
@@ -190,6 +191,16 @@ def test_a_savepoint_whose_writer_died_is_no_reason_to_build_nothing() -> None:
     assert_kept(made)
     made.upsert(rows(("a", "oslo"), ts=3))
     assert_kept(made)
+
+
+def test_a_write_that_died_is_said_to_be_in_the_way() -> None:
+    made = written()
+    with pytest.raises(Crash):
+        ArrowTable(CrashAfter(made.storage, 3), made.options).upsert(rows(("a", "oslo"), ts=3))
+    with pytest.raises(
+        WriteConflict, match=r"is pending: .*Try later; `hoodie check` says what to do if its process died"
+    ):
+        create_metadata_table(made.storage, Settings.read(made.options))
 
 
 def test_partitions_are_built_and_removed_by_call() -> None:
