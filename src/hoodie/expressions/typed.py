@@ -22,7 +22,7 @@ from hoodie.schema.types import spark_name
 
 
 def value_term(value: Any, scope: Scope) -> Term:
-    """What a sentence assigns: SQL text, or a plain value of Python's. Raises InvalidInput"""
+    """What a clause assigns: SQL text, or a plain value of Python's. Raises InvalidInput"""
     if isinstance(value, str):
         return _expression(value, scope)
     if isinstance(value, pa.Scalar):
