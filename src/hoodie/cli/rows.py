@@ -63,9 +63,11 @@ class Question:
 
     @classmethod
     def of(cls, asked: Mapping[str, Any], **more: Any) -> Question:
-        """asked  the options of a command: columns as one text"""
+        """asked  the options of a command: columns as one text. Raises InvalidInput on one that names none"""
         columns = asked.get("columns")
         names = None if columns is None else tuple(name.strip() for name in columns.split(",") if name.strip())
+        if names == ():
+            raise InvalidInput(f"--columns {columns!r} names no column; without it all are read")
         return cls(**{**asked, "columns": names, **more})
 
     def limited(self, limit: int) -> Question:

@@ -128,6 +128,12 @@ def test_a_text_with_more_behind_it_is_never_one_value(lake: Path, hoodie: Termi
     assert "Texts stand in quotes" in hoodie.both("query", lake / "a", "--filter", word, status=2)[1]
 
 
+def test_a_list_of_no_columns_is_refused(lake: Path, hoodie: Terminal) -> None:
+    for command in ("query", "export"):
+        rest = ["--to", lake / "rows"] if command == "export" else []
+        assert "names no column" in hoodie.both(command, lake / "a", "--columns", " ,", *rest, status=2)[1]
+
+
 def test_query_reads_partitions_and_earlier_states(lake: Path, hoodie: Terminal) -> None:
     first = hoodie.result("show", lake / "a")["first"]
     assert hoodie.result("query", lake / "a", "--partition", "rome")["rows"] == expected(
