@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from hoodie.config.read import DEFAULT_READ, ReadSettings
 from hoodie.metadata.table import MetadataTable
 from hoodie.metadata.trusted import ignore, trusted_listing
+from hoodie.model.instant import Action
 from hoodie.reading.time_travel import require_kept
 from hoodie.table.state import TableState, tell_of_missing
 from hoodie.view.load import load_view
@@ -62,12 +63,15 @@ def listed_view(
     as_of: str | None = None,
 ) -> ListedView:
     """As `complete_view`, saying who listed the files: the metadata table where there is one that tells the state of
-    the table, unless `hoodie.metadata.enable=false`, or missing files are to be ignored: it does not know of them.
+    the table, unless `hoodie.metadata.enable=false`, or missing files are to be ignored: it does not know of them. Nor
+    does it list the past beside a pending clean.
 
     Warns  MetadataTableIgnored, and lists the storage, when that one is out of date, damaged, or lacks a file that a
            recent commit names
     """
     ask = settings.metadata.enable and not settings.missing.ignore
+    # A clean tells the metadata table at its end what it has removed: until then old files in there may be gone.
+    ask = ask and not (as_of is not None and state.timeline.pending({Action.CLEAN}))
     doubtful: Missing | None = None
     for _ in range(_TRIES):
         listing = trusted_listing(state.storage, state.config, state.timeline, partitions) if ask else None

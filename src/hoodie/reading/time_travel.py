@@ -6,18 +6,16 @@ Without it such a read would give fewer rows, and say nothing.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 from hoodie.config.services import policy_text
 from hoodie.errors import InvalidInput, NoRowsYet
-from hoodie.formats.timeline.services import decode_clean_metadata
 from hoodie.model.files import BaseFile, FileGroupId, parse_data_file
 from hoodie.model.instant import Action
-from hoodie.model.plans import CleanMetadata
-from hoodie.storage.protocol import join
+from hoodie.storage.protocol import split
 from hoodie.table.replacement import refuse_before
 from hoodie.table.state import TableState
-from hoodie.timeline.archive import archived_cleans, newest_archived, replaced_in_archive
+from hoodie.timeline.archive import cleanings, newest_archived, replaced_in_archive
 from hoodie.timeline.load import history_files
 from hoodie.view.slices import FileSystemView, merged_slices
 
@@ -74,40 +72,36 @@ def _gone(
 ) -> tuple[str, str] | None:
     """A file that a reader as of then would need, and the earliest instant that cleaning left."""
     slices = {group: slice_.base_instant for group, slice_ in merged_slices(view, as_of).items()}
-    present = {base.path for files in view.groups.values() for base in files.bases}
-    present |= {log.path for files in view.groups.values() for log in (*files.logs, *files.changes)}
+    present = paths_in(view)
     missing: dict[FileGroupId, str] = {}
     earliest = ""
-    for metadata in cleans_after(state, as_of):
-        earliest = max(earliest, metadata.earliest)
-        if metadata.earliest and metadata.earliest <= as_of:
+    for _, kept, paths in cleanings(state.storage, state.config, state.timeline, as_of):
+        earliest = max(earliest, kept)
+        if kept and kept <= as_of:
             continue  # it left what reads as of then need; the overwrites of what it took may be archived
-        for partition, cleaned in metadata.partitions.items():
-            for name in cleaned.deleted if partitions is None or partition in partitions else ():
-                file = parse_data_file(partition, name, 0)
-                if file is None or file.group in missing or join(partition, name) in present:
-                    continue
-                if isinstance(file, BaseFile):
-                    base = file.instant
-                elif state.timeline.layout == 1:
-                    base = file.base_instant
-                else:  # its name does not tell the slice, whose base file goes with it
-                    continue
-                if _needed(view, file.group, base, slices.get(file.group, ""), as_of):
-                    missing[file.group] = join(partition, name)
+        for path in sorted(paths - present):
+            partition, name = split(path)
+            file = parse_data_file(partition, name, 0) if partitions is None or partition in partitions else None
+            if file is None or file.group in missing:
+                continue
+            if isinstance(file, BaseFile):
+                base = file.instant
+            elif state.timeline.layout == 1:
+                base = file.base_instant
+            else:  # its name does not tell the slice, whose base file goes with it
+                continue
+            if _needed(view, file.group, base, slices.get(file.group, ""), as_of):
+                missing[file.group] = path
     if missing:
         for group in replaced_in_archive(state.storage, state.config, missing, as_of):
             del missing[group]
     return (next(iter(missing.values())), earliest) if missing else None
 
 
-def cleans_after(state: TableState, after: str) -> Iterator[CleanMetadata]:
-    """What the completed cleans after an instant did, those in the archive included. Raises CorruptFile"""
-    for instant in state.timeline.completed({Action.CLEAN}):
-        if instant.requested > after:
-            path = state.timeline.path(instant)
-            yield decode_clean_metadata(state.storage.read(path), path)
-    yield from archived_cleans(state.storage, state.config, state.timeline, after)
+def paths_in(view: FileSystemView) -> set[str]:
+    """Of all data files of a view."""
+    bases = {base.path for files in view.groups.values() for base in files.bases}
+    return bases | {log.path for files in view.groups.values() for log in (*files.logs, *files.changes)}
 
 
 def _needed(view: FileSystemView, group: FileGroupId, base: str, there: str, as_of: str) -> bool:

@@ -35,12 +35,11 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.instant import WRITES, Action, Instant, State
 from hoodie.model.plans import RollbackMetadata, RollbackPlan
 from hoodie.plan.rollback import cleaned_before, missing_before, needed_before, touched_groups, why_no_rollback
-from hoodie.recovery.savepoint import cleanings
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, join
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
-from hoodie.timeline.archive import newest_archived
+from hoodie.timeline.archive import cleanings, newest_archived
 from hoodie.timeline.load import read_compaction_plan, read_replace_plan
 from hoodie.timeline.timeline import Clock, new_time, utc_now
 from hoodie.timeline.transition import create_requested, remove_pending
@@ -213,7 +212,11 @@ def _said(state: TableState, target: Instant) -> CommitMetadata:
     metadata = read_whole(state.storage, state.timeline, target)
     if metadata is not None:
         return metadata
-    removed = {path for _, _, paths in cleanings(state, target.requested) for path in paths}
+    removed = {
+        path
+        for _, _, paths in cleanings(state.storage, state.config, state.timeline, target.requested)
+        for path in paths
+    }
     _log.warning("%s: %s is damaged: what it wrote is searched for", state.config.name, state.timeline.path(target))
     return rebuild_commit(state.storage, state.timeline, target, removed)
 
@@ -261,7 +264,7 @@ def _check(state: TableState, target: Instant, action: Action, metadata: CommitM
     before = needed_before(metadata, compaction)
     files = data_files(list_partitions(storage, {group.partition for group in before.groups}))
     gone = [f"{group.file_id} of {base} in {group.partition!r}" for group, base in missing_before(before, files)]
-    for when, _, paths in cleanings(state, target.requested):
+    for when, _, paths in cleanings(state.storage, state.config, state.timeline, target.requested):
         gone += [f"{path} (by the cleaning {when})" for path in cleaned_before(before, paths, target.requested)]
     if gone:
         raise InvalidPlan(

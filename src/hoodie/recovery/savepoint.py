@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -18,21 +18,19 @@ from hoodie.display.render import Displayed, DisplayedList
 from hoodie.display.summary import ColumnKind, ResultSummary, ShownColumn, count_text, summary
 from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
 from hoodie.formats.timeline.services import (
-    decode_clean_metadata,
-    decode_clean_plan,
     decode_savepoint,
     encode_savepoint,
 )
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, parse_data_file
 from hoodie.model.instant import COMMITS, Action, Instant, State
-from hoodie.model.plans import CleanMetadata, SavepointMetadata
+from hoodie.model.plans import SavepointMetadata
 from hoodie.reading.complete_view import require_published
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, join, split
 from hoodie.table.replacement import refuse_before
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
-from hoodie.timeline.archive import archived_cleans, replaced_in_archive
+from hoodie.timeline.archive import cleanings, replaced_in_archive
 from hoodie.timeline.layout import TimelineLayout
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import complete, remove_pending, to_inflight, uncomplete
@@ -195,7 +193,7 @@ def _require_not_cleaned(state: TableState, view: FileSystemView, instant: str) 
     """Raises InvalidPlan when a reader as of an instant needs files that cleaning removed, or plans to remove."""
     current = {group: slice_.base_instant for group, slice_ in merged_slices(view, instant).items()}
     replaced = {group for group, when in view.replaced.items() if when <= instant}
-    for when, earliest, paths in cleanings(state, instant):
+    for when, earliest, paths in cleanings(state.storage, state.config, state.timeline, instant):
         # One that counts versions does not say how far back the table can be read. Files older than the slice that a
         # reader uses were removed for their age.
         gone = {
@@ -210,36 +208,6 @@ def _require_not_cleaned(state: TableState, view: FileSystemView, instant: str) 
             raise InvalidPlan(
                 f"the table as of {instant} cannot be kept: the cleaning {when} {what}. Take a newer commit."
             )
-
-
-def cleanings(state: TableState, after: str) -> list[tuple[str, str, frozenset[str]]]:
-    """What cleanings after an instant removed or will remove, those in the archive included. Raises CorruptFile.
-
-    returns  of each its instant, the oldest commit that it keeps ("" when it counts versions), and paths of files
-    """
-    removals = []
-    for instant in state.timeline.instants:
-        if instant.action is not Action.CLEAN or instant.requested <= after:
-            continue
-        done = instant.state is State.COMPLETED
-        planned = Instant(instant.requested, Action.CLEAN, State.REQUESTED)
-        path = state.timeline.path(instant if done else planned)
-        data = state.storage.read(path)
-        if done:
-            removals.append(_removal(decode_clean_metadata(data, path)))
-        elif data:  # without a plan its planner died: it is planned again
-            plan = decode_clean_plan(data, path)
-            removals.append((instant.requested, plan.earliest[0] if plan.earliest else "", _paths(plan.files)))
-    return [*removals, *map(_removal, archived_cleans(state.storage, state.config, state.timeline, after))]
-
-
-def _removal(done: CleanMetadata) -> tuple[str, str, frozenset[str]]:
-    names = {partition: part.deleted + part.failed for partition, part in done.partitions.items()}
-    return done.start, done.earliest, _paths(names)
-
-
-def _paths(names: Mapping[str, Iterable[str]]) -> frozenset[str]:
-    return frozenset(join(partition, name) for partition, part in names.items() for name in part)
 
 
 def _slices_of(paths: Iterable[str]) -> list[tuple[str, FileGroupId, str]]:

@@ -13,7 +13,7 @@ SAID = "Unexpected end of stream. Deserializing page header failed.\n"
 
 
 def _with_a_problem() -> list[type[Exception]]:
-    kinds = [getattr(errors, name) for name in errors.__all__]
+    kinds = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, Exception)]
     return [kind for kind in kinds if {"problem", "why"} & inspect.signature(kind.__init__).parameters.keys()]
 
 

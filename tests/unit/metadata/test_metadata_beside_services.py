@@ -7,10 +7,12 @@ import zipfile
 from itertools import product
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from hoodie.doctor.examine import examine
 from hoodie.doctor.findings import Fault
+from hoodie.errors import InvalidInput
 from hoodie.services.clean import clean
 from hoodie.services.downgrade import downgrade
 from hoodie.services.expiry import expire_partitions
@@ -125,3 +127,37 @@ def test_files_that_a_pending_clean_removes_are_no_difference(kind: str, version
         else:
             break
     assert deaths > 5
+
+
+def _as_of(table: ArrowTable, instant: str) -> pa.Table | InvalidInput:
+    """The rows then, or why they are refused."""
+    try:
+        return table.as_of(instant)
+    except InvalidInput as refusal:
+        return refusal
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+@pytest.mark.parametrize("metadata", [KEPT, {}], ids=["metadata table", "none"])
+@pytest.mark.parametrize(("kind", "write"), [*((kind, "insert_overwrite") for kind in TYPES), (TYPES[0], "upsert")])
+def test_a_read_of_the_past_beside_a_pending_clean_has_its_rows_or_names_the_cleaning(
+    kind: str, version: str, metadata: dict[str, str], write: str
+) -> None:
+    options = {**TABLE, **metadata, "hoodie.datasource.write.table.type": kind, "hoodie.write.table.version": version}
+    made = ArrowTable.create(MemoryStorage(), options)
+    instants = [getattr(made, write)(batch({"a": ("oslo", ts, f"{ts}")})).instant for ts in range(1, 5)]
+    before = made.as_of(instants[0])
+    refused = 0
+    for calls in range(30):
+        storage = CrashAfter(made.storage.copy(), calls)
+        try:
+            clean(storage, Settings.of({**options, **RETAIN_ONE}))
+        except Crash:
+            table = ArrowTable(storage.inner, options)
+            assert table.snapshot().column("note").to_pylist() == ["4"]
+            now = _as_of(table, instants[0])
+            assert now == before or "cleaning" in str(now)
+            refused += isinstance(now, InvalidInput)
+        else:
+            break
+    assert refused > 1

@@ -19,8 +19,10 @@ from hoodie.model.files import BaseFile, FileGroupId, parse_data_file
 from hoodie.reading.changes.plan import commits_between
 from hoodie.reading.slices.reader import SliceReader, slice_reader
 from hoodie.reading.table_schema import read_schema
-from hoodie.reading.time_travel import cleans_after
+from hoodie.reading.time_travel import paths_in
+from hoodie.storage.protocol import split
 from hoodie.table.state import TableState
+from hoodie.timeline.archive import cleanings
 from hoodie.timeline.load import read_commit
 from hoodie.timeline.points import Point
 from hoodie.timeline.timeline import Timeline
@@ -124,7 +126,7 @@ def plan_change_data(
     if partitions:
         view = load_view(state.storage, span.timeline, state.config, partitions)
     steps, missing = change_steps(view, commits, _images_in(state.config.logged_images))
-    missing += _cleaned_before(state, steps)
+    missing += _cleaned_before(state, view, steps)
     if missing:
         problem = f"{len(missing)} files with their images are gone, such as {missing[0].name}: cleaned away or lost"
         raise HistoryGone(span.begin, span.end, problem, max(file.instant for file in missing))
@@ -133,21 +135,23 @@ def plan_change_data(
     return ChangeData(state, groups, _reader(state, view.timeline, as_text, settings), span.begin, span.end)
 
 
-def _cleaned_before(state: TableState, steps: Mapping[FileGroupId, Sequence[ChangeStep]]) -> list[GoneFile]:
+def _cleaned_before(
+    state: TableState, view: FileSystemView, steps: Mapping[FileGroupId, Sequence[ChangeStep]]
+) -> list[GoneFile]:
     """The files of the slices that overwrites took away and cleaning removed, where an older slice is still there: of a
     savepoint, say. No statistic of the overwrite names them."""
     taken = {group: of_group[-1] for group, of_group in steps.items() if of_group[-1].takes_away}
     if not taken:
         return []
-    missing = []
-    for clean in cleans_after(state, min(step.instant for step in taken.values())):
-        for partition, cleaned in clean.partitions.items():
-            for file in (parse_data_file(partition, name, 0) for name in cleaned.deleted):
-                if file is None or (step := taken.get(file.group)) is None or step.before is None:
-                    continue
-                base = file.instant if isinstance(file, BaseFile) else file.base_instant
-                if step.before.base_instant < base < step.instant:
-                    missing.append(GoneFile(step.instant, file.name))
+    missing, present = [], paths_in(view)
+    first = min(step.instant for step in taken.values())
+    for _, _, paths in cleanings(state.storage, state.config, state.timeline, first):
+        for file in (parse_data_file(*split(path), 0) for path in paths - present):
+            if file is None or (step := taken.get(file.group)) is None or step.before is None:
+                continue
+            base = file.instant if isinstance(file, BaseFile) else file.base_instant
+            if step.before.base_instant < base < step.instant:
+                missing.append(GoneFile(step.instant, file.name))
     return missing
 
 
