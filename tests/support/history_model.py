@@ -296,7 +296,14 @@ def _upserted(model: TableModel, batch: Sequence[tuple[Identity, Row]], instant:
         if model.index.is_global:
             found = _globally(model, rows, key, row, instant, placement, counts)
         elif key in rows:
-            rows[key] = _merged(model, rows[key], row, instant, placement, counts)
+            hit, passed = _hits(model, rows[key])
+            if hit or deleted(row) or not passed:
+                rows[key] = (*passed, *_merged(model, hit, row, instant, placement, counts))
+            else:  # it comes back in one of them
+                first = min(copy.group for copy in passed)
+                back = [copy for copy in passed if copy.group == first]
+                others = [copy for copy in passed if copy.group != first]
+                rows[key] = (*others, *_brought_back(model, back, row, instant, counts))
             found = True
         else:
             found = _in_bucket(model, rows, key, row, instant, placement, counts)
@@ -373,6 +380,15 @@ def _in_bucket(
     return True
 
 
+def _hits(model: TableModel, copies: Sequence[Copy]) -> tuple[Sequence[Copy], Sequence[Copy]]:
+    """The copies of a key that a write goes to, and those that it passes by: where several file groups hold the key,
+    those in which a log deleted it."""
+    live = {copy.group for copy in copies if model.visible(copy)}
+    if len({copy.group for copy in copies}) < 2:
+        return copies, ()
+    return [copy for copy in copies if copy.group in live], [copy for copy in copies if copy.group not in live]
+
+
 def _merged(
     model: TableModel, copies: Sequence[Copy], row: Row, instant: str, placement: Placement, counts: Counter[str]
 ) -> tuple[Copy, ...]:
@@ -443,12 +459,10 @@ def _delete(model: TableModel, step: Step, instant: str, placement: Placement) -
         if key not in rows and _in_bucket(model, rows, key, None, instant, placement, counts):
             count += counts["deleted"]
             continue
-        copies = rows.pop(key, ())
+        copies, passed = _hits(model, rows.pop(key, ()))
         rewritten = [copy for copy in copies if copy.group in placement.rewritten]
         left = [copy for copy in copies if copy.group not in placement.rewritten]
-        rows[key] = tuple(
-            replace(copy, log=model.tombstone(copy.log, None), events=(*copy.events, (instant, None))) for copy in left
-        )
+        rows[key] = (*passed, *(_without(model, copy, instant) for copy in left))
         count += len(rewritten) + len({copy.group for copy in left})
     return rows, Counts(deleted=count)
 
