@@ -99,7 +99,7 @@ def _gone(
 
 
 def paths_in(view: FileSystemView) -> set[str]:
-    """Of all data files of a view."""
+    """The paths of all data files of a view."""
     bases = {base.path for files in view.groups.values() for base in files.bases}
     return bases | {log.path for files in view.groups.values() for log in (*files.logs, *files.changes)}
 
