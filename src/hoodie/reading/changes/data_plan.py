@@ -146,7 +146,7 @@ def _cleaned_before(
     missing, present = [], paths_in(view)
     first = min(step.instant for step in taken.values())
     for _, _, paths in cleanings(state.storage, state.config, state.timeline, first):
-        for file in (parse_data_file(*split(path), 0) for path in paths - present):
+        for file in (parse_data_file(*split(path), 0) for path in sorted(paths - present)):
             if file is None or (step := taken.get(file.group)) is None or step.before is None:
                 continue
             base = file.instant if isinstance(file, BaseFile) else file.base_instant
