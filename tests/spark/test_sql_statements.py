@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 import hoodie
 from engines.hudi_session import plain
 from hoodie.errors import HoodieError, InvalidOption, StatementError
+from hoodie.table.state import load_state
 from support.sql_statements import DIFFERS, comparable, filled, recorded, statements
 
 
@@ -97,6 +98,10 @@ def test_a_table_is_put_in_place_of_another(spark: SparkSession, root: Path) -> 
     assert _rows(spark, "SELECT m FROM swapped") == [(5,)]
     spark.sql("CREATE OR REPLACE TABLE new_one USING hudi TBLPROPERTIES (primaryKey='m') AS SELECT 6 AS m")
     assert _rows(spark, "SELECT m FROM new_one") == [(6,)]
+    spark.sql("REPLACE TABLE new_one USING hudi TBLPROPERTIES (primaryKey='m') AS SELECT 7 AS m")
+    assert _rows(spark, "SELECT m FROM new_one") == [(7,)]
+    with pytest.raises(PySparkException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        spark.sql("REPLACE TABLE nowhere USING hudi AS SELECT 7 AS m")
     with pytest.raises(StatementError, match="stays there"):
         spark.sql(f"CREATE OR REPLACE TABLE swapped (a INT) USING hudi LOCATION '{root / 'elsewhere'}'")
     spark.sql("CREATE TABLE of_parquet (id INT COMMENT 'c', v STRING) USING parquet")
@@ -106,6 +111,30 @@ def test_a_table_is_put_in_place_of_another(spark: SparkSession, root: Path) -> 
     assert _rows(spark, "DESCRIBE like_parquet")[5:] == [("id", "int", "c"), ("v", "string", None)]
     with pytest.raises(StatementError, match="LIKE one of Hudi"):
         spark.sql("CREATE TABLE like_ours LIKE swapped USING parquet")
+
+
+def test_a_table_like_another_merges_logs_and_partitions_as_that_one(spark: SparkSession, root: Path) -> None:
+    times = (
+        "'hoodie.keygen.timebased.timestamp.type'='UNIX_TIMESTAMP','hoodie.keygen.timebased.output.dateformat'='yyyy'"
+    )
+    spark.sql(
+        "CREATE TABLE first_one (id INT, v STRING, ts BIGINT, at BIGINT) USING hudi PARTITIONED BY (at) TBLPROPERTIES ("
+        "primaryKey='id', preCombineField='ts', type='mor', payloadClass='DefaultHoodieRecordPayload', "
+        "'hoodie.table.cdc.enabled'='true', "
+        f"'hoodie.datasource.write.keygenerator.class'='org.apache.hudi.keygen.TimestampBasedKeyGenerator', {times})"
+    )
+    spark.sql("CREATE TABLE second_one LIKE first_one")
+    first, second = (
+        load_state(hoodie.open_table(name, spark=spark).storage).config for name in ("first_one", "second_one")
+    )
+    own = {"hoodie.table.name", "hoodie.table.create.schema", "hoodie.table.checksum"}
+    assert {key: value for key, value in second.properties.items() if key not in own} == {
+        key: value for key, value in first.properties.items() if key not in own
+    }
+    for name in ("first_one", "second_one"):
+        spark.sql(f"INSERT INTO {name} VALUES (1, 'late', 2, 0)")
+        spark.sql(f"INSERT INTO {name} VALUES (1, 'early', 1, 5)")
+        assert _rows(spark, f"SELECT v, _hoodie_partition_path FROM {name}") == [("late", "at=1970")]
 
 
 def test_what_is_said_of_an_entry_is_an_option_of_its_statements(spark: SparkSession, root: Path) -> None:

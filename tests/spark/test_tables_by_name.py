@@ -61,6 +61,10 @@ def test_a_table_is_saved_read_and_found_by_its_name(spark: SparkSession, lake: 
     rows(spark, 9).write.format("hudi").mode("overwrite").saveAsTable("saved")
     assert ids(spark, "saved") == [9]
     assert [row.partition for row in spark.sql("SHOW PARTITIONS saved").collect()] == ["city=oslo"]
+    rows(spark, 4).write.format("hudi").mode("overwrite").partitionBy("v").saveAsTable("saved")
+    rows(spark, 5).writeTo("saved").using("hudi").tableProperty("primaryKey", "id,ts").createOrReplace()
+    assert [row.partition for row in spark.sql("SHOW PARTITIONS saved").collect()] == ["v=v5"]
+    assert spark.table("saved").first()["_hoodie_record_key"] == "id:5,ts:1"
 
     save.option("path", str(tmp_path / "far")).saveAsTable("far")
     assert (tmp_path / "far" / ".hoodie").is_dir()

@@ -83,7 +83,7 @@ def save(frame: DataFrame, path: object, mode: str, partition_by: Sequence[str],
     """
     session = frame.sparkSession
     where = _one_path(session, path, options)
-    given = job_options(_partitioned(options, partition_by))
+    given = job_options(partitioned(options, partition_by))
     mode = mode.lower()
     with raise_worker_errors():
         write(frame, where, given, mode=_MODES.get(mode, mode))
@@ -132,16 +132,17 @@ def stream_sink(
             "spark.sql.streaming.checkpointLocation. Each micro-batch is then written exactly once"
         )
     named = {key: value for key, value in options.items() if key.lower() != "checkpointlocation"}
-    given = job_options(_partitioned(named, partition_by))
+    given = job_options(partitioned(named, partition_by))
     if mode.lower() == "complete":
         given["hoodie.datasource.write.operation"] = WriteOperation.INSERT_OVERWRITE_TABLE.value
     return StreamSink(where, check_options(given, Purpose.WRITE), absolute_uri(checkpoint))
 
 
-def _partitioned(options: Mapping[str, Any], by: Sequence[str]) -> Mapping[str, Any]:
-    """The options, with the columns of `partitionBy` where they name no others."""
+def partitioned(options: Mapping[str, Any], by: Sequence[str]) -> dict[str, str]:
+    """The options as text, with the columns of `partitionBy` where they name no others."""
     key = "hoodie.datasource.write.partitionpath.field"
-    return overridden({key: ",".join(by)}, job_options(options)) if by else options
+    named = job_options(options)
+    return dict(overridden({key: ",".join(by)}, named)) if by else named
 
 
 def source_options(options: Mapping[str, str]) -> tuple[str, Options]:

@@ -29,9 +29,11 @@ from hoodie.statements.create_text import PROPERTIES, TYPES
 from hoodie.statements.cutting import Name
 from hoodie.statements.dml import insert_rows, is_dynamic
 from hoodie.statements.dml_text import Insert
-from hoodie.statements.entry import entered, refuse_taken, settings_of_table
+from hoodie.statements.entry import entered, refuse_taken
 from hoodie.statements.rows import open_named, session_options
 from hoodie.storage.faults import typed_errors
+from hoodie.table.create import options_of
+from hoodie.table.state import load_state
 
 _PROPERTIES = {**PROPERTIES, "type": "hoodie.datasource.write.table.type"}
 
@@ -91,7 +93,8 @@ def save_as_table(
             )
         given = {key: value for key, value in given.items() if key.lower() != "path"}
         if mode == "overwrite":
-            given = {**settings_of_table(opened.storage), **answers.job_options(given)}
+            named = answers.partitioned(given, partition_by)
+            given = options_of(load_state(opened.storage).config.properties, named)
         answers.save(frame, found[1].path, mode, partition_by, given)
         return
     refuse_taken(session, name, parts)

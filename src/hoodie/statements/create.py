@@ -49,11 +49,20 @@ from hoodie.statements.entry import enter, follow_columns, leave, refuse_debris
 from hoodie.statements.rows import nothing, session_options, with_tables
 from hoodie.storage import storage_for
 from hoodie.storage.protocol import Storage
+from hoodie.table.create import options_of
 from hoodie.table.properties import update_properties
 from hoodie.table.state import declared_schema, load_state
 
 _MODES = ("hoodie.record.merge.mode", "hoodie.write.record.merge.mode")
 _NAMES = {**PROPERTIES, "recordmergemode": _MODES[0]}
+#: What `CREATE TABLE … LIKE` leaves to the new table, or says by `sql_properties` and PARTITIONED BY.
+_SAID_APART = frozenset(
+    f"hoodie.{name}"
+    for name in (
+        "table.name", "database.name", "table.type", "table.recordkey.fields", "table.partition.fields",
+        "table.precombine.field", "table.ordering.fields",
+    )
+)  # fmt: skip
 
 
 def create_from_statement(session: SparkSession, text: Text) -> DataFrame | None:
@@ -121,11 +130,18 @@ def _like(session: SparkSession, text: Text, name: Name, source: tuple[str, ...]
         return replace(statement, schema=all_nullable(spark_table(session, ".".join(map(tick, source))).schema))
     state = load_state(storage_for(table.path))
     declared, config = declared_schema(state), state.config
+    own = {_NAMES.get(key.lower(), key): value for key, value in statement.options.items()}
     said = {key.lower() for key in statement.options}
     options = {key: value for key, value in sql_properties(config).items() if key.lower() not in said}
+    known = options_of(config.properties, own)
+    alike = {key: value for key, value in known.items() if key not in own and key not in _SAID_APART}
     schema = None if declared is None else to_spark(without_meta_fields(declared))
     return replace(
-        statement, schema=schema, partitions=config.partition_columns, options={**options, **statement.options}
+        statement,
+        schema=schema,
+        partitions=config.partition_columns,
+        options={**options, **statement.options},
+        alike=alike,
     )
 
 
@@ -171,7 +187,8 @@ def _settings(wanted: Create, options: Mapping[str, str]) -> tuple[dict[str, str
     if kind not in TYPES:
         raise StatementError(f"type {kind!r} of table {wanted.name}: expected cow or mor")
     properties = {key: value for key, value in said.items() if key.lower() in _NAMES or key.startswith("hoodie.")}
-    settings = dict(check_options({_NAMES.get(key.lower(), key): value for key, value in properties.items()}))
+    own = {_NAMES.get(key.lower(), key): value for key, value in properties.items()}
+    settings = dict(overridden(wanted.alike, check_options(own)))
     keys = settings.pop(_NAMES["primarykey"], "") or settings.pop("hoodie.table.recordkey.fields", "")
     settings.setdefault("hoodie.datasource.write.hive_style_partitioning", "true")  # as Hudi's SQL makes tables
     return settings, keys, kind

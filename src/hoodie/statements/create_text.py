@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import sqlglot
 from pyspark.errors import ParseException
@@ -27,7 +27,9 @@ PROPERTIES = {
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """schema  the columns that the statement names; None: it names none"""
+    """schema  the columns that the statement names; None: it names none
+    alike   options that make a table like the one behind LIKE, beside what the statement says
+    """
 
     name: Name
     schema: StructType | None
@@ -36,6 +38,7 @@ class Create:
     options: Mapping[str, str]
     query: str
     comment: str = ""
+    alike: Mapping[str, str] = field(default_factory=dict)
 
 
 def sql_properties(config: TableConfig) -> dict[str, str]:

@@ -47,6 +47,9 @@ def ddl(session: SparkSession, text: Text) -> DataFrame | None:
             return create_from_statement(session, text)
         case ("CREATE", "OR") if text.words(4)[2:] == ("REPLACE", "TABLE") and makes_ours(text):
             return create_from_statement(session, text)
+        case ("REPLACE", "TABLE") if named_table(session, text.name(2)[0]):
+            create = Text.of(f"CREATE OR {text}")
+            return create_from_statement(session, create) if makes_ours(create) else None
         case ("COMMENT", "ON") if text.word(2) == "TABLE":
             return comment_on_table(session, text)
         case ("DROP", "TABLE"):

@@ -90,20 +90,6 @@ def refuse_taken(session: SparkSession, name: Name, parts: Sequence[str]) -> Non
         raise StatementError(f"[TABLE_OR_VIEW_ALREADY_EXISTS] {name} is {entry.kind} already")
 
 
-def settings_of_table(storage: Storage) -> dict[str, str]:
-    """What a table is, as options of a write that puts another in its place."""
-    config = load_state(storage).config
-    settings = {
-        "hoodie.table.name": config.name,
-        "hoodie.datasource.write.recordkey.field": ",".join(config.record_key),
-        "hoodie.datasource.write.partitionpath.field": ",".join(config.partition_by),
-        "hoodie.datasource.write.precombine.field": ",".join(config.ordering),
-        "hoodie.datasource.write.table.type": config.type.value,
-        "hoodie.datasource.write.hive_style_partitioning": str(config.hive_style).lower(),
-    }
-    return {key: value for key, value in settings.items() if value}
-
-
 def follow_columns(session: SparkSession, parts: Sequence[str]) -> None:
     """Have the entry of a table, if it has one, say which columns the table has now. A sync does so for its own."""
     table = named_table(session, parts)

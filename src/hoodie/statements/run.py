@@ -31,7 +31,7 @@ from hoodie.statements.session import COMMANDS, explain_statement, rest_of, run_
 from hoodie.storage.faults import typed_errors
 
 _DML = ("MERGE", "UPDATE", "DELETE", "INSERT", "WITH")
-_DDL = ("CREATE", "DROP", "ALTER", "TRUNCATE", "SHOW", "COMMENT")
+_DDL = ("CREATE", "REPLACE", "DROP", "ALTER", "TRUNCATE", "SHOW", "COMMENT")
 _OURS = (*_DML, *_DDL, "CALL")
 _UPKEEP = ("MSCK REPAIR", "ANALYZE")
 #: What Spark carries out, and may read tables of ours.

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Mapping
 
 from hoodie.config.compaction import RECORDED
-from hoodie.config.datasource import DEFAULT_PAYLOAD, ChangeLogOptions, TableOptions, VersionOptions
+from hoodie.config.datasource import DEFAULT_PAYLOAD, ChangeLogOptions, TableOptions, VersionOptions, overridden
 from hoodie.config.keygen import KeyOptions, TimeOptions
 from hoodie.config.options import declared, read_options
 from hoodie.config.read import MergerOptions
@@ -23,7 +23,7 @@ from hoodie.errors import InvalidOption, NoRecordKey, TableMismatch, TableNotFou
 from hoodie.keygen.keygen import FieldKind, KeyGenerator, Kind, key_generator, stored_key_generator
 from hoodie.keygen.time_units import UNIT
 from hoodie.keygen.timebased import output_zone
-from hoodie.merge.merger import MERGER, load_merger, names_event_time, python_mergers, strategy_id
+from hoodie.merge.merger import MERGER, load_merger, names_event_time, own_merger, python_mergers, strategy_id
 from hoodie.merge.payloads import DEFAULT as EVENT_TIME_PAYLOAD
 from hoodie.merge.payloads import rule_for
 from hoodie.model.table_version import VERSIONS, TableVersion
@@ -32,7 +32,15 @@ from hoodie.table.other_tables import other_table
 from hoodie.table.properties import create_properties
 from hoodie.table.recorded_index import recorded_index
 from hoodie.table.state import TableState, load_state
-from hoodie.table.version_properties import KEY_GENERATOR_CLASSES, PRECOMBINE, as_version_6, of_version
+from hoodie.table.version_properties import (
+    KEY_GENERATOR_CLASSES,
+    KEYGEN_CLASS,
+    KEYGEN_TYPE,
+    MODE,
+    PRECOMBINE,
+    as_version_6,
+    of_version,
+)
 from hoodie.timeline.load import load_timeline
 
 _KIND_OF = {name.rpartition(".")[2]: kind.value for kind, name in KEY_GENERATOR_CLASSES.items()}
@@ -262,7 +270,7 @@ def named_settings(options: Mapping[str, str]) -> dict[str, str]:
             read[found.name] = options[present[0]]
     if "payload" in read:
         read["payload"] = payload_name(read["payload"])
-    if any(key in options for _, spec in declared(VersionOptions) for key in spec.keys):
+    if not _VERSION_KEYS.isdisjoint(options):
         read["version"] = str(read_options(VersionOptions, options).version)
     names = {
         "name": "hoodie.table.name",
@@ -282,11 +290,45 @@ def _named_change_logs(options: Mapping[str, str]) -> dict[str, str]:
 
 
 _PAYLOADS = ("hoodie.compaction.payload.class", "hoodie.table.legacy.payload.class")
-_OF_KEYS = frozenset(key for group in (KeyOptions, TimeOptions) for _, spec in declared(group) for key in spec.keys)
+
+
+def _keys(group: type, *names: str) -> frozenset[str]:
+    """The keys of some options of a group; of all, where none is named."""
+    return frozenset(key for field, spec in declared(group) if not names or field.name in names for key in spec.keys)
+
+
+_TIME_KEYS, _VERSION_KEYS = _keys(TimeOptions), _keys(VersionOptions)
+_OF_KEYS = _keys(KeyOptions) | _TIME_KEYS
 #: Options that say what a table is: all that `with_write_options` looks at.
-OF_TABLES = _OF_KEYS.union(
-    *(spec.keys for group in (TableOptions, VersionOptions, ChangeLogOptions) for _, spec in declared(group))
-)
+OF_TABLES = _OF_KEYS | _keys(TableOptions) | _VERSION_KEYS | _keys(ChangeLogOptions)
+_MERGE_KEYS = _keys(TableOptions, "payload", "merge_mode")
+_GENERATOR_KEYS = _keys(KeyOptions, "generator_class", "generator_type")
+_RECORD_KEYS, _PATH_KEYS = _keys(KeyOptions, "record_key"), _GENERATOR_KEYS | _keys(KeyOptions, "partition")
+
+
+def options_of(properties: Mapping[str, str], named: Mapping[str, str]) -> dict[str, str]:
+    """The options that make a table like one that is there.
+
+    properties  of that table
+    named       options of the new table: they count before those of the old one, whose times and key generator do not
+                count beside partition columns named here
+    Raises InvalidOption when the table's rows are merged by a class of the user's own that `named` does not name
+    """
+    stored = as_version_6(properties)
+    options = {key: value for key, value in stored.items() if value and key in OF_TABLES}
+    typed = "hoodie.datasource.write.partitionpath.field" in options
+    superseded = {MODE, KEYGEN_CLASS if KEYGEN_TYPE in stored else KEYGEN_TYPE}
+    superseded |= {"hoodie.table.partition.fields"} if typed else set()
+    if not _PATH_KEYS.isdisjoint(named):
+        superseded |= _PATH_KEYS | _TIME_KEYS
+    elif not _RECORD_KEYS.isdisjoint(named) and stored_key_generator(stored).kind not in (Kind.TIMESTAMP, Kind.CUSTOM):
+        superseded |= _GENERATOR_KEYS
+    mergers = _mergers(named)
+    if MERGER in stored:
+        own_merger(stored, mergers)
+    if mergers or not _MERGE_KEYS.isdisjoint(named):
+        superseded |= _MERGE_KEYS
+    return dict(overridden({key: value for key, value in options.items() if key not in superseded}, named))
 
 
 def with_write_options(state: TableState, options: Mapping[str, str]) -> TableState:
@@ -313,7 +355,7 @@ def with_write_options(state: TableState, options: Mapping[str, str]) -> TableSt
 def with_path_options(state: TableState, options: Mapping[str, str]) -> TableState:
     """The state with what options say of partition paths and Hudi's tables may leave to them: how times are printed,
     and the kinds of CUSTOM partition columns. Raises as `with_write_options`"""
-    left_open = {key for _, spec in declared(TimeOptions) for key in spec.keys} - state.config.properties.keys()
+    left_open = {*_TIME_KEYS} - state.config.properties.keys()
     if any(field.kind is FieldKind.UNKNOWN for field in stored_key_generator(state.config.properties).partition_fields):
         left_open.add("hoodie.datasource.write.partitionpath.field")
     return with_write_options(state, {key: value for key, value in options.items() if key in left_open})
