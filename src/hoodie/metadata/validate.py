@@ -23,10 +23,10 @@ from hoodie.metadata.record_index import PLACES, locations, placed
 from hoodie.metadata.table import MetadataTable, open_metadata
 from hoodie.model.files import BaseFile, LogFile
 from hoodie.storage.protocol import Storage
+from hoodie.timeline.cleanings import cleaned_files
 from hoodie.timeline.load import with_history
 from hoodie.timeline.timeline import Timeline, Visible
 from hoodie.view.load import Folders, data_files, list_folders, load_view, slice_instants
-from hoodie.view.published import cleaned_files
 from hoodie.view.slices import merged_slices
 
 DataFile = BaseFile | LogFile

@@ -15,7 +15,8 @@ from hoodie.model.instant import Action
 from hoodie.storage.protocol import split
 from hoodie.table.replacement import refuse_before
 from hoodie.table.state import TableState
-from hoodie.timeline.archive import cleanings, newest_archived, replaced_in_archive
+from hoodie.timeline.archive import newest_archived, replaced_in_archive
+from hoodie.timeline.cleanings import cleanings
 from hoodie.timeline.load import history_files
 from hoodie.view.slices import FileSystemView, merged_slices
 
@@ -75,11 +76,11 @@ def _gone(
     present = paths_in(view)
     missing: dict[FileGroupId, str] = {}
     earliest = ""
-    for _, kept, paths in cleanings(state.storage, state.config, state.timeline, as_of):
-        earliest = max(earliest, kept)
-        if kept and kept <= as_of:
+    for cleaning in cleanings(state.storage, state.config, state.timeline, as_of):
+        earliest = max(earliest, cleaning.kept)
+        if cleaning.kept and cleaning.kept <= as_of:
             continue  # it left what reads as of then need; the overwrites of what it took may be archived
-        for path in sorted(paths - present):
+        for path in sorted(cleaning.files - present):
             partition, name = split(path)
             file = parse_data_file(partition, name, 0) if partitions is None or partition in partitions else None
             if file is None or file.group in missing:

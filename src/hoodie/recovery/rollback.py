@@ -39,7 +39,8 @@ from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, join
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
-from hoodie.timeline.archive import cleanings, newest_archived
+from hoodie.timeline.archive import newest_archived
+from hoodie.timeline.cleanings import cleanings
 from hoodie.timeline.load import read_compaction_plan, read_replace_plan
 from hoodie.timeline.timeline import Clock, new_time, utc_now
 from hoodie.timeline.transition import create_requested, remove_pending
@@ -214,8 +215,8 @@ def _said(state: TableState, target: Instant) -> CommitMetadata:
         return metadata
     removed = {
         path
-        for _, _, paths in cleanings(state.storage, state.config, state.timeline, target.requested)
-        for path in paths
+        for cleaning in cleanings(state.storage, state.config, state.timeline, target.requested)
+        for path in cleaning.files
     }
     _log.warning("%s: %s is damaged: what it wrote is searched for", state.config.name, state.timeline.path(target))
     return rebuild_commit(state.storage, state.timeline, target, removed)
@@ -264,8 +265,11 @@ def _check(state: TableState, target: Instant, action: Action, metadata: CommitM
     before = needed_before(metadata, compaction)
     files = data_files(list_partitions(storage, {group.partition for group in before.groups}))
     gone = [f"{group.file_id} of {base} in {group.partition!r}" for group, base in missing_before(before, files)]
-    for when, _, paths in cleanings(state.storage, state.config, state.timeline, target.requested):
-        gone += [f"{path} (by the cleaning {when})" for path in cleaned_before(before, paths, target.requested)]
+    for cleaning in cleanings(state.storage, state.config, state.timeline, target.requested):
+        gone += [
+            f"{path} (by the cleaning {cleaning.requested})"
+            for path in cleaned_before(before, cleaning.files, target.requested)
+        ]
     if gone:
         raise InvalidPlan(
             f"{target.action} {target.requested} cannot be rolled back: {len(gone)} older files that the table needs "

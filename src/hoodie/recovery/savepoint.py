@@ -30,7 +30,8 @@ from hoodie.storage.protocol import Storage, join, split
 from hoodie.table.replacement import refuse_before
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
-from hoodie.timeline.archive import cleanings, replaced_in_archive
+from hoodie.timeline.archive import replaced_in_archive
+from hoodie.timeline.cleanings import cleanings
 from hoodie.timeline.layout import TimelineLayout
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import complete, remove_pending, to_inflight, uncomplete
@@ -193,20 +194,21 @@ def _require_not_cleaned(state: TableState, view: FileSystemView, instant: str) 
     """Raises InvalidPlan when a reader as of an instant needs files that cleaning removed, or plans to remove."""
     current = {group: slice_.base_instant for group, slice_ in merged_slices(view, instant).items()}
     replaced = {group for group, when in view.replaced.items() if when <= instant}
-    for when, earliest, paths in cleanings(state.storage, state.config, state.timeline, instant):
+    for cleaning in cleanings(state.storage, state.config, state.timeline, instant):
         # One that counts versions does not say how far back the table can be read. Files older than the slice that a
         # reader uses were removed for their age.
         gone = {
             group: path
-            for path, group, base in _slices_of(() if earliest else paths)
+            for path, group, base in _slices_of(() if cleaning.kept else cleaning.files)
             if group not in replaced and current.get(group, "") <= base <= instant
         }
         for group in replaced_in_archive(state.storage, state.config, gone, instant) if gone else ():
             del gone[group]
-        if gone or (earliest > instant and instant != state.timeline.newest_commit):  # the newest slice stays
-            what = f"removes {next(iter(gone.values()))}" if gone else f"keeps nothing older than {earliest}"
+        if gone or (cleaning.kept > instant and instant != state.timeline.newest_commit):  # the newest slice stays
+            what = f"removes {next(iter(gone.values()))}" if gone else f"keeps nothing older than {cleaning.kept}"
             raise InvalidPlan(
-                f"the table as of {instant} cannot be kept: the cleaning {when} {what}. Take a newer commit."
+                f"the table as of {instant} cannot be kept: the cleaning {cleaning.requested} {what}. "
+                "Take a newer commit."
             )
 
 

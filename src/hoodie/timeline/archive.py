@@ -7,7 +7,7 @@ Source: docs/format/table-and-timeline.md 8.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +24,6 @@ from hoodie.formats.timeline.services import (
     clean_metadata_of,
     decode_avro_commit,
     decode_clean_metadata,
-    decode_clean_plan,
 )
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileGroupId
@@ -172,45 +171,11 @@ def newest_archived_entry(storage: Storage, config: TableConfig, before: str) ->
     return newest
 
 
-def cleanings(
-    storage: Storage, config: TableConfig, timeline: Timeline, after: str
-) -> list[tuple[str, str, frozenset[str]]]:
-    """What cleans after an instant removed or will remove, those in the archive included. Raises CorruptFile
-
-    returns  of each its instant, the oldest commit that it keeps ("" when it counts versions), and paths of files
-    """
-    removals = []
-    for instant in timeline.instants:
-        if instant.action is not Action.CLEAN or instant.requested <= after:
-            continue
-        done = instant.state is State.COMPLETED
-        path = timeline.path(instant if done else Instant(instant.requested, Action.CLEAN, State.REQUESTED))
-        data = storage.read(path)
-        if done:
-            removals.append(_removal(decode_clean_metadata(data, path)))
-        elif data:  # without a plan its planner died: it is planned again
-            plan = decode_clean_plan(data, path)
-            removals.append((instant.requested, plan.earliest[0] if plan.earliest else "", _paths(plan.files)))
-    return [*removals, *map(_removal, _archived_cleans(storage, config, timeline, after))]
-
-
-def _removal(done: CleanMetadata) -> tuple[str, str, frozenset[str]]:
-    names = {partition: part.deleted + part.failed for partition, part in done.partitions.items()}
-    return done.start, done.earliest, _paths(names)
-
-
-def _paths(names: Mapping[str, Iterable[str]]) -> frozenset[str]:
-    return frozenset(join(partition, name) for partition, part in names.items() for name in part)
-
-
-def _archived_cleans(storage: Storage, config: TableConfig, timeline: Timeline, after: str) -> Iterator[CleanMetadata]:
-    """What completed cleans after an instant did that left the timeline: cleans are archived separately, so commits
-    that are older than these may still be on it. The archive is read back to the instant only.
+def archived_cleans(storage: Storage, config: TableConfig, after: str) -> Iterator[CleanMetadata]:
+    """What completed cleans after an instant did that left the timeline. The archive is read back to the instant only.
 
     Raises CorruptFile
     """
-    if any(clean.requested <= after for clean in timeline.completed({Action.CLEAN})):
-        return  # those in the archive are older than all on the timeline
     if config.layout == 2:
         for name in history_files(storage, config.history_folder):
             if history_span(name)[1] > after:

@@ -17,11 +17,11 @@ from dataclasses import dataclass, field, replace
 
 from hoodie.config.table import TableConfig
 from hoodie.errors import CommitNotChecked, CorruptFile
-from hoodie.formats.timeline.services import decode_clean_metadata, decode_clean_plan
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile, parse_data_file
 from hoodie.model.instant import Action, Instant, State
-from hoodie.storage.protocol import Storage, in_threads, join
+from hoodie.storage.protocol import Storage, in_threads
+from hoodie.timeline.cleanings import cleaned_files
 from hoodie.timeline.load import COMMITS, read_commit, with_history
 from hoodie.timeline.memory import Grown, Memory
 from hoodie.timeline.timeline import Timeline
@@ -344,28 +344,3 @@ def missing_files(view: FileSystemView, absent: Iterable[Missing], taken: Taken)
             if needed:
                 missing[entry.path] = entry
     return [missing[path] for path in sorted(missing)]
-
-
-def cleaned_files(storage: Storage, timeline: Timeline, *, pending: bool = False) -> set[str]:
-    """Paths of the files that cleanings on the timeline removed, or are about to. pending: only the latter."""
-
-    def read(instant: Instant) -> Iterable[str]:
-        done = instant.state is State.COMPLETED
-        path = timeline.path(instant if done else replace(instant, state=State.REQUESTED))
-        try:
-            data = storage.read(path)
-        except FileNotFoundError:  # archived since the timeline was loaded
-            return ()
-        if not data:
-            return ()
-        if not done:
-            planned = decode_clean_plan(data, path).files
-            return [join(partition, name) for partition, names in planned.items() for name in names]
-        return [
-            join(partition, name)
-            for partition, part in decode_clean_metadata(data, path).partitions.items()
-            for name in (*part.planned, *part.deleted, *part.failed)
-        ]
-
-    cleans = timeline.pending({Action.CLEAN}) if pending else [i for i in timeline.instants if i.action is Action.CLEAN]
-    return {path for paths in in_threads(read, cleans) for path in paths}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from itertools import count
 from pathlib import Path
@@ -17,8 +18,10 @@ from hoodie.doctor.findings import Fault
 from hoodie.errors import HistoryGone, InvalidInput, InvalidOption, TableMismatch
 from hoodie.formats.log.blocks import LogBlock, read_blocks
 from hoodie.model.commit import CommitMetadata
+from hoodie.services.clean import clean
 from hoodie.storage.local import LocalStorage
 from hoodie.table.properties import load_properties
+from hoodie.table.settings import Settings
 from hoodie.testing.storage import CountingStorage, Crash, CrashAfter
 from hoodie.writing.tasks import change_log as change_log_writer
 
@@ -318,3 +321,27 @@ def test_rows_that_an_overwrite_took_and_cleaning_removed_are_not_passed_over(tm
     table.clean(options={"hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS"})
     with pytest.raises(HistoryGone, match="are gone"):
         ops(table, second)
+
+
+def test_changes_beside_a_clean_that_died_are_whole_or_refused(tmp_path: Path) -> None:
+    table = new(tmp_path / "t", **{"hoodie.clean.automatic": "false"})
+    first = table.upsert(rows("a", n=1)).instant
+    table.savepoint(first)
+    second = table.upsert(rows("b", n=2)).instant
+    table.insert_overwrite_table(rows("c", n=3))
+    refused = 0
+    for calls in count():
+        copy = shutil.copytree(tmp_path / "t", tmp_path / f"copy-{calls}")
+        try:
+            clean(
+                CrashAfter(LocalStorage(copy), calls),
+                Settings.of({"hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS"}),
+            )
+        except Crash:
+            try:
+                assert ops(hoodie.open_table(copy), second) == [("d", "a"), ("d", "b"), ("i", "c")]
+            except HistoryGone:
+                refused += 1
+        else:
+            break
+    assert refused

@@ -22,7 +22,7 @@ from hoodie.reading.table_schema import read_schema
 from hoodie.reading.time_travel import paths_in
 from hoodie.storage.protocol import split
 from hoodie.table.state import TableState
-from hoodie.timeline.archive import cleanings
+from hoodie.timeline.cleanings import cleanings
 from hoodie.timeline.load import read_commit
 from hoodie.timeline.points import Point
 from hoodie.timeline.timeline import Timeline
@@ -145,8 +145,8 @@ def _cleaned_before(
         return []
     missing, present = [], paths_in(view)
     first = min(step.instant for step in taken.values())
-    for _, _, paths in cleanings(state.storage, state.config, state.timeline, first):
-        for file in (parse_data_file(*split(path), 0) for path in sorted(paths - present)):
+    for cleaning in cleanings(state.storage, state.config, state.timeline, first):
+        for file in (parse_data_file(*split(path), 0) for path in sorted(cleaning.files - present)):
             if file is None or (step := taken.get(file.group)) is None or step.before is None:
                 continue
             base = file.instant if isinstance(file, BaseFile) else file.base_instant

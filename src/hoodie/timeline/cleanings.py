@@ -1,0 +1,76 @@
+"""What cleans took away, or are about to: those on the timeline, whatever their state, and those in the archive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from hoodie.config.table import TableConfig
+from hoodie.formats.timeline.services import decode_clean_metadata, decode_clean_plan
+from hoodie.model.instant import Action, Instant, State
+from hoodie.model.plans import CleanMetadata
+from hoodie.storage.protocol import Storage, in_threads, join
+from hoodie.timeline.archive import archived_cleans
+from hoodie.timeline.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class CleanedFiles:
+    """kept   the oldest commit that the clean keeps; "" when it counts versions
+    files  paths of what it removed or will remove
+    """
+
+    requested: str
+    kept: str
+    files: frozenset[str]
+
+
+def cleanings(storage: Storage, config: TableConfig, timeline: Timeline, after: str) -> list[CleanedFiles]:
+    """Cleans after an instant, those in the archive included. Raises CorruptFile
+
+    Cleans are archived separately: commits that are older than an archived one may still be on the timeline.
+    """
+    cleans = [instant for instant in timeline.instants if instant.action is Action.CLEAN]
+    later = [instant for instant in cleans if instant.requested > after]
+    on_timeline = _read(storage, timeline, later)
+    older = any(instant.state is State.COMPLETED and instant.requested <= after for instant in cleans)
+    if older and None not in on_timeline:  # those in the archive are older than all on the timeline
+        return [cleaning for cleaning in on_timeline if cleaning]
+    archived = [_done(metadata) for metadata in archived_cleans(storage, config, after)]
+    return [cleaning for cleaning in on_timeline if cleaning] + archived
+
+
+def cleaned_files(storage: Storage, timeline: Timeline, *, pending: bool = False) -> set[str]:
+    """Paths of the files that cleans on the timeline removed, or are about to. pending: only the latter."""
+    cleans = timeline.pending({Action.CLEAN}) if pending else [i for i in timeline.instants if i.action is Action.CLEAN]
+    return {path for cleaning in _read(storage, timeline, cleans) if cleaning for path in cleaning.files}
+
+
+def _read(storage: Storage, timeline: Timeline, cleans: Iterable[Instant]) -> list[CleanedFiles | None]:
+    """None: it was archived since the timeline was loaded."""
+
+    def read(instant: Instant) -> CleanedFiles | None:
+        done = instant.state is State.COMPLETED
+        path = timeline.path(instant if done else replace(instant, state=State.REQUESTED))
+        try:
+            data = storage.read(path)
+        except FileNotFoundError:
+            return None
+        if done:
+            return _done(decode_clean_metadata(data, path))
+        if not data:  # its planner died: it is planned again
+            return CleanedFiles(instant.requested, "", frozenset())
+        plan = decode_clean_plan(data, path)
+        return CleanedFiles(instant.requested, plan.earliest[0] if plan.earliest else "", _paths(plan.files))
+
+    return in_threads(read, list(cleans))
+
+
+def _done(done: CleanMetadata) -> CleanedFiles:
+    parts = done.partitions.items()
+    names = {partition: (*part.planned, *part.deleted, *part.failed) for partition, part in parts}
+    return CleanedFiles(done.start, done.earliest, _paths(names))
+
+
+def _paths(names: Mapping[str, Iterable[str]]) -> frozenset[str]:
+    return frozenset(join(partition, name) for partition, part in names.items() for name in part)
