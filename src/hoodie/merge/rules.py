@@ -185,6 +185,11 @@ class MergeRule:
         nothing tells a value that is older than the stored row from one that is newer."""
         return self.survivor is Survivor.MADE and self.merger is None and bool(self.ordering) and not self.leader_meta
 
+    @property
+    def replaces_all(self) -> bool:
+        """Whether a row or a delete of the logs always wins over the stored row of its key, whatever that holds."""
+        return self.combine_with is take_incoming and not self.ordered_deletes and self.takes_whole_rows
+
     def precombine(self, older: pa.Table, newer: pa.Table) -> Combined:
         """Two versions that both came in: `newer` came later, whatever its ordering value.
 

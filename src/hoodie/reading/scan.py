@@ -57,7 +57,8 @@ class ScanPlan:
     asked       the partition paths that were listed: those asked for, or that the range wrote to; None: all
     filter      rows to keep, of the merged rows. None: all
     tests       what is known of the filter column by column: partitions that cannot pass are not among `slices`, and
-                row groups of base files without logs that cannot are not read
+                row groups of base files without logs that cannot are not read, nor base files below logs whose rows
+                win in any case
     as_of       instant, inclusive; None: now
     times       changes: the rows that count, by their commit time
     reader      how slices with logs are read; None: there are none
@@ -100,6 +101,7 @@ class ScanPlan:
         slices = candidates if self.statistics is None or tests == ANY else self.statistics(candidates, tests)
         groups = {slice_.group for slice_ in candidates}.difference(slice_.group for slice_ in slices)
         reader = self.reader if any(slice_.logs for slice_ in slices) else None
+        reader = reader if reader is None else replace(reader, tests=tests)
         return replace(self, tests=tests, slices=slices, reader=reader, ruled_out=self.ruled_out | groups)
 
     @property

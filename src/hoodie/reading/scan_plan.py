@@ -117,7 +117,7 @@ def _plan_state(
     if not scan.logged:
         return scan
     then = replace(state, timeline=view.timeline)  # with the history of the files there are
-    return replace(scan, reader=slice_reader(then, schema, moment, settings))
+    return replace(scan, reader=replace(slice_reader(then, schema, moment, settings), tests=scan.tests))
 
 
 def _plan_changes(

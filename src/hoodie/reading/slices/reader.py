@@ -73,6 +73,7 @@ class SliceReader:
     committed  which blocks count
     keygen     makes the record keys of rows that do not store them; None: they do
     stored     which rows of base files take part, by columns that are read; None: all
+    tests      what is known of the rows that the reader's caller keeps of those merged: no more are asked for
     whole      how slices are read whose logs hold rows with some columns only, where else some versions of rows take
                no part in the merge
     """
@@ -84,6 +85,7 @@ class SliceReader:
     options: MergeOptions = field(default_factory=MergeOptions)
     keygen: KeyGenerator | None = None
     stored: pc.Expression | None = None
+    tests: Tests = ANY
     whole: WholeSlices | None = None
 
 
@@ -286,6 +288,8 @@ class SliceMerge:
                     self.kept += batch.num_rows
                     yield batch
             return
+        if base is not None and _stands_for_none(reader, base):
+            base = None
         needed = merge_columns(reader.schema, reader.rule, self._target.names, reader.keygen)
         with LogFold(needed.schema, reader.rule, reader.options) as fold:
             placed = PlacedKeys(merge.slice)
@@ -364,6 +368,17 @@ class SliceMerge:
     def _wanted(self, rows: pa.Table) -> pa.Table:
         rows = rows.select(self._target.names)
         return pa.Table.from_arrays(rows.columns, schema=self._target) if self._target.names else rows
+
+
+def _stands_for_none(reader: SliceReader, base: BaseFile) -> bool:
+    """Whether the rows of a base file make no difference: logs replace those of their keys, whatever these hold, and of
+    the others none can pass the tests by the statistics in the footer."""
+    if reader.tests == ANY or not reader.rule.replaces_all:
+        return False
+    with reader.storage.open_listed(base.path, base.size) as source:
+        parquet = open_encoded(source, base.path)
+        types = base_columns(reader.storage, parquet, reader.schema, base.instant)
+        return not row_groups(parquet, reader.schema, types, reader.tests)
 
 
 def base_batches(

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from hoodie.merge.base import inserts, replaced_rows
 from hoodie.merge.rows import Mask, Positions
-from hoodie.merge.rules import MergeRule, take_incoming
 from hoodie.model.files import FileSlice
 from hoodie.model.meta import COMMIT_TIME, RECORD_KEY
 from hoodie.reading.slices.log_rows import LogFold, LogRows
@@ -159,7 +158,7 @@ def _known(merge: SliceBlocks) -> Positions | None:
     """The positions by the headers alone; None when the rows of the base file have to be looked at."""
     if merge.slice.base is None or not merge.blocks:
         return np.empty(0, np.int64)
-    if merge.reader.stored is not None or not _replaces_all(merge.reader.rule):
+    if merge.reader.stored is not None or not merge.reader.rule.replaces_all:
         return None
     return known_positions(merge.blocks, merge.slice)
 
@@ -171,8 +170,3 @@ def _deciding(reader: SliceReader) -> MergeColumns:
 
 
 _NUMBER = "hoodie.number"  # no column of a table has a dot in its name
-
-
-def _replaces_all(rule: MergeRule) -> bool:
-    """Whether a row or a delete of the logs always wins over the stored row of its key, whatever that holds."""
-    return rule.combine_with is take_incoming and not rule.ordered_deletes and rule.takes_whole_rows
