@@ -21,6 +21,7 @@ from hoodie.reading.changes.data_plan import plan_change_data
 from hoodie.table.state import load_state
 from support.change_data import change
 from support.metadata_fresh import KEPT, check_kept
+from support.nightly import scaled
 
 Rows = dict[str, tuple[Any, ...]]
 
@@ -35,7 +36,7 @@ steps = st.tuples(
 _FIRST = ("upsert", ["a", "b", "c", "d"], "p", "")
 
 
-EXAMPLES = settings(max_examples=12, phases=[Phase.explicit, Phase.generate])
+EXAMPLES = settings(max_examples=scaled(6, 12), phases=[Phase.explicit, Phase.generate])
 of_histories = given(
     history=st.lists(steps, min_size=2, max_size=7),
     table_type=st.sampled_from(["COPY_ON_WRITE", "MERGE_ON_READ"]),
@@ -52,7 +53,7 @@ def test_each_commit_is_told_as_it_was(**history) -> None:
     tell(**history)
 
 
-@settings(EXAMPLES, max_examples=2)
+@settings(EXAMPLES, max_examples=1)
 @of_histories
 def test_each_commit_is_told_beside_a_metadata_table(**history) -> None:
     tell(**history, more=KEPT)

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from hoodie.reading.column_statistics import _united, bounds_of, usable_tests
 from hoodie.reading.filters.predicate import may_pass
 from hoodie.reading.filters.selection import read_filter
+from support.nightly import scaled
 
 UTC = dt.UTC
 TEXTS = st.text(alphabet="ab\u00e9\ud7ff\ue000\uffff\U00010000\U0001f600", max_size=3)
@@ -86,7 +87,7 @@ def statistics(values: Sequence[Any], how: Any, wrapper: str) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=600)
+@settings(max_examples=scaled(250, 600))
 @given(st.data(), st.sampled_from(sorted(KINDS)))
 def test_a_slice_that_is_ruled_out_holds_no_row_that_passes(data: st.DataObject, name: str) -> None:
     kind, strategy, wrapper, how, operands = KINDS[name]

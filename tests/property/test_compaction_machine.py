@@ -46,6 +46,7 @@ from support.history_model import (
 )
 from support.instants import next_time
 from support.metadata_fresh import KEPT, check_kept
+from support.nightly import scaled
 from support.strategies import Row, Shape, Step, WriteFault
 
 #: Few keys and ordering values, so that versions meet: late ones, equal ones, deletes and what comes back after them.
@@ -338,7 +339,7 @@ class CompactionsKept(Compactions):
             check_kept(self.storage)
 
 
-SETTINGS = settings(max_examples=20, stateful_step_count=12)
+SETTINGS = settings(max_examples=scaled(8, 20), stateful_step_count=12)
 
 
 class _Quiet:
@@ -360,7 +361,7 @@ class TestByOrdering(_Quiet, CompactionsByOrdering.TestCase):  # type: ignore[mi
 
 
 class TestKept(_Quiet, CompactionsKept.TestCase):  # type: ignore[misc, valid-type, name-defined]
-    settings = settings(SETTINGS, max_examples=2)
+    settings = settings(SETTINGS, max_examples=scaled(1, 2))
 
 
 @pytest.mark.nightly

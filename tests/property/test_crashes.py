@@ -7,7 +7,7 @@ import pytest
 
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from support.nightly import nightly
+from support.nightly import nightly, scaled
 from torture.crash import MERGE_ON_READ, TABLE, Case, batch, report, rows_of_now, torture, views
 from torture.operations import (
     CASES,
@@ -27,8 +27,8 @@ from torture.operations import (
 #: Hearts and leases of the dead end with an error in their thread.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 
-#: The longer operations have many calls alike.
-STRIDE = 3
+#: The longer operations have many calls alike; those with a metadata table and of later versions repeat the others.
+STRIDE, REPEATED = scaled(5, 3), scaled(14, 9)
 #: Of those with a metadata table, which repeat the others.
 LONG = {
     f"{name}, metadata table"
@@ -41,6 +41,12 @@ LONG = {
         "insert_overwrite_table",
         "upsert beside a planned compaction",
         "rollback of a commit",
+        "upsert, Copy-on-Write",
+        "upsert, several writers",
+        "delete, Copy-on-Write",
+        "schedule a compaction",
+        "archive",
+        "rollback, Merge-on-Read",
         "restore",
     )
 }
@@ -55,10 +61,7 @@ BY_DAY = {
 }
 BY_DAY |= {"upsert, Merge-on-Read, metadata table, version 9"}
 #: The others with a record index repeat those with a metadata table.
-SHORT = {
-    f"{name}, record index"
-    for name in ("first write", "upsert, Copy-on-Write", "delete, Merge-on-Read", "upkeep of the metadata table")
-}
+SHORT = {f"{name}, record index" for name in ("first write", "upkeep of the metadata table")}
 RARE = LONG | (
     {case.name for case in (*LATER_VERSIONS, *LATER_WITH_METADATA_TABLE, *WITH_RECORD_INDEX)} - BY_DAY - SHORT
 )
@@ -69,7 +72,9 @@ RARE = LONG | (
 )
 def test_a_process_that_dies_anywhere_leaves_the_table_as_before_or_after(case):
     repeated = case not in (*WRITES, *SERVICES)
-    outcome = torture(case, 1 if case.name in ("create", "savepoint") else 9 if repeated else STRIDE, in_turn=True)
+    outcome = torture(
+        case, 1 if case.name in ("create", "savepoint") else REPEATED if repeated else STRIDE, in_turn=True
+    )
     assert outcome.points > 0
     assert outcome.failures == ()
 

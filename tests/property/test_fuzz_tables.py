@@ -33,13 +33,13 @@ from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support.metadata_fresh import KEPT
-from support.nightly import nightly
+from support.nightly import nightly, scaled
 from support.real_tables import NAMES, files_of, right_rows
 from support.timestamp_tables import LABELS, NUMBER, Witnesses, declared, in_micros, label_of, make_table
 from support.timestamp_tables import OPTIONS as TIMES_OPTIONS
 
 #: Each example reads a table and examines it twice.
-FEW = settings(max_examples=settings.default.max_examples // 2)
+FEW = settings(max_examples=scaled(10, 50))
 _LIMIT = 30  # seconds that one example may take
 
 
@@ -244,7 +244,7 @@ def test_a_write_to_a_damaged_table_succeeds_or_is_refused(kind, data):
         assert pc.any(pc.equal(rows.column("_hoodie_record_key"), "new")).as_py()
 
 
-@pytest.mark.parametrize("count", [8, nightly(80)])
+@pytest.mark.parametrize("count", [4, nightly(80)])
 def test_a_damaged_metadata_table_costs_no_rows(count):
     @given(st.sampled_from(["COPY_ON_WRITE", "MERGE_ON_READ"]), st.data())
     @settings(max_examples=count)

@@ -19,7 +19,7 @@ from hoodie.testing.storage import MemoryStorage
 from support.histories import History
 from support.history_model import BY_ORDERING, CROWDED, OVERWRITE
 from support.metadata_fresh import check_kept
-from support.nightly import by_day
+from support.nightly import by_day, scaled
 from support.strategies import Shape, Step, histories, indexes, operations_with, shapes
 
 #: Files hold a handful of rows, and a filter for as many, so that some grow and others are closed.
@@ -63,9 +63,8 @@ RECORD_INDEXES: Mapping[str, tuple[dict[str, str], ...]] = {
     TYPES[1]: (_BESIDE,),
 }
 TABLE_TYPES = pytest.mark.parametrize("table_type", TYPES)
-#: An example is a whole history: half as many as of others.
-HALF = settings(max_examples=settings.default.max_examples // 2)  # type: ignore[union-attr]
-FEW = settings(max_examples=settings.default.max_examples // 5)  # type: ignore[union-attr]
+#: An example is a whole history: fewer than of others.
+HALF, FEW = settings(max_examples=scaled(12, 50)), settings(max_examples=scaled(10, 20))
 
 
 def types_and_payloads(*by_days: tuple[str, str]) -> pytest.MarkDecorator:
@@ -131,7 +130,7 @@ def check_folders(history: History) -> None:
 
 
 @pytest.mark.parametrize("table_type", by_day(TYPES, TYPES[1].__eq__))
-@FEW
+@settings(max_examples=scaled(5, 20))
 @given(data=st.data())
 def test_a_metadata_table_follows_histories(table_type: str, data: st.DataObject) -> None:
     """All its partitions tell what is there after each write, and after each that failed and was taken back: what a

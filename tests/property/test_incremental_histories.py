@@ -22,7 +22,7 @@ from support.by_position import rows_by_position
 from support.history_model import BY_ORDERING, CROWDED, OVERWRITE, TableModel, placement, text_of
 from support.metadata_fresh import KEPT, check_kept
 from support.mode_model import ModeModel
-from support.nightly import nightly
+from support.nightly import nightly, scaled
 from support.strategies import Shape, Step, histories, shapes
 
 NOT_COMPARED = ["_hoodie_commit_seqno", "_hoodie_file_name"]
@@ -91,7 +91,7 @@ class History:
         nightly("MERGE_ON_READ", BY_ORDERING, id="MERGE_ON_READ-by_ordering"),
     ],
 )
-@settings(max_examples=settings().max_examples // 2)
+@settings(max_examples=scaled(12, 50))
 @given(data=st.data())
 def test_changes_between_two_commits_are_those_of_a_dict_of_rows(
     table_type: str, payload: str, data: st.DataObject
@@ -102,7 +102,7 @@ def test_changes_between_two_commits_are_those_of_a_dict_of_rows(
 TABLE_TYPES = st.sampled_from(["COPY_ON_WRITE", "MERGE_ON_READ"])
 
 
-@settings(max_examples=4)
+@settings(max_examples=2)
 @given(table_type=TABLE_TYPES, data=st.data())
 def test_changes_are_the_same_beside_a_metadata_table(table_type: str, data: st.DataObject) -> None:
     run(table_type, OVERWRITE, data, KEPT)

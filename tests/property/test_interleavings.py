@@ -51,7 +51,7 @@ from hoodie.writing.result import Phases
 from hoodie.writing.run import write_batch
 from hoodie.writing.write import Write, action_of, check, with_transaction, writable_state
 from support.background import by_hand
-from support.nightly import nightly
+from support.nightly import by_day, nightly, scaled
 from support.trips import TRIPS
 
 TABLE = {
@@ -244,7 +244,7 @@ ORDERS = sorted(set(itertools.permutations((0,) * 4 + (1,) * 4)))
 def test_two_writes_in_every_order_of_their_phases(world, kind, second, options, skew):
     table(world, kind)
     before = world.storage.copy()
-    every = 1 + (options is LOCKED) if kind == TYPES[0] and not skew and second is SECOND else 4
+    every = scaled(3, 1 + (options is LOCKED)) if kind == TYPES[0] and not skew and second is SECOND else scaled(7, 4)
     for order in [*ORDERS[::every], ORDERS[-1]]:
         world.storage = before.copy()
         World.__post_init__(world)
@@ -271,7 +271,7 @@ def test_two_writes_in_every_order_of_their_phases(world, kind, second, options,
 def test_two_writes_that_do_not_wait_for_one_another_are_both_acknowledged(world, skew):
     table(world, TYPES[1], NON_BLOCKING)
     before = world.storage.copy()
-    for order in [*ORDERS[::4], ORDERS[-1]]:
+    for order in [*ORDERS[:: scaled(9, 4)], ORDERS[-1]]:
         world.storage = before.copy()
         World.__post_init__(world)
         writers = [
@@ -286,14 +286,21 @@ def test_two_writes_that_do_not_wait_for_one_another_are_both_acknowledged(world
         require_serial(world, writers, NON_BLOCKING)
 
 
-@pytest.mark.parametrize("options", [ALONE, LOCKED], ids=["alone", "locked"])
-@pytest.mark.parametrize(("kind", "second"), [(TYPES[0], SECOND), (TYPES[1], ELSEWHERE)], ids=TYPES)
+@pytest.mark.parametrize(
+    ("kind", "second", "options"),
+    [
+        pytest.param(TYPES[0], SECOND, ALONE, id="COPY_ON_WRITE-alone"),
+        nightly(TYPES[0], SECOND, LOCKED, id="COPY_ON_WRITE-locked"),
+        nightly(TYPES[1], ELSEWHERE, ALONE, id="MERGE_ON_READ-alone"),
+        pytest.param(TYPES[1], ELSEWHERE, LOCKED, id="MERGE_ON_READ-locked"),
+    ],
+)
 def test_two_writes_keep_a_metadata_table_in_every_order_of_their_phases(world, kind, second, options):
     """Its file lists are never wrong, and readers have no reason to doubt them once a writer is done."""
     options = {**options, "hoodie.metadata.enable": "true", "hoodie.metadata.index.column.stats.enable": "true"}
     table(world, kind, options)
     before = world.storage.copy()
-    for order in [*ORDERS[::9], ORDERS[-1]]:
+    for order in [*ORDERS[:: scaled(12, 9)], ORDERS[-1]]:
         world.storage = before.copy()
         World.__post_init__(world)
         writers = [Writer(world, world.storage, rows, options) for rows in (FIRST, second)]
@@ -475,6 +482,7 @@ def test_two_writes_of_one_file_group_are_published_at_once(world, kind, options
     steps, every = (26, 3) if options is LOCKED else (16, 2)
     if kind != TYPES[0]:
         every += 2
+    every += scaled(2, 0)
     for first, second in itertools.product(range(0, steps, every - 1), range(0, steps, every)):
         writers, work = publishing(prepared, world)
         mixed(world, writers, work, [*[0] * first, *[1] * second])
@@ -507,13 +515,16 @@ def test_a_writer_that_sleeps_in_its_publication_wakes_up_to_a_table_that_went_o
     assert ends == {0, 1}
 
 
-@pytest.mark.parametrize("options", [ALONE, PATIENT], ids=["alone", "locked"])
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    by_day(itertools.product(TYPES, (ALONE, PATIENT)), lambda case: (case[0] == TYPES[0]) == (case[1] is PATIENT)),
+    ids=lambda value: value if isinstance(value, str) else "locked" if value else "alone",
+)
 def test_a_writer_that_sleeps_anywhere_and_wakes_up_after_another_has_come(world, kind, options):
     table(world, kind)
     before = world.storage
     steps = calls_of(world, options, FIRST)
-    for calls in range(0, steps, 1 if kind == TYPES[0] else 3):
+    for calls in range(0, steps, scaled(2, 1) if kind == TYPES[0] else scaled(4, 3)):
         world.storage = before.copy()
         World.__post_init__(world)
         writers = [Writer(world, Gate(world.storage), rows, options) for rows in (FIRST, SECOND)]
@@ -527,7 +538,7 @@ def test_a_second_writer_that_comes_at_any_call_of_the_first_and_is_stopped_itse
     table(world)
     before = world.storage
     steps = calls_of(world, options, FIRST)
-    for first, second in itertools.product(range(2, steps, 5), range(1, steps, 4)):
+    for first, second in itertools.product(range(2, steps, scaled(8, 5)), range(1, steps, scaled(7, 4))):
         world.storage = before.copy()
         World.__post_init__(world)
         writers = [Writer(world, Gate(world.storage), rows, options) for rows in (FIRST, SECOND)]
@@ -540,7 +551,7 @@ def test_a_writer_that_is_rolled_back_while_it_publishes(world):
     table(world)
     prepared = prepare(world, SECOND, ALONE)
     ends = set()
-    for first, second in itertools.product(range(3, 11), range(4, 52, 3)):
+    for first, second in itertools.product(range(3, 11, scaled(2, 1)), range(4, 52, scaled(4, 3))):
         writers, work = publishing(prepared, world)
         storage = Gate(world.storage)
         writers[1] = Writer(world, storage, SECOND, ALONE)
@@ -596,7 +607,7 @@ def test_two_writes_are_published_at_once_beside_a_metadata_table(world, kind, o
     options = {**options, "hoodie.metadata.enable": "true", "hoodie.metadata.index.column.stats.enable": "true"}
     table(world, kind, options)
     prepared = prepare(world, second, options)
-    for first, then in itertools.product(range(0, 40, 6), range(0, 40, 7)):
+    for first, then in itertools.product(range(0, 40, scaled(9, 6)), range(0, 40, scaled(11, 7))):
         writers, work = publishing(prepared, world)
         mixed(world, writers, work, [*[0] * first, *[1] * then])
         require_serial(world, writers, options)

@@ -24,6 +24,7 @@ from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.table.settings import Settings
 from hoodie.testing.tables import ArrowTable
+from support.nightly import scaled
 from support.non_blocking import BY_COMMIT, Waiting, begun, due, rows, table
 
 #: ts of a key; None: it is deleted.
@@ -181,7 +182,7 @@ class NonBlockingByCommit(NonBlocking):
     options = BY_COMMIT
 
 
-SETTINGS = settings(max_examples=15, stateful_step_count=10, report_multiple_bugs=False)
+SETTINGS = settings(max_examples=scaled(7, 15), stateful_step_count=10, report_multiple_bugs=False)
 
 
 class TestByOrdering(NonBlocking.TestCase):  # type: ignore[misc, valid-type, name-defined]

@@ -28,6 +28,7 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from support.nightly import scaled
 from support.real_tables import NAMES, files_of, right_rows
 from support.trips import TRIPS
 
@@ -64,7 +65,7 @@ STEPS = st.lists(
     min_size=1,
     max_size=8,
 )
-FEW = settings(max_examples=settings.default.max_examples // 2)
+FEW = settings(max_examples=scaled(10, 50))
 Rows = dict[tuple[str, str], int]
 
 

@@ -28,7 +28,7 @@ from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support import non_blocking
-from support.nightly import by_day, nightly
+from support.nightly import by_day
 from support.writers import ALONE, BY_STORAGE, IN_PROCESS, TABLE, Shaken, Worker, check_rows, rows_of, run_at_once
 
 #: All partitions, kept under the lock and compacted often.
@@ -46,24 +46,19 @@ SEEDS = range(int(os.environ.get("HOODIE_THREAD_SEEDS", "2")))
 
 
 @pytest.mark.parametrize("seed", by_day(SEEDS, lambda seed: seed == 0 or "HOODIE_THREAD_SEEDS" in os.environ))
-@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize(
-    ("tables", "locks"),
+    ("tables", "locks", "kind"),
     [
-        ("own", ALONE),
-        ("one", IN_PROCESS),
-        ("one", BY_STORAGE),
-        ("one", ALONE),
-        ("several", IN_PROCESS),
-        nightly("one", IN_PROCESS | WITH_METADATA_TABLE),
-    ],
-    ids=[
-        "own tables",
-        "one table",
-        "one table, lock in storage",
-        "one table, unlocked",
-        "several tables",
-        "one table, metadata table",
+        pytest.param(*tables, kind, id=f"{name}-{kind}", marks=[] if kind == by_day_ else pytest.mark.nightly)
+        for name, (*tables, by_day_) in {
+            "own tables": ("own", ALONE, "COPY_ON_WRITE"),
+            "one table": ("one", IN_PROCESS, "MERGE_ON_READ"),
+            "one table, lock in storage": ("one", BY_STORAGE, "COPY_ON_WRITE"),
+            "one table, unlocked": ("one", ALONE, "MERGE_ON_READ"),
+            "several tables": ("several", IN_PROCESS, "COPY_ON_WRITE"),
+            "one table, metadata table": ("one", IN_PROCESS | WITH_METADATA_TABLE, ""),
+        }.items()
+        for kind in ("COPY_ON_WRITE", "MERGE_ON_READ")
     ],
 )
 def test_threads_that_write_at_once(tmp_path, tables: str, locks: dict[str, str], kind: str, seed: int):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from support.nightly import nightly
+from support.nightly import nightly, scaled
 from support.twin_histories import Kept, run_histories
 
 
 def test_both_table_types_hold_the_same_rows_after_every_step() -> None:
-    run_histories(5, 6)
+    run_histories(scaled(2, 5), 6)
 
 
 @pytest.mark.nightly
@@ -20,6 +20,6 @@ def test_both_table_types_hold_the_same_rows_in_long_histories() -> None:
 
 #: Keys in two partitions end the record index.
 @pytest.mark.filterwarnings("ignore::hoodie.errors.MetadataTableDropped")
-@pytest.mark.parametrize(("count", "steps"), [(2, 6), nightly(15, 12)])
+@pytest.mark.parametrize(("count", "steps"), [(1, 6), nightly(15, 12)])
 def test_metadata_tables_follow_histories_of_both_table_types(count: int, steps: int) -> None:
     run_histories(count, steps, Kept)
