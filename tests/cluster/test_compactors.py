@@ -27,6 +27,7 @@ from hoodie.table.state import load_state
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.load import read_commit
 from support.compacting import OPTIONS, opened, schedule
+from support.nightly import nightly
 from support.oracles import assert_same_rows, read_hudi_rs
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def test_one_compactor_watches_while_a_writer_goes_on(start: Start, tmp_path: Pa
     assert_same_rows(read_hudi_rs(tmp_path / "table"), found)
 
 
-@pytest.fixture(params=["zookeeper", "storage"])
+@pytest.fixture(params=[nightly("zookeeper"), "storage"])
 def locks(request: pytest.FixtureRequest) -> Mapping[str, str]:
     """Claims that end two or three seconds after a process died."""
     given: dict[str, object] = {"storage.validity.timeout.secs": 2, "storage.renew.interval.secs": 1}

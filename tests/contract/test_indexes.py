@@ -12,11 +12,11 @@ from support.index_entries import INDEXES
 from support.nightly import by_day
 
 #: By day each kind of index fails: the others keep nothing of their own either. A writer dies in a torn call or is
-#: refused one: see support.nightly.WAYS_TO_DIE.
+#: refused one, in turn: see support.nightly.WAYS_TO_DIE.
 KINDS = ("SIMPLE", "GLOBAL_BLOOM", "BUCKET", "HBASE", "RECORD_INDEX")
 FAILURES = by_day(
     itertools.product(INDEXES, (Dying.AFTER, Dying.TORN, None)),
-    lambda case: case[0].name in KINDS and case[1] is not Dying.AFTER,
+    lambda case: case[0].name in KINDS and case[1] is (Dying.TORN, None)[KINDS.index(case[0].name) % 2],
 )
 
 
@@ -24,12 +24,31 @@ def failure_id(value: object) -> str:
     return value.name if isinstance(value, Entry | Dying) else "refused"
 
 
+TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
+#: By day both types for those that keep entries or place keys themselves, one in turn for the others.
+CASES = by_day(
+    itertools.product(INDEXES, TYPES),
+    lambda case: case[0].name in KINDS[2:] or (case[1] == TYPES[0]) == INDEXES.index(case[0]) % 2,
+)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "dying" not in metafunc.fixturenames:
+        ids = [f"{index.name}-{table_type}" for index, table_type in itertools.product(INDEXES, TYPES)]
+        metafunc.parametrize(("index", "table_type"), CASES, indirect=True, ids=ids)
+
+
 class TestIndexes(IndexSuite):
-    @pytest.fixture(params=INDEXES, ids=lambda index: index.name)
+    @pytest.fixture
     def index(self, request: pytest.FixtureRequest) -> Entry:
         entry: Entry = request.param
         return entry
 
+    @pytest.fixture
+    def table_type(self, request: pytest.FixtureRequest) -> str:
+        return str(request.param)
+
+    @pytest.mark.parametrize("table_type", TYPES, indirect=True)
     @pytest.mark.parametrize(("index", "dying"), FAILURES, indirect=["index"], ids=failure_id)
     def test_a_write_that_fails_anywhere_leaves_keys_to_be_found(self, subject: Subject, dying: Dying | None) -> None:
         super().test_a_write_that_fails_anywhere_leaves_keys_to_be_found(subject, dying)

@@ -22,7 +22,7 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.tables import ArrowTable
 from support.http_faults import Fault, FaultyProxy, every, first, times_out
-from support.nightly import nightly
+from support.nightly import covering
 from support.oracles import read_hudi_rs
 from support.undoing import COW, FIRST, LATER, MOR, NOW, SECOND, THIRD, batch, newest, opened, read, upsert
 
@@ -37,8 +37,7 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry._policy, "wait", tenacity.wait_none())
 
 
-@pytest.mark.parametrize("fault", PASSING)
-@pytest.mark.parametrize("data", [b"", b"content"])
+@pytest.mark.parametrize(("fault", "data"), covering(PASSING, [b"", b"content"]))
 def test_a_file_is_created_though_the_request_or_its_answer_is_lost(storage, server, proxy, fault, data):
     with proxy.faults(first(2, fault, "PUT")) as met:
         storage.create_new("f/instant", data)
@@ -252,7 +251,8 @@ EXPECTED = [
 ]
 
 
-@pytest.mark.parametrize("options", [nightly(MOR, id="mor"), pytest.param(COW, id="cow")])
+@pytest.mark.nightly  # beside one call after the other, and threads in test_tables_on_s3
+@pytest.mark.parametrize("options", [MOR, COW], ids=["mor", "cow"])
 def test_a_whole_history_over_a_bad_network_has_the_rows_it_should(storage, server, proxy, options, tmp_path: Path):
     with proxy.faults(every(9, Fault.BUSY, Fault.LOST, Fault.CUT, Fault.ERROR)) as met:
         history(storage, options, lambda step: check(server, step))

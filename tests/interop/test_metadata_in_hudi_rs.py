@@ -12,6 +12,7 @@ from hoodie.metadata.validate import validate_metadata
 from hoodie.reading.row_keys import read_keys
 from hoodie.storage.local import LocalStorage
 from hoodie.testing.tables import ArrowTable
+from support.nightly import covering
 from support.oracles import assert_same_rows
 from unit.metadata.test_metadata_keeping import INDEXES, KINDS, TABLE, rows
 
@@ -19,8 +20,7 @@ from unit.metadata.test_metadata_keeping import INDEXES, KINDS, TABLE, rows
 _ALL = {**INDEXES, "hoodie.metadata.record.index.enable": "true", "hoodie.index.type": "RECORD_INDEX"}
 
 
-@pytest.mark.parametrize("indexes", [{}, _ALL], ids=["file lists", "all partitions"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("indexes", "kind"), covering({"file lists": {}, "all partitions": _ALL}, list(KINDS)))
 def test_hudi_rs_reads_the_same_rows(kind: str, indexes: dict[str, str], tmp_path: Path) -> None:
     options = {
         **TABLE,

@@ -14,10 +14,11 @@ from hoodie.formats.java.properties import parse_properties, render_properties, 
 from hoodie.formats.parquet.base_footer import footer_metadata, java_min_max, read_footer
 from hoodie.formats.parquet.bloom import add_keys, might_contain
 from hoodie.model.files import BaseFile, parse_data_file
+from support.nightly import by_day
 from support.oracles import fixture_names, unpack_table
 
 
-@pytest.mark.parametrize("name", fixture_names())
+@pytest.mark.parametrize("name", by_day(fixture_names(), fixture_names()[::2].__contains__))
 def test_properties_and_footers_of_a_real_table_are_made_again(name: str, tmp_path: Path) -> None:
     table = unpack_table(name, tmp_path)
     stores = [table / ".hoodie" / "hoodie.properties", *table.rglob(".hoodie_partition_metadata")]

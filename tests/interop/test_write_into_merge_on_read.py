@@ -101,7 +101,7 @@ IN_PARQUET = ("mor_types", "mor_schema_evolution", "mor_parquet_log_blocks", "mo
 
 @pytest.mark.parametrize(
     ("name", "block_format"),
-    by_day(product(CASES, ("avro", "parquet")), lambda case: case[1] == "avro" or case[0] in IN_PARQUET),
+    by_day(product(CASES, ("avro", "parquet")), lambda case: (case[1] == "parquet") == (case[0] in IN_PARQUET)),
 )
 def test_an_update_an_insert_and_a_delete(name: str, block_format: str, fixture_table: Unpack) -> None:
     path, case = fixture_table(name), CASES[name]

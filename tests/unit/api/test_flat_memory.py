@@ -42,6 +42,7 @@ def test_memory_does_not_grow_with_the_commits_of_a_process(tmp_path: Path) -> N
     assert blocks_per_commit(tmp_path / "t") < BLOCKS
 
 
+@pytest.mark.nightly
 def test_what_is_kept_for_each_commit_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[Any] = []
 

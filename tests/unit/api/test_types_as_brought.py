@@ -18,6 +18,7 @@ import hoodie
 from hoodie.api.arrow.rows import Rows
 from hoodie.api.table import HoodieTable
 from hoodie.errors import ColumnLeftOut, InvalidInput, SchemaMismatch
+from support.nightly import covering
 
 COLUMNS = {
     "id": pa.int64(), "n": pa.int64(), "i": pa.int32(), "x": pa.float64(), "b": pa.bool_(), "s": pa.string(),
@@ -148,8 +149,13 @@ def test_whole_numbers_fit_doubles_as_far_as_these_hold_each(table: HoodieTable[
     assert values(table, "x") == [2.0**53, -(2.0**53)]
 
 
-@pytest.mark.parametrize("name", [name for name in COLUMNS if name != "id"])
-@pytest.mark.parametrize("kind", [pa.null(), pa.float64(), pa.string(), pa.int64(), pa.duration("us")])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    covering(
+        [name for name in COLUMNS if name != "id"],
+        [pa.null(), pa.float64(), pa.string(), pa.int64(), pa.duration("us")],
+    ),
+)
 def test_a_column_without_values_fits_any(table: HoodieTable[Rows], name: str, kind: pa.DataType):
     written(table, id=[1], **{name: pa.nulls(1, kind)})
     assert values(table, name) == [None, None]

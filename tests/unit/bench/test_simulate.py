@@ -13,6 +13,7 @@ from bench.simulate.many_groups import CALLS, Shape, make, measure_here
 from bench.simulate.page import batches_table, picture, replace_part, size
 from hoodie.doctor.examine import examine
 from hoodie.storage.local import LocalStorage
+from support.nightly import covering
 
 
 @pytest.mark.parametrize("keys", Keys)
@@ -23,8 +24,7 @@ def test_rows_are_spread_without_loss_and_the_newest_place_has_most(keys):
     assert rows[-1] == rows.max() or np.ptp(rows) <= 1
 
 
-@pytest.mark.parametrize("index", IndexName)
-@pytest.mark.parametrize("keys", Keys)
+@pytest.mark.parametrize(("index", "keys"), covering(IndexName, Keys))
 def test_no_shuffle_block_comes_near_the_limit_whatever_the_source(index, keys):
     for bytes_ in (1e10, 5e12):
         outcome = simulate(Case(bytes_, 100, 10, keys, index, Sizes(sources=1)))

@@ -38,6 +38,7 @@ from hoodie.writing.result import Phases
 from hoodie.writing.run import write_batch
 from hoodie.writing.write import Write, check, replaced_groups, start, with_transaction, writable_state
 from support import undoing
+from support.nightly import WAYS_TO_DIE, covering
 from support.oracles import read_hudi_rs
 from support.trips import TRIPS
 
@@ -122,8 +123,7 @@ OPERATIONS: Mapping[WriteOperation, Rows] = {
 }
 
 
-@pytest.mark.parametrize("dying", Dying)
-@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize(("dying", "operation"), covering(Dying, list(OPERATIONS)))
 def test_a_writer_that_dies_anywhere_leaves_the_old_rows_or_the_new(operation, dying):
     after = OPERATIONS[operation]
     changes = CHANGES if operation is WriteOperation.UPSERT else {"x": ("oslo", 5, "x"), "y": ("bern", 5, "y")}
@@ -141,7 +141,7 @@ def test_a_writer_that_dies_anywhere_leaves_the_old_rows_or_the_new(operation, d
     assert seen[-1]
 
 
-@pytest.mark.parametrize("dying", Dying)
+@pytest.mark.parametrize("dying", WAYS_TO_DIE)
 def test_the_next_write_leaves_nothing_of_a_dead_one_but_a_rollback(dying):
     before = table(BEFORE)
     old = {time for time, _, _ in instants(before)}
@@ -158,7 +158,7 @@ def test_the_next_write_leaves_nothing_of_a_dead_one_but_a_rollback(dying):
             assert fastavro.is_avro(io.BytesIO(storage.read(path)))
 
 
-@pytest.mark.parametrize("dying", Dying)
+@pytest.mark.parametrize("dying", WAYS_TO_DIE)
 def test_a_rollback_that_died_anywhere_is_taken_up_and_ends_as_one(dying):
     dead = table(BEFORE)
     job = prepared(dead, CHANGES)

@@ -24,6 +24,7 @@ from hoodie import errors
 from hoodie.config.datasource import ALL_GROUPS
 from hoodie.config.hudi_options import hudi_options
 from hoodie.config.options import declared
+from support.nightly import nightly
 from tools.docs.errors_page import page, public
 
 ROOT = Path(__file__).parents[3]
@@ -249,7 +250,7 @@ import hoodie
 """
 
 
-@pytest.mark.parametrize("name", ["mor_logs", "v6_cow_simplekeygen"])
+@pytest.mark.parametrize("name", ["mor_logs", nightly("v6_cow_simplekeygen")])
 def test_an_arrow_table_is_read_where_neither_pyspark_nor_pandas_is_installed(name: str, fixture_table) -> None:
     path = fixture_table(name)
     read = f"print(hoodie.open_table({str(path)!r}).count())"

@@ -26,6 +26,7 @@ from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.local import LocalStorage
 from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage
+from support.nightly import nightly
 from support.reported import DUE, table_with_history
 
 SOURCE = """if True:
@@ -62,7 +63,7 @@ def test_long_work_shows_tasks_rows_and_bytes_in_a_terminal() -> None:
     assert "3,000 rows, 6.0 MB" in seen
 
 
-@pytest.mark.parametrize(("show", "pause"), [(True, 0.01), (False, 0.6)])
+@pytest.mark.parametrize(("show", "pause"), [(True, 0.01), nightly(False, 0.6)])
 def test_short_work_and_the_option_show_nothing(show: bool, pause: float) -> None:
     assert "upsert" not in seen_in_a_terminal(SOURCE.format(show=show, pause=pause))
 

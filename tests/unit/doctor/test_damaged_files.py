@@ -11,6 +11,7 @@ import hoodie
 from hoodie.api.arrow.rows import Rows
 from hoodie.api.table import HoodieTable
 from hoodie.doctor.findings import Fault, Finding, Severity
+from support.nightly import covering
 
 EachVersion = pytest.mark.parametrize("version", ["6", "8", "9"])
 Damages = pytest.mark.parametrize("content", [None, b"", b"garbage", 0.6], ids=["lost", "empty", "garbage", "cut"])
@@ -46,9 +47,12 @@ def errors(table: HoodieTable[Rows], **how: bool) -> list[Finding]:
     return [finding for finding in table.check(grace=0, **how) if finding.severity is Severity.ERROR]
 
 
-@EachVersion
-@Damages
-@pytest.mark.parametrize("file", ["hoodie.properties", "*.deltacommit"])
+@pytest.mark.parametrize(
+    ("file", "content", "version"),
+    covering(
+        ["hoodie.properties", "*.deltacommit"], {"cut": 0.6, "empty": b"", "garbage": b"garbage", "lost": None}, "689"
+    ),
+)
 def test_the_metadata_table_is_examined_as_a_table(
     file: str, content: bytes | float | None, version: str, tmp_path: Path
 ) -> None:
@@ -122,8 +126,7 @@ def test_a_damaged_archive_is_found(version: str, tmp_path: Path) -> None:
     assert any(finding.fault is Fault.HISTORY for finding in table.check(grace=0, all_columns=True))
 
 
-@pytest.mark.parametrize("content", [b"", b"garbage", 0.6])
-@pytest.mark.parametrize("file", ["_version_", "manifest_*"])
+@pytest.mark.parametrize(("content", "file"), covering([b"", b"garbage", 0.6], ["_version_", "manifest_*"]))
 def test_a_history_without_whole_manifest_is_found(file: str, content: bytes | float, tmp_path: Path) -> None:
     keep = {"keep_min_commits": "2", "keep_max_commits": "3", "clean_commits_retained": "1"}
     table = new_table(tmp_path / "t", "9", **keep)

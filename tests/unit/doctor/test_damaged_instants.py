@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Crash, CrashAfter, MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from support.nightly import by_day, covering
 from support.undoing import COW, FIRST, LATER, MOR, NOW, THIRD, compacted, read, table, upsert
 
 CLEAN = {"hoodie.clean.commits.retained": "1"}
@@ -119,8 +121,9 @@ CASES: dict[str, tuple[Callable[[], MemoryStorage], str]] = {
 }  # fmt: skip
 
 
-@Parts
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    ("part", "case"), by_day(product((0, 0.6), CASES), lambda case: (case[0] == 0) == list(CASES).index(case[1]) % 2)
+)
 def test_a_repair_mends_a_damaged_file_and_no_row_changes(case: str, part: float):
     make, ending = CASES[case]
     storage = make()
@@ -253,10 +256,10 @@ def advice(table: hoodie.HoodieTable) -> str:
     return " ".join(finding.advice for finding in table.check(grace=0))
 
 
-@Parts
-@EachVersion
-@EachType
-@pytest.mark.parametrize("newer", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("part", "version", "table_type", "newer"),
+    covering([0, 0.6], "689", ["COPY_ON_WRITE", "MERGE_ON_READ"], range(3), pairs=True),
+)
 def test_commits_are_rolled_back_as_the_doctor_says_down_to_a_damaged_one(
     newer: int, table_type: str, version: str, part: float, tmp_path: Path
 ) -> None:

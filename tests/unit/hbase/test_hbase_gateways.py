@@ -17,6 +17,7 @@ from hoodie.hbase.client import HBaseClient, batches
 from hoodie.hbase.index import make_entries
 from hoodie.testing.hbase import HBaseServer
 from support.hbase_parts import CONFIG, FIRST, SECOND, A, index_context, placed, where, write
+from support.nightly import covering
 
 KEYS = ["k1", "k2", "k3"]
 TLS = Path(__file__).parents[2] / "fixtures" / "tls"
@@ -39,9 +40,10 @@ def client(server):
 # --- transports and protocols ---
 
 
-@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
-@pytest.mark.parametrize("protocol", ["BINARY", "COMPACT"])
-@pytest.mark.parametrize("transport", ["BUFFERED", "FRAMED", "HTTP"])
+@pytest.mark.parametrize(
+    ("tls", "protocol", "transport"),
+    covering({"plain": False, "tls": True}, ["BINARY", "COMPACT"], ["BUFFERED", "FRAMED", "HTTP"]),
+)
 def test_each_kind_of_gateway_is_spoken_to(transport, protocol, tls):
     with HBaseServer(transport=transport, protocol=protocol, tls=tls_of_server() if tls else None) as server:
         server.create_table("t")

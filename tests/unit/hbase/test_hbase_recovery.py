@@ -155,7 +155,7 @@ def test_a_restore_that_the_index_cannot_hear_of_is_refused(table, server):
 
 
 @pytest.mark.parametrize("how", [nightly(Dying.BEFORE), Dying.AFTER])
-@pytest.mark.parametrize("act", ["rollback", "restore"])
+@pytest.mark.parametrize("act", [nightly("rollback"), "restore"])
 def test_a_rollback_that_dies_anywhere_leaves_an_index_that_the_next_write_mends(table, act, how):
     table.options = Options({**table.options, **MOVES})
     table.upsert(rows(("a", "x", 1), ("b", "x", 1), ("c", "x", 1)))

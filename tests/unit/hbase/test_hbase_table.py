@@ -19,6 +19,7 @@ from hoodie.testing.hbase import HBaseServer
 from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support.hbase_parts import MOVES, TYPES, content, rows
+from support.nightly import nightly
 from support.trips import TRIPS
 
 
@@ -125,7 +126,7 @@ def test_overwritten_and_deleted_partitions_leave_no_keys_behind(make_table):
     assert [row for row in content(table) if row[2] == 4] == [("a", "x", 4), ("d", "z", 4)]
 
 
-@pytest.mark.parametrize("dying", [None, Dying.BEFORE])
+@pytest.mark.parametrize("dying", [nightly(None), Dying.BEFORE])
 def test_a_write_that_dies_anywhere_leaves_an_index_that_does_not_mislead(make_table, hbase, dying):
     name = hbase.create_table()
     for calls in range(100):

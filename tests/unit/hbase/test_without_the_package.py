@@ -29,7 +29,12 @@ def test_every_other_module_is_imported() -> None:
 
 
 def test_savepoints_and_restores_go_on() -> None:
-    rerun(["tests/unit/recovery/test_savepoint.py"], {}, *_PLUGIN)
+    rerun(
+        ["tests/unit/recovery/test_savepoint.py"],
+        {},
+        *_PLUGIN[:-1],
+        f"{_ABOUT_HBASE} and (as_of_a_savepoint or deleted_savepoint or during_a_restore)",
+    )
 
 
 @pytest.mark.nightly

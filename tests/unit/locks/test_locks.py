@@ -24,6 +24,7 @@ from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.settings import Writers
 from hoodie.testing.storage import MemoryStorage
 from support.background import by_hand
+from support.nightly import covering
 
 LOCAL = [LockProvider.STORAGE, LockProvider.FILE_SYSTEM, LockProvider.IN_PROCESS]
 PROVIDER = "hoodie.write.lock.provider"
@@ -355,8 +356,7 @@ def race(world: World, kind: str, order: tuple[int, ...]) -> list[Grant | Refuse
     return [answer for answer in answers if answer is not None]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("expired", [False, True], ids=["free", "expired"])
+@pytest.mark.parametrize(("kind", "expired"), covering(KINDS, {"free": False, "expired": True}))
 def test_two_writers_never_both_have_the_lock_however_their_calls_mix(kind, expired):
     orders = sorted(set(permutations((0,) * 5 + (1,) * 5)))[::3]
     assert len(orders) > 80

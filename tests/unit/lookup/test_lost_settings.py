@@ -9,6 +9,7 @@ from hoodie.errors import TableMismatch
 from hoodie.table.properties import update_properties
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from support.nightly import covering
 from support.trips import TRIPS
 
 OPTIONS = {
@@ -33,8 +34,9 @@ def made(buckets: int, count: int, kind: str = "COPY_ON_WRITE") -> MemoryStorage
     return storage
 
 
-@pytest.mark.parametrize("buckets", [1, 2, 5, 7, 24])
-@pytest.mark.parametrize("named", [{}, {"hoodie.index.type": "BUCKET"}], ids=["unnamed", "named"])
+@pytest.mark.parametrize(
+    ("buckets", "named"), covering([1, 2, 5, 7, 24], {"unnamed": {}, "named": {"hoodie.index.type": "BUCKET"}})
+)
 def test_the_number_of_buckets_is_told_by_the_keys_in_their_files(buckets, named):
     storage = made(buckets, 200)
     table = ArrowTable(storage, {**OPTIONS, **named})

@@ -6,6 +6,7 @@ import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from typing import Any
 
 import pyarrow as pa
@@ -41,7 +42,7 @@ from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.view.load import data_files
 from support.metadata_tables import METADATA, table_files
-from support.nightly import WAYS_TO_DIE
+from support.nightly import WAYS_TO_DIE, by_day
 
 TABLE = {
     "hoodie.table.name": "trips",
@@ -193,11 +194,19 @@ ACTIONS: Mapping[str, Callable[[ArrowTable], object]] = {
 }
 
 
-@pytest.mark.parametrize("indexes", [{}, INDEXES], ids=["files", "all"])
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("action", ACTIONS)
-def test_the_metadata_table_follows_every_action(action: str, kind: str, indexes: Mapping[str, str]) -> None:
-    made = table(kind, **indexes)
+#: By day each action beside all partitions and beside file lists alone, each time with another kind of table.
+BY_DAY = {
+    (action, kind, partitions)
+    for number, action in enumerate(ACTIONS)
+    for partitions, kind in zip(("all", "files"), [*KINDS, *KINDS][number % 3 :], strict=False)
+} | {("compaction", "MOR", "all"), ("clean", "MOR", "all")}
+
+
+@pytest.mark.parametrize(
+    ("action", "kind", "partitions"), by_day(product(ACTIONS, KINDS, ("files", "all")), BY_DAY.__contains__)
+)
+def test_the_metadata_table_follows_every_action(action: str, kind: str, partitions: str) -> None:
+    made = table(kind, **(INDEXES if partitions == "all" else {}))
     ACTIONS[action](made)
     assert_kept(made)
     made.upsert(rows(("b", "rome"), ("l", "later"), ts=9))

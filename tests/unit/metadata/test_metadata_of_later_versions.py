@@ -103,11 +103,15 @@ def bounds(made: ArrowTable, partition: MetadataPartition, column: str) -> dict[
     }
 
 
+#: What differs from version 6, and what changes most; the others are kept by the same code.
+BY_DAY = ("upsert", "delete", "insert_overwrite", "compaction", "a rollback of what is beneath another", "restore")
+
+
 @pytest.mark.parametrize(
     ("kind", "action"),
     by_day(
         [(kind, action) for kind in KINDS for action in ACTIONS],
-        lambda case: case[0] == "MOR" or case == ("MOR 8", "compaction"),
+        lambda case: (case[0] == "MOR" and case[1] in BY_DAY) or case in {("MOR 8", "compaction"), ("COW", "clean")},
     ),
 )
 def test_the_metadata_table_follows_every_action(kind: str, action: str) -> None:
@@ -119,7 +123,7 @@ def test_the_metadata_table_follows_every_action(kind: str, action: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("kind", "dying"), by_day([(kind, dying) for kind in KINDS for dying in Dying], lambda case: case[0] == "MOR")
+    ("kind", "dying"), by_day([(kind, dying) for kind in KINDS for dying in Dying], ("MOR", Dying.TORN).__eq__)
 )
 def test_readers_never_use_records_of_a_write_that_died(kind: str, dying: Dying) -> None:
     for made in after_each_death(table(kind), dying, range(0, 120, 5)):

@@ -46,7 +46,7 @@ def metadata_of(made: ArrowTable) -> MetadataTable:
 @pytest.mark.parametrize(("kind", "indexes"), [("COW", {}), ("MOR", INDEXES)], ids=["COW", "MOR"])
 def test_a_long_history_leaves_a_short_metadata_table(kind: str, indexes: dict[str, str]) -> None:
     made = ArrowTable.create(MemoryStorage(), {**TABLE, **KINDS[kind], **SERVICED, **indexes})
-    for ts in range(32):
+    for ts in range(26):
         made.upsert(rows(("a", "oslo"), (f"k{ts % 5}", "rome"), ts=ts))
         if ts % 7 == 0:
             assert_kept(made)

@@ -35,6 +35,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from support.nightly import by_day, covering
 
 TABLE = {
     "hoodie.table.name": "trips",
@@ -189,9 +190,16 @@ ACTIONS: Mapping[str, Callable[[ArrowTable], object]] = {
 OF_EACH = ("upsert", "late delete", "keys that come back")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+#: By day one of both types for each, which compacts where there is a log.
+CASES = [(a, i) for a in ACTIONS for i in INDEXES if a in OF_EACH or i == "RECORD_INDEX"]
+
+
 @pytest.mark.parametrize(
-    ("action", "index"), [(a, i) for a in ACTIONS for i in INDEXES if a in OF_EACH or i == "RECORD_INDEX"]
+    ("action", "index", "kind"),
+    by_day(
+        [(*case, kind) for case in CASES for kind in KINDS],
+        lambda case: (case[2] == "MOR") == (case[0] == "compaction" or CASES.index(case[:2]) % 2 == 0),
+    ),
 )
 def test_entries_follow_every_action(kind: str, action: str, index: str) -> None:
     made = table(kind, **INDEXES[index])
@@ -352,8 +360,7 @@ def test_a_write_falls_back_on_base_files_while_the_record_index_cannot_be_built
 # --- reads ---
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("index", ["RECORD_INDEX", "SIMPLE", "GLOBAL_SIMPLE"])
+@pytest.mark.parametrize(("kind", "index"), covering(list(KINDS), ["RECORD_INDEX", "SIMPLE", "GLOBAL_SIMPLE"]))
 def test_reads_by_key_ask_the_record_index(kind: str, index: str) -> None:
     made = table(kind, **INDEXES[index])
     made.delete(rows(("c", "oslo")))

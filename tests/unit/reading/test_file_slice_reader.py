@@ -40,6 +40,7 @@ from hoodie.storage.wrapped import WrappedStorage
 from hoodie.testing.storage import MemoryStorage
 from hoodie.timeline.timeline import Timeline
 from support.by_position import slice_by_position
+from support.nightly import covering
 
 USER = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("v", pa.string()), ("w", pa.string())])
 SCHEMA = with_meta_fields(USER)
@@ -524,8 +525,7 @@ def random_logs(seed: int, keys: int, blocks: int, size: int) -> list[bytes]:
     return made
 
 
-@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
-@pytest.mark.parametrize("limit", [1, 4_000, 20_000])
+@pytest.mark.parametrize(("rule", "limit"), covering(RULES, [1, 4_000, 20_000]))
 def test_rows_on_disk_merge_into_the_same_rows(rule: MergeRule, limit: int, tmp_path: Path) -> None:
     base = rows([(f"k{number}", 5, "base") for number in range(0, 400, 2)], "0")
     storage, slice_ = slice_of(base, *random_logs(limit, 300, 8, 60))

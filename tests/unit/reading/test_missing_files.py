@@ -43,6 +43,7 @@ from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.load import COMMITS
 from hoodie.view import published
 from hoodie.view.load import load_view
+from support.nightly import covering
 from support.trips import TRIPS
 
 OPTIONS = {
@@ -404,8 +405,7 @@ def assert_same(table: ArrowTable, chosen: random.Random) -> int:
     return missed
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("kind", "seed"), covering(KINDS, range(4)))
 def test_a_writer_misses_what_a_new_process_would(tmp_path, kind, seed):
     """Whatever happened to the table, and to its files, since this process looked at it last."""
     chosen, table = random.Random(seed), made(kind, LocalStorage(tmp_path))

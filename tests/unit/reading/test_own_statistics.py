@@ -114,7 +114,10 @@ def test_no_row_is_lost_by_our_own_statistics(name: str, kind: str) -> None:
     ruled_out = 0
     with warnings.catch_warnings():
         warnings.simplefilter("error", MetadataTableIgnored)
-        filters: list[Any] = [[("v", op, value)] for value in values.values() for op in COMPARED]
+        # Each value with some of the operators, in turn: the more there are of either, the more reads.
+        filters: list[Any] = [
+            [("v", op, value)] for at, value in enumerate(values.values()) for op in COMPARED[at % 2 :: 2]
+        ]
         filters += [[("v", "in", [value])] for value in values.values()]
         filters += ["v is null", "v is not null"]
         for filter_ in filters:

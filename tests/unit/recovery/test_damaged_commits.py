@@ -20,7 +20,7 @@ from hoodie.table.state import load_state
 from hoodie.testing.storage import Dying
 from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.transition import instant_path
-from support.nightly import WAYS_TO_DIE
+from support.nightly import WAYS_TO_DIE, covering, nightly
 from support.undoing import (
     COW,
     LATER,
@@ -67,8 +67,7 @@ def cut_short(storage: Storage, instant: Instant, part: float) -> None:
     storage.write(path, data[: min(int(len(data) * part), len(data) - 1)])
 
 
-@pytest.mark.parametrize("part", [0, 0.01, 0.6, 1])
-@pytest.mark.parametrize("kind", LAST)
+@pytest.mark.parametrize(("part", "kind"), covering([0, 0.01, 0.6, 1], list(LAST)))
 def test_a_damaged_commit_is_rolled_back_and_its_rows_stay_away_once_it_is_archived(
     kind: str, part: float, tmp_path: Path
 ):
@@ -98,7 +97,7 @@ def test_a_damaged_commit_is_rolled_back_and_its_rows_stay_away_once_it_is_archi
 
 
 @pytest.mark.parametrize("how", WAYS_TO_DIE)
-@pytest.mark.parametrize("kind", ["cow upsert", "cow overwrite", "mor upsert", "mor compaction"])
+@pytest.mark.parametrize("kind", [nightly("cow upsert"), "cow overwrite", "mor upsert", nightly("mor compaction")])
 def test_a_rollback_of_a_damaged_commit_that_dies_anywhere_can_be_repeated(kind: str, how: Dying):
     options, act = LAST[kind]
     storage = table(options)

@@ -42,7 +42,7 @@ from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.load import read_commit
 from hoodie.timeline.transition import create_requested, instant_path, to_inflight
 from support import undoing
-from support.nightly import WAYS_TO_DIE
+from support.nightly import WAYS_TO_DIE, covering, nightly
 from support.undoing import (
     COW,
     FIRST,
@@ -111,7 +111,7 @@ def test_a_rolled_back_commit_leaves_the_table_as_it_was_before(kind: str, tmp_p
 
 
 @pytest.mark.parametrize("how", WAYS_TO_DIE)
-@pytest.mark.parametrize("kind", ["cow upsert", "cow overwrite", "mor upsert", "mor compaction"])
+@pytest.mark.parametrize("kind", [nightly("cow upsert"), "cow overwrite", "mor upsert", nightly("mor compaction")])
 def test_a_rollback_that_dies_anywhere_leaves_before_or_after_and_is_finished_by_the_next(kind: str, how: Dying):
     options, act = LAST[kind]
     storage = table(options)
@@ -416,8 +416,10 @@ def no_profile(storage: MemoryStorage, dead: Instant) -> None:
     storage.write(instant_path(dead, layout=LAYOUT_1), b"")
 
 
-@pytest.mark.parametrize("options", [COW, MOR], ids=["cow", "mor"])
-@pytest.mark.parametrize("harm", [None, lose_markers, unreadable_markers, unknown_markers, no_profile])
+@pytest.mark.parametrize(
+    ("options", "harm"),
+    covering({"cow": COW, "mor": MOR}, [None, lose_markers, unreadable_markers, unknown_markers, no_profile]),
+)
 def test_a_pending_write_is_taken_back_whatever_became_of_its_markers(
     options: Mapping[str, str], harm: Callable[[MemoryStorage, Instant], None] | None, tmp_path: Path
 ):

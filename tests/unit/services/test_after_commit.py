@@ -19,6 +19,7 @@ from hoodie.table.settings import Settings, Writers
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from support.nightly import nightly
 from support.trips import TRIPS, WRITES
 
 RETAINED = {"hoodie.cleaner.commits.retained": 2}
@@ -49,7 +50,7 @@ def overwrite_one_of_four(table: ArrowTable, number: int) -> None:
 @pytest.mark.parametrize(
     ("step", "policy", "keep", "commits"),
     [
-        (update_one_of_four, "KEEP_LATEST_COMMITS", 5, 120),
+        nightly(update_one_of_four, "KEEP_LATEST_COMMITS", 5, 120),
         (overwrite_one_of_four, "KEEP_LATEST_COMMITS", 2, 45),
         (insert_only, "KEEP_LATEST_COMMITS", 2, 75),
         (insert_only, "KEEP_LATEST_FILE_VERSIONS", 2, 60),

@@ -43,6 +43,7 @@ from hoodie.timeline.archive import (
 from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import create_requested
+from support.nightly import WAYS_TO_DIE
 from support.trips import TRIPS, WRITES, rows
 
 OFF = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false", "hoodie.compact.inline": "false"}
@@ -385,7 +386,7 @@ def archivable() -> MemoryStorage:
     return storage
 
 
-@pytest.mark.parametrize("dying", list(Dying))
+@pytest.mark.parametrize("dying", WAYS_TO_DIE)
 def test_an_archiver_that_dies_anywhere_loses_nothing_and_tells_nothing_twice(dying: Dying) -> None:
     before = archivable()
     history_before, snapshot = told(before), ArrowTable(before).snapshot()

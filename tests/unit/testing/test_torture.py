@@ -11,6 +11,7 @@ import pytest
 from hoodie.storage.local import LocalStorage
 from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
+from support.nightly import nightly
 from support.oracles import read_hudi_rs
 from torture.actor import WITH_METADATA_TABLE
 from torture.ledger import Account, Ledger, batch, problems, read_ledgers
@@ -86,7 +87,7 @@ def test_a_storm_of_killed_processes_loses_nothing(tmp_path, options):
 SMALL = {"hoodie.cleaner.commits.retained": "3", "hoodie.keep.min.commits": "5", "hoodie.keep.max.commits": "7"}
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("table_type", [nightly("COPY_ON_WRITE"), "MERGE_ON_READ"])
 def test_a_commit_costs_the_same_calls_however_many_came_before(table_type):
     run = soak(60, 30, MemoryStorage(), table_type, SMALL)
     assert run.wrong == ()

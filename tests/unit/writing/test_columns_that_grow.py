@@ -12,6 +12,7 @@ import pytest
 
 import hoodie
 from hoodie.errors import SchemaMismatch
+from support.nightly import covering
 from support.oracles import read_hudi_rs
 
 TYPES = ["COPY_ON_WRITE", "MERGE_ON_READ"]
@@ -65,11 +66,13 @@ def made(path: Path, table_type: str) -> hoodie.HoodieTable[Any]:
     return hoodie.create_table(path, name="t", record_key="id", partition_by="p", table_type=table_type)
 
 
-@pytest.mark.parametrize("table_type", TYPES)
-@pytest.mark.parametrize(("before", "after", "then", "values"), GROWTHS, ids=[f"{g[0]} to {g[1]}" for g in GROWTHS])
+@pytest.mark.parametrize(
+    ("table_type", "growth"), covering(TYPES, {f"{growth[0]} to {growth[1]}": growth for growth in GROWTHS})
+)
 def test_rows_before_and_after_have_hudis_values(
-    tmp_path: Path, table_type: str, before: str, after: str, then: str, values: list[Any]
+    tmp_path: Path, table_type: str, growth: tuple[str, str, str, list[Any]]
 ) -> None:
+    before, after, then, values = growth
     table = made(tmp_path, table_type)
     table.insert(batch(before, (1, "a", "16777217"), (2, "a", "1"), (3, "b", "7")))
     table.upsert(batch(after, (2, "a", "2.5")))

@@ -9,6 +9,7 @@ import pytest
 
 import hoodie
 from hoodie.errors import InvalidInput
+from support.nightly import covering
 
 #: One record key each: "a:x,b:y,b:z", "a:1,b:__null__", "a:__empty__,b:2".
 PAIRS = [
@@ -66,9 +67,12 @@ def test_nulls_and_separators_of_one_key_stay_allowed(tmp_path: Path) -> None:
     assert table.delete(batch).deleted == 5
 
 
-@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-@pytest.mark.parametrize("options", [{}, SPILLED], ids=["in memory", "spilled"])
-@pytest.mark.parametrize("index", ["SIMPLE", "GLOBAL_SIMPLE", "BUCKET"])
+@pytest.mark.parametrize(
+    ("kind", "options", "index"),
+    covering(
+        ["COPY_ON_WRITE", "MERGE_ON_READ"], {"in memory": {}, "spilled": SPILLED}, ["SIMPLE", "GLOBAL_SIMPLE", "BUCKET"]
+    ),
+)
 @pytest.mark.parametrize(("one", "other"), PAIRS)
 def test_a_delete_of_a_key_that_reads_alike_is_refused_and_deletes_nothing(
     tmp_path: Path, kind: str, options: dict[str, str], index: str, one: tuple[str, str], other: tuple[str, str]

@@ -8,14 +8,19 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from support.nightly import covering
 
 
 def rows(version: int, *keys: str) -> pa.Table:
     return pa.table({"id": list(keys), "p": ["x"] * len(keys), "ts": pa.array([version] * len(keys), pa.int64())})
 
 
-@pytest.mark.parametrize("batch", [{}, {"hoodie.spark.driver.max.batch.bytes": 0}], ids=["in memory", "in files"])
-@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM", "GLOBAL_SIMPLE"])
+@pytest.mark.parametrize(
+    ("batch", "index"),
+    covering(
+        {"in memory": {}, "in files": {"hoodie.spark.driver.max.batch.bytes": 0}}, ["SIMPLE", "BLOOM", "GLOBAL_SIMPLE"]
+    ),
+)
 def test_a_key_is_one_row_after_delete_insert_and_upsert(index: str, batch: dict[str, object]) -> None:
     table = hoodie.create_table(
         f"memory://{uuid4().hex}/t",

@@ -25,7 +25,7 @@ from hoodie.writing.result import WriteResult
 from hoodie.writing.run import run
 from hoodie.writing.write import as_merge, as_update
 from support.by_position import rows_by_position
-from support.nightly import nightly
+from support.nightly import covering, nightly
 
 TYPES = pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 SCHEMA = pa.schema([("k", pa.string()), ("ts", pa.int64()), ("v", pa.string()), ("Op", pa.string())])
@@ -95,16 +95,18 @@ def compact(table: Table) -> None:
 
 @TYPES
 @pytest.mark.parametrize(
-    "payload", [payloads.OVERWRITE_WITH_LATEST, payloads.DEFAULT, payloads.AWS_DMS], ids=lambda n: n.rpartition(".")[2]
-)
-@pytest.mark.parametrize(
-    "index",
-    [
-        {"hoodie.index.type": "SIMPLE"},
-        {"hoodie.index.type": "GLOBAL_BLOOM"},
-        {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"},
-    ],
-    ids=lambda index: index["hoodie.index.type"],
+    ("payload", "index"),
+    covering(
+        [payloads.OVERWRITE_WITH_LATEST, payloads.DEFAULT, payloads.AWS_DMS],
+        {
+            (lambda index: index["hoodie.index.type"])(v): v
+            for v in [
+                {"hoodie.index.type": "SIMPLE"},
+                {"hoodie.index.type": "GLOBAL_BLOOM"},
+                {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"},
+            ]
+        },
+    ),
 )
 def test_a_late_row_of_a_merge_leaves_the_stored_row(tmp_path: Path, table_type: str, payload: str, index: Any) -> None:
     table = made(tmp_path, table_type, payload, **index)

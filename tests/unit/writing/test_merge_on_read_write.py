@@ -36,6 +36,7 @@ from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.tasks.run import run_task
 from hoodie.writing.write import Write, check, start, writable_state
 from support.keyed_rows import keyed
+from support.nightly import covering
 from support.oracles import read_hudi_rs, read_hudi_rs_optimized
 from support.own_indexes import EXACT
 from support.trips import TRIPS
@@ -277,9 +278,10 @@ STEPS: Sequence[tuple[str, Rows]] = (
 )
 
 
-@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM"])
-@pytest.mark.parametrize("options", [{}, PARQUET, TINY], ids=["avro", "parquet", "tiny"])
-@pytest.mark.parametrize("chosen", [LATEST, ORDERED])
+@pytest.mark.parametrize(
+    ("index", "options", "chosen"),
+    covering(["SIMPLE", "BLOOM"], {"avro": {}, "parquet": PARQUET, "tiny": TINY}, [LATEST, ORDERED], pairs=True),
+)
 def test_rows_are_what_the_rules_say_after_each_step(chosen: str, options: Mapping[str, str], index: str):
     table = made(**payload(chosen), **NO_SMALL_FILES, **options, **{"hoodie.index.type": index})
     first: Rows = {
@@ -304,8 +306,9 @@ def test_rows_are_what_the_rules_say_after_each_step(chosen: str, options: Mappi
     assert len(result.files) > 1 if options is TINY else len(result.files) == 1
 
 
-@pytest.mark.parametrize("options", [{}, PARQUET, TINY], ids=["avro", "parquet", "tiny"])
-@pytest.mark.parametrize("chosen", [LATEST, ORDERED])
+@pytest.mark.parametrize(
+    ("options", "chosen"), covering({"avro": {}, "parquet": PARQUET, "tiny": TINY}, [LATEST, ORDERED])
+)
 def test_hudi_rs_reads_the_same_rows_where_ordering_values_grow(
     tmp_path: Path, chosen: str, options: Mapping[str, str]
 ):

@@ -18,6 +18,7 @@ from hoodie.errors import InvalidInput, SchemaMismatch
 from hoodie.merge import payloads
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from support.nightly import covering
 from support.oracles import read_hudi_rs
 
 TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
@@ -192,9 +193,14 @@ def model(rows: dict[str, Row], changes: Sequence[Row], columns: Sequence[str], 
         rows[change["id"]] = {**(before or row(change["id"])), **said}
 
 
-@pytest.mark.parametrize("route", [{}, SPILLED], ids=["in memory", "spilled"])
-@pytest.mark.parametrize("index", INDEXES, ids=lambda index: index["hoodie.index.type"])
-@pytest.mark.parametrize("table_type", TYPES)
+@pytest.mark.parametrize(
+    ("route", "index", "table_type"),
+    covering(
+        {"in memory": {}, "spilled": SPILLED},
+        {(lambda index: index["hoodie.index.type"])(v): v for v in INDEXES},
+        TYPES,
+    ),
+)
 def test_a_history_of_updates_of_some_columns_is_that_of_a_dict(
     table_type: str, index: Mapping[str, str], route: Mapping[str, str]
 ) -> None:

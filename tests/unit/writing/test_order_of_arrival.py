@@ -11,6 +11,7 @@ from hoodie.merge.rows import Positions, key_groups
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.writing.batch import duplicates
+from support.nightly import covering
 from support.trips import TRIPS
 
 SPILLED = {"hoodie.spark.driver.max.batch.bytes": "1"}
@@ -23,9 +24,14 @@ def batch(*rows: tuple[str, str, int]) -> pa.Table:
     return pa.table({"id": ids, "city": cities, "ts": pa.array([1] * len(rows), pa.int64()), "note": notes})
 
 
-@pytest.mark.parametrize("options", [TRIPS, NO_ORDER, {**TRIPS, "hoodie.combine.before.upsert": "false"}])
-@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-@pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_BLOOM", "SIMPLE", "BUCKET"])
+@pytest.mark.parametrize(
+    ("options", "kind", "index"),
+    covering(
+        [TRIPS, NO_ORDER, {**TRIPS, "hoodie.combine.before.upsert": "false"}],
+        ["COPY_ON_WRITE", "MERGE_ON_READ"],
+        ["GLOBAL_SIMPLE", "GLOBAL_BLOOM", "SIMPLE", "BUCKET"],
+    ),
+)
 def test_the_row_that_came_last_wins_in_a_spilled_batch(index: str, kind: str, options: Mapping[str, str]) -> None:
     table = ArrowTable.create(
         MemoryStorage(),

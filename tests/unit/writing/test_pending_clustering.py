@@ -16,6 +16,7 @@ from hoodie.testing.hbase import HBaseServer
 from hoodie.testing.storage import Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support.clusterings import PLAN, WITHDRAW, plan_clustering
+from support.nightly import covering
 from support.trips import TRIPS
 from support.undoing import FIRST, SECOND, Rows, batch, data_files, dying, read
 
@@ -78,9 +79,9 @@ def test_the_plan_is_rolled_back_first_where_options_say_so(act: str, inflight: 
     assert not [path for path in data_files(table.storage) if PLAN in path]
 
 
-@pytest.mark.parametrize("route", [{}, SPILLED], ids=["in memory", "spilled"])
-@pytest.mark.parametrize("index", INDEXES)
-@pytest.mark.parametrize("kind", [COW, MOR], ids=["cow", "mor"])
+@pytest.mark.parametrize(
+    ("route", "index", "kind"), covering({"in memory": {}, "spilled": SPILLED}, INDEXES, {"cow": COW, "mor": MOR})
+)
 def test_whatever_finds_the_key_its_group_is_refused_and_new_keys_keep_out(
     kind: Mapping[str, str], index: str, route: Mapping[str, str]
 ) -> None:
@@ -103,8 +104,7 @@ def test_whatever_finds_the_key_its_group_is_refused_and_new_keys_keep_out(
     assert {group: after[group] for group in before} == before
 
 
-@pytest.mark.parametrize("route", [{}, SPILLED], ids=["in memory", "spilled"])
-@pytest.mark.parametrize("kind", [COW, MOR], ids=["cow", "mor"])
+@pytest.mark.parametrize(("route", "kind"), covering({"in memory": {}, "spilled": SPILLED}, {"cow": COW, "mor": MOR}))
 def test_a_write_by_the_hbase_index_is_refused_and_the_entries_stay_right(
     kind: Mapping[str, str], route: Mapping[str, str]
 ) -> None:

@@ -56,6 +56,7 @@ from hoodie.view.load import load_view
 from hoodie.view.slices import latest_base_files, merged_slices
 from support.compacting import FIRST, LATER, NOW, OPTIONS, batch, fill, opened, schedule
 from support.instants import next_time
+from support.nightly import WAYS_TO_DIE
 from support.oracles import assert_same_rows, read_hudi_rs
 
 
@@ -419,7 +420,7 @@ def test_all_rows_deleted_make_a_file_without_rows(storage: MemoryStorage) -> No
 # --- runs that die, fail or meet another ---
 
 
-@pytest.mark.parametrize("dying", Dying)
+@pytest.mark.parametrize("dying", WAYS_TO_DIE)
 def test_a_compaction_that_dies_anywhere_can_be_run_again(dying: Dying) -> None:
     start = MemoryStorage()
     fill(start)

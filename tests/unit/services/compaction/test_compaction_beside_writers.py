@@ -41,7 +41,7 @@ from support.compacting import (
     opened,
     schedule,
 )
-from support.nightly import WAYS_TO_DIE
+from support.nightly import WAYS_TO_DIE, by_day, nightly
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_rows_deleted_while_a_compaction_is_pending_stay_deleted(state: State, s
     assert notes(storage) == {"a": "first", "b": "again", "d": "f"}
 
 
-@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM"])
+@pytest.mark.parametrize("index", ["SIMPLE", nightly("BLOOM"), nightly("GLOBAL_SIMPLE"), "GLOBAL_BLOOM"])
 @STATES
 def test_a_key_that_comes_back_while_its_delete_is_compacted_occurs_once(
     state: State, index: str, storage: MemoryStorage
@@ -200,14 +200,16 @@ def test_looking_up_keys_opens_no_log_unless_a_compaction_deleted_rows_that_may_
     assert logs_opened() == 0
 
 
-@pytest.mark.parametrize("order", list(permutations(range(3))), ids=str)
-def test_plans_are_completed_in_any_order(order: tuple[int, ...], storage: MemoryStorage) -> None:
+@pytest.mark.parametrize(
+    "order", by_day([[*order] for order in permutations(range(3))], [[0, 2, 1], [2, 1, 0]].__contains__), ids=str
+)
+def test_plans_are_completed_in_any_order(order: str, storage: MemoryStorage) -> None:
     table = opened(storage)
     table.upsert(batch({"d": ("bern", 2, "second")}))
     one = {"hoodie.compaction.target.io": "0"}
     instants = [schedule(storage, **one) for _ in range(3)]
     expected = {**AFTER_SECOND, "d": "second"}
-    for turn, place in enumerate(order):
+    for turn, place in enumerate(map(int, order)):
         table.upsert(batch({"a": ("oslo", 10 + turn, f"{turn}"), "d": ("bern", 10 + turn, f"{turn}")}))
         expected |= {"a": f"{turn}", "d": f"{turn}"}
         assert notes(storage) == expected
@@ -227,7 +229,7 @@ def test_a_write_that_dies_beside_a_compaction_is_rolled_back(
 ) -> None:
     instant = schedule(storage)
     state(storage, instant)
-    for calls in range(4, 30, 3):
+    for calls in range(4, 30, 5):
         copy = storage.copy()
         table = opened(copy)
         table.fail_next(calls, dying)
