@@ -1,6 +1,6 @@
 """A driver over Spark Connect: tables of both types, on both routes, against plain Spark's answer for the same rows.
 
-python scenario.py FOLDER [doors | statements], with settings of the session in SCENARIO_CONF
+python scenario.py FOLDER [all | doors | statements], with settings of the session in SCENARIO_CONF
 """
 
 from __future__ import annotations
@@ -210,9 +210,11 @@ def main(folder: Path, *what: str) -> None:
     elif what == ("statements",):
         statements(spark, folder)
     else:
-        for table_type in ("COPY_ON_WRITE", "MERGE_ON_READ"):
-            for name, route in (("driver", {}), ("executors", {"hoodie.spark.driver.max.batch.bytes": 0})):
-                run(spark, folder / f"{table_type}-{name}", table_type, route)
+        run(spark, folder / "driver", "COPY_ON_WRITE", {})
+        run(spark, folder / "executors", "MERGE_ON_READ", {"hoodie.spark.driver.max.batch.bytes": 0})
+        if what == ("all",):
+            run(spark, folder / "other driver", "MERGE_ON_READ", {})
+            run(spark, folder / "other executors", "COPY_ON_WRITE", {"hoodie.spark.driver.max.batch.bytes": 0})
         estimates(spark)
     spark.stop()
     print("all of it held")

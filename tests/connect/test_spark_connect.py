@@ -10,13 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from support.nightly import nightly
 from support.spark_settings import SMALL, WORKERS
 
 SCENARIO = Path(__file__).parent / "scenario.py"
 
 
-def test_tables_are_written_and_read_over_spark_connect(tmp_path: Path) -> None:
-    run_driver(str(tmp_path))
+@pytest.mark.parametrize("what", [(), nightly(("all",))], ids=["each type", "each type on both routes"])
+def test_tables_are_written_and_read_over_spark_connect(tmp_path: Path, what: tuple[str, ...]) -> None:
+    run_driver(str(tmp_path), *what)
 
 
 @pytest.mark.nightly  # a server's workers for streams get 10 seconds to start, which a busy machine may not give

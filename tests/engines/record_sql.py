@@ -25,7 +25,7 @@ def record() -> None:
         for text in SETTINGS:
             hudi.sql(text)
         lines = []
-        for text, rows in statements():
+        for text, rows, _ in statements():
             answer = _answer(hudi, filled(text, Path(folder)), rows=rows)
             lines.append(json.dumps([text, answer]).replace(folder, "$root"))
             print("failed" if answer is None else "ok", text)

@@ -138,6 +138,7 @@ def test_duplicate_columns_beside_meta_columns_are_refused(spark, table):
         table.upsert(read.withColumn("x", F.lit("1")).withColumnRenamed("x", "note"))
 
 
+@pytest.mark.nightly
 @ROUTES
 def test_rows_read_from_the_table_can_be_written_back(spark, table, route):
     again = table.snapshot().withColumn("note", F.lit("again")).withColumn("ts", F.lit(5).cast("bigint"))
@@ -241,6 +242,7 @@ def test_a_corrupt_parquet_footer_is_named(spark, table, index, route):
 # --- nothing ---
 
 
+@pytest.mark.nightly
 @ROUTES
 def test_an_empty_dataframe_is_a_commit_that_changes_nothing(spark, table, route):
     nothing = frame(spark, [])
@@ -261,7 +263,7 @@ def test_an_empty_dataframe_is_a_commit_that_changes_nothing(spark, table, route
 
 @ROUTES
 def test_nothing_can_be_written_to_an_empty_table(spark, tmp_path, route):
-    for name in ("upsert", "insert", "bulk_insert", "delete", "insert_overwrite", "insert_overwrite_table"):
+    for name in ("upsert", "delete"):  # the others without Spark: unit/api/test_rows_left_out.py
         table = hoodie.create_table(
             str(tmp_path / name),
             spark=spark,

@@ -10,9 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 import hoodie
 from support.altered_tables import Rows, comparable, reads, snapshot, unpack
+from support.nightly import nightly
 
 
-@pytest.mark.parametrize("name", ["cow_types", "mor_columns"])
+@pytest.mark.parametrize("name", [nightly("cow_types"), "mor_columns"])
 def test_reads_of_altered_columns_have_hudis_rows_on_spark(spark: SparkSession, name: str, tmp_path: Path) -> None:
     table = hoodie.open_table(unpack(name, tmp_path), spark=spark)
     every = list(reads(name))

@@ -33,6 +33,7 @@ def table(spark, path, kind="MERGE_ON_READ"):
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("limit", "route"), [nightly(2**30, "driver"), (100, "executors"), nightly(0, "executors")])
 def test_a_writer_goes_on_beside_a_pending_compaction_and_nothing_is_lost(spark, tmp_path, limit, route):
     one = table(spark, tmp_path / "t")
@@ -147,6 +148,7 @@ def test_options_that_contradict_each_other_change_nothing(spark, tmp_path):
     assert timeline(one).instants == ()
 
 
+@pytest.mark.nightly
 def test_a_writer_plans_and_a_compactor_on_spark_runs_the_plan(spark, tmp_path):
     one = table(spark, tmp_path / "t")
     one.bulk_insert(rows(spark, 0, 100, 1), options=SCHEDULE)
@@ -178,7 +180,9 @@ def test_the_client_plans_and_compacts_by_instant(spark, tmp_path):
     assert compactions(one) == [instant]
 
 
-@pytest.mark.parametrize(("index", "few_reads"), [("SIMPLE", True), ("BLOOM", False)], ids=["staged", "shuffled"])
+@pytest.mark.parametrize(
+    ("index", "few_reads"), [pytest.param("SIMPLE", True, id="staged"), nightly("BLOOM", False, id="shuffled")]
+)
 def test_a_key_that_came_back_beside_a_compaction_is_found_by_spread_writes(
     spark, tmp_path, monkeypatch, index, few_reads
 ):

@@ -52,8 +52,14 @@ STEPS: list[Callable[[HoodieTable[Any], Any], Any]] = [
 ]
 
 
-@pytest.mark.parametrize("table_type", [nightly("COPY_ON_WRITE"), "MERGE_ON_READ"])
-def test_rows_stay_the_same_as_on_a_table_with_spark(spark: SparkSession, tmp_path: Path, table_type: str):
+#: By day one of each kind, of which the merge updates, deletes and inserts.
+@pytest.mark.parametrize(
+    ("table_type", "steps"),
+    [nightly("COPY_ON_WRITE", STEPS), nightly("MERGE_ON_READ", STEPS), ("MERGE_ON_READ", STEPS[:3])],
+)
+def test_rows_stay_the_same_as_on_a_table_with_spark(
+    spark: SparkSession, tmp_path: Path, table_type: str, steps: list[Any]
+):
     random = Random(5)
     settings: dict[str, Any] = {"name": "t", "record_key": "id", "partition_by": "city", "table_type": table_type}
     twins: list[tuple[HoodieTable[Any], Source]] = [
@@ -63,7 +69,7 @@ def test_rows_stay_the_same_as_on_a_table_with_spark(spark: SparkSession, tmp_pa
     first = _rows(random, list(range(40)))
     for table, _ in twins:
         table.upsert(first)
-    for number, step in enumerate(STEPS):
+    for number, step in enumerate(steps):
         source = _rows(random, sorted(random.sample(range(60), 20)))
         results = [step(table, made(source)) for table, made in twins]
         assert len({(r.inserted, r.updated, r.deleted) for r in results}) == 1, number

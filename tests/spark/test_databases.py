@@ -96,6 +96,7 @@ def test_tables_of_one_name_may_stand_in_one_query(spark: SparkSession, database
         assert hoodie.spark.sql(spark, query).selectExpr("id").collect() == [(1,)], query
 
 
+@pytest.mark.nightly
 def test_a_change_may_name_columns_by_table_and_database(spark: SparkSession, databases: Path) -> None:
     spark.sql("USE one")
     for name in ("one.trips", "two.trips"):

@@ -18,7 +18,15 @@ from support.nightly import by_day
 from support.pages import ALONE, ROOT, Block, blocks, run_block
 
 #: Slow pages, of which each call has tests of its own beside: their blocks run in the nightly suite.
-TESTED_ELSEWHERE = ("spark-calls.md", "streaming.md", "sql.md", "coming-from-hudi.md", "merging.md")
+TESTED_ELSEWHERE = (
+    "spark-calls.md",
+    "streaming.md",
+    "sql.md",
+    "coming-from-hudi.md",
+    "merging.md",
+    "writing.md",
+    "reading.md",
+)
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 EVERY_PAGE = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 

@@ -15,7 +15,7 @@ from hoodie.expressions.scope import Scope
 from hoodie.expressions.terms import Block, spread
 from support.expressions import Expressions, rows
 
-_COUNT = 500
+_COUNT = 250
 ROWS = rows(Random(11), 60)
 ROWS = ROWS.append_column("row", pa.array(range(60), pa.int32()))
 FRAME = pa.table({"id": [1, 7, None, 100], "n": [0.5, None, 2.0, 1.5], "word": ["a", None, "b", "a"]})

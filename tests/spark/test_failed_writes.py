@@ -169,7 +169,7 @@ def test_a_write_that_cannot_be_published_is_taken_back_at_once(spark, table, op
 
 
 @ROUTES
-@pytest.mark.parametrize("operation", ["upsert", nightly("insert_overwrite_table"), "bulk_insert"])
+@pytest.mark.parametrize("operation", ["upsert", nightly("insert_overwrite_table"), nightly("bulk_insert")])
 def test_the_next_write_takes_back_what_a_dead_one_left(spark, table, operation, route):
     storage = table.storage
     table.storage = DiesAtPublication(storage, Crash)

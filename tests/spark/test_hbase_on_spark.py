@@ -80,6 +80,7 @@ def test_entries_count_once_a_client_commits_and_go_when_it_rolls_back(spark, tm
     assert table.snapshot().count() == 9
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("route", [nightly({}, id="driver"), pytest.param(SPREAD, id="executors")])
 @pytest.mark.parametrize("table_type", [nightly("COPY_ON_WRITE"), "MERGE_ON_READ"])
 def test_the_read_client_asks_the_index(spark, tmp_path, hbase, table_type, route):

@@ -59,7 +59,7 @@ def test_the_filter_on_commit_times_goes_down_to_the_files_of_the_change(spark, 
     assert len(files) == 1
 
 
-@pytest.mark.parametrize("name", ["cow_clustering", "mor_event_time", "cow_complex_key_hive_style"])
+@pytest.mark.parametrize("name", [nightly("cow_clustering"), "mor_event_time", nightly("cow_complex_key_hive_style")])
 def test_changes_of_real_tables_are_those_that_hudi_gives(spark, fixture_table, name):
     path = fixture_table(name)
     for change in expected_changes(name)[:3]:

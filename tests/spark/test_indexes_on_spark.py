@@ -101,6 +101,7 @@ def test_executors_give_the_table_that_driver_threads_give(spark, tmp_path, case
         assert far.delete(rows(spark, 0, 10, 1).select("id")).deleted == 8
 
 
+@pytest.mark.nightly
 def test_a_batch_of_unmoved_keys_under_a_global_index_is_written_as_it_stands(spark, tmp_path):
     one = table(spark, tmp_path / "t", "COPY_ON_WRITE", **CASES["global simple"], **SPREAD)
     one.upsert(rows(spark, 0, 30, 1))

@@ -103,6 +103,7 @@ def joda_parsed(spark: SparkSession, text: str, formats: tuple[str, ...], zone: 
     return None
 
 
+@pytest.mark.nightly
 def test_strings_are_read_as_joda_reads_them(spark: SparkSession) -> None:
     settings = [
         TimestampSettings(TimestampType.DATE_STRING, None, formats, zone, "UTC", TO_MILLIS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import itertools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from bench.jvm_calls import counted_calls
 from hoodie.api.table import HoodieTable
 from hoodie.errors import FileGone, InvalidInput, KeyMatchedTwice, SchemaMismatch, WriteConflict
 from support import spark_tables
-from support.nightly import by_day, nightly
+from support.nightly import nightly
 from support.routes import ROUTES
 
 #: What Spark does of a merge, update or delete does not depend on the type of the table, and tests without Spark have
@@ -31,7 +30,6 @@ CHANGES = [
     ("y", "bern", 2, 6.0, "D"),
 ]
 BY_KEY = "target.id = source.id AND target.city = source.city"
-BY_VALUE = "target.ts = source.ts - 1 AND target.id = source.id"
 
 
 def new_table(spark: SparkSession, path: Path, table_type: str = "COPY_ON_WRITE", **options: object) -> HoodieTable:
@@ -303,55 +301,6 @@ def test_two_source_rows_for_one_row_are_an_error(spark, tmp_path, route):
     joined = table.merge(twice.withColumn("n", F.monotonically_increasing_id()), BY_KEY)
     joined.when_matched_update({"price": 5}, condition="source.n = 0").execute()
     assert rows(table)[0] == ("a", "oslo", 1, 5.0)
-
-
-@ROUTES
-@pytest.mark.parametrize(
-    ("table_type", "condition"),
-    by_day(
-        itertools.product(("COPY_ON_WRITE", "MERGE_ON_READ"), (BY_KEY, BY_VALUE)),
-        lambda case: (case[0] == "MERGE_ON_READ") == (case[1] == BY_KEY),
-    ),
-)
-def test_two_source_rows_may_delete_one_row(spark, tmp_path, table_type, route, condition):
-    table = new_table(spark, tmp_path / "t", table_type)
-    twice = changes(spark, [*CHANGES, *CHANGES])
-    merge = table.merge(twice, condition, options=route)
-    assert counts(merge.when_matched_delete(condition="source.op = 'D'").execute()) == (0, 0, 1)
-    assert rows(table) == [FIRST[0], FIRST[2]]
-    before = len(table.history())
-    with pytest.raises(KeyMatchedTwice, match="'a'"):
-        merge.when_matched_delete(condition="source.op = 'D'").when_matched_update({"price": "source.price"}).execute()
-    assert len(table.history()) == before
-    merge.when_matched_delete().execute()
-    assert rows(table) == [FIRST[2]]
-
-
-def test_what_cannot_be_meant_is_refused(spark, tmp_path):
-    table = new_table(spark, tmp_path / "t")
-    source = changes(spark)
-    elsewhere = source.withColumn("city", F.lit("bern"))
-    refused = [
-        lambda: table.update({"city": "'x'"}),
-        lambda: table.update({"id": "'x'"}, "id = 'a'"),
-        lambda: table.update({"cost": 1}, "id = 'a'"),
-        lambda: table.update({}, "id = 'a'"),
-        lambda: table.update({3: 1}, "id = 'a'"),
-        lambda: table.merge(source.toArrow()).when_matched_delete().execute(),
-        lambda: table.update({"price": "'dear'"}, "id = 'a'"),
-        lambda: table.merge(source).execute(),
-        lambda: table.merge(source, source_name="target").when_matched_delete().execute(),
-        lambda: table.merge(source).when_matched_delete().when_matched_update_all().execute(),
-        lambda: table.merge(elsewhere, "target.id = source.id").when_matched_update({"city": "source.city"}).execute(),
-        lambda: table.merge(elsewhere, "target.id = source.id").when_matched_update_all().execute(),
-        lambda: table.merge(source.drop("ts")).when_matched_update_all().execute(),
-        lambda: table.merge(source).when_matched_update({"price": 1, "target.price": 2}).execute(),
-        lambda: table.merge(source).when_not_matched_insert({"city": "source.city", "ts": 1}).execute(),
-    ]
-    for act in refused:
-        with pytest.raises(InvalidInput):
-            act()
-    unchanged(table, 1)
 
 
 @pytest.mark.parametrize("cleaned", [False, True])

@@ -68,6 +68,7 @@ def test_writes_of_spark_build_and_keep_the_file_lists(spark: SparkSession, tmp_
         assert table.count() == 5
 
 
+@pytest.mark.nightly
 def test_executors_build_the_partitions_of_a_large_table(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -64,6 +64,7 @@ def test_executors_keep_out_of_file_groups_under_a_pending_clustering(
     assert not [i for i in (tmp_path / "t" / ".hoodie").iterdir() if i.name.startswith(PLAN)]
 
 
+@pytest.mark.nightly
 def test_statements_and_jobs_keep_out_of_file_groups_under_a_pending_clustering(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -105,6 +105,7 @@ def test_only_files_and_row_groups_that_can_hold_a_key_are_opened_and_counted(sp
         assert 3 <= found.stats.row_groups_read < found.stats.row_groups
 
 
+@pytest.mark.nightly
 @ROUTES
 def test_duplicates_of_a_batch_stay_and_its_own_columns_do(spark, tmp_path, route):
     one = written(spark, tmp_path / "t", "COPY_ON_WRITE")
@@ -132,33 +133,6 @@ def test_keys_without_their_partition_are_refused_by_an_index_that_needs_it(spar
             call(rows(spark, 0, 10, 1).select("p"))
 
 
-@pytest.mark.parametrize(
-    ("index", "route"),
-    [
-        pytest.param("GLOBAL_BLOOM", SPREAD, id="GLOBAL_BLOOM-executors"),
-        nightly("GLOBAL_SIMPLE", SPREAD, id="GLOBAL_SIMPLE-executors"),
-        nightly("GLOBAL_SIMPLE", {}, id="GLOBAL_SIMPLE-driver"),
-    ],
-)
-def test_a_global_index_finds_keys_without_their_partition(spark, tmp_path, index, route):
-    one = written(spark, tmp_path / "t", "MERGE_ON_READ")
-    client = hoodie.hudi.HoodieReadClient(one.path, {INDEX: index, **route}, spark=spark)
-    keys = rows(spark, 0, 10, 1).unionAll(rows(spark, 88, 92, 1)).select("id")
-    assert sorted(row.id for row in client.filter_exists(keys).collect()) == [
-        *(f"k000{number}" for number in range(5)),
-        "k0090",
-        "k0091",
-    ]
-    assert sorted(row.id for row in client.read(keys).rows.collect()) == [
-        *(f"k000{number}" for number in range(5, 10)),
-        "k0088",
-        "k0089",
-    ]
-    tagged = {row.id: row for row in client.tag_location(keys).collect()}
-    assert tagged["k0088"]["_hoodie_partition_path"] == "1"
-    assert tagged["k0090"]["_hoodie_file_id"] is None
-
-
 @ROUTES
 def test_rows_without_a_key_are_refused(spark, tmp_path, route):
     one = written(spark, tmp_path / "t", "COPY_ON_WRITE")
@@ -182,25 +156,7 @@ def test_what_cannot_be_asked_is_refused_when_it_is(spark, tmp_path, fixture_tab
         without.filter_exists(rows(spark, 0, 3, 1))
 
 
-@ROUTES
-@pytest.mark.parametrize("index", ["SIMPLE", nightly("BLOOM"), nightly("GLOBAL_BLOOM")])
-def test_a_key_that_came_back_beside_a_compaction_is_found_in_the_log_that_has_it(spark, tmp_path, route, index):
-    one = table(spark, tmp_path / "t", "MERGE_ON_READ")
-    one.insert(rows(spark, 0, 6, 1))
-    one.delete(rows(spark, 0, 3, 2))
-    one.schedule_compaction(options=NOW)
-    one.upsert(rows(spark, 0, 1, 3))
-    one.compact()
-    client = hoodie.hudi.HoodieReadClient(one.path, {INDEX: index, **route}, spark=spark)
-    batch = rows(spark, 0, 2, 4)
-    assert [row.id for row in client.filter_exists(batch).collect()] == ["k0001"]
-    assert [(row.id, row.ts) for row in client.read(batch).rows.collect()] == [("k0000", 3)]
-    found = {row.id: row["_hoodie_file_id"] for row in client.tag_location(batch).collect()}
-    (place,) = [s.group.file_id for s in one.file_slices() if s.group.partition == "0"]
-    assert found == {"k0000": place, "k0001": None}
-
-
-@pytest.mark.parametrize("name", ["mor_bucket_index", "cow_complex_key_hive_style", nightly("mor_deletes")])
+@pytest.mark.parametrize("name", ["mor_bucket_index", nightly("cow_complex_key_hive_style"), nightly("mor_deletes")])
 def test_keys_of_tables_that_hudi_wrote_are_found(spark, fixture_table, name):
     path = str(fixture_table(name))
     snapshot = hoodie.open_table(path, spark=spark).snapshot()
@@ -212,6 +168,7 @@ def test_keys_of_tables_that_hudi_wrote_are_found(spark, fixture_table, name):
     assert_same_rows(client.read(batch.unionAll(more)).rows.toArrow(), snapshot.toArrow())
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("index", "kind"),
     [

@@ -54,9 +54,8 @@ NOT_IN_HUDI_RS = ["v3_mor_stock_ticks", "v6_mor_nested_types"]
 #: By day Spark reads those that differ in types, columns, keys, rules of merging, kinds of blocks and slices: the rest
 #: have the same path, and their rows are read without Spark.
 BY_DAY = (
-    "mor_bucket_index", "mor_complex_key_hive_style", "mor_deletes", "mor_event_time", "mor_inflight",
-    "mor_parquet_log_blocks", "mor_pending_compaction", "mor_schema_evolution", "mor_types", "v6_mor_nested_types",
-    "v6_mor_logical_types_metadata_table", "v6_mor_payload_partial_update", "v9_mor_txns",
+    "mor_complex_key_hive_style", "mor_deletes", "mor_parquet_log_blocks", "mor_pending_compaction",
+    "mor_schema_evolution", "v6_mor_nested_types", "v6_mor_payload_partial_update", "v9_mor_txns",
 )  # fmt: skip
 #: Base files alone are Spark's to read.
 OPTIMIZED = ("mor_compacted", "mor_pending_compaction", "mor_schema_evolution", "mor_types", "v9_mor_txns")
@@ -96,7 +95,7 @@ def test_read_optimized_has_the_rows_of_the_base_files(name: str, spark: SparkSe
     assert_same_rows(rows.select(expected.column_names), expected)
 
 
-@pytest.mark.parametrize("name", by_day(MERGE_ON_READ, lambda name: "event_time" in name or "partial" in name))
+@pytest.mark.parametrize("name", by_day(MERGE_ON_READ, lambda name: "partial" in name))
 def test_rows_are_the_same_by_position_and_by_key(name: str, spark: SparkSession, fixture_table: Unpack) -> None:
     path = str(fixture_table(name))
     by_key = open_table(path, spark=spark, options={"hoodie.merge.use.record.positions": "false"}).snapshot()

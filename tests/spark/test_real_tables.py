@@ -27,7 +27,8 @@ NOT_IN_HUDI_RS = "v5_cow_nonpartitioned"  # it reads versions 6, 8 and 9
 TOLD = [name for name in COPY_ON_WRITE if name != NOT_IN_HUDI_RS]
 
 
-@pytest.mark.parametrize("name", TOLD)
+#: By day every other one: all of them are read without Spark, in tests/interop.
+@pytest.mark.parametrize("name", by_day(TOLD, TOLD[::2].__contains__))
 def test_a_table_of_hudi_is_read_with_its_rows(name: str, spark: SparkSession, fixture_table: Unpack) -> None:
     path = fixture_table(name)
     snapshot = open_table(str(path), spark=spark).snapshot()
@@ -44,7 +45,7 @@ def test_a_table_of_version_5_is_read_from_its_file(spark: SparkSession, fixture
 
 
 #: By day those of which a read as of an instant does something else: columns of then, replaced and cleaned files.
-TRAVELLED = ("cow_schema_evolution", "cow_insert_overwrite", "cow_clustering", "cow_archived")
+TRAVELLED = ("cow_schema_evolution", "cow_insert_overwrite")
 
 
 def was_cleaned(path: Path, instant: str) -> bool:

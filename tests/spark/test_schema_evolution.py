@@ -288,7 +288,7 @@ def test_an_ordering_column_keeps_its_type_for_narrower_batches(spark, tmp_path,
     holds(spark, table, rows(columns, [("a", "oslo", 2, 5)]))
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("table_type", [nightly("COPY_ON_WRITE"), "MERGE_ON_READ"])
 def test_columns_grow_as_in_hudi_and_spark_reads_the_files_of_before(
     spark: SparkSession, tmp_path: Path, table_type: str
 ) -> None:

@@ -163,7 +163,14 @@ def keys_by_position(one, path):
     return told, untold
 
 
-@pytest.mark.parametrize("table_type", ["MERGE_ON_READ", nightly("COPY_ON_WRITE")])
+@pytest.mark.parametrize(
+    ("route", "table_type"),
+    by_day(
+        itertools.product(("shuffled", "staged"), ("MERGE_ON_READ", "COPY_ON_WRITE")),
+        ("shuffled", "MERGE_ON_READ").__eq__,
+    ),
+    indirect=["route"],
+)
 def test_no_row_is_lost_where_the_table_has_keys_twice(spark, tmp_path, route, table_type):
     far = table(spark, tmp_path / "far", table_type=table_type, **SPREAD)
     options = {"hoodie.index.type": "SIMPLE", "hoodie.parquet.small.file.limit": 0}
@@ -203,7 +210,7 @@ def test_two_keys_that_read_alike_are_refused_on_executors(spark, tmp_path, kind
     assert sorted(tuple(row) for row in far.snapshot().select("a", "b").collect()) == [("k", "k"), one]
 
 
-@pytest.mark.parametrize("route", [nightly("staged"), "shuffled"], indirect=True)
+@pytest.mark.nightly
 def test_a_key_that_a_log_deleted_is_one_row_after_an_insert_and_an_upsert(spark, tmp_path, route):
     table = hoodie.create_table(
         str(tmp_path / "t"),

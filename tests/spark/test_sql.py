@@ -133,6 +133,7 @@ def test_a_view_has_the_columns_and_the_reach_that_it_is_given(spark, orders):
             hoodie.spark.sql(spark, f"CREATE TEMPORARY VIEW {refused} FROM {orders}")
 
 
+@pytest.mark.nightly
 def test_the_columns_of_an_inserted_query_may_have_any_names(spark, orders, tmp_path):
     hoodie.spark.sql(spark, f"INSERT INTO {orders} SELECT 4, 4, 4, 'bern'")
     hoodie.spark.sql(
@@ -172,10 +173,10 @@ APPENDED = [(1, "oslo", 0.5, 0), (1, "oslo", 10.5, 1), *UPSERTED[1:]]
 @pytest.mark.parametrize(
     ("settings_", "expected"),
     [
-        ({}, UPSERTED),
+        nightly({}, UPSERTED),
         nightly({INSERT_MODE: "upsert"}, UPSERTED),
         nightly({INSERT_MODE: "non-strict"}, APPENDED),
-        ({INSERT_MODE: "non-strict", "hoodie.sql.bulk.insert.enable": "true"}, APPENDED),
+        nightly({INSERT_MODE: "non-strict", "hoodie.sql.bulk.insert.enable": "true"}, APPENDED),
         ({INSERT_OPERATION: "insert", INSERT_MODE: "strict"}, APPENDED),
         nightly({INSERT_OPERATION: "bulk_insert"}, APPENDED),
         ({INSERT_MODE: "non-strict", "hoodie.datasource.write.operation": "upsert"}, UPSERTED),
@@ -226,7 +227,7 @@ def test_settings_of_the_session_are_options_of_statements(spark, orders, settin
         hoodie.spark.sql(spark, f"DELETE FROM {orders} WHERE id = 1")
 
 
-@pytest.mark.parametrize("ansi", ["true", "false"])
+@pytest.mark.parametrize("ansi", [nightly("true"), "false"])
 def test_a_number_that_its_column_cannot_hold_is_refused(spark, orders, ansi):
     hoodie.spark.sql(spark, f"ALTER TABLE {orders} ADD COLUMNS (cents DECIMAL(5, 2))")
     before = rows(spark, orders)
@@ -291,33 +292,6 @@ def test_late_rows_lose_in_tables_of_later_versions_as_in_hudis_sql(spark, tmp_p
     hoodie.spark.sql(spark, f"INSERT INTO {path} VALUES (1, 'first', 10)")
     hoodie.spark.sql(spark, f"UPDATE {path} SET v = 'late', ts = 3")
     assert [row["v"] for row in hoodie.spark.sql(spark, f"SELECT v FROM {path}").collect()] == [stays]
-
-
-def test_tables_are_made_changed_and_dropped(spark, orders, tmp_path):
-    copy = f"{orders}_copy"
-    hoodie.spark.sql(
-        spark,
-        f"CREATE TABLE IF NOT EXISTS {copy} USING hudi PARTITIONED BY (city) "
-        f"TBLPROPERTIES (primaryKey = 'id', type = 'mor') AS SELECT id, price, city FROM {orders}",
-    )
-    assert hoodie.spark.sql(spark, f"SELECT sum(id) FROM {copy}").first()[0] == 6
-    hoodie.spark.sql(spark, f"CREATE TABLE IF NOT EXISTS {copy} (id INT) USING hudi TBLPROPERTIES (primaryKey = 'id')")
-    hoodie.spark.sql(
-        spark, f"ALTER TABLE {copy} ADD COLUMNS (note STRING COMMENT 'why', s STRUCT<a: INT, m: MAP<STRING, INT>>)"
-    )
-    hoodie.spark.sql(spark, f"UPDATE {copy} SET note = 'new' WHERE id = 1")
-    assert hoodie.spark.sql(spark, f"SELECT count(note), count(s.m), count(*) FROM {copy}").first() == (1, 0, 3)
-    shown = [row[0] for row in hoodie.spark.sql(spark, f"SHOW PARTITIONS {copy}").collect()]
-    assert shown == ["city=oslo", "city=rome"]
-    hoodie.spark.sql(spark, f"ALTER TABLE {copy} DROP PARTITION (city = 'rome')")
-    assert hoodie.spark.sql(spark, f"SELECT count(*) FROM {copy}").first()[0] == 2
-    hoodie.spark.sql(spark, f"TRUNCATE TABLE {copy}")
-    assert hoodie.spark.sql(spark, f"SELECT * FROM {copy}").count() == 0
-    hoodie.spark.sql(spark, f"DROP TABLE {copy}")
-    with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
-        hoodie.spark.sql(spark, f"SELECT * FROM {copy}")
-    hoodie.spark.sql(spark, f"DROP TABLE {orders}")
-    assert (tmp_path / "orders" / ".hoodie").is_dir()  # a table with a location of its own stays
 
 
 def test_a_table_is_made_as_the_statement_says_or_not_at_all(spark, tmp_path):
@@ -506,6 +480,7 @@ def test_an_overwrite_without_rows_empties_the_partition_that_it_names(spark, tm
     assert ids() == []
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("hive_style", [True, nightly(False)])
 def test_an_overwrite_replaces_the_partitions_that_have_the_values_of_its_clause(spark, tmp_path, setting, hive_style):
     path = f"hudi.`{tmp_path / 't'}`"
@@ -572,6 +547,7 @@ def test_default_is_null(spark, tmp_path):
     assert [tuple(row) for row in rows] == [(4, None), (5, "c")]
 
 
+@pytest.mark.nightly
 def test_procedures_have_hudis_names_and_columns(spark, orders, tmp_path):
     commits = hoodie.spark.sql(spark, f"CALL show_commits(table => '{orders}', limit => 1)")
     assert commits.columns[:3] == ["commit_time", "state_transition_time", "action"]
@@ -598,6 +574,7 @@ def test_procedures_have_hudis_names_and_columns(spark, orders, tmp_path):
     assert hoodie.spark.sql(spark, "CALL help()").count() > 55
 
 
+@pytest.mark.nightly
 def test_procedures_bring_rows_elsewhere(spark, orders, tmp_path):
     commit = hoodie.spark.sql(spark, f"CALL show_commits('{orders}')").first()[0]
     expected = rows(spark, orders)
@@ -635,20 +612,6 @@ def test_keys_that_came_twice_are_left_once(spark, tmp_path):
     assert sorted((row.city, row.name) for row in table.snapshot().collect()) == [
         ("oslo", "b"), ("rome", "a"), ("rome", "b"),
     ]  # fmt: skip
-
-
-def test_what_is_not_ours_goes_to_spark_as_it_is(spark, tmp_path):
-    assert hoodie.spark.sql(spark, "SELECT 1 AS a, '{b}' AS b").first() == (1, "{b}")
-    hoodie.spark.sql(spark, f"CREATE TABLE plain (a INT) USING parquet LOCATION '{tmp_path / 'plain'}'")
-    try:
-        hoodie.spark.sql(spark, "INSERT INTO plain VALUES (1)")
-        assert hoodie.spark.sql(spark, "SELECT * FROM plain").first()[0] == 1
-        with pytest.raises(Exception, match="UPDATE"):
-            hoodie.spark.sql(spark, "UPDATE plain SET a = 2")
-    finally:
-        hoodie.spark.sql(spark, "DROP TABLE plain")
-    with pytest.raises(Exception, match="PARSE_SYNTAX_ERROR"):
-        hoodie.spark.sql(spark, "SELEC 1")
 
 
 def test_bad_statements_say_where_and_change_nothing(spark, orders):
@@ -704,6 +667,7 @@ _STEPS = st.lists(
 )
 
 
+@pytest.mark.nightly
 @settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(steps=_STEPS, table_type=st.sampled_from(["COPY_ON_WRITE", "MERGE_ON_READ"]))
 def test_statements_builder_and_model_agree_on_random_histories(spark, tmp_path_factory, steps, table_type):

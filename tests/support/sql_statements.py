@@ -29,11 +29,14 @@ _OWN = (
 _ADDED = re.compile(r"\b(path|option\.path|provider)=[^,\]]*(, )?")
 
 
-def statements() -> Iterator[tuple[str, bool]]:
-    """Each statement, and whether its rows are asked for."""
+def statements() -> Iterator[tuple[str, bool, bool]]:
+    """Each statement, whether its rows are asked for, and whether the default suite runs it."""
+    by_day = True
     for line in (_FOLDER / "sql_statements.sql").read_text().splitlines():
-        if line and not line.startswith("--"):
-            yield line.removeprefix("? "), line.startswith("? ")
+        if line in ("-- by night", "-- by day"):
+            by_day = line == "-- by day"
+        elif line and not line.startswith("--"):
+            yield line.removeprefix("? "), line.startswith("? "), by_day
 
 
 def filled(text: str, root: Path) -> str:

@@ -1,5 +1,6 @@
 -- Statements of Hudi's SQL pages, in the order of one session; ? asks for rows. $root is the session's folder, $t.1
 -- the first instant of the table t.
+-- Tables of their own, which the default suite leaves out, stand between "by night" and "by day".
 CREATE TABLE trips (id INT, name STRING COMMENT 'who', price DOUBLE, ts BIGINT, city STRING) USING hudi PARTITIONED BY (city) COMMENT 'rides' TBLPROPERTIES (type='cow', primaryKey='id', preCombineField='ts')
 INSERT INTO trips VALUES (1, 'a', 10.0, 1, 'oslo'), (2, 'b', 20.0, 1, 'rome'), (3, 'c', 30.0, 1, 'oslo')
 ? DESCRIBE trips
@@ -24,6 +25,7 @@ CREATE TABLE trips_ext USING hudi LOCATION '$root/warehouse/trips'
 ? SELECT id FROM trips_ext ORDER BY id
 DROP TABLE trips_ext
 ? SELECT count(*) n FROM trips
+-- by night
 CREATE TABLE opts (id INT, v STRING, ts BIGINT) USING hudi OPTIONS (path '$root/opts', primaryKey 'id', type 'mor', preCombineField 'ts')
 INSERT INTO opts SELECT 1, 'x', 10
 ? SELECT id, v, ts FROM opts
@@ -39,8 +41,10 @@ INSERT INTO liked3 SELECT id, name, price, ts, city FROM trips
 ? SELECT id, city FROM liked3 ORDER BY id
 CREATE OR REPLACE TABLE liked3 (id INT, w STRING) USING hudi TBLPROPERTIES (primaryKey='id')
 ? DESCRIBE liked3
+-- by day
 CREATE OR REPLACE TABLE ctas USING hudi TBLPROPERTIES (primaryKey='id') AS SELECT id, name FROM trips
 ? SELECT id, name FROM ctas ORDER BY id
+-- by night
 CREATE TABLE ctas2 USING hudi TBLPROPERTIES (primaryKey='id', type='mor') PARTITIONED BY (dt) AS SELECT 1 AS id, 'a1' AS name, '2021-12-01' AS dt
 ? SELECT id, name, dt FROM ctas2
 CREATE TABLE ctas3 USING hudi OPTIONS (primaryKey='id') COMMENT 'made' AS SELECT id, price FROM trips WHERE id < 3
@@ -49,6 +53,7 @@ CREATE TABLE merged (id INT, v STRING, ts BIGINT) USING hudi TBLPROPERTIES (prim
 INSERT INTO merged VALUES (1, 'new', 10)
 INSERT INTO merged VALUES (1, 'old', 5)
 ? SELECT id, v, ts FROM merged
+-- by day
 CREATE TABLE hist (id INT, v STRING, ts BIGINT) USING hudi TBLPROPERTIES (primaryKey='id', preCombineField='ts')
 INSERT INTO hist VALUES (1, 'a', 1), (2, 'b', 1)
 UPDATE hist SET v = 'a2', ts = 2 WHERE id = 1
@@ -99,6 +104,7 @@ ALTER TABLE trips ALTER COLUMN extra COMMENT 'more'
 ? DESCRIBE trips
 ALTER TABLE trips DROP COLUMN extra
 ALTER TABLE trips RENAME COLUMN extra TO extra3
+-- by night
 SET hoodie.schema.on.read.enable=true
 CREATE TABLE evo (id STRING, a INT, b STRING, s STRUCT<x: INT, y: STRING>, ts BIGINT) USING hudi TBLPROPERTIES (primaryKey='id', preCombineField='ts')
 INSERT INTO evo VALUES ('k1', 1, 'b1', struct(1, 'y1'), 1), ('k2', 2, 'b2', struct(2, 'y2'), 1)
@@ -141,6 +147,7 @@ ALTER TABLE evoplain UNSET TBLPROPERTIES ('hoodie.note')
 ALTER TABLE evoplain REPLACE COLUMNS (id STRING, b INT)
 ? DESCRIBE evoplain
 SET hoodie.schema.on.read.enable=false
+-- by day
 CREATE TABLE parts (id INT, v STRING, ts BIGINT, dt STRING, hh INT) USING hudi PARTITIONED BY (dt, hh) TBLPROPERTIES (primaryKey='id', preCombineField='ts')
 INSERT INTO parts VALUES (1, 'a', 1, '2024-01-01', 1), (2, 'b', 1, '2024-01-01', 2), (3, 'c', 1, '2024-01-02', 1)
 INSERT INTO parts PARTITION (dt = '2024-01-03', hh = 3) SELECT 4, 'd', 1
@@ -205,12 +212,14 @@ DELETE FROM trips WHERE id NOT IN (1, 2)
 ? SELECT id FROM trips ORDER BY id
 DELETE FROM trips
 ? SELECT id FROM trips ORDER BY id
+-- by night
 SET hoodie.spark.sql.merge.into.partial.updates=true
 CREATE TABLE partial (id INT, v STRING, w STRING, ts BIGINT) USING hudi TBLPROPERTIES (type='mor', primaryKey='id', preCombineField='ts')
 INSERT INTO partial VALUES (1, 'v', 'w', 1)
 MERGE INTO partial t USING (SELECT 1 AS id, 'v2' AS v, 2L AS ts) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET t.v = s.v, t.ts = s.ts
 ? SELECT id, v, w, ts FROM partial
 SET hoodie.spark.sql.merge.into.partial.updates=false
+-- by day
 CREATE INDEX idx ON trips (name)
 CREATE INDEX IF NOT EXISTS idx ON trips USING lucene (name)
 SHOW INDEXES FROM trips
@@ -222,6 +231,7 @@ INSERT INTO keyless VALUES (1, 'a'), (1, 'a')
 UPDATE keyless SET v = 'b'
 DELETE FROM keyless WHERE id = 1
 ? SELECT count(*) n FROM keyless
+-- by night
 CREATE TABLE pq USING parquet AS SELECT id, v FROM hist
 ? SELECT * FROM pq
 DROP TABLE pq
@@ -242,7 +252,9 @@ MERGE INTO loose USING (SELECT 2 id, CAST(null AS STRING) v, 2L ts) s ON loose.i
 INSERT INTO loose VALUES (5, 'e', 1), (4, DEFAULT, 1)
 UPDATE loose SET v = DEFAULT WHERE id = 5
 ? SELECT id, v FROM loose WHERE id > 3 ORDER BY id
+-- by day
 DROP TABLE IF EXISTS nothing
 DROP TABLE nothing
+-- by night
 DROP TABLE typed PURGE
 DROP TABLE opts

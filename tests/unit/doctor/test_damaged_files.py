@@ -14,7 +14,6 @@ from hoodie.doctor.findings import Fault, Finding, Severity
 from support.nightly import covering
 
 EachVersion = pytest.mark.parametrize("version", ["6", "8", "9"])
-Damages = pytest.mark.parametrize("content", [None, b"", b"garbage", 0.6], ids=["lost", "empty", "garbage", "cut"])
 
 
 def new_table(path: Path, version: str, **options: str) -> HoodieTable[Rows]:
