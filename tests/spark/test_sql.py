@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 import hoodie
@@ -652,65 +650,3 @@ def test_bad_statements_say_where_and_change_nothing(spark, orders):
         if error is StatementError and "line" in str(raised.value):
             assert "column" in str(raised.value)
     assert rows(spark, orders) == before
-
-
-_KEYS, _VALUES = st.integers(0, 4), st.integers(0, 9)
-_STEPS = st.lists(
-    st.one_of(
-        st.tuples(st.just("merge"), st.dictionaries(_KEYS, st.tuples(_VALUES, st.booleans()), min_size=1, max_size=3)),
-        st.tuples(st.just("update"), _VALUES),
-        st.tuples(st.just("delete"), _VALUES),
-        st.tuples(st.just("upsert"), st.dictionaries(_KEYS, _VALUES, min_size=1, max_size=3)),
-    ),
-    min_size=2,
-    max_size=3,
-)
-
-
-@pytest.mark.nightly
-@settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-@given(steps=_STEPS, table_type=st.sampled_from(["COPY_ON_WRITE", "MERGE_ON_READ"]))
-def test_statements_builder_and_model_agree_on_random_histories(spark, tmp_path_factory, steps, table_type):
-    folder = tmp_path_factory.mktemp("histories")
-    columns = "id int, v int"
-    tables = {}
-    for door in ("sql", "builder"):
-        tables[door] = hoodie.create_table(
-            str(folder / door), spark=spark, name="t", record_key="id", table_type=table_type
-        )
-        tables[door].upsert(spark.createDataFrame([(0, 0), (1, 5)], columns))
-    model = {0: 0, 1: 5}
-    name = f"hudi.`{folder / 'sql'}`"
-    for step, argument in steps:
-        if step == "merge":
-            source = spark.createDataFrame([(key, *row) for key, row in argument.items()], columns + ", gone boolean")
-            source.createOrReplaceTempView("changes")
-            hoodie.spark.sql(
-                spark,
-                f"MERGE INTO {name} t USING changes s ON t.id = s.id WHEN MATCHED AND s.gone THEN DELETE "
-                "WHEN MATCHED THEN UPDATE SET v = t.v + s.v WHEN NOT MATCHED AND NOT s.gone THEN INSERT *",
-            )
-            merge = tables["builder"].merge(source).when_matched_delete(condition="source.gone")
-            merge = merge.when_matched_update({"v": "target.v + source.v"})
-            merge.when_not_matched_insert_all(condition="NOT source.gone").execute()
-            for key, (value, gone) in argument.items():
-                if gone:
-                    model.pop(key, None)
-                else:
-                    model[key] = model.get(key, 0) + value
-        elif step == "update":
-            hoodie.spark.sql(spark, f"UPDATE {name} SET v = v + 1 WHERE v >= {argument}")
-            tables["builder"].update({"v": "v + 1"}, f"v >= {argument}")
-            model = {key: value + (value >= argument) for key, value in model.items()}
-        elif step == "delete":
-            hoodie.spark.sql(spark, f"DELETE FROM {name} WHERE v < {argument}")
-            tables["builder"].delete(where=f"v < {argument}")
-            model = {key: value for key, value in model.items() if value >= argument}
-        else:
-            for table in tables.values():
-                table.upsert(spark.createDataFrame(list(argument.items()), columns))
-            model |= argument
-        for table in tables.values():
-            found = hoodie.open_table(table.path).snapshot(columns=["id", "v"]).to_arrow().to_pylist()
-            assert {row["id"]: row["v"] for row in found} == model
-            assert len(found) == len(model)

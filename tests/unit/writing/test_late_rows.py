@@ -37,7 +37,7 @@ Table = hoodie.HoodieTable[Any]
 Row = tuple[int, str | None, str | None]  # ts, v, w
 
 
-def made(path: Path, table_type: str, payload: str, **options: str) -> Table:
+def made(path: Path, table_type: str, payload: str = payloads.OVERWRITE_WITH_LATEST, **options: str) -> Table:
     return hoodie.create_table(
         path,
         name="t",

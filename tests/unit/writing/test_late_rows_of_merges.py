@@ -26,28 +26,13 @@ from hoodie.writing.run import run
 from hoodie.writing.write import as_merge, as_update
 from support.by_position import rows_by_position
 from support.nightly import covering, nightly
+from unit.writing.test_late_rows import made
 
 TYPES = pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 SCHEMA = pa.schema([("k", pa.string()), ("ts", pa.int64()), ("v", pa.string()), ("Op", pa.string())])
 
 Table = hoodie.HoodieTable[Any]
 Rows = dict[str, tuple[int, str]]
-
-
-def made(path: Path, table_type: str, payload: str = payloads.OVERWRITE_WITH_LATEST, **options: str) -> Table:
-    return hoodie.create_table(
-        path,
-        name="t",
-        record_key="k",
-        ordering="ts",
-        table_type=table_type,
-        options={
-            "hoodie.datasource.write.payload.class": payload,
-            "hoodie.compact.inline": "false",
-            "hoodie.spark.driver.threads": "1",
-            **options,
-        },
-    )
 
 
 def batch(*rows: tuple[str, int | None, str]) -> pa.Table:
