@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 import pyarrow as pa
@@ -26,8 +27,9 @@ _EXACT = Context(prec=120, rounding=ROUND_HALF_UP, Emin=-999_999, Emax=999_999)
 _TRUE, _FALSE = {"t", "true", "y", "yes", "1"}, {"f", "false", "n", "no", "0"}
 _WHOLE = re.compile(r"[+-]?\d+", re.A)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.A)
-_DAY = re.compile(r"(\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2}))?)?", re.A)
-_CLOCK = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?\s*(Z|UTC|GMT|[+-]\d{1,2}(?::?\d{2})?)?", re.A)
+_DAY = re.compile(r"\+?(\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2}))?)?", re.A)
+_CLOCK = re.compile(r"(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?\s*(\S*))?", re.A)
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2}(?=:|$)|\d\d)(?::?(\d{2}))?", re.A)
 #: White space and control characters, which Spark trims off texts that it casts.
 _BLANKS = "".join(map(chr, range(33))) + "\x7f"
 
@@ -136,9 +138,9 @@ def _digits(value: float, single: bool) -> str:
 
 def _quantized(value: Decimal, kind: pa.DataType) -> Decimal | None:
     """The number with the digits of a decimal, half away from zero; None: it does not fit."""
-    if not value.is_finite():
+    if not value.is_finite() or (value and value.adjusted() >= kind.precision - kind.scale):
         return None
-    rounded = value.quantize(Decimal(1).scaleb(-kind.scale), context=_EXACT)
+    rounded = (value or Decimal(0)).quantize(Decimal(1).scaleb(-kind.scale), context=_EXACT)
     return rounded if len(rounded.as_tuple().digits) <= kind.precision or not rounded else None
 
 
@@ -236,32 +238,42 @@ def read_date(text: str) -> dt.date | None:
 
 def read_time(text: str, zoned: bool = True) -> dt.datetime | None:
     """A time, in UTC where the text names no zone."""
-    day, _, clock = text.replace("T", " ", 1).partition(" ")
+    day, *clock = re.split("[T ]", text, maxsplit=1)
     date = read_date(day)
-    if date is None:
-        return None
-    parts = _CLOCK.fullmatch(clock.strip()) if clock.strip() else None
-    if clock.strip() and parts is None:
+    parts = _CLOCK.fullmatch(clock[0]) if clock else None
+    if date is None or (clock and parts is None):
         return None
     try:
         if parts is None:
             at = dt.datetime(date.year, date.month, date.day)
         else:
             micros = int((parts[4] or "0").ljust(6, "0")[:6])
-            at = dt.datetime(date.year, date.month, date.day, int(parts[1]), int(parts[2]), int(parts[3] or 0), micros)
-            if zoned and parts[5]:
-                at -= _offset(parts[5])
+            at = dt.datetime(
+                date.year, date.month, date.day, int(parts[1]), int(parts[2] or 0), int(parts[3] or 0), micros
+            )
+            offset = _offset(parts[5] or "Z", at)
+            if offset is None:
+                return None
+            at -= offset if zoned else dt.timedelta()
     except (ValueError, OverflowError):
         return None
     return at.replace(tzinfo=dt.UTC) if zoned else at
 
 
-def _offset(zone: str) -> dt.timedelta:
-    if zone[0] not in "+-":
+def _offset(zone: str, at: dt.datetime) -> dt.timedelta | None:
+    """What the clocks of a zone are ahead of UTC; None: there is no such zone."""
+    if zone in ("Z", "UTC", "GMT", "UT"):
         return dt.timedelta()
-    digits = zone[1:].replace(":", "")
-    hours, minutes = (int(digits), 0) if len(digits) <= 2 else (int(digits[:-2]), int(digits[-2:]))
-    return dt.timedelta(hours=hours, minutes=minutes) * (1 if zone[0] == "+" else -1)
+    parts = _OFFSET.fullmatch(zone)
+    if parts is None:
+        try:
+            return ZoneInfo(zone).utcoffset(at)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            return None
+    offset = dt.timedelta(hours=int(parts[2]), minutes=int(parts[3] or 0))
+    if int(parts[3] or 0) > 59 or offset > dt.timedelta(hours=18):
+        return None
+    return offset if parts[1] == "+" else -offset
 
 
 # --- times ---

@@ -13,7 +13,7 @@ from pyarrow import types as arrow
 from hoodie.errors import InvalidInput
 from hoodie.expressions import kinds, numbers, texts, times
 from hoodie.expressions.casts import cast
-from hoodie.expressions.compare import comparison
+from hoodie.expressions.compare import comparison, condition
 from hoodie.expressions.duck import by_duckdb
 from hoodie.expressions.kinds import BIGINT, BOOL, DATE, DOUBLE, INT, NULL, TEXT, TIMESTAMP
 from hoodie.expressions.terms import Term, computed, elementwise, first_of, literal
@@ -68,17 +68,17 @@ def _nullif(of: Terms) -> Term:
 
 
 def _if(of: Terms) -> Term | None:
-    return choice([(of[0], of[1])], of[2], "if") if of[0].kind in (BOOL, NULL) else None
+    return choice([(condition(of[0], "if"), of[1])], of[2], "if") if of[0].kind in (BOOL, NULL) else None
 
 
 def _on_numbers(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of times as numbers: Arrow has none of times with a zone."""
+    """The function of times and truth values as numbers: Arrow has none of times with a zone, nor of truth values."""
 
     def run(*values: pa.Array) -> pa.Array:
         kind = values[0].type
-        if not arrow.is_timestamp(kind):
+        if not arrow.is_timestamp(kind) and kind != BOOL:
             return function(*values)
-        return function(*(value.cast(BIGINT) for value in values)).cast(kind)
+        return function(*(value.cast(pa.int8() if kind == BOOL else BIGINT) for value in values)).cast(kind)
 
     return run
 
@@ -110,10 +110,17 @@ def _extreme(greatest: bool) -> Callable[[Terms], Term]:
     return make
 
 
-def _text(make: Callable[..., Term | None], *rest: pa.DataType) -> Callable[[Terms], Term | None]:
-    """A function whose first argument is text, and the others of some types."""
+def _text(
+    make: Callable[..., Term | None], *rest: pa.DataType, of_bytes: bool = True
+) -> Callable[[Terms], Term | None]:
+    """A function whose first argument is text, and the others of some types.
+
+    of_bytes  Spark takes bytes for the text they are; else it gives bytes, which is not done here
+    """
 
     def typed(of: Terms) -> Term | None:
+        if arrow.is_binary(of[0].kind) and not of_bytes:
+            return None
         if kinds.common_kind(of[0].kind, TEXT) is None or arrow.is_nested(of[0].kind):
             return None
         kinds_of_terms = (TEXT, *rest)
@@ -210,6 +217,11 @@ def _right(text: Term, count: Term) -> Term:
     return texts.substring(text, literal(-count.literal, INT))
 
 
+def _length(of: Terms) -> Term | None:
+    """Characters of text, and bytes of bytes."""
+    return computed(INT, pc.binary_length, of[0]) if arrow.is_binary(of[0].kind) else _text(texts.length)(of)
+
+
 def _joined_by(of: Terms) -> Term | None:
     if any(arrow.is_nested(term.kind) for term in of):
         return None
@@ -298,18 +310,18 @@ FUNCTIONS: Mapping[str, Function] = {
     **dict.fromkeys(("ceil", "ceiling"), Function(1, 1, _number(lambda term: numbers.floored(term, True)))),
     "sqrt": Function(1, 1, _double(pc.sqrt)),
     "mod": Function(2, 2, lambda of: numbers.arithmetic("%", *of)),
-    **dict.fromkeys(("upper", "ucase"), Function(1, 1, _text(_kernel(TEXT, pc.utf8_upper)))),
-    **dict.fromkeys(("lower", "lcase"), Function(1, 1, _text(_kernel(TEXT, pc.utf8_lower)))),
-    **dict.fromkeys(("length", "char_length", "character_length", "len"), Function(1, 1, _text(texts.length))),
+    **dict.fromkeys(("upper", "ucase"), Function(1, 1, _text(texts.upper))),
+    **dict.fromkeys(("lower", "lcase"), Function(1, 1, _text(texts.lower))),
+    **dict.fromkeys(("length", "char_length", "character_length", "len"), Function(1, 1, _length)),
     "trim": Function(1, 1, _trimmed(pc.utf8_trim)),
     "ltrim": Function(1, 1, _trimmed(pc.utf8_ltrim)),
     "rtrim": Function(1, 1, _trimmed(pc.utf8_rtrim)),
-    **dict.fromkeys(("substring", "substr"), Function(2, 3, _text(texts.substring, INT, INT))),
-    "left": Function(2, 2, _text(_left, INT)),
+    **dict.fromkeys(("substring", "substr"), Function(2, 3, _text(texts.substring, INT, INT, of_bytes=False))),
+    "left": Function(2, 2, _text(_left, INT, of_bytes=False)),
     "right": Function(2, 2, _text(_right, INT)),
     "replace": Function(2, 3, _text(_replace, *_PAIR)),
-    "lpad": Function(2, 3, _text(_padded(True), INT, TEXT)),
-    "rpad": Function(2, 3, _text(_padded(False), INT, TEXT)),
+    "lpad": Function(2, 3, _text(_padded(True), INT, TEXT, of_bytes=False)),
+    "rpad": Function(2, 3, _text(_padded(False), INT, TEXT, of_bytes=False)),
     "repeat": Function(2, 2, _text(_repeat, INT)),
     "reverse": Function(1, 1, _text(_kernel(TEXT, pc.utf8_reverse))),
     "instr": Function(2, 2, _text(_place, TEXT)),

@@ -198,9 +198,12 @@ def rounded(term: Term, digits: int) -> Term:
 
         def of_decimals(values: pa.Array) -> pa.Array:
             wide = values.cast(pa.decimal256(_WIDE - 30, kind.scale) if kind.precision <= _WIDE - 30 else values.type)
-            return to_decimal(whole(pc.round(wide, min(digits, kind.scale), "half_towards_infinity")), target)
+            result = to_decimal(whole(pc.round(wide, min(digits, kind.scale), "half_towards_infinity")), target)
+            if result.null_count > values.null_count:
+                raise too_large(target, "round")
+            return result
 
-        return computed(target, elementwise(of_decimals), term)
+        return computed(target, elementwise(of_decimals), term, fails=True)
     single = kind == pa.float32()
 
     def of_floats(values: pa.Array) -> pa.Array:
@@ -212,8 +215,11 @@ def rounded(term: Term, digits: int) -> Term:
 def _round_float(value: float, digits: int, single: bool) -> float:
     if value != value or value in (float("inf"), float("-inf")):
         return value
-    text = str(np.float32(value)) if single else repr(value)
-    return float(Decimal(text).quantize(Decimal(1).scaleb(-digits), context=_CONTEXT)) if value else value
+    number = Decimal(str(np.float32(value)) if single else repr(value))
+    exponent = number.as_tuple().exponent
+    if not value or (isinstance(exponent, int) and exponent >= -digits):
+        return value + 0.0  # not -0.0
+    return float(number.quantize(Decimal(1).scaleb(-digits), context=_CONTEXT)) + 0.0
 
 
 def _rounded_integers(values: pa.Array, digits: int) -> pa.Array:

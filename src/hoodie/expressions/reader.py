@@ -170,6 +170,8 @@ class Reader:
                 return literal(bool(node.this), BOOL)
             case exp.Literal():
                 return literal(node.this, TEXT) if node.is_string else number(node.this)
+            case exp.RawString():
+                return literal(node.this, TEXT)
             case exp.HexString():
                 digits = str(node.this)
                 return literal(bytes.fromhex("0" * (len(digits) % 2) + digits), pa.binary())
@@ -196,7 +198,7 @@ class Reader:
                 words = {"LEADING": "ltrim", "TRAILING": "rtrim"}
                 return self._call(words.get(str(node.args.get("position") or "").upper(), "trim"), [node.this])
             case exp.Extract():
-                return self._call(node.this.name.lower(), [node.expression])
+                return self._extract(node)
             case exp.Anonymous():
                 return self._function(node)
         raise self.refused(node)
@@ -259,6 +261,13 @@ class Reader:
             raise self.refused(node, "expected such as interval 7 days")
         text = f"-{value.this.this}" if isinstance(value, exp.Neg) else str(value.this)
         return times.span(text, unit.name)
+
+    def _extract(self, node: Any) -> Term:
+        term = self.term(node.expression)
+        part = times.extracted(node.this.name.lower(), cast(term, DATE) if term.kind == NULL else term)
+        if part is None:
+            raise self.refused(node, "expected such as extract(year from a date or time)")
+        return part
 
     def _is(self, node: Any) -> Term:
         term, what, negative = self.term(node.this), node.expression, False

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,29 +12,32 @@ import pyarrow.compute as pc
 from hoodie.errors import InvalidInput
 from hoodie.expressions.duck import by_duckdb
 from hoodie.expressions.kinds import BOOL, INT, TEXT
-from hoodie.expressions.terms import Term, computed, elementwise
+from hoodie.expressions.regex import java_regex
+from hoodie.expressions.terms import Term, by_distinct, computed, elementwise
 
 
 def like(text: Term, pattern: Term, *, escape: str = "\\", any_case: bool = False) -> Term:
-    """LIKE and ILIKE."""
+    """LIKE, and ILIKE, which is LIKE of both sides in lower case."""
+    if any_case:
+        lowered = lower(pattern)
+        if pattern.literal is not None:
+            lowered = replace(lowered, literal=pattern.literal.lower())
+        return like(lower(text), lowered, escape=escape)
     if pattern.literal is not None:
-        regex = like_regex(pattern.literal, escape, any_case)
+        regex = like_regex(pattern.literal, escape)
         return computed(BOOL, lambda values: pc.match_substring_regex(values, regex), text)
 
     def run(values: pa.Array, patterns: pa.Array) -> pa.Array:
         pairs = zip(values.to_pylist(), patterns.to_pylist(), strict=True)
         return pa.array(
-            [
-                None if None in pair else bool(re.search(_python_regex(pair[1], escape, any_case), pair[0]))
-                for pair in pairs
-            ],
+            [None if None in pair else bool(re.search(_python_regex(pair[1], escape), pair[0])) for pair in pairs],
             BOOL,
         )
 
     return computed(BOOL, elementwise(run), text, pattern, fails=True)
 
 
-def like_regex(pattern: str, escape: str, any_case: bool = False) -> str:
+def like_regex(pattern: str, escape: str) -> str:
     """A regular expression that finds what a pattern of LIKE matches. Raises InvalidInput on an escape of nothing"""
     parts, at = [], 0
     while at < len(pattern):
@@ -48,11 +52,11 @@ def like_regex(pattern: str, escape: str, any_case: bool = False) -> str:
         else:
             parts.append({"%": ".*", "_": "."}.get(char, _quoted(char)))
         at += 1
-    return f"(?s{'i' if any_case else ''})^{''.join(parts)}\\z"
+    return f"(?s)^{''.join(parts)}\\z"
 
 
-def _python_regex(pattern: str, escape: str, any_case: bool) -> str:
-    return f"{like_regex(pattern, escape, any_case)[:-2]}\\Z"
+def _python_regex(pattern: str, escape: str) -> str:
+    return f"{like_regex(pattern, escape)[:-2]}\\Z"
 
 
 def _quoted(char: str) -> str:
@@ -63,12 +67,32 @@ def matches(text: Term, pattern: Term) -> Term | None:
     """RLIKE; None: its pattern is no constant."""
     if not isinstance(pattern.literal, str):
         return None
+    regex = java_regex(pattern.literal)
     try:
-        pc.match_substring_regex(pa.array([""]), pattern.literal)
+        pc.match_substring_regex(pa.array([""]), regex)
     except pa.ArrowInvalid as problem:
         raise InvalidInput(f"the regular expression {pattern.literal!r} cannot be read: {problem}") from problem
-    regex = pattern.literal
     return computed(BOOL, lambda values: pc.match_substring_regex(values, regex), text)
+
+
+def upper(text: Term) -> Term:
+    return computed(TEXT, elementwise(_cased(pc.ascii_upper, str.upper)), text)
+
+
+def lower(text: Term) -> Term:
+    return computed(TEXT, elementwise(_cased(pc.ascii_lower, str.lower)), text)
+
+
+def _cased(kernel: Callable[[pa.Array], pa.Array], function: Callable[[str], str]) -> Callable[[pa.Array], pa.Array]:
+    """Letters in another case, also those that become several, as ß does: Arrow's kernels leave these alone."""
+
+    def run(values: pa.Array) -> pa.Array:
+        other = pc.fill_null(pc.invert(pc.string_is_ascii(values)), False)
+        if not pc.any(other).as_py():
+            return kernel(values)
+        return pc.replace_with_mask(kernel(values), other, by_distinct(values.filter(other), TEXT, function))
+
+    return run
 
 
 def substring(text: Term, start: Term, length: Term | None = None) -> Term:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -27,13 +28,17 @@ _WHOLE = re.compile(r"[+-]?\d+")
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An INTERVAL: months and microseconds."""
+    """An INTERVAL: months and microseconds.
+
+    of_clock  it is of hours or less, and makes a time of a date
+    """
 
     months: int = 0
     micros: int = 0
+    of_clock: bool = False
 
     def __neg__(self) -> Interval:
-        return Interval(-self.months, -self.micros)
+        return Interval(-self.months, -self.micros, self.of_clock)
 
 
 def span(number: str, unit: str) -> Interval:
@@ -42,14 +47,16 @@ def span(number: str, unit: str) -> Interval:
     if not _WHOLE.fullmatch(number.strip()) or name not in _MICROS | _MONTHS:
         raise InvalidInput(f"interval {number} {unit}: expected a whole number of years, months, days, hours and so on")
     count = int(number)
-    return Interval(months=count * _MONTHS[name]) if name in _MONTHS else Interval(micros=count * _MICROS[name])
+    if name in _MONTHS:
+        return Interval(months=count * _MONTHS[name])
+    return Interval(micros=count * _MICROS[name], of_clock=_MICROS[name] < _DAY)
 
 
 def moved(term: Term, by: Interval) -> Term | None:
     """A date or time plus an interval; None: it is none."""
     kind = term.kind
     if arrow.is_date(kind):
-        if by.micros % _DAY:
+        if by.of_clock:
             return moved(cast(term, TIMESTAMP), by)
         days = by.micros // _DAY
         return computed(
@@ -64,10 +71,10 @@ def moved(term: Term, by: Interval) -> Term | None:
             days = _floor(micros, _DAY)
             within = pc.subtract(micros, pc.multiply(days, _DAY))
             moved_ = _add_months(days.cast(INT).cast(DATE), by.months).cast(INT).cast(BIGINT)
-            micros = pc.add(pc.multiply(moved_, _DAY), within)
-        return pc.add(micros, by.micros).cast(kind)
+            micros = _in_range(lambda: pc.add_checked(pc.multiply_checked(moved_, _DAY), within))
+        return _in_range(lambda: pc.add_checked(micros, by.micros)).cast(kind)
 
-    return computed(kind, elementwise(run), term)
+    return computed(kind, elementwise(run), term, fails=True)
 
 
 def plus_days(term: Term, days: Term, sign: int = 1) -> Term | None:
@@ -84,17 +91,20 @@ def plus_days(term: Term, days: Term, sign: int = 1) -> Term | None:
 
 
 def _add_days(values: pa.Array, days: Any) -> pa.Array:
-    numbers = pc.add(values.cast(INT).cast(BIGINT), days)
+    return _in_range(lambda: pc.add_checked(values.cast(INT).cast(BIGINT), days).cast(INT).cast(DATE))
+
+
+def _in_range(make: Callable[[], pa.Array]) -> pa.Array:
     try:
-        return numbers.cast(INT).cast(DATE)
-    except pa.ArrowInvalid as problem:
-        raise InvalidInput("a date is out of range") from problem
+        return make()
+    except (pa.ArrowInvalid, OverflowError) as problem:
+        raise InvalidInput("a date or time is out of range") from problem
 
 
 def add_months(term: Term, months: Term) -> Term | None:
     if not arrow.is_date(term.kind) or not is_integer(months.kind):
         return None
-    return computed(DATE, elementwise(_add_months), term, months)
+    return computed(DATE, elementwise(_add_months), term, months, fails=True)
 
 
 def _add_months(values: pa.Array, months: Any) -> pa.Array:
@@ -112,7 +122,7 @@ def _add_months(values: pa.Array, months: Any) -> pa.Array:
     target = month + count
     last = ((target + 1).astype("datetime64[D]") - target.astype("datetime64[D]")).astype(np.int64) - 1
     computed_values = target.astype("datetime64[D]").astype(np.int64) + np.minimum(day, last)
-    return pa.array(computed_values.astype(np.int32), INT, mask=nulls).cast(DATE)
+    return _in_range(lambda: pa.array(computed_values, BIGINT, mask=nulls).cast(INT).cast(DATE))
 
 
 def days_between(end: Term, start: Term) -> Term:
@@ -148,6 +158,19 @@ PARTS: dict[str, Callable[[pa.Array], Any]] = {
     "minute": pc.minute,
     "second": pc.second,
 }
+#: Names that `extract` has beside these.
+_FIELDS = {
+    **dict.fromkeys(("y", "years", "yr", "yrs"), "year"),
+    "qtr": "quarter",
+    **dict.fromkeys(("mon", "mons", "months"), "month"),
+    **dict.fromkeys(("w", "weeks"), "week"),
+    **dict.fromkeys(("d", "days"), "day"),
+    **{"dow": "dayofweek", "doy": "dayofyear"},
+    **dict.fromkeys(("h", "hours", "hr", "hrs"), "hour"),
+    **dict.fromkeys(("m", "min", "mins", "minutes"), "minute"),
+    **dict.fromkeys(("s", "sec", "seconds", "secs"), "second"),
+}
+_SECONDS = pa.decimal128(8, 6)
 _OF_TIMES = ("hour", "minute", "second")
 
 
@@ -162,14 +185,32 @@ def part(name: str, term: Term) -> Term | None:
     return computed(INT, elementwise(lambda values: function(values).cast(INT)), cast(term, target))
 
 
+def extracted(name: str, term: Term) -> Term | None:
+    """EXTRACT, which gives seconds with their fraction; None: the name or the type is none."""
+    field = _FIELDS.get(name, name)
+    whole = part(field, term)
+    if whole is None or field != "second":
+        return whole
+
+    def run(values: pa.Array) -> pa.Array:
+        micros = values.cast(BIGINT)
+        within = pc.subtract(micros, pc.multiply(_floor(micros, 60_000_000), 60_000_000))
+        return pc.multiply(within.cast(pa.decimal128(19, 0)), pa.scalar(Decimal("0.000001"), pa.decimal128(7, 6))).cast(
+            _SECONDS
+        )
+
+    return computed(_SECONDS, elementwise(run), cast(term, TIMESTAMP))
+
+
 def last_day(term: Term) -> Term:
     return computed(DATE, elementwise(_last_day), cast(term, DATE))
 
 
+_CLOCK = ("hour", "minute", "second", "millisecond", "microsecond")
 _UNITS = {
     **dict.fromkeys(("year", "yyyy", "yy"), "year"),
     **dict.fromkeys(("month", "mon", "mm"), "month"),
-    **{name: name for name in ("quarter", "week", "hour", "minute", "second")},
+    **{name: name for name in ("quarter", "week", *_CLOCK)},
     **dict.fromkeys(("day", "dd"), "day"),
 }
 
@@ -177,7 +218,7 @@ _UNITS = {
 def cut_down(term: Term, unit: str, kind: pa.DataType) -> Term:
     """`trunc` of a date and `date_trunc` of a time, which give null where Spark knows no such unit."""
     name = _UNITS.get(unit.lower())
-    if name is None or (kind == DATE and name in ("day", "hour", "minute", "second")):
+    if name is None or (kind == DATE and name in ("day", *_CLOCK)):
         return computed(kind, elementwise(lambda values: pa.nulls(len(values), kind)), term)
     if kind == DATE:
         return computed(

@@ -165,3 +165,60 @@ def test_rows_that_are_none_have_no_values():
     for text in ("case when a > 1 then p else 0 end", "s || 'x'", "round(x)", "cast(s as int)", "a in (1, 2)", "d + 1"):
         term = read_expression(text, SCOPE)
         assert spread(term.run(none), 0).type == term.kind
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("upper('straße ﬁn')", "STRASSE FIN"),
+        ("lower('ΟΔΟΣ İ')", "οδος i̇"),
+        ("'STRAßE' ilike 'straß%' and 'Ж' ilike 'ж'", True),
+        ("length(x'c3a9') + length('é')", 3),
+        (r"'a\n' rlike 'a$' and 'a\r' rlike '^a$'", True),
+        (r"'a\r' rlike 'a.'", False),
+        (r"'a\nb' rlike 'a.b' or not 'a\nb' rlike '(?s)a.b' or not 'a\nb' rlike '(?m)a$'", False),
+        (r"'a.b$' rlike '[.]b[$]' and 'a$b' rlike 'a\\$' and 'a.$' rlike '\\Q.$\\E'", True),
+        ("try_cast('1e500' as decimal(10, 2))", None),
+        ("try_cast(1e300 as decimal(10, 2))", None),
+        ("cast('0e500' as decimal(3, 2))", Decimal("0.00")),
+        ("round(1e300, 2) = 1e300 and round(1.5D, 400) = 1.5D and round(5D, -400) = 0", True),
+        ("cast(round(-0.4D) as string)", "0.0"),
+        ("greatest(false, true, null) and not least(true, false)", True),
+        ("if(null, 1, 2)", 2),
+        ("extract(second from timestamp '1969-12-31 23:59:58.25')", Decimal("58.250000")),
+        ("extract(dow from date '2024-02-03') + extract(mins from timestamp '2024-02-03 01:07:00')", 14),
+        (
+            "date_trunc('millisecond', timestamp '1969-12-31 23:59:59.123456')",
+            dt.datetime(1969, 12, 31, 23, 59, 59, 123_000, dt.UTC),
+        ),
+        ("cast(date '2024-01-01' + interval 24 hours as string)", "2024-01-02 00:00:00"),
+        ("cast(date '2024-01-01' + interval 1 week as string)", "2024-01-08"),
+        ("try_cast('2024-03-31 02:30:00 Europe/Paris' as timestamp)", dt.datetime(2024, 3, 31, 1, 30, tzinfo=dt.UTC)),
+        ("cast('2024-01-01 00:00 UTC' as timestamp)", dt.datetime(2024, 1, 1, tzinfo=dt.UTC)),
+        ("cast('2024-01-01T03:00GMT-03:30' as timestamp)", dt.datetime(2024, 1, 1, 6, 30, tzinfo=dt.UTC)),
+        ("try_cast('2024-01-01 00:00+19' as timestamp)", None),
+        ("try_cast('2024-01-01T' as timestamp)", None),
+        ("try_cast('2024-01-01 00:00 Nowhere' as timestamp)", None),
+        (r"r'a\n'", r"a\n"),
+    ],
+)
+def test_values_are_those_that_spark_gives(text: str, value: Any):
+    """Each was computed by Spark, too."""
+    assert values(text)[0] == value
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("round(99999999999999999999999999999999999999, -3)", "too large"),
+        ("add_months(d, 2000000000)", "out of range"),
+        ("timestamp '2024-01-01' + interval 300000 years", "out of range"),
+        ("substring(x'61', 1)", "takes no arguments of types"),
+        ("s rlike '[a-z&&[^b]]'", "a class within a class"),
+        ("s rlike '[[:alpha:]]'", "a class within a class"),
+        ("s rlike '(?i)é'", "flags"),
+    ],
+)
+def test_a_value_that_would_be_another_than_sparks_is_refused(text: str, words: str):
+    with pytest.raises(InvalidInput, match=words):
+        values(text)
