@@ -17,7 +17,7 @@ from pyarrow import types as arrow
 from hoodie.errors import InvalidInput
 from hoodie.expressions import kinds
 from hoodie.expressions.kinds import BIGINT, BOOL, DATE, DOUBLE, NULL, TEXT, TIMESTAMP, is_decimal, is_float, is_integer
-from hoodie.expressions.terms import Term, by_distinct, computed, elementwise, null_where, whole, zero
+from hoodie.expressions.terms import Term, by_distinct, computed, elementwise, null_where, zero
 from hoodie.keygen.arrow_keys import text_of
 from hoodie.schema.types import spark_name
 
@@ -155,13 +155,44 @@ def to_decimal(values: pa.Array, kind: pa.DataType, mode: str = "half_towards_in
         )
     )
     if have.scale > kind.scale:
-        wide = whole(pc.round(wide, kind.scale, mode))
+        wide = rescaled(wide, kind.scale, mode)
     limit = Decimal(1).scaleb(kind.precision - kind.scale, context=_EXACT)
     if wide.type.precision - wide.type.scale > kind.precision - kind.scale:
         bound = pa.scalar(limit, pa.decimal256(76, 0) if limit >= 1 else pa.decimal256(76, 38))
         outside = pc.greater_equal(pc.abs(wide), bound.cast(wide.type))
         wide = null_where(outside, wide)
     return wide.cast(kind)
+
+
+def rescaled(values: pa.Array, scale: int, mode: str = "half_towards_infinity") -> pa.Array:
+    """Wide decimals in fewer digits behind the point; fewer than none: rounded to tens, hundreds and so on.
+
+    Arrow divides by more than 32 bits with wrong digits in some quotients (in 26.0, as in pc.round of 2^63 - 1 with 18
+    digits behind the point to 3), so digits are cut off nine at a time.
+    """
+    exact = retyped(values, _MOST, values.type.scale)
+    if mode == "half_towards_infinity":
+        half = pa.scalar(Decimal(5).scaleb(-scale - 1, context=_EXACT), exact.type)
+        exact = pc.if_else(pc.less(exact, zero(exact.type)), pc.subtract(exact, half), pc.add(exact, half))
+    cut = exact
+    while cut.type.scale > scale:
+        cut = cut.cast(pa.decimal256(_MOST, max(scale, cut.type.scale - 9)), safe=False)
+    if mode in ("up", "down"):
+        again, one = cut.cast(exact.type), pa.scalar(Decimal(1).scaleb(-scale), cut.type)
+        beyond = pc.less(again, exact) if mode == "up" else pc.greater(again, exact)
+        moved = pc.add(cut, one) if mode == "up" else pc.subtract(cut, one)
+        cut = pc.if_else(beyond, retyped(moved, _MOST, scale), cut)
+    return cut
+
+
+#: One digit less than Arrow's wide decimals hold, so that a sum of two has a type.
+_MOST = 75
+
+
+def retyped(values: pa.Array, precision: int, scale: int) -> pa.Array:
+    """Wide decimals with the same digits, of which another number may be, and stand behind the point."""
+    kind = pa.decimal256(precision, scale)
+    return pa.Array.from_buffers(kind, len(values), values.buffers(), values.null_count, values.offset)
 
 
 # --- text ---
@@ -237,7 +268,9 @@ def read_date(text: str) -> dt.date | None:
 
 
 def read_time(text: str, zoned: bool = True) -> dt.datetime | None:
-    """A time, in UTC where the text names no zone."""
+    """A time, in UTC where the text names no zone; of a clock alone, that of today."""
+    if zoned and ":" in text[:4]:
+        text = f"{dt.datetime.now(dt.UTC).date()} {text.removeprefix('T')}"
     day, *clock = re.split("[T ]", text, maxsplit=1)
     date = read_date(day)
     parts = _CLOCK.fullmatch(clock[0]) if clock else None

@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 
 from hoodie.errors import InvalidInput
 from hoodie.expressions import kinds
-from hoodie.expressions.casts import cast, to_decimal
+from hoodie.expressions.casts import cast, rescaled, retyped, to_decimal
 from hoodie.expressions.kinds import BIGINT, DOUBLE, NULL, is_decimal, is_float, is_integer
 from hoodie.expressions.terms import Term, by_distinct, computed, elementwise, null_where, whole, zero
 from hoodie.schema.types import spark_name
 
-#: Digits that Arrow's wide decimals hold.
-_WIDE = 76
+#: Digits that Arrow's wide decimals hold, and more than a number of SQL has.
+_WIDE, _MOST_DIGITS = 76, 40
 _CONTEXT = Context(prec=120, rounding=ROUND_HALF_UP, Emin=-999_999, Emax=999_999)
 #: Spark divides in so many digits, and rounds the quotient to its type then.
 _QUOTIENT = Context(prec=39, rounding=ROUND_HALF_UP, Emin=-999_999, Emax=999_999)
@@ -117,7 +117,7 @@ def _as_decimal(term: Term) -> Term:
 def _decimals(op: str, left: Term, right: Term) -> Term:
     kind = kinds.arithmetic_kind(op, left.kind, right.kind)
     assert kind is not None
-    kernel = _exact(op, left.kind, right.kind)
+    kernel = _exact(op, left.kind, right.kind, 0 if is_integer(kind) else kind.scale)
 
     def run(one: pa.Array, other: pa.Array) -> pa.Array:
         if op in ("/", "%", "div"):
@@ -136,11 +136,11 @@ def _as_bigint(values: pa.Array) -> pa.Array:
     limit = pa.scalar(Decimal(2**63), pa.decimal256(_WIDE, 0)).cast(pa.decimal256(_WIDE, values.type.scale))
     values = values.cast(limit.type)
     outside = pc.or_(pc.greater_equal(values, limit), pc.less(values, pc.negate(limit)))
-    return null_where(outside, values).cast(pa.decimal256(_WIDE, 0)).cast(BIGINT)
+    return rescaled(null_where(outside, values), 0, "towards_zero").cast(BIGINT)
 
 
-def _exact(op: str, left: pa.DataType, right: pa.DataType) -> Callable[[pa.Array, pa.Array], pa.Array]:
-    """The result with more digits than are wanted of it."""
+def _exact(op: str, left: pa.DataType, right: pa.DataType, digits: int) -> Callable[[pa.Array, pa.Array], pa.Array]:
+    """The result with more digits than are wanted of it, or rounded to those digits behind the point."""
     p1, s1, p2, s2 = left.precision, left.scale, right.precision, right.scale
     wide = pa.decimal256(p1, s1), pa.decimal256(p2, s2)
     if op in ("+", "-"):
@@ -153,12 +153,36 @@ def _exact(op: str, left: pa.DataType, right: pa.DataType) -> Callable[[pa.Array
     more = max(scale - (s1 + p2 - s2 + 1), 0)
     if op == "/" and p1 - s1 + s2 + scale <= _WIDE and p1 + more <= _WIDE:
         numerator = pa.decimal256(p1 + more, s1 + more)
-        return lambda one, other: whole(pc.divide(one.cast(numerator), other.cast(wide[1])))
-    return lambda one, other: _by_pair(op, one, other)
+        return lambda one, other: _divided(one.cast(numerator), other.cast(wide[1]), digits)
+    return lambda one, other: _by_pair(op, one, other, digits)
 
 
-def _by_pair(op: str, left: pa.Array, right: pa.Array) -> pa.Array:
-    """A result of more digits than Arrow's decimals have, and remainders, by each pair of values that occurs."""
+def _divided(left: pa.Array, right: pa.Array, digits: int) -> pa.Array:
+    """The quotient. Arrow gives some with wrong digits (see `rescaled`): these are computed anew."""
+    result = whole(pc.divide(left, right))
+    behind = result.type.scale - left.type.scale + right.type.scale
+    more = pa.scalar(Decimal(1).scaleb(behind), pa.decimal256(behind + 1, 0))
+    dividend = pc.multiply(retyped(left, _WIDE - behind - 2, 0), more)
+    divisor = retyped(right, right.type.precision, 0)
+    product = pc.multiply(retyped(result, _WIDE - right.type.precision - 1, 0), divisor)
+    rest = pc.subtract(*(retyped(whole(side), _WIDE - 1, 0) for side in (dividend, product)))
+    none = zero(rest.type)
+    wrong = pc.or_(
+        pc.greater_equal(pc.abs(rest), pc.abs(divisor.cast(rest.type))),
+        pc.and_(pc.not_equal(rest, none), pc.not_equal(pc.less(rest, none), pc.less(dividend, zero(dividend.type)))),
+    )
+    wrong = pc.fill_null(wrong, False)
+    if not pc.any(wrong).as_py():
+        return result
+    anew = _by_pair("/", left.filter(wrong), right.filter(wrong), digits)
+    return whole(pc.replace_with_mask(result, wrong, anew.cast(result.type)))
+
+
+def _by_pair(op: str, left: pa.Array, right: pa.Array, digits: int) -> pa.Array:
+    """A result of more digits than Arrow's decimals have, and remainders, by each pair of values that occurs.
+
+    digits  behind the point, to which it is rounded
+    """
     function: Callable[[Decimal, Decimal], Decimal] = {
         "*": lambda one, other: _CONTEXT.multiply(one, other),
         "/": lambda one, other: _QUOTIENT.divide(one, other),
@@ -169,16 +193,15 @@ def _by_pair(op: str, left: pa.Array, right: pa.Array) -> pa.Array:
     decimals: list[Decimal | None] = []
     for pair in zip(left.to_pylist(), right.to_pylist(), strict=True):
         if pair not in results:
-            results[pair] = None if None in pair else _cut(function(*pair))
+            results[pair] = None if None in pair else _rounded(function(*pair), digits)
         decimals.append(results[pair])
-    return pa.array(decimals, pa.decimal256(_WIDE, 38))
+    return pa.array(decimals, pa.decimal256(_WIDE, digits))
 
 
-def _cut(value: Decimal) -> Decimal:
-    """At most 38 digits on either side of the point."""
+def _rounded(value: Decimal, digits: int) -> Decimal:
     if value.copy_abs() >= Decimal(10) ** 38:
         raise InvalidInput("a result of decimals is too large: cast them to fewer digits first")
-    return value.quantize(Decimal(1).scaleb(-38), context=_CONTEXT)
+    return value.quantize(Decimal(1).scaleb(-digits), context=_CONTEXT)
 
 
 # --- rounding ---
@@ -197,8 +220,8 @@ def rounded(term: Term, digits: int) -> Term:
         target = pa.decimal128(min(38, max(whole_digits + scale, 1 - digits)), scale)
 
         def of_decimals(values: pa.Array) -> pa.Array:
-            wide = values.cast(pa.decimal256(_WIDE - 30, kind.scale) if kind.precision <= _WIDE - 30 else values.type)
-            result = to_decimal(whole(pc.round(wide, min(digits, kind.scale), "half_towards_infinity")), target)
+            wide = values.cast(pa.decimal256(kind.precision, kind.scale))
+            result = to_decimal(rescaled(wide, max(digits, -_MOST_DIGITS)) if digits < 0 else values, target)
             if result.null_count > values.null_count:
                 raise too_large(target, "round")
             return result
@@ -224,8 +247,8 @@ def _round_float(value: float, digits: int, single: bool) -> float:
 
 def _rounded_integers(values: pa.Array, digits: int) -> pa.Array:
     try:
-        wide = pc.round(values.cast(pa.decimal256(20, 0)).cast(pa.decimal256(40, 0)), digits, "half_towards_infinity")
-        return whole(wide).cast(values.type)
+        wide = rescaled(values.cast(pa.decimal256(20, 0)), max(digits, -_MOST_DIGITS))
+        return wide.cast(pa.decimal256(_WIDE, 0)).cast(values.type)
     except pa.ArrowInvalid as problem:
         raise too_large(values.type, "round") from problem
 

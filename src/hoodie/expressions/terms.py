@@ -142,7 +142,11 @@ def is_true(value: Value, length: int) -> Mask:
 def by_distinct(values: pa.Array, kind: pa.DataType, function: Callable[[Any], Any]) -> pa.Array:
     """What a function of Python's makes of each value that occurs, called once for each; null for null."""
     encoded = values.dictionary_encode()
-    results = pa.array([function(value) for value in encoded.dictionary.to_pylist()], kind)
+    try:
+        distinct = encoded.dictionary.to_pylist()
+    except OverflowError as problem:
+        raise InvalidInput("a date or time is beyond the years 1 to 9999") from problem
+    results = pa.array([function(value) for value in distinct], kind)
     return whole(results.take(encoded.indices))
 
 

@@ -222,3 +222,38 @@ def test_values_are_those_that_spark_gives(text: str, value: Any):
 def test_a_value_that_would_be_another_than_sparks_is_refused(text: str, words: str):
     with pytest.raises(InvalidInput, match=words):
         values(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("round(cast(9223372036854775807 as decimal(38, 18)), 3)", "9223372036854775807.000"),
+        (
+            "cast('92233720368.54775807' as decimal(38, 23)) / cast(1 as decimal(5, 0))",
+            "92233720368.547758070000000000000",
+        ),
+        (
+            "cast('0.00000005070602400912917605986812821502' as decimal(38, 38)) / cast(4e-20 as decimal(28, 20))",
+            "1267650600228.229401496703205376",
+        ),
+        (
+            "cast(21474836480000.0000000001 as decimal(38, 10)) / cast(1000000000001 as decimal(38, 0))",
+            "21.4748364800",
+        ),
+    ],
+)
+def test_decimals_keep_their_digits_where_arrow_divides_wrongly(text: str, value: str):
+    assert values(text)[0] == Decimal(value)
+
+
+def test_floor_and_ceil_of_negative_decimals_cut_digits_in_parts():
+    number = "cast('-92233720368.000000000000000000000000001' as decimal(38, 27))"
+    assert values(f"floor({number})")[0] == -92233720369
+    assert values(f"ceil({number})")[0] == -92233720368
+    assert values(f"round({number}, -9)")[0] == -92000000000
+
+
+def test_a_clock_alone_is_a_time_of_today():
+    assert values("cast('T12:30' as timestamp) = cast('12:30' as timestamp)") == [True] * 3
+    assert values("cast('12:30' as timestamp)")[0].time() == dt.time(12, 30)
+    assert values("try_cast('12:30' as timestamp_ntz)")[0] is None
