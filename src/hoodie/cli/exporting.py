@@ -78,7 +78,7 @@ def export_table(
     """Write rows into a new or empty folder outside of the table. Raises InvalidInput when it has something in it; as a
     read"""
     target = storage_for(to, storage_options if "://" in to else None)
-    if f"{target.root}/".startswith(f"{storage.root}/"):
+    if f"{_real(target)}/".startswith(f"{_real(storage)}/"):
         raise InvalidInput(f"{target.root}: this folder is part of the table {storage.root}: export to another one")
     if target.list():
         raise InvalidInput(f"{target.root}: there is something in this folder: export to a new or an empty one")
@@ -108,6 +108,11 @@ def export_table(
 
     rows = _on_disk(target, write_all) if isinstance(target, LocalStorage) else _in_store(target, names, write_all)
     return replace(exported, files=tuple(names), rows=rows, dry_run=False)
+
+
+def _real(storage: Storage) -> str:
+    """Where a storage is: on disk without links."""
+    return os.path.realpath(storage.root) if isinstance(storage, LocalStorage) else storage.root
 
 
 def export_text(done: Exported) -> Sequence[Block]:

@@ -6,6 +6,7 @@ tenths of a second, and nothing but a compaction by Spark imports PySpark.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import warnings
@@ -126,17 +127,32 @@ def cli() -> None:
     """
 
 
+#: Errors of an output that can take no more.
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line (None: the process's own). Returns the exit status: 0 fine, 1 something was found, 2 wrong
     usage, 3 failed."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if sys.stdout is None:  # closed, as by >&-
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     try:
         status = _run(words)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of a pipe, such as `head`, has what it wants
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return Status.FINE
+    except OSError as error:
+        _discard_output()
+        output.complain(f"the output cannot be written: {os.strerror(error.errno) if error.errno else error}")
+        return Status.FAILED
     return int(status)
+
+
+def _discard_output() -> None:
+    """What is still to be flushed goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(words: list[str]) -> int:
@@ -157,7 +173,11 @@ def _run(words: list[str]) -> int:
             return INTERRUPTED
         except BrokenPipeError:
             raise
+        except SystemExit as error:  # click's own, where a pipe is closed
+            raise BrokenPipeError from error
         except Exception as error:
+            if isinstance(error, OSError) and error.filename is None and error.errno in _NO_ROOM:
+                raise
             return _failed(words, *explained(error, debug="--debug" in words))
     return status if isinstance(status, int) else Status.FINE
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -233,3 +235,26 @@ def test_a_file_in_the_place_of_a_table_is_told(command: str, tmp_path: Path, ho
     (tmp_path / "trips.parquet").write_bytes(b"PAR1")
     _, err = hoodie.both(command, tmp_path / "trips.parquet", status=3)
     assert err.startswith(f"hoodie: {tmp_path}/trips.parquet: a file, and a table is a folder. Name the folder")
+
+
+_COMMAND = "import sys; from hoodie.cli.main import main; sys.exit(main(sys.argv[1:]))"
+
+
+@pytest.mark.parametrize("words", [["history"], ["query", "--format", "csv"], ["info", "--json"]], ids=" ".join)
+def test_a_reader_that_goes_away_is_no_finding(lake: Path, words: list[str]) -> None:
+    arguments = [sys.executable, "-c", _COMMAND, words[0], str(lake / "a"), *words[1:]]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert (process.stderr.read(), process.wait()) == (b"", 0)
+
+
+@pytest.mark.parametrize("words", ["info", "query --format csv", "info --json", "info --nonsense --json"])
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full disk here")
+def test_an_output_that_is_full_or_closed_is_one_line(lake: Path, words: str) -> None:
+    command = f'{sys.executable} -c "{_COMMAND}" {words} {lake / "a"}'
+    full = subprocess.run(f"{command} > /dev/full", shell=True, capture_output=True, text=True, check=False)
+    assert (full.returncode, full.stderr) == (3, "hoodie: the output cannot be written: No space left on device\n")
+    closed = subprocess.run(f"{command} >&-", shell=True, capture_output=True, text=True, check=False)
+    assert (closed.returncode, closed.stderr) == (2 if "nonsense" in words else 0, "")

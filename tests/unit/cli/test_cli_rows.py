@@ -329,6 +329,14 @@ def test_bytes_are_base64_in_csv_as_in_json(tmp_path: Path, hoodie: Terminal, va
         ]
 
 
+def test_an_export_into_the_table_by_a_link_is_refused(lake: Path, hoodie: Terminal, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(lake / "a")
+    for table, folder in ((lake / "a", tmp_path / "link" / "sub"), (tmp_path / "link", lake / "a" / "sub")):
+        _, err = hoodie.both("export", table, "--to", folder, status=2)
+        assert "this folder is part of the table" in err
+    assert not (lake / "a" / "sub").exists()
+
+
 @pytest.mark.parametrize("folder", ["sub", "oslo/sub", ".hoodie/sub", "."])
 def test_an_export_into_the_table_is_refused(lake: Path, hoodie: Terminal, folder: str) -> None:
     before = sorted(lake.rglob("*"))
