@@ -143,6 +143,12 @@ def _way_to_rows(rows: object) -> str:
         return ". Columns by name make a table: pyarrow.table(rows)"
     if isinstance(rows, (list, tuple)) and rows and all(isinstance(row, dict) for row in rows):
         return ". A list of dicts makes a table: pyarrow.Table.from_pylist(rows)"
+    if hasattr(rows, "scanner") or hasattr(rows, "to_reader"):  # a dataset of pyarrow's, or a scanner
+        return f". Read it: rows{'.scanner()' if hasattr(rows, 'scanner') else ''}.to_reader()"
+    if isinstance(rows, (str, os.PathLike)):
+        return ". A file is read first, such as by pyarrow.parquet.read_table(path) or pyarrow.csv.read_csv(path)"
+    if isinstance(rows, Iterator) or (isinstance(rows, list) and rows and isinstance(rows[0], pa.RecordBatch)):
+        return ". Record batches make a stream: pyarrow.RecordBatchReader.from_batches(schema, batches)"
     return ""
 
 

@@ -157,8 +157,9 @@ def normal_frame(rows: pa.Table) -> pa.Table:
 
 
 def _normal(field: pa.Field) -> pa.Field:
-    if pa.types.is_null(field.type):
-        return field
+    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    if pa.types.is_null(kind):
+        return field.with_type(kind)
     try:
         stored = stored_form(pa.schema([pa.field("value", field.type)])).field(0).type
     except SchemaMismatch as problem:

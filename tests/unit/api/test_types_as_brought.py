@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import pickle
 import uuid
 import warnings
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import Any
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset
 import pytest
 
 import hoodie
@@ -239,3 +241,30 @@ def test_what_no_table_holds_is_told_with_a_cast(tmp_path: Path, column: Any, ad
     columns = {"k": [1], "v": column}
     with pytest.raises(SchemaMismatch, match=f"column v is .*: {advice}"):
         table.upsert(pa.table(columns) if isinstance(column, pa.Array) else pd.DataFrame(columns))
+
+
+def test_what_has_rows_but_is_none_is_told_with_the_way(table: HoodieTable[Rows], tmp_path: Path):
+    batch = pa.table({"id": [1]}).to_batches()[0]
+    data = pyarrow.dataset.dataset(pa.table({"id": [1]}))
+    for rows, way in (
+        (data, r"rows\.scanner\(\)\.to_reader\(\)"),
+        (data.scanner(), r"rows\.to_reader\(\)"),
+        (iter([batch]), r"RecordBatchReader\.from_batches"),
+        ([batch], r"RecordBatchReader\.from_batches"),
+        (tmp_path / "t.parquet", r"pyarrow\.parquet\.read_table"),
+    ):
+        with pytest.raises(InvalidInput, match=way):
+            table.upsert(rows)
+
+
+def test_rows_that_are_pickled_say_what_to_send(table: HoodieTable[Rows]):
+    assert pickle.loads(pickle.dumps(table)).count() == 2
+    with pytest.raises(InvalidInput, match=r"rows are not pickled: send the table"):
+        pickle.dumps(table.snapshot())
+
+
+def test_a_frame_with_a_category_of_no_value_is_asked(table: HoodieTable[Rows]):
+    frame = pa.table({"id": [2], "c": pa.nulls(1).dictionary_encode()})
+    assert table.delete(where="id in (select id from f where c is null)", frames={"f": frame}).deleted == 1
+    merge = table.merge(frame, "target.id = source.id or target.s = source.c")
+    assert merge.when_matched_delete().execute().deleted == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 
@@ -13,7 +13,7 @@ from hoodie.api.arrow.frames import pandas_frame
 from hoodie.api.arrow.lazy import lazy_frame
 from hoodie.api.arrow.shown import rows_summary
 from hoodie.display.render import as_html
-from hoodie.errors import MissingPackage
+from hoodie.errors import InvalidInput, MissingPackage
 from hoodie.reading.changes.data import change_data_batches, select_changes
 from hoodie.reading.changes.data_plan import ChangeData
 from hoodie.reading.filters.predicate import Tests
@@ -76,6 +76,11 @@ class Rows:
         """Rows that are here."""
         return cls(
             table.schema, lambda: iter(table.to_batches()), lambda: table, lambda: int(table.num_rows), "in memory"
+        )
+
+    def __reduce__(self) -> NoReturn:
+        raise InvalidInput(
+            "rows are not pickled: send the table and read there, as in table.as_of(instant), or send rows.to_arrow()"
         )
 
     def __repr__(self) -> str:
