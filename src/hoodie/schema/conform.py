@@ -201,6 +201,8 @@ def _struct(array: pa.StructArray, kind: pa.StructType, path: str, drop_extra: b
             missing = pc.is_null(values) if present is None else pc.and_(pc.is_null(values), present)
             if count := pc.sum(missing).as_py():
                 raise _nulls(dotted, count)
+        if present is not None and values.type != child.type:  # what lies below a null struct need not fit
+            values = array.flatten()[names.index(child.name)]
         values = _cast(values, child.type, dotted, drop_extra)
         children.append(values if child.nullable else _solid(values))
     validity = None if present is None else present.buffers()[1]
@@ -209,10 +211,12 @@ def _struct(array: pa.StructArray, kind: pa.StructType, path: str, drop_extra: b
 
 def _list(array: pa.Array, kind: pa.ListType, path: str, drop_extra: bool) -> pa.ListArray:
     if pa.types.is_list_view(array.type) or pa.types.is_large_list_view(array.type):
-        array = _without_view(array)
+        array = _packed(array)
     elif not pa.types.is_list(array.type):
         array = array.cast(pa.list_(array.type.value_field))
     dotted, item = f"{path}.element", kind.value_field
+    if array.values.type != item.type and (array.null_count or len(array.values) > len(array.flatten())):
+        array = _packed(array)  # elements of null lists, and outside of a slice, need not fit
     if not item.nullable and array.values.null_count and (count := array.flatten().null_count):
         raise _nulls(dotted, count)
     values = _cast(array.values, item.type, dotted, drop_extra)
@@ -235,8 +239,8 @@ def _vector(array: pa.FixedSizeBinaryArray, kind: pa.ListType, path: str) -> pa.
     return pa.ListArray.from_arrays(offsets, numbers, kind, mask=array.is_null() if array.null_count else None)
 
 
-def _without_view(array: pa.Array) -> pa.ListArray:
-    """The lists of a view, one behind the other. Arrow's own cast leaves the last offset out."""
+def _packed(array: pa.Array) -> pa.ListArray:
+    """The lists, one behind the other, as a view's are not. Arrow's own cast of a view leaves the last offset out."""
     ends = np.cumsum(pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
     offsets = pa.array(np.concatenate([np.zeros(1, np.int64), ends])).cast(pa.int32())
     mask = array.is_null() if array.null_count else None

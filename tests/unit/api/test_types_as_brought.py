@@ -268,3 +268,12 @@ def test_a_frame_with_a_category_of_no_value_is_asked(table: HoodieTable[Rows]):
     assert table.delete(where="id in (select id from f where c is null)", frames={"f": frame}).deleted == 1
     merge = table.merge(frame, "target.id = source.id or target.s = source.c")
     assert merge.when_matched_delete().execute().deleted == 0
+
+
+def test_bytes_of_one_length_within_columns_go_round_by_pandas(tmp_path: Path):
+    structs = pa.array([{"a": b"abc"}, None], pa.struct([("a", pa.binary(3))]))
+    rows = pa.table({"id": [1, 2], "s": structs, "l": pa.array([[b"abc", None], None], pa.list_(pa.binary(3)))})
+    table = hoodie.create_table(str(tmp_path / "bytes"), name="t", record_key="id")
+    table.upsert(rows)
+    assert table.upsert(table.to_pandas()).updated == 2
+    assert table.to_arrow().to_pylist() == rows.to_pylist()

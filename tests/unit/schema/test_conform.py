@@ -283,3 +283,20 @@ def test_int96_timestamps_become_microseconds(coerce: str | None) -> None:
     pq.write_table(rows, file, use_deprecated_int96_timestamps=True, store_schema=False)
     read = pq.read_table(file, coerce_int96_timestamp_unit=coerce)
     assert conform(read, rows.schema) == rows
+
+
+def test_values_below_null_parents_or_outside_a_slice_need_not_fit() -> None:
+    fixed, hidden = pa.binary(3), pa.array([True, False])
+    raw = pa.array([b"", b"abc"])
+    struct = pa.StructArray.from_arrays([raw], ["a"], mask=hidden)
+    listed = pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), raw, mask=hidden)
+    sliced = pa.array([[b""], [b"abc"]]).slice(1)
+    for values, kind, expected in (
+        (struct, pa.struct([("a", fixed)]), [None, {"a": b"abc"}]),
+        (struct.slice(1), pa.struct([("a", fixed)]), [{"a": b"abc"}]),
+        (listed, pa.list_(fixed), [None, [b"abc"]]),
+        (sliced, pa.list_(fixed), [[b"abc"]]),
+    ):
+        rows = conform(pa.table({"v": values}), pa.schema([("v", kind)]))
+        rows.validate(full=True)
+        assert rows["v"].to_pylist() == expected

@@ -59,6 +59,8 @@ def _is_changed(values: pa.Array, *, nested: bool = False) -> bool:
         return _is_changed(values.flatten(), nested=True)
     if arrow.is_struct(kind):
         return any(_is_changed(field, nested=True) for field in values.flatten())
+    if nested and arrow.is_fixed_size_binary(kind):
+        return True  # Arrow makes no objects of pandas' of these
     return arrow.is_map(kind) or (nested and arrow.is_integer(kind) and values.null_count > 0)
 
 
