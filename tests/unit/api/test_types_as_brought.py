@@ -277,3 +277,14 @@ def test_bytes_of_one_length_within_columns_go_round_by_pandas(tmp_path: Path):
     table.upsert(rows)
     assert table.upsert(table.to_pandas()).updated == 2
     assert table.to_arrow().to_pylist() == rows.to_pylist()
+
+
+def test_lists_of_times_keep_their_zone_in_pandas(tmp_path: Path):
+    moment = dt.datetime(2024, 3, 31, 1, 30, tzinfo=dt.UTC)
+    rows = pa.table({"id": [1, 2], "l": pa.array([[moment, None], None], pa.list_(pa.timestamp("us", "UTC")))})
+    table = hoodie.create_table(str(tmp_path / "times"), name="t", record_key="id")
+    table.upsert(rows)
+    frame = table.to_pandas()
+    assert frame["l"].tolist()[0][0] == moment
+    assert table.upsert(frame).updated == 2
+    assert table.to_arrow().to_pylist() == rows.to_pylist()

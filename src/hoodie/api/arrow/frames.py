@@ -56,6 +56,8 @@ def _is_changed(values: pa.Array, *, nested: bool = False) -> bool:
     """Whether objects of pandas would be other values: maps are lists there, and whole numbers beside nulls floats."""
     kind = values.type
     if is_list(kind):
+        if arrow.is_timestamp(kind.value_type) and kind.value_type.tz is not None:
+            return True  # numpy's times have no zone
         return _is_changed(values.flatten(), nested=True)
     if arrow.is_struct(kind):
         return any(_is_changed(field, nested=True) for field in values.flatten())
