@@ -51,6 +51,19 @@ CHOSEN = [
     "0.1D + 0.2D = 0.3D or 0.1 + 0.2 = 0.3",
     "f = x or f < p",
     "l = x",
+    "upper('straße' || s) || lower('ΟΔΟΣ')",
+    "length(x'c3a9') + length('é')",
+    r"'a\n' rlike 'a$' and 'a\r' rlike '^a$' or 'a\r' rlike 'a.'",
+    "extract(second from t)",
+    "date_trunc('millisecond', t)",
+    "cast(d + interval 24 hours as string)",
+    "try_cast('2024-03-31 02:30:00 Europe/Paris' as timestamp)",
+    "cast('2024-01-01T03:00:00GMT-03:30' as timestamp)",
+    "try_cast(x as decimal(38, 10))",
+    "cast(round(x) as string) || cast(round(-0.4D) as string)",
+    "greatest(b, false)",
+    "round(cast(l as decimal(38, 18)), 3)",
+    "cast(5.070602400912917605986812821502E-8 as decimal(38, 38)) / cast(4e-20 as decimal(28, 20))",
 ]
 SUBQUERIES = [
     "i in (select id from frame)",
@@ -75,6 +88,8 @@ FAILING = [
     "99999999999999999999999999999999999999 * 99.99",
     "cast(q as decimal(5, 2))",
     "-(i - 1)",
+    "round(cast(99999999999999999999999999999999999999 as decimal(38, 0)) + i * 0, -3)",
+    "add_months(d, 2000000000)",
 ]
 
 

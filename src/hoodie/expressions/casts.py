@@ -28,7 +28,7 @@ _TRUE, _FALSE = {"t", "true", "y", "yes", "1"}, {"f", "false", "n", "no", "0"}
 _WHOLE = re.compile(r"[+-]?\d+", re.A)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.A)
 _DAY = re.compile(r"\+?(\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2}))?)?", re.A)
-_CLOCK = re.compile(r"(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?\s*(\S*))?", re.A)
+_CLOCK = re.compile(r"(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?\s*(\S*))?)?", re.A)
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2}(?=:|$)|\d\d)(?::?(\d{2}))?", re.A)
 #: White space and control characters, which Spark trims off texts that it casts.
 _BLANKS = "".join(map(chr, range(33))) + "\x7f"
@@ -268,7 +268,7 @@ def read_date(text: str) -> dt.date | None:
 
 
 def read_time(text: str, zoned: bool = True) -> dt.datetime | None:
-    """A time, in UTC where the text names no zone; of a clock alone, that of today."""
+    """A time, in UTC where the text names no zone, which stands behind seconds; of a clock alone, that of today."""
     if zoned and ":" in text[:4]:
         text = f"{dt.datetime.now(dt.UTC).date()} {text.removeprefix('T')}"
     day, *clock = re.split("[T ]", text, maxsplit=1)
