@@ -4,21 +4,41 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import BooleanType, DataType, DateType, IntegralType
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    BooleanType,
+    DataType,
+    DateType,
+    FractionalType,
+    IntegralType,
+    StructField,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from hoodie.api.table import HoodieTable
+from hoodie.keygen.arrow_keys import partition_path
 from hoodie.keygen.keygen import (
     NULL_PARTITION,
     FieldKind,
+    KeyGenerator,
     partition_texts,
     stored_key_generator,
     unescape_path,
 )
+from hoodie.reading.table_schema import read_schema
+from hoodie.spark.keyed import to_arrow_table
 from hoodie.statements.cutting import Name, Text
 from hoodie.statements.rows import nothing, opened, table_rows
-from hoodie.table.state import load_state
+from hoodie.table.state import in_units_of, load_state
+from hoodie.view.slices import FileSystemView
+
+#: Words before a literal's text, and the types whose values have several texts.
+_TYPED = ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ")
+_READ_BY_SPARK = (TimestampType, TimestampNTZType, FractionalType)
 
 
 def truncate(session: SparkSession, text: Text) -> DataFrame | None:
@@ -128,8 +148,8 @@ def _given(spec: Text) -> dict[str, str]:
 
 
 def _literal(item: Text, at: int) -> str | None:
-    """The text of a literal that ends an item: '2024-01-31', DATE '2024-01-31', 7, 7L, -7 or NULL, which has the
-    partition of the empty text; None: it is none."""
+    """The text of a literal that ends an item: '2024-01-31', DATE '2024-01-31', 7, 7L, -7, 1.5BD or NULL, which has
+    the partition of the empty text; None: it is none."""
     end = len(item.tokens) - 2 * (item.word(-2) == "::")  # what is behind 7 in 7L
     before, last = item.word(at), item.tokens[end - 1]
     is_value = not item.is_quoted(end - 1)
@@ -139,19 +159,42 @@ def _literal(item: Text, at: int) -> str | None:
         return None
     if before == "-" and is_value:
         return f"-{last.text}"
-    return last.text if before in ("DATE", "TIMESTAMP") and not is_value else None
+    return last.text if before in _TYPED and not is_value else None
 
 
 def _as_in_paths(table: HoodieTable[DataFrame], values: Mapping[str, str]) -> dict[str, str]:
     """The values of a PARTITION clause as paths have them: Spark reads TRUE, 007 and '2024-1-5' as values of the type
     of the column. Fields that a format makes, such as `yyyy/MM`, are compared as texts."""
-    keygen = stored_key_generator(load_state(table.storage).config.properties)
+    state = load_state(table.storage)
+    schema = read_schema(state, FileSystemView(state.timeline))
+    keygen = in_units_of(stored_key_generator(state.config.properties), schema)
     plain = {field.name.lower() for field in keygen.partition_fields if field.kind is FieldKind.SIMPLE}
-    types = {field.name.lower(): field.dataType for field in table.snapshot().schema.fields}
-    return {name: _path_text(text, types.get(name)) if name in plain else text for name, text in values.items()}
+    columns = {field.name.lower(): field for field in table.snapshot().schema.fields}
+    texts = dict(values)
+    for name, text in values.items():
+        if name not in plain or name not in columns or text == NULL_PARTITION:
+            continue
+        column = columns[name]
+        if isinstance(column.dataType, _READ_BY_SPARK):
+            texts[name] = _text_of_value(table.session, text, column, keygen)
+        else:
+            texts[name] = _path_text(text, column.dataType)
+    return texts
 
 
-def _path_text(text: str, data_type: DataType | None) -> str:
+def _text_of_value(session: SparkSession, text: str, column: StructField, keygen: KeyGenerator) -> str:
+    """The text in paths of a value that Spark reads; the text itself where it reads none, as it is one of a path."""
+    row = to_arrow_table(session.range(1).select(F.lit(text).try_cast(column.dataType).alias(column.name)))
+    if row.column(0).null_count:
+        return text
+    fields = tuple(field for field in keygen.partition_fields if field.name == column.name)
+    path: str = partition_path(row, replace(keygen, partition_fields=fields, hive_style=False, url_encode=False))[
+        0
+    ].as_py()
+    return path
+
+
+def _path_text(text: str, data_type: DataType) -> str:
     if isinstance(data_type, BooleanType):
         return text.lower() if text.lower() in ("true", "false") else text
     if isinstance(data_type, IntegralType) and re.fullmatch("[+-]?[0-9]+", text):
