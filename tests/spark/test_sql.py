@@ -88,6 +88,17 @@ def test_merge_with_all_clauses(spark, orders, tmp_path):
     assert [row[0] for row in rows(spark, orders)] == [1, 3]
 
 
+def test_names_in_not_matched_by_source_are_the_tables(spark, orders):
+    hoodie.spark.sql(
+        spark,
+        f"""MERGE INTO {orders} t USING (SELECT 1 AS id, 'oslo' AS city, 5D AS price, 2L AS ts) s
+        ON t.id = s.id AND t.city = s.city
+        WHEN NOT MATCHED BY SOURCE AND city = 'rome' THEN DELETE
+        WHEN NOT MATCHED BY SOURCE AND id = 2 THEN UPDATE SET price = price + id, ts = ts + 1""",
+    )
+    assert rows(spark, orders) == [(1, "oslo", 10.5, 1), (2, "oslo", 22.0, 2)]
+
+
 def test_queries_see_tables_by_path_by_name_and_as_of_an_instant(spark, orders, tmp_path):
     instant = hoodie.open_table(orders, spark=spark).history()[0][0].requested
     hoodie.spark.sql(spark, f"DELETE FROM {orders} WHERE id < 3")

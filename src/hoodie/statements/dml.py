@@ -15,7 +15,7 @@ from pyspark.sql.types import StringType, StructType
 from sqlglot.tokenizer_core import TokenType
 
 from hoodie.api.table import HoodieTable
-from hoodie.conditional.clauses import Act, MergeClause, MergeRequest, column_of
+from hoodie.conditional.clauses import MergeClause, MergeRequest, When, column_of
 from hoodie.config.datasource import sql_insert
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput, SchemaMismatch
@@ -68,7 +68,7 @@ def _merge(statement: Merge, session: SparkSession, table: HoodieTable[DataFrame
     if source is None:
         source = spark_sql(session, text)
     texts: list[str | None] = [statement.condition]
-    named_clauses = [_with_source_names(clause, source.columns, statement.source_name) for clause in statement.clauses]
+    named_clauses = [_with_names_of_one_side(clause, statement, source, table) for clause in statement.clauses]
     for clause in named_clauses:
         values: Sequence[str] = [] if clause.values is None else list(clause.values.values())
         texts += [clause.condition if isinstance(clause.condition, str) else None, *values]
@@ -80,13 +80,19 @@ def _merge(statement: Merge, session: SparkSession, table: HoodieTable[DataFrame
         return merge_run.merge_with_spark(session, table.storage, request, table.options)
 
 
-def _with_source_names(clause: MergeClause, columns: Sequence[str], source: str) -> MergeClause:
-    """The clause, its names those of the source where it inserts."""
-    if clause.act is not Act.INSERT:
+def _with_names_of_one_side(
+    clause: MergeClause, statement: Merge, source: DataFrame, table: HoodieTable[DataFrame]
+) -> MergeClause:
+    """The clause, its names those of the source where it inserts, and of the table where there is no source row."""
+    if clause.when is When.MATCHED:
         return clause
+    if clause.when is When.NOT_MATCHED:
+        columns, side = source.columns, statement.source_name
+    else:
+        columns, side = table.snapshot().columns, statement.table.alias
 
     def named(value: Any) -> Any:
-        return of_source(value, columns, source) if isinstance(value, str) else value
+        return of_side(value, columns, side) if isinstance(value, str) else value
 
     values = None if clause.values is None else {name: named(value) for name, value in clause.values.items()}
     return replace(clause, condition=named(clause.condition), values=values)
@@ -256,17 +262,17 @@ def _null(name: str) -> Column:
     return F.lit(None).alias(name)
 
 
-# --- names in the INSERT clause of a MERGE: those without a table are the source's ---
+# --- names in clauses of a MERGE that are about one side: those without a table are that side's ---
 
 #: After these a word is no column.
 _NAMES_SOMETHING = frozenset({".", "AS", ":"})
 
 
-def of_source(expression: str, columns: Collection[str], source: str) -> str:
-    """An expression whose plain names of source columns say that they are the source's.
+def of_side(expression: str, columns: Collection[str], side: str) -> str:
+    """An expression whose plain names of columns of one side, source or table, say that they are that side's.
 
-    columns  of the source
-    source   what the statement calls it
+    columns  of the side
+    side     what the statement calls it
     returns  the text as it is where it has a subquery or a function of `->`, whose names may be their own
     """
     text, names = Text.of(expression), {column.lower() for column in columns}
@@ -278,6 +284,6 @@ def of_source(expression: str, columns: Collection[str], source: str) -> str:
         plain = token.token_type in (TokenType.VAR, TokenType.IDENTIFIER) and token.text.lower() in names
         before, after = words[at - 1] if at else "", words[at + 1] if at + 1 < len(words) else ""
         if plain and before not in _NAMES_SOMETHING and after not in (".", "("):
-            prefixed += f"{expression[end : token.start]}{tick(source)}."
+            prefixed += f"{expression[end : token.start]}{tick(side)}."
             end = token.start
     return prefixed + expression[end:]

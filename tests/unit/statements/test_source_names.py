@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hoodie.statements.dml import of_source
+from hoodie.statements.dml import of_side
 
 
 @pytest.mark.parametrize(
@@ -24,4 +24,4 @@ from hoodie.statements.dml import of_source
     ],
 )
 def test_plain_names_of_source_columns_are_the_sources(expression: str, expected: str) -> None:
-    assert of_source(expression, ["id", "my col"], "s") == expected
+    assert of_side(expression, ["id", "my col"], "s") == expected
