@@ -164,6 +164,15 @@ def test_what_is_said_of_an_entry_is_an_option_of_its_statements(spark: SparkSes
     spark.sql("ALTER TABLE said UNSET TBLPROPERTIES ('hoodie.spark.sql.insert.into.operation')")
     spark.sql("COMMENT ON TABLE said IS 'as it is'")
     assert "COMMENT 'as it is'" in _rows(spark, "SHOW CREATE TABLE said")[0][0]
+    spark.sql("COMMENT ON COLUMN of_statements.said.ts IS 'when'")
+    assert _rows(spark, "DESCRIBE said ts")[2] == ("comment", "when")
+    assert "ts BIGINT COMMENT 'when'" in _rows(spark, "SHOW CREATE TABLE said")[0][0]
+    spark.sql("COMMENT ON COLUMN said.ts IS NULL")
+    assert _rows(spark, "DESCRIBE said ts")[2] == ("comment", "NULL")
+    with pytest.raises(StatementError, match="expected COMMENT ON COLUMN"):
+        spark.sql("COMMENT ON COLUMN said.ts 'when'")
+    with pytest.raises(StatementError, match="PARTITIONED BY takes columns"):
+        spark.sql("CREATE TABLE by_days (id INT, at DATE) USING hudi PARTITIONED BY (days(at))")
 
 
 def test_what_show_create_table_says_makes_the_table(spark: SparkSession, root: Path) -> None:

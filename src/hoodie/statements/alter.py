@@ -21,6 +21,7 @@ from hoodie.spark.types import to_arrow
 from hoodie.statements.create_text import fields_of
 from hoodie.statements.cutting import Name, Text
 from hoodie.statements.entry import follow_columns, refuse_taken
+from hoodie.statements.mentioned import tables_of_column
 from hoodie.statements.rows import nothing, opened
 from hoodie.storage import storage_for
 from hoodie.table.change_logging import log_change_data
@@ -52,12 +53,37 @@ def alter_table_columns(
     if text.word(at) == "DROP" and text.words(at + 4)[at + 2 :] == ("IF", "EXISTS"):
         changes = [change for change in changes if _is_there(table, change)]
     if changes:
-        settings = Settings.read(table.options)
-        instant = alter_columns(table.storage, changes, settings, on_read=on_read, run=table.engine.run)
-        if instant is not None:
-            table.engine.after_commit(table.storage, settings, instant, None)
-            follow_columns(session, name.parts)
+        _change_columns(session, table, name, changes, on_read=on_read)
     return nothing(session)
+
+
+def _change_columns(
+    session: SparkSession, table: HoodieTable[DataFrame], name: Name, changes: Sequence[Change], *, on_read: bool
+) -> None:
+    settings = Settings.read(table.options)
+    instant = alter_columns(table.storage, changes, settings, on_read=on_read, run=table.engine.run)
+    if instant is not None:
+        table.engine.after_commit(table.storage, settings, instant, None)
+        follow_columns(session, name.parts)
+
+
+def comment_on_column(session: SparkSession, text: Text) -> DataFrame | None:
+    """COMMENT ON COLUMN table.column IS 'text'; None: the table is Spark's."""
+    parts, at = text.name(3)
+    for names in tables_of_column(parts):
+        name = Name(names, names[-1])
+        if (table := opened(session, name)) is not None:
+            comment = _comment(text, at, "COMMENT ON COLUMN table.column IS 'text'")
+            _change_columns(session, table, name, [Comment(parts[len(names) :], comment)], on_read=False)
+            return nothing(session)
+    return None
+
+
+def _comment(text: Text, at: int, form: str) -> str:
+    """What stands behind IS, which ends the statement; "" for NULL."""
+    if text.word(at) != "IS" or at + 2 != len(text.tokens):
+        raise text.unreadable(f"expected {form}", at)
+    return "" if text.word(at + 1) == "NULL" else text.tokens[at + 1].text
 
 
 def _is_there(table: HoodieTable[DataFrame], change: Change) -> bool:
@@ -258,12 +284,9 @@ def comment_on_table(session: SparkSession, text: Text) -> DataFrame | None:
     name = Name(parts, parts[-1])
     if opened(session, name) is None:
         return None
-    if text.word(at) != "IS" or at + 2 != len(text.tokens):
-        raise text.unreadable("expected COMMENT ON TABLE name IS 'text'", at)
+    comment = _comment(text, at, "COMMENT ON TABLE name IS 'text'")
     _require_entry(session, name, text, at)
-    comment_on_entry(
-        session, qualified(session, parts), "" if text.word(at + 1) == "NULL" else text.tokens[at + 1].text
-    )
+    comment_on_entry(session, qualified(session, parts), comment)
     return nothing(session)
 
 

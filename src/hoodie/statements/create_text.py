@@ -70,6 +70,10 @@ def format_of(text: Text) -> str:
     return text.name(at + 1)[0][-1].lower() if at >= 0 and at + 1 < len(text.tokens) else ""
 
 
+#: A column of the table, and one that is declared in PARTITIONED BY.
+_PARTITION = (exp.Identifier, exp.Column, exp.ColumnDef)
+
+
 def read_create(text: Text, name: Name, at: int) -> Create:
     """The statement taken apart. Raises StatementError
 
@@ -85,6 +89,9 @@ def read_create(text: Text, name: Name, at: int) -> Create:
         elif isinstance(item, exp.SchemaCommentProperty):
             comment = item.this.name
         elif isinstance(item, exp.PartitionedByProperty):
+            if other := [part for part in item.this.expressions if not isinstance(part, _PARTITION)]:
+                what = other[0].sql(DIALECT)
+                raise text.unreadable(f"PARTITIONED BY takes columns, and {what} is none: make a column of it")
             partitions = tuple(part.name for part in item.this.expressions)
         elif type(item) is exp.Property:
             value = item.args["value"]

@@ -20,6 +20,7 @@ from hoodie.spark.names import (
 from hoodie.statements.alter import (
     alter_table_columns,
     alters_columns,
+    comment_on_column,
     comment_on_table,
     rename_table,
     set_table_properties,
@@ -52,6 +53,8 @@ def ddl(session: SparkSession, text: Text) -> DataFrame | None:
             return create_from_statement(session, create) if makes_ours(create) else None
         case ("COMMENT", "ON") if text.word(2) == "TABLE":
             return comment_on_table(session, text)
+        case ("COMMENT", "ON") if text.word(2) == "COLUMN":
+            return comment_on_column(session, text)
         case ("DROP", "TABLE"):
             return _drop(session, text)
         case ("DROP", "DATABASE" | "SCHEMA"):

@@ -33,6 +33,9 @@ _NO_NAMES = frozenset({"SELECT", "WITH", "VALUES", "DIRECTORY", "LOCAL"})
 
 def mentioned(text: Text) -> Iterator[tuple[str, ...]]:
     """The names, in their order."""
+    if text.words(3) == ("COMMENT", "ON", "COLUMN"):
+        yield from tables_of_column(text.name(3)[0])
+        return
     in_from: set[int] = set()
     for at in range(len(text.tokens)):
         word, depth = text.word(at), text.depths[at]
@@ -51,6 +54,11 @@ def mentioned(text: Text) -> Iterator[tuple[str, ...]]:
             except StatementError:  # a bracket, or a literal
                 continue
             yield parts
+
+
+def tables_of_column(parts: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """The names of a table that a column's name may begin with, longest first: of a.b.c a.b and a."""
+    return (parts[:end] for end in range(len(parts) - 1, 0, -1))
 
 
 def may_be_ours(session: SparkSession, text: Text) -> bool:
