@@ -1,4 +1,4 @@
-"""Names in the INSERT clause of a MERGE are the source's."""
+"""Names in clauses of a MERGE about one side are that side's."""
 
 from __future__ import annotations
 
