@@ -299,11 +299,12 @@ def _upserted(model: TableModel, batch: Sequence[tuple[Identity, Row]], instant:
             hit, passed = _hits(model, rows[key])
             if hit or deleted(row) or not passed:
                 rows[key] = (*passed, *_merged(model, hit, row, instant, placement, counts))
-            else:  # it comes back in one of them
+            else:  # it comes back in one of them, and counts as an update, as where one file group holds it
                 first = min(copy.group for copy in passed)
                 back = [copy for copy in passed if copy.group == first]
                 others = [copy for copy in passed if copy.group != first]
-                rows[key] = (*others, *_brought_back(model, back, row, instant, counts))
+                counts["updated"] += 1
+                rows[key] = (*others, *_brought_back(model, back, row, instant))
             found = True
         else:
             found = _in_bucket(model, rows, key, row, instant, placement, counts)
@@ -331,7 +332,8 @@ def _globally(
     if live is None:
         if key not in there or deleted(row):
             return False
-        rows[key] = _brought_back(model, rows[key], row, instant, counts)
+        counts["inserted"] += 1
+        rows[key] = _brought_back(model, rows[key], row, instant)
         return True
     stored = next(filter(None, map(model.visible, rows[live])))
     leaves = live != key and model.index.moves and not deleted(row)
@@ -342,14 +344,12 @@ def _globally(
     gone = [copy for copy in rows[live] if copy.group not in placement.rewritten]
     rows[live] = tuple(_without(model, copy, instant) for copy in gone)
     if key in there:
-        rows[key] = _brought_back(model, rows[key], row, instant, counts)
+        counts["inserted"] += 1
+        rows[key] = _brought_back(model, rows[key], row, instant)
     return key in there
 
 
-def _brought_back(
-    model: TableModel, copies: Sequence[Copy], row: Row, instant: str, counts: Counter[str]
-) -> tuple[Copy, ...]:
-    counts["inserted"] += 1
+def _brought_back(model: TableModel, copies: Sequence[Copy], row: Row, instant: str) -> tuple[Copy, ...]:
     return tuple(
         replace(copy, log=model.logged(copy.log, row, instant), events=(*copy.events, (instant, row)))
         for copy in copies
