@@ -109,7 +109,10 @@ def run_compactor(
             return any(failed)
 
         try:
-            return watch(look, interval, stop)
+            status = watch(look, interval, stop)
+            if interval is None and not quiet and not any(runs.values()):
+                tell("nothing to do: no compaction is pending, or another process runs it")
+            return status
         except KeyboardInterrupt:
             tell("interrupted: the plan stays, and is run by the next compactor", stream=sys.stderr)
             return 1

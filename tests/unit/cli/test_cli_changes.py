@@ -181,6 +181,8 @@ def test_a_dry_run_of_a_compactor_runs_nothing(lake: Path, hoodie: Terminal) -> 
     first, second = (table["result"]["runs"] for table in done["tables"])
     assert [(run["instant"], run["slices"], run["problem"]) for run in first] == [(planned, 2, "")]
     assert second == []
+    (line,) = hoodie("compaction", "run", lake / "a", "--engine", "local")
+    assert line.startswith("nothing to do")
 
 
 def test_a_compactor_tells_of_a_failed_plan_in_its_document(lake: Path, hoodie: Terminal) -> None:
