@@ -173,3 +173,17 @@ def test_views_and_streams_take_storage_options(spark: SparkSession, s3: dict[st
     finally:
         spark.sql("DROP VIEW IF EXISTS on_s3")
         hoodie.spark.unregister(spark)
+
+
+def test_a_view_of_rows_that_were_loaded_with_the_keys_of_a_store_takes_changes(
+    spark: SparkSession, s3: dict[str, Any], uri: str
+) -> None:
+    hoodie.create_table(uri, name="t", record_key="id", storage_options=s3).upsert(batch(range(2), ts=1))
+    given = {f"hoodie.storage.{name}": json.dumps(v) if isinstance(v, dict) else v for name, v in s3.items()}
+    hoodie.register(spark)
+    try:
+        spark.read.format("hudi").options(**given).load(uri).createOrReplaceTempView("loaded_with_keys")
+        spark.sql("UPDATE loaded_with_keys SET ts = 9 WHERE id = 'k001'")
+        assert spark.sql("SELECT id FROM loaded_with_keys WHERE ts = 9").first()[0] == "k001"
+    finally:
+        hoodie.spark.unregister(spark)

@@ -78,7 +78,7 @@ def run_block(block: Block, names: dict[str, Any], page: str) -> None:
             assert type(raised.value).__name__ == name, f"{where}: {raised.value!r}"
         elif comment.startswith("-> "):
             shown = repr(_run(statement, names, page))
-            assert shown == comment.removeprefix("-> "), f"{where}: the page shows another answer"
+            assert shown == comment.removeprefix("-> "), f"{where}: the page shows another answer than {shown}"
         else:
             _run(statement, names, page)
 

@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 from hoodie.api.datasource_read import read
 from hoodie.api.write_client import write
 from hoodie.config.datasource import ALL_GROUPS, check_options, overridden
+from hoodie.config.driver_options import driver_options
 from hoodie.config.hudi_options import Purpose, hudi_options
 from hoodie.config.options import Options, declared
 from hoodie.config.read import QueryOptions, QueryType, StreamOptions
@@ -71,7 +72,9 @@ def load(session: SparkSession, path: object, options: Mapping[str, Any]) -> Dat
     with raise_worker_errors():
         rows = read(where, given, spark=session)
     query = check_options(given, Purpose.READ).read(QueryOptions)
-    return of_table(rows, where) if query.query is QueryType.SNAPSHOT and not query.as_of else rows
+    return (
+        of_table(rows, where, driver_options(given)) if query.query is QueryType.SNAPSHOT and not query.as_of else rows
+    )
 
 
 def save(frame: DataFrame, path: object, mode: str, partition_by: Sequence[str], options: Mapping[str, Any]) -> None:

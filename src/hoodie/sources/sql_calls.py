@@ -18,7 +18,7 @@ from hoodie.sources.view_refresh import refresh_named, with_views
 from hoodie.spark.catalog import SESSION_CATALOG, current_database
 from hoodie.spark.names import NamedTable, registered_names, registered_path
 from hoodie.spark.own_sql import forget_foreign, is_handed_over, prepare, takes_sql
-from hoodie.spark.table_views import TableView, note_view, table_of
+from hoodie.spark.table_views import note_view, table_of
 from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.statements.cutting import Name, Text
 from hoodie.statements.mentioned import seen
@@ -155,9 +155,10 @@ def _noted(original: Callable[..., Any]) -> Callable[..., Any]:
 
     def make_view(self: Any, name: str) -> None:
         original(self, name)
-        path = table_of(self)
-        whole = path is not None and storage_for(path).exists(PROPERTIES_FILE)  # else a pattern, or a partition
-        note_view(self.sparkSession, name, TableView(self, path) if path is not None and whole else None)
+        view = table_of(self)
+        # Else the path is a pattern, or a partition.
+        whole = view is not None and storage_for(view.path, view.driver).exists(PROPERTIES_FILE)
+        note_view(self.sparkSession, name, view if whole else None)
 
     return make_view
 

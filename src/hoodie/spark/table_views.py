@@ -5,8 +5,9 @@ Noted when they are made, with the frame that tells whether the view of the name
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -22,24 +23,26 @@ class TableView:
 
     frame  its rows
     path   of the table
+    driver options of its storage's driver
     live   it is one of Spark's own by `USING hudi`, which shows the table as it is now, and takes INSERT
     """
 
     frame: DataFrame
     path: str
     live: bool = False
+    driver: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
-def of_table(frame: DataFrame, path: str) -> DataFrame:
+def of_table(frame: DataFrame, path: str, driver: Mapping[str, Any]) -> DataFrame:
     """The frame, marked as all rows of a table as they are now."""
-    vars(frame)[_TABLE] = path
+    vars(frame)[_TABLE] = TableView(frame, path, driver=driver)
     return frame
 
 
-def table_of(frame: DataFrame) -> str | None:
-    """The path of the table that a frame is marked to be of; frames made of it are not marked."""
-    path: str | None = vars(frame).get(_TABLE)
-    return path
+def table_of(frame: DataFrame) -> TableView | None:
+    """What a view of the frame shows, if that is marked as a table's rows; frames made of it are not marked."""
+    view: TableView | None = vars(frame).get(_TABLE)
+    return view
 
 
 def note_view(session: SparkSession, name: str, view: TableView | None) -> None:

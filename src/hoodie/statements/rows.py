@@ -98,7 +98,9 @@ def opened_view(session: SparkSession, name: Name) -> tuple[TableView, HoodieTab
     Raises TableNotFound when the table is gone
     """
     view = view_named(session, name.parts)
-    return None if view is None else (view, open_table(view.path, spark=session, options=session_options(session)))
+    if view is None:
+        return None
+    return view, open_table(view.path, spark=session, storage_options=view.driver, options=session_options(session))
 
 
 def open_named(session: SparkSession, name: Name, found: NamedTable, options: Options) -> HoodieTable[DataFrame]:
