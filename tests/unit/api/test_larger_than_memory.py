@@ -7,17 +7,20 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 
 import hoodie
 from hoodie.errors import InvalidInput
-from hoodie.testing.hbase import HBaseGateway
 from hoodie.writing.batch.stage import Stage
 from support.hbase_parts import MOVES
 from support.nightly import by_day, covering
 from support.own_indexes import EXACT, EXACT_GLOBAL
+
+if TYPE_CHECKING:
+    from hoodie.testing.hbase import HBaseGateway  # tests run without the package, too
 
 CONSISTENT = {"hoodie.index.type": "BUCKET", "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}
 SPILLS = {"hoodie.spark.driver.max.batch.bytes": 0}

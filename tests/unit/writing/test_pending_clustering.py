@@ -12,7 +12,6 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, State
 from hoodie.storage import LocalStorage
 from hoodie.storage.protocol import Storage
-from hoodie.testing.hbase import HBaseServer
 from hoodie.testing.storage import Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support.clusterings import PLAN, WITHDRAW, plan_clustering
@@ -108,6 +107,8 @@ def test_whatever_finds_the_key_its_group_is_refused_and_new_keys_keep_out(
 def test_a_write_by_the_hbase_index_is_refused_and_the_entries_stay_right(
     kind: Mapping[str, str], route: Mapping[str, str]
 ) -> None:
+    from hoodie.testing.hbase import HBaseServer  # tests run without the package, too
+
     with HBaseServer() as server:
         name = server.create_table()
         table = clustered({**kind, **route, **server.options(name)})
