@@ -23,6 +23,7 @@ from hoodie.expressions.text import tick
 from hoodie.keygen.arrow_keys import partition_path
 from hoodie.keygen.keygen import FieldKind, PartitionField
 from hoodie.model.meta import META_COLUMNS
+from hoodie.reading.table_schema import read_schema
 from hoodie.spark.columns import quoted
 from hoodie.spark.keyed import to_arrow_table
 from hoodie.spark.merge import run as merge_run
@@ -34,6 +35,7 @@ from hoodie.statements.cutting import Text
 from hoodie.statements.dml_text import Delete, Dml, Insert, Merge, Update, with_selected_nulls
 from hoodie.statements.rows import views_of, with_tables
 from hoodie.table.state import in_units_of, load_state, table_keygen
+from hoodie.view.slices import FileSystemView
 from hoodie.writing.result import WriteResult
 
 
@@ -89,7 +91,8 @@ def _with_names_of_one_side(
     if clause.when is When.NOT_MATCHED:
         columns, side = source.columns, statement.source_name
     else:
-        columns, side = table.snapshot().columns, statement.table.alias
+        state = load_state(table.storage)
+        columns, side = read_schema(state, FileSystemView(state.timeline)).names, statement.table.alias
 
     def named(value: Any) -> Any:
         return of_side(value, columns, side) if isinstance(value, str) else value

@@ -310,13 +310,18 @@ def test_a_log_that_cannot_be_finished_fails_the_write_and_leaves_nothing(
     assert table.snapshot().count() == 100
 
 
-def test_rows_that_an_overwrite_took_and_cleaning_removed_are_not_passed_over(tmp_path: Path) -> None:
-    """A savepoint keeps an older slice of the file group: its rows are not those that were there."""
-    table = new(tmp_path / "t", **{"hoodie.clean.automatic": "false"})
-    first = table.upsert(rows("a", n=1)).instant
-    table.savepoint(first)
+def overwritten_beside_a_savepoint(path: Path) -> tuple[hoodie.HoodieTable, str]:
+    """A table whose overwrite took rows of two commits, of which a savepoint keeps the first; the second's instant."""
+    table = new(path, **{"hoodie.clean.automatic": "false"})
+    table.savepoint(table.upsert(rows("a", n=1)).instant)
     second = table.upsert(rows("b", n=2)).instant
     table.insert_overwrite_table(rows("c", n=3))
+    return table, second
+
+
+def test_rows_that_an_overwrite_took_and_cleaning_removed_are_not_passed_over(tmp_path: Path) -> None:
+    """A savepoint keeps an older slice of the file group: its rows are not those that were there."""
+    table, second = overwritten_beside_a_savepoint(tmp_path / "t")
     assert ops(table, second) == [("d", "a"), ("d", "b"), ("i", "c")]
     table.clean(options={"hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS"})
     with pytest.raises(HistoryGone, match="are gone"):
@@ -324,11 +329,7 @@ def test_rows_that_an_overwrite_took_and_cleaning_removed_are_not_passed_over(tm
 
 
 def test_changes_beside_a_clean_that_died_are_whole_or_refused(tmp_path: Path) -> None:
-    table = new(tmp_path / "t", **{"hoodie.clean.automatic": "false"})
-    first = table.upsert(rows("a", n=1)).instant
-    table.savepoint(first)
-    second = table.upsert(rows("b", n=2)).instant
-    table.insert_overwrite_table(rows("c", n=3))
+    _, second = overwritten_beside_a_savepoint(tmp_path / "t")
     refused = 0
     for calls in count():
         copy = shutil.copytree(tmp_path / "t", tmp_path / f"copy-{calls}")
