@@ -85,6 +85,7 @@ def test_a_column_that_is_there_twice_is_refused() -> None:
 
 
 STAMP = dt.datetime(2024, 1, 2, 3, 4, 5, 678000)
+LONG = Decimal("18446744073709551.613")  # 2^64 - 3 thousandths, which Arrow takes for longer than it is
 
 
 @pytest.mark.parametrize(
@@ -96,6 +97,8 @@ STAMP = dt.datetime(2024, 1, 2, 3, 4, 5, 678000)
         ([1.5, None, -2.25], pa.float32(), pa.float64(), [1.5, None, -2.25]),
         ([2**53 + 1, None, 1], pa.int64(), pa.float64(), [float(2**53), None, 1.0]),
         ([Decimal("1.20"), None, Decimal("-3.40")], pa.decimal128(5, 2), pa.decimal128(20, 4), None),
+        ([LONG, None, -LONG], pa.decimal128(38, 17), pa.decimal128(38, 3), [LONG, None, -LONG]),
+        ([LONG, None, -LONG], pa.decimal256(60, 30), pa.decimal128(20, 3), [LONG, None, -LONG]),
         ([STAMP, None, STAMP], pa.timestamp("ms"), TIMESTAMP_NTZ, None),
         ([STAMP.replace(tzinfo=UTC), None, None], pa.timestamp("ms", "UTC"), TIMESTAMP, None),
         ([1704164645678901, None, -1], pa.int64(), TIMESTAMP_NTZ, None),
