@@ -28,7 +28,7 @@ from torture.operations import (
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 
 #: The longer operations have many calls alike; those with a metadata table and of later versions repeat the others.
-STRIDE, REPEATED = scaled(5, 3), scaled(14, 9)
+STRIDE, REPEATED = scaled(7, 3), scaled(19, 9)
 #: Of those with a metadata table, which repeat the others.
 LONG = {
     f"{name}, metadata table"
