@@ -67,7 +67,9 @@ def parse_time(instant: str) -> dt.datetime:
     if not instant.isdigit() or len(instant) not in (14, 17, 20):
         raise ValueError(f"{instant!r} is not an instant time: expected yyyyMMddHHmmssSSS")
     millis = int(instant[14:17]) if len(instant) > 14 else 999
-    return dt.datetime.strptime(instant[:14], "%Y%m%d%H%M%S") + dt.timedelta(milliseconds=millis)
+    # Asked for each block of a log: strptime takes ten times as long.
+    month, day, hour, minute, second = (int(instant[at : at + 2]) for at in range(4, 14, 2))
+    return dt.datetime(int(instant[:4]), month, day, hour, minute, second, millis * 1000)
 
 
 def time_before(now: str, *, days: int = 0, hours: int = 0) -> str:
