@@ -103,6 +103,16 @@ def test_a_row_without_its_partition_is_inserted_whole_as_by_the_join(tmp_path: 
     assert stored == [{"id": 1, "a": 2, "b": 2}, {"id": 2, "a": 2, "b": 1}]
 
 
+def test_an_insert_may_lack_the_ordering_value_where_nothing_is_inserted(tmp_path: Path) -> None:
+    table = hoodie.create_table(str(tmp_path), name="t", record_key="id", ordering="ts")
+    table.upsert(pa.table({"id": [1, 2], "ts": [5, 5], "a": [1, 1]}))
+    source = pa.table({"id": [1, 2], "a": [10, 20]})
+    merged = table.merge(source).when_matched_update({"a": "source.a"})
+    merged.when_not_matched_insert({"id": "source.id", "a": "source.a"}).execute()
+    stored = table.snapshot(columns=["id", "ts", "a"]).to_arrow().sort_by("id").to_pylist()
+    assert stored == [{"id": 1, "ts": 5, "a": 10}, {"id": 2, "ts": 5, "a": 20}]
+
+
 def test_a_value_that_is_made_of_the_stored_row_is_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = hoodie.create_table(str(tmp_path), name="t", record_key="id")
     table.upsert(pa.table({"id": [1], "a": [1], "b": [5]}))
