@@ -59,6 +59,8 @@ CHOSEN = [
     "cast(d + interval 24 hours as string)",
     "try_cast('2024-03-31 02:30:00 Europe/Paris' as timestamp)",
     "cast('2024-01-01T03:00:00GMT-03:30' as timestamp)",
+    "cast('2024-07-01 00:00:00 PST' as timestamp)",
+    "cast('2024-01-01 00:00:00+1:5' as timestamp)",
     "try_cast(x as decimal(38, 10))",
     "cast(round(x) as string) || cast(round(-0.4D) as string)",
     "greatest(b, false)",

@@ -29,7 +29,35 @@ _WHOLE = re.compile(r"[+-]?\d+", re.A)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.A)
 _DAY = re.compile(r"\+?(\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2}))?)?", re.A)
 _CLOCK = re.compile(r"(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?\s*(\S*))?)?", re.A)
-_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2}(?=:|$)|\d\d)(?::?(\d{2}))?", re.A)
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2}(?=:|$)|\d\d)(?::(\d{1,2})|(\d{2}))?", re.A)
+#: The short names of zones that Spark takes, as Java's `ZoneId.SHORT_IDS`, but for those that the zone database has.
+_SHORT_ZONES = {
+    "ACT": "Australia/Darwin",
+    "AET": "Australia/Sydney",
+    "AGT": "America/Argentina/Buenos_Aires",
+    "ART": "Africa/Cairo",
+    "AST": "America/Anchorage",
+    "BET": "America/Sao_Paulo",
+    "BST": "Asia/Dhaka",
+    "CAT": "Africa/Harare",
+    "CNT": "America/St_Johns",
+    "CST": "America/Chicago",
+    "CTT": "Asia/Shanghai",
+    "EAT": "Africa/Addis_Ababa",
+    "ECT": "Europe/Paris",
+    "IET": "America/Indiana/Indianapolis",
+    "IST": "Asia/Kolkata",
+    "JST": "Asia/Tokyo",
+    "MIT": "Pacific/Apia",
+    "NET": "Asia/Yerevan",
+    "NST": "Pacific/Auckland",
+    "PLT": "Asia/Karachi",
+    "PNT": "America/Phoenix",
+    "PRT": "America/Puerto_Rico",
+    "PST": "America/Los_Angeles",
+    "SST": "Pacific/Guadalcanal",
+    "VST": "Asia/Ho_Chi_Minh",
+}
 #: White space and control characters, which Spark trims off texts that it casts.
 _BLANKS = "".join(map(chr, range(33))) + "\x7f"
 
@@ -300,11 +328,12 @@ def _offset(zone: str, at: dt.datetime) -> dt.timedelta | None:
     parts = _OFFSET.fullmatch(zone)
     if parts is None:
         try:
-            return ZoneInfo(zone).utcoffset(at)
+            return ZoneInfo(_SHORT_ZONES.get(zone, zone)).utcoffset(at)
         except (ZoneInfoNotFoundError, ValueError, OSError):
             return None
-    offset = dt.timedelta(hours=int(parts[2]), minutes=int(parts[3] or 0))
-    if int(parts[3] or 0) > 59 or offset > dt.timedelta(hours=18):
+    minutes = int(parts[3] or parts[4] or 0)
+    offset = dt.timedelta(hours=int(parts[2]), minutes=minutes)
+    if minutes > 59 or offset > dt.timedelta(hours=18):
         return None
     return offset if parts[1] == "+" else -offset
 

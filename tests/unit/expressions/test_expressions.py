@@ -197,6 +197,8 @@ def test_rows_that_are_none_have_no_values():
         ("cast('2024-01-01 00:00:00 UTC' as timestamp)", dt.datetime(2024, 1, 1, tzinfo=dt.UTC)),
         ("try_cast('2024-01-01 00:00 UTC' as timestamp)", None),
         ("cast('2024-01-01T03:00:00GMT-03:30' as timestamp)", dt.datetime(2024, 1, 1, 6, 30, tzinfo=dt.UTC)),
+        ("cast('2024-07-01 00:00:00 PST' as timestamp)", dt.datetime(2024, 7, 1, 7, tzinfo=dt.UTC)),
+        ("cast('2024-01-01 00:00:00+1:5' as timestamp)", dt.datetime(2023, 12, 31, 22, 55, tzinfo=dt.UTC)),
         ("try_cast('2024-01-01 00:00:00+19:00' as timestamp)", None),
         ("try_cast('2024-01-01T' as timestamp)", None),
         ("try_cast('2024-01-01 00:00:00 Nowhere' as timestamp)", None),
