@@ -72,7 +72,8 @@ def test_the_page_lists_sorts_and_filters_tables_and_follows_them(
     assert page.locator(".badge").all_inner_texts() == ["down", "down", "note", "fine", "fine"]
     assert page.title() == "(2) Tables"
     page.get_by_role("button", name="size").click()
-    sizes = [table.stats.base_bytes for _, table in fleet.tables if table.stats is not None]
+    stats = [table.health.stats for table in fleet.tables.values()]
+    sizes = [each.base_bytes for each in stats if each is not None]
     assert page.locator("th[aria-sort=descending]").inner_text().startswith("size")
     first = page.locator("tbody tr").first.locator("td").nth(2).inner_text()
     assert first == bytes_text(max(sizes))

@@ -7,6 +7,7 @@ tenths of a second, and nothing but a compaction by Spark imports PySpark.
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
 import warnings
@@ -137,6 +138,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if sys.stdout is None:  # closed, as by >&-
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")  # a name that the terminal has no letters for
     try:
         status = _run(words)
         sys.stdout.flush()

@@ -181,11 +181,11 @@ def document(command: str, outcomes: Sequence[Outcome[Any]], seconds: float) -> 
     """The JSON document of a command: docs/cli.md."""
     tables = [
         {
-            "path": secrets.masked_path(outcome.path),
+            "path": plain(secrets.masked_path(outcome.path)),
             "status": int(outcome.status),
             "result": plain(outcome.result),
             "error": plain(outcome.error),
-            "warnings": list(outcome.warnings),
+            "warnings": plain(outcome.warnings),
         }
         for outcome in outcomes
     ]
@@ -196,13 +196,23 @@ def document(command: str, outcomes: Sequence[Outcome[Any]], seconds: float) -> 
 
 def emit(command: str, outcomes: Sequence[Outcome[Any]], seconds: float) -> None:
     """Print the JSON document, on one line."""
-    click.echo(json.dumps(document(command, outcomes, seconds), ensure_ascii=False))
+    _print_json(document(command, outcomes, seconds))
 
 
 def emit_error(command: str, status: int, problem: Any) -> None:
     """The JSON document of a command that came to no table."""
     whole = {**document(command, [], 0.0), "status": status, "error": plain(problem)}
-    click.echo(json.dumps(whole, ensure_ascii=False))
+    _print_json(whole)
+
+
+def _print_json(document: Mapping[str, Any]) -> None:
+    """On one line; letters that the output has no code for, as on a terminal of Latin-1, are escaped."""
+    text = json.dumps(document, ensure_ascii=False)
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(document)
+    click.echo(text)
 
 
 def plain(value: Any) -> Any:
@@ -210,10 +220,12 @@ def plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {plain(str(key)): plain(item) for key, item in value.items()}
     if isinstance(value, Enum):
         return value.name if isinstance(value, int) else value.value
-    if value is None or isinstance(value, str | int | bool):
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()  # a file name may be no Unicode, and JSON is
+    if value is None or isinstance(value, int | bool):
         return value
     if isinstance(value, float):
         return value if value == value and abs(value) != float("inf") else str(value)

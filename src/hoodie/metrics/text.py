@@ -76,4 +76,6 @@ def _labels(labels: Mapping[str, str]) -> str:
 
 
 def _escaped(value: str) -> str:
+    """What is no Unicode, as in the name of a folder, is shown by its code: one such letter would spoil the whole."""
+    value = value.encode("utf-8", "backslashreplace").decode()
     return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

@@ -320,7 +320,7 @@ class Report:
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page to a local file, over one that is there, and return its path. Raises OSError"""
         target = Path(path)
-        target.write_text(self.html, encoding="utf-8")
+        target.write_text(self.html, encoding="utf-8", errors="backslashreplace")
         return target
 
     def __repr__(self) -> str:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import http.client
 import json
+import os
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -16,7 +20,8 @@ from pathlib import Path
 import pytest
 
 from hoodie.cli.calls import Call
-from hoodie.cli.fleet.server import Fleet, listening
+from hoodie.cli.fleet import server as fleet_server
+from hoodie.cli.fleet.server import Fleet, Handler, listening
 from hoodie.storage.local import LocalStorage
 from support.compacting import schedule
 from support.lake import Terminal, unpacked
@@ -81,6 +86,56 @@ def test_labels_are_escaped_and_credentials_are_not_shown(tables: Path, hoodie: 
     assert (result["name"], result["up"], result["plans"]) == ("trips", True, 1)
 
 
+def test_a_table_that_cannot_be_looked_at_is_a_series(tables: Path, hoodie: Terminal) -> None:
+    text = "\n".join(hoodie("metrics", tables / "a", "nosuch://bucket/t")) + "\n"
+    found = samples(text)
+    assert list(found["hoodie_table_up", "a"].values()) == [1]
+    assert list(found["hoodie_table_up", "t"].values()) == [0]
+
+
+def of_bytes(tables: Path) -> Path:
+    """A table in a folder whose name is no UTF-8."""
+    try:
+        return Path(shutil.copytree(tables / "a", os.fsdecode(os.fsencode(tables) + b"/\xff")))
+    except OSError:
+        pytest.skip("file names are UTF-8 here")
+
+
+def test_a_name_that_is_no_unicode_spoils_no_other_table(tables: Path, tmp_path: Path, hoodie: Terminal) -> None:
+    odd = of_bytes(tables)
+    file = tmp_path / "hoodie.prom"
+    hoodie("metrics", tables / "cow_types", odd, "--output", file)
+    assert ("hoodie_table_up", "cow_types") in samples(file.read_text("utf-8"))
+    assert hoodie.result("info", odd)["name"] == "trips"
+    hoodie("report", odd, "--output", tmp_path / "pages")
+    with served(tables) as (_, url):
+        assert "cow_types" in get(f"{url}/metrics")
+        assert json.loads(get(f"{url}/tables.json"))["tables"][-1]["path"].endswith("/\\udcff")
+
+
+def test_an_output_without_letters_for_a_name_shows_it_escaped(tables: Path) -> None:
+    named = tables / "łódź"
+    (tables / "a").rename(named)
+    code = "import sys; from hoodie.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    for words, expected in ((["stats", named, tables / "b"], b"== "), (["info", named, "--json"], b'{"schema"')):
+        run = subprocess.run(
+            [sys.executable, "-c", code, *map(str, words)],
+            env={**os.environ, "PYTHONIOENCODING": "latin-1"},
+            capture_output=True,
+        )
+        assert expected in run.stdout, run.stderr
+        assert b"Unicode" not in run.stdout + run.stderr
+    assert json.loads(run.stdout)["tables"][0]["path"] == str(named)
+
+
+def test_metrics_that_cannot_be_written_leave_nothing(tables: Path, tmp_path: Path, hoodie: Terminal) -> None:
+    folder = tmp_path / "out"
+    (folder / "hoodie.prom").mkdir(parents=True)
+    (folder / "hoodie.prom" / "x").touch()
+    hoodie("metrics", tables / "a", "--output", str(folder / "hoodie.prom"), status=2)
+    assert [path.name for path in folder.iterdir()] == ["hoodie.prom"]
+
+
 @contextmanager
 def served(tables: Path) -> Iterator[tuple[Fleet, str]]:
     fleet = Fleet(Call("serve", (f"{tables}/*",), jobs=2), 3600.0)
@@ -119,6 +174,76 @@ def test_the_page_asks_for_all_tables_and_each_has_its_report(tables: Path) -> N
             with pytest.raises(urllib.error.HTTPError) as raised:
                 get(url + path)
             assert raised.value.code == status
+
+
+def test_a_table_keeps_its_number_while_others_come_and_go(tables: Path) -> None:
+    with served(tables) as (fleet, url):
+        (number,) = [t["number"] for t in fleet.document()["tables"] if t["name"] == "cow_archived"]
+        shutil.rmtree(tables / "a")
+        (tables / "b").rename(tables / "0 first")
+        fleet.look()
+        assert "<h1>cow_archived</h1>" in get(f"{url}/tables/{number}")
+        with pytest.raises(urllib.error.HTTPError) as raised:
+            get(f"{url}/tables/0")
+        assert raised.value.code == 404
+
+
+def test_tables_whose_folder_goes_away_are_down(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with served(tables) as (fleet, url):
+        tables.rename(tables.with_name("elsewhere"))
+        stop = threading.Event()
+        monkeypatch.setattr(stop, "wait", lambda every: stop.is_set() or stop.set())
+        fleet_server._look_again(fleet, 1.0, stop)
+        values = {value for (name, _), each in samples(get(f"{url}/metrics")).items() for value in each.values()}
+        assert values == {0}
+        worst = {table["worst"] for table in json.loads(get(f"{url}/tables.json"))["tables"]}
+        assert worst == {"down"}
+
+
+def test_requests_that_are_odd(tables: Path) -> None:
+    with served(tables) as (_, url):
+        host = url.removeprefix("http://")
+        for path, status in (("/", 200), ("/metrics", 200), ("/tables/77", 404), (f"/tables/{'9' * 5000}", 404)):
+            connection = http.client.HTTPConnection(host, timeout=20)
+            connection.request("HEAD", path)
+            answer = connection.getresponse()
+            assert (answer.status, answer.read()) == (status, b"")
+            assert int(answer.headers["Content-Length"]) > 0
+            connection.close()
+
+
+def test_clients_that_go_away_or_say_nothing_leave_no_thread_and_no_line(
+    tables: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Handler, "timeout", 0.2)
+    with served(tables) as (_, url):
+        host, _, port = url.removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port))) as silent:
+            silent.settimeout(20)
+            assert silent.recv(1) == b""  # the server has closed it
+        for _ in range(5):
+            client = socket.create_connection((host, int(port)))
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
+            client.sendall(b"GET /tables/0 HTTP/1.0\r\nHost: localhost\r\n\r\n")
+            client.close()
+        assert "<h1>" in get(f"{url}/tables/0")
+        while any("process_request_thread" in thread.name for thread in threading.enumerate()):
+            threading.Event().wait(0.05)
+    assert capsys.readouterr().err == ""
+
+
+def test_an_address_that_is_taken_is_told_before_a_table_is_looked_at(tables: Path, hoodie: Terminal) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        hoodie("serve", tables / "a", "--port", port, status=2)
+    hoodie("serve", tables / "a", "--host", "192.0.2.1", "--port", 0, status=2)
+
+
+def test_the_server_listens_at_an_address_of_ipv6(tables: Path) -> None:
+    if not socket.has_ipv6:
+        pytest.skip("there is no IPv6 here")
+    with listening(Fleet(Call("serve", (str(tables / "a"),)), 3600.0), "::1", 0) as server:
+        assert server.server_address[0] == "::1"
 
 
 def test_a_page_elsewhere_that_points_here_is_refused(tables: Path) -> None:

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
+import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
 from types import FrameType
 from typing import Any
+
+import click
 
 from hoodie.cli import output, secrets
 from hoodie.cli.calls import Call, Target
 from hoodie.cli.fleet.page import fleet_page
-from hoodie.cli.output import plain
-from hoodie.errors import HoodieError
+from hoodie.cli.output import Outcome, Problem, plain
+from hoodie.errors import HoodieError, InvalidInput
 from hoodie.facts.health import Health, health
 from hoodie.metrics.text import exposition
 from hoodie.report.page import make_report
@@ -27,56 +33,100 @@ from hoodie.table.state import load_state
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _HTML, _JSON = "text/html; charset=utf-8", "application/json"
+_TABLE = re.compile(r"/tables/([0-9]{1,9})")
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
+
+
+@dataclass(frozen=True, slots=True)
+class SeenTable:
+    """A table at the last look.
+
+    path  as it is shown
+    """
+
+    target: Target
+    path: str
+    health: Health
 
 
 @dataclass(slots=True)
 class Fleet:
     """The tables of a call, as they were at the last look.
 
-    grace  as the doctor takes it
+    grace    as the doctor takes it
+    tables   by number. A path keeps its number while the server runs: a page that is open may have links to it
+    numbers  of all paths that were ever seen
     """
 
     call: Call
     grace: float
     looked: float = 0.0
     seconds: float = 0.0
-    targets: list[Target] = field(default_factory=list)
-    tables: list[tuple[str, Health]] = field(default_factory=list)
+    tables: dict[int, SeenTable] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
 
     def look(self) -> None:
         """Look at all tables; those that a glob matches now."""
         started = time.perf_counter()
         outcomes = self.call.run(lambda target: health(target.storage, target.settings, grace=self.grace))
-        unknown = Health(error="Error", problem="it could not be looked at")
-        tables = [(secrets.masked_path(outcome.path), outcome.result or unknown) for outcome in outcomes]
-        targets = [Target(outcome.path, self.call.options, self.call.storage_options) for outcome in outcomes]
-        self.targets, self.tables = targets, tables
+        self.tables = {
+            self.numbers.setdefault(outcome.path, len(self.numbers)): SeenTable(
+                Target(outcome.path, self.call.options, self.call.storage_options),
+                secrets.masked_path(outcome.path),
+                seen_health(outcome),
+            )
+            for outcome in outcomes
+        }
         self.looked, self.seconds = time.time(), time.perf_counter() - started
+
+    def lose(self, kind: str, problem: str) -> None:
+        """No table can be seen, such as with a glob whose store does not answer: all of the last look are down."""
+        down = Health(error=kind, problem=problem)
+        self.tables = {
+            number: replace(table, health=replace(down, name=table.health.name, type=table.health.type))
+            for number, table in self.tables.items()
+        }
+        self.looked = time.time()
 
     def document(self) -> dict[str, Any]:
         """What the page shows."""
         tables = [
-            {**plain(health), "path": path, "worst": health.worst, "number": number}
-            for number, (path, health) in enumerate(self.tables)
+            {**plain(table.health), "path": plain(table.path), "worst": table.health.worst, "number": number}
+            for number, table in self.tables.items()
         ]
         return {"looked": self.looked, "seconds": round(self.seconds, 3), "tables": tables}
 
+    def metrics(self) -> str:
+        """What Prometheus scrapes."""
+        return exposition([(table.path, table.health) for table in self.tables.values()])
+
     def report(self, number: int) -> str:
-        """The page of one table. Raises HoodieError, IndexError"""
-        target = self.targets[number]
+        """The page of one table. Raises HoodieError, KeyError"""
+        target = self.tables[number].target
         with typed_errors():
             return make_report(load_state(target.storage), target.settings).html
+
+
+def seen_health(outcome: Outcome[Health]) -> Health:
+    """What came of a look at a table, as a table that is down where there was an error."""
+    if outcome.result is not None:
+        return outcome.result
+    error = outcome.error or Problem("Error", "it could not be looked at")
+    return Health(error=error.type, problem=error.message)
 
 
 class Handler(BaseHTTPRequestHandler):
     """Answers of one request. Only reads; the paths of tables come from the command line, never from a request."""
 
     server_version, sys_version = "hoodie", ""
+    timeout = 60  # seconds for a client that sends nothing, or takes nothing of an answer
 
     def __init__(self, fleet: Fleet, loopback: bool, *given: Any) -> None:
         self.fleet, self.loopback = fleet, loopback
         super().__init__(*given)
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
 
     def do_GET(self) -> None:
         host = self.headers.get("Host", "").rsplit(":", 1)[0].strip("[]")
@@ -89,21 +139,23 @@ class Handler(BaseHTTPRequestHandler):
         elif path == "/tables.json":
             self._answer(HTTPStatus.OK, _JSON, json.dumps(self.fleet.document(), ensure_ascii=False))
         elif path == "/metrics":
-            self._answer(HTTPStatus.OK, "text/plain; version=0.0.4; charset=utf-8", exposition(self.fleet.tables))
-        elif path.startswith("/tables/") and path[8:].isdecimal() and int(path[8:]) < len(self.fleet.targets):
-            self._report(int(path[8:]))
+            self._answer(HTTPStatus.OK, "text/plain; version=0.0.4; charset=utf-8", self.fleet.metrics())
+        elif number := _TABLE.fullmatch(path):
+            self._report(int(number[1]))
         else:
             self._answer(HTTPStatus.NOT_FOUND, "text/plain", "there is /, /tables.json, /metrics and /tables/NUMBER")
 
     def _report(self, number: int) -> None:
         try:
             self._answer(HTTPStatus.OK, _HTML, self.fleet.report(number))
+        except KeyError:
+            self._answer(HTTPStatus.NOT_FOUND, "text/plain", "there is no such table, or no longer")
         except HoodieError as error:
             line = secrets.masked(" ".join(str(error).split()))
             self._answer(HTTPStatus.INTERNAL_SERVER_ERROR, "text/plain; charset=utf-8", f"There is no report: {line}")
 
     def _answer(self, status: HTTPStatus, kind: str, text: str) -> None:
-        data = text.encode()
+        data = text.encode(errors="backslashreplace")
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(data)))
@@ -111,16 +163,34 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header("Cache-Control", "no-store")
         self.end_headers()
-        self.wfile.write(data)
+        if self.command != "HEAD":
+            self.wfile.write(data)
 
     def log_message(self, format: str, *given: Any) -> None:
         """Requests are not logged."""
 
 
+class Server(ThreadingHTTPServer):
+    """A server of threads, at an address of either family."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def server_bind(self) -> None:
+        """Without the search of HTTPServer for the name of the address, which may take seconds."""
+        TCPServer.server_bind(self)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that goes away is no error of the server; what else goes wrong is one line."""
+        error = sys.exception()
+        if not isinstance(error, ConnectionError | TimeoutError):
+            output.complain(f"a request failed: {type(error).__name__}: {error}")
+
+
 def serving(fleet: Fleet, host: str, port: int, every: float) -> int:
-    """Serve until a signal. Returns the exit status. Raises OSError when the port is taken"""
-    fleet.look()
+    """Serve until a signal. Returns the exit status. Raises InvalidInput when the port is taken"""
     with listening(fleet, host, port) as server:
+        fleet.look()
         stop = threading.Event()
         looks = threading.Thread(target=_look_again, args=(fleet, every, stop), daemon=True)
         before = {number: signal.signal(number, _ends(server, stop)) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -137,9 +207,16 @@ def serving(fleet: Fleet, host: str, port: int, every: float) -> int:
 
 
 def listening(fleet: Fleet, host: str, port: int) -> ThreadingHTTPServer:
-    """The server, which listens already."""
-    server = ThreadingHTTPServer((host, port), partial(Handler, fleet, host in _LOOPBACK))
-    server.daemon_threads = True
+    """The server, which listens already. Raises InvalidInput"""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        kind = type("Server", (Server,), {"address_family": family})
+        server: ThreadingHTTPServer = kind(address[:2], partial(Handler, fleet, host in _LOOPBACK))
+    except OSError as error:
+        raise InvalidInput(
+            f"no server can listen at --host {host} --port {port}: {error.strerror}. "
+            "Give another port (0: a free one), or an address of this machine"
+        ) from error
     return server
 
 
@@ -147,8 +224,11 @@ def _look_again(fleet: Fleet, every: float, stop: threading.Event) -> None:
     while not stop.wait(every):
         try:
             fleet.look()
-        except Exception as error:  # such as a glob whose store does not answer: what was seen stays, with its time
-            output.complain(f"the tables could not be looked at: {error}")
+        except Exception as error:  # such as a glob whose store does not answer
+            said = error.format_message() if isinstance(error, click.ClickException) else str(error)
+            problem = secrets.masked(f"the tables could not be looked at: {' '.join(said.split())}")
+            fleet.lose(type(error).__name__, problem)
+            output.complain(problem)
 
 
 def _ends(server: ThreadingHTTPServer, stop: threading.Event) -> Callable[[int, FrameType | None], None]:

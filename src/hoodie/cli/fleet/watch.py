@@ -37,6 +37,7 @@ def metrics(call: Call, grace: float, file: str | None) -> int:
     Whether each can be read, sizes, logs, what is pending, the age of the newest commit, and the doctor's findings by
     class. No data file is opened. A table that is damaged is a series with hoodie_table_up 0, and the status stays 0.
     """
+    from hoodie.cli.fleet.server import seen_health
     from hoodie.facts.health import health
     from hoodie.metrics.text import exposition
 
@@ -45,16 +46,18 @@ def metrics(call: Call, grace: float, file: str | None) -> int:
     outcomes = call.run(lambda target: health(target.storage, target.settings, grace=grace))
     if call.as_json:
         return call.report(outcomes, lambda result: [])
-    text = exposition(
-        [(secrets.masked_path(outcome.path), outcome.result) for outcome in outcomes if outcome.result is not None]
-    )
+    text = exposition([(secrets.masked_path(outcome.path), seen_health(outcome)) for outcome in outcomes])
     if file is None:
         click.echo(text, nl=False)
         return 0
     target = Path(file)
     beside = target.with_name(f".{target.name}.{os.getpid()}")
-    beside.write_text(text, encoding="utf-8")
-    beside.replace(target)
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(target)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise InvalidInput(f"--output {file} cannot be written: {error.strerror}") from error
     return 0
 
 
