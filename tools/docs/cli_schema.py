@@ -10,6 +10,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from hoodie.cli import (
     about,
     compactor,
+    compactor_plans,
     compactor_run,
     doctor,
     engines,
@@ -51,7 +52,7 @@ RESULTS: Mapping[str, type] = {
     "downgrade": services.Upgraded,
     "compaction run": compactor_run.Runs,
     "compaction schedule": compactor.Scheduled,
-    "compaction plan": compactor.Plans,
+    "compaction plan": compactor_plans.Plans,
     "compaction validate": compactor.PlanChecked,
     "compaction repair": compactor.PlanChecked,
     "compaction unschedule": compactor.Withdrawn,

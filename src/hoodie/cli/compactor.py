@@ -10,6 +10,7 @@ import click
 
 from hoodie.cli.arguments import CONF, DRY_RUN, INSTANT, PAIR, SORT, WHERE, cli_option, command
 from hoodie.cli.calls import Call, Target
+from hoodie.cli.compactor_plans import PlanLine, Plans
 from hoodie.cli.fleet.lines import Lines, Selection
 from hoodie.cli.output import Block, Grid, Status
 from hoodie.config.table import from_properties
@@ -28,30 +29,6 @@ class Scheduled:
 
     instant: str
     why: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class PlanLine:
-    """A pending compaction.
-
-    state              REQUESTED, or INFLIGHT: somebody runs it, or died in it
-    slices             file slices, a task each
-    read_mb, write_mb  what a run reads and writes, as the plan guesses
-    """
-
-    instant: str
-    state: str
-    slices: int
-    log_files: int
-    read_mb: int
-    write_mb: int
-
-
-@dataclass(frozen=True, slots=True)
-class Plans:
-    """The pending compactions, oldest first."""
-
-    plans: tuple[PlanLine, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +117,7 @@ def compaction_run_command(call: Call, watch: bool, interval: float, engine: str
     from hoodie.cli.compactor_run import run_compactor as compact
 
     if call.dry_run:
-        return call.each(_pending, lambda found: _text(found, 1))
+        return call.each(lambda target: Runs((), _pending(target).plans), lambda found: _text(Plans(found.plans), 1))
     runs: dict[str, list[Run]] = {}
     status = compact(call.targets(), engine, dict(conf), interval if watch else None, runs, quiet=call.as_json)
     return call.closing(

@@ -14,6 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from hoodie.cli.calls import Target, explained
+from hoodie.cli.compactor_plans import PlanLine
 from hoodie.cli.output import named
 from hoodie.errors import HoodieError, InstantNotFound, InvalidOption, MissingPackage, PlanInUse
 from hoodie.services.compaction.job import RunTasks
@@ -53,9 +54,13 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """What a compactor did, in order."""
+    """What a compactor did, in order.
+
+    plans  of a dry run: the pending compactions, oldest first
+    """
 
     runs: tuple[Run, ...]
+    plans: tuple[PlanLine, ...] = ()
 
 
 #: Makes what runs tasks, once there is something to run; None: threads of this process.

@@ -126,8 +126,15 @@ def restore(
         rollbacks = tuple(_rollback_plan(state, target) for target in _instants(state, plan))
         return RestoreResult(instant, "", plan, rollbacks)
     with settings.writers.lock_on(storage) as lock, index_follows(storage, settings, partial(_going, instant), repair):
-        state = writable_state(storage, settings, places_keys=False)
+        state = writable_state(storage, settings, places_keys=False, refuse=partial(_refuse, instant))
         return _restore(state, instant, lock, clock, partial(_build_again, settings, run))
+
+
+def _refuse(instant: str, state: TableState) -> None:
+    """Raises as `restore`"""
+    if _begun(state, instant) is None:
+        _check(state, instant)
+        _plan(state, instant)
 
 
 def _going(savepoint: str, state: TableState) -> Collection[str]:

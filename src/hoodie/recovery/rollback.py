@@ -118,7 +118,10 @@ def rollback(
     if dry_run:
         return _rollback(looked_at(storage), instant, listing, None)
     with settings.writers.lock_on(storage), index_follows(storage, settings, partial(_going, instant), repair):
-        result = _rollback(writable_state(storage, settings, places_keys=False), instant, listing, clock)
+        state = writable_state(
+            storage, settings, places_keys=False, refuse=lambda state: _rollback(state, instant, listing, None)
+        )
+        result = _rollback(state, instant, listing, clock)
         _log.info("rollback %s of %s deleted %d files", result.instant, result.target, len(result.deletes))
         return result
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from hoodie.commit.conflict_check import pending_rollbacks, refuse_during_restore
 from hoodie.commit.rollback_executor import rollback_plan
@@ -127,18 +128,26 @@ def make_savepoint(
              was rolled back, or a cleaning planned, at the same time: then no savepoint is made
     """
     with settings.writers.lock_on(storage):
-        return _make(writable_state(storage, settings, places_keys=False), instant, comment, user, millis)
+        state = writable_state(storage, settings, places_keys=False, refuse=partial(_keepable, instant))
+        return _make(state, instant, comment, user, millis)
 
 
-def _make(state: TableState, instant: str | None, comment: str, user: str, millis: Callable[[], int]) -> Savepoint:
-    storage, commit = state.storage, _commit(state, instant)
+def _keepable(instant: str | None, state: TableState) -> tuple[Instant, FileSystemView]:
+    """The commit to keep, and the table's files. Raises as `make_savepoint`"""
+    commit = _commit(state, instant)
     refuse_during_restore(state.timeline)
     refuse_before(state.config, commit.requested, "kept as of")
     if savepoint_of(state.timeline, commit.requested):
         raise InvalidInput(f"instant {commit.requested} is a savepoint already; delete it first to replace it")
-    view = load_view(storage, state.timeline, state.config)
+    view = load_view(state.storage, state.timeline, state.config)
     _require_not_cleaned(state, view, commit.requested)
     require_published(state, view, commit.requested)
+    return commit, view
+
+
+def _make(state: TableState, instant: str | None, comment: str, user: str, millis: Callable[[], int]) -> Savepoint:
+    storage = state.storage
+    commit, view = _keepable(instant, state)
     kept = _names(merged_slices(view, commit.requested).values())
     metadata = SavepointMetadata(by=user, at=millis(), comments=comment, files=kept)
     begun = Instant(commit.requested, Action.SAVEPOINT, State.INFLIGHT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 from hoodie.commit.conflict_check import refuse_during_restore
 from hoodie.config.services import ArchiveOptions
@@ -31,12 +32,16 @@ def delete_savepoint(storage: Storage, settings: Settings, instant: str) -> None
            commit cannot be archived yet
     """
     with settings.writers.lock_on(storage) as lock:
-        state = writable_state(storage, settings, places_keys=False)
-        refuse_during_restore(state.timeline)
-        find_savepoint(state.timeline, instant)
+        state = writable_state(storage, settings, places_keys=False, refuse=partial(_refuse, instant))
+        _refuse(instant, state)
         _archive_commit(state, instant, settings.archiving, lock)
         remove_savepoint(storage, instant, state.layout)
         _log.info("savepoint %s deleted", instant)
+
+
+def _refuse(instant: str, state: TableState) -> None:
+    refuse_during_restore(state.timeline)
+    find_savepoint(state.timeline, instant)
 
 
 def _archive_commit(state: TableState, instant: str, how: ArchiveOptions, lock: Lock) -> None:

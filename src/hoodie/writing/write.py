@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -224,11 +224,18 @@ def state_of_write(storage: Storage, settings: Settings, new: TableState | None 
     return state if OF_TABLES.isdisjoint(settings.given) else with_write_options(state, settings.given)
 
 
-def writable_state(storage: Storage, settings: Settings, *, places_keys: bool = True) -> TableState:
+def writable_state(
+    storage: Storage,
+    settings: Settings,
+    *,
+    places_keys: bool = True,
+    refuse: Callable[[TableState], object] | None = None,
+) -> TableState:
     """The table's state, if this library may write it. With `hoodie.metadata.enable=false` its metadata table is
     removed first, as Hudi does; and of that of a later version all but the file lists.
 
     places_keys  whether the write says which file group a key is in; a compaction leaves it where it is
+    refuse       raises where the call is refused: called before something is removed, as a refused call changes nothing
     Raises       UnsupportedTable saying what to do
     """
     state = load_state(storage)
@@ -241,12 +248,16 @@ def writable_state(storage: Storage, settings: Settings, *, places_keys: bool = 
     if not settings.metadata.enable and state.config.has_metadata_table:
         if places_keys:
             choose_index(state, settings)  # a table that is refused stays as it is
+        if refuse is not None:
+            refuse(state)
         drop_metadata(storage)
         state = state.reload()
     if state.layout.version.defines_indexes and (others := not_kept(storage, state.config)):
         # Before the write begins, as its end would be a conflict with other writers.
         if places_keys:
             choose_index(state, settings)
+        if refuse is not None:
+            refuse(state)
         drop_others(storage, state.config, others)
         state = state.reload()
     return state

@@ -99,6 +99,7 @@ def test_documents_follow_the_schema(lake: Path, tmp_path: Path, hoodie: Termina
         ("compaction repair", path, planned),
         ("compaction unschedule", path, planned),
         ("compaction schedule", path, "--option", "hoodie.compact.inline.max.delta.commits=1"),
+        ("compaction run", path, "--dry-run"),
         ("compaction run", path, "--engine", "local"),
         ("savepoint create", path),
         ("savepoint show", path),

@@ -145,11 +145,15 @@ def _plan(state: TableState, strategy: Strategy, planning: Planning, extra: Mapp
 
 
 def compactable_state(storage: Storage, settings: Settings) -> TableState:
-    state = writable_state(storage, settings, places_keys=False)
+    state = writable_state(storage, settings, places_keys=False, refuse=_refuse)
+    _refuse(state)
+    return state
+
+
+def _refuse(state: TableState) -> None:
     if not state.config.merge_on_read:
         raise UnsupportedTable(f"{state.config.name} is a Copy-on-Write table: it has no logs, and so no compaction")
     refuse_column_types(state)
-    return state
 
 
 def refuse_pending_writes(state: TableState, before: str) -> None:
