@@ -21,12 +21,14 @@ from hoodie.cli.rows import Question, plan_question, row_batches, write_tables
 from hoodie.cli.secrets import masked_path
 from hoodie.config.options import Options
 from hoodie.config.read import ReadSettings
+from hoodie.config.table import PROPERTIES_FILE
 from hoodie.display.summary import bytes_text
 from hoodie.errors import InvalidInput, InvalidOption
 from hoodie.storage import LocalStorage, Storage, storage_for
 from hoodie.table.state import load_state
 
 SUCCESS = "_SUCCESS"
+_PART = "{}: this folder is part of the table {}: export to another one"
 #: Input bytes that go into one file, roughly: whole file slices.
 _FILE_BYTES = 256 << 20
 
@@ -51,7 +53,13 @@ class Exported:
 
 
 def table_folders(paths: Sequence[str], folder: str) -> dict[str, str]:
-    """Where each table goes: one to the folder, several to folders of their name in it. Raises InvalidOption"""
+    """Where each table goes: one to the folder, several to folders of their name in it.
+
+    Raises InvalidOption; InvalidInput where the folder is part of one of the tables
+    """
+    for path in paths:
+        if "://" in path and f"{folder}/".startswith(f"{path.rstrip('/')}/"):
+            raise InvalidInput(_PART.format(folder, path))
     if len(paths) == 1:
         return {paths[0]: folder}
     return {path: f"{folder.rstrip('/')}/{name}" for path, name in folder_names(paths).items()}
@@ -79,7 +87,9 @@ def export_table(
     read"""
     target = storage_for(to, storage_options if "://" in to else None)
     if f"{_real(target)}/".startswith(f"{_real(storage)}/"):
-        raise InvalidInput(f"{target.root}: this folder is part of the table {storage.root}: export to another one")
+        raise InvalidInput(_PART.format(target.root, storage.root))
+    if isinstance(target, LocalStorage) and (table := _table_above(Path(_real(target)))):
+        raise InvalidInput(_PART.format(target.root, table))
     if target.list():
         raise InvalidInput(f"{target.root}: there is something in this folder: export to a new or an empty one")
     state = load_state(storage)
@@ -108,6 +118,11 @@ def export_table(
 
     rows = _on_disk(target, write_all) if isinstance(target, LocalStorage) else _in_store(target, names, write_all)
     return replace(exported, files=tuple(names), rows=rows, dry_run=False)
+
+
+def _table_above(folder: Path) -> Path | None:
+    """The table that a folder on disk lies in."""
+    return next((above for above in folder.parents if (above / PROPERTIES_FILE).is_file()), None)
 
 
 def _real(storage: Storage) -> str:

@@ -8,6 +8,7 @@ import json
 from decimal import Decimal
 from pathlib import Path
 
+import fsspec
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
@@ -343,3 +344,21 @@ def test_an_export_into_the_table_is_refused(lake: Path, hoodie: Terminal, folde
     _, err = hoodie.both("export", lake / "a", "--to", lake / "a" / folder, status=2)
     assert "this folder is part of the table" in err
     assert sorted(lake.rglob("*")) == before
+
+
+@pytest.mark.parametrize("to", ["b/sub", "b/.hoodie/sub"])
+def test_an_export_into_another_table_is_refused(lake: Path, hoodie: Terminal, to: str) -> None:
+    before = sorted(lake.rglob("*"))
+    for tables in ([lake / "a"], [lake / "a", lake / "b"]):
+        _, err = hoodie.both("export", *tables, "--to", lake / to, status=2)
+        assert "this folder is part of the table" in err
+    assert sorted(lake.rglob("*")) == before
+
+
+def test_an_export_into_another_table_of_a_store_is_refused(hoodie: Terminal) -> None:
+    for name in ("a", "b"):
+        create_table(f"memory://exported/{name}", record_key="id").upsert(pa.table({"id": [1]}))
+    tables = ("memory://exported/a", "memory://exported/b")
+    _, err = hoodie.both("export", *tables, "--to", "memory://exported/b/sub", status=2)
+    assert "this folder is part of the table" in err
+    assert not fsspec.filesystem("memory").exists("exported/b/sub")
