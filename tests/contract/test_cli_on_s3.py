@@ -51,16 +51,28 @@ def test_tables_of_a_bucket_are_found_looked_at_and_exported(
     assert hoodie.result("doctor", f"{lake}/a", *given)["healthy"]
 
 
+def test_options_of_the_driver_come_among_the_others_too(
+    lake: str, given: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs = given[1::2]
+    options = [word for pair in pairs for word in ("--option", f"hoodie.storage.{pair}")]
+    props = tmp_path / "hoodie.properties"
+    props.write_text("".join(f"hoodie.storage.{pair}\n" for pair in pairs))
+    for words in (options, ["--props", str(props)], ["--option", "hoodie.storage.key=x", *given]):
+        assert Terminal(capsys).result("stats", f"{lake}/a", *words)["file_groups"] == 3
+
+
 def test_a_glob_in_the_bucket_s_name_is_refused(given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     _, err = Terminal(capsys).both("info", "s3://con*/a", *given, status=2)
     assert "a glob may not stand in the bucket" in err
 
 
-def test_a_store_that_does_not_answer_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("path", ["s3://contract/nowhere", "s3://contract/*"])
+def test_a_store_that_does_not_answer_is_one_line(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--storage-option", "key=AKIANOBODY", "--storage-option", "secret=a-secret-of-nobody", "--storage-option"]
     words += ['client_kwargs={"endpoint_url": "http://127.0.0.1:9"}', "--storage-option"]
     words += ['config_kwargs={"retries": {"total_max_attempts": 1}, "connect_timeout": 1}']
-    _, err = Terminal(capsys).both("show", "s3://contract/nowhere", *words, status=3)
+    _, err = Terminal(capsys).both("show", path, *words, status=3)
     assert len(err.splitlines()) == 1
     assert "127.0.0.1:9" in err
     assert "It may pass: call again later" in err

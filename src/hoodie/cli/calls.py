@@ -18,7 +18,7 @@ import click
 from hoodie.cli import output, secrets
 from hoodie.cli.fleet.lines import Lines, Selection
 from hoodie.cli.output import Block, Outcome, Problem, Status
-from hoodie.config.driver_options import driver_value
+from hoodie.config.driver_options import driver_options, driver_value, without_driver_options
 from hoodie.config.options import Options
 from hoodie.display.progress import counted, wants_progress, working
 from hoodie.errors import HoodieError, InvalidInput, InvalidOption, TableNotFound, clause
@@ -84,13 +84,15 @@ class Call:
         """Take the common options out of those given. Raises InvalidOption; UsageError without any path"""
         words = context.command_path.split()[1:]
         storage_options = {key: driver_value(text) for key, text in given.pop("storage_options", ())}
-        secrets.remember(storage_options)
         options = Options()
         if "options" in given:
             from hoodie.config.datasource import door_options  # here: looking at a timeline needs none
 
             with output.complaining():
                 options = door_options(dict(given.pop("options")), props=given.pop("props"))
+            storage_options = {**driver_options(options), **storage_options}
+            options = without_driver_options(options)
+        secrets.remember(storage_options)
         listed, paths = given.pop("listed", None), given.pop("paths", None)
         lines = tuple(filter(None, (_COMMENT.sub("", line).strip() for line in listed or ())))
         if paths is not None and not paths and not lines:

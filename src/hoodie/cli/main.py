@@ -20,6 +20,7 @@ import click
 from hoodie.cli import output
 from hoodie.cli.calls import explained
 from hoodie.cli.output import Problem, Status
+from hoodie.errors import HoodieError
 
 #: Words at the beginning of a command line -> the words that they stand for.
 OTHER_WORDS: dict[tuple[str, ...], tuple[str, ...]] = {
@@ -179,10 +180,16 @@ def _run(words: list[str]) -> int:
         except SystemExit as error:  # click's own, where a pipe is closed
             raise BrokenPipeError from error
         except Exception as error:
-            if isinstance(error, OSError) and error.filename is None and error.errno in _NO_ROOM:
+            if _is_of_output(error):
                 raise
             return _failed(words, *explained(error, debug="--debug" in words))
     return status if isinstance(status, int) else Status.FINE
+
+
+def _is_of_output(error: Exception) -> bool:
+    """Whether the output can take no more. Errors of storage have such numbers, too."""
+    of_system = isinstance(error, OSError) and not isinstance(error, HoodieError)
+    return of_system and error.filename is None and error.errno in _NO_ROOM
 
 
 def _failed(words: list[str], status: Status, problem: Problem) -> int:
