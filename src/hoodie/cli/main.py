@@ -20,7 +20,7 @@ import click
 from hoodie.cli import output
 from hoodie.cli.calls import explained
 from hoodie.cli.output import Problem, Status
-from hoodie.errors import HoodieError
+from hoodie.errors import StorageUnavailable
 
 #: Words at the beginning of a command line -> the words that they stand for.
 OTHER_WORDS: dict[tuple[str, ...], tuple[str, ...]] = {
@@ -187,9 +187,10 @@ def _run(words: list[str]) -> int:
 
 
 def _is_of_output(error: Exception) -> bool:
-    """Whether the output can take no more. Errors of storage have such numbers, too."""
-    of_system = isinstance(error, OSError) and not isinstance(error, HoodieError)
-    return of_system and error.filename is None and error.errno in _NO_ROOM
+    """Whether the output can take no more. A store that does not answer has such a number, too."""
+    if not isinstance(error, OSError) or isinstance(error, StorageUnavailable):
+        return False
+    return error.filename is None and error.errno in _NO_ROOM
 
 
 def _failed(words: list[str], status: Status, problem: Problem) -> int:
