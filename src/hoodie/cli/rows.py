@@ -32,7 +32,11 @@ from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState, declared_schema, load_state
 
-_CONDITION = re.compile(r"\s*(?P<column>[^\s=!<>]+)\s*(?P<how>==|!=|<>|<=|>=|=|<|>|\sin\s)\s*(?P<value>.*?)\s*", re.S)
+_CONDITION = re.compile(
+    r"\s*(?P<column>`[^`]+`|[^\s=!<>]+)\s*(?P<how>==|!=|<>|<=|>=|=|<|>|\sin\s)\s*(?P<value>.*?)\s*", re.S
+)
+#: What can only be a column's name; anything else that no column is called is an expression.
+_NAME = re.compile(r"`[^`]+`|[^\W\d]\w*")
 #: A value as a word: in quotes, or without them a time or what has no spaces, quotes and brackets.
 _WORD = re.compile(r"""'[^'\\]*'|"[^"\\]*"|\d{4}-\d\d-\d\d \d\d:\S+|[^\s'"()`<>=!][^\s'"()`]*""")
 #: File slices that are read at once, by threads.
@@ -136,9 +140,11 @@ def _comparison(text: str, schema: pa.Schema) -> tuple[str, str, Any] | None:
     columns = {name.lower(): name for name in schema.names}
     if any(not _WORD.fullmatch(word) or word.lower() in {*columns, "null"} for word in words):
         return None
+    is_name = _NAME.fullmatch(column) is not None
+    column = column.strip("`")
     column = columns.get(column.lower(), column)
-    if column not in schema.names and column.partition(".")[0].lower() in columns:
-        return None  # a field of a struct
+    if column not in schema.names and not is_name:
+        return None  # a field of a struct, a function, an operator
     check_columns([column], schema)
     kind = schema.field(column).type
     try:

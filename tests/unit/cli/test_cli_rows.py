@@ -217,6 +217,28 @@ def test_a_malformed_condition_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "length(note) > 2",
+        "upper(note) = 'ABC'",
+        "ts+1 > 2",
+        "-ts < -1",
+        "(ts) = 2",
+        "ts%2 = 0",
+        "`ts` > 1",
+        "`TS` in 2,3",
+        "2 = ts",
+        "3 > ts and ts > 1",
+    ],
+)
+def test_a_comparison_of_an_expression_is_the_one_of_python(text: str) -> None:
+    rows = pa.table({"ts": [1, 2], "note": ["a", "abc"]})
+    condition = read_filter(filters_of([text], rows.schema), rows.schema)
+    assert condition is not None
+    assert kept_rows(rows, condition.expression)["ts"].to_pylist() == [2]
+
+
+@pytest.mark.parametrize(
     ("kind", "text"),
     [
         (pa.int32(), "7"),
