@@ -150,6 +150,9 @@ def _comparison(text: str, schema: pa.Schema) -> tuple[str, str, Any] | None:
     try:
         values = [_typed(word, kind) for word in words]
     except pa.ArrowException as problem:
+        with suppress(InvalidInput):
+            read_filter(text, schema)
+            return None  # SQL reads it, such as 1L or ' 7 '
         raise InvalidInput(f"--filter {text!r}: {column} is {kind}: {problem}") from problem
     return column, "!=" if how == "<>" else how, values if how == "in" else values[0]
 
@@ -174,6 +177,8 @@ def _literal(value: Any) -> str:
 def _typed(text: str, kind: pa.DataType) -> Any:
     if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
         text = text[1:-1]
+    if pa.types.is_timestamp(kind) and re.fullmatch(r"\d{4}-\d\d-\d\d", text):
+        text += " 00:00:00"  # with a zone behind it Arrow reads no date
     if pa.types.is_timestamp(kind) and kind.tz and not re.search(r"(Z|[+-]\d\d:?\d\d)$", text):
         text += "Z"
     try:
