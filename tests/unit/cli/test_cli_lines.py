@@ -56,8 +56,17 @@ def test_a_condition_chooses_tables_and_failed_ones_stay(tables: Path, hoodie: T
     _, err = hoodie.both("stats", f"{tables}/*", "--where", "log_files >", status=2)
     assert "--where 'log_files >'" in err
     _, err = hoodie.both("stats", f"{tables}/*", "--where", "logs > 2", status=2)
-    assert "there is no column 'logs'. The fields are table, partitions," in err
+    assert "there is no column 'logs'. Did you mean 'log_share'? The fields are table, partitions," in err
+    _, err = hoodie.both("stats", f"{tables}/*", "--where", "zzzzzz > 2", status=2)
+    assert "there is no column 'zzzzzz'. The fields are table, partitions," in err
     assert err.count("log_share") == 1
+    _, err = hoodie.both("stats", f"{tables}/*", "--where", "log_share", status=2)
+    assert "--where 'log_share': the condition 'log_share' is double: expected a condition" in err
+
+
+def test_a_condition_on_tables_is_the_sql_of_filters(tables: Path, hoodie: Terminal) -> None:
+    shown = hoodie("stats", f"{tables}/*", "--where", "log_files * 2 > base_files and right(table, 2) = '/a'")
+    assert [Path(line.split()[0]).name for line in shown[1:-1]] == ["a"]
 
 
 def test_the_doctor_says_a_line_a_table_and_findings_in_full(tables: Path, hoodie: Terminal) -> None:

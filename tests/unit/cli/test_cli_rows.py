@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import csv
-import io
 import datetime as dt
+import io
 import json
 from decimal import Decimal
 from pathlib import Path

@@ -77,7 +77,7 @@ class Selection:
         if name and name not in fields:
             raise click.UsageError(f"--sort {name}: no such field. There are {', '.join(fields)}")
         if self.where:
-            _condition(self.where, fields)
+            _filter(self.where, fields)
 
     def of(self, outcomes: Sequence[Outcome[R]], lines: Lines[R]) -> list[Outcome[R]]:
         """The outcomes that are shown. Tables that failed always are, after the others."""
@@ -89,10 +89,13 @@ class Selection:
         if self.where and rest:
             import pyarrow as pa
 
+            from hoodie.reading.filters.selection import kept_rows
+
             fields = lines.fields
             rows = pa.Table.from_pylist([values[id(outcome)] for outcome in rest], schema=_schema(fields))
             numbered = rows.append_column("", pa.array(range(len(rest)), pa.int64()))
-            rest = [rest[at] for at in numbered.filter(_condition(self.where, fields)).column("").to_pylist()]
+            kept = kept_rows(numbered, _filter(self.where, fields).expression)
+            rest = [rest[at] for at in kept.column("").to_pylist()]
         if name := self.sort.removeprefix("-"):
             falling = lines.fields[name] is not str
             rest = sorted(
@@ -116,13 +119,14 @@ def _schema(fields: dict[str, type]) -> Any:
     return pa.schema([(name, kinds[kind]) for name, kind in fields.items()])
 
 
-def _condition(text: str, fields: dict[str, type]) -> Any:
+def _filter(text: str, fields: dict[str, type]) -> Any:
+    """The condition as a filter of rows that have the fields. Raises UsageError on what is none"""
     from hoodie.errors import InvalidInput, sentence
-    from hoodie.reading.filters.sql import parse_condition
+    from hoodie.reading.filters.selection import read_filter
 
     try:
-        return parse_condition(text, _schema(fields)).expression
+        return read_filter(text, _schema(fields))
     except InvalidInput as problem:
         names = ", ".join(fields)
-        reason = str(problem).removesuffix(f"; there are {names}")  # the message about a missing one lists them, too
+        reason = str(problem).removesuffix(f" There are {names}")  # the message about a missing one lists them, too
         raise click.UsageError(f"--where {text!r}: {sentence(reason)} The fields are {names}") from problem
