@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
@@ -33,6 +34,7 @@ from hoodie.reading.changes.offsets import (
 from hoodie.reading.scan import ScanKind
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.table_schema import read_schema
+from hoodie.schema.schema import column_difference
 from hoodie.sources.slice_tasks import slice_tasks, task_rows
 from hoodie.spark.types import all_nullable, to_spark
 from hoodie.spark.worker_errors import mark_worker_errors
@@ -56,10 +58,12 @@ def stream_schema(path: str, options: Options) -> StructType:
     return all_nullable(to_spark(schema))
 
 
-def _refuse_lost_columns(columns: Sequence[str], state: TableState) -> None:
-    """Raises SchemaMismatch where the table has no longer all columns that the stream began with"""
-    names = read_schema(state, FileSystemView(state.timeline)).names
-    if lost := [name for name in columns if name not in names]:
+def _refuse_lost_columns(began_with: pa.Schema, state: TableState) -> None:
+    """Raises SchemaMismatch where the table has no longer all columns, nested ones too, that the stream began with"""
+    schema = read_schema(state, FileSystemView(state.timeline))
+    lost = [name for name in began_with.names if name not in schema.names]
+    lost += [path for path in column_difference(began_with, schema).missing if path not in lost]
+    if lost:
         raise SchemaMismatch(
             f"the table no longer has {', '.join(lost)}: dropped or renamed since the stream began. A stream keeps the "
             "columns that the table had then: start the stream again, with its checkpoint"
@@ -119,8 +123,8 @@ class ChangeStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             settings, begin = range_settings(self.settings), begin or EARLIEST
             if self.of_change_data:
                 return slice_tasks(plan_change_data(state, begin, up_to.position, settings))
+            _refuse_lost_columns(self.target, state)
             columns = self.target.names
-            _refuse_lost_columns(columns, state)
             return slice_tasks(
                 plan_scan(state, ScanKind.CHANGES, begin=begin, end=up_to.position, columns=columns, settings=settings)
             )

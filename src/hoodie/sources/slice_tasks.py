@@ -68,7 +68,7 @@ def task_rows(task: InputPartition, target: pa.Schema) -> Iterator[pa.RecordBatc
 
 def _typed(rows: pa.Table, target: pa.Schema) -> pa.Table:
     try:
-        return conform(rows, target)
+        return conform(rows, target, drop_extra=True)  # fields that structs got later
     except SchemaMismatch as problem:
         what = clause(problem)
         raise SchemaMismatch(

@@ -25,10 +25,13 @@ from hoodie.errors import (
     TableNotFound,
     UnsupportedTable,
 )
+from hoodie.schema.by_id import Drop
+from hoodie.services.alter_columns import alter_columns
 from hoodie.sources import change_stream
 from hoodie.sources.answers import load_stream
 from hoodie.sources.change_stream import ChangeStream
 from hoodie.sources.views import HudiSource
+from hoodie.table.settings import Settings
 
 START, MOST = "hoodie.datasource.streaming.startOffset", "hoodie.datasource.streaming.max.commits.per.trigger"
 POLICY = "hoodie.read.timeline.holes.resolution.policy"
@@ -128,6 +131,39 @@ def test_a_column_that_is_lost_says_to_start_the_stream_again(table, monkeypatch
         SchemaMismatch, match=r"no longer has .*v: dropped or renamed .* start the stream again, with its"
     ):
         reader.partitions(start, end)
+
+
+def altered_while_streamed(table, first, then):
+    """The rows of a micro-batch of `then`, of a stream that began with the fields of `first`."""
+    kinds = {"x": pa.int32(), "y": pa.string()}
+
+    def upsert(at, value):
+        kind = pa.struct([(name, kinds[name]) for name in value])
+        table.upsert(pa.table({"id": ["a"], "at": [at], "s": pa.array([value], kind)}))
+
+    upsert(1, first)
+    query = Query(table.path, **{START: table.history()[0][0].requested})
+    query.columns = ("id", "at", "s")
+    source = HudiSource(query.source)
+    reader = source.streamReader(source.schema())
+    start = reader.initialOffset()
+    then(upsert)
+    end = reader.latestOffset(start, reader.getDefaultReadLimit())
+    return [row for task in reader.partitions(start, end) for batch in reader.read(task) for row in batch.to_pylist()]
+
+
+def test_a_field_that_a_struct_gets_later_comes_after_a_restart(table):
+    rows = altered_while_streamed(table, {"x": 1}, lambda upsert: upsert(2, {"x": 2, "y": "new"}))
+    assert [(row["id"], row["at"], row["s"]) for row in rows] == [("a", 2, {"x": 2})]
+
+
+def test_a_field_that_is_lost_says_to_start_the_stream_again(table):
+    def drop_field(upsert):
+        alter_columns(table.storage, [Drop(("s", "y"))], Settings.of({}), on_read=True)
+        upsert(2, {"x": 2})
+
+    with pytest.raises(SchemaMismatch, match=r"no longer has s\.y: dropped or renamed"):
+        altered_while_streamed(table, {"x": 1, "y": "old"}, drop_field)
 
 
 def test_a_stream_begins_where_it_is_told_to(table):
