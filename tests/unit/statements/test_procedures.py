@@ -234,10 +234,12 @@ def test_a_table_gets_a_later_version_and_an_earlier_one(trips: Path) -> None:
         answer("upgrade_table('trips', '10')", trips)
 
 
-def test_services_run_with_hudis_arguments(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_services_run_with_hudis_arguments(version: int, tmp_path: Path) -> None:
     rows = pa.table({"id": pa.array(range(3), pa.int64())})
     path = tmp_path / "trips"
-    table = hoodie.create_table(str(path), name="trips", record_key="id")
+    options = {"hoodie.write.table.version": version}
+    table = hoodie.create_table(str(path), name="trips", record_key="id", options=options)
     commits = [table.upsert(rows).instant for _ in range(4)]
     (row,) = answer("run_clean(table => 'trips', retain_commits => 1, options => 'hoodie.clean.max.commits=1')", path)
     assert row["total_files_deleted"] == 2

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from hoodie.formats.timeline.services import decode_clean_metadata
-from hoodie.model.instant import Action, Instant, State
+from hoodie.model.instant import Action, State
 from hoodie.model.plans import CleanMetadata, ClusteringPlan
 from hoodie.services.compaction.schedule import pending_compactions
 from hoodie.statements.procedures.procedure import Called, Rows
@@ -45,7 +45,8 @@ def run_clean(called: Called) -> Rows:
 
 def _clean_metadata(called: Called, instant: str) -> CleanMetadata:
     storage, timeline = called.state.storage, load_state(called.state.storage).timeline
-    path = timeline.path(Instant(instant, Action.CLEAN, State.COMPLETED))
+    completed = next(clean for clean in timeline.completed({Action.CLEAN}) if clean.requested == instant)
+    path = timeline.path(completed)
     return decode_clean_metadata(storage.read(path), path)
 
 
