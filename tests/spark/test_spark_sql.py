@@ -251,6 +251,20 @@ def test_a_view_of_some_rows_takes_no_changes(spark: SparkSession, lake: Path, t
     assert spark.sql(f"SELECT * FROM {trips}").count() == 3
 
 
+@pytest.mark.parametrize("view", ["createOrReplaceTempView", "createOrReplaceGlobalTempView"])
+def test_an_insert_into_a_view_of_rows_writes_no_files_of_the_table(
+    view: str, spark: SparkSession, lake: Path, tmp_path: Path
+) -> None:
+    table = hoodie.create_table(tmp_path / "t", spark=spark, name="t", record_key="id", ordering="ts")
+    table.upsert(pa.table({"id": [1, 2], "ts": [1, 1]}))
+    getattr(table.snapshot(columns=["id", "ts"]), view)("rows_of_t")
+    name = "rows_of_t" if view == "createOrReplaceTempView" else "global_temp.rows_of_t"
+    for what in ("INTO", "OVERWRITE"):
+        with pytest.raises(AnalysisException, match="UNSUPPORTED_INSERT"):
+            spark.sql(f"INSERT {what} {name} VALUES (3L, 1L)")
+    assert ids(table.snapshot()) == [1, 2]
+
+
 @pytest.mark.nightly
 def test_threads_and_new_sessions_have_the_tables(spark: SparkSession, trips: str) -> None:
     other = spark.newSession()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,11 +13,13 @@ from pyspark.sql import functions as F
 from hoodie import create_table, open_table
 from hoodie.errors import ContradictoryTimestamps
 from hoodie.schema.conform import conform
+from hoodie.spark import sql
 from hoodie.spark.types import in_session_zone
 from hoodie.storage.local import LocalStorage
+from hoodie.table.properties import update_properties
 from hoodie.table.state import load_state
 from support.nightly import by_day, nightly
-from support.timestamp_tables import NUMBER, Witnesses, declare, declared, in_micros, make_table, unpacked
+from support.timestamp_tables import AVRO, NUMBER, Witnesses, declare, declared, in_micros, make_table, unpacked
 
 pytestmark = pytest.mark.filterwarnings("ignore::hoodie.errors.ContradictoryTimestamps")
 BY_COMMIT = {
@@ -134,3 +137,20 @@ def test_keys_and_paths_of_times_are_the_numbers_that_the_table_has(spark: Spark
     assert [(row["_hoodie_record_key"], row["_hoodie_partition_path"], row["note"]) for row in found] == [
         ("1705489200123", "2024-01-17", "second")
     ]
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_partition_clause_names_a_time_that_the_table_holds_in_milliseconds(
+    version: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    options = {"hoodie.write.table.version": version}
+    create_table(tmp_path / "t", name="t", record_key="id", ordering="seq", partition_by="at", options=options)
+    table, at = open_table(tmp_path / "t"), pa.array([NUMBER, NUMBER + 1], pa.timestamp("ms", "UTC"))
+    at_millis = {"type": ["null", AVRO["timestamp-millis"]], "name": "at", "default": None}
+    columns = [{"name": "id", "type": ["null", "string"]}, {"name": "seq", "type": ["null", "long"]}, at_millis]
+    schema = {"type": "record", "name": "t", "fields": columns}
+    update_properties(table.storage, {"hoodie.table.create.schema": json.dumps(schema)})
+    table.upsert(pa.table({"id": ["a", "b"], "seq": [1, 1], "at": at}))
+    when = "TIMESTAMP '2019-12-31 23:59:59.999Z'"
+    sql(spark, f"INSERT OVERWRITE hudi.`{tmp_path / 't'}` PARTITION (at = {when}) SELECT 'c', 1L WHERE false")
+    assert table.snapshot(columns=["id"]).to_arrow().column("id").to_pylist() == ["b"]

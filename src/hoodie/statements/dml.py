@@ -29,7 +29,6 @@ from hoodie.spark.keyed import to_arrow_table
 from hoodie.spark.merge import run as merge_run
 from hoodie.spark.merge.assign import in_types
 from hoodie.spark.own_sql import spark_sql
-from hoodie.spark.types import to_arrow
 from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.statements.cutting import Text
 from hoodie.statements.dml_text import Delete, Dml, Insert, Merge, Update, with_selected_nulls
@@ -174,7 +173,8 @@ def _named_partitions(
     schema = StructType(fields)
     values = _read(values, schema.names, schema)
     typed = values.select(*in_types({name: quoted(name) for name in schema.names}, values.schema, schema))
-    row, keygen = to_arrow_table(typed), in_units_of(table_keygen(state), to_arrow(schema))
+    row, stored = to_arrow_table(typed), read_schema(state, FileSystemView(state.timeline))
+    keygen = in_units_of(table_keygen(state), stored)  # Spark's types do not say milliseconds
 
     def pattern(field: PartitionField) -> str:
         if field.name.lower() in fixed:

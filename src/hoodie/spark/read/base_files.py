@@ -61,8 +61,10 @@ def read_parquet(
         frame = reader.parquet(*full)
         if not is_classic(session):
             frame.schema  # noqa: B018  only this makes a server resolve the paths
-    if not floats_tested or not any(holds_floating(field.dataType) for field in schema):
+    if not floats_tested:
         return frame
+    if not any(holds_floating(field.dataType) for field in schema):
+        return frame.select("*")  # INSERT into a view of the files alone is one of Spark's, which would overwrite them
     return tested_columns(frame, schema, (), in_order=not hive_partitions)
 
 
