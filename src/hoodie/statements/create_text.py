@@ -70,6 +70,11 @@ def format_of(text: Text) -> str:
     return text.name(at + 1)[0][-1].lower() if at >= 0 and at + 1 < len(text.tokens) else ""
 
 
+_CLAUSES = "USING, PARTITIONED BY, LOCATION, COMMENT, OPTIONS and TBLPROPERTIES"
+_KNOWN = (
+    *(exp.FileFormatProperty, exp.PartitionedByProperty, exp.LocationProperty, exp.SchemaCommentProperty),
+    exp.OptionsProperty,
+)
 #: A column of the table, and one that is declared in PARTITIONED BY.
 _PARTITION = (exp.Identifier, exp.Column, exp.ColumnDef)
 
@@ -81,22 +86,47 @@ def read_create(text: Text, name: Name, at: int) -> Create:
     """
     schema = fields_of(text.inside(at)[0]) if text.word(at) == "(" else None
     tree = sqlglot.parse_one(str(text), read=DIALECT)
+    _refuse_others(text, tree)
     options: dict[str, str] = {}
     location, comment, partitions = "", "", tuple[str, ...]()
     for item in tree.find_all(exp.Property):
         if isinstance(item, exp.LocationProperty):
-            location = item.this.name
+            location = _literal(text, "LOCATION", item.this)
         elif isinstance(item, exp.SchemaCommentProperty):
-            comment = item.this.name
+            comment = _literal(text, "COMMENT", item.this)
         elif isinstance(item, exp.PartitionedByProperty):
             if other := [part for part in item.this.expressions if not isinstance(part, _PARTITION)]:
                 what = other[0].sql(DIALECT)
                 raise text.unreadable(f"PARTITIONED BY takes columns, and {what} is none: make a column of it")
             partitions = tuple(part.name for part in item.this.expressions)
         elif type(item) is exp.Property:
-            value = item.args["value"]
-            options[_key(item)] = str(value.this).lower() if isinstance(value, exp.Boolean) else value.name
+            options[_key(item)] = _literal(text, f"the value of {_key(item)}", item.args["value"])
     return Create(name, schema, partitions, location, options, _query(text), comment)
+
+
+def _refuse_others(text: Text, tree: exp.Expr) -> None:
+    """Raises StatementError on clauses that would have no effect, and on those that cannot be read."""
+    if isinstance(tree, exp.Command):
+        raise text.unreadable(f"expected no other clauses than {_CLAUSES}: leave the others out")
+    properties = tree.args.get("properties")
+    for item in properties.expressions if properties else ():
+        if isinstance(item, exp.ClusteredByProperty | exp.ClusterProperty):
+            raise text.unreadable(
+                f"{item.sql(DIALECT)} would have no effect, in Hudi either: leave it out. A table of buckets has "
+                "TBLPROPERTIES ('hoodie.index.type' = 'BUCKET', 'hoodie.bucket.index.num.buckets' = '…')"
+            )
+        if not (isinstance(item, _KNOWN) or type(item) is exp.Property):
+            raise text.unreadable(f"{item.sql(DIALECT)} would have no effect: expected {_CLAUSES}")
+
+
+def _literal(text: Text, what: str, value: exp.Expr) -> str:
+    if isinstance(value, exp.Boolean):
+        return str(value.this).lower()
+    if isinstance(value, exp.Neg) and isinstance(value.this, exp.Literal):
+        return f"-{value.this.name}"
+    if not isinstance(value, exp.Literal | exp.Var | exp.Column):
+        raise text.unreadable(f"{what} is {value.sql(DIALECT)}: expected one literal, such as 'text', 7 or true")
+    return value.name
 
 
 def _key(item: exp.Property) -> str:

@@ -6,7 +6,8 @@ import pytest
 
 from hoodie.conditional.clauses import Act, When
 from hoodie.errors import StatementError
-from hoodie.statements.cutting import Name, single
+from hoodie.statements.create_text import Create, read_create
+from hoodie.statements.cutting import Name, Text, single
 from hoodie.statements.dml_text import Delete, Insert, Merge, Update, dml, with_selected_nulls
 from hoodie.statements.functions import function_calls
 from hoodie.statements.moments import moment_expression
@@ -178,3 +179,31 @@ def test_a_merge_is_cut_at_its_clauses():
 def test_the_place_of_what_cannot_be_read_is_named(text, place):
     with pytest.raises(StatementError, match=place):
         read(text)
+
+
+def created(clauses: str) -> Create:
+    return read_create(Text.of(f"CREATE TABLE t USING hudi {clauses}"), Name(("t",), "t"), 3)
+
+
+@pytest.mark.parametrize(
+    ("clause", "problem"),
+    [
+        ("CLUSTERED BY (id) INTO 4 BUCKETS", r"CLUSTERED BY \(id\) INTO 4 BUCKETS would have no effect.*'BUCKET'"),
+        ("CLUSTER BY (id)", r"CLUSTER BY \(id\) would have no effect"),
+        ("SKEWED BY (id) ON (1)", "expected no other clauses than USING"),
+        ("ROW FORMAT DELIMITED", "ROW FORMAT DELIMITED would have no effect: expected USING"),
+    ],
+)
+def test_clauses_of_create_table_without_an_effect_are_refused(clause: str, problem: str) -> None:
+    with pytest.raises(StatementError, match=problem):
+        created(f"{clause} TBLPROPERTIES (primaryKey = 'id')")
+
+
+def test_values_of_properties_are_literals() -> None:
+    properties = "TBLPROPERTIES ('a' = -1, b = 1.5, c.d = TRUE, `e` = 'it\\'s') LOCATION '/t' COMMENT 'text'"
+    read = created(properties)
+    assert read.options == {"a": "-1", "b": "1.5", "c.d": "true", "e": "it's"}
+    assert (read.location, read.comment) == ("/t", "text")
+    for clause in ("TBLPROPERTIES ('a' = 'it''s')", "LOCATION '/it''s'", "COMMENT 'it''s'", "TBLPROPERTIES (a = NULL)"):
+        with pytest.raises(StatementError, match="expected one literal"):
+            created(clause)
