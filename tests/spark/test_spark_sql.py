@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 import hoodie
 from hoodie.errors import InvalidInput, StatementError
-from hoodie.spark.own_sql import forget_foreign, spark_sql
+from hoodie.spark.own_sql import forget_foreign, spark_sql, takes_sql
 from support.nightly import nightly
 
 KEY = "TBLPROPERTIES (primaryKey = 'id', preCombineField = 'ts')"
@@ -263,6 +263,19 @@ def test_an_insert_into_a_view_of_rows_writes_no_files_of_the_table(
         with pytest.raises(AnalysisException, match="UNSUPPORTED_INSERT"):
             spark.sql(f"INSERT {what} {name} VALUES (3L, 1L)")
     assert ids(table.snapshot()) == [1, 2]
+
+
+def test_a_new_session_makes_tables_and_views_beside_the_one_that_is_active(spark: SparkSession, lake: Path) -> None:
+    hoodie.register(other := spark.newSession())
+    assert takes_sql()
+    other.sql("USE lake_of_sql")
+    other.sql(f"CREATE TABLE of_other (id INT, ts BIGINT) USING hudi {KEY}")
+    spark.sql("INSERT INTO of_other VALUES (1, 1)")
+    other.sql(f"CREATE TEMPORARY VIEW of_its_own USING hudi OPTIONS (path '{lake / 'of_other'}')")
+    assert ids(other.table("of_other")) == ids(other.sql("SELECT * FROM of_its_own")) == [1]
+    active = SparkSession.getActiveSession()
+    assert active is not None
+    assert not active.catalog.tableExists("of_its_own")
 
 
 @pytest.mark.nightly

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -42,6 +42,7 @@ from hoodie.sources.change_stream import ChangeStream, stream_schema
 from hoodie.sources.slice_tasks import slice_tasks, task_rows
 from hoodie.sources.view_refresh import with_source
 from hoodie.spark.entries import noted_path
+from hoodie.spark.tasks import is_classic
 from hoodie.spark.types import all_nullable, to_spark
 from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.storage import storage_at
@@ -202,7 +203,8 @@ def register_source(session: SparkSession, name: str) -> bool:
     taken: dict[str, bool] = vars(session).setdefault("_hoodie_sources", {})
     if name not in taken:  # Spark warns of a second time
         try:
-            session.dataSource.register(_SOURCES[name])
+            with _active(session):
+                session.dataSource.register(_SOURCES[name])
         except Exception as problem:  # Spark Connect's errors are of another base than classic Spark's
             if "DATA_SOURCE_ALREADY_EXISTS" not in str(problem):
                 raise
@@ -210,6 +212,25 @@ def register_source(session: SparkSession, name: str) -> bool:
         else:
             taken[name] = True
     return taken[name]
+
+
+@contextmanager
+def _active(session: SparkSession) -> Iterator[None]:
+    """Have a session be the active one of this thread: it is there that Spark looks for names that are taken."""
+    if not is_classic(session):
+        yield
+        return
+    assert session._jvm is not None
+    sessions = SparkSession._get_j_spark_session_class(session._jvm)
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(session._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
 
 
 class _Reader(DataSourceReader):
