@@ -245,9 +245,19 @@ def test_a_view_of_some_rows_takes_no_changes(spark: SparkSession, lake: Path, t
     then.createOrReplaceTempView("trips_then")
     spark.read.format("hudi").load(str(lake / trips / "city=oslo")).createOrReplaceTempView("trips_of_oslo")
     for view in ("some_trips", "some_more", "trips_then", "trips_of_oslo"):
-        with pytest.raises((AnalysisException, UnsupportedOperationException)):
-            spark.sql(f"UPDATE {view} SET id = 9")
+        for change in (f"UPDATE {view} SET id = 9", f"DELETE FROM {view}", f"INSERT INTO {view} SELECT * FROM {view}"):
+            with pytest.raises(StatementError, match=f"{view} is a view of rows of a Hudi table, and takes no changes"):
+                spark.sql(change)
         spark.catalog.dropTempView(view)
+    rows.createOrReplaceGlobalTempView("trips_of_all")
+    spark.sql(f"CREATE VIEW some_that_stay AS SELECT * FROM {trips} WHERE id > 1")
+    for view in ("global_temp.trips_of_all", "some_that_stay"):
+        with pytest.raises(StatementError, match=f"{view} is a view of rows"):
+            spark.sql(f"DELETE FROM {view} WHERE id = 1")
+    spark.sql("DROP VIEW some_that_stay")
+    spark.range(3).createOrReplaceTempView("numbers")
+    with pytest.raises((AnalysisException, UnsupportedOperationException)):
+        spark.sql("UPDATE numbers SET id = 9")  # Spark's own error
     assert spark.sql(f"SELECT * FROM {trips}").count() == 3
 
 
@@ -261,6 +271,8 @@ def test_an_insert_into_a_view_of_rows_writes_no_files_of_the_table(
     name = "rows_of_t" if view == "createOrReplaceTempView" else "global_temp.rows_of_t"
     for what in ("INTO", "OVERWRITE"):
         with pytest.raises(AnalysisException, match="UNSUPPORTED_INSERT"):
+            spark_sql(spark, f"INSERT {what} {name} VALUES (3L, 1L)")
+        with pytest.raises(StatementError, match="view of rows of a Hudi table"):
             spark.sql(f"INSERT {what} {name} VALUES (3L, 1L)")
     assert ids(table.snapshot()) == [1, 2]
 

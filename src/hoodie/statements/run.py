@@ -28,6 +28,7 @@ from hoodie.statements.mentioned import may_be_ours, mentioned, seen
 from hoodie.statements.parameters import Arguments, with_frames, with_literals
 from hoodie.statements.rows import counts_frame, opened, opened_view, with_tables
 from hoodie.statements.session import COMMANDS, explain_statement, rest_of, run_command
+from hoodie.statements.views import refuse_changes_of_views
 from hoodie.storage.faults import typed_errors
 
 _DML = ("MERGE", "UPDATE", "DELETE", "INSERT", "WITH")
@@ -82,6 +83,7 @@ def answer(
             return None
         text = str(statement)
     if not _concerns(session, statement):
+        refuse_changes_of_views(session, statement)
         return None
     if not args and not frames:
         return _run(session, statement)
@@ -170,6 +172,8 @@ def _run(
         ):
             check_grammar(statement)
             return _change_view(session, found, *shown)
+        if shown is None:
+            refuse_changes_of_views(session, statement)
     return _read_by_spark(session, statement, named)
 
 
