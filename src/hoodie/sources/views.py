@@ -217,20 +217,15 @@ def register_source(session: SparkSession, name: str) -> bool:
 @contextmanager
 def _active(session: SparkSession) -> Iterator[None]:
     """Have a session be the active one of this thread: it is there that Spark looks for names that are taken."""
-    if not is_classic(session):
+    before = SparkSession.getActiveSession() if is_classic(session) else None
+    if before is None:
         yield
         return
-    assert session._jvm is not None
-    sessions = SparkSession._get_j_spark_session_class(session._jvm)
-    before = sessions.getActiveSession()
-    sessions.setActiveSession(session._jsparkSession)
+    session.createDataFrame([], "none int")  # which makes its session the active one
     try:
         yield
     finally:
-        if before.isDefined():
-            sessions.setActiveSession(before.get())
-        else:
-            sessions.clearActiveSession()
+        before.createDataFrame([], "none int")
 
 
 class _Reader(DataSourceReader):
