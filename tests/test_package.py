@@ -7,17 +7,31 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from email import message_from_bytes
 from email.message import Message
 from pathlib import Path
 from types import ModuleType
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 ROOT = Path(__file__).parents[1]
 IMAGE = re.compile(r"!\[[^]]*\]\(([^)\s]+)\)")
 LINK = re.compile(r"(?<!!)\[[^]]+\]\(([^)\s]+)\)")
+
+
+def test_arrow_is_one_that_makes_whole_arrays_of_slices() -> None:
+    """Before release 24 `if_else` with a null makes broken texts of a slice: keys are made so."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (least,) = [int(match[1]) for text in project["dependencies"] if (match := re.match(r"pyarrow>=(\d+)", text))]
+    assert least >= 24
+    texts = pa.array(["a", "b", "c"], pa.large_string()).slice(1, 1)
+    made = pc.if_else(pc.equal(texts, ""), None, texts)
+    made.validate(full=True)
+    assert made.to_pylist() == ["b"]
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from hoodie.commit.rebuilt import rebuild_commit
 from hoodie.commit.rollback_executor import rollback_plan
 from hoodie.config.hbase import HBaseOptions
 from hoodie.config.options import Options
-from hoodie.errors import HoodieError, IndexOutOfDate, IndexUnavailable, InvalidOption
+from hoodie.errors import HoodieError, IndexOutOfDate, IndexUnavailable, InvalidOption, sentence
 from hoodie.hbase.index import lost_keys, make_entries, reach
 from hoodie.hbase.missed import Missed, due, forget_missed, record_missed, recorded_instants
 from hoodie.hbase.repair import find_again
@@ -105,7 +105,9 @@ def _require_reachable(before: TableState, options: Options, undone: Collection[
         with reach(options, before.config).client() as client:
             client.check_table()
     except InvalidOption as problem:
-        raise InvalidOption(f"{what}: {problem} Give the options of the table's writes. {advice}") from problem
+        raise InvalidOption(
+            f"{what}: {sentence(problem)} Give the options of the table's writes. {advice}"
+        ) from problem
     except IndexUnavailable as problem:
         raise IndexUnavailable(f"{what}: {problem} {advice}") from problem
 

@@ -157,16 +157,9 @@ class RowKeys:
 
 def parts_of(rows: pa.Table) -> Iterator[pa.Table]:
     """The rows in parts of bounded size, at least one: keys of a part fit into one array."""
-    step = max(1, rows.num_rows * _PART_BYTES // max(_bytes(rows), _PART_BYTES))
+    step = max(1, rows.num_rows * _PART_BYTES // max(rows.nbytes, _PART_BYTES))
     for start in range(0, max(1, rows.num_rows), step):
         yield rows.slice(start, step)
-
-
-def _bytes(rows: pa.Table) -> int:
-    try:
-        return int(rows.nbytes)
-    except pa.ArrowTypeError:  # of views, as Polars' texts are, older releases of Arrow tell whole buffers only
-        return int(rows.get_total_buffer_size())
 
 
 def record_key(rows: pa.Table, keygen: KeyGenerator) -> pa.Array:

@@ -150,8 +150,6 @@ def read_base_file(
             groups = row_groups(parquet, target, types, tests)
             if len(groups) == parquet.num_row_groups:
                 rows = parquet.read(names, use_threads=threads)
-            elif not groups:  # Arrow 18 and 19.0.0 refuse to read none
-                rows = parquet.schema_arrow.empty_table().select(names)
             else:
                 rows = parquet.read_row_groups(groups, names, use_threads=threads)
     return conform(types.applied(rows), target, drop_extra=True)
