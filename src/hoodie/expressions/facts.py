@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from hoodie.expressions import kinds
 from hoodie.expressions.casts import cast
+from hoodie.expressions.chains import operands
 from hoodie.expressions.kinds import BOOL, DATE, TEXT, is_integer
 from hoodie.expressions.reader import LOGIC, Reader, tree_of
 from hoodie.expressions.scope import Scope
@@ -33,8 +34,8 @@ def _facts(reader: Reader, node: Any) -> Iterator[Fact]:
     if node.args.get("negate"):
         return
     if isinstance(node, exp.And):
-        yield from _facts(reader, node.left)
-        yield from _facts(reader, node.right)
+        for part in operands(node):
+            yield from _facts(reader, part)
     elif isinstance(node, exp.Between):
         yield from _compared(reader, ">=", node.this, node.args["low"])
         yield from _compared(reader, "<=", node.this, node.args["high"])

@@ -19,6 +19,7 @@ from sqlglot.errors import SqlglotError
 from hoodie.errors import InvalidInput
 from hoodie.expressions import compare, numbers, texts, times
 from hoodie.expressions.casts import cast
+from hoodie.expressions.chains import balanced, operands
 from hoodie.expressions.functions import call, choice
 from hoodie.expressions.joins import Conjunct
 from hoodie.expressions.kinds import BOOL, DATE, NULL, TEXT, TIMESTAMP, TIMESTAMP_NTZ, is_text_kind
@@ -66,6 +67,8 @@ def tree_of(text: str, scope: Scope) -> Any:
         return _parsed(standard_text(text, scope.column_names()))
     except SqlglotError as problem:
         raise InvalidInput(f"{text!r} cannot be parsed: {plain_problem(problem)}") from problem
+    except RecursionError as problem:
+        raise InvalidInput(f"{text[:60]!r}… cannot be parsed: its brackets are nested too deep") from problem
 
 
 @functools.lru_cache(maxsize=256)
@@ -103,13 +106,14 @@ class Reader:
         return Reader(self.text, scope)
 
     def condition(self, node: Any) -> Term:
-        return compare.condition(self.term(node), repr(node.sql(dialect="spark")))
+        term = self.term(node)
+        return term if term.kind == BOOL else compare.condition(term, repr(node.sql(dialect="spark")))
 
     def conjuncts(self, node: Any) -> list[Conjunct]:
         while isinstance(node, exp.Paren):
             node = node.this
         if isinstance(node, exp.And):
-            return [*self.conjuncts(node.left), *self.conjuncts(node.right)]
+            return [conjunct for part in operands(node) for conjunct in self.conjuncts(part)]
         if isinstance(node, exp.EQ):
             one, other, _ = compare.compared(self.term(node.left), self.term(node.right))
             return [Conjunct(compare.comparison("=", one, other), (one, other))]
@@ -132,10 +136,9 @@ class Reader:
         match node:
             case exp.Paren():
                 return self.term(node.this)
-            case exp.And():
-                return compare.every(self.condition(node.left), self.condition(node.right))
-            case exp.Or():
-                return compare.either(self.condition(node.left), self.condition(node.right))
+            case exp.And() | exp.Or():
+                join = compare.every if isinstance(node, exp.And) else compare.either
+                return balanced([self.condition(part) for part in operands(node)], join)
             case exp.Not():
                 return compare.negated(self.condition(node.this))
             case exp.Column():
@@ -284,6 +287,10 @@ class Reader:
     def _in(self, node: Any) -> Term:
         if query := node.args.get("query"):
             return among_rows(self, node.this, query)
+        if not node.expressions:
+            raise self.refused(
+                node, "the list is empty, which SQL does not allow: leave the condition out, or say false"
+            )
         return compare.among(self.term(node.this), [self.term(one) for one in node.expressions])
 
     def _like(self, node: Any, escape: str) -> Term:

@@ -260,3 +260,29 @@ def test_a_clock_alone_is_a_time_of_today():
     assert values("cast('T12:30' as timestamp) = cast('12:30' as timestamp)") == [True] * 3
     assert values("cast('12:30' as timestamp)")[0].time() == dt.time(12, 30)
     assert values("try_cast('12:30' as timestamp_ntz)")[0] is None
+
+
+@pytest.mark.parametrize("word", ["and", "or"])
+def test_conditions_may_have_thousands_of_parts(word: str) -> None:
+    text = f" {word} ".join(["abs(a) < 2", *["(a = 7 and s = 'x')"] * 2000, "a / a = 1"])
+    condition = read_condition(text, SCOPE)
+    rows = Block.of({"target": TABLE.slice(0, 1)})
+    assert spread(condition.run(rows), 1).to_pylist() == [word == "or"]
+    assert len(read_conjuncts(text, SCOPE)) == (4002 if word == "and" else 1)
+    assert [name for (_, name), _, _ in facts_of(text, SCOPE)].count("s") == (2000 if word == "and" else 0)
+
+
+def test_parts_of_a_chain_are_asked_in_their_order() -> None:
+    assert values("a <> 0 and a is not null and 1 / a > 0 and a = 1") == [True, False, False]
+    assert values("a = 0 or a is null or 1 / a > 0 or 1 / a < 0") == [True, True, True]
+
+
+def test_brackets_that_are_nested_too_deep_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="nested too deep"):
+        read_condition("(" * 2000 + "a = 1" + ")" * 2000, SCOPE)
+
+
+@pytest.mark.parametrize("text", ["a in ()", "a not in ()"])
+def test_an_empty_list_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match="the list is empty"):
+        read_condition(text, SCOPE)

@@ -417,3 +417,17 @@ def test_a_condition_is_the_same_to_a_read_and_to_a_delete(condition: str, tmp_p
 
     found = outcome(lambda: table.count(filters=condition))
     assert outcome(lambda: table.delete(where=condition).deleted) == found
+
+
+@pytest.mark.parametrize("word", ["and", "or"])
+def test_a_filter_may_have_thousands_of_comparisons(word: str) -> None:
+    rows = pa.table({"id": [1, 2, 3]})
+    found = read_filter(f" {word} ".join(["id >= 2", *["id <> 7"] * 2000, "id <= 3"]), rows.schema)
+    assert found is not None
+    assert kept_rows(rows, found.expression)["id"].to_pylist() == ([2, 3] if word == "and" else [1, 2, 3])
+
+
+@pytest.mark.parametrize(("text", "words"), [("id in ()", "the list is empty"), ("(" * 999 + "id = 1", "too deep")])
+def test_an_empty_list_and_deep_brackets_are_refused(text: str, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        read_filter(text, pa.schema([("id", pa.int64())]))

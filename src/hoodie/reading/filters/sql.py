@@ -18,6 +18,7 @@ import sqlglot
 from sqlglot import expressions as sql
 
 from hoodie.errors import InvalidInput
+from hoodie.expressions.chains import balanced, operands
 from hoodie.expressions.text import plain_problem, standard_text
 from hoodie.reading.filters.exact_numbers import Number, fitted, is_exact, members
 from hoodie.reading.filters.predicate import ANY, Test, Tests, both, passing_either
@@ -96,8 +97,21 @@ def parse_condition(text: str, schema: pa.Schema) -> Condition:
         tree = sqlglot.parse_one(standard_text(text, schema.names), dialect="spark")
     except sqlglot.errors.SqlglotError as problem:
         raise InvalidInput(f"the condition {text!r} cannot be parsed: {plain_problem(problem)}") from problem
+    except RecursionError as problem:
+        raise InvalidInput(
+            f"the condition {text[:60]!r}… cannot be parsed: its brackets are nested too deep"
+        ) from problem
     condition = _Reader(text, schema).condition(tree)
     return Condition(condition.expression, tuple(dict.fromkeys(condition.columns)), condition.tests)
+
+
+def _both(left: Condition, right: Condition) -> Condition:
+    return Condition(left.expression & right.expression, left.columns + right.columns, both(left.tests, right.tests))
+
+
+def _either(left: Condition, right: Condition) -> Condition:
+    tests = passing_either(left.tests, right.tests)
+    return Condition(left.expression | right.expression, left.columns + right.columns, tests)
 
 
 class _Reader:
@@ -114,11 +128,8 @@ class _Reader:
             case sql.Paren():
                 return self.condition(node.this)
             case sql.And() | sql.Or():
-                left, right = self.condition(node.left), self.condition(node.right)
-                columns = left.columns + right.columns
-                if isinstance(node, sql.And):
-                    return Condition(left.expression & right.expression, columns, both(left.tests, right.tests))
-                return Condition(left.expression | right.expression, columns, passing_either(left.tests, right.tests))
+                join = _both if isinstance(node, sql.And) else _either
+                return balanced([self.condition(part) for part in operands(node)], join)
             case sql.Not():
                 return self._negated(node.this)
             case sql.Boolean():
