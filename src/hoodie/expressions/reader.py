@@ -68,7 +68,7 @@ def tree_of(text: str, scope: Scope) -> Any:
     except SqlglotError as problem:
         raise InvalidInput(f"{text!r} cannot be parsed: {plain_problem(problem)}") from problem
     except RecursionError as problem:
-        raise InvalidInput(f"{text[:60]!r}… cannot be parsed: its brackets are nested too deep") from problem
+        raise _too_deep(text) from problem
 
 
 @functools.lru_cache(maxsize=256)
@@ -82,7 +82,16 @@ def read_expression(text: str, scope: Scope) -> Term:
     Raises InvalidInput on what is none, an unknown column or function, and types that do not go together;
            MissingPackage for what DuckDB is needed for
     """
-    return Reader(text, scope).term(tree_of(text, scope))
+    try:
+        return Reader(text, scope).term(tree_of(text, scope))
+    except RecursionError as problem:
+        raise _too_deep(text) from problem
+
+
+def _too_deep(text: str) -> InvalidInput:
+    return InvalidInput(
+        f"{text[:60]!r}… cannot be read: it is nested too deep. Write fewer operators or brackets in one"
+    )
 
 
 def read_condition(text: str, scope: Scope) -> Term:

@@ -8,9 +8,10 @@ Source: docs/format/table-services.md 8 (queries).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
@@ -175,10 +176,18 @@ def _kind(
 
 
 def _paths(partitions: Collection[str]) -> tuple[str, ...]:
-    paths = () if isinstance(partitions, str) else tuple(partitions)
-    if isinstance(partitions, str) or not all(isinstance(path, str) for path in paths):
+    paths = _texts(partitions)
+    if paths is None:
         raise InvalidInput(f"partitions={partitions!r}: expected partition paths in a list, such as ['2024-01-31']")
     return paths
+
+
+def _texts(values: Any) -> tuple[str, ...] | None:
+    """The texts of a list; None: it is none, such as a text alone, or holds something else."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        return None
+    texts = tuple(values)
+    return texts if all(isinstance(text, str) for text in texts) else None
 
 
 def _selected(
@@ -187,7 +196,9 @@ def _selected(
     """The columns wanted, those that are read, and the filter. Raises InvalidInput."""
     if isinstance(columns, str):
         raise InvalidInput(f"columns={columns!r}: expected a list, such as [{columns!r}]")
-    names = tuple(every_column(schema, meta) if columns is None else columns)
+    names = _texts(every_column(schema, meta) if columns is None else columns)
+    if names is None:
+        raise InvalidInput(f"columns={columns!r}: expected a list of names, such as {schema.names[-1:]}")
     rows = read_filter(filters, schema)
     read = tuple(dict.fromkeys([*names, *(rows.columns if rows else ())]))
     check_columns(read, schema)

@@ -117,6 +117,15 @@ def test_columns_of_a_read_are_a_list_and_another_spelling_is_named(table: Hoodi
         table.to_arrow(columns=["FARE"])
 
 
+@pytest.mark.parametrize("wrong", [0, True, [["fare"]], [None], pl.col("fare"), b"fare"])
+def test_what_is_no_list_of_names_is_refused(table: HoodieTable[Rows], wrong: Any):
+    table.upsert(rows((1, "oslo", 1.0)))
+    with pytest.raises(InvalidInput, match="expected a list of names"):
+        table.to_arrow(columns=wrong)
+    with pytest.raises(InvalidInput, match="expected partition paths in a list"):
+        table.snapshot(partitions=wrong).to_arrow()
+
+
 def test_a_result_says_how_long_it_took_and_not_who_did_it(table: HoodieTable[Rows], tmp_path: Path):
     logged = hoodie.create_table(
         tmp_path / "logged", record_key="id", partition_by="city", table_type="MERGE_ON_READ",

@@ -280,6 +280,8 @@ def test_parts_of_a_chain_are_asked_in_their_order() -> None:
 def test_brackets_that_are_nested_too_deep_are_refused() -> None:
     with pytest.raises(InvalidInput, match="nested too deep"):
         read_condition("(" * 2000 + "a = 1" + ")" * 2000, SCOPE)
+    with pytest.raises(InvalidInput, match="nested too deep"):
+        read_condition("a = " + " + ".join(["1"] * 2000), SCOPE)
 
 
 @pytest.mark.parametrize("text", ["a in ()", "a not in ()"])
