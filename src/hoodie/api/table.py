@@ -92,7 +92,7 @@ def create_table(
     record_key: str | Sequence[str] = (),
     name: str = "",
     partition_by: str | Sequence[str] = (),
-    ordering: str = "",
+    ordering: str | Sequence[str] | None = None,
     table_type: str = "",
     keep: str | int | None = None,
     spark: None = None,
@@ -107,7 +107,7 @@ def create_table(
     record_key: str | Sequence[str] = (),
     name: str = "",
     partition_by: str | Sequence[str] = (),
-    ordering: str = "",
+    ordering: str | Sequence[str] | None = None,
     table_type: str = "",
     keep: str | int | None = None,
     spark: SparkSession,
@@ -123,7 +123,7 @@ def create_table(
     record_key: str | Sequence[str] = (),
     name: str = "",
     partition_by: str | Sequence[str] = (),
-    ordering: str = "",
+    ordering: str | Sequence[str] | None = None,
     table_type: str = "",
     keep: str | int | None = None,
     spark: Any = None,
@@ -140,7 +140,7 @@ def create_table(
     partition_by     column or columns whose values make the folders; () for none. A time makes a folder for each year,
                      month, day or hour, in UTC: "year(at)", "month(at)", "day(at)", "hour(at)"
     ordering         column that tells the newer of two versions of a row: the greater value wins, whichever came last,
-                     unless the options name another rule (`hoodie.datasource.write.payload.class`)
+                     unless the options name another rule (`hoodie.datasource.write.payload.class`); None for none
     table_type       "COPY_ON_WRITE" or "MERGE_ON_READ"; "": as `hoodie.datasource.write.table.type` says, by default
                      the former
     keep             how much history cleaning leaves for reads as of earlier times: "30 days", "48 hours" or a number
@@ -161,14 +161,17 @@ def create_table(
         path, spark=spark, storage=storage, storage_options=storage_options, options=write_options(checked)
     )
     keys, partitions = _listed(record_key, "record_key"), partition_columns(_listed(partition_by, "partition_by"))
-    columns = [*keys, *(column.name for column in partitions), ordering or ""]
+    ordered = as_text(_listed(ordering, "ordering"))
+    columns = [*keys, *(column.name for column in partitions), ordered]
+    if not isinstance(table_type, str):
+        raise InvalidInput(f"table_type={table_type!r}: expected COPY_ON_WRITE or MERGE_ON_READ")
     # Also as Hudi's options have them: by commas, a partition column with its kind behind a colon.
     refuse_names(part.partition(":")[0].strip() for text in columns for part in text.split(",") if part.strip())
     named = {
         "hoodie.table.name": name,
         "hoodie.datasource.write.recordkey.field": as_text(keys),
         **partition_options(partitions, len(keys)),
-        "hoodie.datasource.write.precombine.field": ordering,
+        "hoodie.datasource.write.precombine.field": ordered,
         "hoodie.datasource.write.table.type": table_type,
     }
     _refuse_contradictions(named, checked)

@@ -219,6 +219,8 @@ def door_options(
     props             path of a properties file
     Raises            as `check_options`, `read_properties_file` and `of_path`
     """
+    if options and not isinstance(options, Mapping):
+        raise InvalidOption(f"options={options!r}: expected a dict, such as {{'hoodie.index.type': 'BUCKET'}}")
     given = {key: as_text(value) for key, value in (options or {}).items() if value is not None}
     files = default_options()
     if props is not None:

@@ -16,7 +16,7 @@ import pytest
 import hoodie
 from hoodie.api.arrow.rows import Rows
 from hoodie.api.table import HoodieTable
-from hoodie.errors import InvalidInput, SchemaMismatch
+from hoodie.errors import HoodieError, InvalidInput, SchemaMismatch
 from hoodie.model.meta import META_COLUMNS
 
 COLUMNS = ["id", "city", "fare"]
@@ -247,3 +247,26 @@ def test_a_key_that_is_the_index_of_a_frame_is_named(table: HoodieTable[Rows]):
     nothing = rows((2, "rome", 2.0)).to_pandas().drop(columns="id")
     with pytest.raises(SchemaMismatch, match=r"'id' is missing\.$"):
         table.upsert(nothing)
+
+
+@pytest.mark.parametrize("ordering", [["ts"], ("ts", "n"), [], None])
+def test_the_ordering_may_be_a_list_as_the_key_may(tmp_path: Path, ordering: Any):
+    options = {"hoodie.write.table.version": 9}  # of several ordering columns
+    table = hoodie.create_table(str(tmp_path / "t"), record_key="id", ordering=ordering, options=options)
+    table.upsert(pa.table({"id": [1], "ts": [2], "n": [1], "v": ["new"]}))
+    table.upsert(pa.table({"id": [1], "ts": [1], "n": [1], "v": ["late"]}))
+    assert table.to_arrow()["v"].to_pylist() == ["new" if ordering else "late"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"ordering": 5}, "ordering=5: expected a column, or a list of columns"),
+        ({"table_type": None}, "table_type=None: expected COPY_ON_WRITE or MERGE_ON_READ"),
+        ({"options": ["hoodie.index.type"]}, "expected a dict, such as"),
+    ],
+)
+def test_arguments_of_another_kind_are_refused(tmp_path: Path, wrong: dict[str, Any], words: str):
+    with pytest.raises(HoodieError, match=words):
+        hoodie.create_table(str(tmp_path / "t"), **{"record_key": "id", **wrong})
+    assert not (tmp_path / "t").exists()
