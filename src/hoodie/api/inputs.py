@@ -191,7 +191,7 @@ def _of_pandas(frame: Any) -> pa.Table:
         rows = _without_defaults(pa.Table.from_pandas(frame, preserve_index=False))
         index = ",".join(str(name) for name in frame.index.names if name is not None and name not in frame.columns)
         return rows.replace_schema_metadata({**rows.schema.metadata, INDEX_LEFT_OUT: index}) if index else rows
-    except (pa.ArrowException, TypeError, ValueError) as problem:
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:
         said = ". ".join(clause(part) for part in problem.args)
         raise SchemaMismatch(
             f"the DataFrame makes no table of Arrow's: {said}. Columns need names that differ, and values of one type"

@@ -51,7 +51,15 @@ def local_delete(storage: Storage, condition: Any, name: str, frames: Frames, op
 
 
 def _call(storage: Storage, frames: Frames) -> TableCall:
-    return TableCall(storage, after_commit, {name: _rows(rows) for name, rows in (frames or {}).items()})
+    if frames is not None and not isinstance(frames, Mapping):
+        raise InvalidInput(
+            f"frames is a {type(frames).__name__}: expected rows by their names, such as {{'blocked': rows}}"
+        )
+    named = {} if frames is None else {name: _rows(rows) for name, rows in frames.items()}
+    for name, rows in named.items():
+        if twice := sorted({column for column in rows.schema.names if rows.schema.names.count(column) > 1}):
+            raise InvalidInput(f"frame {name!r} has the column {twice[0]!r} twice: rename one")
+    return TableCall(storage, after_commit, named)
 
 
 def _rows(source: Any) -> pa.Table:

@@ -270,3 +270,19 @@ def test_arguments_of_another_kind_are_refused(tmp_path: Path, wrong: dict[str, 
     with pytest.raises(HoodieError, match=words):
         hoodie.create_table(str(tmp_path / "t"), **{"record_key": "id", **wrong})
     assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize("frames", [pd.DataFrame({"id": [1]}), pa.table({"id": [1]}), ["rows"], "rows"])
+def test_frames_without_a_name_are_refused(table: HoodieTable[Rows], frames: Any):
+    table.upsert(rows((1, "oslo", 1.0)))
+    with pytest.raises(InvalidInput, match="expected rows by their names"):
+        table.delete(where="id in (select id from f)", frames=frames)
+    twice = pa.table([[1], [2]], names=["id", "id"])
+    with pytest.raises(InvalidInput, match="frame 'f' has the column 'id' twice"):
+        table.delete(where="id in (select id from f)", frames={"f": twice})
+    assert table.count() == 1
+
+
+def test_numbers_beyond_64_bits_are_refused(table: HoodieTable[Rows]):
+    with pytest.raises(SchemaMismatch, match="the DataFrame makes no table"):
+        table.upsert(pd.DataFrame({"id": [2**64], "city": ["oslo"], "fare": [1.0]}))
