@@ -124,7 +124,7 @@ def _literal(text: Text, what: str, value: exp.Expr) -> str:
         return str(value.this).lower()
     if isinstance(value, exp.Neg) and isinstance(value.this, exp.Literal):
         return f"-{value.this.name}"
-    if not isinstance(value, exp.Literal | exp.Var | exp.Column):
+    if not isinstance(value, exp.Literal | exp.RawString | exp.Var | exp.Column):
         raise text.unreadable(f"{what} is {value.sql(DIALECT)}: expected one literal, such as 'text', 7 or true")
     return value.name
 

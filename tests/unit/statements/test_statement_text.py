@@ -200,9 +200,9 @@ def test_clauses_of_create_table_without_an_effect_are_refused(clause: str, prob
 
 
 def test_values_of_properties_are_literals() -> None:
-    properties = "TBLPROPERTIES ('a' = -1, b = 1.5, c.d = TRUE, `e` = 'it\\'s') LOCATION '/t' COMMENT 'text'"
+    properties = "TBLPROPERTIES ('a' = -1, b = 1.5, c.d = TRUE, f = r'g', `e` = 'it\\'s') LOCATION '/t' COMMENT 'text'"
     read = created(properties)
-    assert read.options == {"a": "-1", "b": "1.5", "c.d": "true", "e": "it's"}
+    assert read.options == {"a": "-1", "b": "1.5", "c.d": "true", "f": "g", "e": "it's"}
     assert (read.location, read.comment) == ("/t", "text")
     for clause in ("TBLPROPERTIES ('a' = 'it''s')", "LOCATION '/it''s'", "COMMENT 'it''s'", "TBLPROPERTIES (a = NULL)"):
         with pytest.raises(StatementError, match="expected one literal"):
