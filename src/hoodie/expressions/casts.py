@@ -88,10 +88,10 @@ def _always_fits(have: pa.DataType, kind: pa.DataType) -> bool:
     if have in (NULL, BOOL) or kind == TEXT:
         return True
     if is_integer(have):
-        return is_float(kind) or kind == BOOL or (is_integer(kind) and kind.bit_width >= have.bit_width)
+        return is_float(kind) or kind in (BOOL, TIMESTAMP) or (is_integer(kind) and kind.bit_width >= have.bit_width)
     if is_float(have) or is_decimal(have):
         return is_float(kind) or kind == BOOL
-    return kinds.is_time(have)
+    return kinds.is_time(have) and (kinds.is_time(kind) or is_float(kind) or kind == BIGINT)
 
 
 def kernel_of(have: pa.DataType, kind: pa.DataType) -> Kernel | None:
@@ -112,6 +112,10 @@ def kernel_of(have: pa.DataType, kind: pa.DataType) -> Kernel | None:
         return lambda values: _numbers(values, kind)
     if kinds.is_time(have) and kinds.is_time(kind):
         return lambda values: _times(values, kind)
+    if have == TIMESTAMP and kinds.is_number(kind):
+        return lambda values: _to_seconds(values, kind)
+    if kinds.is_number(have) and kind == TIMESTAMP:
+        return _of_seconds
     return None
 
 
@@ -339,6 +343,27 @@ def _offset(zone: str, at: dt.datetime) -> dt.timedelta | None:
 
 
 # --- times ---
+
+
+def _to_seconds(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Seconds since 1970: whole ones, rounded down, and fractions as a double has them."""
+    micros, nulls = values.cast(BIGINT).fill_null(0).to_numpy(zero_copy_only=False), np.asarray(values.is_null())
+    if is_integer(kind):
+        return _numbers(pa.array(np.floor_divide(micros, 1_000_000), BIGINT, mask=nulls), kind)
+    return _numbers(pa.array(micros / 1e6, DOUBLE, mask=nulls), kind)
+
+
+def _of_seconds(values: pa.Array) -> pa.Array:
+    """The times so many seconds after 1970; of whole numbers that are too large the last or the first there is."""
+    if is_decimal(values.type):
+        micros = to_decimal(values, pa.decimal128(38, 6), "towards_zero")
+        return _numbers(micros.view(pa.decimal128(38, 0)), BIGINT).cast(TIMESTAMP)
+    if is_float(values.type):
+        return _of_floats(pc.multiply(values.cast(DOUBLE), 1e6), BIGINT).cast(TIMESTAMP)
+    seconds, most = values.cast(BIGINT).fill_null(0).to_numpy(zero_copy_only=False), 2**63 - 1
+    over, under = seconds > most // 1_000_000, seconds < -(most // 1_000_000)
+    micros = np.where(over, most, np.where(under, -most - 1, np.where(over | under, 0, seconds) * 1_000_000))
+    return pa.array(micros, BIGINT, mask=np.asarray(values.is_null())).cast(TIMESTAMP)
 
 
 def _times(values: pa.Array, kind: pa.DataType) -> pa.Array:
