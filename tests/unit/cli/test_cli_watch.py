@@ -263,3 +263,27 @@ def test_the_server_ends_on_a_signal(tables: Path) -> None:
     process.send_signal(signal.SIGTERM)
     assert process.wait(30) == 0
     process.stdout.close()
+
+
+def test_the_server_ends_on_a_signal_while_a_store_does_not_answer(tables: Path) -> None:
+    words = ["serve", f"{tables}/*", "--port", "0", "--every", "1"]
+    code = "import sys; from hoodie.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    process = subprocess.Popen([sys.executable, "-c", code, *words], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    url = process.stdout.readline().split()[3]
+    properties = tables / "a" / ".hoodie" / "hoodie.properties"
+    properties.unlink()
+    os.mkfifo(properties)  # who opens it waits
+    looked = json.loads(get(f"{url}tables.json"))["looked"]
+    for _ in range(5):
+        threading.Event().wait(1)
+        if json.loads(get(f"{url}tables.json"))["looked"] == looked:
+            break
+        looked = json.loads(get(f"{url}tables.json"))["looked"]
+    threading.Event().wait(1.5)
+    process.send_signal(signal.SIGTERM)
+    try:
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.stdout.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import socket
@@ -33,6 +34,8 @@ from hoodie.table.state import load_state
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _HTML, _JSON = "text/html; charset=utf-8", "application/json"
+#: Seconds that a look at the tables has to end, once the server is to.
+_PATIENCE = 2.0
 _TABLE = re.compile(r"/tables/([0-9]{1,9})")
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
 
@@ -203,6 +206,10 @@ def serving(fleet: Fleet, host: str, port: int, every: float) -> int:
             stop.set()
             for number, handler in before.items():
                 signal.signal(number, handler)
+        looks.join(_PATIENCE)
+        if looks.is_alive():  # in a store that does not answer; nothing is written that it could leave half done
+            sys.stdout.flush()
+            os._exit(0)
     return 0
 
 
