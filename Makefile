@@ -90,14 +90,15 @@ $(VENV)/bin/python:
 	@test -n "$(PYTHON)" || { echo 'Python 3.11 or later is needed: make PYTHON=/path/to/python3'; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV) || { rm -rf $(VENV); exit 1; }
 
-# The stamp is newer than pyproject.toml and constraints.txt exactly when what they ask for is installed.
+# The stamp is newer than pyproject.toml and constraints.txt exactly when what they ask for is installed. It
+# is not compiled: most of it is never imported.
 $(INSTALLED): pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(RUN) -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
 	@touch $@
 
 # What the site needs stays out of the way of those who only run tests.
 $(DOCS_INSTALLED): pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs]'
+	$(RUN) -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev,docs]'
 	@touch $(INSTALLED) $@
 
 # Tests, demo and bench find their Java as any user's session does; the wheel comes in only where that fails.
