@@ -94,8 +94,12 @@ def storage_at(
 
     options          of the call: `hoodie.storage.*` are the driver's
     storage_options  of the driver, over those
-    Raises           as `storage_for`
+    Raises           as `storage_for`; InvalidInput on `storage_options` that are no mapping
     """
+    if not isinstance(storage_options or {}, Mapping):
+        raise InvalidInput(
+            f"storage_options={storage_options!r}: expected options of the driver by name, {{'key': '…'}}"
+        )
     return storage_for(path_or_uri, {**driver_options(options), **(storage_options or {})})
 
 

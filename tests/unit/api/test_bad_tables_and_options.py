@@ -14,6 +14,7 @@ from hoodie.api.table import HoodieTable
 from hoodie.errors import (
     CorruptFile,
     HoodieError,
+    InvalidInput,
     InvalidOption,
     TableMismatch,
     TableNotFound,
@@ -97,6 +98,11 @@ def test_options_that_repeat_what_the_table_is_are_fine(table):
         "hoodie.datasource.write.hive_style_partitioning": False,
     }
     assert hoodie.open_table(table.path, options=repeated).upsert(rows()).updated == 2
+
+
+def test_storage_options_that_are_no_options_by_name_are_refused(tmp_path):
+    with pytest.raises(InvalidInput, match="storage_options='key': expected options of the driver by name"):
+        hoodie.open_table(tmp_path, storage_options="key")
 
 
 @pytest.mark.parametrize(
