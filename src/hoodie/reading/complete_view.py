@@ -73,6 +73,7 @@ def listed_view(
     # A clean tells the metadata table at its end what it has removed: until then old files in there may be gone.
     ask = ask and not (as_of is not None and state.timeline.pending({Action.CLEAN}))
     doubtful: Missing | None = None
+    again = True
     for _ in range(_TRIES):
         listing = trusted_listing(state.storage, state.config, state.timeline, partitions) if ask else None
         ask = listing is not None
@@ -85,8 +86,11 @@ def listed_view(
             if doubtful is not None:
                 ignore(state.storage, f"it lacks {doubtful.path}, which {doubtful.instant.requested} published")
             return ListedView(state, view, metadata)
-        if metadata is not None:  # the storage knows whether the file is lost, or only the list is wrong
-            ask, doubtful = False, lost[0]
+        if metadata is not None:
+            if again and metadata.reload().timeline.files != metadata.timeline.files:
+                again = False  # its own cleaning may have taken logs away while they were listed
+                continue
+            ask, doubtful = False, lost[0]  # the storage knows whether the file is lost, or only the list is wrong
             continue
         now = state.reload()
         if now.timeline == state.timeline:

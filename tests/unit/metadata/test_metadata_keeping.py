@@ -36,7 +36,7 @@ from hoodie.recovery.savepoint import make_savepoint
 from hoodie.services.clean import clean
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
-from hoodie.storage.protocol import join
+from hoodie.storage.protocol import Entry, join
 from hoodie.table.settings import Settings
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
@@ -120,6 +120,27 @@ def times(made: ArrowTable, action: Action = Action.DELTA_COMMIT) -> list[str]:
 
 def file_names(made: ArrowTable) -> list[str]:
     return sorted(entry.name for entry in made.storage.list(f"{METADATA}files") if not entry.is_dir)
+
+
+def test_a_list_that_moves_on_while_it_is_read_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its compaction and cleaning take logs away that a reader is about to list."""
+    made = table()
+    made.upsert(rows(("c", "bern")))
+    state, real, missed = made.state(), MemoryStorage.list, list[str]()
+
+    def late(storage: MemoryStorage, folder: str = "") -> list[Entry]:
+        entries = real(storage, folder)
+        if f"{folder}/" != f"{METADATA}files/" or missed:
+            return entries
+        missed.append(max(entry.name for entry in entries if ".log." in entry.name))
+        made.upsert(rows(("d", "wien")))
+        return [entry for entry in entries if entry.name not in missed]
+
+    monkeypatch.setattr(MemoryStorage, "list", late)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", MetadataTableIgnored)
+        assert sorted(read_table(state).column("id").to_pylist()) == ["a", "b", "c"]
+    assert missed
 
 
 # --- every action ---
