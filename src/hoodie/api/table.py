@@ -139,8 +139,9 @@ def create_table(
     name             what engines and messages call the table; "": the folder's name
     partition_by     column or columns whose values make the folders; () for none. A time makes a folder for each year,
                      month, day or hour, in UTC: "year(at)", "month(at)", "day(at)", "hour(at)"
-    ordering         column that tells the newer of two versions of a row: the greater value wins, whichever came last,
-                     unless the options name another rule (`hoodie.datasource.write.payload.class`); None for none
+    ordering         column, or columns, that tell the newer of two versions of a row: the greater value wins, whichever
+                     came last, unless the options name another rule (`hoodie.datasource.write.payload.class`); None for
+                     none
     table_type       "COPY_ON_WRITE" or "MERGE_ON_READ"; "": as `hoodie.datasource.write.table.type` says, by default
                      the former
     keep             how much history cleaning leaves for reads as of earlier times: "30 days", "48 hours" or a number

@@ -19,6 +19,7 @@ from hoodie.expressions import kinds
 from hoodie.expressions.kinds import BIGINT, BOOL, DATE, DOUBLE, NULL, TEXT, TIMESTAMP, is_decimal, is_float, is_integer
 from hoodie.expressions.terms import Term, by_distinct, computed, elementwise, null_where, zero
 from hoodie.keygen.arrow_keys import text_of
+from hoodie.schema.conform import cut_off
 from hoodie.schema.types import spark_name
 
 Kernel = Callable[[pa.Array], pa.Array]
@@ -197,18 +198,12 @@ def to_decimal(values: pa.Array, kind: pa.DataType, mode: str = "half_towards_in
 
 
 def rescaled(values: pa.Array, scale: int, mode: str = "half_towards_infinity") -> pa.Array:
-    """Wide decimals in fewer digits behind the point; fewer than none: rounded to tens, hundreds and so on.
-
-    Arrow divides by more than 32 bits with wrong digits in some quotients (in 26.0, as in pc.round of 2^63 - 1 with 18
-    digits behind the point to 3), so digits are cut off nine at a time.
-    """
+    """Wide decimals in fewer digits behind the point; fewer than none: rounded to tens, hundreds and so on."""
     exact = retyped(values, _MOST, values.type.scale)
     if mode == "half_towards_infinity":
         half = pa.scalar(Decimal(5).scaleb(-scale - 1, context=_EXACT), exact.type)
         exact = pc.if_else(pc.less(exact, zero(exact.type)), pc.subtract(exact, half), pc.add(exact, half))
-    cut = exact
-    while cut.type.scale > scale:
-        cut = cut.cast(pa.decimal256(_MOST, max(scale, cut.type.scale - 9)), safe=False)
+    cut = cut_off(exact, scale, safe=False).cast(pa.decimal256(_MOST, min(scale, exact.type.scale)), safe=False)
     if mode in ("up", "down"):
         again, one = cut.cast(exact.type), pa.scalar(Decimal(1).scaleb(-scale), cut.type)
         beyond = pc.less(again, exact) if mode == "up" else pc.greater(again, exact)

@@ -307,21 +307,25 @@ def _leaf(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
         if is_number_text(have) and pa.types.is_string(kind):
             return number_text(array).cast(kind)
         if pa.types.is_decimal(have):
-            array = _cut_off(array, kind.scale)
+            array = cut_off(array, kind.scale)
         return array.cast(kind, safe=checked)
     except pa.ArrowInvalid as error:
         words = f"{spark_name(have)} values of column {path} do not fit {spark_name(kind)}"
         raise SchemaMismatch(f"{words}: {error}") from error
 
 
-def _cut_off(array: pa.Array, scale: int) -> pa.Array:
-    """Decimals with at most nine digits more behind the point than so many.
+def cut_off(array: pa.Array, scale: int, *, safe: bool = True) -> pa.Array:
+    """Decimals with at most nine digits more behind the point than `scale`; a cast cuts the rest.
 
-    Arrow (26.0) refuses some whose further digits are zeros when it divides by more than 32 bits. Raises ArrowInvalid
+    Arrow (26.0) divides by more than 32 bits with wrong digits in some quotients: it refuses values whose further
+    digits are zeros, and rounds others wrongly.
+
+    safe    refuse digits that are not zeros
+    Raises  ArrowInvalid
     """
     wide = pa.decimal128 if pa.types.is_decimal128(array.type) else pa.decimal256
     for digits in range(array.type.scale - 9, scale, -9):
-        array = array.cast(wide(array.type.precision, digits))
+        array = array.cast(wide(array.type.precision, digits), safe=safe)
     return array
 
 
