@@ -15,7 +15,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 import hoodie
-from hoodie.errors import CorruptFile, HoodieError, InvalidInput
+from hoodie.errors import CorruptFile, HoodieError, InvalidInput, StatementError
 from hoodie.spark.java import ensure_java
 from hoodie.spark.plan_size import estimated_bytes
 
@@ -112,6 +112,7 @@ def statements(spark: SparkSession, folder: Path) -> None:
     other = spark.newSession()
     assert other.sql("SELECT * FROM saved JOIN by_sql USING (id)").count() == 1
     other.client.close()  # else it asks the server for minutes when the process ends, which has stopped by then
+    refused(StatementError, lambda: spark.sql("DROP TABLE by_sql more"))
     for name in ("viewed", "copied", "by_sql", "saved"):
         spark.sql(f"DROP {'VIEW' if name == 'viewed' else 'TABLE'} {name}")
     hoodie.spark.unregister(spark)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -647,6 +649,52 @@ def test_keys_that_came_twice_are_left_once(spark, tmp_path):
     assert sorted((row.city, row.name) for row in table.snapshot().collect()) == [
         ("oslo", "b"), ("rome", "a"), ("rome", "b"),
     ]  # fmt: skip
+
+
+def test_words_behind_the_end_of_a_statement_change_nothing(spark, orders):
+    before = rows(spark, orders)
+    for statement in (
+        f"DROP TABLE {orders} IF EXISTS",
+        f"TRUNCATE TABLE {orders} city = 'oslo'",
+        f"TRUNCATE TABLE {orders} PARTITION (city = 'oslo') AND id = 1",
+        f"ALTER TABLE {orders}\nDROP PARTITION (city = 'oslo') WHERE id = 1",
+        f"ALTER TABLE {orders} DROP PARTITION (city = 'oslo'), (city = 'rome')",
+        f"ALTER TABLE {orders} ADD PARTITION (city = 'bern') LOCATION '/elsewhere'",
+        f"ALTER TABLE {orders} ADD COLUMN tip INT COMMENT 'a' more",
+        f"ALTER TABLE {orders} RENAME TO other more",
+        f"SHOW PARTITIONS {orders} city",
+    ):
+        with pytest.raises(StatementError, match=r"line [12], column \d+ near") as raised:
+            hoodie.spark.sql(spark, statement)
+        (line, column, near), lines = (
+            re.findall(r"line (\d), column (\d+) near (.*?):", str(raised.value))[0],
+            statement.split("\n"),
+        )
+        assert lines[int(line) - 1][int(column) - 1 :].startswith(near[1:-1]), raised.value
+    assert rows(spark, orders) == before
+
+
+def test_a_place_is_that_in_the_whole_statement(spark, orders):
+    for statement in (f"DESCRIBE\n{orders} size", f"DESCRIBE\n{orders} AS JSON", f"SHOW\nPARTITIONS {orders} x"):
+        column = statement.split("\n")[1].index(" ", 12 if statement.startswith("S") else 1) + 2
+        with pytest.raises(StatementError, match=f"line 2, column {column} near"):
+            hoodie.spark.sql(spark, statement)
+
+
+def test_a_table_without_partitions_has_none_to_show_or_drop(spark, tmp_path):
+    path = f"hudi.`{tmp_path / 't'}`"
+    hive_style = {"hoodie.datasource.write.hive_style_partitioning": True}
+    hoodie.create_table(tmp_path / "t", record_key="id", options=hive_style).upsert(pa.table({"id": [1]}))
+    assert hoodie.spark.sql(spark, f"SHOW PARTITIONS {path}").collect() == []
+    with pytest.raises(StatementError, match="partitioned by nothing"):
+        hoodie.spark.sql(spark, f"ALTER TABLE {path} DROP PARTITION (id = 1)")
+
+
+def test_a_table_of_no_columns_is_not_made(spark, tmp_path):
+    """As in Hudi: a misspelt location would be a second table."""
+    with pytest.raises(StatementError, match="names no columns, and there is no table at"):
+        hoodie.spark.sql(spark, f"CREATE TABLE nothing_there USING hudi LOCATION '{tmp_path / 'misspelt'}'")
+    assert not (tmp_path / "misspelt").exists()
 
 
 def test_bad_statements_say_where_and_change_nothing(spark, orders):

@@ -229,6 +229,8 @@ def partition_values(path: str, keygen: KeyGenerator) -> tuple[str | None, ...]:
 def partition_texts(path: str, keygen: KeyGenerator) -> list[str | None]:
     """What a partition path says of each partition field, as it is written there; None: ambiguous."""
     names = [field.name for field in keygen.partition_fields]
+    if not names:
+        return []
     return _hive_style_texts(path, names) if keygen.hive_style else _plain_texts(path, names)
 
 

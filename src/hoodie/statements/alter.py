@@ -22,7 +22,7 @@ from hoodie.statements.create_text import fields_of
 from hoodie.statements.cutting import Name, Text
 from hoodie.statements.entry import follow_columns, refuse_taken
 from hoodie.statements.mentioned import tables_of_column
-from hoodie.statements.rows import nothing, opened
+from hoodie.statements.rows import nothing, opened, require_grammar
 from hoodie.storage import storage_for
 from hoodie.table.change_logging import log_change_data
 from hoodie.table.properties import update_properties
@@ -52,6 +52,7 @@ def alter_table_columns(
     on_read = str(session.conf.get(ON_READ, None) or session.conf.get(f"spark.{ON_READ}", None)).lower() == "true"
     if text.word(at) == "DROP" and text.words(at + 4)[at + 2 :] == ("IF", "EXISTS"):
         changes = [change for change in changes if _is_there(table, change)]
+    require_grammar(session, text)
     if changes:
         _change_columns(session, table, name, changes, on_read=on_read)
     return nothing(session)
@@ -205,6 +206,7 @@ def _type(text: Text) -> pa.DataType:
 def rename_table(session: SparkSession, name: Name, text: Text, at: int) -> DataFrame:
     """ALTER TABLE a RENAME TO b. A table without a location of its own moves to the folder of its new name."""
     parts, _ = text.name(at + 2)
+    require_grammar(session, text)
     if name.parts[0].lower() in PROVIDERS:
         raise text.unreadable(
             "a path is no name: a table's name, which has an entry or is registered, can be another", 2
@@ -246,6 +248,7 @@ def set_table_properties(
     """SET TBLPROPERTIES (…): change data is turned on; others are kept in the table's entry, and `hoodie.*` among them
     are options of statements on the table."""
     said = dict(_pairs(text.inside(at)[0]))
+    require_grammar(session, text)
     change_data = {key: value for key, value in said.items() if key in (CDC, CDC_MODE)}
     others = {key: value for key, value in said.items() if key not in change_data}
     if fixed := [key for key in others if key.lower() in _FIXED or key.startswith("hoodie.table.")]:
@@ -266,6 +269,7 @@ def unset_table_properties(session: SparkSession, name: Name, text: Text, at: in
     """UNSET TBLPROPERTIES [IF EXISTS] (…)"""
     quiet = text.words(at + 2)[at:] == ("IF", "EXISTS")
     at += 2 * quiet
+    require_grammar(session, text)
     keys = ["".join(token.text for token in item.tokens) for item in text.inside(at)[0].split()]
     _require_entry(session, name, text, at)
     parts = qualified(session, name.parts)

@@ -16,7 +16,7 @@ from sqlglot.errors import SqlglotError
 from hoodie.errors import StatementError
 from hoodie.expressions.text import DIALECT
 from hoodie.spark.names import NamedTable
-from hoodie.statements.cutting import Text
+from hoodie.statements.cutting import Text, rest_of
 from hoodie.statements.procedures.listed import PROCEDURES
 from hoodie.statements.procedures.procedure import Called, Parameter, Procedure, table_named
 from hoodie.statements.rows import session_options, table_rows, with_entrys
@@ -64,7 +64,7 @@ def unknown(name: str) -> StatementError:
 
 def is_another_catalogs(text: Text) -> bool:
     """Whether a CALL is of a procedure that a catalog of another format has: `CALL lake.system.expire_snapshots(…)`."""
-    parts, _ = Text.of(str(text.after(0))).name()
+    parts, _ = rest_of(text).name()
     return len(parts) > 1 and parts[0].lower() != "system" and parts[-1].lower() not in (*PROCEDURES, "help")
 
 

@@ -260,6 +260,8 @@ def _create_table(session: SparkSession, wanted: Create, parts: Sequence[str], q
             settings.setdefault(_NAMES["precombinefield"], ",".join(config.ordering))
     rows = _rows(session, wanted)
     schema = wanted.schema if wanted.schema is not None else None if rows is None else rows.schema
+    if schema is None and not exists:  # as Hudi: a location misspelt would be a second, empty table
+        raise StatementError(f"CREATE TABLE {wanted.name} names no columns, and there is no table at {path}")
     if schema is not None and (described or not exists):
         _refuse_missing(wanted, schema, keys)
     if exists and not with_location:

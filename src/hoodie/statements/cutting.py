@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -175,6 +176,13 @@ def single(text: str) -> Text:
     if len(parts) > 1:
         raise parts[1].unreadable("one statement at a time")
     return parts[0]
+
+
+def rest_of(text: Text) -> Text:
+    """What stands behind the first word, cut into tokens: to sqlglot it is one token behind some words."""
+    start = text.tokens[0].end + 1
+    blank = re.sub("[^\n]", " ", text.whole[:start])  # places stay those in the whole statement
+    return Text(text.whole, start, text.end, Text.of(f"{blank}{text.whole[start : text.end]}").tokens)
 
 
 def says_identifier(text: Text) -> bool:

@@ -28,11 +28,11 @@ from hoodie.statements.alter import (
 )
 from hoodie.statements.create import create_from_statement
 from hoodie.statements.create_text import makes_ours
-from hoodie.statements.cutting import Name, Text
+from hoodie.statements.cutting import Name, Text, rest_of
 from hoodie.statements.describe import show_columns, show_create, show_properties
 from hoodie.statements.mentioned import seen
 from hoodie.statements.partitions import alter_partitions, show_partitions, truncate
-from hoodie.statements.rows import nothing, opened
+from hoodie.statements.rows import nothing, opened, require_grammar
 from hoodie.storage import storage_for
 from hoodie.storage.protocol import Storage
 
@@ -40,7 +40,7 @@ from hoodie.storage.protocol import Storage
 def ddl(session: SparkSession, text: Text) -> DataFrame | None:
     """Carry the statement out, if it is about a table of ours; None: it is Spark's."""
     if text.word(0) == "SHOW":  # to sqlglot all that follows is one token
-        return _show(session, Text.of(str(text.after(0))))
+        return _show(session, rest_of(text))
     if is_about_index(text):
         return _index(session, text)
     match text.words(2):
@@ -89,6 +89,7 @@ def _drop(session: SparkSession, text: Text) -> DataFrame | None:
         raise text.unreadable("a path is no name to forget: DROP TABLE … PURGE removes the table's files", 2)
     if found is None:
         return None
+    require_grammar(session, text)
     if found.entry:  # Spark drops it, and the files of a table without a location
         purged = text.word(end) == "PURGE" and storage_for(found.path).exists(PROPERTIES_FILE)
         drop_entry(session, qualified(session, parts))
@@ -187,6 +188,9 @@ def is_about_index(text: Text) -> bool:
 def repair_statement(session: SparkSession, text: Text) -> DataFrame | None:
     """MSCK REPAIR TABLE and ANALYZE TABLE: partitions and statistics of a table of ours are in its own files, so that
     there is nothing to do. None: the table is Spark's."""
-    text = Text.of(str(text.after(0)))
+    text = rest_of(text)
     parts, _ = text.name(1 + (text.word(0) == "REPAIR"))
-    return None if opened(session, Name(parts, parts[-1])) is None else nothing(session)
+    if opened(session, Name(parts, parts[-1])) is None:
+        return None
+    require_grammar(session, text)
+    return nothing(session)

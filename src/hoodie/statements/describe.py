@@ -22,10 +22,10 @@ from hoodie.spark.entries import sql_text, sql_type
 from hoodie.spark.names import NamedTable, qualified
 from hoodie.spark.types import COMMENT, to_spark
 from hoodie.statements.create_text import sql_properties
-from hoodie.statements.cutting import Name, Text
+from hoodie.statements.cutting import Name, Text, rest_of
 from hoodie.statements.mentioned import seen
 from hoodie.statements.partitions import named_partition
-from hoodie.statements.rows import open_named, session_options, table_rows, with_tables
+from hoodie.statements.rows import open_named, require_grammar, session_options, table_rows, with_tables
 from hoodie.table.state import declared_schema, load_state
 
 _COLUMNS = "col_name string, data_type string, comment string"
@@ -71,7 +71,7 @@ def _described(session: SparkSession, name: Name, place: NamedTable) -> Describe
 
 def describe_from_statement(session: SparkSession, text: Text) -> DataFrame | None:
     """DESCRIBE of a table, a column or a query; None: it is Spark's."""
-    text = Text.of(str(text.after(0)))
+    text = rest_of(text)
     at = int(text.word(0) == "TABLE")
     extended = text.word(at) in ("EXTENDED", "FORMATTED")
     at += extended
@@ -84,12 +84,13 @@ def describe_from_statement(session: SparkSession, text: Text) -> DataFrame | No
     found = described(session, Name(parts, parts[-1]))
     if found is None:
         return None
+    if text.words(behind + 2)[behind:] == ("AS", "JSON"):
+        raise text.unreadable("DESCRIBE … AS JSON is not supported: leave AS JSON out", behind)
+    require_grammar(session, text)
     if text.word(behind) == "PARTITION":
         partition = named_partition(found.table, text, behind)
         rows = [*_columns(found), *(_partition(found, *partition) if extended else ())]
         return table_rows(session, rows, _COLUMNS)
-    if text.words(behind + 2)[behind:] == ("AS", "JSON"):
-        raise text.unreadable("DESCRIBE … AS JSON is not supported: leave AS JSON out", behind)
     if behind < len(text.tokens):
         return _column(session, found, text, behind, extended=extended)
     rows = [*_columns(found), *(_details(found) if extended else ())]
@@ -164,6 +165,7 @@ def show_create(session: SparkSession, text: Text) -> DataFrame | None:
     found = described(session, Name(parts, parts[-1]))
     if found is None:
         return None
+    require_grammar(session, text)
     name = ".".join((SESSION_CATALOG, *map(_plain, qualified(session, parts)))) if found.entry else str(found.name)
     columns = ",\n".join(
         f"  {_plain(field.name)} {sql_type(field.dataType)}{'' if field.nullable else ' NOT NULL'}"
@@ -195,6 +197,7 @@ def show_properties(session: SparkSession, text: Text) -> DataFrame | None:
     found = described(session, Name(parts, parts[-1]))
     if found is None:
         return None
+    require_grammar(session, text)
     rows = list(found.properties.items())
     if text.word(at) == "(":
         key = "".join(token.text for token in text.inside(at)[0].tokens)
@@ -213,4 +216,5 @@ def show_columns(session: SparkSession, text: Text) -> DataFrame | None:
     found = described(session, Name(parts, parts[-1]))
     if found is None:
         return None
+    require_grammar(session, text)
     return table_rows(session, [(name,) for name in (*META_COLUMNS, *found.columns.names)], "col_name string")

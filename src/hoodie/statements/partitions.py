@@ -32,7 +32,7 @@ from hoodie.keygen.keygen import (
 from hoodie.reading.table_schema import read_schema
 from hoodie.spark.keyed import to_arrow_table
 from hoodie.statements.cutting import Name, Text
-from hoodie.statements.rows import nothing, opened, table_rows
+from hoodie.statements.rows import nothing, opened, require_grammar, table_rows
 from hoodie.table.state import in_units_of, load_state
 from hoodie.view.slices import FileSystemView
 
@@ -46,6 +46,7 @@ def truncate(session: SparkSession, text: Text) -> DataFrame | None:
     table = opened(session, Name(parts, parts[-1]))
     if table is None:
         return None
+    require_grammar(session, text)
     if text.word(at) == "PARTITION":
         table.delete_partitions(_partition_paths(table, text, at))
     elif paths := _paths(table):
@@ -65,11 +66,13 @@ def alter_partitions(session: SparkSession, table: HoodieTable[DataFrame], text:
     """
     word = text.word(at)
     if text.words(at + 2)[at:] == ("RECOVER", "PARTITIONS"):
+        require_grammar(session, text)
         return nothing(session)
     quiet = text.word(at + 1) == "IF"
     start = at + 1 + quiet * (2 + (word == "ADD"))
     if word not in ("ADD", "DROP") or text.word(start) != "PARTITION":
         return None
+    require_grammar(session, text)
     if word == "ADD":
         for spec in _specs(text, start):
             _require_columns(table, spec, _given(spec), whole=True)
@@ -84,6 +87,8 @@ def _specs(text: Text, at: int) -> Iterator[Text]:
         if text.word(at + 1) != "(":
             raise text.unreadable("expected PARTITION (column = value)", at)
         spec, closes = text.inside(at + 1)
+        if text.word(closes + 1) == "LOCATION":
+            raise text.unreadable("partitions stand in the folder of their table: leave LOCATION out", closes + 1)
         yield spec
         at = closes + 1 + (text.word(closes + 1) == ",")
 
@@ -223,6 +228,7 @@ def show_partitions(session: SparkSession, text: Text) -> DataFrame | None:
     table = opened(session, Name(parts, parts[-1]))
     if table is None:
         return None
+    require_grammar(session, text)
     has_clause = text.words(at + 2)[at:] == ("PARTITION", "(")
     values = _as_in_paths(table, _given(text.inside(at + 1)[0])) if has_clause else {}
     names = load_state(table.storage).config.partition_columns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
@@ -9,6 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 import sqlglot
+from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -52,6 +54,19 @@ def counts_frame(session: SparkSession, result: WriteResult) -> DataFrame:
 def nothing(session: SparkSession) -> DataFrame:
     """What a statement without a result gives, as Spark's own do."""
     return session.createDataFrame([], "result string").select()
+
+
+def require_grammar(session: SparkSession, text: Text) -> None:
+    """Raises StatementError on a statement that Spark's grammar does not have, such as one with words behind its end:
+    nothing that changes or drops a table is done by what could be read of a statement."""
+    try:
+        spark_sql(session, f"EXPLAIN\n{text.whole}")  # which tells what it finds of names, and fails on grammar alone
+    except ParseException as problem:
+        said, _, rest = str(problem).strip().split("\n")[0].partition(" SQLSTATE")
+        line, column = map(int, (re.findall(r"line (\d+), pos (\d+)", rest) or [(2, 0)])[0])
+        at = sum(len(before) + 1 for before in text.whole.split("\n")[: line - 2]) + column
+        index = next((i for i, token in enumerate(text.tokens) if token.start >= at), len(text.tokens))
+        raise text.unreadable(said.partition("] ")[2] or said, index) from problem
 
 
 def table_rows(session: SparkSession, rows: Sequence[Sequence[Any]], schema: str) -> DataFrame:

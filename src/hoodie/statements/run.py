@@ -17,7 +17,7 @@ from hoodie.spark.own_sql import forget_foreign, spark_sql
 from hoodie.spark.table_views import TableView, note_view, view_named
 from hoodie.statements.call import is_another_catalogs, run_call
 from hoodie.statements.create_text import like_what, makes_ours
-from hoodie.statements.cutting import Text, check_grammar, says_identifier, single, with_plain_names
+from hoodie.statements.cutting import Text, check_grammar, rest_of, says_identifier, single, with_plain_names
 from hoodie.statements.database_names import without_databases
 from hoodie.statements.ddl import ddl, is_about_index, repair_statement
 from hoodie.statements.describe import describe_from_statement
@@ -27,7 +27,7 @@ from hoodie.statements.entry import require_entries
 from hoodie.statements.mentioned import may_be_ours, mentioned, seen
 from hoodie.statements.parameters import Arguments, with_frames, with_literals
 from hoodie.statements.rows import counts_frame, opened, opened_view, with_tables
-from hoodie.statements.session import COMMANDS, explain_statement, rest_of, run_command
+from hoodie.statements.session import COMMANDS, explain_statement, run_command
 from hoodie.statements.views import refuse_changes_of_views
 from hoodie.storage.faults import typed_errors
 

@@ -12,18 +12,13 @@ from hoodie.expressions.text import tick
 from hoodie.spark.names import qualified, registered_names
 from hoodie.spark.own_sql import spark_sql
 from hoodie.statements import cached
-from hoodie.statements.cutting import Name, Text
+from hoodie.statements.cutting import Name, Text, rest_of
 from hoodie.statements.dml_text import dml
-from hoodie.statements.rows import nothing, opened, table_rows, with_tables
+from hoodie.statements.rows import nothing, opened, require_grammar, table_rows, with_tables
 
 COMMANDS = ("CACHE", "UNCACHE", "CLEAR", "REFRESH", "SHOW")
 _EXPLAINS = ("EXTENDED", "CODEGEN", "COST", "FORMATTED")
 _LEVEL = "storageLevel"
-
-
-def rest_of(text: Text) -> Text:
-    """What stands behind the first word, which to sqlglot is one token for some words."""
-    return Text.of(str(text.after(0)))
 
 
 def explain_statement(session: SparkSession, text: Text, named: Mapping[str, DataFrame]) -> DataFrame | None:
@@ -60,6 +55,7 @@ def run_command(session: SparkSession, text: Text, named: Mapping[str, DataFrame
             table = opened(session, Name(parts, parts[-1]))
             if table is None:
                 return None
+            require_grammar(session, text)
             if text.word(0) == "UNCACHE":
                 cached.drop(session, table)
             return nothing(session)
