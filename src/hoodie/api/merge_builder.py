@@ -12,7 +12,6 @@ from hoodie.writing.result import WriteResult
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-    from hoodie.conditional.clauses import MergeRequest
 
 Condition: TypeAlias = "str | Column | None"
 Values = Mapping[str, Any]

@@ -14,22 +14,18 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Set
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from hoodie.config.table import TableConfig, TimelineZone
 from hoodie.errors import CorruptFile, ListingStale
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, Instant, State, format_time
-from hoodie.model.plans import CompactionOperation, CompactionPlan
+from hoodie.model.plans import CompactionOperation, CompactionPlan, ReplacePlan
 from hoodie.storage.protocol import Entry, Storage
 from hoodie.timeline.layout import COMPLETES_AS, commit_content, parse_name
 from hoodie.timeline.memory import Listed, Memory, unlisted
 from hoodie.timeline.stopped_upgrade import UPGRADED_FOLDER, refuse_stopped_upgrade
 from hoodie.timeline.timeline import Timeline
-
-if TYPE_CHECKING:
-    from hoodie.model.plans import ReplacePlan
 
 #: What completed commits say: of up to 32 MiB of commit files.
 COMMITS: Memory[CommitMetadata] = Memory(32 * 1024 * 1024)

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from hoodie.errors import SchemaMismatch
-from hoodie.formats.avro.bytes import Malformed, fail_where, from_numpy, to_numpy
+from hoodie.formats.avro.bytes import Cells, Cursors, Malformed, Pieces, fail_where, from_numpy, to_numpy
 from hoodie.formats.avro.nodes import FixedWidth, Prefixed, fitting
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from hoodie.formats.avro.bytes import Cells, Cursors, Pieces
 
 
 class FixedDecimal(FixedWidth):

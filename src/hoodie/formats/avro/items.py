@@ -6,16 +6,12 @@ where items have equal lengths, as keys of one form have, a whole stretch is gue
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hoodie.formats.avro.bytes import Malformed, fail_where
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from hoodie.formats.avro.bytes import Cells, Cursors, Ints
+from hoodie.formats.avro.bytes import Cells, Cursors, Ints, Malformed, fail_where
 
 _NARROW = 24  # as many arrays, or fewer, are walked one by one
 _PATIENCE = 256  # items walked one by one after a wrong guess, before the next

@@ -6,20 +6,26 @@ Nodes are values without state; `avro_compile.compile_schema` makes them from a 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from hoodie.errors import SchemaMismatch
-from hoodie.formats.avro.bytes import Malformed, fail_where, from_numpy, offsets_of, regroup, to_numpy
+from hoodie.formats.avro.bytes import (
+    Cells,
+    Cursors,
+    Malformed,
+    Pieces,
+    fail_where,
+    from_numpy,
+    offsets_of,
+    regroup,
+    to_numpy,
+)
 from hoodie.formats.avro.items import find_items
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from hoodie.formats.avro.bytes import Cells, Cursors, Pieces
 
 
 class Node:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pyarrow as pa
 
 from hoodie.errors import SchemaMismatch
-from hoodie.formats.avro.bytes import Malformed
+from hoodie.formats.avro.bytes import Cells, Cursors, Malformed, Pieces
 from hoodie.formats.avro.nodes import Node
-
-if TYPE_CHECKING:
-    from hoodie.formats.avro.bytes import Cells, Cursors, Pieces
 
 
 class Union(Node):

@@ -11,21 +11,16 @@ import struct
 from collections.abc import Sequence
 from enum import IntEnum
 from functools import reduce
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from hoodie.errors import CorruptLogBlock, SchemaMismatch, UnsupportedTable
 from hoodie.formats.avro import nodes
-from hoodie.formats.avro.bytes import Cells, Malformed, Pieces, fail_where, to_numpy
+from hoodie.formats.avro.bytes import Cells, Cursors, Malformed, Pieces, fail_where, to_numpy
 from hoodie.formats.avro.decimals import BytesDecimal
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from hoodie.formats.avro.bytes import Cursors
 
 _VERSION = 3
 _HEAD = struct.Struct(">ii")
