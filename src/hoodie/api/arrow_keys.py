@@ -28,7 +28,6 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.create import with_write_options
 from hoodie.table.settings import Settings
 from hoodie.table.state import in_units_of, load_state, writer_keygen
-from hoodie.view.slices import FileSystemView
 from hoodie.writing.batch.arrow import ArrowRows, brought_columns, check_keys, peeked
 from hoodie.writing.batch.memory import thread_pool
 
@@ -46,7 +45,7 @@ class ArrowKeys:
 
     def read(self, keys: Any, columns: Sequence[str] | None = None, meta: bool = True) -> KeyedRows[Rows]:
         context, settings = self._context()
-        schema = read_schema(context.state, FileSystemView(context.state.timeline))
+        schema = read_schema(context.state)
         wanted = every_column(schema, meta) if columns is None else list(columns)
         check_columns(wanted, schema)
         asked = keyed_arrow_rows(context, arrow_stream(keys))
@@ -60,7 +59,7 @@ class ArrowKeys:
     def filter_exists(self, rows: Any) -> Rows:
         context, settings = self._context()
         batch = _without_views(arrow_stream(rows).read_all())
-        schema = read_schema(context.state, FileSystemView(context.state.timeline))
+        schema = read_schema(context.state)
         with thread_pool(settings) as pool:
             places = locate_keys(context, _with_keys(batch, context), pool)
             reader = reader_for(context.state, schema, places.slices.values(), ReadSettings.read(self.options))

@@ -17,7 +17,6 @@ from hoodie.keygen.arrow_keys import partition_path
 from hoodie.keygen.keygen import refuse_lacking
 from hoodie.reading.table_schema import read_schema
 from hoodie.table.state import TableState, in_units_of, table_keygen
-from hoodie.view.slices import FileSystemView
 
 _OPTION = "hoodie.datasource.write.partitions.to.delete"
 
@@ -50,7 +49,7 @@ def _partitions_of_rows(rows: Any, state: TableState) -> list[str]:
     rows     a DataFrame of Spark's, or what `arrow_stream` takes; only their partition columns are kept
     Raises   as `deleted_partitions`
     """
-    keygen = in_units_of(table_keygen(state), read_schema(state, FileSystemView(state.timeline)))
+    keygen = in_units_of(table_keygen(state), read_schema(state))
     columns = list(dict.fromkeys(field.name.partition(".")[0] for field in keygen.partition_fields))
     if rows is None or not columns:
         raise InvalidInput(f"no partition is named: set {_OPTION} to paths such as 2024-01-31,2024-02-01")

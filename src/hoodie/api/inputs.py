@@ -18,7 +18,6 @@ from hoodie.schema.types import is_list
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import load_state
 from hoodie.timeline.points import Point
-from hoodie.view.slices import FileSystemView
 from hoodie.writing.batch.arrow import INDEX_LEFT_OUT
 from hoodie.writing.result import WriteResult
 
@@ -63,7 +62,7 @@ def keys_as_rows(keys: Any, storage: Storage) -> Any:
             f"the key of {state.config.name} is made of {made_of}: give rows with the key and partition columns, such "
             f"as a pyarrow.Table or a DataFrame, and not a {type(keys).__name__}"
         )
-    kind = type_at(read_schema(state, FileSystemView(state.timeline)), columns[0])
+    kind = type_at(read_schema(state), columns[0])
     try:
         return pa.table({columns[0]: _of_kind(keys, kind) if is_column else _listed(list(keys), kind)})
     except (pa.ArrowException, TypeError, OverflowError) as problem:

@@ -41,7 +41,6 @@ from hoodie.spark.write.run import check_arrow, check_frame
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
-from hoodie.view.slices import FileSystemView
 from hoodie.writing.run import IncomingBatch
 
 _COMPARE: Mapping[str, Callable[[Column, Column], Column]] = {
@@ -144,7 +143,7 @@ class _Filter(NamedTuple):
 
 def _filter(session: SparkSession, state: TableState, read: Read) -> _Filter:
     filters = read.filters
-    schema = CHANGE_COLUMNS if read.cdc else read_schema(state, FileSystemView(state.timeline))
+    schema = CHANGE_COLUMNS if read.cdc else read_schema(state)
     if isinstance(filters, pc.Expression):
         raise InvalidInput("Spark takes no expression of pyarrow's: give the filter as SQL text or tuples")
     check_columns(read.columns or (), schema)

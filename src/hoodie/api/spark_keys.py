@@ -38,7 +38,6 @@ from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
-from hoodie.view.slices import FileSystemView
 from hoodie.writing.batch.arrow import check_keys, refuse_bad_keys
 from hoodie.writing.batch.memory import thread_pool
 
@@ -129,7 +128,7 @@ class SparkKeys:
         return local_frame(self.session, found, to_spark(found.schema))
 
     def _schema(self, state: TableState) -> pa.Schema:
-        return read_schema(state, FileSystemView(state.timeline))
+        return read_schema(state)
 
     def _keyed(self, df: DataFrame, context: LookupContext, columns: Sequence[str]) -> KeyedFrame:
         """Columns of the rows, then record key and partition path; columns of these names are taken as they are."""

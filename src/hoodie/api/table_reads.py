@@ -31,7 +31,7 @@ from hoodie.services.archive import history
 from hoodie.storage.faults import typed_calls
 from hoodie.table.state import load_state
 from hoodie.view.published import snapshot_files
-from hoodie.view.slices import FileSystemView, merged_slices
+from hoodie.view.slices import merged_slices
 
 
 @typed_calls
@@ -201,7 +201,7 @@ class TableReads(TableHandle[Frame]):
     def schema(self) -> pa.Schema:
         """The table's columns now, without the five `_hoodie_*` ones."""
         state = load_state(self.storage)
-        return without_meta_fields(read_schema(state, FileSystemView(state.timeline)))
+        return without_meta_fields(read_schema(state))
 
     def info(self, *, options: Options | None = None) -> TableDetail:
         """What the table is and how large: its settings, columns, partitions, files and bytes, commits and what is

@@ -33,9 +33,12 @@ def table_schema(state: TableState, view: FileSystemView, as_of: str | None = No
     return _file_schema(state.storage, max(files, key=lambda file: (file.instant, file.name)))
 
 
-def read_schema(state: TableState, view: FileSystemView, as_of: str | None = None) -> pa.Schema:
-    """The columns that a read as of an instant (None: now) gives: meta columns first where the table has them."""
-    schema = table_schema(state, view, as_of)
+def read_schema(state: TableState, view: FileSystemView | None = None, as_of: str | None = None) -> pa.Schema:
+    """The columns that a read as of an instant (None: now) gives: meta columns first where the table has them.
+
+    view  None: of no files, so that commits and settings alone tell
+    """
+    schema = table_schema(state, view or FileSystemView(state.timeline), as_of)
     return with_meta_fields(schema) if state.config.meta_fields else schema
 
 

@@ -41,13 +41,12 @@ from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.storage import storage_at
 from hoodie.table.state import TableState, load_state
 from hoodie.view.incremental import EARLIEST
-from hoodie.view.slices import FileSystemView
 
 
 def stream_schema(path: str, options: Options) -> StructType:
     """The columns of a stream of a table. Raises InvalidInput when it has none yet; UnsupportedTable as `changes`"""
     state = load_state(storage_at(path, options))
-    schema = read_schema(state, FileSystemView(state.timeline))
+    schema = read_schema(state)
     if set(schema.names) <= set(META_COLUMNS):
         raise InvalidInput(
             f"{state.config.name} at {path} has no columns yet: its first commit says which. Write to it first"
@@ -60,7 +59,7 @@ def stream_schema(path: str, options: Options) -> StructType:
 
 def _refuse_lost_columns(began_with: pa.Schema, state: TableState) -> None:
     """Raises SchemaMismatch where the table has no longer all columns, nested ones too, that the stream began with"""
-    schema = read_schema(state, FileSystemView(state.timeline))
+    schema = read_schema(state)
     lost = [name for name in began_with.names if name not in schema.names]
     lost += [path for path in column_difference(began_with, schema).missing if path not in lost]
     if lost:

@@ -34,7 +34,6 @@ from hoodie.statements.cutting import Text
 from hoodie.statements.dml_text import Delete, Dml, Insert, Merge, Update, with_selected_nulls
 from hoodie.statements.rows import views_of, with_tables
 from hoodie.table.state import in_units_of, load_state, table_keygen
-from hoodie.view.slices import FileSystemView
 from hoodie.writing.result import WriteResult
 
 
@@ -91,7 +90,7 @@ def _with_names_of_one_side(
         columns, side = source.columns, statement.source_name
     else:
         state = load_state(table.storage)
-        columns, side = read_schema(state, FileSystemView(state.timeline)).names, statement.table.alias
+        columns, side = read_schema(state).names, statement.table.alias
 
     def named(value: Any) -> Any:
         return of_side(value, columns, side) if isinstance(value, str) else value
@@ -173,7 +172,7 @@ def _named_partitions(
     schema = StructType(fields)
     values = _read(values, schema.names, schema)
     typed = values.select(*in_types({name: quoted(name) for name in schema.names}, values.schema, schema))
-    row, stored = to_arrow_table(typed), read_schema(state, FileSystemView(state.timeline))
+    row, stored = to_arrow_table(typed), read_schema(state)
     keygen = in_units_of(table_keygen(state), stored)  # Spark's types do not say milliseconds
 
     def pattern(field: PartitionField) -> str:

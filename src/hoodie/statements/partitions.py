@@ -34,7 +34,6 @@ from hoodie.spark.keyed import to_arrow_table
 from hoodie.statements.cutting import Name, Text
 from hoodie.statements.rows import nothing, opened, require_grammar, table_rows
 from hoodie.table.state import in_units_of, load_state
-from hoodie.view.slices import FileSystemView
 
 #: Words before a literal's text, and the types whose values have several texts.
 _TYPED = ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ")
@@ -171,7 +170,7 @@ def _as_in_paths(table: HoodieTable[DataFrame], values: Mapping[str, str]) -> di
     """The values of a PARTITION clause as paths have them: Spark reads TRUE, 007 and '2024-1-5' as values of the type
     of the column. Fields that a format makes, such as `yyyy/MM`, are compared as texts."""
     state = load_state(table.storage)
-    schema = read_schema(state, FileSystemView(state.timeline))
+    schema = read_schema(state)
     keygen = in_units_of(stored_key_generator(state.config.properties), schema)
     plain = {field.name.lower() for field in keygen.partition_fields if field.kind is FieldKind.SIMPLE}
     columns = {field.name.lower(): field for field in table.snapshot().schema.fields}

@@ -123,9 +123,7 @@ def test_a_column_that_is_lost_says_to_start_the_stream_again(table, monkeypatch
     query = Query(table.path)
     source = HudiSource(query.source)
     reader = source.streamReader(source.schema())
-    monkeypatch.setattr(
-        change_stream, "read_schema", lambda state, view: pa.schema([("id", "string"), ("at", "int64")])
-    )
+    monkeypatch.setattr(change_stream, "read_schema", lambda state: pa.schema([("id", "string"), ("at", "int64")]))
     start, end = reader.initialOffset(), reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit())
     with pytest.raises(
         SchemaMismatch, match=r"no longer has .*v: dropped or renamed .* start the stream again, with its"

@@ -156,7 +156,7 @@ def _cleaned_before(
 
 
 def _reader(state: TableState, timeline: Timeline, as_text: bool, settings: ReadSettings) -> ChangeReader:
-    schema = read_schema(state, FileSystemView(state.timeline))
+    schema = read_schema(state)
     visible = timeline.visible()
     return ChangeReader(
         slice_reader(state, schema, None, settings),

@@ -217,7 +217,7 @@ def _fitting(slices: Iterable[FileSlice], state: TableState, settings: ReadSetti
 
 def _schema(state: TableState) -> pa.Schema:
     """The columns of now: Hudi's readers give changes of any time in them."""
-    return read_schema(state, FileSystemView(state.timeline))
+    return read_schema(state)
 
 
 def commits_between(
