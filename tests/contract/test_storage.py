@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from hoodie.storage import FsspecStorage, LocalStorage, Storage, storage_for
-from hoodie.storage.subfolder import SubfolderStorage
+from hoodie.storage.wrapped import SubfolderStorage
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.storage_suite import StorageSuite
 

@@ -16,8 +16,8 @@ import pytest
 import hoodie
 from hoodie.config.table import from_properties
 from hoodie.errors import CorruptFile, UnsupportedTable
-from hoodie.formats.java.hash import string_hashes
 from hoodie.formats.java.properties import parse_properties, table_checksum, verify_checksum
+from hoodie.formats.java.strings import string_hashes
 from hoodie.formats.log.blocks import encode_block, read_blocks
 from hoodie.formats.log.content import data_rows
 from hoodie.formats.log.delete_block import decode_deletes

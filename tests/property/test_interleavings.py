@@ -34,8 +34,8 @@ from hoodie.errors import (
     WriteConflict,
 )
 from hoodie.locks import choose
+from hoodie.locks.lock_files import StorageLock
 from hoodie.locks.protocol import Lock
-from hoodie.locks.storage_lock import StorageLock
 from hoodie.metadata.validate import validate_metadata
 from hoodie.model.commit import CommitMetadata
 from hoodie.storage.protocol import Storage

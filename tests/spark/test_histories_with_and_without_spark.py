@@ -17,8 +17,7 @@ import hoodie
 from hoodie.config.write import WriteOperation
 from hoodie.doctor.findings import Fault
 from hoodie.errors import HudiCannotRead
-from hoodie.spark.local_frame import local_frame
-from hoodie.spark.types import to_spark
+from hoodie.spark.types import local_frame, to_spark
 from support.history_model import OVERWRITE, TableModel, as_brought, text_of
 from support.spark_histories import drawn_table
 from support.strategies import Shape, Step, histories, shapes

@@ -3,7 +3,7 @@
 import pyarrow as pa
 from pyspark.sql.types import ArrayType, LongType, StructField, StructType
 
-from hoodie.spark.local_frame import local_frame
+from hoodie.spark.types import local_frame
 
 SCHEMA = StructType([StructField("n", LongType())])
 

@@ -28,12 +28,11 @@ from hoodie.schema.schema import every_column
 from hoodie.schema.types import stored_type
 from hoodie.spark.columns import quoted
 from hoodie.spark.keyed import KeyedFrame, has_keys, keys_of, user_schema
-from hoodie.spark.local_frame import local_frame
 from hoodie.spark.lookup.large_batch import ask, rows_of_keys, slices_of
 from hoodie.spark.lookup.locate import FILE_ID, match_columns
 from hoodie.spark.plan_size import estimated_bytes
 from hoodie.spark.read import snapshot
-from hoodie.spark.types import all_nullable, spark_type_at, to_spark
+from hoodie.spark.types import all_nullable, local_frame, spark_type_at, to_spark
 from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings

@@ -74,7 +74,7 @@ def index_rebuild_command(call: Call, mend: bool) -> int:
     write to the table meanwhile. Keys with rows in more than one file group are named, and the exit status is 1, unless
     --mend keeps one row of each.
     """
-    from hoodie.lookup.index_rebuild import rebuild_index
+    from hoodie.lookup.index_follow import rebuild_index
 
     def do(target: Target) -> IndexRebuilt:
         done = rebuild_index(target.storage, target.settings, mend_doubled=mend)

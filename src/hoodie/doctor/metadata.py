@@ -27,7 +27,7 @@ from hoodie.model.instant import Action
 from hoodie.model.table_version import VERSIONS
 from hoodie.reading.row_keys import read_keys
 from hoodie.storage.protocol import join
-from hoodie.storage.subfolder import SubfolderStorage
+from hoodie.storage.wrapped import SubfolderStorage
 from hoodie.table.properties import PROPERTIES
 from hoodie.timeline.load import load_timeline
 from hoodie.view.load import folders_of_tree

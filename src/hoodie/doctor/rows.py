@@ -24,7 +24,7 @@ from hoodie.formats.log.blocks import BlockKind, read_block_headers
 from hoodie.formats.parquet.base_footer import BaseFooter, java_min_max
 from hoodie.formats.parquet.bloom import might_contain
 from hoodie.formats.parquet.columns import damage_of, open_parquet
-from hoodie.index.virtual_keys import record_key_arrow
+from hoodie.index.stored_keys import record_key_arrow
 from hoodie.merge.ordering import roots
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import BaseFile, FileSlice, LogFile

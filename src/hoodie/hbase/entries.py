@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import CorruptIndex, IndexUnavailable, InvalidInput
-from hoodie.formats.java.hash import string_hashes
+from hoodie.formats.java.strings import string_hashes
 from hoodie.hbase.client import Cells, HBaseClient
 from hoodie.timeline.timeline import Visible
 

@@ -25,7 +25,7 @@ from hoodie.config.options import read_options
 from hoodie.config.table import TableConfig
 from hoodie.config.write import IndexOptions
 from hoodie.errors import InvalidOption, TableMismatch, UnsupportedTable
-from hoodie.formats.java.hash import list_hashes, string_hashes
+from hoodie.formats.java.strings import list_hashes, string_hashes
 from hoodie.index.contract import ByKey, Index, IndexContext, TagKeys, Tags
 from hoodie.index.pruning import IndexStats
 from hoodie.index.stored_keys import keys_in

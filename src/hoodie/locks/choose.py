@@ -7,10 +7,9 @@ import re
 
 from hoodie.config.locks import ConcurrencyOptions, LockOptions, LockProvider, provider_for
 from hoodie.errors import InvalidInput
-from hoodie.locks.file_lock import FileLock
 from hoodie.locks.in_process import in_process
+from hoodie.locks.lock_files import FileLock, StorageLock
 from hoodie.locks.protocol import Attempt, Lock, always_granted
-from hoodie.locks.storage_lock import StorageLock
 from hoodie.locks.zookeeper import ZooKeeperLock, implicit_path, lock_path
 from hoodie.storage import storage_beside
 from hoodie.storage.protocol import Storage, redacted

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie.formats.java.hash import string_hashes
+from hoodie.formats.java.strings import string_hashes
 
 FOLDER = ".hoodie/metadata"
 #: The key of the one record that names all partitions.

@@ -15,7 +15,7 @@ from hoodie.metadata.followed import behind, completed_of, of_restore, restores
 from hoodie.metadata.keys import FOLDER, MetadataPartition
 from hoodie.model.instant import Action, State
 from hoodie.storage.protocol import Storage
-from hoodie.storage.subfolder import SubfolderStorage
+from hoodie.storage.wrapped import SubfolderStorage
 from hoodie.timeline.layout import TimelineLayout, layout_of
 from hoodie.timeline.load import load_timeline
 from hoodie.timeline.timeline import Timeline, time_after, utc_now

@@ -17,8 +17,7 @@ from hoodie.keygen.generated_keys import MakeKeys, NewKeys, for_task
 from hoodie.keygen.keygen import KeyGenerator, refuse_lacking
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.spark.columns import quoted
-from hoodie.spark.local_frame import local_frame
-from hoodie.spark.types import all_nullable, sound, spark_type_at, to_arrow
+from hoodie.spark.types import all_nullable, local_frame, sound, spark_type_at, to_arrow
 from hoodie.spark.worker_errors import mark_worker_errors
 
 

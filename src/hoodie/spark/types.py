@@ -1,13 +1,17 @@
-"""Spark's column types and Arrow's: one mapping, in plain Python, so that it works over Spark Connect too."""
+"""Spark's column types and Arrow's, and Arrow rows as a DataFrame: in plain Python, so that it works over Spark
+Connect, too."""
 
 from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import types as arrow
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as sql
+from pyspark.sql.types import StructType
 
 from hoodie.errors import SchemaMismatch
+from hoodie.schema.conform import conform
 from hoodie.schema.schema import COMMENT as ARROW_COMMENT
 from hoodie.schema.schema import UNTYPED, with_comment
 from hoodie.schema.types import TIMESTAMP, TIMESTAMP_NTZ, is_list, list_of, map_of, spark_name
@@ -231,3 +235,14 @@ def _in_zone(field: pa.Field, stamp: pa.DataType) -> pa.Field:
     if arrow.is_struct(kind):
         return field.with_type(pa.struct([_in_zone(child, stamp) for child in kind]))
     return field
+
+
+def local_frame(session: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
+    """Arrow rows as a DataFrame of a schema.
+
+    PySpark 4.3 loses the rows that come after a record batch without rows, and takes no lists without a batch.
+    """
+    rows = conform(rows, in_session_zone(rows.schema, "UTC"))  # Spark has no times in milliseconds
+    filled = [batch for batch in rows.to_batches() if len(batch)]
+    whole = pa.Table.from_batches(filled, rows.schema) if filled else rows.schema.empty_table()
+    return session.createDataFrame(whole, schema)

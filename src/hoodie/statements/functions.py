@@ -18,9 +18,8 @@ from hoodie.config.read import IncrementalFormat
 from hoodie.errors import StatementError
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.instant import Instant
-from hoodie.spark.local_frame import local_frame
 from hoodie.spark.names import named_table
-from hoodie.spark.types import to_spark
+from hoodie.spark.types import local_frame, to_spark
 from hoodie.statements.cutting import Text
 from hoodie.statements.metadata_records import metadata_records
 from hoodie.statements.procedures.history import counts_of

@@ -1,14 +1,17 @@
-"""A storage around another, with one hook for calls that change something and one for calls that look."""
+"""Storages around another: with hooks for its calls, as one of its folders, with what was read of it remembered."""
 
 from __future__ import annotations
 
 import builtins
+import io
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from hoodie.storage.protocol import Entry, InputFile, OutputFile, Storage
+from hoodie.storage.local import LocalStorage
+from hoodie.storage.protocol import Entry, InputFile, OutputFile, Storage, check_file, check_path, join
 
 T = TypeVar("T")
 
@@ -120,3 +123,80 @@ class WrappedStorage(Storage):
 
     def delete_tree(self, folder: str) -> None:
         self.mutate("delete_tree", folder, lambda: self.inner.delete_tree(self._file(folder)))
+
+
+def set_modified(storage: Storage, path: str, millis: int) -> bool:
+    """Give a file the time of another one whose content it has; whether the storage can.
+
+    millis  since 1970, UTC
+    """
+    while isinstance(storage, WrappedStorage):
+        storage = storage.inner
+    if not isinstance(storage, LocalStorage):
+        return False
+    storage.set_modified(path, millis)
+    return True
+
+
+class SubfolderStorage(WrappedStorage):
+    """The files below a folder, such as those of a table within another. Each call goes to the storage around it."""
+
+    def __init__(self, inner: Storage, folder: str) -> None:
+        super().__init__(inner)
+        self.folder = folder
+
+    @property
+    def root(self) -> str:
+        return f"{self.inner.root.rstrip('/')}/{self.folder}"
+
+    def _file(self, path: str) -> str:
+        return join(self.folder, check_file(path))
+
+    def _folder(self, path: str) -> str:
+        return join(self.folder, check_path(path)) if path else self.folder
+
+    def list_some(
+        self, folder: str, sized: Callable[[Set[str]], Set[str]]
+    ) -> tuple[builtins.list[Entry], builtins.list[str]]:
+        return self.inner.list_some(self._folder(folder), sized)
+
+    def list_tree(self, folder: str = "", skip: Collection[str] = ()) -> dict[str, builtins.list[Entry]]:
+        above = len(self.folder) + 1
+        return {path[above:]: files for path, files in super().list_tree(folder, skip).items()}
+
+
+_LARGEST = 1 << 20
+_MOST = 32 << 20  # bytes together
+
+
+class RememberingStorage(WrappedStorage):
+    """The storage of one write, which remembers the small base files that it has read: those in which it found keys are
+    read once more when they are rewritten. They do not change, so that this holds as long as the write takes.
+
+    Worth it where reading again means waiting for a network.
+    """
+
+    def __init__(self, inner: Storage) -> None:
+        super().__init__(inner)
+        self._known: dict[str, bytes] = {}
+        self._left = _MOST
+        self._turn = threading.Lock()
+
+    def __reduce__(self) -> tuple[type[RememberingStorage], tuple[Storage]]:
+        return RememberingStorage, (self.inner,)
+
+    def open_listed(self, path: str, size: int | None) -> InputFile:
+        data = self._known.get(path)
+        if data is None and size and size <= min(_LARGEST, self._left) and path.endswith(".parquet"):
+            data = self.inner.read(path)
+            if len(data) == size:
+                self._remember(path, data)
+        if data is None or len(data) != size:
+            return super().open_listed(path, size)
+        return io.BytesIO(data)
+
+    def _remember(self, path: str, data: bytes) -> None:
+        with self._turn:
+            if path not in self._known:
+                self._known[path] = data
+                self._left -= len(data)

@@ -33,8 +33,8 @@ from hoodie.formats.timeline.services import decode_savepoint, encode_savepoint
 from hoodie.model.commit import CommitMetadata, WriteStat
 from hoodie.model.files import FileSlice, LogFile, log_file_name, parse_data_file
 from hoodie.model.instant import COMMITS, Action, Instant, State
-from hoodie.storage.modified import set_modified
 from hoodie.storage.protocol import Storage, in_threads, join, split
+from hoodie.storage.wrapped import set_modified
 from hoodie.table.properties import update_properties
 from hoodie.table.state import TableState
 from hoodie.table.upgraded_timeline import files_of_layout_1

@@ -14,8 +14,7 @@ from hoodie.errors import CorruptIndex, HoodieError, IndexOutOfDate, IndexUnavai
 from hoodie.hbase.mark import MARK, SEEN
 from hoodie.hbase.missed import FOLDER, recorded_instants
 from hoodie.lookup.context import lookup_for_read
-from hoodie.lookup.index_follow import repair_near
-from hoodie.lookup.index_rebuild import rebuild_index
+from hoodie.lookup.index_follow import rebuild_index, repair_near
 from hoodie.lookup.point_read import locate_keys
 from hoodie.model.instant import Action
 from hoodie.recovery.restore import restore

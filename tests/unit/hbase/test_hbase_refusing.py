@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import CorruptIndex, HoodieError, IndexOutOfDate, ServiceFailed
-from hoodie.lookup.index_rebuild import rebuild_index
+from hoodie.lookup.index_follow import rebuild_index
 from hoodie.recovery.restore import restore
 from hoodie.recovery.rollback import rollback
 from hoodie.recovery.savepoint import make_savepoint

@@ -10,7 +10,7 @@ import pytest
 from hoodie.cli.main import main
 from hoodie.errors import CorruptIndex, IndexUnavailable, InvalidOption, ServiceFailed
 from hoodie.lookup.context import lookup_for_read
-from hoodie.lookup.index_rebuild import rebuild_index
+from hoodie.lookup.index_follow import rebuild_index
 from hoodie.lookup.point_read import locate_keys
 from hoodie.recovery.rollback import rollback
 from hoodie.storage import storage_for

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie.formats.java.hash import list_hashes, string_hashes
+from hoodie.formats.java.strings import list_hashes, string_hashes
 from hoodie.index.bucket import bucket_of, buckets_of, file_id_of
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "bucket_index.json").read_text(encoding="utf-8"))

@@ -15,7 +15,7 @@ import pytest
 
 from hoodie.errors import InvalidInput, InvalidOption, SchemaMismatch
 from hoodie.formats.java.properties import parse_properties
-from hoodie.index.virtual_keys import record_key_arrow
+from hoodie.index.stored_keys import record_key_arrow
 from hoodie.keygen.keygen import KeyGenerator, Kind, stored_key_generator
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "keygen.json").read_text())

@@ -15,9 +15,8 @@ from hoodie.config.options import Options
 from hoodie.errors import InvalidInput, InvalidOption, LockLost, LockNotReleased, LockTimeout
 from hoodie.locks.background import background
 from hoodie.locks.clock import LOCKS
-from hoodie.locks.file_lock import FileLock
+from hoodie.locks.lock_files import FileLock, StorageLock
 from hoodie.locks.protocol import Grant, Lock, Refused
-from hoodie.locks.storage_lock import StorageLock
 from hoodie.storage import LocalStorage
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hoodie.formats.log.blocks import BlockKind, BlockMap, HeaderKey
 from hoodie.merge.log_scan import Committed, blocks_to_merge
 from hoodie.model.instant import Action, Instant, State
-from hoodie.reading.slices.blocks_shown import logs_shown_since
+from hoodie.reading.slices.log_scanner import logs_shown_since
 from hoodie.view.published import Published
 
 INSTANTS = "123456789"

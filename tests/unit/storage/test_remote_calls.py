@@ -14,8 +14,7 @@ from hoodie.errors import InstantNotFound, WriteConflict
 from hoodie.model.instant import Action, State
 from hoodie.storage.fsspec_store import common_beginnings
 from hoodie.storage.protocol import together
-from hoodie.storage.remembering import RememberingStorage
-from hoodie.storage.wrapped import WrappedStorage
+from hoodie.storage.wrapped import RememberingStorage, WrappedStorage
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, MemoryStorage
 from hoodie.testing.tables import ArrowTable

@@ -22,10 +22,10 @@ from hoodie.formats.avro.nodes import (
     Null,
     Nullable,
     Record,
+    Union,
     may_be_null,
 )
 from hoodie.formats.avro.schema import LOGICAL, TYPE_ATTRIBUTE
-from hoodie.formats.avro.unions import Union
 from hoodie.schema.types import TIMESTAMP_NTZ
 
 _MOST_LEAVES = 100_000  # a schema that names a type many times over grows without bound

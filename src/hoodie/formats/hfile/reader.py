@@ -25,8 +25,9 @@ from hoodie.formats.hfile.index import (
     IndexEntry,
     decode_inner_index,
     joined_indexes,
+    load_on_open,
+    require_inside,
 )
-from hoodie.formats.hfile.load_on_open import load_on_open, require_inside
 from hoodie.formats.hfile.trailer import TRAILER_SIZE, Trailer, decode_trailer
 
 #: Reads `length` bytes at `offset`; fewer only at the end of the file.

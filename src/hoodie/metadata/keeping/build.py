@@ -27,7 +27,7 @@ from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.instant import Action, State
 from hoodie.model.table_version import VERSIONS
 from hoodie.storage.protocol import Storage, join
-from hoodie.storage.subfolder import SubfolderStorage
+from hoodie.storage.wrapped import SubfolderStorage
 from hoodie.table.partition_metadata import ensure_partition
 from hoodie.table.properties import create_properties, update_properties
 from hoodie.timeline.layout import completed_content, layout_of

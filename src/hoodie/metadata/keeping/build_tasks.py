@@ -35,7 +35,7 @@ from hoodie.model.commit import WriteStat
 from hoodie.model.files import log_file_name
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage, in_threads, join
-from hoodie.storage.subfolder import SubfolderStorage
+from hoodie.storage.wrapped import SubfolderStorage
 
 _TOKEN = "0-0-0"
 #: Where records lie between the two kinds of tasks, if these run elsewhere.

@@ -19,6 +19,7 @@ from hoodie.model.files import LogFile
 from hoodie.model.instant import Action
 from hoodie.storage.protocol import Storage, in_threads, waiting_threads
 from hoodie.timeline.timeline import Timeline
+from hoodie.view.published import Published
 
 _LOGS_AT_ONCE = 8
 #: A log up to this many bytes is read whole at once, unless the slice has very many of them.
@@ -194,3 +195,23 @@ def _rolled_back(storage: Storage, rollbacks: Iterable[str]) -> frozenset[str]:
         with suppress(FileNotFoundError, CorruptFile):  # archived meanwhile, or the doctor says what to do about it
             undone.update(decode_rollback_metadata(storage.read(path), path).commits)
     return frozenset(undone)
+
+
+def logs_shown_since(
+    then: Committed, now: Committed, commits: Iterable[Published]
+) -> frozenset[tuple[str, str]] | None:
+    """The files whose blocks count now and did not then, by partition path and name. In all others the same blocks
+    count, as long as they have as many bytes.
+
+    commits  what completed commits wrote, as far as it is known
+    returns  None when it is not known: blocks no longer count, or it is not known what a commit wrote
+    """
+    if then.after != now.after or now.first_active > then.latest or not all(map(now.shows, then.completed)):
+        return None
+    shown = {instant for instant in {*now.completed, *then.inflight} if now.shows(instant) and not then.shows(instant)}
+    written = {commit.instant.requested: commit.files for commit in commits} if shown else {}
+    if not shown <= written.keys():
+        return None
+    return frozenset(
+        (partition, name) for instant in shown for partition, names in written[instant].items() for name in names
+    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hoodie.index.virtual_keys import record_key_arrow
+from hoodie.index.stored_keys import record_key_arrow
 from hoodie.keygen.keygen import KeyGenerator
 from hoodie.merge.ordering import roots
 from hoodie.merge.presence import add_presence, with_presence

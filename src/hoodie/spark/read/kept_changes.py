@@ -17,7 +17,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from hoodie.model.files import FileSlice
-from hoodie.reading.slices.blocks_shown import logs_shown_since
+from hoodie.reading.slices.log_scanner import logs_shown_since
 from hoodie.reading.slices.reader import SliceReader
 from hoodie.spark.read.positioned_slices import changes_among, changes_of
 from hoodie.view.published import Published

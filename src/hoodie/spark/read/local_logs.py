@@ -24,7 +24,7 @@ from hoodie.formats.parquet.columns import dictionary_columns
 from hoodie.merge.rows import Positions
 from hoodie.model.files import FileSlice
 from hoodie.reading.scan import ScanPlan
-from hoodie.reading.slices.blocks_shown import logs_shown_since
+from hoodie.reading.slices.log_scanner import logs_shown_since
 from hoodie.reading.slices.reader import SliceReader
 from hoodie.reading.slices.slice_changes import SliceChanges
 from hoodie.schema.conform import conform

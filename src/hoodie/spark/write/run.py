@@ -11,8 +11,8 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput
-from hoodie.spark.after_commit import after_commit_of_spark
 from hoodie.spark.columns import quoted
+from hoodie.spark.compaction import after_commit_of_spark
 from hoodie.spark.keyed import KeyedFrame, has_keys, keyed_rows, keys_of, require_frame_columns, user_schema
 from hoodie.spark.tasks import map_items
 from hoodie.spark.types import to_arrow, with_types_of

@@ -42,7 +42,7 @@ from hoodie.merge.rows import (
 )
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.storage.protocol import Storage
-from hoodie.storage.remembering import RememberingStorage
+from hoodie.storage.wrapped import RememberingStorage
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableFiles
 from hoodie.writing.batch.arrow import partitions_of
