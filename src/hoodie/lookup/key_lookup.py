@@ -26,10 +26,13 @@ from hoodie.index.pruning import (
     prune_by_range,
 )
 from hoodie.merge.rows import Mask
-from hoodie.model.files import BaseFile
+from hoodie.model.files import BaseFile, FileGroupId
+from hoodie.model.instant import Action
 from hoodie.model.meta import RECORD_KEY
 from hoodie.reading.slices.base_file_reader import footer_of
 from hoodie.storage.protocol import Storage
+from hoodie.table.state import TableFiles, TableState
+from hoodie.timeline.load import read_commit
 
 #: Positions in the keys, the positions of these keys' rows in the file (`ABSENT` and less: not known), and the cost.
 Hits = tuple[Indices, Indices, IndexStats]
@@ -248,3 +251,32 @@ def _with_late(file: BaseFile, keys: pa.Array, hits: Hits) -> Hits:
     rows = np.concatenate([wanted, late])
     order, places = np.argsort(rows), np.concatenate([positions, np.full(len(late), ABSENT)])
     return rows[order], places[order], replace(cost, hits=len(rows))
+
+
+def may_hold_deleted(state: TableState, files: TableFiles) -> bool:
+    """Whether one of the base files may hold keys that a log beside it deletes: its file group has logs, or had some
+    before a pending compaction, and a delta commit since the base file counts deletes or is archived.
+
+    An index that looks into base files finds such a key. Alone that does no harm: an upsert brings the row back in its
+    file group. But a row that was inserted since is in another file group, and of the two hits only that one counts.
+    """
+    if not state.config.merge_on_read:
+        return False
+    slices = files.groups
+    logged: dict[FileGroupId, str] = {}
+    for base in (base for part in files.bases.values() for base in part):
+        slice_ = slices.get(base.group)
+        if slice_ is None or slice_.logs or slice_.base_instant != base.instant:
+            logged[base.group] = base.instant
+    if not logged:
+        return False
+    first = min(logged.values())
+    if first < min((instant.requested for instant in state.timeline.commits), default=first):
+        return True
+    for instant in state.timeline.completed({Action.DELTA_COMMIT}):
+        if instant.requested <= first:
+            continue
+        for partition, stats in read_commit(state.storage, state.timeline, instant).stats.items():
+            if any(stat.num_deletes and FileGroupId(partition, stat.file_id) in logged for stat in stats):
+                return True
+    return False

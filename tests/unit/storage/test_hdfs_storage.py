@@ -15,7 +15,7 @@ import tenacity
 from hoodie.errors import CredentialsRejected, InvalidInput, InvalidOption, NameTooLong, StorageFull, StorageUnavailable
 from hoodie.storage import HdfsStorage, hdfs, retry, storage_beside, storage_for
 from hoodie.storage.faults import fault_of
-from hoodie.storage.hdfs_faults import hdfs_faults
+from hoodie.storage.hdfs import hdfs_faults
 from hoodie.testing.storage_suite import StorageSuite
 from support.hdfs_client import HdfsClient, PanicException
 

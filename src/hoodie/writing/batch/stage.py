@@ -12,7 +12,7 @@ import pyarrow as pa
 from hoodie.errors import InvalidInput
 from hoodie.index.contract import ByFile
 from hoodie.index.pruning import IndexStats
-from hoodie.lookup.deleted_keys import may_hold_deleted
+from hoodie.lookup.key_lookup import may_hold_deleted
 from hoodie.model.files import BaseFile, FileGroupId
 from hoodie.plan.write import PartitionProfile, WritePlan, WriteTask
 from hoodie.storage.protocol import Storage
