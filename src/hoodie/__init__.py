@@ -4,8 +4,6 @@ The names below are loaded when they are first used: `import hoodie` loads neith
 tables that are opened without a session no PySpark.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:

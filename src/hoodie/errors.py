@@ -3,8 +3,6 @@
 Every error pickles (its constructor arguments are its `args`), so that it travels from an executor to the driver.
 """
 
-from __future__ import annotations
-
 
 def clause(problem: object) -> str:
     """What an error, of ours or of a library, says, without the full stop at its end: a message goes on after it."""

@@ -1,7 +1,5 @@
 """Keys of Arrow rows looked up in a table, by threads of this process."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The partitions that a job of delete_partition removes: those that an option names, or that its rows are in."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Who reads and writes the rows of a table: threads of this process, or Spark. All else of a table is the same."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar

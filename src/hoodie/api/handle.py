@@ -1,7 +1,5 @@
 """What holds a table: where it is, the options of its calls, and the engine that moves its rows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Generic
 

@@ -1,7 +1,5 @@
 """What people have as rows, taken as one stream of Arrow batches."""
 
-from __future__ import annotations
-
 import functools
 import os
 from collections.abc import Callable, Iterator

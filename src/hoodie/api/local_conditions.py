@@ -1,7 +1,5 @@
 """Merges, updates and deletes by condition on a table without Spark: what people give, as what this process takes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The engine that needs no Spark: rows are Arrow, threads of this process do the work."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hoodie.api.arrow.rows import Rows

@@ -1,7 +1,5 @@
 """The paths that jobs read: a table's, that of a partition, or a pattern over folders and files, as Hudi takes them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """A read that is planned and not run: which files hold a table's rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Generic
 

@@ -1,7 +1,5 @@
 """The engine of a Spark session: rows are DataFrames, small work is done by threads of the driver."""
 
-from __future__ import annotations
-
 import datetime as dt
 import operator
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Keys of a DataFrame looked up in a table: by threads of the driver when they are few, else by Spark's tasks."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

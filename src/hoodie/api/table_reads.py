@@ -1,7 +1,5 @@
 """What people ask of a table: its rows, its columns, its history."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial

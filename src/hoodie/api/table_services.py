@@ -1,7 +1,5 @@
 """What keeps a table in shape: compaction, cleaning, archiving, expiry, going back, examining."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

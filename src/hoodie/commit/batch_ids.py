@@ -4,8 +4,6 @@ Each commit copies the map {application: number of its newest batch}, so that ar
 waits for a commit that has what it would take away.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 

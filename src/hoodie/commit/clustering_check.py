@@ -3,8 +3,6 @@
 Hudi plans and runs clusterings. Its writers refuse rows of such a group, and so do ours: docs/design/concurrency.md.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Collection
 

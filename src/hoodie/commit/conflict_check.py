@@ -4,8 +4,6 @@ timeline, and what others did meanwhile.
 The decision itself is pure: `hoodie.plan.conflict`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace

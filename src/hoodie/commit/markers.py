@@ -4,8 +4,6 @@ Written as files (DIRECT); those of Hudi's timeline server are read as well.
 Source: DirectWriteMarkers, TimelineServerBasedWriteMarkers and MarkerUtils of Hudi 0.15.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 from dataclasses import dataclass

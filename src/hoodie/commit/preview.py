@@ -1,7 +1,5 @@
 """The table as a commit would leave it, for those who look at its rows before it is published."""
 
-from __future__ import annotations
-
 import builtins
 import dataclasses
 

@@ -4,8 +4,6 @@ Base files and new logs carry the instant in their names, blocks in the logs of 
 file groups a replace commit replaced, nothing says; they are back once the commit is rolled back.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 
 from hoodie.commit.markers import MarkerKind, read_markers

@@ -9,8 +9,6 @@ back completed commits on request.
 Source: docs/format/table-services.md 3.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress

@@ -3,8 +3,6 @@
 Source: docs/format/table-services.md 3.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 

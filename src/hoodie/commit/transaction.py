@@ -3,8 +3,6 @@
 How concurrent writers are handled: docs/design/concurrency.md.
 """
 
-from __future__ import annotations
-
 import logging
 import warnings
 from collections.abc import Collection, Mapping, Sequence

@@ -6,8 +6,6 @@ and the clauses ask for the source's columns only. Columns that updates do not s
 tasks have at hand where they write.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -2,8 +2,6 @@
 Also the columns that clauses assign, by their names.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The rows that the clauses of a merge are about, by a join of its source with the table, which is read in parts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ They are texts. Equal values may have two of them (0.0 and -0.0), and different 
 path): of such columns the condition itself decides, by a join, and not the look-up of a write.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A merge of rows that this process holds: by the key alone where that tells the pairs, else by a join."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Rows of this process on their way to a write, each with the key of the row of the table that it stands for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """What a merge needs to know of its table, and what it may not ask for."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The table that a merge, an update or a delete by condition goes into, as it is now, and again after a conflict."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Update and delete by condition, of rows that this process reads: file by file, so that few are in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The options of compaction: when one is planned, and which file slices it takes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum

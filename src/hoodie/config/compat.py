@@ -1,7 +1,5 @@
 """What becomes of options that Hudi knows and Hoodie does not use: those of a job that runs as it is."""
 
-from __future__ import annotations
-
 import logging
 import warnings
 from collections.abc import Collection, Mapping

@@ -1,7 +1,5 @@
 """The options of `hoodie.hudi.write` and `create_table` that name the table and what to do with a batch."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

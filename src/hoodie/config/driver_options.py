@@ -3,8 +3,6 @@
 For the doors that take nothing but options: `spark.read.format("hudi").option(...)`, streams, views, properties files.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The options of the HBase index: where HBase is, which table holds the index, how large its requests are."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

@@ -4,8 +4,6 @@ The list is `hudi_options.csv` beside this module, read when a key is met that n
 docs/format/hudi-options.csv (all options of Hudi 0.15 and 1.2), and what jobs of older releases and of Spark carry.
 """
 
-from __future__ import annotations
-
 import csv
 import difflib
 import re

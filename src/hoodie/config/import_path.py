@@ -1,7 +1,5 @@
 """What an option's import path names: a class or function of the user's own."""
 
-from __future__ import annotations
-
 import importlib
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The options that say what identifies a row, and which partition it belongs to."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 

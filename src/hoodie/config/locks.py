@@ -1,7 +1,5 @@
 """The options of concurrent writers: which lock they take, what a conflict does, when a writer is considered dead."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

@@ -1,7 +1,5 @@
 """The options of the metadata table."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from hoodie.config.options import Options, declared, option

@@ -3,8 +3,6 @@
 Source: DFSPropertiesConfiguration of Hudi 0.15: a pair a line, its key and value apart by `=` or by blanks.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

@@ -2,8 +2,6 @@
 a table keeps by them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

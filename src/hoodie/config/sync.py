@@ -3,8 +3,6 @@
 Source: docs/format/engines.md 5.
 """
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 from enum import StrEnum

@@ -3,8 +3,6 @@
 Source: docs/format/table-and-timeline.md 2 and 9 (HoodieTableConfig).
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The checks of a commit before it is published: queries whose results say whether it may be."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

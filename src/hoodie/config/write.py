@@ -1,7 +1,5 @@
 """The options of a write: how files grow, how keys are found, how duplicates are treated, where a write runs."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from enum import StrEnum

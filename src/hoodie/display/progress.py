@@ -4,8 +4,6 @@ A line needs neither a terminal nor its width: it is written after two seconds, 
 has passed, at most a minute. One thread of this process writes the lines of all calls, and ends when none is under way.
 """
 
-from __future__ import annotations
-
 import sys
 import threading
 import time

@@ -1,7 +1,5 @@
 """A summary as text for a console, and as HTML for a notebook; and values that are shown by one."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from html import escape
 from typing import TypeVar

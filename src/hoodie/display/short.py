@@ -1,7 +1,5 @@
 """The `repr` of values that hold much: what they hold is cut."""
 
-from __future__ import annotations
-
 import reprlib
 from dataclasses import fields
 from typing import Any

@@ -1,7 +1,5 @@
 """What a result shows of itself: a line, and a table of some rows at most."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum

@@ -3,8 +3,6 @@
 Nothing is deleted that a plan, a reader or a rollback still needs, nor before it is old enough to be no live writer's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 
 from hoodie.display.summary import count_text

@@ -1,7 +1,5 @@
 """What an engine would not read of a healthy table, or would change: asked before it is let in."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 

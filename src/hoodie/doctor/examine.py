@@ -3,8 +3,6 @@
 Nothing is changed; `hoodie.doctor.repair` repairs what is safe without a person.
 """
 
-from __future__ import annotations
-
 import time
 
 from hoodie.config.read import DEFAULT_READ, ReadSettings

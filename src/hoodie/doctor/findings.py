@@ -1,7 +1,5 @@
 """The results of an examination: findings, and their remedies."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum

@@ -9,8 +9,6 @@ compaction: as long as that is pending no reader of Hudi's sees it, and the meta
 builds, never lists it. Source: tests/fixtures/upgrades, pending_upgraded_by_1.2.0; tests/engines/test_upgrade_traps.py.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import replace

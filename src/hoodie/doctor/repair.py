@@ -2,8 +2,6 @@
 removing files that no instant, marker, plan or savepoint can still need.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 from hoodie.commit.rollback_executor import resume_rollback, roll_back

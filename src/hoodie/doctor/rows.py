@@ -4,8 +4,6 @@ Source: docs/design/invariants.md 1 and 4; docs/format/base-files-and-bloom.md 1
 docs/format/log-files.md 7 and 8.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Source: docs/design/invariants.md 2, 6; docs/format/table-and-timeline.md 2, 4, 5.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Aggregates of subqueries, by groups of rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Values in another type, as Spark's CAST has them: null where a value does not fit, which CAST itself refuses."""
 
-from __future__ import annotations
-
 import datetime as dt
 import re
 from collections.abc import Callable

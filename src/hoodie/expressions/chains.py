@@ -1,7 +1,5 @@
 """Chains of AND and of OR, however long: programs make conditions of hundreds of parts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 

@@ -1,7 +1,5 @@
 """Comparisons, truth and nulls as Spark has them: NaN equals itself and is the greatest number, 0.0 equals -0.0."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Functions that Arrow has no kernel for, by DuckDB: each is one that gives what Spark's gives."""
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 

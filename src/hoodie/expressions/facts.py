@@ -1,7 +1,5 @@
 """What a condition says of single columns: comparisons with constants, by which files are left out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

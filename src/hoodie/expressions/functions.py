@@ -1,7 +1,5 @@
 """The functions of SQL expressions by their names: how many arguments they take, and the term that they make."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any, NamedTuple

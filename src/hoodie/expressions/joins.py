@@ -1,7 +1,5 @@
 """Pairs of rows that a condition finds: by equal values where it says so, else by looking at all."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 Source: Spark SQL reference, ANSI compliance (type promotion and precedence; arithmetic of decimals).
 """
 
-from __future__ import annotations
-
 import pyarrow as pa
 from pyarrow import types as arrow
 

@@ -1,7 +1,5 @@
 """Arithmetic as Spark's: too large a result and a zero divisor fail, decimals are exact and rounded once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import ROUND_HALF_UP, Context, Decimal

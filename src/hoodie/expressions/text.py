@@ -3,8 +3,6 @@
 sqlglot only recognises here. Spark evaluates, and gets slices of the text as it was given.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Collection

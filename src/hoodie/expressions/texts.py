@@ -1,7 +1,5 @@
 """Text functions as Spark has them, and patterns of LIKE and RLIKE."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace

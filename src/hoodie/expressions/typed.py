@@ -1,7 +1,5 @@
 """Values that are assigned to columns: in their types, where nothing of what they mean is lost."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

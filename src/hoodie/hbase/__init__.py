@@ -4,8 +4,6 @@ The rest of the library knows this package by `hoodie.index.type=HBASE` alone (`
 without it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial

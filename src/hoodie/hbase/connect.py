@@ -3,8 +3,6 @@
 thriftpy2's own HTTP client is not used: it sets the default timeout of all sockets of the process while it calls.
 """
 
-from __future__ import annotations
-
 import re
 import ssl
 from contextlib import suppress

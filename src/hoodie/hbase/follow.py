@@ -1,7 +1,5 @@
 """What a rollback or restore means for an index in HBase: it gets entries again, or the table remembers which."""
 
-from __future__ import annotations
-
 import logging
 import warnings
 from collections.abc import Collection, Iterator

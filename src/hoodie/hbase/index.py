@@ -5,8 +5,6 @@ which count only afterwards; moved keys get their new entry beside the old one; 
 one, and entries of deleted keys are deleted. So neither a failed write nor a crashed one leaves a wrong entry.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 from collections.abc import Iterator, Mapping, Sequence

@@ -7,8 +7,6 @@ of Hudi's writers, which have no mark, require none. The mark has the form of an
 entries: what removes those (a scan of Hudi's `rollback.sync`, an older snapshot) removes the mark too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass

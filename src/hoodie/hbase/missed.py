@@ -8,8 +8,6 @@ Each file is written once and whole, and removed by the process that restored th
 counts once its instant is no longer completed: until then its writer may have died, or is still working.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Rebuilding the entries of an HBase index from the table: for a table without an index yet, or with a wrong one."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """Putting entries of an HBase index again that rows of some file groups lack, side by side."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import partial

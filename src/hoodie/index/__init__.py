@@ -1,7 +1,5 @@
 """Which file group holds a key: candidates and hits, Arrow in and out."""
 
-from __future__ import annotations
-
 from hoodie.index.contract import ByFile, ByKey, Index, IndexContext, MakeIndex, Placed, RecordWrites, TagKeys, Tags
 from hoodie.index.pruning import IndexStats
 

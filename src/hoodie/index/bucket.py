@@ -5,8 +5,6 @@ an existing bucket is an update of its file group, whatever the key.
 Source: docs/format/indexing-and-write-path.md 4.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import re

@@ -1,7 +1,5 @@
 """The available indexes, by name: those of the table's own files, and those that a package of its own keeps outside."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any

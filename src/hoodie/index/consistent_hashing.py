@@ -10,8 +10,6 @@ ConsistentBucketIndexUtils; pinned by tests/fixtures/buckets/consistent_mor and,
 tests/fixtures/hudi-1.x/v9_mor_consistent_hashing.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -29,8 +29,6 @@ Beside writes, of an index that keeps something outside the table:
 `rebuild(storage, mend)` make it anew from the table. `mend`: of keys in several file groups keep one row each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 

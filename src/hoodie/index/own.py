@@ -12,8 +12,6 @@
 See `hoodie.index.contract` for the contract. The path comes from the caller's options, never from a table.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial

@@ -1,8 +1,6 @@
 """The record keys that a base file holds, or that are made again from its columns where it stores none
 (`hoodie.populate.meta.fields=false`)."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pyarrow.compute as pc
 

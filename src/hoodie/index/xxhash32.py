@@ -3,8 +3,6 @@
 Source: the specification of XXH32 (github.com/Cyan4973/xxHash, doc/xxhash_spec.md).
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Record keys and partition paths of rows, as Hudi's key generators make them, and their text of values."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce

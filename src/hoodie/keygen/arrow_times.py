@@ -3,8 +3,6 @@
 Work in Python is done once for each text, day or second that occurs, whichever the pattern needs.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Epoch milliseconds and what clocks and calendars show: zones, and the proleptic Gregorian calendar of any year."""
 
-from __future__ import annotations
-
 import zoneinfo
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo

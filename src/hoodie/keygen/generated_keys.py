@@ -4,8 +4,6 @@ A row is numbered once, by the task that takes the batch over, before the write 
 instant comes before it when the row is written: each attempt of a write has keys of its own, all of one instant.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What a Joda date pattern means: its tokens, which of them can be printed or parsed here, and a pattern as a regex."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta

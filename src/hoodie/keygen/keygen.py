@@ -1,7 +1,5 @@
 """Which key generator a table has: its settings from properties, and partition paths as text in both directions."""
 
-from __future__ import annotations
-
 import dataclasses
 import difflib
 import re

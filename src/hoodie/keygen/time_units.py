@@ -3,8 +3,6 @@
 Source: docs/format/records-and-keys.md 1.3.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import re
 from collections.abc import Mapping, Sequence

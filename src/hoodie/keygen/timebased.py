@@ -1,7 +1,5 @@
 """How time values become partition paths: the settings of Hudi's timestamp-based key generator."""
 
-from __future__ import annotations
-
 import re
 import zoneinfo
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Locks that keep the writers of a table apart."""
 
-from __future__ import annotations
-
 from hoodie.locks.choose import lock_by
 from hoodie.locks.protocol import Grant, Lock, Refused
 

@@ -1,7 +1,5 @@
 """Periodic work in a background thread: renewing a lease, writing a heartbeat."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Which lock a table's options name."""
 
-from __future__ import annotations
-
 import os
 import re
 

@@ -1,7 +1,5 @@
 """The time by a storage's own clock: ages of its files are measured by it, not by the clock of any writer."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass

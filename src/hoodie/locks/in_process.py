@@ -1,7 +1,5 @@
 """A lock among the threads of one process."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A lock with an expiry, renewed while its holder is alive."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

@@ -1,7 +1,5 @@
 """Locks that are files of a storage: an owner in the file, and a lease timed by the storage's clock."""
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import re

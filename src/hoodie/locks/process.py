@@ -5,8 +5,6 @@ own). All three have to be this process's own; else nothing is known, and the lo
 process began tells it from a later one with the same number.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 from collections.abc import Mapping

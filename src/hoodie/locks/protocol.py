@@ -3,8 +3,6 @@
 A provider is a function that tries once; waiting, retries and errors are the same for all.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import logging
 import random

@@ -1,7 +1,5 @@
 """A batch on its way into a table, as Arrow: rows with their keys, grouped by partition and located in file groups."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor

@@ -7,8 +7,6 @@ key and the log beside it has it. Looked up in the base file alone it would coun
 docs/design/compaction.md says why statistics decide this.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial

@@ -4,8 +4,6 @@ Where other indexes look than the one that placed the keys, rows would occur twi
 Source: docs/format/indexing-and-write-path.md 1 and 4.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """An index that keeps something of its own hears which instants a rollback or restore undoes, and can be made anew."""
 
-from __future__ import annotations
-
 import os
 import re
 import warnings

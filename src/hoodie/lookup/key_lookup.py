@@ -1,7 +1,5 @@
 """Looking keys up in base files: footer ranges, bloom filters, then the key column itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace

@@ -6,8 +6,6 @@ its kernel once the table's state is known.
 Source: docs/format/indexing-and-write-path.md 1 and 2. Design: docs/design/indexes.md.
 """
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import replace
 from functools import partial

@@ -3,8 +3,6 @@
 Source: docs/format/metadata-table.md 6 (bloom index). Only `hoodie.bloom.index.use.metadata` asks for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

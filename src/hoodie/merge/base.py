@@ -1,7 +1,5 @@
 """Incoming rows merged into the rows of a base file: the kernel of Copy-on-Write, snapshot reads and compaction."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Rows made of two versions: the leading row's values, where they are missing the other's."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which blocks of a file slice's logs count, and in which order they are merged."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass

@@ -13,8 +13,6 @@ machines, and with rows that an earlier call returned. Meta columns (`_hoodie_*`
 merged with stored ones; those of the result are replaced by the newer row's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import cast
 from uuid import NAMESPACE_URL, uuid5

@@ -1,7 +1,5 @@
 """The ordering ("precombine") value of rows, compared as Java compares it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

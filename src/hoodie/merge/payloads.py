@@ -1,7 +1,5 @@
 """The rules that tables name: payload classes, and the merge modes of table versions 8 and 9."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Callable, Collection, Mapping

@@ -4,8 +4,6 @@ Bit i of a value is column i of the rows, the first the lowest of the first byte
 of base files, and of tombstones, which hold none but are taken whole.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 
 import numpy as np

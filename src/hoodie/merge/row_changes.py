@@ -3,8 +3,6 @@
 Source: docs/format/cdc.md 3.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 import numpy as np

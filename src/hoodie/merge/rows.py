@@ -2,8 +2,6 @@
 their tasks, as columns: what a merge does with them, what is known of their keys, and where they are in the base file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any, TypeVar

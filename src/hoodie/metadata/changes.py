@@ -4,8 +4,6 @@ Pure rules. Source: docs/format/metadata-table.md 4.2 and 7.4; pinned by the met
 tests/fixtures.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 

@@ -4,8 +4,6 @@ statistics of, and in which form.
 Source: docs/format/table-versions-8-9.md 11; pinned by the tables of Hudi 1.x in tests/fixtures.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 Source: docs/format/metadata-table.md 2.4, 3 and 4; pinned by the metadata tables of real Hudi in tests/fixtures.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import lru_cache
 

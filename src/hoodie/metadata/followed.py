@@ -3,8 +3,6 @@
 Pure rules. Source: docs/format/metadata-table.md 5 and 7.2; pinned by tests/unit/metadata/test_metadata_table.py.
 """
 
-from __future__ import annotations
-
 from hoodie.model.instant import Action, Instant, State
 from hoodie.timeline.timeline import Timeline
 

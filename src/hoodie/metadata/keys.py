@@ -4,8 +4,6 @@ Source: docs/format/metadata-table.md 1.2, 4.3 and 4.4; pinned by tests/vectors/
 file_group_of_key.json.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import struct

@@ -3,8 +3,6 @@
 Source: docs/format/metadata-table.md 4.2 and 5.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from itertools import repeat
 from typing import Any, overload

@@ -4,8 +4,6 @@ blocks that may hold them.
 Source: docs/format/metadata-table.md 5 and 6; pinned by tests/unit/metadata/test_key_locations.py.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pyarrow as pa

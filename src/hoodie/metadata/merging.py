@@ -3,8 +3,6 @@
 Source: docs/format/metadata-table.md 4.6; pinned by tests/vectors/mdt_payload_merge.json.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from typing import Any

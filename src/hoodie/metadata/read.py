@@ -3,8 +3,6 @@
 Source: docs/format/metadata-table.md 1.2, 5.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial

@@ -4,8 +4,6 @@ Source: docs/format/metadata-table.md 4.5; pinned by tests/vectors/record_index_
 of real Hudi in tests/fixtures.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import re
 import uuid

@@ -4,8 +4,6 @@ that of table version 6, 1.0 that of 8, and 1.1 that of 9.
 Source: docs/format/metadata-table.md 4.1; pinned by tests/vectors/mdt_schema.json and the tables in tests/fixtures.
 """
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from typing import Any

@@ -3,8 +3,6 @@
 Source: docs/format/metadata-table.md 4; pinned by tests/vectors/record_values.json and record_index_location.json.
 """
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """What a metadata table says, as rows for people: one form for each of its partitions."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 

@@ -3,8 +3,6 @@
 Source: docs/format/metadata-table.md 4.3 and 6.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 import pyarrow as pa

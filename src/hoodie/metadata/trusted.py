@@ -4,8 +4,6 @@ It is checked at each read, by what is read anyway: both timelines, the blocks o
 has the files that recent commits name (`hoodie.reading.complete_view`).
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Collection
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """Compares a metadata table with what it is about: file lists with the storage, other partitions with data files."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The metrics of commits and tables, the same for every monitoring system."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum

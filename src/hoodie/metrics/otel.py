@@ -1,7 +1,5 @@
 """Metrics for OpenTelemetry, by its API: `pip install hoodie[opentelemetry]`. The SDK is the choice of the user."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

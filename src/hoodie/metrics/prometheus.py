@@ -1,7 +1,5 @@
 """Metrics for Prometheus, by its own client: `pip install hoodie[prometheus]`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -3,8 +3,6 @@
 Source: https://prometheus.io/docs/instrumenting/exposition_formats/
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from hoodie.facts.files import Stats

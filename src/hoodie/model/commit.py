@@ -1,7 +1,5 @@
 """What a commit did: write statistics per file, and the commit's own metadata."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

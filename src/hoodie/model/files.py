@@ -1,7 +1,5 @@
 """Data files: what their names say, and the groups and slices they form; paths that stay inside the table."""
 
-from __future__ import annotations
-
 import datetime as dt
 import re
 from dataclasses import dataclass

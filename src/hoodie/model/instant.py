@@ -1,7 +1,5 @@
 """An instant: one state of one action on the timeline, and the form of its time."""
 
-from __future__ import annotations
-
 import datetime as dt
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum

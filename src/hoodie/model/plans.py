@@ -4,8 +4,6 @@ Files are given by name; their folder is the partition's. Plans of other writers
 that wrote them: only the names in them count.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -3,8 +3,6 @@
 Source: docs/format/table-and-timeline.md 9; docs/format/table-versions-8-9.md.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -4,8 +4,6 @@ The active timeline decides which files are read: an instant leaves it only once
 Pure rules; `hoodie.services.archive` does it. Source: docs/format/table-services.md 2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 

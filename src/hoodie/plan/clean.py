@@ -4,8 +4,6 @@ A file version is deleted when no read as of a retained commit, no savepoint and
 `hoodie.services.clean` lists and deletes. Source: docs/format/table-services.md 1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 Source: docs/format/table-services.md 5, docs/format/avro-payloads.md (HoodieCompactionPlan).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 

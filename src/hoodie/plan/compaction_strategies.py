@@ -3,8 +3,6 @@
 Source: docs/format/table-services.md 5 (org.apache.hudi.table.action.compact.strategy).
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import re
 from collections.abc import Callable, Iterable, Sequence

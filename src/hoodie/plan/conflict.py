@@ -8,8 +8,6 @@ It goes by times of instants, "newer than the last completed one"; here an insta
 the timeline of the beginning did not have it: clocks of writers may differ.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ never larger than what a reader reads: that is bounded here, whatever the batch 
 number of blocks is readers times tasks, so tasks share a partition of Spark where there are many.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np

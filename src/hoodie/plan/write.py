@@ -3,8 +3,6 @@
 Source: docs/format/indexing-and-write-path.md 7 (workload profile, small files, record size, insert assignment).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -6,8 +6,6 @@ first, and what is not known for certain rules nothing out.
 Source: docs/format/metadata-table.md 4.3 and 6.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

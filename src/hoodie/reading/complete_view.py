@@ -4,8 +4,6 @@ A reader looks at the newest commits, and at older ones as far as this process k
 (`hoodie.view.published`). No storage is listed for it, unless files are missing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 

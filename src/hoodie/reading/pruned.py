@@ -1,7 +1,5 @@
 """Files that a read leaves out, and why."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum

@@ -6,8 +6,6 @@ there and were not cleaned, the table's columns, how logs are merged.
 Source: docs/format/table-services.md 8 (queries).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial

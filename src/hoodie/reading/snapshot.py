@@ -3,8 +3,6 @@
 Source: docs/format/table-services.md 8 (queries).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import TypeAlias

@@ -1,7 +1,5 @@
 """The rows of a scan as a stream: a batch of them at a time is in memory, and a slice's logs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 

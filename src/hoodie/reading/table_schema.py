@@ -3,8 +3,6 @@
 Source: docs/format/commit-metadata.md (`extraMetadata.schema`).
 """
 
-from __future__ import annotations
-
 import pyarrow as pa
 
 from hoodie.formats.avro.schema import from_avro

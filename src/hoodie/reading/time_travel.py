@@ -3,8 +3,6 @@
 Without it such a read would give fewer rows, and say nothing.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Collection
 

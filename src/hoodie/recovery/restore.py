@@ -5,8 +5,6 @@ not at all. An interrupted restore resumes when it is called again: what is stil
 Source: docs/format/table-services.md 4.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Collection

@@ -4,8 +4,6 @@ The preconditions are in `hoodie.plan.rollback`; `hoodie.commit.rollback_executo
 Source: docs/format/table-services.md 3.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Collection
 from dataclasses import dataclass

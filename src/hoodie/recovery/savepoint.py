@@ -3,8 +3,6 @@
 Source: docs/format/table-services.md 4.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import logging
 import time

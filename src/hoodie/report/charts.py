@@ -1,7 +1,5 @@
 """Pictures as inline SVG: bars, a histogram, a timeline. Colours come from the page's style, by class."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

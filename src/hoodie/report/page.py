@@ -1,7 +1,5 @@
 """A report of a table: its facts as one page of HTML that asks for nothing from outside: no scripts, no requests."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterable, Sequence

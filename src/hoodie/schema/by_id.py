@@ -7,8 +7,6 @@ Source: docs/format/commit-metadata.md (`latest_schema`); pinned by the tables i
 versions the real Hudi made of the same statements.
 """
 
-from __future__ import annotations
-
 import copy
 import itertools
 import re

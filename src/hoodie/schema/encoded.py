@@ -1,7 +1,5 @@
 """Text of few values as a dictionary and a number a row: joined and written as it is read."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Numbers as the text that Java makes of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Arrow values as Python's, dates and times that Python's calendar does not have among them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pyarrow as pa

@@ -6,8 +6,6 @@ another writer declared the column so. Source: docs/format/base-files-and-bloom.
 and docs/design/types.md.
 """
 
-from __future__ import annotations
-
 import difflib
 import json
 import re

@@ -1,7 +1,5 @@
 """Which column types a table can hold, in which Arrow form, and what they are called in messages (Spark's words)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pyarrow as pa

@@ -6,8 +6,6 @@ ids keeps them.
 Source: docs/format/commit-metadata.md (`latest_schema`); tests/fixtures/schema_on_read.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ ones: an instant without its completed file would look like a failed write. An i
 newest archive file shows what need not be written again. Source: docs/format/table-services.md 2.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import logging
 from collections.abc import Iterable, Mapping, Sequence

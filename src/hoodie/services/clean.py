@@ -4,8 +4,6 @@ The next clean finishes one that was interrupted, by its plan: each step is idem
 docs/design/cleaning.md says what differs from Hudi's. Source: docs/format/table-services.md 1.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Mapping, Sequence

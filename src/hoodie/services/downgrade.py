@@ -6,8 +6,6 @@ in the earlier one, whose newest rows are right, and which is not written before
 Design: docs/design/table-versions.md.
 """
 
-from __future__ import annotations
-
 import logging
 
 from hoodie.config.table import DOWNGRADED_FROM, TableConfig, from_properties, require_writable

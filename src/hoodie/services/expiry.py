@@ -4,8 +4,6 @@ groups with nothing, as `delete_partitions` does. Cleaning removes the files lat
 Hudi calls it partition TTL.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Design: docs/design/metadata-table.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from hoodie.config.table import require_writable

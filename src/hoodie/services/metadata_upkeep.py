@@ -4,8 +4,6 @@ itself is archived by call.
 Source: docs/format/metadata-table.md 8. Design: docs/design/metadata-table.md.
 """
 
-from __future__ import annotations
-
 import logging
 
 from hoodie.config.services import ArchiveOptions

@@ -1,7 +1,5 @@
 """Deleting savepoints, which may leave archiving something to do."""
 
-from __future__ import annotations
-
 import logging
 from functools import partial
 

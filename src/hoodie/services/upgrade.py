@@ -5,8 +5,6 @@ A process that dies before the settings are written leaves the table in its old 
 files that nobody reads; a repetition goes on. Design: docs/design/table-versions.md.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """What `spark.read.format("hudi").load()` and `df.write.format("hudi").save()` do, once they are caught."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

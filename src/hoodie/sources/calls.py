@@ -1,7 +1,5 @@
 """What is remembered of the calls on Spark's readers and writers, until one of them does something."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

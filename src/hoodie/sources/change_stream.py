@@ -4,8 +4,6 @@ Offsets are instants (`hoodie.reading.changes.offsets`). The reader lives in a w
 query; what it raises carries its class in its text, for `hoodie.sources.queries` to raise.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -6,8 +6,6 @@ be caught, views made by SQL, goes to a data source of the same names; it is cau
 so that it shows its table as it is now. See docs/format/datasource.md.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
 import warnings

@@ -1,7 +1,5 @@
 """What tasks of the Python data source read, as Arrow: file slices of a planned read, or change data."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

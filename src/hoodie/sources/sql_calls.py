@@ -1,7 +1,5 @@
 """`spark.sql`, `spark.table`, `spark.catalog` and views of frames, once caught: they know the tables of ours."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

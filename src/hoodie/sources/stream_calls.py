@@ -1,7 +1,5 @@
 """`spark.readStream` and `df.writeStream`: their last calls, answered here where the format is ours."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

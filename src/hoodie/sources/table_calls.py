@@ -1,7 +1,5 @@
 """`insertInto`, `saveAsTable` and `writeTo`, once they are caught: writes to tables of ours by their names."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ Spark plans the files of such a view once and keeps the plan. So the session's `
 where there are others. `hoodie.spark.refresh_view` does it by call. The view's options travel in its schema.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping

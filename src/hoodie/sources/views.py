@@ -4,8 +4,6 @@ Views are read by tasks as Arrow, about half as fast as `table.snapshot()`. Filt
 the reader of the last filtered query for the next one, which may have no filter.
 """
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager

@@ -4,8 +4,6 @@ Spark hands no path to Python for an entry of the provider hudi, and most of its
 (`DATA_SOURCE_NOT_FOUND`). SHOW TABLE EXTENDED alone tells what the entry says without looking its provider up.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Hoodie's own code for Spark's workers that have the libraries it needs, but not Hoodie itself."""
 
-from __future__ import annotations
-
 import atexit
 import hashlib
 import shutil

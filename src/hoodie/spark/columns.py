@@ -1,7 +1,5 @@
 """Columns by their exact names, whatever characters these have."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import groupby
 

@@ -1,7 +1,5 @@
 """What a session does after a commit: compaction, by tasks on driver or executors, one for each file slice."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import partial
 

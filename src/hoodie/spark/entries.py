@@ -6,8 +6,6 @@ Python or without, comes to the table by it.
 Source: docs/format/datasource.md 5
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 

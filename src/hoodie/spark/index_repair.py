@@ -1,7 +1,5 @@
 """Putting entries of an index outside the table again by Spark, after a rollback or restore: a task a file slice."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any

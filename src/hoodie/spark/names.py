@@ -5,8 +5,6 @@ lives as long as its session. In the catalog are the entries that a sync made (`
 database is one of the session's current database, in the registry as well, where a plain name is one of `default`.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

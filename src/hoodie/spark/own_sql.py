@@ -1,7 +1,5 @@
 """Spark's own `sql` and `table`, past what `hoodie.register` puts in their place; and whether it has."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

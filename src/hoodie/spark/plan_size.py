@@ -1,7 +1,5 @@
 """How large Spark takes a DataFrame to be, before any of it is evaluated."""
 
-from __future__ import annotations
-
 import re
 from types import FunctionType
 

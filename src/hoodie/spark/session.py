@@ -1,7 +1,5 @@
 """The embedded default: a Spark session on this machine that finds its own Java and Python."""
 
-from __future__ import annotations
-
 import logging
 import os
 import re

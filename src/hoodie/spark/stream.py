@@ -1,7 +1,5 @@
 """Micro-batches of a stream into a table, each once, whatever dies in between."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 Noted when they are made, with the frame that tells whether the view of the name is still the same one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,8 +1,6 @@
 """Spark's column types and Arrow's, and Arrow rows as a DataFrame: in plain Python, so that it works over Spark
 Connect, too."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 from pyarrow import types as arrow

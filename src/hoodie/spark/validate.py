@@ -1,7 +1,5 @@
 """Pre-commit validators: queries on the rows before a commit and on those that it would make visible."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from uuid import uuid4

@@ -1,7 +1,5 @@
 """Errors on their way from Spark's workers to the driver: what went wrong in a task, as the error that it was."""
 
-from __future__ import annotations
-
 import errno
 import gc
 import json

@@ -1,7 +1,5 @@
 """The Python workers of a session: their interpreter on this machine, and the library's code elsewhere."""
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -1,7 +1,5 @@
 """ALTER TABLE of a table of ours: its name, its columns, its properties. Partitions are in `partitions`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa

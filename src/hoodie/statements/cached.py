@@ -1,7 +1,5 @@
 """Tables that `CACHE TABLE` keeps in Spark's memory: the rows of a commit, taken anew after the next one."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pyspark import StorageLevel

@@ -1,7 +1,5 @@
 """CALL: arguments by name or by place, and which procedure is meant."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """CREATE TABLE … USING hudi, also AS SELECT: the table, and its entry in Spark's catalog."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace

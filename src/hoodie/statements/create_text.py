@@ -1,7 +1,5 @@
 """CREATE TABLE, taken apart."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Columns that a statement qualifies by the database of their table: `db.table.column`. A frame has one name alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Statements that define, alter, show and drop tables of ours."""
 
-from __future__ import annotations
-
 from pyspark.sql import DataFrame, SparkSession
 
 from hoodie.api.table import open_table

@@ -4,8 +4,6 @@ its entry in Spark's catalog, if it has one.
 Source: tests/vectors/sql_statements.json, the answers of the real Hudi.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 

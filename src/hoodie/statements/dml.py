@@ -1,7 +1,5 @@
 """INSERT, UPDATE, DELETE and MERGE on tables of ours, through the calls that Python has for them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """INSERT, UPDATE, DELETE and MERGE, taken apart: names, clauses, and the slices of text that Spark evaluates."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from hoodie.conditional.clauses import Act, MergeClause, When

@@ -1,7 +1,5 @@
 """What statements do to the entries that tables of ours have in Spark's catalog."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from types import MappingProxyType

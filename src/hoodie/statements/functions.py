@@ -4,8 +4,6 @@ and `hudi_metadata`.
 Source: docs/format/cdc.md 6; of the last three Hudi 1.1, whose columns they have (tests/vectors/sql_statements.json).
 """
 
-from __future__ import annotations
-
 import fnmatch
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 More names than tables are told, such as those of a WITH; none that stands where a table does is left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from pyspark.errors import PySparkException

@@ -3,8 +3,6 @@
 Source: docs/format/metadata-table.md 4.1; the columns of Hudi 1.1's function, without those of its later partitions.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping
 from functools import cache

@@ -1,7 +1,5 @@
 """The time of `TIMESTAMP AS OF …` behind a table's name: a literal, or an expression that Spark evaluates."""
 
-from __future__ import annotations
-
 import datetime as dt
 
 from pyspark.sql import SparkSession

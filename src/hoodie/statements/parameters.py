@@ -1,7 +1,5 @@
 """What `spark.sql(text, args, **frames)` puts into a statement: literals for `:name` and `?`, frames for `{name}`."""
 
-from __future__ import annotations
-
 import datetime
 import decimal
 import importlib

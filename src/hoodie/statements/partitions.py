@@ -1,7 +1,5 @@
 """Partitions of tables of ours: ADD, DROP, TRUNCATE and SHOW."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Results of statements as frames, and what a statement sees of the session: names, views of tables."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

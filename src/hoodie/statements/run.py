@@ -1,7 +1,5 @@
 """`hoodie.spark.sql`, and `spark.sql` once registered: statements on our tables are carried out, others are Spark's."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any

@@ -1,7 +1,5 @@
 """Statements on the session rather than on a table: EXPLAIN, CACHE, UNCACHE, REFRESH, SHOW TABLES."""
 
-from __future__ import annotations
-
 import fnmatch
 from collections.abc import Mapping
 

@@ -3,8 +3,6 @@
 Spark has an internal error for a DELETE of such a view, and speaks of an unknown table or an RDD for the others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pyspark.sql import SparkSession

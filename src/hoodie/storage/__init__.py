@@ -1,7 +1,5 @@
 """The Storage protocol and what implements it. fsspec is imported with the first path that needs a driver of it."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """What storages that a driver reaches have in common: a URI, the driver's options, and its own form of paths."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """What the errors of drivers mean, the same for all: each has its own tree of them."""
 
-from __future__ import annotations
-
 import errno
 import re
 from collections.abc import Iterator

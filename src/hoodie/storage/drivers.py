@@ -4,8 +4,6 @@ fsspec's own `pipe_file(mode="create")` looks first and writes then, and some dr
 whose behaviour is known create exclusively here.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import threading

@@ -4,8 +4,6 @@ Storages raise OSError or what their driver has (`hoodie.storage.protocol`), and
 people make, and the functions that Spark's workers run, end in `typed_errors`.
 """
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager

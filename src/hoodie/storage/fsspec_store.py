@@ -1,7 +1,5 @@
 """Any fsspec file system as a Storage: S3, GCS, Azure, memory."""
 
-from __future__ import annotations
-
 import builtins
 import datetime as dt
 from collections.abc import Collection, Iterable, Mapping, Sequence

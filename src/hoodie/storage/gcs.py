@@ -1,7 +1,5 @@
 """Google Cloud Storage, through gcsfs."""
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Mapping
 from typing import Any

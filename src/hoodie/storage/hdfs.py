@@ -7,8 +7,6 @@ hdfs-native raises RuntimeError for all that Python has no class for, with the J
 the text, and OSError without a number.
 """
 
-from __future__ import annotations
-
 import builtins
 import errno
 import io

@@ -1,7 +1,5 @@
 """A new file that is kept in memory until it is known to be long: a short one is put at once."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from typing import Any

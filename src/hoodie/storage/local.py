@@ -1,7 +1,5 @@
 """Local disk, and whatever is mounted as one: atomic by hard link and rename, durable by fsync."""
 
-from __future__ import annotations
-
 import builtins
 import errno
 import os

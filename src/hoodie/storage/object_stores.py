@@ -1,7 +1,5 @@
 """Object stores: one put is atomic and can be conditional, and an upload shows when it is complete."""
 
-from __future__ import annotations
-
 import errno
 import inspect
 import logging

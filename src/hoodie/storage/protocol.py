@@ -4,8 +4,6 @@ independent calls, made at once by threads: they wait for a storage, or for Arro
 Every implementation passes tests/contract/test_storage.py whole.
 """
 
-from __future__ import annotations
-
 import builtins
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Set

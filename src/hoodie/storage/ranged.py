@@ -1,7 +1,5 @@
 """A file in an object store, read by ranges: few for a footer and some columns, large ones for a whole file."""
 
-from __future__ import annotations
-
 import io
 import threading
 from collections.abc import Callable

@@ -2,8 +2,6 @@
 metastore. The commit stands if they fail. Each is called only where it has something to do.
 """
 
-from __future__ import annotations
-
 import logging
 import warnings
 from collections.abc import Callable, Collection

@@ -3,8 +3,6 @@
 Source: docs/format/engines.md 2 and 3.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any

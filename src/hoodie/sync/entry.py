@@ -3,8 +3,6 @@
 Source: docs/format/engines.md 1 and 2.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

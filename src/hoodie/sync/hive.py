@@ -4,8 +4,6 @@ Everything is looked at before the first change; what is synced last is the inst
 that dies is done again by the next one, and a second sync changes nothing. Source: docs/format/engines.md 1 to 5.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace

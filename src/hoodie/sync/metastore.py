@@ -3,8 +3,6 @@
 The interface definition beside this module has the part of Hive's that is used; thriftpy2 makes the client of it.
 """
 
-from __future__ import annotations
-
 import getpass
 import time
 from collections import Counter

@@ -3,8 +3,6 @@
 Source: docs/format/engines.md 4.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote

@@ -4,8 +4,6 @@ A view of the rows whose file is on the list is right in each of them, where a t
 Hive and Spark take its text files for data. Hudi's own sync to BigQuery does the same. Pure rules.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa

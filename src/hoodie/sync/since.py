@@ -3,8 +3,6 @@
 Source: docs/format/engines.md 4 (which partitions).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 

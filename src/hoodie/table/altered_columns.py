@@ -4,8 +4,6 @@ Hudi reads a file by the version that the commit of its instant names, else by t
 are matched by their ids. Source: docs/format/table-and-timeline.md (`.hoodie/.schema`), tests/fixtures/schema_on_read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 

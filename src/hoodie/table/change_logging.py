@@ -1,7 +1,5 @@
 """Have the writers of a table that is there log change data from now on."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hoodie.config.table import CDC, CDC_MODE, require_writable

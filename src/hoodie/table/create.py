@@ -5,8 +5,6 @@ the payload class to the options of each write; such a table of ours names the d
 the table leaves open, and change nothing.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import warnings
 from collections.abc import Mapping

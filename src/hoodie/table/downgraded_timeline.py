@@ -7,8 +7,6 @@ readers of either version take them by the names of their own. A copy that is no
 again from the start. Source: docs/format/table-versions-8-9.md 12.5.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Iterator, Mapping

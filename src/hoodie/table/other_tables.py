@@ -1,7 +1,5 @@
 """What a folder holds that is no Hudi table: plain Parquet files, a Delta or Iceberg table."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from hoodie.storage.protocol import Entry, Storage, join

@@ -1,7 +1,5 @@
 """Which folders can be partitions, and the metafile that makes them one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime

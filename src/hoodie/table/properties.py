@@ -4,8 +4,6 @@ writer leaves the old settings or the new.
 Source: HoodieTableConfig of Hudi 0.15 (`modify`, `recover`, `fetchConfigs`).
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import re
 import time

@@ -1,7 +1,5 @@
 """The index that a table was created for, as its properties keep it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from hoodie.config.options import read_options

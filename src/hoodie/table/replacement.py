@@ -4,8 +4,6 @@ The new rows are published by one replace commit; the new settings wait for it i
 ones, and hold from the moment that it is completed. Design: docs/design/overwrite.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from hoodie.config.table import REPLACED, TableConfig

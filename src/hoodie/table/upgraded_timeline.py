@@ -5,8 +5,6 @@ A copy that is not finished means nothing, and is made again from the start.
 Source: docs/format/table-versions-8-9.md 12.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import itertools

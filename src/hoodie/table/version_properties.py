@@ -3,8 +3,6 @@
 Source: docs/format/table-versions-8-9.md 2; pinned by tests/vectors/v8-v9/merge_config_at_create.json.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from hoodie.config.table import payload_name

@@ -4,8 +4,6 @@ Nothing here is part of a write: the archive is read for `history`, and by the a
 Source: docs/format/table-and-timeline.md 8.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What cleans took away, or are about to: those on the timeline, whatever their state, and those in the archive."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 

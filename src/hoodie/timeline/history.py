@@ -5,8 +5,6 @@ not read, and is written again. Small files of one layer become one of the next,
 Source: docs/format/table-versions-8-9.md 5; pinned by tests/vectors/v8-v9/lsm_history.json.
 """
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -3,8 +3,6 @@
 Source: docs/format/table-and-timeline.md 5.2, 5.3 and 9.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import lru_cache

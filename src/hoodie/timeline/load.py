@@ -5,8 +5,6 @@ What decodes Avro and Parquet is imported where it is needed: names and JSON are
 Source: docs/format/table-and-timeline.md 5.2, 5.3, 8.2 and 9.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import json

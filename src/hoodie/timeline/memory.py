@@ -8,8 +8,6 @@ completed from its next write, which would build on the state before: it is reme
 The timelines that were listed last are remembered, too: the next listing of a table reads the names that are new.
 """
 
-from __future__ import annotations
-
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping

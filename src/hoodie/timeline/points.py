@@ -1,7 +1,5 @@
 """Points in time as people write them, as instants of a table."""
 
-from __future__ import annotations
-
 import datetime as dt
 import re
 

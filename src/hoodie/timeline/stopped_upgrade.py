@@ -7,8 +7,6 @@ completion time, and commits in Avro. A write of before a downgrade has publishe
 it; the next write moves its instant back, and rolls it back where its writer is dead.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Sequence
 

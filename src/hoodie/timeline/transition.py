@@ -4,8 +4,6 @@
 Source: docs/format/table-and-timeline.md 5.2 and 5.4.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from contextlib import suppress
 

@@ -3,8 +3,6 @@
 Pure rules; `hoodie.reading.changes.data_plan` reads what they need. Source: docs/format/cdc.md 4.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 Pure rules; `hoodie.reading.changes.plan` reads what they need. Source: docs/format/table-services.md 8.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace

@@ -3,8 +3,6 @@
 Source: docs/format/table-and-timeline.md 3 and 7.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -8,8 +8,6 @@ superseded, replaced and hidden files (of an instant that does not count) are no
 older version would show, or nothing. Files that a cleaning on the timeline removed are not missing either.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress

@@ -3,8 +3,6 @@
 Pure rules; `hoodie.view.load` lists and reads. Source: docs/format/table-and-timeline.md 6 and 7.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping

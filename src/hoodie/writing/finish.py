@@ -1,7 +1,5 @@
 """The end of a write, however its files came about: publish it, or take it back."""
 
-from __future__ import annotations
-
 import logging
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ An attempt of a task may be repeated, and a lost one may go on for a while. So w
 from the files that it wrote and the winner's statistics name.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ compared. Keys in new logs were found where they are, unless rows moved or were 
 a delete in a log comes to is certain where it wins against every version, else the merged slice is asked.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

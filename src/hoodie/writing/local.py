@@ -1,7 +1,5 @@
 """A write by this process alone: a batch that fits into memory stays there, a larger one goes to files beside it."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ What others of these writers do is checked as for optimistic ones: `hoodie.plan.
 docs/format/table-versions-8-9.md 8.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum

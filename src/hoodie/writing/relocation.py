@@ -5,8 +5,6 @@ hits the stored rows are read. They also tell whether the incoming version wins:
 Source: docs/format/indexing-and-write-path.md 2 (update.partition.path) and 5.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass

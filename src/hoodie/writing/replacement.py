@@ -1,7 +1,5 @@
 """An overwrite that replaces the whole table: rows, columns and settings. Design: docs/design/overwrite.md."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 

@@ -2,8 +2,6 @@
 again after a conflict with another writer. And the write that has no rows: a delete of partitions.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace

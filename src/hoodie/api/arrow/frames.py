@@ -1,7 +1,5 @@
 """Arrow rows as frames of other libraries."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """What a notebook shows of a table and of rows: a line, and the first rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pyarrow as pa

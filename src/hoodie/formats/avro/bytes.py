@@ -4,8 +4,6 @@
 rows at once, the pieces that each row's bytes are made of. Neither loops over rows in Python.
 """
 
-from __future__ import annotations
-
 from typing import Any, TypeAlias
 
 import numpy as np

@@ -1,7 +1,5 @@
 """An Avro schema as nodes that read and write columns."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """An Avro object container that holds exactly one record: the form of plans and results on the timeline."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

@@ -1,7 +1,5 @@
 """Avro decimals, big-endian two's complement, from and to Arrow's decimal128."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray

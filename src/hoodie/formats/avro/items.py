@@ -4,8 +4,6 @@ Many short arrays are walked together, item k of all of them in one step. A few 
 where items have equal lengths, as keys of one form have, a whole stretch is guessed and checked at once.
 """
 
-from __future__ import annotations
-
 from typing import Protocol
 
 import numpy as np

@@ -4,8 +4,6 @@ A node reads the values at a vector of cursors into an Arrow array, and writes a
 Nodes are values without state; `avro_compile.compile_schema` makes them from a schema.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 The content is: int32 block version, int32 count of rows, and each row after its length as int32; big-endian.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator, Sequence
 

@@ -4,8 +4,6 @@ Source: docs/format/base-files-and-bloom.md 3, docs/format/commit-metadata.md (`
 pinned by the schemas of real tables in tests/fixtures/avro_schemas.json.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

@@ -6,8 +6,6 @@
 Source: docs/format/metadata-table.md 2.1 and 3.1; pinned by tests/vectors/tiny_hfiles.json.
 """
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Sequence

@@ -6,8 +6,6 @@ bytes, all lanes go on by one byte in one step, and the lanes of a chunk are put
 Source: docs/format/metadata-table.md 2.1 and 3.1; pinned by tests/vectors/tiny_hfiles.json.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 

@@ -10,8 +10,6 @@ never that of another file.
 Source: docs/format/metadata-table.md 2.1, 2.2, 2.4 and 3.2; pinned by tests/vectors/hfile_cells.json, tiny_hfiles.json.
 """
 
-from __future__ import annotations
-
 import struct
 import threading
 from bisect import bisect_right

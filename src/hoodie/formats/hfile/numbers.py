@@ -3,8 +3,6 @@
 Source: docs/format/metadata-table.md 2.2 and 2.4; pinned by tests/vectors/hfile_cells.json.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from hoodie.errors import CorruptFile

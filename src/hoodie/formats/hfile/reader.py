@@ -3,8 +3,6 @@
 Source: docs/format/metadata-table.md 2; pinned by tests/vectors/tiny_hfiles.json and tables of real Hudi.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 

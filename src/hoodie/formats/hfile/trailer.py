@@ -3,8 +3,6 @@
 Source: docs/format/metadata-table.md 2.2 and 3.1; pinned by tests/vectors/tiny_hfiles.json.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache

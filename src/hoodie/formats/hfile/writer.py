@@ -3,8 +3,6 @@
 Source: docs/format/metadata-table.md 3; pinned by tests/vectors/tiny_hfiles.json and tables of real Hudi.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 Source: java.util.Properties (load, store) and Hudi's HoodieTableConfig; pinned by files of real tables.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import re
 import zlib

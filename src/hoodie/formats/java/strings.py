@@ -3,8 +3,6 @@
 Source: docs/format/indexing-and-write-path.md 4; pinned by tests/vectors/bucket_index.json.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa

@@ -7,8 +7,6 @@ A file is a plain run of blocks. Integers are big-endian and signed; the fields 
 "block size" counts what follows it; the trailer counts from the magic up to itself, so a file can be walked backwards.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

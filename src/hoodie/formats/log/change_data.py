@@ -3,8 +3,6 @@
 Source: docs/format/cdc.md 1 and 2 (HoodieCDCUtils).
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

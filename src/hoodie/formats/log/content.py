@@ -5,8 +5,6 @@ roaring bitmap in portable form: int64 count of buckets, then for each int32 the
 bitmap; little-endian.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import io

@@ -5,8 +5,6 @@ value only if that has the same class, so the class is kept as a column of its o
 length, and one Avro array of records; big-endian.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Sequence
 from enum import IntEnum

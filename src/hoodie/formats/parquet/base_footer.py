@@ -1,7 +1,5 @@
 """The footer of a base file: which keys the file may hold, how many rows, with which columns."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field

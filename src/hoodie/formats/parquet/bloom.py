@@ -4,8 +4,6 @@ Source: Hudi's SimpleBloomFilter, InternalDynamicBloomFilter and BloomFilterUtil
 tests/vectors/bloom_filters.json and by filters of real tables.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import math

@@ -1,7 +1,5 @@
 """Columns of Parquet files: how they are written, and read; damage and faults of the storage are different errors."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager

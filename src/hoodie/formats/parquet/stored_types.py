@@ -5,8 +5,6 @@ Hudi before 1.1 had one timestamp in its own schemas, in microseconds: it labell
 declare what the numbers are. The rules are those of Hudi's own reader (`AvroSchemaRepair`), see docs/design/types.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache

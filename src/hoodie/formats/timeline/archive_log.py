@@ -5,8 +5,6 @@ Integers are big-endian.
 Source: docs/format/table-and-timeline.md 8.1, docs/format/avro-payloads.md (HoodieArchivedMetaEntry).
 """
 
-from __future__ import annotations
-
 import io
 import json
 import struct

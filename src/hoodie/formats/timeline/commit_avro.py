@@ -3,8 +3,6 @@
 Source: docs/format/table-versions-8-9.md; pinned by tests/vectors/v8-v9/commit_metadata.json.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from hoodie.formats.avro.container import write_one

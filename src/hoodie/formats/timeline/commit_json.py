@@ -3,8 +3,6 @@
 Source: docs/format/commit-metadata.md (HoodieCommitMetadata, HoodieWriteStat, HoodieDeltaWriteStat).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

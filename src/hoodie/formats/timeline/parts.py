@@ -1,7 +1,5 @@
 """What the Avro files of the timeline have in common: file groups, names of files, instants."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

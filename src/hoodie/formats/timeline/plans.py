@@ -3,8 +3,6 @@
 Conventions and source: see hoodie.formats.timeline.services.
 """
 
-from __future__ import annotations
-
 from hoodie.errors import UnsupportedTable
 from hoodie.formats.avro.container import read_one, write_one
 from hoodie.formats.timeline import schemas

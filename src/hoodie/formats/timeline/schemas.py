@@ -3,8 +3,6 @@
 Source: docs/format/avro-payloads.md. A reader resolves by full name, so the namespace must match.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 Schema = dict[str, Any]

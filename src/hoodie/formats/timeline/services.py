@@ -5,8 +5,6 @@ right name, and on a path that leaves the table. `encode_*` take `root`, the tab
 absolute paths. Source: docs/format/avro-payloads.md.
 """
 
-from __future__ import annotations
-
 from hoodie.errors import CorruptFile
 from hoodie.formats.avro.container import read_one, write_one
 from hoodie.formats.timeline import schemas

@@ -4,8 +4,6 @@ The caller holds the table's lock, where there is one. Source: docs/format/metad
 pinned by tests/unit/metadata/test_metadata_build.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 

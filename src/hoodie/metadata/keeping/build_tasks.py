@@ -6,8 +6,6 @@ takes those of one file group from all of these files. So nobody holds more than
 file group. A task that runs twice writes the same bytes under the same name: the first one's are kept.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 import time

@@ -3,8 +3,6 @@
 The caller holds the lock of the table. Source: docs/format/metadata-table.md 8.2.
 """
 
-from __future__ import annotations
-
 import math
 from contextlib import suppress
 

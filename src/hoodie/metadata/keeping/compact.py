@@ -4,8 +4,6 @@ The caller holds the lock of the table. Source: docs/format/metadata-table.md 8.
 tests/unit/metadata/test_metadata_upkeep.py.
 """
 
-from __future__ import annotations
-
 import time
 
 from hoodie.errors import CorruptFile

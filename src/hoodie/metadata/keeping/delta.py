@@ -4,8 +4,6 @@ The caller holds the lock of the table: a metadata table has none of its own.
 Source: docs/format/metadata-table.md 7.2 and 7.3; pinned by tests/unit/metadata/test_metadata_delta.py.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace

@@ -6,8 +6,6 @@ from Hudi, or gives it statistics that are no longer true.
 The caller holds the table's lock, where there is one. Source: docs/format/metadata-table.md 8.4.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Collection
 from dataclasses import replace

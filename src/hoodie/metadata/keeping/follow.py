@@ -5,8 +5,6 @@ table that does not tell the state of the table: readers of Hudi do not notice e
 lock, where there is one. Source: docs/format/metadata-table.md 7.1 and 7.4. Design: docs/design/metadata-table.md.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pyarrow as pa

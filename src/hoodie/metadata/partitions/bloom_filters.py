@@ -3,8 +3,6 @@
 Source: docs/format/metadata-table.md 4.4 and 7.4; pinned by the metadata tables of real Hudi in tests/fixtures.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 

@@ -3,8 +3,6 @@
 Source: docs/format/metadata-table.md 4.3 and 7.4; pinned by the metadata tables of real Hudi in tests/fixtures.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal
 from functools import partial

@@ -1,7 +1,5 @@
 """Data files of the table, as partitions of the metadata table look into them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 

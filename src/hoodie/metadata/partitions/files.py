@@ -3,8 +3,6 @@
 Source: docs/format/metadata-table.md 4.2; pinned by the metadata tables of real Hudi in tests/fixtures.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -7,8 +7,6 @@ the first file that has it.
 Source: docs/format/table-versions-8-9.md 11.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ records are stored, and what it begins with.
 Reads know all partitions (`hoodie.metadata.records`, `hoodie.metadata.merging`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

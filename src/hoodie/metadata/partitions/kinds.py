@@ -1,7 +1,5 @@
 """The list of all partitions that writes keep. Those of other writers that are not in it are removed by a write."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from hoodie.metadata.keys import MetadataPartition

@@ -5,8 +5,6 @@ count once more with the commit that replaces them, as in Hudi.
 Source: docs/format/table-versions-8-9.md 11; pinned by the tables of Hudi 1.x in tests/fixtures.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial

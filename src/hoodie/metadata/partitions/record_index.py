@@ -5,8 +5,6 @@ other commits came, is compared here, under the table's lock, with the entries t
 Source: docs/format/metadata-table.md 1.2, 4.5 and 7.4; pinned by tests/unit/metadata/test_record_index_keeping.py.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

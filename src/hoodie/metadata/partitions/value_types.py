@@ -3,8 +3,6 @@
 Source: docs/format/table-versions-8-9.md 11; pinned by tests/fixtures/metadata/v9_mor_statistics.zip.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -3,8 +3,6 @@
 Source: docs/format/cdc.md 4, cases A to C, E and F.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

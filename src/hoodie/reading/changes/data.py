@@ -3,8 +3,6 @@
 Source: docs/format/cdc.md 4 and 5.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby

@@ -3,8 +3,6 @@
 Source: docs/format/cdc.md 4.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Arrow values as JSON text, a column at a time."""
 
-from __future__ import annotations
-
 import base64
 
 import numpy as np

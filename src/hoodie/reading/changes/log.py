@@ -3,8 +3,6 @@
 Source: docs/format/cdc.md 4, case D.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -3,8 +3,6 @@
 A micro-batch is an incremental query of (start, end]; which rows that gives, `hoodie.reading.changes.plan` says.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 

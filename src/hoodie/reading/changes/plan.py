@@ -3,8 +3,6 @@
 Source: docs/format/table-services.md 8 (incremental queries).
 """
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """A condition in SQL that says more than comparisons with constants: the expressions of deletes, updates and merges."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pyarrow as pa

@@ -4,8 +4,6 @@ Arrow compares a column of whole numbers with a fraction as floats, of few digit
 a whole number where the digits of both are too many.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Which file slices a filter can find rows in, by what their partition paths say of the partition columns."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping
 

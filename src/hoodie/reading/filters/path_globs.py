@@ -1,7 +1,5 @@
 """Patterns over the paths of a table's files, as Hadoop has them: `*`, `?`, `[ab]`, `[^ab]`, `{a,b}`."""
 
-from __future__ import annotations
-
 import re
 
 GLOB_CHARACTERS = frozenset("*?[{")

@@ -4,8 +4,6 @@ A filter is known here as an *or* of *ands* of tests. A part of it that is no te
 out: then fewer rows are ruled out, never more.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import operator
 from collections.abc import Callable, Iterable, Sequence

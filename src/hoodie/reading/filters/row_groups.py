@@ -1,7 +1,5 @@
 """Which row groups of a base file a filter can find rows in, by the statistics in its footer."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 
 import pyarrow as pa

@@ -4,8 +4,6 @@ sqlglot parses; what is here gives its tree a meaning. Text that stands beside a
 read as one, as Spark does. Nulls are as in SQL: a comparison with null is neither true nor false.
 """
 
-from __future__ import annotations
-
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What is read of base files by themselves."""
 
-from __future__ import annotations
-
 from hoodie.formats.parquet.base_footer import BaseFooter, read_footer
 from hoodie.model.files import BaseFile
 from hoodie.storage.protocol import Storage

@@ -4,8 +4,6 @@ Keys are found by a sorted array of 64-bit hashes, 12 bytes a row, which stays i
 taken from where they lie. So a base file is merged in one pass, its rows in their order, however large the logs are.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack

@@ -3,8 +3,6 @@
 Source: docs/format/log-files.md 7 and 8.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Which rows of its base file the logs of a slice replace, where the headers of their blocks say so."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 

@@ -1,7 +1,5 @@
 """Which columns of a table a merge reads, and rows of its files brought into them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 

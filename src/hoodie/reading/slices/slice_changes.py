@@ -3,8 +3,6 @@
 A reader of Parquet that knows the positions of rows then reads the base file by itself, and leaves those out.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

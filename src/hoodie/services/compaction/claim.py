@@ -5,8 +5,6 @@ is kept in ZooKeeper where the table's lock is, else in the table's storage, whe
 without expiry would block a plan forever.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace

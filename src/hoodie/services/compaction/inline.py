@@ -1,7 +1,5 @@
 """The compaction that a writer does by itself, after its commit."""
 
-from __future__ import annotations
-
 import logging
 import warnings
 from dataclasses import replace

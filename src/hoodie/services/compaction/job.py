@@ -3,8 +3,6 @@
 Source: docs/format/table-services.md 5.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace

@@ -3,8 +3,6 @@
 Source: docs/format/table-services.md 5.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 

@@ -3,8 +3,6 @@
 Source: docs/format/table-services.md 5.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ rollback is not an instant of its own: it deletes files that no reader has seen,
 Source: docs/format/table-services.md 5.
 """
 
-from __future__ import annotations
-
 import logging
 import warnings
 from collections.abc import Iterable, Iterator, Mapping

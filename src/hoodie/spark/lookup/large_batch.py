@@ -1,7 +1,5 @@
 """Keys that stay with Spark, as they are many: where an index has them, and the rows that the table has of them."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Tag the keys of a batch that stays with the executors with the file group that holds them: one function per index."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """Values that clauses assign, in the types of the table's columns."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 

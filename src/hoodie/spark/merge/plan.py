@@ -2,8 +2,6 @@
 each source row says what it is for.
 """
 
-from __future__ import annotations
-
 import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence

@@ -1,8 +1,6 @@
 """Which partitions a condition can be true in: Spark evaluates it on the values that their paths say. And which file
 slices: comparisons with literals are tests of column statistics and of row groups."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import replace
 

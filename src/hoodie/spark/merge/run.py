@@ -1,7 +1,5 @@
 """Merges, updates and deletes by condition: one batch and one commit, on the table that the rows came from."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial

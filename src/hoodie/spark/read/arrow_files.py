@@ -1,7 +1,5 @@
 """Base files that Arrow tasks read: where Spark's own reader does not reach them, or would read other values."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """Base files as DataFrames, by Spark's own Parquet reader on an explicit list of files."""
 
-from __future__ import annotations
-
 import re
 import threading
 from collections.abc import Iterator, Sequence

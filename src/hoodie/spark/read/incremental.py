@@ -1,8 +1,6 @@
 """Changes as a DataFrame: base files that a range touched by Spark's own reader, slices with logs by Arrow tasks; and
 change data, by Arrow tasks alone."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial, reduce
 

@@ -5,8 +5,6 @@ slices that these did not write to. A frame is read when its first user runs; a 
 fails only those who ask for that slice.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ asks for, in one scan with the base files. They are kept, since files of a table
 useless that hold rows of a slice that it wrote to.
 """
 
-from __future__ import annotations
-
 import tempfile
 import threading
 import time

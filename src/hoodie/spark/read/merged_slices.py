@@ -1,7 +1,5 @@
 """File slices with logs, merged by Arrow tasks: what they make is a DataFrame, one Spark partition a task."""
 
-from __future__ import annotations
-
 import pickle
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence

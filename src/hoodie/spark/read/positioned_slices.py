@@ -5,8 +5,6 @@ Columns and filters of a query so reach the base files. Arrow tasks find the row
 in the file, and read the logs.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json

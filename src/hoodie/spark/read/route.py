@@ -1,7 +1,5 @@
 """Whether Spark's own readers reach the files of a table: its Java side needs a connector to the table's storage."""
 
-from __future__ import annotations
-
 import logging
 import re
 import threading

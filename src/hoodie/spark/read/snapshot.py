@@ -2,8 +2,6 @@
 
 Only logs go through Python, base files whose labels are wrong, and those of storages that Spark does not reach."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial, reduce

@@ -1,7 +1,5 @@
 """From a DataFrame to data files: key its rows, acquire them for driver or executors, locate, plan, run."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace

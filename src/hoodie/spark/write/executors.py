@@ -1,7 +1,5 @@
 """A write by Spark's executors: rows meet the task of their file group, tasks send back their statistics."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 

@@ -1,7 +1,5 @@
 """What Spark adds to a write: its frames, and Arrow rows of a session's writer, seen to fit their table."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

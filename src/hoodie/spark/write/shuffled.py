@@ -5,8 +5,6 @@ decides (`writing.relocation`) sees all rows of a key together. Where no row of 
 they are, and only keys have been shuffled.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

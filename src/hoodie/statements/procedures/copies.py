@@ -1,7 +1,5 @@
 """Procedures that bring rows of a table elsewhere, or Parquet files into one."""
 
-from __future__ import annotations
-
 from pyspark.sql import DataFrame
 
 from hoodie.api.table import create_table, open_table

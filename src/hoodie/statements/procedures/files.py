@@ -1,7 +1,5 @@
 """Procedures that show the files of a table: slices, sizes, what log files hold, files that are no Parquet."""
 
-from __future__ import annotations
-
 import json
 import posixpath
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Procedures that show what happened to a table: commits, those archived, rollbacks, savepoints."""
 
-from __future__ import annotations
-
 import posixpath
 from collections.abc import Iterator, Mapping
 from contextlib import suppress

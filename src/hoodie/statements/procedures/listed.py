@@ -3,8 +3,6 @@
 Source: tests/vectors/procedures.json.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from hoodie.statements.procedures import (

@@ -1,7 +1,5 @@
 """Procedures about the metadata table: build it, remove it, show it, compare it with the storage."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Mapping
 

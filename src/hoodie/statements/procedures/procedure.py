@@ -1,7 +1,5 @@
 """What a procedure is: its parameters, the columns of its rows, and the function that CALL runs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

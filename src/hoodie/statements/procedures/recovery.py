@@ -1,7 +1,5 @@
 """Procedures that go back: rollback, savepoints, restore; and markers of a write that is gone."""
 
-from __future__ import annotations
-
 from hoodie.commit.markers import delete_markers
 from hoodie.statements.procedures.procedure import Called, Rows
 from hoodie.table.state import load_state

@@ -2,8 +2,6 @@
 twice.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pyspark.sql import Window, functions

@@ -1,7 +1,5 @@
 """Procedures that run the services of a table, or show their plans."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from dataclasses import replace

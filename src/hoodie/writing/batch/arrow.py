@@ -3,8 +3,6 @@
 Files and data frames bring columns of another type than the table's, with values that its type holds.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace

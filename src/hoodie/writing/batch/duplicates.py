@@ -4,8 +4,6 @@ Rows of two different keys may have one record key, where parts of a compound ke
 refused.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A batch in memory, written by threads of this process: each task rewrites one file group."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace

@@ -6,8 +6,6 @@ The batch is split by hashes of its keys, so that all rows of a key are in one p
 is tagged as a batch that fits into memory is, and staged again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Writing base files: rows in, Parquet with the footer that an index needs out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Source: docs/format/cdc.md 2, 3 and 8 (HoodieCDCLogger).
 """
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Self

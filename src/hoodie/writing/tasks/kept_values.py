@@ -4,8 +4,6 @@ A rewrite of a base file merges them with the rows that it reads anyway. A log t
 reader understands it: what is appended is made of the rows that a snapshot has of the same keys.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -4,8 +4,6 @@ No storage is asked to append to a file: each delta commit begins a log file of 
 Source: docs/format/log-files.md 1, 4 and 6 (HoodieAppendHandle).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The rows that a task's file group holds of its keys, where logs are appended and these rows decide what is."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
