@@ -64,12 +64,7 @@ class Checker(Protocol):
     """
 
     def __call__(
-        self,
-        storage: Storage,
-        operation: WriteOperation,
-        rows: Any,
-        settings: Settings,
-        new: TableState | None = None,
+        self, storage: Storage, operation: WriteOperation, rows: Any, settings: Settings, new: TableState | None = None
     ) -> IncomingBatch: ...
 
 

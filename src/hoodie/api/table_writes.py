@@ -169,12 +169,7 @@ class TableWrites(TableHandle[Frame]):
         return delete_by_condition(self, where, name=name, frames=frames, options=options)
 
     def insert_overwrite(
-        self,
-        df: Rowset,
-        *,
-        partitions: Sequence[str] = (),
-        missing: str | None = None,
-        options: Options | None = None,
+        self, df: Rowset, *, partitions: Sequence[str] = (), missing: str | None = None, options: Options | None = None
     ) -> WriteResult:
         """Put the rows in place of all rows of the partitions that they are in.
 

@@ -100,12 +100,7 @@ def rollback_plan(storage: Storage, rollback: Instant, layout: TimelineLayout) -
 
 
 def execute_rollback(
-    storage: Storage,
-    rollback: Instant,
-    plan: RollbackPlan,
-    *,
-    withdraw: bool = False,
-    layout: TimelineLayout,
+    storage: Storage, rollback: Instant, plan: RollbackPlan, *, withdraw: bool = False, layout: TimelineLayout
 ) -> Instant:
     """Carry out a rollback's plan; every step is idempotent. `withdraw` as of `roll_back`.
 
@@ -179,12 +174,7 @@ def outcome(
 
 
 def unpublish(
-    storage: Storage,
-    published: Instant,
-    action: Action,
-    *,
-    keep_stats: bool = False,
-    layout: TimelineLayout,
+    storage: Storage, published: Instant, action: Action, *, keep_stats: bool = False, layout: TimelineLayout
 ) -> Instant:
     """Make a completed instant pending again: readers see the table as it was before. Idempotent.
 

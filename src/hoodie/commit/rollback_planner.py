@@ -40,12 +40,7 @@ class _Found:
 
 
 def plan_rollback(
-    storage: Storage,
-    failed: Instant,
-    *,
-    listing: bool = False,
-    whole: bool = False,
-    layout: TimelineLayout,
+    storage: Storage, failed: Instant, *, listing: bool = False, whole: bool = False, layout: TimelineLayout
 ) -> RollbackPlan:
     """The files and blocks of a pending instant: what its markers name, or what a listing of the partitions finds.
 

@@ -168,8 +168,7 @@ def _examine_data(
             half_written = scene.timeline.visible().open  # by compactions that are at work, or died
             bases = (base for group in view.groups.values() for base in group.bases)
             findings += examine_columns(
-                scene.storage,
-                (base for base in bases if base.path not in damaged and base.instant not in half_written),
+                scene.storage, (base for base in bases if base.path not in damaged and base.instant not in half_written)
             )
     except (HoodieError, FileNotFoundError) as error:
         problem = f"rows: {clause(error)}"

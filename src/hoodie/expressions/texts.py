@@ -27,8 +27,7 @@ def like(text: Term, pattern: Term, *, escape: str = "\\", any_case: bool = Fals
     def run(values: pa.Array, patterns: pa.Array) -> pa.Array:
         pairs = zip(values.to_pylist(), patterns.to_pylist(), strict=True)
         return pa.array(
-            [None if None in pair else bool(re.search(_python_regex(pair[1], escape), pair[0])) for pair in pairs],
-            BOOL,
+            [None if None in pair else bool(re.search(_python_regex(pair[1], escape), pair[0])) for pair in pairs], BOOL
         )
 
     return computed(BOOL, elementwise(run), text, pattern, fails=True)

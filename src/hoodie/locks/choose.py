@@ -52,13 +52,7 @@ def _attempt(provider: LockProvider, options: LockOptions, storage: Storage, nam
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://([^/]*)(.*)", re.DOTALL)
 
 #: Schemes that address the same store -> the canonical one.
-_ONE_STORE = {
-    "s3a": "s3",
-    "s3n": "s3",
-    "gcs": "gs",
-    "abfss": "abfs",
-    "wasbs": "wasb",
-}
+_ONE_STORE = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs", "wasbs": "wasb"}
 
 
 def table_identity(root: str) -> str:

@@ -44,13 +44,7 @@ class Process:
 
     def fields(self) -> dict[str, str | int]:
         """What `read` takes."""
-        return {
-            "host": self.host,
-            "pid": self.pid,
-            "boot": self.boot,
-            "space": self.space,
-            "started": self.started,
-        }
+        return {"host": self.host, "pid": self.pid, "boot": self.boot, "space": self.space, "started": self.started}
 
     def __str__(self) -> str:
         return f"process {self.pid} on {self.host}"

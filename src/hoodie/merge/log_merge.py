@@ -14,13 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import CorruptFile, SchemaMismatch
-from hoodie.formats.log.delete_block import (
-    DELETES,
-    ORDERING_COLUMN,
-    ORDERING_VALUE,
-    usual_class,
-    without_ordering,
-)
+from hoodie.formats.log.delete_block import DELETES, ORDERING_COLUMN, ORDERING_VALUE, usual_class, without_ordering
 from hoodie.merge.base import Incoming, tombstones
 from hoodie.merge.fold import fold
 from hoodie.merge.rows import Mask, as_array, check_same_columns, key_groups, nullable

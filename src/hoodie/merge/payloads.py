@@ -371,11 +371,7 @@ _PAYLOADS: dict[str, _Make] = {
     FIRST_VALUE: partial(_event_time, combine_with=greater, survivor=Survivor.FIRST),
     OVERWRITE_NON_DEFAULTS: partial(_with, combine_with=fill_all, fill=Fill.DEFAULTS),
     PARTIAL_UPDATE: partial(
-        _with,
-        survivor=Survivor.MADE,
-        precombine_with=fill_precombine,
-        combine_with=fill_either,
-        fill=Fill.NULLS,
+        _with, survivor=Survivor.MADE, precombine_with=fill_precombine, combine_with=fill_either, fill=Fill.NULLS
     ),
     AWS_DMS: partial(_with, deletes=DeleteTest(column="Op", marker="D", ignore_case=True, required=True)),
     MYSQL_DEBEZIUM: partial(_with, combine_with=later_binlog, deletes=_DEBEZIUM_DELETE, sequence="_event_seq"),

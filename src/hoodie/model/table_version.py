@@ -46,11 +46,7 @@ VERSIONS = {
     version.number: version
     for version in (
         *_OLD,
-        TableVersion(
-            number=6,
-            layout=1,
-            engines="Hudi 0.14 and later, hudi-rs, Trino, Presto",
-        ),
+        TableVersion(number=6, layout=1, engines="Hudi 0.14 and later, hudi-rs, Trino, Presto"),
         TableVersion(
             number=8, layout=2, logs_of_writes=True, defines_indexes=True, engines="Hudi 1.0 and later, hudi-rs"
         ),

@@ -19,19 +19,8 @@ from hoodie.commit.rollback_executor import is_clustering, outcome, resume_rollb
 from hoodie.commit.rollback_planner import PLANS, block_instants, plan_published, plan_rollback
 from hoodie.display.render import Displayed
 from hoodie.display.summary import ResultSummary, count_text, summary
-from hoodie.errors import (
-    CorruptFile,
-    InstantNotFound,
-    InvalidInput,
-    InvalidPlan,
-    UnsupportedTable,
-    WriteConflict,
-)
-from hoodie.formats.timeline.services import (
-    decode_restore_plan,
-    encode_restore_metadata,
-    encode_restore_plan,
-)
+from hoodie.errors import CorruptFile, InstantNotFound, InvalidInput, InvalidPlan, UnsupportedTable, WriteConflict
+from hoodie.formats.timeline.services import decode_restore_plan, encode_restore_metadata, encode_restore_plan
 from hoodie.locks import Lock
 from hoodie.lookup.index_follow import RunRepair, index_follows
 from hoodie.metadata.keeping.build import build, not_built, why_not_built

@@ -16,10 +16,7 @@ from hoodie.commit.rollback_executor import rollback_plan
 from hoodie.display.render import Displayed, DisplayedList
 from hoodie.display.summary import ColumnKind, ResultSummary, ShownColumn, count_text, summary
 from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
-from hoodie.formats.timeline.services import (
-    decode_savepoint,
-    encode_savepoint,
-)
+from hoodie.formats.timeline.services import decode_savepoint, encode_savepoint
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, parse_data_file
 from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.model.plans import SavepointMetadata

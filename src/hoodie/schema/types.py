@@ -191,8 +191,4 @@ def read_by_spark(old: pa.DataType, new: pa.DataType) -> bool:
 
 _NUMBERS = [pa.int32(), pa.int64(), pa.float32(), pa.float64()]
 
-_WIDER = {
-    (pa.int32(), pa.int64()),
-    (pa.int32(), pa.float64()),
-    (pa.float32(), pa.float64()),
-}
+_WIDER = {(pa.int32(), pa.int64()), (pa.int32(), pa.float64()), (pa.float32(), pa.float64())}

@@ -41,9 +41,7 @@ from hoodie.view.slices import latest_slices
 _log = logging.getLogger("hoodie.services")
 
 #: All groups with logs, whatever the options of the table say of how much.
-_ALL = {
-    "hoodie.compaction.strategy": "org.apache.hudi.table.action.compact.strategy.UnBoundedCompactionStrategy",
-}
+_ALL = {"hoodie.compaction.strategy": "org.apache.hudi.table.action.compact.strategy.UnBoundedCompactionStrategy"}
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -79,10 +79,7 @@ def bin_pack(items: Sequence[T], size: Callable[[T], int], enough: int) -> list[
 
 
 def run_per_item(
-    session: SparkSession,
-    items: Sequence[T],
-    call: Callable[[T], Iterator[pa.RecordBatch]],
-    schema: StructType,
+    session: SparkSession, items: Sequence[T], call: Callable[[T], Iterator[pa.RecordBatch]], schema: StructType
 ) -> DataFrame:
     """A Spark task for each item, with what the call makes of it."""
     count = max(1, len(items))

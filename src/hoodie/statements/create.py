@@ -33,15 +33,7 @@ from hoodie.spark.names import (
 )
 from hoodie.spark.own_sql import forget_foreign, spark_sql, spark_table, takes_sql
 from hoodie.spark.types import all_nullable, to_arrow, to_spark
-from hoodie.statements.create_text import (
-    PROPERTIES,
-    TYPES,
-    Create,
-    format_of,
-    like_what,
-    read_create,
-    sql_properties,
-)
+from hoodie.statements.create_text import PROPERTIES, TYPES, Create, format_of, like_what, read_create, sql_properties
 from hoodie.statements.cutting import Name, Text, check_grammar
 from hoodie.statements.entry import enter, follow_columns, leave, refuse_debris
 from hoodie.statements.rows import nothing, session_options, with_tables

@@ -143,10 +143,7 @@ class TableState(Short):
         return missing_for_writers(self.storage, self.config, view, partitions)
 
     def require_complete(
-        self,
-        view: FileSystemView,
-        partitions: Collection[str] | None = None,
-        reading: ReadSettings | None = None,
+        self, view: FileSystemView, partitions: Collection[str] | None = None, reading: ReadSettings | None = None
     ) -> None:
         """See that the files that a writer builds on are there, in a view of some partitions. Raises as `files`."""
         lost = self.missing(view, partitions)

@@ -14,12 +14,4 @@ from hoodie.testing.storage import (
     RefusingStorage,
 )
 
-__all__ = [
-    "CountingStorage",
-    "Crash",
-    "CrashAfter",
-    "DelayingStorage",
-    "Dying",
-    "MemoryStorage",
-    "RefusingStorage",
-]
+__all__ = ["CountingStorage", "Crash", "CrashAfter", "DelayingStorage", "Dying", "MemoryStorage", "RefusingStorage"]

@@ -20,9 +20,7 @@ from Hbase_thrift import (
     TRowResult,
     TScan,
 )
-from Hbase_thrift import (
-    IOError as HBaseIOError,
-)
+from Hbase_thrift import IOError as HBaseIOError
 from thriftpy2.thrift import TApplicationException
 
 from hoodie.testing.hbase_store import Cells, HBaseStore, Row, Scanner, StoredTable, family_of

@@ -21,13 +21,7 @@ def instant_path(instant: Instant, layout: TimelineLayout) -> str:
 
 
 def create_requested(
-    storage: Storage,
-    time: str,
-    action: Action,
-    content: bytes = b"",
-    *,
-    ahead: bool = False,
-    layout: TimelineLayout,
+    storage: Storage, time: str, action: Action, content: bytes = b"", *, ahead: bool = False, layout: TimelineLayout
 ) -> Instant:
     """Announce an instant.
 
@@ -43,12 +37,7 @@ def create_requested(
 
 
 def to_inflight(
-    storage: Storage,
-    instant: Instant,
-    content: bytes = b"",
-    *,
-    just_requested: bool = False,
-    layout: TimelineLayout,
+    storage: Storage, instant: Instant, content: bytes = b"", *, just_requested: bool = False, layout: TimelineLayout
 ) -> Instant:
     """Begin the work of a requested instant; a savepoint begins without being requested.
 
@@ -68,9 +57,7 @@ def to_inflight(
     # At once, as a look before the create is no better: who rolls the write back may come right after either. Whether
     # both files are there is looked at once more when the write is published.
     there, problem = together(
-        storage,
-        lambda: storage.exists(layout.path(requested)),
-        lambda: _refused(storage, made, content, layout),
+        storage, lambda: storage.exists(layout.path(requested)), lambda: _refused(storage, made, content, layout)
     )
     if not there:
         if problem is None:

@@ -234,9 +234,6 @@ def _tell_of_emptied_logs(storage: Storage, timeline: Timeline, files: Iterable[
 
 
 def _with_content(
-    storage: Storage,
-    timeline: Timeline,
-    instants: Sequence[Instant],
-    read: Callable[[Storage, Timeline, Instant], B],
+    storage: Storage, timeline: Timeline, instants: Sequence[Instant], read: Callable[[Storage, Timeline, Instant], B]
 ) -> list[tuple[Instant, B]]:
     return list(zip(instants, in_threads(lambda instant: read(storage, timeline, instant), instants), strict=True))

@@ -30,14 +30,7 @@ from hoodie.writing.batch.stage import (
     staged_lookup,
     staged_tasks,
 )
-from hoodie.writing.batch.staging import (
-    StagedTask,
-    by_partition,
-    read_pieces,
-    rows_of,
-    stage_rows,
-    without_arrivals,
-)
+from hoodie.writing.batch.staging import StagedTask, by_partition, read_pieces, rows_of, stage_rows, without_arrivals
 from hoodie.writing.finish import AfterCommit
 from hoodie.writing.index_updates import TaskResult
 from hoodie.writing.operations import Combine

@@ -335,10 +335,7 @@ def _refuse_for_new_keys(state: TableState, settings: Settings, index: Index, *,
     """Raises InvalidOption and UnsupportedTable where a table without key columns is to do what needs keys of its rows;
     Hudi refuses these, too."""
     name = state.config.name
-    asked = {
-        "hoodie.combine.before.insert": settings.write.combine_before_insert,
-        DROP: settings.dropping.duplicates,
-    }
+    asked = {"hoodie.combine.before.insert": settings.write.combine_before_insert, DROP: settings.dropping.duplicates}
     for key, value in asked.items():
         if value:
             raise InvalidOption(
@@ -363,12 +360,7 @@ def as_merge(write: Write, keeps: Collection[str] = ()) -> Write:
     rule = by_ordering(plain)
     late_rows = LateRows.AS_READ if rule is plain else LateRows.LOSE
     needs_ordering = not write.operation_rules.delete and rule.combine_with is greater_or_equal
-    rules = replace(
-        write.operation_rules,
-        combine=Combine.UNIQUE,
-        needs_ordering=needs_ordering,
-        late_rows=late_rows,
-    )
+    rules = replace(write.operation_rules, combine=Combine.UNIQUE, needs_ordering=needs_ordering, late_rows=late_rows)
     kept = write.rule.keeps or tuple(name for name in write.schema.names if name in keeps)
     return replace(write, rule=keeping(rule, kept), operation_rules=rules, made_of_rows=True)
 

@@ -23,11 +23,7 @@ _BYTES = 16 * 1024 * 1024  # and bytes taken at once, unless one row has more
 
 
 def decode_rows(
-    content: bytes | memoryview,
-    schema_json: str,
-    path: str = "",
-    offset: int = 0,
-    columns: Sequence[str] | None = None,
+    content: bytes | memoryview, schema_json: str, path: str = "", offset: int = 0, columns: Sequence[str] | None = None
 ) -> pa.Table:
     """The rows of a data block.
 

@@ -9,14 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hoodie.errors import CorruptFile
-from hoodie.formats.hfile.blocks import (
-    DATA,
-    INNER_INDEX,
-    LEAF_INDEX,
-    META,
-    decode_block,
-    decode_head,
-)
+from hoodie.formats.hfile.blocks import DATA, INNER_INDEX, LEAF_INDEX, META, decode_block, decode_head
 from hoodie.formats.hfile.cells import HFileCells, decode_cells, find_cells
 from hoodie.formats.hfile.index import (
     BlockIndex,

@@ -143,10 +143,7 @@ def encode_deletes(deletes: pa.Table) -> bytes:
 
 
 def deletes_of(
-    record_key: pa.Array,
-    partition: pa.Array,
-    *ordering: pa.Array | None,
-    ordering_class: OrderingClass | None = None,
+    record_key: pa.Array, partition: pa.Array, *ordering: pa.Array | None, ordering_class: OrderingClass | None = None
 ) -> pa.Table:
     """Keys to delete, as a table of schema DELETES.
 

@@ -42,12 +42,7 @@ def open_parquet(
 
 
 def open_encoded(
-    source: object,
-    path: str,
-    *,
-    pre_buffer: bool = False,
-    checked: bool = False,
-    footer: pq.FileMetaData | None = None,
+    source: object, path: str, *, pre_buffer: bool = False, checked: bool = False, footer: pq.FileMetaData | None = None
 ) -> pq.ParquetFile:
     """As `open_parquet`; text of few values comes as a dictionary.
 

@@ -150,10 +150,7 @@ CLEANER_PLAN = record(
     optional(
         "earliestInstantToRetain",
         record(
-            "HoodieActionInstant",
-            _field("timestamp", "string"),
-            _field("action", "string"),
-            _field("state", "string"),
+            "HoodieActionInstant", _field("timestamp", "string"), _field("action", "string"), _field("state", "string")
         ),
     ),
     _field("lastCompletedCommitTimestamp", "string", default=""),
@@ -165,9 +162,7 @@ CLEANER_PLAN = record(
         _map(
             _array(
                 record(
-                    "HoodieCleanFileInfo",
-                    optional("filePath", "string"),
-                    optional("isBootstrapBaseFile", "boolean"),
+                    "HoodieCleanFileInfo", optional("filePath", "string"), optional("isBootstrapBaseFile", "boolean")
                 )
             )
         ),
@@ -341,10 +336,7 @@ _COMMIT_FIELDS = (
 #: Commit metadata from table version 8 on; the archive of version 6 has fewer fields of the same names.
 COMMIT_METADATA = record("HoodieCommitMetadata", *_COMMIT_FIELDS, top=True)
 REPLACE_COMMIT_METADATA = record(
-    "HoodieReplaceCommitMetadata",
-    *_COMMIT_FIELDS,
-    optional("partitionToReplaceFileIds", _map(_STRINGS)),
-    top=True,
+    "HoodieReplaceCommitMetadata", *_COMMIT_FIELDS, optional("partitionToReplaceFileIds", _map(_STRINGS)), top=True
 )
 
 #: A row of the history of layout 2.

@@ -14,16 +14,7 @@ from hoodie.errors import CorruptFile, CorruptLogBlock
 from hoodie.formats.log.blocks import BlockKind, read_blocks
 from hoodie.formats.log.change_data import KEY
 from hoodie.formats.log.content import data_rows
-from hoodie.merge.row_changes import (
-    AFTER,
-    BEFORE,
-    OP,
-    RowOp,
-    added_changes,
-    images,
-    removed_changes,
-    updated_changes,
-)
+from hoodie.merge.row_changes import AFTER, BEFORE, OP, RowOp, added_changes, images, removed_changes, updated_changes
 from hoodie.merge.rows import Mask, as_array
 from hoodie.model.files import BaseFile, LogFile
 from hoodie.model.meta import COMMIT_TIME, RECORD_KEY

@@ -52,10 +52,7 @@ _MOMENT = re.compile(_DAY.pattern + r"([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?\s*(Z|[+
 #: What a cast makes of a literal, by the name of its type, and the literals that it is read of; Spark takes more.
 _CASTS: Mapping[str, tuple[Callable[[str], Any], re.Pattern[str]]] = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INT", "BIGINT"), (int, _WHOLE)),
-    "DOUBLE": (
-        float,
-        re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,2})?", re.I),
-    ),
+    "DOUBLE": (float, re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,2})?", re.I)),
     "DATE": (_Time, _DAY),
     **dict.fromkeys(("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ"), (_Time, _MOMENT)),
 }

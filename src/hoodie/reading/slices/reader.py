@@ -37,13 +37,7 @@ from hoodie.reading.filters.predicate import ANY, Tests
 from hoodie.reading.filters.row_groups import fetched_together, row_groups
 from hoodie.reading.slices.column_types import FileColumns, base_columns, block_columns, columns_at
 from hoodie.reading.slices.log_rows import LogFold, LogRows
-from hoodie.reading.slices.log_scanner import (
-    PlacedBlock,
-    ScanReport,
-    block_content,
-    committed_blocks,
-    find_blocks,
-)
+from hoodie.reading.slices.log_scanner import PlacedBlock, ScanReport, block_content, committed_blocks, find_blocks
 from hoodie.reading.slices.positions import PlacedKeys
 from hoodie.reading.slices.projection import MergeColumns, merge_columns
 from hoodie.schema.conform import conform
@@ -331,13 +325,7 @@ class SliceMerge:
             yield left.rows
 
     def _merge_placed(
-        self,
-        reader: SliceReader,
-        base: BaseFile,
-        log: LogRows,
-        needed: MergeColumns,
-        placed: PlacedKeys,
-        matched: Mask,
+        self, reader: SliceReader, base: BaseFile, log: LogRows, needed: MergeColumns, placed: PlacedKeys, matched: Mask
     ) -> Iterator[pa.Table]:
         """The stored rows merged with those of the logs, whose positions are known: of the base file no keys are read
         unless they are wanted."""

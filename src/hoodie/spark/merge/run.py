@@ -91,11 +91,7 @@ def update_with_spark(
 
 
 def delete_with_spark(
-    session: SparkSession,
-    storage: Storage,
-    condition: str | Column | None,
-    options: Options,
-    name: str = "target",
+    session: SparkSession, storage: Storage, condition: str | Column | None, options: Options, name: str = "target"
 ) -> WriteResult:
     """Delete the rows for which a condition holds; None: all. Raises as `merge`."""
     return attempted(storage, options, lambda target: _marked(_delete, session, target, condition, name))

@@ -126,10 +126,7 @@ def rows_that_stay(base: DataFrame, files: Sequence[BaseFile], changes: DataFram
 
 
 def rows_with_logs(
-    session: SparkSession,
-    frame: DataFrame,
-    replaced: Mapping[BaseFile, Positions],
-    rows: Mapping[str, int],
+    session: SparkSession, frame: DataFrame, replaced: Mapping[BaseFile, Positions], rows: Mapping[str, int]
 ) -> DataFrame:
     """The rows of base files that no log replaces, and those of files that hold nothing else than rows of logs; with
     columns of ours.

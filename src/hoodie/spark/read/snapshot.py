@@ -79,11 +79,7 @@ def scan_rows(session: SparkSession, scan: ScanPlan) -> DataFrame:
 
 
 def scan_frames(
-    session: SparkSession,
-    scan: ScanPlan,
-    columns: Sequence[str],
-    where: Column | None = None,
-    keep: Keep | None = None,
+    session: SparkSession, scan: ScanPlan, columns: Sequence[str], where: Column | None = None, keep: Keep | None = None
 ) -> list[DataFrame]:
     """The rows of a scan: of slices without logs, and of those with.
 

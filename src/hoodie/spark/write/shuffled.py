@@ -16,13 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import (
-    BooleanType,
-    ByteType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import BooleanType, ByteType, StringType, StructField, StructType
 
 from hoodie.index.contract import ByFile, ByKey, RecordWrites, TagKeys
 from hoodie.index.pruning import IndexStats

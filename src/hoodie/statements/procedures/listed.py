@@ -5,15 +5,7 @@ Source: tests/vectors/procedures.json.
 
 from collections.abc import Callable, Mapping
 
-from hoodie.statements.procedures import (
-    copies,
-    files,
-    history,
-    metadata_table,
-    recovery,
-    repairs,
-    services,
-)
+from hoodie.statements.procedures import copies, files, history, metadata_table, recovery, repairs, services
 from hoodie.statements.procedures.procedure import Called, Procedure, Rows, procedure
 
 

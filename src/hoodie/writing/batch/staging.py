@@ -101,11 +101,7 @@ def remove_stale(storage: Storage, now: int | None = None) -> None:
 
 
 def stage_rows(
-    storage: Storage,
-    path: str,
-    batches: Iterator[pa.RecordBatch],
-    ordering: Sequence[str],
-    first: int | None = None,
+    storage: Storage, path: str, batches: Iterator[pa.RecordBatch], ordering: Sequence[str], first: int | None = None
 ) -> list[Piece]:
     """Write one task's rows as a staged file. Memory is bounded, whatever the task's size.
 

@@ -341,11 +341,7 @@ def _encoded(rows: pa.Table, codec: str) -> int:
 
 
 def write_stream(
-    spec: WriteSpec,
-    rule: MergeRule,
-    batches: Iterator[pa.RecordBatch],
-    token: str,
-    key_columns: Sequence[str] = (),
+    spec: WriteSpec, rule: MergeRule, batches: Iterator[pa.RecordBatch], token: str, key_columns: Sequence[str] = ()
 ) -> list[WriteStat]:
     """Bulk insert: rows as they come into new file groups, one or more per partition that occurs.
 
