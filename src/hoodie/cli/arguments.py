@@ -25,7 +25,7 @@ class Option(click.Option):
     """An option whose help ends with an example of it."""
 
     def __init__(self, *given: Any, example: str, **more: Any) -> None:
-        super().__init__(*given, **more)
+        super().__init__(*given, **{"show_default": more.get("default") not in (None, "", "."), **more})
         self.example = example
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
@@ -130,7 +130,6 @@ _JOBS = cli_option(
     type=click.IntRange(1),
     default=8,
     metavar="N",
-    show_default=True,
     example="--jobs 16",
     help="Tables that are worked on at once.",
 )
@@ -177,7 +176,6 @@ GRACE = cli_option(
     type=click.FloatRange(0),
     default=3600.0,
     metavar="SECONDS",
-    show_default=True,
     example="--grace 600",
     help="What is younger counts as the work of a live process.",
 )
@@ -221,6 +219,7 @@ def command(
     tables: bool = True,
     hoodie: bool = False,
     changes: bool = False,
+    group: click.Group | None = None,
 ) -> Callable[[Callable[..., int]], Command]:
     """Make a command of a function `(call, **options of its own) -> exit status`; its docstring is the help.
 
@@ -228,6 +227,7 @@ def command(
     tables   it takes paths of tables, any number of them
     hoodie   it takes hoodie.* options
     changes  it asks before it does what cannot be undone: see `Call.change`
+    group    that it is one of
     """
     common: list[Decorator] = []
     own = (*own, DRY_RUN, _YES) if changes else own
@@ -249,6 +249,8 @@ def command(
         created: Command = click.command(
             name, cls=Command, examples=examples, context_settings={"help_option_names": ["-h", "--help"]}
         )(decorated)
+        if group is not None:
+            group.add_command(created)
         return created
 
     return made

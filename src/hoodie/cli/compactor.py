@@ -84,7 +84,6 @@ def compaction_command() -> None:
         type=click.FloatRange(0, min_open=True),
         default=10.0,
         metavar="S",
-        show_default=True,
         example="--interval 30",
         help="Seconds between looks.",
     ),
@@ -92,7 +91,6 @@ def compaction_command() -> None:
         "--engine",
         type=click.Choice(ENGINES),
         default="spark",
-        show_default=True,
         example="--engine local",
         help="Spark, or threads of this process.",
     ),
@@ -103,6 +101,7 @@ def compaction_command() -> None:
         "hoodie compaction run s3://bucket/trips --watch --interval 30 --conf spark.master=spark://host:7077",
     ],
     hoodie=True,
+    group=compaction_command,
 )
 def compaction_run_command(call: Call, watch: bool, interval: float, engine: str, conf: tuple[Any, ...]) -> int:
     """Run the compactions that are pending.
@@ -137,6 +136,7 @@ def compaction_run_command(call: Call, watch: bool, interval: float, engine: str
     ),
     examples=["hoodie compaction schedule '/data/lake/*' --option hoodie.compact.inline.max.delta.commits=3"],
     hoodie=True,
+    group=compaction_command,
 )
 def schedule(call: Call, extra: tuple[Any, ...]) -> int:
     """Plan a compaction, if one is due.
@@ -163,7 +163,6 @@ def schedule(call: Call, extra: tuple[Any, ...]) -> int:
         type=click.IntRange(1),
         default=1,
         metavar="N",
-        show_default=True,
         example="--executor-cores 4",
         help="Cores of an executor, to tell how many executors to ask for.",
     ),
@@ -173,6 +172,7 @@ def schedule(call: Call, extra: tuple[Any, ...]) -> int:
         "hoodie compaction plan /data/trips --executor-cores 4",
         "hoodie compaction plan --from tables.txt --where 'plans >= 1' --sort read_mb",
     ],
+    group=compaction_command,
 )
 def compaction_plan_command(call: Call, executor_cores: int, sort: str, where: str) -> int:
     """Show pending compactions.
@@ -188,6 +188,7 @@ def compaction_plan_command(call: Call, executor_cores: int, sort: str, where: s
     "validate",
     INSTANT,
     examples=["hoodie compaction validate /data/trips", "hoodie compaction validate /data/trips 20260131120000000"],
+    group=compaction_command,
 )
 def compaction_validate_command(call: Call, instant: str | None) -> int:
     """Say what keeps a plan from being run.
@@ -204,7 +205,13 @@ def compaction_validate_command(call: Call, instant: str | None) -> int:
     )
 
 
-@command("unschedule", INSTANT, examples=["hoodie compaction unschedule /data/trips 20260131120000000"], hoodie=True)
+@command(
+    "unschedule",
+    INSTANT,
+    examples=["hoodie compaction unschedule /data/trips 20260131120000000"],
+    hoodie=True,
+    group=compaction_command,
+)
 def unschedule(call: Call, instant: str | None) -> int:
     """Withdraw a plan."""
     from hoodie.services.compaction.schedule import unschedule_compaction
@@ -218,7 +225,13 @@ def unschedule(call: Call, instant: str | None) -> int:
     return call.each(do, lambda done: [f"compaction {done.instant} is withdrawn"])
 
 
-@command("repair", INSTANT, examples=["hoodie compaction repair /data/trips 20260131120000000"], hoodie=True)
+@command(
+    "repair",
+    INSTANT,
+    examples=["hoodie compaction repair /data/trips 20260131120000000"],
+    hoodie=True,
+    group=compaction_command,
+)
 def compaction_repair_command(call: Call, instant: str | None) -> int:
     """Make a plan fit the files that are there."""
     from hoodie.services.compaction.schedule import repair_compaction
@@ -227,17 +240,6 @@ def compaction_repair_command(call: Call, instant: str | None) -> int:
     return call.each(
         lambda target: PlanChecked(named, tuple(repair_compaction(target.storage, target.settings, named))), _checked
     )
-
-
-for _each in (
-    compaction_run_command,
-    schedule,
-    compaction_plan_command,
-    compaction_validate_command,
-    compaction_repair_command,
-    unschedule,
-):
-    compaction_command.add_command(_each)
 
 
 def plan_lines(pending: Sequence[tuple[Instant, CompactionPlan]]) -> Iterable[PlanLine]:

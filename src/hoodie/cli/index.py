@@ -64,6 +64,7 @@ def index() -> None:
         "--option hoodie.index.hbase.table=trips"
     ],
     hoodie=True,
+    group=index,
 )
 def index_rebuild_command(call: Call, mend: bool) -> int:
     """Write the entries of all rows to HBase.
@@ -86,7 +87,7 @@ def index_rebuild_command(call: Call, mend: bool) -> int:
     return call.each(do, lambda done: [done.text], lambda done: bool(done.doubled) and not done.mended)
 
 
-@command("show", examples=["hoodie index show /data/trips"], hoodie=True)
+@command("show", examples=["hoodie index show /data/trips"], hoodie=True, group=index)
 def index_show_command(call: Call) -> int:
     """Show the index that a write would use.
 
@@ -100,7 +101,3 @@ def index_show_command(call: Call) -> int:
         return IndexChosen(chosen.index.name, chosen.index.is_global, chosen.why)
 
     return call.each(do, lambda chosen: [f"{chosen.index}{' (global)' if chosen.is_global else ''}: {chosen.why}"])
-
-
-index.add_command(index_rebuild_command)
-index.add_command(index_show_command)

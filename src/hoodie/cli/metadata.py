@@ -125,7 +125,7 @@ def metadata() -> None:
     """The metadata table: look at it, build it, remove it; and properties."""
 
 
-@command("show", examples=["hoodie metadata show /data/trips"])
+@command("show", examples=["hoodie metadata show /data/trips"], group=metadata)
 def metadata_show_command(call: Call) -> int:
     """Show properties, and the metadata table.
 
@@ -134,7 +134,11 @@ def metadata_show_command(call: Call) -> int:
     return call.each(lambda target: read_metadata(target.storage), _metadata_text)
 
 
-@command("stats", examples=["hoodie metadata stats /data/trips", "hoodie metadata stats '/data/lake/*' --json"])
+@command(
+    "stats",
+    examples=["hoodie metadata stats /data/trips", "hoodie metadata stats '/data/lake/*' --json"],
+    group=metadata,
+)
 def metadata_stats_command(call: Call) -> int:
     """Measure the metadata table.
 
@@ -156,7 +160,6 @@ def metadata_stats_command(call: Call) -> int:
         "partition",
         type=click.Choice(_PARTITIONS),
         default="files",
-        show_default=True,
         example="--of column_stats",
         help="Which of its partitions.",
     ),
@@ -164,12 +167,12 @@ def metadata_stats_command(call: Call) -> int:
         "--limit",
         type=click.IntRange(0),
         default=20,
-        show_default=True,
         metavar="N",
         example="--limit 0",
         help="So many rows; 0: all.",
     ),
     examples=["hoodie metadata list /data/trips", "hoodie metadata list /data/trips --of column_stats --limit 0"],
+    group=metadata,
 )
 def list_(call: Call, partition: str, limit: int) -> int:
     """List what the metadata table says.
@@ -190,7 +193,7 @@ def list_(call: Call, partition: str, limit: int) -> int:
     return call.each(do, _rows_text)
 
 
-@command("validate", examples=["hoodie metadata validate /data/trips"])
+@command("validate", examples=["hoodie metadata validate /data/trips"], group=metadata)
 def metadata_validate_command(call: Call) -> int:
     """Compare the metadata table with the storage.
 
@@ -319,6 +322,7 @@ def _validated_text(found: MetadataValidated) -> Sequence[Block]:
         "hoodie metadata create '/data/lake/*'",
     ],
     hoodie=True,
+    group=metadata,
 )
 def metadata_create_command(call: Call, partitions: tuple[str, ...], again: bool) -> int:
     """Build the metadata table.
@@ -348,6 +352,7 @@ def metadata_create_command(call: Call, partitions: tuple[str, ...], again: bool
     examples=["hoodie metadata drop /data/trips --yes", "hoodie metadata drop /data/trips --of column_stats --yes"],
     hoodie=True,
     changes=True,
+    group=metadata,
 )
 def metadata_drop_command(call: Call, partitions: tuple[str, ...]) -> int:
     """Remove the metadata table, or a partition of it.
@@ -374,14 +379,3 @@ def metadata_drop_command(call: Call, partitions: tuple[str, ...]) -> int:
 def _named(partitions: tuple[str, ...]) -> str:
     """What a command builds or removes."""
     return f"{', '.join(partitions)} of the metadata table" if partitions else "the metadata table"
-
-
-for _each in (
-    metadata_show_command,
-    metadata_stats_command,
-    list_,
-    metadata_validate_command,
-    metadata_create_command,
-    metadata_drop_command,
-):
-    metadata.add_command(_each)

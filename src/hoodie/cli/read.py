@@ -63,7 +63,6 @@ FORMAT = cli_option(
     "form",
     type=click.Choice(["table", "csv", "json", "parquet"]),
     default="table",
-    show_default=True,
     example="--format csv",
     help="How rows are printed: a table of 100 rows unless --limit is given, CSV, JSON lines, or (with --output) "
     "Parquet.",
@@ -79,7 +78,6 @@ BEGIN = cli_option(
     "--begin",
     type=TIME,
     default="earliest",
-    show_default=True,
     example="--begin 20260131120000000",
     help="Changes after this instant of the table, or this time.",
 )
@@ -155,7 +153,6 @@ def changes_command(
         "form",
         type=click.Choice(["parquet", "csv"]),
         default="parquet",
-        show_default=True,
         example="--format csv",
         help="The format of the files.",
     ),

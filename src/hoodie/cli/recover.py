@@ -97,6 +97,7 @@ def savepoint() -> None:
     ),
     examples=["hoodie savepoint create /data/trips", "hoodie savepoint create '/data/lake/*' --comment nightly"],
     hoodie=True,
+    group=savepoint,
 )
 def savepoint_create_command(call: Call, instant: str | None, comment: str, user: str) -> int:
     """Make the newest commit a savepoint.
@@ -113,7 +114,7 @@ def savepoint_create_command(call: Call, instant: str | None, comment: str, user
     return call.each(do, lambda made: [f"savepoint {made.instant} keeps {made.files} files"])
 
 
-@command("show", examples=["hoodie savepoint show /data/trips"])
+@command("show", examples=["hoodie savepoint show /data/trips"], group=savepoint)
 def savepoint_show_command(call: Call) -> int:
     """List the savepoints of tables."""
     from hoodie.recovery.savepoint import read_savepoints
@@ -132,6 +133,7 @@ def savepoint_show_command(call: Call) -> int:
     examples=["hoodie savepoint delete /data/trips 20260131120000000 --yes"],
     hoodie=True,
     changes=True,
+    group=savepoint,
 )
 def savepoint_delete_command(call: Call, instant: str | None) -> int:
     """Let the files of a savepoint be cleaned as all others."""
@@ -155,10 +157,6 @@ def savepoint_delete_command(call: Call, instant: str | None) -> int:
         goes=lambda done: 1,
         question="Delete the savepoint, of {} tables?",
     )
-
-
-for _each in (savepoint_create_command, savepoint_show_command, savepoint_delete_command):
-    savepoint.add_command(_each)
 
 
 @command(
