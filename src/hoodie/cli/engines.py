@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import click
 
 from hoodie.cli.arguments import cli_option, command
 from hoodie.cli.calls import Call, Target
-
-if TYPE_CHECKING:
-    from hoodie.sync.hive import SyncResult
-    from hoodie.sync.manifest import ManifestResult
 
 WHOLE = cli_option(
     "--whole",
@@ -49,14 +44,6 @@ class Synced:
     entries: tuple[Entry, ...]
     requests: int
 
-    @classmethod
-    def of(cls, result: SyncResult) -> Synced:
-        entries = tuple(
-            Entry(each.name, each.created, each.altered, each.added, each.moved, each.dropped, each.whole)
-            for each in result.entries
-        )
-        return cls(result.metastore, result.instant, entries, sum(result.calls.values()))
-
 
 @dataclass(frozen=True, slots=True)
 class Manifests:
@@ -74,10 +61,6 @@ class Manifests:
     partitions: int
     whole: bool
     files: int
-
-    @classmethod
-    def of(cls, result: ManifestResult) -> Manifests:
-        return cls(result.instant, result.formats, len(result.partitions), result.whole, result.files)
 
 
 @command(
@@ -97,7 +80,12 @@ def sync(call: Call, whole: bool) -> int:
     from hoodie.sync.hive import sync_table
 
     def do(target: Target) -> Synced:
-        return Synced.of(sync_table(target.storage, target.settings, whole=whole))
+        done = sync_table(target.storage, target.settings, whole=whole)
+        entries = tuple(
+            Entry(each.name, each.created, each.altered, each.added, each.moved, each.dropped, each.whole)
+            for each in done.entries
+        )
+        return Synced(done.metastore, done.instant, entries, sum(done.calls.values()))
 
     return call.each(do, synced_text)
 
@@ -125,7 +113,8 @@ def manifest(call: Call, formats: tuple[str, ...], whole: bool) -> int:
         raise click.UsageError("no manifest is asked for: give --format, or the option hoodie.sync.manifest")
 
     def do(target: Target) -> Manifests:
-        return Manifests.of(write_manifests(target.storage, target.settings, formats=formats or None, whole=whole))
+        done = write_manifests(target.storage, target.settings, formats=formats or None, whole=whole)
+        return Manifests(done.instant, done.formats, len(done.partitions), done.whole, done.files)
 
     return call.each(do, manifests_text)
 

@@ -12,9 +12,6 @@ from hoodie.cli.arguments import cli_option, command
 from hoodie.cli.calls import Call, Target
 
 if TYPE_CHECKING:
-    from hoodie.services.archive import ArchiveResult
-    from hoodie.services.clean import CleanResult
-    from hoodie.services.expiry import ExpiryResult
     from hoodie.services.upgrade import UpgradeResult
 
 
@@ -37,18 +34,6 @@ class Cleaned:
     finished: tuple[str, ...]
     dry_run: bool
 
-    @classmethod
-    def of(cls, result: CleanResult) -> Cleaned:
-        return cls(
-            result.instant,
-            result.policy,
-            result.earliest,
-            result.paths,
-            result.partitions,
-            result.finished,
-            result.dry_run,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Archived:
@@ -61,11 +46,6 @@ class Archived:
     instants: tuple[str, ...]
     file: str
     dry_run: bool
-
-    @classmethod
-    def of(cls, result: ArchiveResult) -> Archived:
-        instants = tuple(f"{instant.requested} {instant.action}" for instant in result.instants)
-        return cls(instants, result.file, result.dry_run)
 
 
 @command(
@@ -85,7 +65,10 @@ def clean_command(call: Call) -> int:
     from hoodie.services.clean import clean as run
 
     def do(target: Target, dry_run: bool) -> Cleaned:
-        return Cleaned.of(run(target.storage, target.settings, dry_run=dry_run))
+        done = run(target.storage, target.settings, dry_run=dry_run)
+        return Cleaned(
+            done.instant, done.policy, done.earliest, done.paths, done.partitions, done.finished, done.dry_run
+        )
 
     return call.change(
         do, cleaned_text, goes=lambda done: len(done.files) + len(done.finished), question="Delete {} files?"
@@ -109,7 +92,9 @@ def archive_command(call: Call) -> int:
     from hoodie.services.metadata_upkeep import archive_table as run
 
     def do(target: Target, dry_run: bool) -> Archived:
-        return Archived.of(run(target.storage, target.settings, dry_run=dry_run))
+        done = run(target.storage, target.settings, dry_run=dry_run)
+        instants = tuple(f"{instant.requested} {instant.action}" for instant in done.instants)
+        return Archived(instants, done.file, done.dry_run)
 
     return call.change(do, archived_text, goes=lambda done: len(done.instants), question="Archive {} instants?")
 
@@ -129,10 +114,6 @@ class Expired:
     before: str
     dry_run: bool
     text: str
-
-    @classmethod
-    def of(cls, result: ExpiryResult) -> Expired:
-        return cls(result.instant, result.partitions, result.before, result.dry_run, str(result))
 
 
 @command(
@@ -154,7 +135,7 @@ def expire(call: Call) -> int:
 
     def do(target: Target, dry_run: bool) -> Expired:
         done = expire_partitions(target.storage, target.settings, dry_run=dry_run, after_commit=after_commit)
-        return Expired.of(done)
+        return Expired(done.instant, done.partitions, done.before, done.dry_run, str(done))
 
     return call.change(
         do,
@@ -179,11 +160,6 @@ class Upgraded:
     settings: dict[str, str | None]
     dry_run: bool
     text: str
-
-    @classmethod
-    def of(cls, result: UpgradeResult) -> Upgraded:
-        settings = dict(result.settings or {})
-        return cls(result.before, result.version, result.steps, settings, result.dry_run, str(result))
 
 
 @command(
@@ -236,7 +212,9 @@ def downgrade_command(call: Call, to: str) -> int:
 
 def _change_version(call: Call, to: int, run: Callable[..., UpgradeResult], question: str) -> int:
     def do(target: Target, dry_run: bool) -> Upgraded:
-        return Upgraded.of(run(target.storage, target.settings, to, dry_run=dry_run))
+        done = run(target.storage, target.settings, to, dry_run=dry_run)
+        settings = dict(done.settings or {})
+        return Upgraded(done.before, done.version, done.steps, settings, done.dry_run, str(done))
 
     return call.change(
         do, lambda done: done.text.splitlines(), goes=lambda done: int(bool(done.steps)), question=question
