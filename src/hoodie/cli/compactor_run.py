@@ -124,10 +124,7 @@ def run_compactor(
 
 
 def watch(look: Callable[[], bool], interval: float | None, stop: Stop) -> int:
-    """Look for plans and run them: see `run`.
-
-    look  whether a plan failed
-    """
+    """Look for plans and run them: see `run`. look: whether a plan failed"""
     while True:
         failed = look()
         if interval is None:

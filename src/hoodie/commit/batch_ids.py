@@ -48,10 +48,7 @@ def require_new(state: TableState, batch: BatchOptions) -> None:
 
 
 def with_batch(state: TableState, batch: BatchOptions, extra: Mapping[str, str]) -> dict[str, str]:
-    """The extra metadata of a commit, batches that are known included.
-
-    state  at the moment of the commit
-    """
+    """The extra metadata of a commit, batches that are known included. state: at the moment of the commit"""
     known = newest_batches(state, all_read=bool(batch.application))
     if batch.application:
         known = {**known, batch.application: batch.batch}

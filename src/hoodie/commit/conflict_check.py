@@ -266,10 +266,7 @@ def with_late_writes(state: TableState) -> TableState:
 
 
 def withdraw(storage: Storage, instant: Instant, layout: TimelineLayout) -> None:
-    """Remove what a write made that has not been published.
-
-    layout  of the timeline when it began
-    """
+    """Remove what a write made that has not been published. layout: of the timeline when it began"""
     remove_with_temporaries(storage, [marker.path for marker in read_markers(storage, instant.requested)])
     for state in (State.INFLIGHT, State.REQUESTED):
         storage.discard(layout.path(replace(instant, state=state)))

@@ -387,10 +387,7 @@ def leftovers(scene: Scene) -> Iterator[Finding]:
 
 
 def temporaries(scene: Scene, tree: Mapping[str, Sequence[Entry]], besides: Collection[str] = ()) -> Iterator[Finding]:
-    """Temporary files of dead processes.
-
-    besides  folders below `.hoodie/.temp` that are removed whole
-    """
+    """Temporary files of dead processes. besides: folders below `.hoodie/.temp` that are removed whole"""
     for folder, entries in tree.items():
         if "/".join(folder.split("/")[:3]) in besides:
             continue

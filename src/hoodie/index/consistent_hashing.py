@@ -225,10 +225,7 @@ def _may_be_archived(storage: Storage, config: TableConfig, timeline: Timeline, 
 
 
 def _check(context: IndexContext) -> None:
-    """Refuse a table whose files were written without this index.
-
-    Raises TableMismatch
-    """
+    """Refuse a table whose files were written without this index. Raises TableMismatch"""
     if context.written and not keeps_metadata(context.storage, context.timeline):
         raise TableMismatch(
             f"{ENGINE}=CONSISTENT_HASHING: {context.config.name} has files and no hashing metadata: its keys were "

@@ -74,10 +74,7 @@ class LockFiles:
         return True
 
     def refused(self, who: str, entry: Entry, owner: Owner | None, validity: float, never: str = "") -> Refused:
-        """The answer about a lock that another holds.
-
-        never  what to do about one that never expires
-        """
+        """The answer about a lock that another holds. never: what to do about one that never expires"""
 
         def wait() -> str:
             parts = [str(owner.process) if owner and owner.process else who]

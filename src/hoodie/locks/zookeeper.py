@@ -90,10 +90,7 @@ class _Held:
 
 
 def lock_path(options: LockOptions, name: str) -> str:
-    """The path of a lock in ZooKeeper.
-
-    Raises InvalidOption when an option for it is missing
-    """
+    """The path of a lock in ZooKeeper. Raises InvalidOption when an option for it is missing"""
     key = options.zookeeper_lock_key
     missing = [
         f"hoodie.write.lock.zookeeper.{word}"

@@ -204,10 +204,7 @@ def _look_up(
     hashes: KeyHashes | None,
     wanted: Indices,
 ) -> Hits:
-    """Look up in one file those of the keys that its key range lets pass.
-
-    footer, hashes  None: without its filter
-    """
+    """Look up in one file those of the keys that its key range lets pass. footer, hashes: None: without its filter"""
     passed = len(wanted)
     cost = IndexStats(
         files=1,

@@ -55,10 +55,7 @@ class Incoming:
 
 
 def taken(incoming: Incoming, rows: Mask) -> Incoming:
-    """Some of the incoming rows.
-
-    rows  bool[n]
-    """
+    """Some of the incoming rows. rows: bool[n]"""
     if rows.all():
         return incoming
     chosen = pa.array(rows)

@@ -53,10 +53,7 @@ class RecordLocator:
 
 
 def open_locator(storage: Storage, config: TableConfig, timeline: Timeline) -> RecordLocator | str:
-    """The record index of a data table, or why it is of no use.
-
-    timeline  of the data table, loaded before
-    """
+    """The record index of a data table, or why it is of no use. timeline: of the data table, loaded before"""
     if _PARTITION not in config.metadata_partitions:
         return "the table has none"
     try:

@@ -138,10 +138,7 @@ def _differences(
 def _record_index_problems(
     table: MetadataTable, storage: Storage, config: TableConfig, read_keys: ReadKeys
 ) -> Iterator[str]:
-    """What the record index and the rows say differently, one line each.
-
-    storage, config  of the data table
-    """
+    """What the record index and the rows say differently, one line each. storage, config: of the data table"""
     slices = list(merged_slices(load_view(storage, table.data, config)).values())
     keys_of = read_keys(storage, config, table.data, slices)
     rows = pa.concat_tables(

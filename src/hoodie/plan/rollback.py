@@ -33,10 +33,7 @@ class Before:
 
 
 def needed_before(metadata: CommitMetadata, compaction: CompactionPlan | None = None) -> Before:
-    """What readers see in place of a commit's files once it is rolled back.
-
-    compaction  its plan, when it is one
-    """
+    """What readers see in place of a commit's files once it is rolled back. compaction: its plan, when it is one"""
     replaced = frozenset(FileGroupId(partition, each) for partition, ids in metadata.replaced.items() for each in ids)
     if compaction is not None:
         return Before(frozenset((each.group, each.base_instant) for each in compaction.operations), replaced)

@@ -17,10 +17,7 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def keeping_encoded(schema: pa.Schema, rows: pa.Schema, plain: Collection[str] = ()) -> pa.Schema:
-    """The schema with those columns encoded that rows have as the same values, encoded.
-
-    plain  columns that are not
-    """
+    """The schema with those columns encoded that rows have as the same values, encoded. plain: columns that are not"""
     kinds = {field.name: field.type for field in rows if is_encoded(field.type) and field.name not in plain}
     same = {f.name: kinds[f.name] for f in schema if f.name in kinds and kinds[f.name].value_type == f.type}
     return pa.schema([field.with_type(same.get(field.name, field.type)) for field in schema], schema.metadata)

@@ -167,10 +167,7 @@ Action = Callable[[DataFrame, dict[str, Any], tuple[Any, ...]], bool]
 
 
 def _action(act: Action) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The wrapper of a call that writes.
-
-    act  carries it out; False: the table is not ours
-    """
+    """The wrapper of a call that writes. act: carries it out; False: the table is not ours"""
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def write(self: Any, *arguments: Any, **named: Any) -> None:

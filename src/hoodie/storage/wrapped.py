@@ -126,10 +126,7 @@ class WrappedStorage(Storage):
 
 
 def set_modified(storage: Storage, path: str, millis: int) -> bool:
-    """Give a file the time of another one whose content it has; whether the storage can.
-
-    millis  since 1970, UTC
-    """
+    """Give a file the time of another one whose content it has; whether the storage can. millis: since 1970, UTC"""
     while isinstance(storage, WrappedStorage):
         storage = storage.inner
     if not isinstance(storage, LocalStorage):

@@ -225,10 +225,7 @@ def _write_symlinks(
 
 
 def _write_csv(storage: Storage, base: str, files: Mapping[str, Sequence[str]], kept: Iterable[str]) -> None:
-    """The two lists of the whole table.
-
-    kept  paths that were listed of partitions that were not looked at now
-    """
+    """The two lists of the whole table. kept: paths that were listed of partitions that were not looked at now"""
     paths = sorted([*kept, *(path for found in files.values() for path in found)])
     rewrite(storage, CSV_URIS, _lines(f"{base}/{path}" for path in paths))
     rewrite(storage, CSV_NAMES, _lines(split(path)[1] for path in paths))

@@ -138,10 +138,7 @@ _MERGE_ON_READ_ALL_IN_LOGS = TableKind(
 
 
 def kind_of(table: TableType, inserts_to_logs: bool) -> TableKind:
-    """How tables of a type are written.
-
-    inserts_to_logs  the index finds keys in log files, too (`Index.sees_logs`)
-    """
+    """How tables of a type are written. inserts_to_logs: the index finds keys in log files, too (`Index.sees_logs`)"""
     if table is TableType.COPY_ON_WRITE:
         return _COPY_ON_WRITE
     return _MERGE_ON_READ_ALL_IN_LOGS if inserts_to_logs else _MERGE_ON_READ

@@ -205,10 +205,7 @@ class _Reader:
         self.vectors: list[pa.DataType] = []  # other columns refer to them by name
 
     def type(self, node: Any, column: str, namespace: str, open_: tuple[str, ...]) -> tuple[pa.DataType, bool]:
-        """(type, nullable) of a schema node.
-
-        open_  the columns around this one, to bound the depth
-        """
+        """(type, nullable) of a schema node. open_: the columns around this one, to bound the depth"""
         if len(open_) > _MAX_DEPTH:
             raise UnsupportedTable(f"{self.path}: {self._at(column)} is nested more than {_MAX_DEPTH} deep")
         inside = (*open_, column)

@@ -28,10 +28,7 @@ def retained(options: CleanOptions) -> int:
 
 
 def clean_metadata(table: MetadataTable, options: CleanOptions) -> tuple[str, ...]:
-    """Delete what reads of the newest delta commits do not need; paths of the files.
-
-    options  of the table
-    """
+    """Delete what reads of the newest delta commits do not need; paths of the files. options: of the table"""
     for instant in table.timeline.pending({Action.CLEAN}):
         return _finish(table, instant)
     how = CleanOptions(policy=CleanPolicy.KEEP_LATEST_COMMITS, commits=retained(options))

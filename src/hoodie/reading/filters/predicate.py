@@ -86,10 +86,7 @@ def passing_either(one: Tests, other: Tests) -> Tests:
 
 
 def may_pass(tests: Tests, bounds: Callable[[str], Bounds | None]) -> bool:
-    """Whether rows of which so much is known can pass.
-
-    bounds  of a column; None: nothing is known
-    """
+    """Whether rows of which so much is known can pass. bounds: of a column; None: nothing is known"""
     return any(all(_possible(test, bounds(test.column)) for test in clause) for clause in tests)
 
 

@@ -215,10 +215,7 @@ def acquire_frame(session: SparkSession, batch: KeyedFrame, write: Write, phases
 
 
 def acquire_arrow(session: SparkSession, rows: ArrowRows, write: Write, phases: Phases) -> HeldBatch:
-    """As `acquire`, of Arrow rows that this process has: it stages a large batch itself.
-
-    Raises  as `acquire`
-    """
+    """As `acquire`, of Arrow rows that this process has: it stages a large batch itself. Raises as `acquire`"""
     schema = to_spark(rows.schema)
     most = write.settings.engine.driver_batch
     with phases.time("collect"):

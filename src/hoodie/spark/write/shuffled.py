@@ -80,10 +80,7 @@ class LocatedRows:
 
 
 def tag_rows(session: SparkSession, staged: SparkStage, write: Write, files: TableFiles) -> LocatedRows:
-    """Find the file group of each row.
-
-    files  what a writer sees: `Write.files_of` of the batch's partitions
-    """
+    """Find the file group of each row. files: what a writer sees: `Write.files_of` of the batch's partitions"""
     frame, measured, look_up = staged.frame(session, arrivals=True), staged.measured(), write.index.look_up
     delete = write.operation_rules.delete
     nothing_there = isinstance(look_up, ByFile) and not files.bases

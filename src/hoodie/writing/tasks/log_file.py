@@ -203,10 +203,7 @@ class LogWriter:
             self._close()
 
     def stats(self, inserted: int) -> list[WriteStat]:
-        """One statistic a file, after the `with` block.
-
-        inserted  of the rows, how many have new keys
-        """
+        """One statistic a file, after the `with` block. inserted: of the rows, how many have new keys"""
         made = []
         for number, (file, rows, deletes) in enumerate(self._written):
             new = min(inserted, rows)
