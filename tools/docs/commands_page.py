@@ -155,7 +155,8 @@ def _fields(kind: type, indent: str) -> Iterator[str]:
     for field in dataclasses.fields(kind):
         meaning = meanings.get(field.name, "")
         inner = [part for part in _dataclasses(hints[field.name]) if part is not kind]
-        name = str(field.type).replace("tuple[", "list[").replace(", ...]", "]").replace("Mapping[", "map[")
+        kind_name = re.sub(r"(\w+\.)+(?=\w)", "", inspect.formatannotation(hints[field.name]))
+        name = kind_name.replace("tuple[", "list[").replace(", ...]", "]").replace("Mapping[", "map[")
         yield f"{indent}- `{field.name}` ({name.replace('| None', 'or null')}){f': {meaning}' if meaning else ''}"
         for part in inner:
             yield from _fields(part, f"{indent}    ")

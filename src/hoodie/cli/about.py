@@ -1,7 +1,5 @@
 """Commands about the command itself: version, completion."""
 
-from __future__ import annotations
-
 import platform
 from dataclasses import dataclass
 from importlib import metadata

@@ -1,7 +1,5 @@
 """Pending compactions, as commands show them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

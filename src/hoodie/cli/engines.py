@@ -1,7 +1,5 @@
 """Commands that let other engines find tables: sync, manifest."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import click

@@ -4,8 +4,6 @@ On disk the files are written beside the folder, which gets its name at the end.
 `_SUCCESS`, which is written last, says that all is there; what a failed export wrote is removed.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Finding tables: below a folder, and by a glob."""
 
-from __future__ import annotations
-
 import glob
 import os
 import re

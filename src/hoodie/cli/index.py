@@ -1,7 +1,5 @@
 """`hoodie index`: indexes that are kept outside the table."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

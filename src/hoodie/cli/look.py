@@ -1,7 +1,5 @@
 """Commands that look at tables: ls, show, history, files, stats, report."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

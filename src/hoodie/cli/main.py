@@ -4,8 +4,6 @@ A command is imported when it is called, and imports what it works with when it 
 tenths of a second, and nothing but a compaction by Spark imports PySpark.
 """
 
-from __future__ import annotations
-
 import errno
 import io
 import os

@@ -1,7 +1,5 @@
 """What came of a command for each table, and how it is printed: text for people, or one JSON document."""
 
-from __future__ import annotations
-
 import base64
 import contextvars
 import dataclasses

@@ -1,7 +1,5 @@
 """Credentials stay out of what is printed: values of storage options and of the environment, and those in URIs."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator, Mapping

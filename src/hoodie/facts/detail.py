@@ -1,7 +1,5 @@
 """What a table is and how large, as a value to look at."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

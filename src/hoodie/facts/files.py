@@ -1,7 +1,5 @@
 """The files of a table: which a reader takes, how large they are, and what commits wrote for the rows that changed."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """How a table is, for those who watch many: sizes, what is pending, its age, and what the doctor finds."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """What happened to a table: its instants, and what commits wrote."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass

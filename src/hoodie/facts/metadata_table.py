@@ -1,7 +1,5 @@
 """What a table's metadata table holds and costs, and how far it is behind."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hoodie.errors import CorruptFile, UnsupportedTable

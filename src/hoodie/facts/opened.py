@@ -1,7 +1,5 @@
 """A table to look at, without what only reads of rows need."""
 
-from __future__ import annotations
-
 from hoodie.config.table import TableConfig, from_properties
 from hoodie.storage.protocol import Storage
 from hoodie.table.properties import load_properties

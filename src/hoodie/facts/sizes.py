@@ -1,7 +1,5 @@
 """What readers see of a table, in files and bytes, and what commits wrote for the rows that they changed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 

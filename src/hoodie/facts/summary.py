@@ -1,7 +1,5 @@
 """What a table is: its settings and its timeline, without a look at its data files."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from itertools import islice

@@ -1,7 +1,5 @@
 """All that a report or a metric says of a table, as one value."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 

@@ -2,8 +2,6 @@
 stand-in for HBase.
 """
 
-from __future__ import annotations
-
 from hoodie.testing.storage import (
     CountingStorage,
     Crash,

@@ -1,7 +1,5 @@
 """The calls of HBase's Thrift-1 interface on stored cells, as strict as the real gateway."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """How the stand-in gateway speaks with a client: the transports and protocols that a real one has."""
 
-from __future__ import annotations
-
 import socket
 import struct
 from http.server import BaseHTTPRequestHandler

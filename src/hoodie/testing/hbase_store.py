@@ -4,8 +4,6 @@ Modelled on what HBase 0.98 and 1.4 do: a delete hides every version up to its t
 versions beyond the family's number are dropped late, so that a read bounded by time still sees them.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence

@@ -13,8 +13,6 @@ An index of your own is put to it by a class in your tests:
 Call `pytest.register_assert_rewrite("hoodie.testing.index_suite")` in your conftest.py to see values in failures.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext

@@ -12,8 +12,6 @@ A storage of your own is put to it by a class in your tests:
 Call `pytest.register_assert_rewrite("hoodie.testing.storage_suite")` in your conftest.py to see values in failures.
 """
 
-from __future__ import annotations
-
 import pickle
 import sys
 import threading

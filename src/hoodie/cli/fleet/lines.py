@@ -1,7 +1,5 @@
 """Many tables, a line each: which are shown (`--where`), in which order (`--sort`), and what a line says."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

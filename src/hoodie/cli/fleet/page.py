@@ -1,7 +1,5 @@
 """The page of `hoodie serve`: all tables, problems first, sortable. It asks the server for what it shows."""
 
-from __future__ import annotations
-
 from hoodie.report.style import CSS
 
 _STYLE = """

@@ -1,7 +1,5 @@
 """The server of `hoodie serve`: looks at tables now and then, and answers with what it saw last."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Commands for those who watch many tables: metrics, serve."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path
