@@ -25,7 +25,7 @@ from hoodie.reading.table_schema import table_schema
 from hoodie.schema.schema import with_meta_fields
 from hoodie.spark import sql
 from hoodie.spark.read import kept_changes, local_logs
-from hoodie.spark.read.merged_slices import pack, slice_bytes
+from hoodie.spark.read.merged_slices import pack
 from hoodie.spark.read.positioned_slices import changes_of
 from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.storage.local import LocalStorage
@@ -412,7 +412,7 @@ def test_tasks_take_about_the_same_number_of_bytes() -> None:
     slices = [slice_of(number, number % 40 * mib) for number in range(200)]
     tasks = pack(slices, 4)
     assert sorted(s.group.file_id for task in tasks for s in task) == sorted(s.group.file_id for s in slices)
-    loads = [sum(slice_bytes(slice_) for slice_ in task) // mib for task in tasks]
+    loads = [sum(slice_.bytes for slice_ in task) // mib for task in tasks]
     assert 30 <= len(tasks) <= 40
     assert max(loads) - min(loads) <= 20
     assert max(loads) <= 128

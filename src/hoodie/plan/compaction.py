@@ -11,7 +11,7 @@ from hoodie.errors import InvalidOption
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import Action, Instant, parse_time
 from hoodie.model.plans import CompactionOperation, CompactionPlan
-from hoodie.plan.compaction_strategies import OPTION, Planning, Strategy, io_mb, log_bytes
+from hoodie.plan.compaction_strategies import OPTION, Planning, Strategy, io_mb
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.slices import FileSystemView, GroupFiles, latest_slices
 
@@ -118,7 +118,7 @@ def operation_of(slice_: FileSlice, max_file_size: int) -> CompactionOperation:
         log_files=tuple([log.name for log in slice_.logs]),
         metrics={
             "TOTAL_LOG_FILES": float(len(slice_.logs)),
-            "TOTAL_LOG_FILES_SIZE": float(log_bytes(slice_)),
+            "TOTAL_LOG_FILES_SIZE": float(slice_.log_bytes),
             "TOTAL_IO_READ_MB": float(read),
             "TOTAL_IO_WRITE_MB": float(write),
             "TOTAL_IO_MB": float(read + write),

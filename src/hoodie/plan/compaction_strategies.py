@@ -56,15 +56,10 @@ class Strategy:
     partitions: Partitions = every_partition
 
 
-def log_bytes(slice_: FileSlice) -> int:
-    """Bytes in the logs of a slice."""
-    return sum([log.size for log in slice_.logs])
-
-
 def io_mb(slice_: FileSlice, max_file_size: int) -> tuple[int, int]:
     """MB that a compaction of the slice reads and writes, each rounded down."""
     base = slice_.base
-    read = (base.size if base else 0) + log_bytes(slice_)
+    read = slice_.bytes
     return read // _MB, (base.size if base else max_file_size) // _MB
 
 
@@ -91,7 +86,7 @@ def bounded_io(slices: Sequence[FileSlice], planning: Planning) -> list[FileSlic
 def log_file_size(slices: Sequence[FileSlice], planning: Planning) -> list[FileSlice]:
     """Those with at least the threshold of log bytes, most first, within the target IO."""
     least = planning.options.size_threshold
-    sized = [(log_bytes(slice_), slice_) for slice_ in slices]
+    sized = [(slice_.log_bytes, slice_) for slice_ in slices]
     enough = sorted([pair for pair in sized if pair[0] >= least], key=itemgetter(0), reverse=True)
     return bounded_io([slice_ for _, slice_ in enough], planning)
 

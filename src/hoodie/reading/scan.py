@@ -226,7 +226,7 @@ class ScanPlan:
                 len(slices),
                 sum(s.base.size for s in slices if s.base is not None),
                 sum(len(s.logs) for s in slices),
-                sum(log.size for s in slices for log in s.logs),
+                sum(s.log_bytes for s in slices),
             )
             for partition, slices in by_partition.items()
         )
@@ -276,5 +276,5 @@ _COLUMNS = (
 
 def _told(slice_: FileSlice) -> str:
     base = "no base file" if slice_.base is None else f"base file {slice_.base.instant} of {slice_.base.size} bytes"
-    logs = f", {count_text(len(slice_.logs), 'log file')} of {sum(log.size for log in slice_.logs)} bytes"
+    logs = f", {count_text(len(slice_.logs), 'log file')} of {slice_.log_bytes} bytes"
     return f"{slice_.group.partition or '(no partition)'}: {slice_.group.file_id}: {base}{logs if slice_.logs else ''}"

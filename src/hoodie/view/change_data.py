@@ -46,7 +46,7 @@ class ChangeStep:
     def size(self) -> int:
         """Bytes of the files that may be read."""
         before = self.before
-        old = 0 if before is None else sum(log.size for log in before.logs) + (before.base.size if before.base else 0)
+        old = 0 if before is None else before.bytes
         return old + (self.base.size if self.base else 0) + sum(log.size for log in (*self.logs, *self.cdc))
 
 

@@ -99,9 +99,7 @@ def small_slices(slices: Sequence[FileSlice], sizing: FileSizing) -> list[tuple[
     """File slices whose base file and logs, once compacted, leave room, with the size they will have then."""
     if sizing.small_limit == 0:
         return []
-    sizes = [
-        (s, (s.base.size if s.base else 0) + int(sizing.log_ratio * sum(log.size for log in s.logs))) for s in slices
-    ]
+    sizes = [(s, (s.base.size if s.base else 0) + int(sizing.log_ratio * s.log_bytes)) for s in slices]
     return sorted((found for found in sizes if found[1] < sizing.max_size), key=_by_size)
 
 

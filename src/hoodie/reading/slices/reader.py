@@ -100,7 +100,7 @@ def slice_threads(storage: Storage, slices: Sequence[FileSlice]) -> int:
     cores = os.cpu_count() or 1
     if storage.remote:
         return cores + 2
-    logs = sum(log.size for slice_ in slices for log in slice_.logs)
+    logs = sum(slice_.log_bytes for slice_ in slices)
     base = sum(slice_.base.size for slice_ in slices if slice_.base is not None)
     return cores if base + logs >= (_LOGS_FOR_THREADS if logs else _BASE_FOR_THREADS) * len(slices) else 1
 

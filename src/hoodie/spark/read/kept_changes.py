@@ -115,7 +115,7 @@ def kept_changes(
 
 def _size(slices: Iterable[FileSlice]) -> int:
     """Bytes of the log files."""
-    return sum(log.size for slice_ in slices for log in slice_.logs)
+    return sum(slice_.log_bytes for slice_ in slices)
 
 
 def reads_same(one: SliceReader, other: SliceReader) -> bool:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
+from operator import attrgetter
 from pathlib import Path
 
 import pyarrow as pa
@@ -126,7 +127,7 @@ def changes_of_logs(
     """
     engine = scan.settings.engine
     base_bytes = sum(slice_.base.size for slice_ in slices if slice_.base is not None)
-    if sum(map(_log_bytes, slices)) > limit or base_bytes > engine.driver_rewrite:
+    if sum(slice_.log_bytes for slice_ in slices) > limit or base_bytes > engine.driver_rewrite:
         return None
     if not engine.driver_batch or not _is_here(session):  # 0: the driver is to do nothing
         return None
@@ -141,12 +142,12 @@ def changes_of_logs(
                 rest -= entry.logs.slices.keys()
         if not rest:
             return parts
-        size = sum(map(_log_bytes, rest))
+        size = sum(slice_.log_bytes for slice_ in rest)
         if not scratch.room(size, limit):
             return None
         threads, few = local_cores(session), size <= engine.driver_batch
         files = min(len(rest), max(threads, -(-size // (_FILE_BYTES if few else _TASK_BYTES))))
-        hands = balance([slice_ for slice_ in slices if slice_ in rest], _log_bytes, files)
+        hands = balance([slice_ for slice_ in slices if slice_ in rest], attrgetter("log_bytes"), files)
         work = list(zip(hands, scratch.paths(len(hands)), strict=True))
         read = partial(_read, reader, columns)
         fresh = in_threads(read, work, threads) if few else map_items(session, read, work)
@@ -181,7 +182,3 @@ def _read(reader: SliceReader, columns: Sequence[str], work: tuple[Sequence[File
     # Not compressed: the file is read once or a few times, from this machine.
     pq.write_table(table, path, compression="none", use_dictionary=dictionary_columns(table), store_schema=False)
     return SliceLogs(replaced, path, path.stat().st_size)
-
-
-def _log_bytes(slice_: FileSlice) -> int:
-    return sum(log.size for log in slice_.logs)

@@ -5,6 +5,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
+from operator import attrgetter
 from typing import TypeVar
 
 import pyarrow as pa
@@ -52,7 +53,7 @@ def merged_frame(
 
 def slice_rows(session: SparkSession, slices: Sequence[FileSlice], schema: pa.Schema, read: ReadSlice) -> DataFrame:
     """What a function makes of slices, as rows of a schema, when an action asks for it."""
-    return packed_rows(session, slices, slice_bytes, schema, read)
+    return packed_rows(session, slices, attrgetter("bytes"), schema, read)
 
 
 def packed_rows(
@@ -85,7 +86,7 @@ def packed_tasks(
 
 def pack(slices: Sequence[FileSlice], at_once: int) -> list[list[FileSlice]]:
     """The slices in tasks of about equal bytes, as Spark cuts files: small enough to keep all cores busy."""
-    return pack_by(slices, slice_bytes, at_once)
+    return pack_by(slices, attrgetter("bytes"), at_once)
 
 
 def pack_by(items: Sequence[T], size: Callable[[T], int], at_once: int) -> list[list[T]]:
@@ -100,11 +101,6 @@ def task_bytes(sizes: Sequence[int], at_once: int) -> int:
     """Bytes for a task, of items that are so many bytes each."""
     whole = sum(sizes) + _OPEN_BYTES * len(sizes)
     return min(_TASK_BYTES, max(_OPEN_BYTES, whole // max(1, at_once)))
-
-
-def slice_bytes(slice_: FileSlice) -> int:
-    """Bytes of a slice's files."""
-    return (slice_.base.size if slice_.base else 0) + sum(log.size for log in slice_.logs)
 
 
 def _merged(reader: SliceReader, columns: Sequence[str], keep: Keep | None, slice_: FileSlice) -> Iterator[pa.Table]:

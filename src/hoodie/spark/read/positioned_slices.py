@@ -28,7 +28,7 @@ from hoodie.reading.slices.slice_changes import SliceChanges
 from hoodie.schema.schema import AVRO_DEFAULT
 from hoodie.spark.columns import is_floating, quoted, tested_by_row
 from hoodie.spark.own_sql import spark_sql
-from hoodie.spark.read.merged_slices import packed_tasks, slice_bytes, slice_rows
+from hoodie.spark.read.merged_slices import packed_tasks, slice_rows
 from hoodie.spark.worker_errors import error_text
 from hoodie.storage.faults import typed_errors
 
@@ -85,7 +85,7 @@ def changes_of(
     stored = (reader.schema.field(name).with_nullable(True) for name in columns)
     schema = pa.schema([*stored, *_BITS, pa.field(_SLICE, pa.int32())])
     read = partial(_changes, reader, tuple(columns), schema, each_alone)
-    return packed_tasks(session, list(enumerate(slices)), lambda item: slice_bytes(item[1]), schema, read)
+    return packed_tasks(session, list(enumerate(slices)), lambda item: item[1].bytes, schema, read)
 
 
 def changes_among(changes: DataFrame, count: int, numbers: Sequence[int], columns: Sequence[str]) -> DataFrame:

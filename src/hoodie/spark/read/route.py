@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from hoodie.config.read import ReadRoute
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage, redacted
-from hoodie.storage.wrapped import WrappedStorage
+from hoodie.storage.wrapped import unwrapped
 
 _log = logging.getLogger("hoodie.storage")
 
@@ -50,7 +50,7 @@ def route_to(session: SparkSession, storage: Storage, wanted: ReadRoute) -> Rout
     """
     if wanted is ReadRoute.ARROW:
         return Route(None, "hoodie.spark.read.route=arrow")
-    if _is_local(storage):
+    if isinstance(unwrapped(storage), LocalStorage):
         return Route(storage.root)
     scheme, _, path = storage.root.partition("://")
     with _lock:
@@ -61,12 +61,6 @@ def route_to(session: SparkSession, storage: Storage, wanted: ReadRoute) -> Rout
     if found.root is None and wanted is ReadRoute.AUTO:
         return found
     return Route(f"{found.root or scheme}://{path}")  # without a connector Spark's own error says what is missing
-
-
-def _is_local(storage: Storage) -> bool:
-    while isinstance(storage, WrappedStorage):
-        storage = storage.inner
-    return isinstance(storage, LocalStorage)
 
 
 def _look(session: SparkSession, scheme: str, path: str) -> Route:
