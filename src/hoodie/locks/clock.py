@@ -10,16 +10,16 @@ from hoodie.storage.protocol import Entry, Storage, split, temporary_beside
 LOCKS = ".hoodie/.locks"
 
 
-def storage_now(storage: Storage, folder: str = LOCKS) -> int:
+def storage_now(storage: Storage) -> int:
     """Milliseconds since 1970 by the clock that gives files their modification times.
 
     Writes a probe file, reads its time and removes it. For a storage without file times: this process's clock.
     """
-    probe = temporary_beside(f"{folder}/clock")
+    probe = temporary_beside(f"{LOCKS}/clock")
     storage.create_new(probe, b"")
     try:
         name = split(probe)[1]
-        times = [entry.mtime for entry in storage.list(folder) if entry.name == name]
+        times = [entry.mtime for entry in storage.list(LOCKS) if entry.name == name]
     finally:
         storage.discard(probe)
     return times[0] if times and times[0] else time.time_ns() // 1_000_000

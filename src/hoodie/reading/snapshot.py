@@ -3,7 +3,7 @@
 Source: docs/format/table-services.md 8 (queries).
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TypeAlias
 
@@ -16,7 +16,7 @@ from hoodie.formats.parquet.columns import damage_of, open_parquet
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.reading.filters.predicate import ANY, Tests
 from hoodie.reading.filters.row_groups import row_groups
-from hoodie.reading.filters.selection import Filters, check_columns, kept_rows, read_filter
+from hoodie.reading.filters.selection import Filters, check_columns, kept_rows
 from hoodie.reading.scan import ScanPlan
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.slices.column_types import base_columns
@@ -36,12 +36,9 @@ def read_table(
     filters: Filters | None = None,
     as_of: Point | None = None,
     settings: ReadSettings = DEFAULT_READ,
-    partitions: Collection[str] | None = None,
 ) -> pa.Table:
     """The rows of a table at hand. Arguments and errors as of `plan_scan`"""
-    return read_scan(
-        plan_scan(state, columns=columns, partitions=partitions, filters=filters, as_of=as_of, settings=settings)
-    )
+    return read_scan(plan_scan(state, columns=columns, filters=filters, as_of=as_of, settings=settings))
 
 
 def read_scan(scan: ScanPlan) -> pa.Table:
@@ -59,29 +56,25 @@ def read_slices_arrow(
     slices: Iterable[FileSlice],
     schema: pa.Schema,
     columns: Sequence[str] | None = None,
-    filters: Filters | None = None,
     merge: MergeSlice | None = None,
 ) -> pa.Table:
     """The rows of file slices at hand, in the table's schema and in the order of the slices; threads read large ones.
 
     schema   all columns there are, meta columns included where the table has them
     columns  names of those wanted, in order; None: all
-    filters  rows to keep
     merge    reads a slice with logs; None: there are none
     returns  columns that a file lacks hold their default or null, narrower types are widened
     Raises   as `read_scan`; InvalidInput on an unknown column; UnsupportedTable on logs
     """
     names = schema.names if columns is None else list(columns)
-    rows = read_filter(filters, schema)
-    read = list(dict.fromkeys([*names, *(rows.columns if rows else ())]))
-    check_columns(read, schema)
+    check_columns(names, schema)
     return _rows_of(
         storage,
         list(slices),
         schema,
         names,
-        read,
-        partial(kept_rows, expression=rows.expression if rows else None),
+        list(dict.fromkeys(names)),
+        partial(kept_rows, expression=None),
         merge,
     )
 

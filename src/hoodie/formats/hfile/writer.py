@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 from hoodie.errors import InvalidInput
 from hoodie.formats.avro.bytes import offsets_of
 from hoodie.formats.hfile.blocks import (
-    CHUNK,
     DATA,
     FILE_INFO,
     HEADER_SIZE,
@@ -39,7 +38,6 @@ class _Written:
 
     write: Callable[[bytes], object]
     codec: BlockCodec
-    chunk: int
     at: int = 0
     total: int = TRAILER_SIZE  # uncompressed
     previous: int = -1
@@ -50,7 +48,7 @@ class _Written:
 
     def block(self, magic: bytes, payload: bytes, previous: int, counted: bool = True) -> tuple[int, int]:
         """Write a block; offset and size of it."""
-        data = encode_hfile_block(magic, payload, self.codec, previous, self.chunk)
+        data = encode_hfile_block(magic, payload, self.codec, previous)
         begin = self.at
         self.write(data)
         self.at += len(data)
@@ -66,7 +64,7 @@ class _Written:
     def flush(self) -> None:
         """Write the data blocks that wait."""
         payloads = [payload for payload, _ in self.waiting]
-        blocks = encode_blocks(DATA, payloads, self.codec, self.previous, self.at, self.chunk)
+        blocks = encode_blocks(DATA, payloads, self.codec, self.previous, self.at)
         for data, (payload, key) in zip(blocks, self.waiting, strict=True):
             self.index.append(encode_index_entry(self.at, len(data), key))
             self.first = self.at if self.first < 0 else self.first
@@ -103,7 +101,6 @@ def write_hfile(
     codec: BlockCodec = BlockCodec.GZ,
     block_size: int = BLOCK_SIZE,
     created: int = 0,
-    chunk: int = CHUNK,
 ) -> int:
     """Write an HFile from its begin to its end; how many cells it has.
 
@@ -113,10 +110,9 @@ def write_hfile(
     metas       meta blocks by name
     block_size  a data block is closed when it has so many bytes uncompressed
     created     milliseconds since 1970; 0 as HBase's writer has it
-    chunk       bytes per checksum
     Raises      InvalidInput on nulls, on rows out of order, or of 32 KiB and more
     """
-    out = _Written(write, codec, chunk)
+    out = _Written(write, codec)
     counts = _write_cells(out, batches, block_size)
     out.flush()
     entries = []
