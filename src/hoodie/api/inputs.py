@@ -12,6 +12,7 @@ from hoodie.errors import InvalidInput, SchemaMismatch, clause
 from hoodie.keygen.arrow_keys import is_text, type_at
 from hoodie.model.instant import Instant
 from hoodie.reading.table_schema import read_schema
+from hoodie.schema.leaves import with_leaves
 from hoodie.schema.types import is_list
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import load_state
@@ -206,12 +207,20 @@ def _without_defaults(rows: pa.Table) -> pa.Table:
 def _cast(reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     for batch in reader:
         try:
-            yield batch.cast(schema)
+            yield _in_type(batch, schema)
         except pa.ArrowInvalid as problem:
             raise SchemaMismatch(
                 f"times in nanoseconds do not fit the microseconds that a table holds: {clause(problem)}. Cut them off "
                 'first, such as by pandas\' dt.floor("us") or Polars\' dt.cast_time_unit("us")'
             ) from problem
+
+
+def _in_type(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    columns = [
+        with_leaves(column, field.type, field.name, lambda values, kind, _: values.cast(kind))
+        for column, field in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _in_micros(kind: pa.DataType) -> pa.DataType:

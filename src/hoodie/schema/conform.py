@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import SchemaMismatch
+from hoodie.schema.leaves import list_offsets
 from hoodie.schema.number_text import is_number_text, number_text
 from hoodie.schema.schema import AVRO_DEFAULT
 from hoodie.schema.types import is_list, spark_name
@@ -241,10 +242,9 @@ def _vector(array: pa.FixedSizeBinaryArray, kind: pa.ListType, path: str) -> pa.
 
 def _packed(array: pa.Array) -> pa.ListArray:
     """The lists, one behind the other, as a view's are not. Arrow's own cast of a view leaves the last offset out."""
-    ends = np.cumsum(pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
-    offsets = pa.array(np.concatenate([np.zeros(1, np.int64), ends])).cast(pa.int32())
     mask = array.is_null() if array.null_count else None
-    return pa.ListArray.from_arrays(offsets, array.flatten(), pa.list_(array.type.value_field), mask=mask)
+    kind = pa.list_(array.type.value_field)
+    return pa.ListArray.from_arrays(list_offsets(array), array.flatten(), kind, mask=mask)
 
 
 def _map(array: pa.MapArray, kind: pa.MapType, path: str, drop_extra: bool) -> pa.MapArray:

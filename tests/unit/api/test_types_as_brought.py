@@ -288,3 +288,68 @@ def test_lists_of_times_keep_their_zone_in_pandas(tmp_path: Path):
     assert frame["l"].tolist()[0][0] == moment
     assert table.upsert(frame).updated == 2
     assert table.to_arrow().to_pylist() == rows.to_pylist()
+
+
+def nested(numbers: pa.DataType, *values: Any) -> pa.Table:
+    pair = pa.struct([("k", numbers), ("t", pa.string())])
+    columns = [
+        pa.array([[*values], None], pa.list_(numbers)),
+        pa.array([{"k": values[0], "t": "u"}, None], pair),
+        pa.array([[("a", values[0])], None], pa.map_(pa.string(), numbers)),
+        pa.array([[{"k": values[0], "t": None}], []], pa.list_(pair)),
+    ]
+    return pa.table([pa.array([1, 2]), *columns], ["id", "l", "s", "m", "p"])
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize(
+    ("kept", "brought"), [(pa.int64(), pa.float64()), (pa.int32(), pa.float32()), (pa.float64(), pa.int64())]
+)
+def test_numbers_within_lists_fit_as_those_of_columns_do(tmp_path: Path, table_type: str, kept: Any, brought: Any):
+    table = hoodie.create_table(tmp_path, name="t", record_key="id", table_type=table_type)
+    table.upsert(nested(kept, 1, 2, None))
+    columns = table.schema
+    table.upsert(nested(brought, 3, None, 2**20))
+    assert table.schema.equals(columns)
+    assert table.to_arrow().sort_by("id").to_pylist() == nested(kept, 3, None, 2**20).to_pylist()
+
+
+def test_fractions_within_lists_of_whole_numbers_are_refused(tmp_path: Path):
+    table = hoodie.create_table(tmp_path, name="t", record_key="id")
+    table.upsert(nested(pa.int64(), 1))
+    with pytest.raises(SchemaMismatch, match=r"column l\.element is bigint in the table and double in the batch"):
+        table.upsert(nested(pa.float64(), 1.5))
+    later = pa.concat_tables([nested(pa.float64(), 1.0), nested(pa.float64(), 2.5)]).set_column(
+        0, "id", pa.array([3, 4, 5, 6])
+    )
+    with pytest.raises(SchemaMismatch, match=r"column l\.element is bigint .* does not hold the double value 2\.5"):
+        table.upsert(later)
+    assert table.count() == 2
+
+
+def test_what_lies_below_nulls_need_not_fit(tmp_path: Path):
+    """Nanoseconds, and fractions, that no reader sees."""
+    hidden, offsets = pa.array([True, False]), pa.array([0, 1, 2], pa.int32())
+    nanos = pa.array([1, 2000], pa.int64()).cast(pa.timestamp("ns", "UTC"))
+    fractions = pa.array([0.5, 2.0])
+
+    def rows(times: pa.Array, numbers: pa.Array) -> pa.Table:
+        columns = {
+            "id": pa.array([1, 2]),
+            "s": pa.StructArray.from_arrays([times], ["x"], mask=hidden),
+            "l": pa.ListArray.from_arrays(offsets, times, mask=hidden),
+            "m": pa.MapArray.from_arrays(offsets, pa.array(["a", "b"]), times, mask=hidden),
+            "n": pa.StructArray.from_arrays([numbers], ["x"], mask=hidden),
+        }
+        return pa.table(columns)
+
+    table = hoodie.create_table(tmp_path, name="t", record_key="id")
+    table.upsert(rows(nanos, pa.array([1, 2])))
+    table.upsert(rows(nanos, fractions))
+    moment = dt.datetime(1970, 1, 1, 0, 0, 0, 2, dt.UTC)
+    assert table.to_arrow().sort_by("id").to_pylist() == [
+        {"id": 1, "s": None, "l": None, "m": None, "n": None},
+        {"id": 2, "s": {"x": moment}, "l": [moment], "m": [("b", moment)], "n": {"x": 2}},
+    ]
+    with pytest.raises(SchemaMismatch, match="times in nanoseconds do not fit"):
+        table.upsert(pa.table({"id": [1], "l": pa.array([[1]], pa.list_(pa.timestamp("ns", "UTC")))}))

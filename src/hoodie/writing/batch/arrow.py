@@ -24,6 +24,7 @@ from hoodie.merge.ordering import require_ordering
 from hoodie.merge.rules import Survivor
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.schema.conform import conform
+from hoodie.schema.leaves import with_leaves
 from hoodie.schema.schema import stored_form, without_meta_fields
 from hoodie.schema.types import is_list, spark_name, stored_type, widen
 from hoodie.storage.protocol import Storage
@@ -101,15 +102,11 @@ def note_left_out(table: str, batch: pa.Schema, written: pa.Schema) -> None:
 
 def _written(kind: pa.DataType, field: pa.Field, first: pa.RecordBatch | None, read_text: bool) -> pa.DataType:
     have = field.type
-    if arrow.is_null(have):
-        return kind
-    if arrow.is_nested(have):
-        return _typed(have, kind)
     values = None if first is None else first.column(first.schema.get_field_index(field.name))
-    if arrow.is_floating(have) and arrow.is_integer(kind):
-        return kind if values is None or _all_whole(values, kind) else have
-    if arrow.is_integer(have) and arrow.is_floating(kind):
-        return kind
+    if arrow.is_null(have) or arrow.is_nested(have):
+        return _typed(have, kind, values)
+    if (number := _number_type(have, kind, values)) is not None:
+        return number
     if read_text and is_text(have) and not is_text(kind) and kernel_of(pa.string(), kind) is not None:
         return kind
     stored = stored_type(have)
@@ -118,19 +115,38 @@ def _written(kind: pa.DataType, field: pa.Field, first: pa.RecordBatch | None, r
     return kind if empty and not fits and not arrow.is_nested(kind) else have
 
 
-def _typed(have: pa.DataType, kind: pa.DataType) -> pa.DataType:
-    """A nested type, what has no type in it as in the table's: lists that are all empty, fields that are all null."""
+def _number_type(have: pa.DataType, kind: pa.DataType, values: pa.Array | None) -> pa.DataType | None:
+    """The type of floating numbers for a column of whole ones, or the reverse; None: they are no such numbers."""
+    if arrow.is_floating(have) and arrow.is_integer(kind):
+        return kind if values is None or _all_whole(values, kind) else have
+    return kind if arrow.is_integer(have) and arrow.is_floating(kind) else None
+
+
+def _typed(have: pa.DataType, kind: pa.DataType, values: pa.Array | None) -> pa.DataType:
+    """A type as the table has it where that needs no cast: lists that are all empty and fields that are all null,
+    which have no type, and numbers whose values fit.
+
+    values  of the first rows
+    """
     if arrow.is_null(have):
         return kind
     if arrow.is_struct(have) and arrow.is_struct(kind):
         known = {child.name: child.type for child in kind}
-        return pa.struct([child.with_type(_typed(child.type, known.get(child.name, child.type))) for child in have])
+        parts = [None] * have.num_fields if values is None else values.flatten()
+        return pa.struct(
+            child.with_type(_typed(child.type, known.get(child.name, child.type), part))
+            for child, part in zip(have, parts, strict=True)
+        )
     if is_list(have) and is_list(kind):
-        return pa.list_(have.value_field.with_type(_typed(have.value_type, kind.value_type)))
+        elements = None if values is None else values.flatten()
+        return pa.list_(have.value_field.with_type(_typed(have.value_type, kind.value_type, elements)))
     if arrow.is_map(have) and arrow.is_map(kind):
-        item = have.item_field.with_type(_typed(have.item_type, kind.item_type))
-        return pa.map_(have.key_field.with_type(_typed(have.key_type, kind.key_type)), item)
-    return have
+        pairs = None if values is None else values.take(pa.array(np.arange(len(values))))  # none below nulls
+        keys, items = (None, None) if pairs is None else (pairs.keys, pairs.items)
+        item = have.item_field.with_type(_typed(have.item_type, kind.item_type, items))
+        return pa.map_(have.key_field.with_type(_typed(have.key_type, kind.key_type, keys)), item)
+    number = _number_type(have, kind, values)
+    return have if number is None else number
 
 
 def _all_whole(values: pa.Array, kind: pa.DataType) -> bool:
@@ -151,8 +167,8 @@ def _converted(values: pa.Array, kind: pa.DataType, name: str, read_text: bool) 
     have = values.type
     if values.null_count == len(values):
         return pa.nulls(len(values), kind)
-    if arrow.is_nested(have):  # Arrow's own cast makes broken lists of list views
-        return conform(pa.table({name: values}), pa.schema([(name, kind)])).column(name).chunk(0)
+    if arrow.is_nested(have):
+        return with_leaves(values, kind, name, lambda leaf, type_, path: _converted(leaf, type_, path, False))
     if arrow.is_floating(have) and arrow.is_integer(kind):
         return _refusing(values, _whole(values, kind), kind, name)
     if arrow.is_integer(have) and arrow.is_floating(kind):
