@@ -10,7 +10,8 @@ from pyarrow import types as arrow
 
 from hoodie.errors import InvalidInput
 from hoodie.expressions import kinds
-from hoodie.expressions.casts import cast
+from hoodie.expressions.casts import cast, kernel_of
+from hoodie.expressions.chains import balanced
 from hoodie.expressions.kinds import BOOL, NULL
 from hoodie.expressions.terms import NOTHING, Block, Term, Value, computed, elementwise, spread
 from hoodie.schema.types import spark_name
@@ -130,25 +131,52 @@ def among(term: Term, options: Sequence[Term]) -> Term:
         kind = None if kind is None else kinds.common_kind(kind, option.kind)
     if kind is None or arrow.is_nested(kind):
         raise InvalidInput(f"in (…): {spark_name(term.kind)} cannot be compared with all of the list: cast it")
-    left, rights = cast(term, kind), [cast(option, kind) for option in options]
-    constants = [right.run(NOTHING) for right in rights if not right.columns and not right.fails]
-    if len(constants) == len(rights) and kind != NULL and not kinds.is_float(kind):
-        return computed(
-            BOOL, elementwise(lambda values: member(values, pa.array([c.as_py() for c in constants], kind))), left
-        )
-    any_equal: Term | None = None
-    for right in rights:
-        equal = comparison("=", left, right)
-        any_equal = equal if any_equal is None else either(any_equal, equal)
-    assert any_equal is not None
-    return any_equal
+    left = cast(term, kind)
+    values, rest = _listed(options, kind)
+    parts = [comparison("=", left, option) for option in rest]
+    if len(values):
+        parts.insert(0, computed(BOOL, elementwise(lambda rows: member(rows, values)), left))
+    return balanced(parts, either)
+
+
+def _listed(options: Sequence[Term], kind: pa.DataType) -> tuple[pa.Array, list[Term]]:
+    """The constants among some terms, in a type, and the other terms. Literals of a type are cast in one call: programs
+    write lists of thousands."""
+    literals: dict[pa.DataType, list[Term]] = {}
+    rest: list[Term] = []
+    for option in options:
+        is_plain = option.literal is not None and not option.fails and kind != NULL
+        (literals.setdefault(option.kind, []) if is_plain else rest).append(option)
+    values = [pa.array([], kind)]
+    for have, terms in literals.items():
+        kernel = kernel_of(have, kind)
+        made = None if kernel is None else kernel(pa.array([term.literal for term in terms], have))
+        if made is None or made.null_count:
+            rest += terms
+        else:
+            values.append(made)
+    others = []
+    for term in (cast(option, kind) for option in rest):
+        if term.columns or term.fails or kind == NULL:
+            others.append(term)
+        else:
+            values.append(spread(term.run(NOTHING), 1))
+    return pa.concat_arrays(values), others
 
 
 def member(values: pa.Array, options: pa.Array) -> pa.Array:
-    """bool[n]: whether values are among others, none of them NaN; null where that is unknown."""
+    """bool[n]: whether values are among others; null where that is unknown."""
     if not len(options):
         return pa.repeat(pa.scalar(False), len(values))
+    if kinds.is_float(values.type):
+        values, options = _one_nan_one_zero(values), _one_nan_one_zero(options)
     held = pc.is_in(values, value_set=options.drop_null())
     unknown = pa.scalar(None, BOOL)
     held = pc.if_else(values.is_valid(), held, unknown)
     return pc.if_else(held, held, unknown) if options.null_count else held
+
+
+def _one_nan_one_zero(values: pa.Array) -> pa.Array:
+    """Floats of which those that are equal have the same bits."""
+    zero = pa.scalar(0.0).cast(values.type)
+    return pc.if_else(pc.is_nan(values), pa.scalar(float("nan")).cast(values.type), pc.add(values, zero))

@@ -54,6 +54,8 @@ def _compared(reader: Reader, op: str, column: Any, other: Any) -> Iterator[Fact
 
 def _among(reader: Reader, node: Any) -> Iterator[Fact]:
     column = reader.term(node.this)
+    if not _is_ruled(column.kind):
+        return
     constants = [_constant(reader, column, reader.term(one)) for one in node.expressions]
     values = [value for name, value in constants if name is not None]
     if len(values) == len(constants):
@@ -68,13 +70,18 @@ def _constant(reader: Reader, column: Term, other: Term) -> tuple[Name | None, A
     kind = kinds.common_kind(column.kind, other.kind)
     if kind is None or not ((is_integer(column.kind) and is_integer(kind)) or kind == column.kind):
         return None, None
-    if not is_integer(kind) and kind not in (TEXT, BOOL, DATE):
+    if not _is_ruled(kind):
         return None, None
     typed = cast(other, kind)
     if typed.fails:
         return None, None
     value = typed.run(NOTHING)
     return (top_level, value.as_py()) if isinstance(value, pa.Scalar) else (None, None)
+
+
+def _is_ruled(kind: pa.DataType) -> bool:
+    """Whether constants of a type rule files out."""
+    return is_integer(kind) or kind in (TEXT, BOOL, DATE)
 
 
 def _declared(reader: Reader, name: Name) -> pa.DataType | None:

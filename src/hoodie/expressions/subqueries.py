@@ -135,7 +135,7 @@ def among_rows(reader: NodeReader, node: Any, subquery: Any) -> Term:
     one, other, kind = compare.compared(value, query.select)
     if not query.about:
         options = spread(other.run(query.rows), query.rows.length)
-        if not kinds.is_float(kind) and kind != kinds.NULL:
+        if kind != kinds.NULL:
             distinct = options.unique()
             run = elementwise(lambda values: compare.member(values, distinct))
             return Term(BOOL, lambda block: run(one.run(block)), one.columns, one.fails)

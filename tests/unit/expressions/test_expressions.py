@@ -295,3 +295,26 @@ def test_brackets_that_are_nested_too_deep_are_refused() -> None:
 def test_an_empty_list_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="the list is empty"):
         read_condition(text, SCOPE)
+
+
+def test_long_lists_of_numbers_are_not_nested():
+    """Thousands of comparisons within each other ended with an error of Python's."""
+    listed = ", ".join(f"{number}.25" for number in range(5000))
+    assert values(f"x in ({listed}, 2.0)") == [False, False, True]
+    assert values(f"x in ({', '.join(['x'] * 3000)})") == [True, True, True]
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+def test_floats_in_lists_are_those_that_are_equal(kind: pa.DataType):
+    other_nan = np.array([0xFFF8000000000001], np.uint64).view(np.float64)[0]
+    table = pa.table({"x": pa.array([float("nan"), other_nan, -0.0, 0.0, None, 1.5], kind, from_pandas=False)})
+    scope = Scope({"target": table.schema}, frames={"f": pa.table({"y": [-0.0, float("nan")]})})
+
+    def rows(text: str) -> list[Any]:
+        found: list[Any] = spread(read_condition(text, scope).run(Block.of({"target": table})), 6).to_pylist()
+        return found
+
+    assert rows("x in (0, 1.5)") == [False, False, True, True, None, True]
+    assert rows("x in (double('NaN'), -0.0D)") == [True, True, True, True, None, False]
+    assert rows("x not in (1.5, null)") == [None] * 5 + [False]
+    assert rows("x in (select y from f)") == [True, True, True, True, None, False]
