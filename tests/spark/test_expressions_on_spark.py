@@ -147,3 +147,83 @@ def test_what_fails_in_spark_fails(frame: DataFrame):
             _own(text)
         with pytest.raises(Exception, match=r"OVERFLOW|DIVIDE|REMAINDER|CAST|OUT_OF_RANGE|PARSE|DATETIME"):
             frame.select(F.expr(text)).collect()
+
+
+_PAIR = pa.struct([("k", pa.int32()), ("T", pa.string())])
+NESTED = pa.table(
+    {
+        "l": pa.array([[1, 2, None], [], None, [7], [4, 5]], pa.list_(pa.int64())),
+        "m": pa.array([[("a", 1), ("b", None)], [], None, [("", 2)], [("b", 4)]], pa.map_(pa.string(), pa.int32())),
+        "s": pa.array([{"k": 1, "T": "a"}, None, {"k": None, "T": "b"}, {"k": 0, "T": None}, {"k": 2, "T": ""}], _PAIR),
+        "p": pa.array([[{"k": 1, "T": "x"}, None], [], None, [{"k": None, "T": "y"}], [None]], pa.list_(_PAIR)),
+        "n": pa.array([[[1], None, [2, 3]], [[]], None, [None], []], pa.list_(pa.list_(pa.int32()))),
+        "o": pa.array([[("a", [1, 2])], [("a", None)], None, [], []], pa.map_(pa.string(), pa.list_(pa.int32()))),
+        "i": pa.array([0, 1, 2, None, 1], pa.int32()),
+        "u": ["a", "b", None, "", "b"],
+        "x": [0.0, -0.0, 2.0, float("nan"), float("inf")],
+        "y": [-1.0, 0.5, None, 0.0, -float("inf")],
+    }
+)
+WITHIN = [
+    "if(size(l) > 0, l[0], -1)",
+    "case when i < size(l) then l[i] end",
+    "case when size(l) >= 2 then element_at(l, -2) + element_at(l, 2) end",
+    "size(l) + size(m)",
+    "cardinality(m) = array_size(n)",
+    "size(null)",
+    "m['a']",
+    "m[u]",
+    "m[null]",
+    "m[i] is null",
+    "element_at(m, u) + element_at(m, 'b')",
+    "s['T'] || s.k",
+    "if(size(p) > 0, p[0].t, 'none')",
+    "if(size(n) > 0, size(n[0]), -1)",
+    "case when i = 0 then n[2][1] end",
+    "o['a'] is null",
+    "if(size(o['a']) > 1, o['a'][1], 0)",
+    "element_at(o, 'a') is null or size(o['b']) = 0",
+    "pow(x, y)",
+    "power(y, x)",
+    "pow(-1, x) + pow(1, x)",
+    "pow(2, 0.5) * pow(i, 3) - pow('3', 2)",
+    "pow(10, 400)",
+    "pow(null, 1)",
+]
+MISSING = ["l[0]", "l[-1] = 1", "element_at(l, 0)", "element_at(l, 3)", "element_at(l, -3)", "n[0][0]", "l[i]"]
+MISTYPED = [
+    "l['a']",
+    "l[0.5]",
+    "element_at(m, 1)",
+    "s['q']",
+    "s[0]",
+    "element_at(l, 1L)",
+    "element_at(s, 'k')",
+    "size(u)",
+    "u[0]",
+]
+
+
+def _own_within(text: str) -> pa.Array:
+    term = read_expression(text, Scope({"target": NESTED.schema}))
+    return spread(term.run(Block.of({"target": NESTED})), NESTED.num_rows)
+
+
+def test_values_within_lists_maps_and_structs_are_those_of_spark(spark: SparkSession):
+    nested = spark.createDataFrame(NESTED).coalesce(1)
+    own = {text: _own_within(text) for text in WITHIN}
+    theirs = nested.select(*(F.expr(text).alias(f"c{at}") for at, text in enumerate(own))).toArrow()
+    columns = {
+        text: (values.to_pylist(), theirs.column(at).to_pylist()) for at, (text, values) in enumerate(own.items())
+    }
+    assert {text: pair for text, pair in columns.items() if repr(pair[0]) != repr(pair[1])} == {}
+    for text in MISSING:
+        with pytest.raises(InvalidInput, match="there is no element"):
+            _own_within(text)
+        with pytest.raises(Exception, match=r"INVALID_ARRAY_INDEX|INVALID_INDEX_OF_ZERO"):
+            nested.select(F.expr(text)).collect()
+    for text in MISTYPED:
+        with pytest.raises(InvalidInput, match=r"has no such thing|takes no arguments of types"):
+            _own_within(text)
+        with pytest.raises(Exception, match=r"DATATYPE_MISMATCH|INVALID_EXTRACT|FIELD_NOT_FOUND"):
+            nested.select(F.expr(text)).collect()

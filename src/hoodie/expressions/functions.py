@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from pyarrow import types as arrow
 
 from hoodie.errors import InvalidInput
-from hoodie.expressions import kinds, numbers, texts, times
+from hoodie.expressions import kinds, nested, numbers, texts, times
 from hoodie.expressions.casts import cast
 from hoodie.expressions.compare import comparison, condition
 from hoodie.expressions.duck import by_duckdb
@@ -307,6 +307,10 @@ FUNCTIONS: Mapping[str, Function] = {
     "floor": Function(1, 1, _number(lambda term: numbers.floored(term, False))),
     **dict.fromkeys(("ceil", "ceiling"), Function(1, 1, _number(lambda term: numbers.floored(term, True)))),
     "sqrt": Function(1, 1, _double(pc.sqrt)),
+    **dict.fromkeys(("pow", "power"), Function(2, 2, _double(numbers.power))),
+    **dict.fromkeys(("size", "cardinality"), Function(1, 1, lambda of: nested.size(*of))),
+    "array_size": Function(1, 1, lambda of: nested.size(*of, of_maps=False)),
+    "element_at": Function(2, 2, lambda of: nested.element_at(*of)),
     "mod": Function(2, 2, lambda of: numbers.arithmetic("%", *of)),
     **dict.fromkeys(("upper", "ucase"), Function(1, 1, _text(texts.upper))),
     **dict.fromkeys(("lower", "lcase"), Function(1, 1, _text(texts.lower))),

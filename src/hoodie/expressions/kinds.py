@@ -41,6 +41,11 @@ def is_time(kind: pa.DataType) -> bool:
     return bool(arrow.is_date(kind) or arrow.is_timestamp(kind))
 
 
+def micros(kind: pa.DataType) -> pa.DataType:
+    """The type in which expressions have values of a type: times are microseconds."""
+    return pa.timestamp("us", kind.tz) if arrow.is_timestamp(kind) and kind.unit != "us" else kind
+
+
 def decimal_of(kind: pa.DataType) -> pa.DataType:
     """The decimal that holds all values of an integer type; a decimal is itself."""
     return kind if is_decimal(kind) else pa.decimal128(_DIGITS[kind.bit_width], 0)

@@ -47,6 +47,17 @@ def arithmetic(op: str, left: Term, right: Term) -> Term | None:
     return computed(kind, _checked(_CHECKED[op], op), left, right, fails=True)
 
 
+@elementwise
+def power(base: pa.Array, exponent: pa.Array) -> pa.Array:
+    """Doubles to the power of doubles, as Java has it: NaN, and 1 to the power of infinity, are NaN."""
+    numbers, powers = (side.fill_null(1.0).to_numpy(zero_copy_only=False) for side in (base, exponent))
+    with np.errstate(all="ignore"):
+        results = np.power(numbers, powers)
+    undefined = np.isnan(powers) | (np.isinf(powers) & (np.abs(numbers) == 1))
+    nulls = np.asarray(pc.or_(base.is_null(), exponent.is_null()))
+    return pa.array(np.where(undefined, np.nan, results), DOUBLE, mask=nulls)
+
+
 def negative(term: Term) -> Term:
     """Unary minus."""
     if is_float(term.kind) or is_decimal(term.kind):

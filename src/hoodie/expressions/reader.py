@@ -17,7 +17,8 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
 from hoodie.errors import InvalidInput
-from hoodie.expressions import compare, numbers, texts, times
+from hoodie.expressions import compare, nested, numbers, texts, times
+from hoodie.expressions.aggregates import AGGREGATES
 from hoodie.expressions.casts import cast
 from hoodie.expressions.chains import balanced, operands
 from hoodie.expressions.functions import call, choice
@@ -27,6 +28,7 @@ from hoodie.expressions.scope import Scope
 from hoodie.expressions.subqueries import among_rows, exists, single_value
 from hoodie.expressions.terms import Term, computed, literal
 from hoodie.expressions.text import plain_problem, standard_text
+from hoodie.schema.types import spark_name
 
 LOGIC = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>"}
 _ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.IntDiv: "div"}
@@ -167,6 +169,8 @@ class Reader:
             case exp.If():
                 otherwise = node.args.get("false")
                 return self._call("if", [node.this, node.args["true"], *([] if otherwise is None else [otherwise])])
+            case exp.Bracket() | exp.Dot():
+                return self._within(node)
             case exp.Exists():
                 return exists(self, node.this)
             case exp.Subquery() | exp.Select():
@@ -302,6 +306,21 @@ class Reader:
             )
         return compare.among(self.term(node.this), [self.term(one) for one in node.expressions])
 
+    def _within(self, node: Any) -> Term:
+        """`list[0]`, `map['key']`, and `list[0].field`."""
+        value = self.term(node.this)
+        if isinstance(node, exp.Dot):
+            term = nested.field(value, node.expression.name) if isinstance(node.expression, exp.Identifier) else None
+        else:
+            term = nested.value_within(value, self.term(node.expressions[0])) if len(node.expressions) == 1 else None
+        if term is None:
+            raise self.refused(
+                node,
+                f"{spark_name(value.kind)} has no such thing: expected the place in a list, the "
+                "key of a map or the name of a field",
+            )
+        return term
+
     def _like(self, node: Any, escape: str) -> Term:
         text, pattern = (self.term(side) for side in (node.this, node.expression))
         if not (is_text_kind(text.kind) or text.kind == NULL) or not (
@@ -350,6 +369,12 @@ class Reader:
             return self.scope.moment("current_date")
         if name in ("current_timestamp", "now") and not node.expressions:
             return self.scope.moment("current_timestamp")
+        if name in AGGREGATES:
+            raise self.refused(
+                node,
+                f"{name} stands alone in a subquery, as (select {name}(c) from frame): put what is "
+                "computed with it around the subquery",
+            )
         return self._call(name, node.expressions)
 
     def _call(self, name: str, nodes: Sequence[Any]) -> Term:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyarrow import types as arrow
 
 from hoodie.errors import InvalidInput
-from hoodie.expressions.kinds import DATE, TIMESTAMP
+from hoodie.expressions.kinds import DATE, TIMESTAMP, micros
 from hoodie.expressions.terms import Block, Name, Term, literal
 
 
@@ -96,10 +96,10 @@ def _field(name: Name, kind: pa.DataType, path: Sequence[str], text: str) -> Ter
             raise InvalidInput(f"{text!r}: {name[1]} ({kind}) has no field {part!r}")
         places.append(fields.index(inner))
         kind = kind.field(places[-1]).type
-    micros = pa.timestamp("us", kind.tz) if arrow.is_timestamp(kind) and kind.unit != "us" else kind
+    value_kind = micros(kind)
 
     def run(block: Block) -> pa.Array:
         values = pc.struct_field(block.column(name), places) if places else block.column(name)
-        return values if micros == kind else values.cast(micros)
+        return values if value_kind == kind else values.cast(value_kind)
 
-    return Term(micros, run, frozenset({name}))
+    return Term(value_kind, run, frozenset({name}))

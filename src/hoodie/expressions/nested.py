@@ -1,0 +1,107 @@
+"""Values within others: elements of lists, values of maps, fields of structs, and how many there are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types as arrow
+
+from hoodie.errors import InvalidInput
+from hoodie.expressions.casts import cast
+from hoodie.expressions.compare import comparing
+from hoodie.expressions.kinds import INT, NULL, TEXT, common_kind, is_integer, micros
+from hoodie.expressions.terms import Term, computed, elementwise
+from hoodie.schema.leaves import list_offsets
+from hoodie.schema.types import is_list
+
+
+def value_within(value: Term, key: Term) -> Term | None:
+    """`value[key]`: the element of a list at a place from 0 on, a value of a map, a field of a struct; None: there is
+    no such thing. As in Spark a place beyond the list is an error, and a key that is not there is null."""
+    if is_list(value.kind):
+        return _element(value, key, first=0) if is_integer(key.kind) or key.kind == NULL else None
+    if arrow.is_map(value.kind):
+        as_text = value.kind.key_type == TEXT and not arrow.is_nested(key.kind)
+        return _value(value, cast(key, TEXT) if as_text else key)
+    return field(value, key.literal) if isinstance(key.literal, str) else None
+
+
+def element_at(value: Term, key: Term) -> Term | None:
+    """The same with places from 1 on, and from -1 on backwards; None of a struct."""
+    if is_list(value.kind):
+        fits = key.kind == NULL or (is_integer(key.kind) and key.kind.bit_width <= INT.bit_width)
+        return _element(value, key, first=1) if fits else None
+    return _value(value, key) if arrow.is_map(value.kind) else None
+
+
+def field(value: Term, name: str) -> Term | None:
+    """The field of a struct, in whichever case its name is written; None: there is none."""
+    if not arrow.is_struct(value.kind):
+        return None
+    names = [child.name for child in value.kind]
+    places = [at for at, one in enumerate(names) if one == name] or [
+        at for at, one in enumerate(names) if one.lower() == name.lower()
+    ]
+    if not places:
+        return None
+    kind = micros(value.kind.field(places[0]).type)
+    return computed(kind, elementwise(lambda rows: pc.struct_field(rows, places[:1]).cast(kind)), value)
+
+
+def size(value: Term, *, of_maps: bool = True) -> Term | None:
+    """How many elements a list has, or pairs a map; null of null."""
+    if is_list(value.kind):
+        return computed(INT, elementwise(lambda rows: pc.list_value_length(rows).cast(INT)), value)
+    if value.kind == NULL:
+        return cast(value, INT)
+    if not (of_maps and arrow.is_map(value.kind)):
+        return None
+    lengths = elementwise(lambda rows: pa.array(_lengths(rows), INT, mask=np.asarray(rows.is_null())))
+    return computed(INT, lengths, value)
+
+
+def _element(value: Term, key: Term, *, first: int) -> Term:
+    kind = micros(value.kind.value_type)
+    index = cast(key, pa.int64())
+
+    def run(rows: pa.Array, places: pa.Array) -> pa.Array:
+        known = np.asarray(pc.and_(rows.is_valid(), places.is_valid()))
+        at = places.fill_null(first).to_numpy(zero_copy_only=False) - first
+        offsets = list_offsets(rows).to_numpy()
+        lengths = np.diff(offsets)
+        if first:
+            at = np.where(at < -first, at + first + lengths, at)  # -1 is the last one
+        outside = known & ((at < 0) | (at >= lengths))
+        if outside.any():
+            row = int(np.flatnonzero(outside)[0])
+            raise InvalidInput(
+                f"there is no element {places[row].as_py()} in a list of {lengths[row]}, whose first one is {first}: "
+                "compare size(…) before it, such as by if(…)"
+            )
+        return rows.flatten().take(pa.array(offsets[:-1] + at, mask=~known)).cast(kind)
+
+    return computed(kind, elementwise(run), value, index, fails=True)
+
+
+def _value(value: Term, key: Term) -> Term | None:
+    kind, key_kind = micros(value.kind.item_type), value.kind.key_type
+    if arrow.is_nested(key_kind) or common_kind(key_kind, key.kind) != key_kind:
+        return None
+    equal = comparing("=", key_kind)
+
+    def run(rows: pa.Array, keys: pa.Array) -> pa.Array:
+        rows = rows.take(pa.array(np.arange(len(rows))))  # from the first pair on, without those below nulls
+        row_of = np.repeat(np.arange(len(rows)), _lengths(rows))
+        matches = np.asarray(pc.fill_null(equal(rows.keys, keys.take(pa.array(row_of))), False))
+        with_key, at = np.unique(row_of[matches], return_index=True)  # the first pair of each
+        places = np.full(len(rows), -1, np.int64)
+        places[with_key] = np.flatnonzero(matches)[at]
+        return rows.items.take(pa.array(places, mask=places < 0)).cast(kind)
+
+    return computed(kind, elementwise(run), value, cast(key, key_kind))
+
+
+def _lengths(maps: pa.MapArray) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+    """How many pairs each map has; none of null."""
+    return np.where(np.asarray(maps.is_valid()), np.diff(maps.offsets.to_numpy()), 0).astype(np.int32)
