@@ -238,7 +238,10 @@ def _in_micros(kind: pa.DataType) -> pa.DataType:
 def as_path(path: Any) -> str:
     """A path or URI as text. Raises InvalidInput on what is neither."""
     if isinstance(path, (str, os.PathLike)):
-        return os.fspath(path)
+        text: str = os.fspath(path)
+        if "\0" in text:
+            raise InvalidInput(f"the path {text!r} has a null character, which no file may have: leave it out")
+        return text
     raise InvalidInput(f"expected the path of a table, not {type(path).__name__}")
 
 

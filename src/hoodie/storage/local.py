@@ -93,7 +93,8 @@ class LocalStorage(Storage):
     def open_input(self, path: str) -> InputFile:
         import pyarrow as pa  # here, so that looking at a timeline does not load it
 
-        file: InputFile = pa.OSFile(self._at(check_file(path)), "rb")
+        # As bytes: Arrow itself takes no path that is no UTF-8.
+        file: InputFile = pa.OSFile(os.fsencode(self._at(check_file(path))), "rb")
         return file
 
     def size(self, path: str) -> int:

@@ -27,7 +27,7 @@ from hoodie.merge.payloads import rule_for
 from hoodie.model.table_version import VERSIONS, TableVersion
 from hoodie.storage.protocol import Storage
 from hoodie.table.other_tables import other_table
-from hoodie.table.properties import create_properties
+from hoodie.table.properties import create_properties, require_unicode
 from hoodie.table.recorded_index import recorded_index
 from hoodie.table.state import TableState, load_state
 from hoodie.table.version_properties import (
@@ -175,10 +175,14 @@ def create(
 
     own_call, keep  as of `table_properties`
     Raises TableNotFound where the path is a file;
+           InvalidInput on a path or a setting that is no Unicode text;
            TableMismatch naming each setting that differs, or where the folder holds Parquet files, or a table of Delta
            or Iceberg
     """
     wanted = table_properties(options, own_call=own_call, keep=keep)
+    require_unicode("the table's path", storage.root)
+    for key, value in wanted.items():
+        require_unicode(key, value)
     try:
         empty = not storage.list(".hoodie")
     except NotADirectoryError:

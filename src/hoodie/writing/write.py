@@ -43,6 +43,7 @@ from hoodie.schema.schema import (
 )
 from hoodie.storage.protocol import Storage
 from hoodie.table.create import OF_TABLES, with_write_options
+from hoodie.table.properties import require_unicode
 from hoodie.table.replacement import WAITING, settle
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableFiles, TableState, columns_by_id, declared_schema, load_state
@@ -294,6 +295,7 @@ def check(
     """
     if operation is not WriteOperation.BULK_INSERT and operation not in REPLACING:
         read_ahead(state.storage, state.timeline)  # all are read then: to see which published files are missing
+    require_unicode("the table's path", state.storage.root)
     chosen = choose_index(state, settings if operation in APPENDING else blocking(settings))
     index = chosen.index
     require_logs(state, index, settings)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.errors import InvalidInput
 
 KEY = {"hoodie.datasource.write.recordkey.field": "id"}
 ROWS = pa.table({"id": ["a"], "v": [1]})
@@ -66,3 +67,25 @@ def test_a_file_is_told_from_a_folder_without_a_table(call: Callable[[Path], Any
     (tmp_path / "trips.parquet").write_bytes(b"PAR1")
     with pytest.raises(hoodie.errors.TableNotFound, match=r"trips\.parquet.*: a file, and a table is a folder"):
         call(tmp_path / "trips.parquet")
+
+
+NO_UTF8 = b"\xff\xfe".decode("utf-8", "surrogateescape")
+
+
+def test_a_path_that_is_no_unicode_makes_no_table(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"the table's path is .*udcff.* take a name whose bytes are UTF-8"):
+        hoodie.create_table(tmp_path / NO_UTF8, name="trips", record_key="id")
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(InvalidInput, match=r"hoodie\.table\.name is .*no Unicode text"):
+        hoodie.create_table(tmp_path / "trips", name=NO_UTF8, record_key="id")
+    with pytest.raises(InvalidInput, match="has a null character"):
+        hoodie.open_table(f"{tmp_path}/a\0b")
+
+
+def test_a_table_that_was_moved_to_such_a_path_is_read_and_not_written(tmp_path: Path) -> None:
+    hoodie.create_table(tmp_path / "trips", name="trips", record_key="id").upsert(ROWS)
+    table = hoodie.open_table((tmp_path / "trips").rename(tmp_path / NO_UTF8))
+    assert table.to_arrow().to_pylist() == ROWS.to_pylist()
+    with pytest.raises(InvalidInput, match="no Unicode text"):
+        table.upsert(ROWS)
+    assert len(table.history()) == 1
