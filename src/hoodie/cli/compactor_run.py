@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from types import FrameType
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from hoodie.cli.calls import Target, explained
 from hoodie.cli.compactor_plans import PlanLine
-from hoodie.cli.output import named
+from hoodie.cli.output import complain, named
 from hoodie.errors import HoodieError, InstantNotFound, InvalidOption, MissingPackage, PlanInUse
 from hoodie.services.compaction.job import RunTasks
 from hoodie.services.compaction.run import compact
@@ -119,7 +118,7 @@ def run_compactor(
                 tell("nothing to do: no compaction is pending, or another process runs it")
             return status
         except KeyboardInterrupt:
-            tell("interrupted: the plan stays, and is run by the next compactor", stream=sys.stderr)
+            complain("interrupted: the plan stays, and is run by the next compactor")
             return 1
 
 
@@ -141,7 +140,7 @@ def _look_at(target: Target, engine: Engine, stop: Stop, runs: list[Run]) -> boo
         return run_all(storage, target.settings, engine, stop, runs)
     except HoodieError as error:
         runs.append(Run.failed("", error))
-        tell(named(target.path, runs[-1].problem), stream=sys.stderr)
+        complain(named(target.path, runs[-1].problem))
         return True
 
 
@@ -168,7 +167,8 @@ def run_all(storage: Storage, settings: Settings, engine: Engine, stop: Stop, ru
         except HoodieError as error:
             failed = True
             done.append(Run.failed(instant, error))
-            tell(named(instant or storage.root, done[-1].problem), stream=sys.stderr)
+            problem = done[-1].problem
+            complain(named(storage.root, named(instant, problem) if instant else problem))
             if not instant:  # the next look may find the storage well again
                 break
         else:
@@ -181,8 +181,8 @@ def run_all(storage: Storage, settings: Settings, engine: Engine, stop: Stop, ru
     return failed
 
 
-def tell(line: str, stream: TextIO | None = None) -> None:
-    print(line, file=stream, flush=True)
+def tell(line: str) -> None:
+    print(line, flush=True)
 
 
 def _threads() -> None:

@@ -134,7 +134,7 @@ def test_a_plan_that_fails_does_not_keep_others_from_being_run(path: str, capsys
         log.unlink()
     assert main(["compactor", "run", path, "--engine", "local"]) == 3
     said = capsys.readouterr()
-    assert said.err.startswith(f"{first}: ")
+    assert said.err.startswith(f"hoodie: {path}: {first}: ")
     assert said.out.startswith(f"{second}: 1 file slices compacted")
     assert pending(path) == [first]
 
@@ -142,7 +142,7 @@ def test_a_plan_that_fails_does_not_keep_others_from_being_run(path: str, capsys
 def test_a_table_that_is_missing_among_others_is_named_once(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compaction", "run", path, f"{path}/nowhere", "--engine", "local"]) == 3
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"{path}/nowhere: no table here")
+    assert line.startswith(f"hoodie: {path}/nowhere: no table here")
 
 
 def test_a_plan_in_other_hands_is_left_alone(path: str) -> None:
