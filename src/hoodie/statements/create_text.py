@@ -107,14 +107,20 @@ def _refuse_others(text: Text, tree: exp.Expr) -> None:
     if isinstance(tree, exp.Command):
         raise text.unreadable(f"expected no other clauses than {_CLAUSES}: leave the others out")
     properties = tree.args.get("properties")
+    kinds: set[type[exp.Property]] = set()
     for item in properties.expressions if properties else ():
         if isinstance(item, exp.ClusteredByProperty | exp.ClusterProperty):
             raise text.unreadable(
                 f"{item.sql(DIALECT)} would have no effect, in Hudi either: leave it out. A table of buckets has "
                 "TBLPROPERTIES ('hoodie.index.type' = 'BUCKET', 'hoodie.bucket.index.num.buckets' = '…')"
             )
-        if not (isinstance(item, _KNOWN) or type(item) is exp.Property):
+        stored_as = isinstance(item, exp.FileFormatProperty) and item.sql(DIALECT).startswith("STORED")
+        if stored_as or not (isinstance(item, _KNOWN) or type(item) is exp.Property):
             raise text.unreadable(f"{item.sql(DIALECT)} would have no effect: expected {_CLAUSES}")
+        if type(item) in kinds:
+            raise text.unreadable(f"{item.sql(DIALECT)} is the second clause of its kind: leave one of them out")
+        if type(item) is not exp.Property:
+            kinds.add(type(item))
 
 
 def _literal(text: Text, what: str, value: exp.Expr) -> str:

@@ -192,6 +192,9 @@ def created(clauses: str) -> Create:
         ("CLUSTER BY (id)", r"CLUSTER BY \(id\) would have no effect"),
         ("SKEWED BY (id) ON (1)", "expected no other clauses than USING"),
         ("ROW FORMAT DELIMITED", "ROW FORMAT DELIMITED would have no effect: expected USING"),
+        ("STORED AS PARQUET", "STORED AS PARQUET would have no effect: expected USING"),
+        ("STORED AS INPUTFORMAT 'a' OUTPUTFORMAT 'b'", "STORED AS INPUTFORMAT 'a' .* would have no effect"),
+        ("LOCATION '/a' COMMENT 'c' LOCATION '/b'", "LOCATION '/b' is the second clause of its kind"),
     ],
 )
 def test_clauses_of_create_table_without_an_effect_are_refused(clause: str, problem: str) -> None:
