@@ -154,7 +154,10 @@ class KeyMatchedTwice(InvalidInput):
         if self.stored:
             return (
                 f"{number} more than one row in the table, such as {keys}: an update needs one row a key. Read the "
-                "rows, delete the key, and upsert the row that is right; hoodie doctor lists such keys."
+                "rows, delete the key, and upsert the row that is right; hoodie doctor lists such keys. Compact a "
+                "Merge-on-Read table between the two, by schedule_compaction(options="
+                "{'hoodie.compact.inline.max.delta.commits': 1}) and compact(): until then the row that is upserted "
+                "takes the place of each that was deleted."
             )
         return (
             f"{number} more than one row among those to be written, such as {keys}: which one counts is not said. "

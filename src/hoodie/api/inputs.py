@@ -117,7 +117,8 @@ def arrow_stream(rows: Any) -> pa.RecordBatchReader:
         try:
             reader = pa.RecordBatchReader.from_stream(rows)
         except pa.ArrowException as problem:
-            reason = f"a {type(rows).__name__} is one column" if _is_column(rows) else problem
+            frame = "rows.to_frame()" if hasattr(rows, "to_frame") else "pyarrow.table({name: rows})"
+            reason = f"a {type(rows).__name__} is one column: write {frame}" if _is_column(rows) else problem
             raise SchemaMismatch(
                 f"the rows make no table of Arrow's: {clause(reason)}{_polars_only(rows)}"
             ) from problem
@@ -191,9 +192,15 @@ def _of_pandas(frame: Any) -> pa.Table:
         return rows.replace_schema_metadata({**rows.schema.metadata, INDEX_LEFT_OUT: index}) if index else rows
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:
         said = ". ".join(clause(part) for part in problem.args)
-        raise SchemaMismatch(
-            f"the DataFrame makes no table of Arrow's: {said}. Columns need names that differ, and values of one type"
-        ) from problem
+        sparse = [
+            name for name, kind in zip(frame.columns, frame.dtypes, strict=True) if str(kind).startswith("Sparse")
+        ]
+        way = (
+            f"Make it dense first: frame.astype({{{sparse[0]!r}: frame[{sparse[0]!r}].dtype.subtype}})"
+            if sparse
+            else "Columns need names that differ, and values of one type"
+        )
+        raise SchemaMismatch(f"the DataFrame makes no table of Arrow's: {said}. {way}") from problem
 
 
 def _without_defaults(rows: pa.Table) -> pa.Table:

@@ -264,7 +264,8 @@ def _duplicates(partition: str, slices: Sequence[_Keys]) -> Iterator[Finding]:
     problem = f"{len(repeated)} keys occur more than once: {'; '.join(where)}"
     advice = (
         "insert and bulk_insert look no key up and write duplicates as asked. If only upserts wrote here: upsert "
-        "one version of each key, which changes all copies, or delete the keys and write them again"
+        "one version of each key, which changes all copies, or delete the keys and write them again, with a "
+        "compaction between the two of a Merge-on-Read table"
     )
     yield Finding(Severity.WARNING, Fault.DUPLICATE, partition, problem, advice)
 

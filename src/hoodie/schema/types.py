@@ -128,7 +128,9 @@ def remedy(kind: pa.DataType) -> str:
     if types.is_decimal(kind):
         return "cast it to a decimal of at most 38 digits and a scale of 0 or more, or to string"
     if types.is_run_end_encoded(kind):
-        return f"cast it to {spark_name(kind.value_type)}"
+        return "decode it, by pyarrow.compute.run_end_decode"
+    if isinstance(kind, pa.Bool8Type):
+        return "cast it to boolean"
     return "cast it to string, in pandas by astype(str)" if isinstance(kind, pa.BaseExtensionType) else ""
 
 

@@ -459,3 +459,19 @@ def test_an_update_refuses_tuples_that_are_no_condition(tmp_path: Path, filters:
     with pytest.raises(InvalidInput, match="expected tuples"):
         table.update({"price": "0"}, filters)
     unchanged(table)
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_the_way_out_of_a_key_that_is_stored_twice(tmp_path: Path, table_type: str):
+    """On a Merge-on-Read table the row that is upserted would take the place of both."""
+    table = hoodie.create_table(tmp_path, name="t", record_key="id", table_type=table_type)
+    table.insert(pa.table({"id": [1, 1, 2], "v": [1, 2, 3]}))
+    with pytest.raises(KeyMatchedTwice, match=r"delete the key, and upsert .*Compact a Merge-on-Read table between"):
+        table.update({"v": "v + 1"}, where="id = 1")
+    table.delete([1])
+    if table_type == "MERGE_ON_READ":
+        assert table.schedule_compaction(options={"hoodie.compact.inline.max.delta.commits": 1}) is not None
+        table.compact()
+    table.upsert(pa.table({"id": [1], "v": [5]}))
+    table.update({"v": "v + 1"}, where="id = 1")
+    assert table.to_arrow().sort_by("id").to_pylist() == [{"id": 1, "v": 6}, {"id": 2, "v": 3}]

@@ -101,7 +101,7 @@ def test_objects_of_polars_are_refused_and_not_stored_as_addresses(table: Hoodie
 
 def test_what_is_no_batch_of_rows_says_what_to_do(table: HoodieTable[Rows]):
     frame = table.to_pandas()
-    with pytest.raises(SchemaMismatch, match="no table of Arrow's: a Series is one column"):
+    with pytest.raises(SchemaMismatch, match=r"no table of Arrow's: a Series is one column: write rows\.to_frame\(\)"):
         table.upsert(frame["id"])
     with pytest.raises(InvalidInput, match=r"expected rows, not LazyFrame.*Collect it: rows\.collect\(\)"):
         table.upsert(pl.from_pandas(frame[["id"]]).lazy())
@@ -233,7 +233,8 @@ def test_list_views_are_written_into_lists_that_are_there(tmp_path: Path, view: 
     [
         (pd.period_range("2024", periods=1), "cast it to string, in pandas by astype"),
         (pd.interval_range(0, 1, 1), "cast it to string, in pandas by astype"),
-        (pa.RunEndEncodedArray.from_arrays([1], ["a"]), "cast it to string"),
+        (pa.RunEndEncodedArray.from_arrays([1], ["a"]), "decode it, by pyarrow.compute.run_end_decode"),
+        (pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1], pa.int8())), "cast it to boolean"),
     ],
 )
 def test_what_no_table_holds_is_told_with_a_cast(tmp_path: Path, column: Any, advice: str) -> None:
@@ -353,3 +354,10 @@ def test_what_lies_below_nulls_need_not_fit(tmp_path: Path):
     ]
     with pytest.raises(SchemaMismatch, match="times in nanoseconds do not fit"):
         table.upsert(pa.table({"id": [1], "l": pa.array([[1]], pa.list_(pa.timestamp("ns", "UTC")))}))
+
+
+def test_sparse_columns_of_pandas_are_told_how_to_become_dense(table: HoodieTable[Rows]):
+    frame = pd.DataFrame({"id": [7, 8], "x": pd.arrays.SparseArray([0.0, 1.5])})
+    with pytest.raises(SchemaMismatch, match=r"frame\.astype\(\{'x': frame\['x'\]\.dtype\.subtype\}\)"):
+        table.upsert(frame, missing="keep")
+    assert table.upsert(frame.astype({"x": frame["x"].dtype.subtype}), missing="keep").inserted == 2
