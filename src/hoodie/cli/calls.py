@@ -65,6 +65,7 @@ class Call:
     listed   from --from
     options  `hoodie.*`, checked
     yes      to do what cannot be undone
+    told     folders that were left out, and said to be: once, however often a server looks
     """
 
     command: str
@@ -78,6 +79,7 @@ class Call:
     dry_run: bool = False
     yes: bool = False
     started: float = field(default_factory=time.perf_counter)
+    told: set[str] = field(default_factory=set, compare=False, repr=False)
 
     @classmethod
     def of(cls, context: click.Context, given: dict[str, Any]) -> Call:
@@ -160,7 +162,9 @@ class Call:
         if not tables:
             raise click.UsageError("; ".join([f"no table matches {pattern}", *words]))
         for line in words:
-            output.complain(f"left out: {line}")
+            if line not in self.told:
+                output.complain(f"left out: {line}")
+        self.told.update(words)
         return tables
 
     def each(

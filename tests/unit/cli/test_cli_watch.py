@@ -287,3 +287,16 @@ def test_the_server_ends_on_a_signal_while_a_store_does_not_answer(tables: Path)
     finally:
         process.kill()
         process.stdout.close()
+
+
+def test_a_folder_that_is_left_out_is_told_once_however_often_a_server_looks(
+    lake: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (lake / "plain").mkdir()
+    (lake / "plain" / "x.parquet").write_bytes(b"PAR1")
+    fleet = Fleet(Call("serve", (f"{lake}/*",)), 0)
+    fleet.look()
+    fleet.look()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == f"hoodie: left out: {lake}/plain holds Parquet files and is no Hudi table"
+    assert len(fleet.tables) == 2
