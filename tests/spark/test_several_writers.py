@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import hoodie
 from hoodie.api.table import HoodieTable
 from hoodie.errors import WriteConflict
+from hoodie.spark.read import snapshot
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
+from support.nightly import nightly
 
 LOCKED = {
     "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
@@ -100,6 +103,39 @@ def test_a_client_that_holds_an_instant_gives_way_to_what_was_committed_since(sp
     instant = client.start_commit()
     client.commit(instant, client.upsert(frame(spark, "b", note="second"), instant))
     assert notes(table) == {"a": "first", "b": "second"}
+
+
+@pytest.mark.parametrize("when", ["read", nightly("listed")])
+def test_rows_whose_files_were_cleaned_meanwhile_are_read_again(spark, table, monkeypatch, when):
+    """By an UPDATE, a MERGE and a DELETE, whose base files Spark's own reader reads."""
+    original, late = snapshot.read_parquet, []
+
+    def overtake(now: str) -> None:
+        if now == when and not late:
+            late.append(now)
+            other = hoodie.open_table(table.path, options=LOCKED | {"hoodie.cleaner.commits.retained": 1})
+            for _ in range(3):
+                other.upsert(pa.table({"id": ["a"], "ts": [1], "note": ["other"]}))
+            other.clean()
+
+    def read_parquet(*arguments: Any, **named: Any) -> DataFrame:
+        overtake("listed")
+        rows = original(*arguments, **named)
+        overtake("read")
+        return rows
+
+    monkeypatch.setattr(snapshot, "read_parquet", read_parquet)
+    source = frame(spark, "b", note="merged")
+    merge = table.merge(source, "source.id = target.id and target.note = 'updated'").when_matched_update_all()
+    for call, left in (
+        (lambda: table.update({"note": "'updated'"}, where="id = 'b'"), {"a": "other", "b": "updated"}),
+        (merge.execute, {"a": "other", "b": "merged"}),
+        (lambda: table.delete(where="note = 'merged'"), {"a": "other"}),
+    ):
+        late.clear()
+        call()
+        assert late == [when]
+        assert notes(table) == left
 
 
 def test_a_batch_that_is_sent_again_is_not_looked_at(spark, table):

@@ -10,12 +10,15 @@ from contextlib import AbstractContextManager, contextmanager
 from pyspark import TaskContext
 
 from hoodie import errors
-from hoodie.errors import CorruptFile, HoodieError, StorageFull, WorkerEnvironment
+from hoodie.errors import CorruptFile, FileGone, HoodieError, StorageFull, WorkerEnvironment
 from hoodie.storage.faults import typed_errors
 
 _MARK = "hoodie-error "
 _NOTE = re.compile(rf"{_MARK}(\[.*\])")
 _UNREADABLE = re.compile(r"\[FAILED_READ_FILE\.NO_HINT\] Encountered error while reading file (\S+?)\.?\s")
+#: A file that was there when the table was looked at. Spark looks at it when it plans, and opens it in a task.
+_NOT_FOUND = re.compile(r"\[PATH_NOT_FOUND\] Path does not exist: (.*?)\.(?:\s|$)")
+_NOT_READ = re.compile(r"\[FAILED_READ_FILE\.FILE_NOT_EXIST\] Encountered error while reading file (\S+?)\.?\s")
 _DAMAGED = re.compile(r"RuntimeException: (.*(?:corrupted file|is not a Parquet file).*)")
 #: Spark's own files: shuffles and what does not fit into memory.
 _FULL = re.compile(r"(java\.io\.IOException: No space left on device[^\n]*|[\w.]*DiskQuotaExceededException[^\n]*)")
@@ -74,6 +77,11 @@ def raise_marked_errors() -> AbstractContextManager[None]:
     return _raising(_marked_cause)
 
 
+def raise_missing_paths() -> AbstractContextManager[None]:
+    """Where Spark is told to read files of the table: raise FileGone where one is no longer there."""
+    return _raising(_missing_path)
+
+
 @contextmanager
 def _raising(cause: Callable[[str], HoodieError | None]) -> Iterator[None]:
     try:
@@ -94,9 +102,16 @@ def _marked_cause(text: str) -> HoodieError | None:
     return None if noted is None else _noted(noted[1])
 
 
+def _missing_path(text: str) -> HoodieError | None:
+    missing = _NOT_FOUND.search(text)
+    return None if missing is None else FileGone(errno.ENOENT, f"Spark does not find {missing[1]}")
+
+
 def _cause(text: str) -> HoodieError | None:
     if noted := _NOTE.search(text):
         return _noted(noted[1])
+    if missing := _NOT_READ.search(text):
+        return FileGone(errno.ENOENT, f"Spark does not find {missing[1]}")
     if (unreadable := _UNREADABLE.search(text)) and (damage := _DAMAGED.search(text)):
         return CorruptFile(unreadable[1], f"cannot be read as Parquet: {damage[1].strip()}")
     if full := _FULL.search(text):

@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 from hoodie.spark.columns import few_texts, holds_floating, quoted, tested_by_row, tested_texts
 from hoodie.spark.tasks import is_classic
 from hoodie.spark.types import as_ddl
+from hoodie.spark.worker_errors import raise_missing_paths
 
 _WILDCARDS = re.compile(r"[\\{}\[\]*?]")
 #: Paths without characters that mean something to Spark or Hadoop.
@@ -42,6 +43,7 @@ def read_parquet(
                      tables whose folder names say exactly what the column holds
     others           files elsewhere, whole paths. Not with `hive_partitions`
     floats_tested    false: the caller sees to `tested_by_row`
+    Raises           FileGone
     """
     if not paths and not others:
         return session.createDataFrame([], schema)
@@ -55,7 +57,7 @@ def read_parquet(
         # Else Spark would infer partition columns from `column=value` folders, with types of its own, and drop the
         # file's; and take paths with wildcards for patterns in spite of the option above.
         reader = reader.option("recursiveFileLookup", "true")
-    with _no_listing_job(session, len(full)):
+    with _no_listing_job(session, len(full)), raise_missing_paths():
         frame = reader.parquet(*full)
         if not is_classic(session):
             frame.schema  # noqa: B018  only this makes a server resolve the paths
