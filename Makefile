@@ -41,10 +41,11 @@ test: java
 browser: $(INSTALLED)
 	HOODIE_TEST_BROWSER="$$(sh tools/browser.sh)" $(RUN) -m pytest tests/browser $(ARGS)
 
-# What is slow and rarely fails, and other random histories than `make test` has, and more of them.
+# What is slow and rarely fails; then other random histories than `make test` has and more of them, and deaths at each call.
 nightly: java
 	$(RUN) -m pytest -n $(JOBS) --dist loadfile --durations=15 -m nightly $(ARGS)
-	HYPOTHESIS_PROFILE=nightly $(RUN) -m pytest -n $(JOBS) --dist loadfile --durations=15 tests/property
+	HYPOTHESIS_PROFILE=nightly $(RUN) -m pytest -n $(JOBS) --dist loadfile --durations=15 tests/property \
+		$$(grep -rlE "(scaled|each_call|each_death)\(" tests/unit tests/spark)
 
 # Servers from packages: HDFS from the jars of an old pyspark, Azurite from npm, an emulator of GCS from PyPI.
 stores: java

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -72,10 +72,15 @@ def _pairwise(every: list[tuple[str, ...]]) -> set[tuple[str, ...]]:
 
 
 def scaled(day: int, night: int) -> int:
-    """A number of examples or a stride: that of the default suite, or of `make nightly`, which runs tests/property with
-    another profile of Hypothesis. A search tries more than the night."""
+    """A number of examples or a stride: that of the default suite, or of `make nightly`, which runs the files
+    that ask with another profile of Hypothesis. A search tries more than the night."""
     profile = os.environ.get("HYPOTHESIS_PROFILE", "ci")
     return {"ci": day, "search": 20 * night if night > day else night}.get(profile, night)
+
+
+def each_call(every: int = 3) -> Iterator[int]:
+    """After how many calls something dies, without end: those of the default suite are `every` so many apart."""
+    return itertools.count(0, scaled(every, 1))
 
 
 #: Torn by day: a call that did not happen and the one before it that did leave the same files.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import inspect
 import os
@@ -286,7 +287,7 @@ def test_every_warning_is_of_the_tree() -> None:
     allowed = {found.__name__ for found in public() if issubclass(found, errors.HoodieWarning)}
     for path, node in _nodes(ast.Call):
         assert isinstance(node, ast.Call)
-        if ast.unparse(node.func) != "warnings.warn":
+        if not isinstance(node.func, ast.Attribute) or ast.unparse(node.func) != "warnings.warn":
             continue
         warning, *category = node.args
         assert not category, (path, node.lineno)
@@ -314,10 +315,12 @@ def test_the_page_of_errors_draws_the_tree() -> None:
 
 
 def _nodes(kind: type[ast.AST] = ast.stmt) -> Iterator[tuple[Path, ast.AST]]:
-    for path in sorted(SOURCE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, kind):
-                yield path, node
+    return ((path, node) for path, tree in _trees() for node in ast.walk(tree) if isinstance(node, kind))
+
+
+@functools.cache
+def _trees() -> list[tuple[Path, ast.Module]]:
+    return [(path, ast.parse(path.read_text())) for path in sorted(SOURCE.rglob("*.py"))]
 
 
 def _imports(node: ast.AST, package: str) -> bool:

@@ -257,11 +257,18 @@ LOADERS = {
 }  # fmt: skip  # the last ones load names out of tables of the library, none that a user or a table gives
 
 
+LOADING = ("eval", "exec", "compile", "__import__", "load", "loads", "import_module", "imported")
+
+
+def last_name(called: ast.expr) -> str:
+    return called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
+
+
 def test_names_become_code_in_a_few_places_only_and_bytes_nowhere():
     loaders = set()
     for path in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            if not isinstance(node, ast.Call):
+            if not isinstance(node, ast.Call) or not last_name(node.func).endswith(LOADING):
                 continue
             called = ast.unparse(node.func)
             assert called not in {"eval", "exec", "compile", "__import__", "yaml.load", "marshal.loads"}, path

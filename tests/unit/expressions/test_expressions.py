@@ -269,7 +269,7 @@ def test_a_clock_alone_is_a_time_of_today():
     assert values("try_cast('12:30' as timestamp_ntz)")[0] is None
 
 
-@pytest.mark.parametrize("word", ["and", "or"])
+@pytest.mark.parametrize("word", ["and", pytest.param("or", marks=pytest.mark.nightly)])
 def test_conditions_may_have_thousands_of_parts(word: str) -> None:
     text = f" {word} ".join(["abs(a) < 2", *["(a = 7 and s = 'x')"] * 2000, "a / a = 1"])
     condition = read_condition(text, SCOPE)

@@ -286,6 +286,7 @@ def test_the_stand_in_knows_no_regions_of_a_missing_table(client):
         client.isTableEnabled(b"missing")
 
 
+@pytest.mark.nightly
 def test_the_stand_in_fails_a_small_get_of_a_disabled_table_and_holds_up_puts_and_large_gets():
     with HBaseServer(blocks=1.5) as server:
         server.create_table("t")

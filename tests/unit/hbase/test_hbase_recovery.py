@@ -27,7 +27,7 @@ from hoodie.testing.hbase import HBaseServer
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support.hbase_parts import MOVES, TYPES, content, rows
-from support.nightly import nightly
+from support.nightly import each_call, nightly
 from support.trips import TRIPS
 
 OFFLINE = {"hoodie.index.hbase.rollback.offline": "true"}
@@ -364,7 +364,7 @@ def test_a_rebuild_mends_keys_in_two_file_groups_by_the_newest_row(table, server
 def test_mending_that_dies_anywhere_is_done_by_calling_it_again(table, server):
     doubled(table, server)
     start = table.storage
-    for calls in range(100):
+    for calls in each_call():
         table.storage = start.copy()
         try:
             rebuild_index(

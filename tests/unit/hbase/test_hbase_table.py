@@ -19,7 +19,7 @@ from hoodie.testing.hbase import HBaseServer
 from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support.hbase_parts import MOVES, TYPES, content, rows
-from support.nightly import nightly
+from support.nightly import each_call, nightly
 from support.trips import TRIPS
 
 
@@ -129,7 +129,7 @@ def test_overwritten_and_deleted_partitions_leave_no_keys_behind(make_table):
 @pytest.mark.parametrize("dying", [nightly(None), Dying.BEFORE])
 def test_a_write_that_dies_anywhere_leaves_an_index_that_does_not_mislead(make_table, hbase, dying):
     name = hbase.create_table()
-    for calls in range(100):
+    for calls in each_call():
         keys = a, b, c, n = [f"{calls}-{key}" for key in "abcn"]  # of their own: all tables share one index
         table = make_table(**MOVES, **{"hoodie.index.hbase.table": name})
         table.upsert(rows((a, "x", 1), (b, "x", 1), (c, "y", 1)))

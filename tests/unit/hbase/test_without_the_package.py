@@ -28,6 +28,7 @@ def test_every_other_module_is_imported() -> None:
     assert done.returncode == 0, done.stderr[-2000:]
 
 
+@pytest.mark.nightly
 def test_savepoints_and_restores_go_on() -> None:
     rerun(
         ["tests/unit/recovery/test_savepoint.py"],

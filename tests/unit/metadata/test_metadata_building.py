@@ -45,7 +45,7 @@ from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.view.load import data_files
 from support.metadata_tables import METADATA
-from support.nightly import WAYS_TO_DIE, by_day
+from support.nightly import WAYS_TO_DIE, by_day, scaled
 from unit.metadata.test_metadata_keeping import INDEXES, KINDS, TABLE, assert_kept, rows
 
 STATISTICS, FILTERS = MetadataPartition.COLUMN_STATS, MetadataPartition.BLOOM_FILTERS
@@ -223,7 +223,7 @@ def test_partitions_are_built_and_removed_by_call() -> None:
 def test_a_writer_that_dies_as_it_builds_leaves_nothing_that_is_read(before: Mapping[str, str], dying: Dying) -> None:
     start = written("COW", **before)
     names = set(start.snapshot()["id"].to_pylist())
-    for call in range(0, 120, 9):
+    for call in range(0, 120, scaled(17, 9)):
         storage = start.storage.copy()  # type: ignore[attr-defined]
         try:
             create_metadata_table(CrashAfter(storage, call, dying), Settings.of({}), ["column_stats", "bloom_filters"])

@@ -42,7 +42,7 @@ from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.view.load import data_files
 from support.metadata_tables import METADATA, table_files
-from support.nightly import WAYS_TO_DIE, by_day
+from support.nightly import WAYS_TO_DIE, by_day, scaled
 
 TABLE = {
     "hoodie.table.name": "trips",
@@ -464,7 +464,7 @@ def after_each_death(start: ArrowTable, dying: Dying, calls: range) -> Iterator[
 @pytest.mark.parametrize("dying", WAYS_TO_DIE)
 @pytest.mark.parametrize("kind", ["COW", "MOR"])
 def test_readers_never_use_lists_of_a_write_that_died(kind: str, dying: Dying) -> None:
-    for made in after_each_death(table(kind, **INDEXES), dying, range(0, 90, 3)):
+    for made in after_each_death(table(kind, **INDEXES), dying, range(0, 90, scaled(8, 3))):
         assert_kept(made)
 
 
@@ -513,7 +513,7 @@ def test_what_a_writer_wrote_that_began_since_the_timeline_was_loaded_stays() ->
 def test_a_rollback_in_the_metadata_table_that_died_is_finished_by_the_next_action(dying: Dying) -> None:
     start = table("MOR", **INDEXES)
     start.upsert(rows(("a", "oslo"), ts=2))
-    for call in range(1, 60, 4):
+    for call in range(1, 60, scaled(9, 4)):
         storage = start.storage.copy()  # type: ignore[attr-defined]
         try:
             rollback(CrashAfter(storage, call, dying), Settings.read(start.options))

@@ -42,7 +42,7 @@ from hoodie.testing.tables import ArrowTable
 from hoodie.view.load import data_files
 from support.hudi_1_tables import unpack
 from support.metadata_tables import FOLDER
-from support.nightly import by_day
+from support.nightly import by_day, scaled
 from unit.metadata.test_metadata_keeping import ACTIONS, INDEXES, TABLE, after_each_death, rows
 
 COLUMN_STATS, PARTITION_STATS = MetadataPartition.COLUMN_STATS, MetadataPartition.PARTITION_STATS
@@ -126,7 +126,7 @@ def test_the_metadata_table_follows_every_action(kind: str, action: str) -> None
     ("kind", "dying"), by_day([(kind, dying) for kind in KINDS for dying in Dying], ("MOR", Dying.TORN).__eq__)
 )
 def test_readers_never_use_records_of_a_write_that_died(kind: str, dying: Dying) -> None:
-    for made in after_each_death(table(kind), dying, range(0, 120, 5)):
+    for made in after_each_death(table(kind), dying, range(0, 120, scaled(11, 5))):
         assert_kept(made, kind)
 
 

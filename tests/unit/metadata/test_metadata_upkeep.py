@@ -23,6 +23,7 @@ from hoodie.testing.storage import Crash, CrashAfter, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.view.slices import slice_before
 from support.metadata_tables import METADATA, WITH_RECORDS, table_files
+from support.nightly import nightly
 from support.real_tables import files_of
 from unit.metadata.test_metadata_changes import decoded, entries
 from unit.metadata.test_metadata_keeping import INDEXES, KINDS, TABLE, assert_kept, file_names, rows, times
@@ -43,7 +44,7 @@ def metadata_of(made: ArrowTable) -> MetadataTable:
     return table
 
 
-@pytest.mark.parametrize(("kind", "indexes"), [("COW", {}), ("MOR", INDEXES)], ids=["COW", "MOR"])
+@pytest.mark.parametrize(("kind", "indexes"), [nightly("COW", {}, id="COW"), pytest.param("MOR", INDEXES, id="MOR")])
 def test_a_long_history_leaves_a_short_metadata_table(kind: str, indexes: dict[str, str]) -> None:
     made = ArrowTable.create(MemoryStorage(), {**TABLE, **KINDS[kind], **SERVICED, **indexes})
     for ts in range(26):

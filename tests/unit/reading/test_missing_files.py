@@ -43,7 +43,7 @@ from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.load import COMMITS
 from hoodie.view import published
 from hoodie.view.load import load_view
-from support.nightly import covering
+from support.nightly import covering, scaled
 from support.trips import TRIPS
 
 OPTIONS = {
@@ -410,7 +410,7 @@ def test_a_writer_misses_what_a_new_process_would(tmp_path, kind, seed):
     """Whatever happened to the table, and to its files, since this process looked at it last."""
     chosen, table = random.Random(seed), made(kind, LocalStorage(tmp_path))
     missed = 0
-    for step in range(30):
+    for step in range(scaled(14, 30)):
         options = Options({"hoodie.compact.inline.max.delta.commits": "1", "hoodie.cleaner.commits.retained": "2"})
         match chosen.randrange(8):
             case 0:

@@ -20,7 +20,7 @@ from hoodie.table.state import load_state
 from hoodie.testing.storage import Dying
 from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.transition import instant_path
-from support.nightly import WAYS_TO_DIE, covering, nightly
+from support.nightly import WAYS_TO_DIE, covering, nightly, scaled
 from support.undoing import (
     COW,
     LATER,
@@ -105,8 +105,8 @@ def test_a_rollback_of_a_damaged_commit_that_dies_anywhere_can_be_repeated(kind:
     act(storage)
     done = newest(storage)
     cut_short(storage, done, 0.6)
-    left = dying(how, storage, lambda storage: rollback(storage, Settings.of({}), done.requested))
-    assert len(left) > 6
+    left = dying(how, storage, lambda storage: rollback(storage, Settings.of({}), done.requested), step=scaled(2, 1))
+    assert len(left) > 3
     for died in left:
         with suppress(InstantNotFound, InvalidInput):  # it is gone, or back to its plan
             rollback(died, Settings.of({}), done.requested)

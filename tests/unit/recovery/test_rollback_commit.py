@@ -42,7 +42,7 @@ from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.load import read_commit
 from hoodie.timeline.transition import create_requested, instant_path, to_inflight
 from support import undoing
-from support.nightly import WAYS_TO_DIE, covering, nightly
+from support.nightly import WAYS_TO_DIE, covering, nightly, scaled
 from support.undoing import (
     COW,
     FIRST,
@@ -118,8 +118,8 @@ def test_a_rollback_that_dies_anywhere_leaves_before_or_after_and_is_finished_by
     before = read(storage)
     act(storage)
     with_it, done = read(storage), newest(storage).requested
-    left = dying(how, storage, lambda storage: rollback(storage, Settings.of({}), done))
-    assert len(left) > 6
+    left = dying(how, storage, lambda storage: rollback(storage, Settings.of({}), done), step=scaled(2, 1))
+    assert len(left) > 3
     seen = []
     for number, died in enumerate(left):
         found = read(died)

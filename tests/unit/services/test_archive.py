@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from itertools import count
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -43,7 +42,7 @@ from hoodie.timeline.archive import (
 from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import create_requested
-from support.nightly import WAYS_TO_DIE
+from support.nightly import WAYS_TO_DIE, each_call
 from support.trips import TRIPS, WRITES, rows
 
 OFF = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false", "hoodie.compact.inline": "false"}
@@ -390,7 +389,7 @@ def archivable() -> MemoryStorage:
 def test_an_archiver_that_dies_anywhere_loses_nothing_and_tells_nothing_twice(dying: Dying) -> None:
     before = archivable()
     history_before, snapshot = told(before), ArrowTable(before).snapshot()
-    for writes in count():
+    for writes in each_call():
         storage = before.copy()
         try:
             archive(CrashAfter(storage, writes, dying), Settings.of({**SHORT, **OFF}))

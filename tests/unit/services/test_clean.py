@@ -6,7 +6,6 @@ import datetime as dt
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from itertools import count
 
 import pyarrow as pa
 import pytest
@@ -33,6 +32,7 @@ from hoodie.timeline.timeline import Timeline, utc_now
 from hoodie.timeline.transition import create_requested, to_inflight
 from hoodie.view.load import build_view, load_view
 from support.instants import next_time
+from support.nightly import each_call
 from support.trips import TRIPS, WRITES, rows
 
 RETAINED = "hoodie.cleaner.commits.retained"
@@ -451,7 +451,7 @@ def test_a_clean_that_dies_anywhere_is_finished_by_the_next(dying: Dying) -> Non
     expected = ArrowTable(before).snapshot()
     kept = {path for path in data_files(before) if path.startswith("oslo")}
     kept = set(sorted(kept, key=lambda path: path.rpartition("_")[2])[-2:])
-    for writes in count():
+    for writes in each_call():
         storage = before.copy()
         finished = True
         try:

@@ -31,7 +31,7 @@ from hoodie.table.version_properties import downgraded
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.load import read_commit
-from support.nightly import nightly
+from support.nightly import nightly, scaled
 from torture.crash import TABLE, an_hour_later, batch, rows_of_now
 
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
@@ -173,7 +173,7 @@ def test_a_process_that_dies_anywhere_leaves_the_rows_and_the_next_finishes(kind
             made.upsert(batch({"q": ("oslo", 9, "since")}))
         else:
             break
-        calls += 5 if kind == COW else 19 if dying is Dying.BEFORE else 2 if calls > 55 else 8
+        calls += scaled(11, 5) if kind == COW else scaled(41, 19) if dying is Dying.BEFORE else 2 if calls > 55 else 8
     assert versions == {6, 9}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import count
 from typing import Any
 
 import pytest
@@ -22,6 +21,7 @@ from hoodie.table.state import load_state
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support.instants import aged
+from support.nightly import each_call
 from support.trips import TRIPS, WRITES, rows
 
 DAYS = "hoodie.partition.ttl.strategy.days.retain"
@@ -200,7 +200,7 @@ def test_a_partition_that_another_writer_writes_to_meanwhile_stays(operation: Wr
 
 @pytest.mark.parametrize("dying", list(Dying))
 def test_an_expiry_that_dies_anywhere_leaves_the_partitions_whole_or_gone(dying: Dying) -> None:
-    for writes in count():
+    for writes in each_call():
         storage = two_cities()
         try:
             expire(CrashAfter(storage, writes, dying))

@@ -27,6 +27,7 @@ from hoodie.table.upgraded_timeline import estimated_completions
 from hoodie.testing.storage import Crash, CrashAfter, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support.clusterings import PLAN, plan_clustering
+from support.nightly import scaled
 from torture.crash import METADATA, TABLE, an_hour_later, batch, rows_of_now
 
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
@@ -164,7 +165,7 @@ def test_a_process_that_dies_anywhere_leaves_the_rows_and_the_next_finishes(kind
             assert not [entry for entry in storage.list(".hoodie") if entry.name[:1].isdigit()], calls
         else:
             break
-        calls += 5 if kind == COW else 11
+        calls += scaled(9, 5) if kind == COW else scaled(23, 11)
     assert versions == {6, 9}
 
 

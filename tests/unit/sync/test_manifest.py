@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.transition import create_requested, to_inflight
 from support.instants import next_time
+from support.nightly import each_call
 from support.trips import TRIPS, WRITES, rows
 
 BOTH = Options({"hoodie.sync.manifest": "symlink,csv"})
@@ -242,7 +242,7 @@ def test_a_refresh_without_new_commits_reads_one_file() -> None:
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_a_refresh_that_dies_anywhere_leaves_old_or_new_files_and_the_next_one_finishes(whole: bool) -> None:
-    for writes in count():
+    for writes in each_call():
         table = made(MemoryStorage())
         table.upsert(pa.concat_tables([rows("a"), rows("b", city="rome")]))
         old = set(refreshed(table))

@@ -132,6 +132,7 @@ def test_as_many_names_are_read_with_many_instants_as_with_few(
     assert len(names) == 2
 
 
+@pytest.mark.nightly
 def test_what_is_remembered_of_names_does_not_grow_with_the_instants_that_were_archived(storage: LocalStorage) -> None:
     folder, numbers = Path(storage.root, ".hoodie"), count()
 

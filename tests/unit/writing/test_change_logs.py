@@ -24,6 +24,7 @@ from hoodie.table.properties import load_properties
 from hoodie.table.settings import Settings
 from hoodie.testing.storage import CountingStorage, Crash, CrashAfter
 from hoodie.writing.tasks import change_log as change_log_writer
+from support.nightly import each_call
 
 CDC = {"hoodie.table.cdc.enabled": "true"}
 
@@ -171,7 +172,7 @@ def test_clean_and_rollback_and_restore_take_logs_with_their_files(tmp_path: Pat
 
 
 def test_a_writer_that_dies_anywhere_leaves_no_log_behind(tmp_path: Path) -> None:
-    for writes in count():
+    for writes in each_call():
         path = tmp_path / str(writes)
         table = new(path)
         first = table.insert(rows("a", "b", "c")).instant

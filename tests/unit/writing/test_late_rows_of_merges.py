@@ -25,7 +25,7 @@ from hoodie.writing.result import WriteResult
 from hoodie.writing.run import run
 from hoodie.writing.write import as_merge, as_update
 from support.by_position import rows_by_position
-from support.nightly import covering, nightly
+from support.nightly import covering, nightly, scaled
 from unit.writing.test_late_rows import made
 
 TYPES = pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
@@ -211,7 +211,7 @@ def test_an_update_of_a_table_that_goes_by_the_ordering_column_keeps_to_it(tmp_p
 def test_both_types_have_the_same_rows_after_random_merges(tmp_path: Path, seed: int) -> None:
     twins = [made(tmp_path / kind, kind) for kind in ("COPY_ON_WRITE", "MERGE_ON_READ")]
     random, model = Random(seed), Rows()
-    for step in range(8):
+    for step in range(scaled(5, 8)):
         keys = random.sample("abcdefgh", 4)
         given = [(key, random.randint(1, 9), f"v{step}") for key in keys]
         for key, ts, value in given:

@@ -18,7 +18,7 @@ from hoodie.errors import InvalidInput, SchemaMismatch
 from hoodie.merge import payloads
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from support.nightly import covering
+from support.nightly import covering, scaled
 from support.oracles import read_hudi_rs
 
 TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
@@ -213,7 +213,7 @@ def test_a_history_of_updates_of_some_columns_is_that_of_a_dict(
     rows: dict[str, Row] = {}
     moves = index["hoodie.index.type"] == "GLOBAL_SIMPLE"
     late = payload != payloads.OVERWRITE_WITH_LATEST
-    for step in range(1, 9):
+    for step in range(1, scaled(7, 9)):
         columns = [*KEY, *random.sample(["fare", "note", "s"], random.randint(0, 3) if rows else 3)]
         keys = random.sample("abcdefgh", 4)
         changes = [

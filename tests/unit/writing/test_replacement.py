@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from itertools import count
 from pathlib import Path
 
 import pyarrow as pa
@@ -35,6 +34,7 @@ from hoodie.writing.replacement import Replacement, replacement
 from hoodie.writing.result import WriteResult
 from hoodie.writing.run import _run
 from hoodie.writing.write import start
+from support.nightly import each_call
 from support.oracles import assert_same_rows, read_hudi_rs
 
 OLD = {
@@ -118,7 +118,7 @@ def test_the_new_table_is_written_read_and_cleaned_like_any() -> None:
 
 def test_an_overwrite_that_dies_anywhere_leaves_the_old_table_or_the_new() -> None:
     seen = set()
-    for calls in count():
+    for calls in each_call():
         storage = old_table().storage
         try:
             ArrowTable(CrashAfter(storage, calls, Dying.AFTER)).replace(NEW_ROWS, NEW)

@@ -6,7 +6,6 @@ import datetime as dt
 import pickle
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 
 import pyarrow as pa
@@ -56,7 +55,7 @@ from hoodie.view.load import load_view
 from hoodie.view.slices import latest_base_files, merged_slices
 from support.compacting import FIRST, LATER, NOW, OPTIONS, batch, fill, opened, schedule
 from support.instants import next_time
-from support.nightly import WAYS_TO_DIE
+from support.nightly import WAYS_TO_DIE, each_call
 from support.oracles import assert_same_rows, read_hudi_rs
 
 
@@ -426,7 +425,7 @@ def test_a_compaction_that_dies_anywhere_can_be_run_again(dying: Dying) -> None:
     fill(start)
     instant = schedule(start)
     opened(start).upsert(batch(LATER))
-    for writes in count():
+    for writes in each_call():
         storage = start.copy()
         crashing = CrashAfter(storage, writes, dying)
         try:
@@ -453,7 +452,7 @@ def test_taking_back_a_run_that_died_may_die_too(storage: MemoryStorage) -> None
     job = begin_compaction(storage, Settings.of({}), instant)
     assert job is not None
     run_on_driver(job)
-    for writes in count():
+    for writes in each_call():
         copy = storage.copy()
         crashing = CrashAfter(copy, writes)
         try:
@@ -484,7 +483,7 @@ def test_a_run_that_fails_leaves_the_plan_and_nothing_else(storage: MemoryStorag
 
 def test_one_failing_call_of_the_storage_leaves_the_plan(storage: MemoryStorage) -> None:
     instant = schedule(storage)
-    for at in count():
+    for at in each_call():
         copy = storage.copy()
         try:
             compact(FailsAt(copy, at), Settings.of({}), instant, run=one_by_one)
