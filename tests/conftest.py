@@ -14,7 +14,7 @@ from support.oracles import unpack_table
 
 # The same examples in each run: a failure in one run fails in the next. Without a deadline: machines are shared.
 _patient = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-settings.register_profile("ci", derandomize=True, max_examples=50, **_patient)
+settings.register_profile("ci", derandomize=True, max_examples=30, **_patient)
 settings.register_profile("nightly", max_examples=100, print_blob=True, **_patient)
 settings.register_profile("search", max_examples=2000, print_blob=True, **_patient)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))

@@ -36,7 +36,7 @@ steps = st.tuples(
 _FIRST = ("upsert", ["a", "b", "c", "d"], "p", "")
 
 
-EXAMPLES = settings(max_examples=scaled(6, 12), phases=[Phase.explicit, Phase.generate])
+EXAMPLES = settings(max_examples=scaled(4, 12), phases=[Phase.explicit, Phase.generate])
 of_histories = given(
     history=st.lists(steps, min_size=2, max_size=7),
     table_type=st.sampled_from(["COPY_ON_WRITE", "MERGE_ON_READ"]),

@@ -87,7 +87,7 @@ def statistics(values: Sequence[Any], how: Any, wrapper: str) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=scaled(250, 600))
+@settings(max_examples=scaled(150, 600))
 @given(st.data(), st.sampled_from(sorted(KINDS)))
 def test_a_slice_that_is_ruled_out_holds_no_row_that_passes(data: st.DataObject, name: str) -> None:
     kind, strategy, wrapper, how, operands = KINDS[name]

@@ -339,7 +339,7 @@ class CompactionsKept(Compactions):
             check_kept(self.storage)
 
 
-SETTINGS = settings(max_examples=scaled(8, 20), stateful_step_count=12)
+SETTINGS = settings(max_examples=scaled(4, 20), stateful_step_count=12)
 
 
 class _Quiet:

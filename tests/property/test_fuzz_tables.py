@@ -39,7 +39,7 @@ from support.timestamp_tables import LABELS, NUMBER, Witnesses, declared, in_mic
 from support.timestamp_tables import OPTIONS as TIMES_OPTIONS
 
 #: Each example reads a table and examines it twice.
-FEW = settings(max_examples=scaled(10, 50))
+FEW = settings(max_examples=scaled(6, 50))
 _LIMIT = 30  # seconds that one example may take
 
 

@@ -64,7 +64,7 @@ RECORD_INDEXES: Mapping[str, tuple[dict[str, str], ...]] = {
 }
 TABLE_TYPES = pytest.mark.parametrize("table_type", TYPES)
 #: An example is a whole history: fewer than of others.
-HALF, FEW = settings(max_examples=scaled(12, 50)), settings(max_examples=scaled(10, 20))
+HALF, FEW = settings(max_examples=scaled(7, 50)), settings(max_examples=scaled(5, 20))
 
 
 def types_and_payloads(*by_days: tuple[str, str]) -> pytest.MarkDecorator:
@@ -130,7 +130,7 @@ def check_folders(history: History) -> None:
 
 
 @pytest.mark.parametrize("table_type", by_day(TYPES, TYPES[1].__eq__))
-@settings(max_examples=scaled(5, 20))
+@settings(max_examples=scaled(3, 20))
 @given(data=st.data())
 def test_a_metadata_table_follows_histories(table_type: str, data: st.DataObject) -> None:
     """All its partitions tell what is there after each write, and after each that failed and was taken back: what a

@@ -91,7 +91,7 @@ class History:
         nightly("MERGE_ON_READ", BY_ORDERING, id="MERGE_ON_READ-by_ordering"),
     ],
 )
-@settings(max_examples=scaled(12, 50))
+@settings(max_examples=scaled(7, 50))
 @given(data=st.data())
 def test_changes_between_two_commits_are_those_of_a_dict_of_rows(
     table_type: str, payload: str, data: st.DataObject

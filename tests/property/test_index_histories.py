@@ -79,7 +79,7 @@ def seen(table: ArrowTable, is_global: bool) -> State:
 @pytest.mark.parametrize(
     ("subject", "table_type"), CASES, indirect=["subject"], ids=lambda value: getattr(value, "name", value)
 )
-@settings(max_examples=scaled(7, 15))
+@settings(max_examples=scaled(4, 15))
 @given(steps=STEPS, format=st.sampled_from(["6", "8", "9"]))
 def test_a_table_holds_what_a_dict_of_rows_does(
     subject: tuple[Entry, Mapping[str, str]], table_type: str, steps: list[tuple[str, object, object]], format: str

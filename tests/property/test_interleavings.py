@@ -244,7 +244,7 @@ ORDERS = sorted(set(itertools.permutations((0,) * 4 + (1,) * 4)))
 def test_two_writes_in_every_order_of_their_phases(world, kind, second, options, skew):
     table(world, kind)
     before = world.storage.copy()
-    every = scaled(3, 1 + (options is LOCKED)) if kind == TYPES[0] and not skew and second is SECOND else scaled(7, 4)
+    every = scaled(7, 1 + (options is LOCKED)) if kind == TYPES[0] and not skew and second is SECOND else scaled(13, 4)
     for order in [*ORDERS[::every], ORDERS[-1]]:
         world.storage = before.copy()
         World.__post_init__(world)
@@ -271,7 +271,7 @@ def test_two_writes_in_every_order_of_their_phases(world, kind, second, options,
 def test_two_writes_that_do_not_wait_for_one_another_are_both_acknowledged(world, skew):
     table(world, TYPES[1], NON_BLOCKING)
     before = world.storage.copy()
-    for order in [*ORDERS[:: scaled(9, 4)], ORDERS[-1]]:
+    for order in [*ORDERS[:: scaled(15, 4)], ORDERS[-1]]:
         world.storage = before.copy()
         World.__post_init__(world)
         writers = [
@@ -300,7 +300,7 @@ def test_two_writes_keep_a_metadata_table_in_every_order_of_their_phases(world, 
     options = {**options, "hoodie.metadata.enable": "true", "hoodie.metadata.index.column.stats.enable": "true"}
     table(world, kind, options)
     before = world.storage.copy()
-    for order in [*ORDERS[:: scaled(12, 9)], ORDERS[-1]]:
+    for order in [*ORDERS[:: scaled(18, 9)], ORDERS[-1]]:
         world.storage = before.copy()
         World.__post_init__(world)
         writers = [Writer(world, world.storage, rows, options) for rows in (FIRST, second)]
@@ -498,7 +498,7 @@ def test_a_writer_that_sleeps_in_its_publication_wakes_up_to_a_table_that_went_o
     table(world)
     prepared = prepare(world, SECOND, PATIENT)
     ends = set()
-    for calls in range(30):
+    for calls in range(0, 30, scaled(2, 1)):
         writers, work = publishing(prepared, world)
 
         def night(awake: Writer = writers[1]) -> None:
@@ -538,7 +538,7 @@ def test_a_second_writer_that_comes_at_any_call_of_the_first_and_is_stopped_itse
     table(world)
     before = world.storage
     steps = calls_of(world, options, FIRST)
-    for first, second in itertools.product(range(2, steps, scaled(8, 5)), range(1, steps, scaled(7, 4))):
+    for first, second in itertools.product(range(2, steps, scaled(11, 5)), range(1, steps, scaled(10, 4))):
         world.storage = before.copy()
         World.__post_init__(world)
         writers = [Writer(world, Gate(world.storage), rows, options) for rows in (FIRST, SECOND)]
@@ -551,7 +551,7 @@ def test_a_writer_that_is_rolled_back_while_it_publishes(world):
     table(world)
     prepared = prepare(world, SECOND, ALONE)
     ends = set()
-    for first, second in itertools.product(range(3, 11, scaled(2, 1)), range(4, 52, scaled(4, 3))):
+    for first, second in itertools.product(range(3, 11, scaled(2, 1)), range(4, 52, scaled(8, 3))):
         writers, work = publishing(prepared, world)
         storage = Gate(world.storage)
         writers[1] = Writer(world, storage, SECOND, ALONE)
@@ -607,7 +607,7 @@ def test_two_writes_are_published_at_once_beside_a_metadata_table(world, kind, o
     options = {**options, "hoodie.metadata.enable": "true", "hoodie.metadata.index.column.stats.enable": "true"}
     table(world, kind, options)
     prepared = prepare(world, second, options)
-    for first, then in itertools.product(range(0, 40, scaled(9, 6)), range(0, 40, scaled(11, 7))):
+    for first, then in itertools.product(range(0, 40, scaled(13, 6)), range(0, 40, scaled(15, 7))):
         writers, work = publishing(prepared, world)
         mixed(world, writers, work, [*[0] * first, *[1] * then])
         require_serial(world, writers, options)

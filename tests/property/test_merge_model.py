@@ -184,7 +184,7 @@ BASES = st.lists(ROWS, max_size=6, unique_by=lambda row: row["_hoodie_record_key
 
 
 @pytest.mark.parametrize("payload", PAYLOADS, ids=lambda name: name.rpartition(".")[2])
-@settings(max_examples=scaled(25, 100))
+@settings(max_examples=scaled(15, 100))
 @given(rows=BATCHES, base=BASES, size=st.integers(1, 6), by_partition=st.booleans())
 def test_a_batch_is_combined_and_written_as_row_by_row(
     payload: str, rows: list[Row], base: list[Row], size: int, by_partition: bool
@@ -207,7 +207,7 @@ BLOCKS = st.lists(st.lists(ROWS, max_size=6) | DELETES.map(tuple), max_size=6)
 
 
 @pytest.mark.parametrize("payload", PAYLOADS, ids=lambda name: name.rpartition(".")[2])
-@settings(max_examples=scaled(25, 100))
+@settings(max_examples=scaled(15, 100))
 @given(blocks=BLOCKS, base=BASES, size=st.integers(1, 6), fold_rows=st.sampled_from([1, 4, 1000]))
 def test_a_log_is_folded_and_compacted_as_row_by_row(
     payload: str, blocks: list[Any], base: list[Row], size: int, fold_rows: int

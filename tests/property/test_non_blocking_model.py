@@ -182,7 +182,7 @@ class NonBlockingByCommit(NonBlocking):
     options = BY_COMMIT
 
 
-SETTINGS = settings(max_examples=scaled(7, 15), stateful_step_count=10, report_multiple_bugs=False)
+SETTINGS = settings(max_examples=scaled(4, 15), stateful_step_count=10, report_multiple_bugs=False)
 
 
 class TestByOrdering(NonBlocking.TestCase):  # type: ignore[misc, valid-type, name-defined]

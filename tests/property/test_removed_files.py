@@ -65,7 +65,7 @@ STEPS = st.lists(
     min_size=1,
     max_size=8,
 )
-FEW = settings(max_examples=scaled(10, 50))
+FEW = settings(max_examples=scaled(5, 50))
 Rows = dict[tuple[str, str], int]
 
 

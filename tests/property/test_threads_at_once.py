@@ -53,7 +53,7 @@ SEEDS = range(int(os.environ.get("HOODIE_THREAD_SEEDS", "2")))
         for name, (*tables, by_day_) in {
             "own tables": ("own", ALONE, "COPY_ON_WRITE"),
             "one table": ("one", IN_PROCESS, "MERGE_ON_READ"),
-            "one table, lock in storage": ("one", BY_STORAGE, "COPY_ON_WRITE"),
+            "one table, lock in storage": ("one", BY_STORAGE, ""),
             "one table, unlocked": ("one", ALONE, "MERGE_ON_READ"),
             "several tables": ("several", IN_PROCESS, "COPY_ON_WRITE"),
             "one table, metadata table": ("one", IN_PROCESS | WITH_METADATA_TABLE, ""),
