@@ -17,7 +17,7 @@ from hoodie.storage.faults import typed_errors
 from hoodie.table.state import load_state
 from hoodie.testing.tables import ArrowTable
 from support.http_faults import REGION, Choose, Fault, FaultyProxy
-from support.nightly import covering
+from support.nightly import covering, nightly
 from support.undoing import COW, FIRST, SECOND, read, upsert
 
 
@@ -45,7 +45,7 @@ def test_a_right_or_token_that_ends_in_the_middle_of_a_write_publishes_nothing(
     assert read(server) == {**FIRST, **SECOND}
 
 
-@pytest.mark.parametrize("fault", [Fault.MOVED, Fault.MISSIGNED])
+@pytest.mark.parametrize("fault", [Fault.MOVED, nightly(Fault.MISSIGNED)])
 def test_a_bucket_of_another_region_is_named_with_what_to_set(storage, server, proxy: FaultyProxy, fault):
     ArrowTable.create(server, COW)
     upsert(server, FIRST)

@@ -17,6 +17,7 @@ from bench.s3_server import BUCKET, RecordingServer, Requests
 from bench.store_requests import KINDS, WITHOUT_SERVICES, cold, day_partitions, five_rows, made, plan
 from hoodie.storage import FsspecStorage
 from hoodie.testing.tables import ArrowTable
+from support.nightly import nightly
 
 DELAY = 0.25  # of each request: those that are made at once are seen to be, on a busy machine too
 
@@ -50,7 +51,7 @@ def server() -> Iterator[RecordingServer]:
         yield started
 
 
-@pytest.fixture(scope="module", params=["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.fixture(scope="module", params=["COPY_ON_WRITE", nightly("MERGE_ON_READ")])
 def counted(request: pytest.FixtureRequest, server: RecordingServer) -> tuple[int, dict[str, Requests]]:
     """The requests of each operation, and which column of COSTS they are compared with."""
     storage = FsspecStorage(f"s3://{BUCKET}/{request.param.lower()}", server.options)

@@ -27,7 +27,8 @@ def test_a_table_holds_what_a_dict_of_rows_does_after_each_write(s3: dict[str, A
     assert steps_of_histories(new, kind, examples=examples, longest=4, number=3) >= 3
 
 
-@pytest.mark.parametrize(("kind", "threads", "writes"), [("MERGE_ON_READ", 2, 2), nightly("COPY_ON_WRITE", 3, 4)])
+@pytest.mark.nightly  # beside two writers in test_s3_faults
+@pytest.mark.parametrize(("kind", "threads", "writes"), [("MERGE_ON_READ", 2, 2), ("COPY_ON_WRITE", 3, 4)])
 def test_threads_that_write_at_once_over_a_bad_network_lose_nothing(
     s3: dict[str, Any],
     over_proxy: dict[str, Any],
