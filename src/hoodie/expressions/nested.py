@@ -12,7 +12,7 @@ from hoodie.expressions.casts import cast
 from hoodie.expressions.compare import comparing
 from hoodie.expressions.kinds import INT, NULL, TEXT, common_kind, is_integer, micros
 from hoodie.expressions.terms import Term, computed, elementwise
-from hoodie.schema.leaves import list_offsets
+from hoodie.schema.leaves import list_offsets, map_parts
 from hoodie.schema.types import is_list
 
 
@@ -57,8 +57,12 @@ def size(value: Term, *, of_maps: bool = True) -> Term | None:
         return cast(value, INT)
     if not (of_maps and arrow.is_map(value.kind)):
         return None
-    lengths = elementwise(lambda rows: pa.array(_lengths(rows), INT, mask=np.asarray(rows.is_null())))
-    return computed(INT, lengths, value)
+
+    def lengths(rows: pa.Array) -> pa.Array:
+        counts = np.diff(map_parts(rows)[0].to_numpy()).astype(np.int32)
+        return pa.array(counts, INT, mask=np.asarray(rows.is_null()))
+
+    return computed(INT, elementwise(lengths), value)
 
 
 def _element(value: Term, key: Term, *, first: int) -> Term:
@@ -91,17 +95,12 @@ def _value(value: Term, key: Term) -> Term | None:
     equal = comparing("=", key_kind)
 
     def run(rows: pa.Array, keys: pa.Array) -> pa.Array:
-        rows = rows.take(pa.array(np.arange(len(rows))))  # from the first pair on, without those below nulls
-        row_of = np.repeat(np.arange(len(rows)), _lengths(rows))
-        matches = np.asarray(pc.fill_null(equal(rows.keys, keys.take(pa.array(row_of))), False))
+        offsets, known, items = map_parts(rows)
+        row_of = np.repeat(np.arange(len(rows)), np.diff(offsets.to_numpy()))
+        matches = np.asarray(pc.fill_null(equal(known, keys.take(pa.array(row_of))), False))
         with_key, at = np.unique(row_of[matches], return_index=True)  # the first pair of each
         places = np.full(len(rows), -1, np.int64)
         places[with_key] = np.flatnonzero(matches)[at]
-        return rows.items.take(pa.array(places, mask=places < 0)).cast(kind)
+        return items.take(pa.array(places, mask=places < 0)).cast(kind)
 
     return computed(kind, elementwise(run), value, cast(key, key_kind))
-
-
-def _lengths(maps: pa.MapArray) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    """How many pairs each map has; none of null."""
-    return np.where(np.asarray(maps.is_valid()), np.diff(maps.offsets.to_numpy()), 0).astype(np.int32)

@@ -37,10 +37,10 @@ def with_leaves(array: pa.Array, kind: pa.DataType, path: str, convert: Convert)
         elements = with_leaves(array.flatten(), kind.value_type, f"{path}.element", convert)
         return pa.ListArray.from_arrays(list_offsets(array), elements, kind, mask=mask)
     if pa.types.is_map(have) and pa.types.is_map(kind):
-        array = array.take(pa.array(np.arange(len(array))))  # from the first value on, without those below nulls
-        keys = with_leaves(array.keys, kind.key_type, f"{path}.key", convert)
-        items = with_leaves(array.items, kind.item_type, f"{path}.value", convert)
-        return pa.MapArray.from_arrays(array.offsets, keys, items, kind, mask=mask)
+        offsets, keys, items = map_parts(array)
+        keys = with_leaves(keys, kind.key_type, f"{path}.key", convert)
+        items = with_leaves(items, kind.item_type, f"{path}.value", convert)
+        return pa.MapArray.from_arrays(offsets, keys, items, kind, mask=mask)
     return convert(array, kind, path)
 
 
@@ -48,3 +48,14 @@ def list_offsets(array: pa.Array) -> pa.Array:
     """Where each list begins and ends among the array's flattened elements."""
     ends = np.cumsum(pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
     return pa.array(np.concatenate([np.zeros(1, np.int64), ends])).cast(pa.int32())
+
+
+def map_parts(array: pa.MapArray) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """Where the pairs of each map begin and end, the keys of all, and their values; none below nulls."""
+    # As lists of pairs, which can be flattened: Arrow takes and filters no maps of views.
+    pair = pa.struct([array.type.key_field, array.type.item_field])
+    pairs = pa.Array.from_buffers(pair, len(array.keys), [None], 0, children=[array.keys, array.items])
+    buffers = array.buffers()[:2]
+    lists = pa.Array.from_buffers(pa.list_(pair), len(array), buffers, array.null_count, array.offset, children=[pairs])
+    keys, items = lists.flatten().flatten()
+    return list_offsets(lists), keys, items

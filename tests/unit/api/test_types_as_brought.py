@@ -361,3 +361,17 @@ def test_sparse_columns_of_pandas_are_told_how_to_become_dense(table: HoodieTabl
     with pytest.raises(SchemaMismatch, match=r"frame\.astype\(\{'x': frame\['x'\]\.dtype\.subtype\}\)"):
         table.upsert(frame, missing="keep")
     assert table.upsert(frame.astype({"x": frame["x"].dtype.subtype}), missing="keep").inserted == 2
+
+
+def test_maps_of_views_fit_maps_of_texts(tmp_path: Path):
+    """Arrow takes and filters no maps whose values are views."""
+    table = hoodie.create_table(tmp_path, name="t", record_key="id")
+    pairs = [[("x", {"n": 0, "t": "z"})], [("a", {"n": 1, "t": "u"})], None, [("b", {"n": 2, "t": None}), ("c", None)]]
+
+    def rows(number: pa.DataType, text: pa.DataType) -> pa.Table:
+        kind = pa.map_(pa.string(), pa.struct([("n", number), ("t", text)]))
+        return pa.table({"id": [0, 1, 2, 3], "m": pa.array(pairs, kind)}).slice(1)
+
+    table.upsert(rows(pa.int64(), pa.string()))
+    table.upsert(rows(pa.float64(), pa.string_view()))
+    assert table.to_arrow().sort_by("id").column("m").to_pylist() == pairs[1:]

@@ -24,7 +24,7 @@ from hoodie.merge.ordering import require_ordering
 from hoodie.merge.rules import Survivor
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.schema.conform import conform
-from hoodie.schema.leaves import with_leaves
+from hoodie.schema.leaves import map_parts, with_leaves
 from hoodie.schema.schema import stored_form, without_meta_fields
 from hoodie.schema.types import is_list, spark_name, stored_type, widen
 from hoodie.storage.protocol import Storage
@@ -141,8 +141,7 @@ def _typed(have: pa.DataType, kind: pa.DataType, values: pa.Array | None) -> pa.
         elements = None if values is None else values.flatten()
         return pa.list_(have.value_field.with_type(_typed(have.value_type, kind.value_type, elements)))
     if arrow.is_map(have) and arrow.is_map(kind):
-        pairs = None if values is None else values.take(pa.array(np.arange(len(values))))  # none below nulls
-        keys, items = (None, None) if pairs is None else (pairs.keys, pairs.items)
+        _, keys, items = (None, None, None) if values is None else map_parts(values)
         item = have.item_field.with_type(_typed(have.item_type, kind.item_type, items))
         return pa.map_(have.key_field.with_type(_typed(have.key_type, kind.key_type, keys)), item)
     number = _number_type(have, kind, values)
