@@ -11,6 +11,7 @@ from pyarrow import types as arrow
 from hoodie.errors import InvalidInput, SchemaMismatch, clause
 from hoodie.keygen.arrow_keys import is_text, type_at
 from hoodie.model.instant import Instant
+from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.reading.table_schema import read_schema
 from hoodie.schema.leaves import with_leaves
 from hoodie.schema.types import is_list
@@ -55,11 +56,15 @@ def keys_as_rows(keys: Any, storage: Storage) -> Any:
         return keys
     state = load_state(storage)
     columns = state.config.record_key
-    if len(columns) != 1:
-        made_of = ", ".join(columns) or "no column"
+    if not columns:
         raise InvalidInput(
-            f"the key of {state.config.name} is made of {made_of}: give rows with the key and partition columns, such "
-            f"as a pyarrow.Table or a DataFrame, and not a {type(keys).__name__}"
+            f"{state.config.name} has no record key: give rows with {RECORD_KEY} and {PARTITION_PATH}, as reads with "
+            f"meta=True have them, and not a {type(keys).__name__}; or delete by a condition, delete(where=...)"
+        )
+    if len(columns) != 1:
+        raise InvalidInput(
+            f"the key of {state.config.name} is made of {', '.join(columns)}: give rows with the key and "
+            f"partition columns, such as a pyarrow.Table or a DataFrame, and not a {type(keys).__name__}"
         )
     kind = type_at(read_schema(state), columns[0])
     try:

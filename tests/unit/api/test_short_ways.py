@@ -286,3 +286,14 @@ def test_frames_without_a_name_are_refused(table: HoodieTable[Rows], frames: Any
 def test_numbers_beyond_64_bits_are_refused(table: HoodieTable[Rows]):
     with pytest.raises(SchemaMismatch, match="the DataFrame makes no table"):
         table.upsert(pd.DataFrame({"id": [2**64], "city": ["oslo"], "fare": [1.0]}))
+
+
+def test_a_table_without_a_key_says_how_rows_are_named(tmp_path: Path):
+    table = hoodie.create_table(tmp_path / "t", name="t")
+    table.upsert(pa.table({"v": [1, 2, 3]}))
+    with pytest.raises(InvalidInput, match=r"t has no record key: give rows with _hoodie_record_key and .*not a list"):
+        table.delete([1])
+    named = table.snapshot(meta=True, filters="v = 1").to_arrow()
+    assert table.delete(named.select(["_hoodie_record_key", "_hoodie_partition_path"])).deleted == 1
+    assert table.delete(where="v = 2").deleted == 1
+    assert table.to_arrow().to_pylist() == [{"v": 3}]
