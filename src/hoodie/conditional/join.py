@@ -144,13 +144,16 @@ def joined_rows(call: TableCall, target: MergeTarget, request: MergeRequest) -> 
     # A table without columns gets those of the source.
     table_schema = declared or pa.schema([request.source.schema.field(name) for name in columns])
     scope = Scope({request.source_name: request.source.schema, request.target_name: table_schema}, call.frames)
+    sides = {When.NOT_MATCHED: request.source_name, When.BY_SOURCE: request.target_name}
     clauses: dict[When, list[_Clause]] = {when: [] for when in When}
     for clause in request.clauses:
+        side = sides.get(clause.when)  # names without a table are those of the one side that has a row
+        own = scope if side is None else scope.within(side, scope.tables[side])
         values: Mapping[str, Any] = {}
         if clause.act is not Act.DELETE:
             values = assignments(clause, columns, request.target_name, request.source_name, request.columns)
-        terms = assigned_terms(values, declared, scope)
-        condition = condition_term(clause.condition, scope)
+        terms = assigned_terms(values, declared, own)
+        condition = condition_term(clause.condition, own)
         clauses[clause.when].append(_Clause(condition, clause.act, terms))
     text = _condition(request, shape)
     assigned = {name for group in clauses.values() for clause in group for name in clause.values}

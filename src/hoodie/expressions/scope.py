@@ -38,7 +38,8 @@ class Scope:
     def column_names(self) -> set[str]:
         """The columns that an expression, or a subquery within it, may ask for."""
         schemas = (*self.tables.values(), *(frame.schema for frame in self.frames.values()))
-        return {name for schema in schemas for name in schema.names}
+        around = set() if self.outer is None else self.outer.column_names()
+        return {name for schema in schemas for name in schema.names} | around
 
     def column(self, parts: Sequence[str], text: str) -> Term:
         """The column of a name, which may be dotted. Raises InvalidInput where there is none, or more than one"""

@@ -475,3 +475,16 @@ def test_the_way_out_of_a_key_that_is_stored_twice(tmp_path: Path, table_type: s
     table.upsert(pa.table({"id": [1], "v": [5]}))
     table.update({"v": "v + 1"}, where="id = 1")
     assert table.to_arrow().sort_by("id").to_pylist() == [{"id": 1, "v": 6}, {"id": 2, "v": 3}]
+
+
+def test_names_in_clauses_about_one_side_are_those_of_the_side(tmp_path: Path):
+    """As in Spark's MERGE: a clause for rows that are not matched sees one row."""
+    table = hoodie.create_table(tmp_path, name="t", record_key="id")
+    table.upsert(pa.table({"id": [1, 2, 3], "v": [1, 2, 30]}))
+    source = pa.table({"id": [1, 7, 8], "v": [10, 70, -1]})
+    merge = table.merge(source).when_matched_update({"v": "target.v + source.v"})
+    merge = merge.when_not_matched_insert({"id": "id", "v": "v + 1"}, condition="v > 0")
+    merge.when_not_matched_by_source_delete(condition="v > 20").execute()
+    assert table.to_arrow().sort_by("id").to_pylist() == [{"id": 1, "v": 11}, {"id": 2, "v": 2}, {"id": 7, "v": 71}]
+    with pytest.raises(InvalidInput, match="say which"):
+        table.merge(source).when_matched_update({"v": "v + 1"}).execute()
