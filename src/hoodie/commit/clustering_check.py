@@ -12,7 +12,7 @@ from hoodie.errors import WriteConflict
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Instant
 from hoodie.table.state import TableState
-from hoodie.timeline.load import read_replace_plan
+from hoodie.timeline.load import still_pending
 from hoodie.timeline.timeline import Clock, new_time, utc_now
 
 _log = logging.getLogger("hoodie.write")
@@ -23,10 +23,9 @@ WITHDRAW = "hoodie.clustering.rollback.pending.replacecommit.on.conflict"
 
 def clustered_groups(state: TableState) -> dict[FileGroupId, Instant]:
     """The file groups of pending clusterings, each with the clustering. Reads nothing where none is pending."""
-    plans = (
-        (i, read_replace_plan(state.storage, state.timeline, i).clustering) for i in state.timeline.pending_replaces
-    )
-    return {s.group: instant for instant, plan in plans if plan for group in plan.groups for s in group.slices}
+    plans = ((i, still_pending(state.storage, state.timeline, i)) for i in state.timeline.pending_replaces)
+    clusterings = ((i, plan.clustering) for i, plan in plans if plan is not None and plan.clustering)
+    return {s.group: instant for instant, plan in clusterings for group in plan.groups for s in group.slices}
 
 
 def keep_clear(

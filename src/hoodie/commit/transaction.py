@@ -61,7 +61,7 @@ from hoodie.table.replacement import NOT_YET
 from hoodie.table.settings import Writers
 from hoodie.table.state import TableState
 from hoodie.timeline.layout import completed_content, inflight_content
-from hoodie.timeline.load import load_timeline, read_commit, read_replace_plan, remember_commit
+from hoodie.timeline.load import load_timeline, read_commit, remember_commit, still_pending
 from hoodie.timeline.timeline import Clock, Timeline, moment_of, new_time, utc_now
 from hoodie.timeline.transition import (
     complete,
@@ -257,7 +257,8 @@ def _refuse_lost(state: TableState, write: Instant) -> None:
 
 
 def _is_clustering(state: TableState, instant: Instant) -> bool:
-    return read_replace_plan(state.storage, state.timeline, instant).clustering is not None
+    plan = still_pending(state.storage, state.timeline, instant)
+    return plan is None or plan.clustering is not None  # None: there is nothing left to roll back
 
 
 def to_work(transaction: Transaction, plan: WritePlan | None) -> Transaction:

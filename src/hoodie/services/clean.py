@@ -48,7 +48,7 @@ from hoodie.table.partition_metadata import ensure_partition
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.archive import archive_files
-from hoodie.timeline.load import load_timeline, read_commit, read_compaction_plan, read_replace_plan
+from hoodie.timeline.load import load_timeline, read_commit, read_compaction_plan, still_pending
 from hoodie.timeline.memory import Memory
 from hoodie.timeline.timeline import Clock, new_time, utc_now
 from hoodie.timeline.transition import complete, create_requested, remove_pending, to_inflight
@@ -235,7 +235,8 @@ def pending_files(state: TableState) -> frozenset[str]:
             names = [name for name in (operation.base_file, *operation.log_files) if name]
             paths |= {join(operation.group.partition, name) for name in names}
     for instant in timeline.pending_replaces:
-        clustering = read_replace_plan(state.storage, timeline, instant).clustering
+        replaces = still_pending(state.storage, timeline, instant)
+        clustering = None if replaces is None else replaces.clustering
         for slice_ in [slice_ for group in clustering.groups for slice_ in group.slices] if clustering else ():
             names = [name for name in (slice_.base_file, *slice_.log_files) if name]
             paths |= {join(slice_.group.partition, name) for name in names}

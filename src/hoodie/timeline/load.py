@@ -248,6 +248,16 @@ def read_replace_plan(storage: Storage, timeline: Timeline, instant: Instant) ->
     return decode_replace_plan(storage.read(path), path)
 
 
+def still_pending(storage: Storage, timeline: Timeline, instant: Instant) -> ReplacePlan | None:
+    """The same; None: the replace commit was rolled back since the timeline was loaded."""
+    try:
+        return read_replace_plan(storage, timeline, instant)
+    except FileNotFoundError:
+        if storage.exists(timeline.path(instant)):  # its plan alone is lost
+            raise
+        return None
+
+
 # --- history of layout 2 ---
 
 

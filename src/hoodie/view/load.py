@@ -15,7 +15,7 @@ from hoodie.model.files import BaseFile, FileGroupId, LogFile, parse_data_file
 from hoodie.model.instant import Action, Instant
 from hoodie.model.plans import CompactionPlan, ReplacePlan
 from hoodie.storage.protocol import Entry, Storage, check_path, in_threads
-from hoodie.timeline.load import read_commit, read_compaction_plan, read_replace_plan, with_history
+from hoodie.timeline.load import read_commit, read_compaction_plan, still_pending, with_history
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.published import all_published
 from hoodie.view.slices import FileSystemView, group_files
@@ -119,12 +119,13 @@ def load_view(
     for instant in replaces:
         if timeline.stamps.get(instant, (1, 0))[0] == 0:
             warnings.warn(EmptyReplaceCommit(timeline.path(instant)), stacklevel=4)
+    pending = _with_content(storage, timeline, timeline.pending_replaces, still_pending)
     view = build_view(
         timeline,
         files,
         _with_content(storage, timeline, replaces, read_commit),
         _with_content(storage, timeline, timeline.pending_compactions, read_compaction_plan),
-        _with_content(storage, timeline, timeline.pending_replaces, read_replace_plan),
+        [(i, plan) for i, plan in pending if plan is not None],
     )
     return replace(view, unmarked=unmarked) if unmarked else view
 

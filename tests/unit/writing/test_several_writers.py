@@ -26,7 +26,9 @@ from hoodie.errors import (
     WriteConflict,
 )
 from hoodie.formats.timeline.commit_json import decode_commit
+from hoodie.formats.timeline.plans import encode_compaction_plan
 from hoodie.model.instant import Action, State
+from hoodie.model.plans import CompactionPlan
 from hoodie.services.clean import clean
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage import LocalStorage
@@ -140,24 +142,36 @@ def test_a_write_whose_file_was_cleaned_away_gives_way_to_the_writers_that_made_
 
 
 class Listed(WrappedStorage):
-    """Does something else, once, before a plan of a replace commit is read by a write that has begun."""
+    """Does something else, once, before a plan is read by a write that has begun."""
 
     act: Callable[[], object] | None = None
 
     def observe(self, name: str, path: str, call: Callable[[], Any]) -> Any:
-        plan = name == "read" and path.endswith(".replacecommit.requested")
+        plan = name == "read" and path.endswith((".replacecommit.requested", ".compaction.requested"))
         if plan and self.act is not None and len(load_state(self.inner).timeline.pending()) > 1:
             act, self.act = self.act, None
             act()
         return call()
 
 
-def test_a_write_beside_an_overwrite_that_is_rolled_back_gives_way_and_is_done_again():
+def test_a_write_that_has_begun_goes_on_beside_an_overwrite_that_is_rolled_back():
     there = table(LOCKED)
     there.upsert(rows("a"))
     overwrite = create_requested(there.storage, "20990101000000000", Action.REPLACE_COMMIT, layout=LAYOUT_1)
     storage = Listed(there.storage)
     storage.act = lambda: remove_pending(there.storage, overwrite, layout=LAYOUT_1)
+    ArrowTable(storage, {**there.options, POLICY: "NEVER", RETRIES: "0"}).upsert(rows("a", note="late"))
+    assert storage.act is None
+    assert notes(there.storage) == {"a": "late"}
+
+
+def test_a_write_beside_a_compaction_that_is_taken_back_gives_way():
+    there = table(LOCKED)
+    there.upsert(rows("a"))
+    plan = encode_compaction_plan(CompactionPlan())
+    compaction = create_requested(there.storage, "20990101000000000", Action.COMPACTION, plan, layout=LAYOUT_1)
+    storage = Listed(there.storage)
+    storage.act = lambda: remove_pending(there.storage, compaction, layout=LAYOUT_1)
     with pytest.raises(WriteConflict, match="another write was rolled back since this one began"):
         ArrowTable(storage, {**there.options, POLICY: "NEVER", RETRIES: "0"}).upsert(rows("a", note="late"))
     assert notes(there.storage) == {"a": "old"}
@@ -758,3 +772,29 @@ def test_an_instant_after_which_there_is_none_is_refused_by_name(newest):
     with pytest.raises(UnsupportedTable, match=f"instant {newest}, and no instant time comes after it"):
         there.upsert(rows("b"))
     assert {row["id"] for row in there.snapshot().to_pylist()} == {"a"}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param(lambda other: other.upsert(rows("b")), id="write"),
+        pytest.param(lambda other: other.upsert(rows("b"), LOCKED), id="one of several writers"),
+        pytest.param(lambda other: other.changes("earliest"), id="incremental read"),
+        pytest.param(lambda other: other.clean({"hoodie.cleaner.commits.retained": "1"}), id="cleaning"),
+    ],
+)
+def test_an_overwrite_that_is_rolled_back_while_others_look_at_it_fails_none(call):
+    there = table()
+    for note in ("one", "two", "three"):
+        there.upsert(rows("a", note=note))
+    overwrite = create_requested(there.storage, "20990101000000000", Action.REPLACE_COMMIT, layout=LAYOUT_1)
+
+    class RolledBack(WrappedStorage):
+        def observe(self, name: str, path: str, call: Callable[[], Any]) -> Any:
+            if name == "read" and path.endswith(".replacecommit.requested"):
+                remove_pending(there.storage, overwrite, layout=LAYOUT_1)
+            return call()
+
+    call(ArrowTable(RolledBack(there.storage), there.options))
+    assert not there.storage.exists(instant_path(overwrite, LAYOUT_1))
+    assert notes(there.storage)["a"] == "three"
