@@ -72,6 +72,7 @@ def pending(one):
     return [instant.requested for instant, _ in pending_compactions(load_state(one.storage))]
 
 
+@pytest.mark.nightly
 def test_a_writer_compacts_after_its_commits_by_itself(spark, tmp_path):
     path = str(tmp_path / "t")
     one = hoodie.create_table(
@@ -180,8 +181,9 @@ def test_the_client_plans_and_compacts_by_instant(spark, tmp_path):
     assert compactions(one) == [instant]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
-    ("index", "few_reads"), [pytest.param("SIMPLE", True, id="staged"), nightly("BLOOM", False, id="shuffled")]
+    ("index", "few_reads"), [pytest.param("SIMPLE", True, id="staged"), pytest.param("BLOOM", False, id="shuffled")]
 )
 def test_a_key_that_came_back_beside_a_compaction_is_found_by_spread_writes(
     spark, tmp_path, monkeypatch, index, few_reads

@@ -81,6 +81,7 @@ def test_a_column_may_be_named_by_table_and_database(spark: SparkSession, databa
         assert hoodie.spark.sql(spark, query).selectExpr("id").collect() == [(1,)], query
 
 
+@pytest.mark.nightly
 def test_tables_of_one_name_may_stand_in_one_query(spark: SparkSession, databases: Path) -> None:
     made(spark, "one.trips", 1)
     made(spark, "two.trips", 1)

@@ -14,8 +14,9 @@ from hoodie.expressions.reader import read_expression
 from hoodie.expressions.scope import Scope
 from hoodie.expressions.terms import Block, spread
 from support.expressions import Expressions, rows
+from support.nightly import scaled
 
-_COUNT = 250
+_COUNT = scaled(120, 250)
 ROWS = rows(Random(11), 60)
 ROWS = ROWS.append_column("row", pa.array(range(60), pa.int32()))
 FRAME = pa.table({"id": [1, 7, None, 100], "n": [0.5, None, 2.0, 1.5], "word": ["a", None, "b", "a"]})

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from support.nightly import by_day
+from support.nightly import by_day, scaled
 from support.spark_histories import SparkHistory, run_histories
 from support.strategies import Shape
 
@@ -24,5 +24,5 @@ def test_all_readers_see_what_a_dict_of_rows_holds_after_a_history(
     def new(shape: Shape, payload: str) -> SparkHistory:
         return SparkHistory(spark, str(tmp_path / str(next(numbers))), shape, payload, table_type)
 
-    routes = run_histories(new, number=SEEDS[table_type], examples=4, least=4, most=6)
+    routes = run_histories(new, number=SEEDS[table_type], examples=scaled(2, 4), least=4, most=6)
     assert routes == {"driver", "executors"}

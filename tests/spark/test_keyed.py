@@ -117,6 +117,7 @@ def test_strings_are_read_as_joda_reads_them(spark: SparkSession) -> None:
     assert {text: list(row) for text, *row in zip(TEXTS, *paths, strict=True)} == expected
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("options", "key"), [
     nightly({}, "2023-03-10 12:30:00.0"), ({"hoodie.keygen.timebased.timezone": "GMT+1:00"}, "2023-03-10 13:30:00.0"),
 ])  # fmt: skip

@@ -175,6 +175,7 @@ def values(table: HoodieTable) -> list[tuple[object, ...]]:
     return sorted(tuple(row) for row in table.snapshot().select("id", "n").collect())
 
 
+@pytest.mark.nightly
 def test_values_of_clauses_keep_their_digits_beside_others_of_a_wider_type(spark, tmp_path):
     table = hoodie.create_table(tmp_path / "t", spark=spark, name="t", record_key="id")
     large = 2**53 + 1
@@ -330,26 +331,26 @@ def test_rows_read_before_anothers_commit_are_read_again_or_refused(spark, tmp_p
     assert rows(table)[2] == ("c", "rome", 3, 9.0)
 
 
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", nightly("MERGE_ON_READ")])
 @pytest.mark.parametrize("limit", [pytest.param(0, id="executors"), nightly(1 << 30, id="driver")])
-def test_columns_that_no_clause_sets_keep_their_values_without_a_join(spark, tmp_path, monkeypatch, limit):
+def test_columns_that_no_clause_sets_keep_their_values_without_a_join(spark, tmp_path, monkeypatch, limit, table_type):
     from hoodie.spark.merge import run as merges
 
     monkeypatch.setattr(merges, "join_rows", None)  # a join would call it
     options = {"hoodie.spark.driver.max.batch.bytes": limit}
-    for table_type in ("COPY_ON_WRITE", "MERGE_ON_READ"):
-        one = hoodie.create_table(
-            str(tmp_path / table_type), spark=spark, name="t", record_key="id", ordering="ts", table_type=table_type
-        )
-        one.upsert(spark.createDataFrame([(1, 1, 10, "x"), (2, 5, 20, "y")], "id long, ts long, a long, b string"))
-        source = spark.createDataFrame([(1, 2, 11), (2, 2, 21), (3, 2, 31)], "id long, ts long, a long")
-        merge = one.merge(source, "target.id = source.id", options=options)
-        values = {"ts": "source.ts", "a": "source.a"}
-        merge = merge.when_matched_update(values).when_not_matched_insert({"id": "source.id", **values, "b": "'new'"})
-        merge.execute()
+    one = hoodie.create_table(
+        str(tmp_path / "t"), spark=spark, name="t", record_key="id", ordering="ts", table_type=table_type
+    )
+    one.upsert(spark.createDataFrame([(1, 1, 10, "x"), (2, 5, 20, "y")], "id long, ts long, a long, b string"))
+    source = spark.createDataFrame([(1, 2, 11), (2, 2, 21), (3, 2, 31)], "id long, ts long, a long")
+    merge = one.merge(source, "target.id = source.id", options=options)
+    values = {"ts": "source.ts", "a": "source.a"}
+    merge = merge.when_matched_update(values).when_not_matched_insert({"id": "source.id", **values, "b": "'new'"})
+    merge.execute()
+    stored = one.snapshot().select("id", "ts", "a", "b").orderBy("id").collect()
+    assert [tuple(row) for row in stored] == [(1, 2, 11, "x"), (2, 5, 20, "y"), (3, 2, 31, "new")]
+    if table_type == "COPY_ON_WRITE":
+        more = spark.createDataFrame([(1, 12), (9, 12)], "id long, a long")
+        one.merge(more, "target.id = source.id", options=options).when_matched_update({"a": "source.a"}).execute()
         stored = one.snapshot().select("id", "ts", "a", "b").orderBy("id").collect()
-        assert [tuple(row) for row in stored] == [(1, 2, 11, "x"), (2, 5, 20, "y"), (3, 2, 31, "new")]
-        if table_type == "COPY_ON_WRITE":
-            more = spark.createDataFrame([(1, 12), (9, 12)], "id long, a long")
-            one.merge(more, "target.id = source.id", options=options).when_matched_update({"a": "source.a"}).execute()
-            stored = one.snapshot().select("id", "ts", "a", "b").orderBy("id").collect()
-            assert [tuple(row) for row in stored] == [(1, 2, 12, "x"), (2, 5, 20, "y"), (3, 2, 31, "new")]
+        assert [tuple(row) for row in stored] == [(1, 2, 12, "x"), (2, 5, 20, "y"), (3, 2, 31, "new")]

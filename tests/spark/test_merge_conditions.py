@@ -23,6 +23,7 @@ NAN = float("nan")
 Row = tuple[object, ...]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("table_type", [nightly("cow"), "mor"])
 def test_an_older_row_of_a_merge_leaves_the_stored_row_as_in_hudi(spark: SparkSession, tmp_path: Path, table_type: str):
     name = f"late_{table_type}"

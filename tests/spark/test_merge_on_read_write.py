@@ -110,6 +110,7 @@ def test_a_history_of_writes_is_what_a_dict_of_rows_holds(
     assert {instant.action for instant, _ in table.history()} == {Action.DELTA_COMMIT}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("route", by_day(ROUTES, lambda route: route == "executors"))
 @pytest.mark.parametrize(
     ("payload", "expected"),
@@ -130,6 +131,7 @@ def test_late_rows_are_taken_as_the_payload_class_says(
         assert {key: row[1:] for key, row in as_dict(rows).items()} == expected
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("route", by_day(ROUTES, lambda route: route == "executors"))
 def test_a_new_column_is_null_in_older_rows_of_base_files_and_logs(
     spark: SparkSession, tmp_path: Path, route: str
@@ -169,6 +171,7 @@ def test_the_client_takes_a_delta_commit_and_publishes_it(spark: SparkSession, t
     assert metadata.extra["job"] == "nightly"
 
 
+@pytest.mark.nightly  # beside test_spread_routes
 def test_rows_that_are_shuffled_to_their_tasks_are_appended_alike(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -104,6 +104,7 @@ def test_upsert_inserts_and_updates(spark, tmp_path, route):
     assert sorted(Path(name).parent.name for name in result.files) == ["lima", "oslo", "rome"]
 
 
+@pytest.mark.nightly
 @ROUTES
 def test_the_last_row_of_a_key_is_taken_when_combining_is_off(spark, tmp_path, route):
     table = new_table(spark, tmp_path / "t")
@@ -115,6 +116,7 @@ def test_the_last_row_of_a_key_is_taken_when_combining_is_off(spark, tmp_path, r
         holds(table, [batch[1], *FIRST[1:]])
 
 
+@pytest.mark.nightly
 @ROUTES
 @pytest.mark.parametrize("payload", [nightly(LATEST_PAYLOAD, id="latest"), pytest.param({}, id="ordered")])
 def test_rows_marked_deleted_delete_their_key(spark, tmp_path, route, payload):
@@ -139,6 +141,7 @@ def test_rows_marked_deleted_delete_their_key(spark, tmp_path, route, payload):
 # --- insert ---
 
 
+@pytest.mark.nightly
 @ROUTES
 def test_insert_fills_small_files_and_keeps_duplicates(spark, tmp_path, route):
     table = new_table(spark, tmp_path / "t")
@@ -162,6 +165,7 @@ def test_insert_can_be_told_to_replace_rows_of_the_files_that_it_fills(spark, tm
     holds(table, [batch[0], *FIRST[1:], batch[1]])
 
 
+@pytest.mark.nightly
 @ROUTES
 @pytest.mark.parametrize("operation", ["insert", "bulk_insert", nightly("insert_overwrite")])
 def test_combining_before_insert_leaves_each_key_of_the_batch_once(spark, tmp_path, route, operation):
@@ -237,7 +241,7 @@ def sizes(table: HoodieTable) -> dict[tuple[str, str], int]:
 
 
 @ROUTES
-@pytest.mark.parametrize("operation", [nightly("insert"), "bulk_insert", "upsert"])
+@pytest.mark.parametrize("operation", [nightly("insert"), "bulk_insert", nightly("upsert")])
 def test_files_keep_to_their_maximum_size(spark, tmp_path, operation, route):
     table = new_table(spark, tmp_path / "t", rows=[], options={**SIZED, **route})
     rows = wide(0, 6000) + wide(6000, 500, "rome")
@@ -250,6 +254,7 @@ def test_files_keep_to_their_maximum_size(spark, tmp_path, operation, route):
     holds(table, rows)
 
 
+@pytest.mark.nightly
 @ROUTES
 def test_inserts_fill_small_files_before_they_open_new_ones(spark, tmp_path, route):
     table = new_table(spark, tmp_path / "t", rows=[], options={**SIZED, **route})
@@ -274,6 +279,7 @@ def test_inserts_fill_small_files_before_they_open_new_ones(spark, tmp_path, rou
 # --- delete ---
 
 
+@pytest.mark.nightly
 @ROUTES
 def test_delete_takes_known_keys_once_and_ignores_others(spark, tmp_path, route):
     table = new_table(spark, tmp_path / "t")
@@ -316,6 +322,7 @@ def test_insert_overwrite_replaces_its_partitions_and_no_other(spark, tmp_path, 
     holds(table, [Row("a", "oslo", 5), Row("b", "oslo", 5), *batch[1:], *FIRST[2:]])
 
 
+@pytest.mark.nightly
 @ROUTES
 def test_insert_overwrite_table_hides_partitions_that_the_batch_lacks(spark, tmp_path, route):
     table = new_table(spark, tmp_path / "t")
@@ -359,6 +366,7 @@ def test_explain_writes_nothing_and_says_what_upsert_will_do(spark, tmp_path, ro
         assert part in text
 
 
+@pytest.mark.nightly
 @ROUTES
 def test_the_history_tells_each_write(spark, tmp_path, route):
     table = new_table(spark, tmp_path / "t", options=route)

@@ -16,6 +16,7 @@ SPREAD = {"hoodie.spark.driver.max.batch.bytes": "0", "hoodie.bucket.index.num.b
 VERSIONS, KEYS = 12, 8
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("index", "route"),
     [

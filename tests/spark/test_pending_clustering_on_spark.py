@@ -39,6 +39,7 @@ def stored(path: Path | str) -> Rows:
     return sorted(tuple(row.values()) for row in rows)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("table_type", "index"),
     [

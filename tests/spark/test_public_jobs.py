@@ -17,7 +17,7 @@ from support.nightly import by_day
 
 JOBS = sorted(Path(__file__).with_name("jobs").glob("*.py"))
 #: The others run by night: these have the calls that most jobs make.
-BY_DAY = ("quick_start_0_5", "quick_start_1_1", "glue_upsert")
+BY_DAY = ("quick_start_0_5", "glue_upsert")
 
 
 @pytest.fixture(scope="module")

@@ -156,6 +156,7 @@ def test_what_cannot_be_asked_is_refused_when_it_is(spark, tmp_path, fixture_tab
         without.filter_exists(rows(spark, 0, 3, 1))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["mor_bucket_index", nightly("cow_complex_key_hive_style"), nightly("mor_deletes")])
 def test_keys_of_tables_that_hudi_wrote_are_found(spark, fixture_table, name):
     path = str(fixture_table(name))
@@ -225,6 +226,7 @@ def test_a_batch_that_spark_takes_for_small_is_measured(spark, tmp_path, monkeyp
     assert (looked_up, counted.value) == ([], 90)  # by Spark's tasks, of the rows that are here by now
 
 
+@pytest.mark.nightly
 def test_a_client_takes_key_generator_options_as_writes_do(spark, tmp_path):
     times = {
         "hoodie.datasource.write.keygenerator.type": "TIMESTAMP",

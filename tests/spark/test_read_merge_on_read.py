@@ -54,11 +54,11 @@ NOT_IN_HUDI_RS = ["v3_mor_stock_ticks", "v6_mor_nested_types"]
 #: By day Spark reads those that differ in types, columns, keys, rules of merging, kinds of blocks and slices: the rest
 #: have the same path, and their rows are read without Spark.
 BY_DAY = (
-    "mor_complex_key_hive_style", "mor_deletes", "mor_parquet_log_blocks", "mor_pending_compaction",
-    "mor_schema_evolution", "v6_mor_nested_types", "v6_mor_payload_partial_update", "v9_mor_txns",
+    "mor_deletes", "mor_parquet_log_blocks", "mor_schema_evolution", "v6_mor_nested_types",
+    "v6_mor_payload_partial_update",
 )  # fmt: skip
 #: Base files alone are Spark's to read.
-OPTIMIZED = ("mor_compacted", "mor_pending_compaction", "mor_schema_evolution", "mor_types", "v9_mor_txns")
+OPTIMIZED = ("mor_pending_compaction", "mor_schema_evolution", "v9_mor_txns")
 
 
 @pytest.mark.parametrize("name", by_day(MERGE_ON_READ, BY_DAY.__contains__))
@@ -95,6 +95,7 @@ def test_read_optimized_has_the_rows_of_the_base_files(name: str, spark: SparkSe
     assert_same_rows(rows.select(expected.column_names), expected)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", by_day(MERGE_ON_READ, lambda name: "partial" in name))
 def test_rows_are_the_same_by_position_and_by_key(name: str, spark: SparkSession, fixture_table: Unpack) -> None:
     path = str(fixture_table(name))
@@ -313,7 +314,7 @@ def test_only_slices_with_logs_pass_python(spark: SparkSession, fixture_table: U
 
 
 @pytest.mark.parametrize(
-    "name", [nightly("mor_deletes"), "mor_schema_evolution", "mor_pending_compaction", nightly("v9_mor_txns")]
+    "name", [nightly("mor_deletes"), nightly("mor_schema_evolution"), "mor_pending_compaction", nightly("v9_mor_txns")]
 )
 def test_the_past_is_that_of_read_arrow(name: str, spark: SparkSession, fixture_table: Unpack) -> None:
     path = fixture_table(name)

@@ -22,6 +22,7 @@ from hoodie.spark.read import route
 from hoodie.spark.read.arrow_files import file_parts
 from hoodie.spark.read.route import Route, route_to
 from hoodie.storage import FsspecStorage, LocalStorage
+from support.nightly import nightly
 
 ARROW = {"hoodie.spark.read.route": "arrow"}
 DAY = dt.date(2026, 11, 1)
@@ -41,7 +42,7 @@ def batch(ids: range, note: str = "first") -> pa.Table:
     )
 
 
-@pytest.fixture(params=["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.fixture(params=[nightly("COPY_ON_WRITE"), "MERGE_ON_READ"])
 def table(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> Any:
     made = hoodie.create_table(
         tmp_path / "t",

@@ -124,6 +124,7 @@ def test_columns_are_added_and_widened_beside_files_that_stay_as_they_are(spark,
     holds(spark, table, pa.Table.from_pylist([*kept, changed], schema=widened.schema))
 
 
+@pytest.mark.nightly
 @ROUTES
 def test_floats_keep_their_value_when_they_become_doubles(spark, tmp_path, route):
     narrow = "id string, city string, ts bigint, f float, i int"
@@ -149,6 +150,7 @@ def test_floats_keep_their_value_when_they_become_doubles(spark, tmp_path, route
     assert table.snapshot().where("i = 1.0 and f < 0.2").count() == 2  # pushed down to files of both types
 
 
+@pytest.mark.nightly
 @ROUTES
 @pytest.mark.parametrize("operation", [nightly("insert"), "bulk_insert", nightly("insert_overwrite")])
 def test_every_operation_lets_columns_grow(spark, tmp_path, operation, route):
@@ -167,6 +169,7 @@ def test_every_operation_lets_columns_grow(spark, tmp_path, operation, route):
     holds(spark, table, rows(stored, [*wanted, ("d", "bern", 1, None, 3)]))
 
 
+@pytest.mark.nightly
 @ROUTES
 def test_columns_stay_nullable_once_they_are(spark, tmp_path, route):
     strict = "id string not null, city string, ts bigint not null, i int not null"
@@ -211,6 +214,7 @@ def test_what_readers_would_get_wrong_is_refused_before_a_byte_is_written(spark,
     assert files(shared.path) == before
 
 
+@pytest.mark.nightly
 @ROUTES
 def test_new_columns_take_nulls_though_the_batch_has_none(spark, tmp_path, route):
     table = new_table(spark, tmp_path / "t", "id string, city string, ts bigint", [("a", "oslo", 1)], route)
@@ -276,6 +280,7 @@ def test_executors_update_some_columns_whether_rows_are_staged_or_shuffled(spark
     holds(spark, table, rows(columns, [("a", "oslo", 4, 7, {"x": 9, "y": 2}), *held[1:]]))
 
 
+@pytest.mark.nightly
 @ROUTES
 def test_an_ordering_column_keeps_its_type_for_narrower_batches(spark, tmp_path, route):
     columns = "id string, city string, ts bigint, i int"
@@ -288,6 +293,7 @@ def test_an_ordering_column_keeps_its_type_for_narrower_batches(spark, tmp_path,
     holds(spark, table, rows(columns, [("a", "oslo", 2, 5)]))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("table_type", [nightly("COPY_ON_WRITE"), "MERGE_ON_READ"])
 def test_columns_grow_as_in_hudi_and_spark_reads_the_files_of_before(
     spark: SparkSession, tmp_path: Path, table_type: str

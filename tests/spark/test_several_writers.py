@@ -74,7 +74,9 @@ def _same(storage: Storage) -> Storage:
 
 
 # By hand: workers import this module, and find no others of the tests.
-@pytest.mark.parametrize("route", [{}, {"hoodie.spark.driver.max.batch.bytes": 0}], ids=["driver", "executors"])
+@pytest.mark.parametrize(
+    "route", [nightly({}, id="driver"), pytest.param({"hoodie.spark.driver.max.batch.bytes": 0}, id="executors")]
+)
 def test_a_write_that_gave_way_is_done_again(spark, table, route):
     other = hoodie.open_table(
         table.path, spark=spark, options={**LOCKED, **route, "hoodie.write.num.retries.on.conflict.failures": 1}

@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 
 import hoodie
 from hoodie.errors import InvalidInput, InvalidOption, SchemaMismatch, TableMismatch, TableNotFound
-from support.nightly import nightly
 
 #: As Hudi's quick start has them.
 OPTIONS = {
@@ -34,7 +33,8 @@ def registered(spark: SparkSession) -> Iterator[SparkSession]:
     hoodie.spark.unregister(spark)
 
 
-@pytest.mark.parametrize("table_type", [nightly("COPY_ON_WRITE"), "MERGE_ON_READ"])
+@pytest.mark.nightly  # beside the same calls as a job of test_public_jobs
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_the_quick_start_of_hudi_runs(registered, tmp_path, table_type):
     spark, path = registered, str(tmp_path / "trips")
     options = {**OPTIONS, "hoodie.datasource.write.table.type": table_type}

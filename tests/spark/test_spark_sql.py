@@ -51,6 +51,7 @@ def ids(frame: object) -> list[int]:
     return sorted(row["id"] for row in frame.select("id").collect())  # type: ignore[attr-defined]
 
 
+@pytest.mark.nightly  # beside the recorded statements, which run by it, too
 def test_every_statement_of_ours_runs_by_spark_sql(spark: SparkSession, lake: Path, trips: str) -> None:
     assert (lake / trips / ".hoodie").is_dir()
     assert spark.sql(f"UPDATE {trips} SET v = 'z' WHERE id = 1").first()["num_updated_rows"] == 1
@@ -277,6 +278,7 @@ def test_an_insert_into_a_view_of_rows_writes_no_files_of_the_table(
     assert ids(table.snapshot()) == [1, 2]
 
 
+@pytest.mark.nightly
 def test_a_new_session_makes_tables_and_views_beside_the_one_that_is_active(spark: SparkSession, lake: Path) -> None:
     hoodie.register(other := spark.newSession())
     assert takes_sql()

@@ -39,7 +39,7 @@ def ways_and_indexes(*by_days):
     return pytest.mark.parametrize(("route", "index"), cases, indirect=["route"])
 
 
-@ways_and_indexes(("staged", "BLOOM"), ("shuffled", "SIMPLE"))
+@ways_and_indexes(("staged", "BLOOM"))
 def test_both_spread_ways_give_the_table_that_driver_threads_give(spark, tmp_path, route, index):
     near, far = table(spark, tmp_path / "driver"), table(spark, tmp_path / "far", **SPREAD)
     # Small files, so that a partition has several file groups and inserts go to more than one new group.

@@ -48,6 +48,7 @@ def rows(spark: SparkSession, name: str) -> list[tuple[object, ...]]:
     return sorted(tuple(row) for row in hoodie.spark.sql(spark, f"SELECT id, city, price, ts FROM {name}").collect())
 
 
+@pytest.mark.nightly  # beside the recorded statements
 def test_statements_change_a_table(spark, orders):
     done = hoodie.spark.sql(
         spark, f"UPDATE {orders} SET price = price * 2, ts = ts + 1 WHERE city = 'oslo' AND id > 1"
@@ -390,30 +391,31 @@ def test_a_partition_clause_takes_literals_as_values_of_the_column(spark, tmp_pa
     assert hoodie.open_table(tmp_path / "t").snapshot(columns=["id"]).to_arrow().to_pylist() == [{"id": 1}]
 
 
-def test_a_partition_clause_takes_times_and_numbers_as_values_of_the_column(spark, tmp_path):
-    kinds = {
-        "TIMESTAMP": ("'2024-01-31 12:30:00'", "'1969-02-28 00:00:00.123456'", "1706704200000000"),
-        "TIMESTAMP_NTZ": ("'2024-01-31 12:30:00'", "'1969-02-28'", "1706704200000000"),
-        "DECIMAL(8, 2)": ("1.5", "-2", "1.50"),
-        "DOUBLE": ("1.50", "'-2e0'", "1.5"),
-    }
-    for kind, (first, second, text) in kinds.items():
-        typed = [f"{kind} {value}" if "TIME" in kind else value for value in (first, second)]
-        values = [f"CAST({value} AS {kind})" for value in (first, second)]
-        folder = tmp_path / kind.split("(")[0]
-        path = f"hudi.`{folder}`"
-        hoodie.spark.sql(
-            spark,
-            f"""CREATE TABLE of_{kind.split("(")[0]} USING hudi PARTITIONED BY (p) LOCATION '{folder}'
-                TBLPROPERTIES (primaryKey = 'id')
-                AS SELECT * FROM VALUES (1, {values[0]}), (2, {values[1]}), (3, NULL) AS rows (id, p)""",
-        )
-        shown = hoodie.spark.sql(spark, f"SHOW PARTITIONS {path} PARTITION (p = {typed[0]})").collect()
-        assert [row[0] for row in shown] == [f"p={text}"]
-        assert hoodie.spark.sql(spark, f"SHOW PARTITIONS {path} PARTITION (p = '{text}')").collect() == shown
-        hoodie.spark.sql(spark, f"ALTER TABLE {path} DROP PARTITION (p = {typed[1]})")
-        hoodie.spark.sql(spark, f"TRUNCATE TABLE {path} PARTITION (p = NULL)")
-        assert [row[0] for row in hoodie.spark.sql(spark, f"SELECT id FROM {path}").collect()] == [1]
+@pytest.mark.parametrize(
+    ("kind", "first", "second", "text"),
+    [
+        ("TIMESTAMP", "'2024-01-31 12:30:00'", "'1969-02-28 00:00:00.123456'", "1706704200000000"),
+        nightly("TIMESTAMP_NTZ", "'2024-01-31 12:30:00'", "'1969-02-28'", "1706704200000000"),
+        ("DECIMAL(8, 2)", "1.5", "-2", "1.50"),
+        nightly("DOUBLE", "1.50", "'-2e0'", "1.5"),
+    ],
+)
+def test_a_partition_clause_takes_times_and_numbers_as_values_of_the_column(spark, tmp_path, kind, first, second, text):
+    typed = [f"{kind} {value}" if "TIME" in kind else value for value in (first, second)]
+    values = [f"CAST({value} AS {kind})" for value in (first, second)]
+    path = f"hudi.`{tmp_path / 't'}`"
+    hoodie.spark.sql(
+        spark,
+        f"""CREATE TABLE of_{kind.split("(")[0]} USING hudi PARTITIONED BY (p) LOCATION '{tmp_path / "t"}'
+            TBLPROPERTIES (primaryKey = 'id')
+            AS SELECT * FROM VALUES (1, {values[0]}), (2, {values[1]}), (3, NULL) AS rows (id, p)""",
+    )
+    shown = hoodie.spark.sql(spark, f"SHOW PARTITIONS {path} PARTITION (p = {typed[0]})").collect()
+    assert [row[0] for row in shown] == [f"p={text}"]
+    assert hoodie.spark.sql(spark, f"SHOW PARTITIONS {path} PARTITION (p = '{text}')").collect() == shown
+    hoodie.spark.sql(spark, f"ALTER TABLE {path} DROP PARTITION (p = {typed[1]})")
+    hoodie.spark.sql(spark, f"TRUNCATE TABLE {path} PARTITION (p = NULL)")
+    assert [row[0] for row in hoodie.spark.sql(spark, f"SELECT id FROM {path}").collect()] == [1]
 
 
 def test_partitions_are_shown_by_the_columns_names(spark, tmp_path):
@@ -453,7 +455,7 @@ def test_the_partition_of_nulls_is_dropped_and_only_live_ones_are_shown(spark, t
 
 
 @pytest.mark.parametrize(
-    ("hive_style", "columns"), [(True, "p, q"), (False, "p, q"), nightly(True, "p"), nightly(False, "p")]
+    ("hive_style", "columns"), [(True, "p, q"), nightly(False, "p, q"), nightly(True, "p"), nightly(False, "p")]
 )
 def test_a_value_with_a_slash_is_no_other_partition(spark, tmp_path, hive_style, columns):
     place = tmp_path / "t"

@@ -1,31 +1,45 @@
 -- Statements of Hudi's SQL pages, in the order of one session; ? asks for rows. $root is the session's folder, $t.1
 -- the first instant of the table t.
--- Tables of their own, which the default suite leaves out, stand between "by night" and "by day".
+-- Tables of their own, and what asks the same again, are left out of the default suite: "by night" to "by day".
 CREATE TABLE trips (id INT, name STRING COMMENT 'who', price DOUBLE, ts BIGINT, city STRING) USING hudi PARTITIONED BY (city) COMMENT 'rides' TBLPROPERTIES (type='cow', primaryKey='id', preCombineField='ts')
 INSERT INTO trips VALUES (1, 'a', 10.0, 1, 'oslo'), (2, 'b', 20.0, 1, 'rome'), (3, 'c', 30.0, 1, 'oslo')
 ? DESCRIBE trips
 ? DESCRIBE EXTENDED trips
 ? DESCRIBE trips name
+-- by night
 ? DESCRIBE TABLE EXTENDED trips price
+-- by day
 ? DESCRIBE trips PARTITION (city='oslo')
 ? SHOW CREATE TABLE trips
 ? SHOW TBLPROPERTIES trips
+-- by night
 ? SHOW TBLPROPERTIES trips ('primaryKey')
+-- by day
 ? SHOW COLUMNS IN trips
+-- by night
 ? SHOW COLUMNS FROM trips IN default
+-- by day
 ? SHOW PARTITIONS trips
 ? SHOW PARTITIONS trips PARTITION (city='oslo')
+-- by night
 ? SHOW PARTITIONS trips PARTITION (city='nowhere')
+-- by day
 ? SHOW TABLES
+-- by night
 ? SHOW TABLES LIKE 'tr*'
+-- by day
 ? SELECT id, name, price, ts, city FROM trips ORDER BY id
+-- by night
 ? DESCRIBE QUERY SELECT id, price FROM trips
+-- by day
 CREATE TABLE trips_ext USING hudi LOCATION '$root/warehouse/trips'
 ? DESCRIBE trips_ext
-? SELECT id FROM trips_ext ORDER BY id
-DROP TABLE trips_ext
-? SELECT count(*) n FROM trips
 -- by night
+? SELECT id FROM trips_ext ORDER BY id
+-- by day
+DROP TABLE trips_ext
+-- by night
+? SELECT count(*) n FROM trips
 CREATE TABLE opts (id INT, v STRING, ts BIGINT) USING hudi OPTIONS (path '$root/opts', primaryKey 'id', type 'mor', preCombineField 'ts')
 INSERT INTO opts SELECT 1, 'x', 10
 ? SELECT id, v, ts FROM opts
@@ -60,19 +74,27 @@ UPDATE hist SET v = 'a2', ts = 2 WHERE id = 1
 DELETE FROM hist WHERE id = 2
 ? SELECT id, v FROM hist TIMESTAMP AS OF '$hist.1' ORDER BY id
 ? SELECT id, v FROM hist VERSION AS OF '$hist.1' ORDER BY id
+-- by night
 ? SELECT id, v FROM hist VERSION AS OF $hist.1 ORDER BY id
+-- by day
 ? SELECT id, v FROM hist FOR SYSTEM_TIME AS OF '$hist.2' ORDER BY id
 ? SELECT id, v FROM hist TIMESTAMP AS OF current_timestamp() ORDER BY id
+-- by night
 ? SELECT id, v FROM hist TIMESTAMP AS OF date_add(current_date(), 1) ORDER BY id
 ? SELECT id, v FROM hist TIMESTAMP AS OF current_timestamp() - INTERVAL 1 DAY ORDER BY id
 ? SELECT id, v FROM hist TIMESTAMP AS OF TIMESTAMP '2100-01-01 00:00:00' ORDER BY id
 ? SELECT id, v FROM hist TIMESTAMP AS OF '2100-01-01' ORDER BY id
 ? SELECT id, v FROM hist TIMESTAMP AS OF '2100-01-01 10:00:00.123' ORDER BY id
+-- by day
 ? SELECT h.id, h.v FROM hist TIMESTAMP AS OF '$hist.1' AS h ORDER BY id
 ? SELECT id, v FROM hudi_table_changes('hist', 'latest_state', 'earliest') ORDER BY id
+-- by night
 ? SELECT id, v FROM hudi_table_changes('hist', 'latest_state', '$hist.1') ORDER BY id
+-- by day
 ? SELECT id, v FROM hudi_table_changes('hist', 'latest_state', '$hist.1', '$hist.2') ORDER BY id
+-- by night
 ? SELECT id, v FROM hudi_query('hist', 'snapshot') ORDER BY id
+-- by day
 ? SELECT id, v FROM hudi_query('hist', 'read_optimized') ORDER BY id
 ALTER TABLE trips RENAME TO rides
 ? SHOW TABLES LIKE 'r*'
@@ -160,11 +182,15 @@ ALTER TABLE parts DROP PARTITION (dt = '2024-01-01', hh = 1)
 ? SHOW PARTITIONS parts
 ALTER TABLE parts DROP PARTITION (dt = '2024-01-01')
 ? SHOW PARTITIONS parts
+-- by night
 ALTER TABLE parts DROP IF EXISTS PARTITION (dt = '1999-01-01', hh = 1)
+-- by day
 ALTER TABLE parts DROP PARTITION (dt = '2024-01-02', hh = 1), PARTITION (dt = '2024-01-03', hh = 3)
 ? SHOW PARTITIONS parts
 ALTER TABLE parts ADD PARTITION (dt = '2025-01-01', hh = 1)
+-- by night
 ALTER TABLE parts ADD IF NOT EXISTS PARTITION (dt = '2025-01-01', hh = 1)
+-- by day
 ? SHOW PARTITIONS parts
 MSCK REPAIR TABLE parts
 ALTER TABLE parts RECOVER PARTITIONS
@@ -173,6 +199,7 @@ TRUNCATE TABLE parts PARTITION (dt = '2024-01-03', hh = 4)
 ? SELECT id FROM parts ORDER BY id
 TRUNCATE TABLE parts
 ? SELECT id FROM parts ORDER BY id
+-- by night
 INSERT INTO parts VALUES (1, 'a', 1, '2024-01-01', 1), (2, 'b', 1, '2024-01-01', 2), (3, 'c', 1, '2024-01-02', 1)
 INSERT OVERWRITE parts PARTITION (dt = '2024-01-01', hh = 1) SELECT 9, 'z', 1
 ? SELECT id, dt, hh FROM parts ORDER BY id
@@ -188,16 +215,22 @@ INSERT INTO parts TABLE parts
 INSERT INTO parts FROM parts SELECT id + 100, v, ts, dt, hh WHERE id = 11
 ? SELECT id, v, dt, hh FROM parts ORDER BY id
 INSERT INTO parts SELECT 1
+-- by day
 ANALYZE TABLE trips COMPUTE STATISTICS
+-- by night
 ANALYZE TABLE trips COMPUTE STATISTICS FOR COLUMNS price
 ANALYZE TABLE trips COMPUTE STATISTICS NOSCAN
+-- by day
 REFRESH TABLE trips
+-- by night
 REFRESH trips
+-- by day
 CACHE TABLE trips
 UNCACHE TABLE trips
 MERGE INTO hist AS t USING (SELECT 1 AS id, 'm' AS v, 9L AS ts) AS s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *  WHEN NOT MATCHED THEN INSERT *
 ? SELECT id, v FROM hist ORDER BY id
 ? SELECT id, v FROM hist ORDER BY id
+-- by night
 INSERT INTO trips VALUES (5, 'm', 1.0, 1, 'e', 5, 'bern')
 MERGE INTO trips AS t USING (SELECT 5 AS id, 'mm' AS name, 2.0 AS price, 9L AS ts, 'bern' AS city) AS s ON t.id = s.id WHEN MATCHED THEN UPDATE SET t.name = s.name, t.city = s.city, t.ts = s.ts
 ? SELECT id, name, price, city FROM trips WHERE id = 5
@@ -205,6 +238,7 @@ MERGE INTO trips AS t USING (SELECT 5 AS id, 'm3' AS name, 2.0 AS price, 10L AS 
 ? SELECT id, name, price, city FROM trips WHERE id = 5
 MERGE INTO trips AS t USING (SELECT 5 AS id, 'm3' AS name, 2.0 AS price, 10L AS ts, 'bern' AS city) AS s ON t.id = s.id WHEN MATCHED AND s.name = 'm3' THEN DELETE
 ? SELECT id, name FROM trips WHERE id = 5
+-- by day
 UPDATE trips SET price = price * 2, name = concat(name, '!') WHERE id IN (SELECT id FROM hist)
 ? SELECT id, name, price FROM trips ORDER BY id
 UPDATE trips SET city = city WHERE id = 1
@@ -221,9 +255,12 @@ MERGE INTO partial t USING (SELECT 1 AS id, 'v2' AS v, 2L AS ts) s ON t.id = s.i
 SET hoodie.spark.sql.merge.into.partial.updates=false
 -- by day
 CREATE INDEX idx ON trips (name)
+-- by night
 CREATE INDEX IF NOT EXISTS idx ON trips USING lucene (name)
+-- by day
 SHOW INDEXES FROM trips
 DROP INDEX idx ON trips
+-- by night
 REFRESH INDEX idx ON trips
 CREATE TABLE keyless (id INT, v STRING) USING hudi
 INSERT INTO keyless VALUES (1, 'a'), (1, 'a')
@@ -231,7 +268,6 @@ INSERT INTO keyless VALUES (1, 'a'), (1, 'a')
 UPDATE keyless SET v = 'b'
 DELETE FROM keyless WHERE id = 1
 ? SELECT count(*) n FROM keyless
--- by night
 CREATE TABLE pq USING parquet AS SELECT id, v FROM hist
 ? SELECT * FROM pq
 DROP TABLE pq
@@ -254,7 +290,7 @@ UPDATE loose SET v = DEFAULT WHERE id = 5
 ? SELECT id, v FROM loose WHERE id > 3 ORDER BY id
 -- by day
 DROP TABLE IF EXISTS nothing
-DROP TABLE nothing
 -- by night
+DROP TABLE nothing
 DROP TABLE typed PURGE
 DROP TABLE opts
