@@ -28,7 +28,7 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Crash, CrashAfter, MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from support.nightly import by_day, covering
+from support.nightly import by_day, covering, nightly
 from support.undoing import COW, FIRST, LATER, MOR, NOW, THIRD, compacted, read, table, upsert
 
 CLEAN = {"hoodie.clean.commits.retained": "1"}
@@ -38,7 +38,7 @@ ARCHIVE = {
     "hoodie.keep.max.commits": "3",
     "hoodie.compact.inline.max.delta.commits": "1",
 }
-Parts = pytest.mark.parametrize("part", [0, 0.6])
+Parts = pytest.mark.parametrize("part", [nightly(0), 0.6])
 
 
 def cut_short(storage: Storage, ending: str, part: float) -> str:

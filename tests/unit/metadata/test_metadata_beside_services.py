@@ -24,7 +24,7 @@ from hoodie.testing.storage import Crash, CrashAfter, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support.instants import aged
 from support.metadata_fresh import KEPT, check_kept
-from support.nightly import by_day, covering, each_call, nightly
+from support.nightly import by_day, covering, nightly
 from support.trips import TRIPS, WRITES, rows
 from torture.crash import TABLE, batch, rows_of_now
 
@@ -155,7 +155,7 @@ def test_a_read_of_the_past_beside_a_pending_clean_has_its_rows_or_names_the_cle
     instants = [getattr(made, write)(batch({"a": ("oslo", ts, f"{ts}")})).instant for ts in range(1, 5)]
     before = made.as_of(instants[0])
     refused = 0
-    for calls in each_call():
+    for calls in range(30):
         storage = CrashAfter(made.storage.copy(), calls)
         try:
             clean(storage, Settings.of({**options, **RETAIN_ONE}))

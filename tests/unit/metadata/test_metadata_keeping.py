@@ -219,7 +219,7 @@ ACTIONS: Mapping[str, Callable[[ArrowTable], object]] = {
 BY_DAY = {
     (action, kind, partitions)
     for number, action in enumerate(ACTIONS)
-    for partitions, kind in zip(("all", "files"), [*KINDS, *KINDS][number % 3 :], strict=False)
+    for partitions, kind in [(("all", "files")[number % 2], list(KINDS)[number % 3])]
 } | {("compaction", "MOR", "all"), ("clean", "MOR", "all")}
 
 

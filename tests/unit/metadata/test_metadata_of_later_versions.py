@@ -104,7 +104,7 @@ def bounds(made: ArrowTable, partition: MetadataPartition, column: str) -> dict[
 
 
 #: What differs from version 6, and what changes most; the others are kept by the same code.
-BY_DAY = ("upsert", "delete", "insert_overwrite", "compaction", "a rollback of what is beneath another", "restore")
+BY_DAY = ("upsert", "compaction", "a rollback of what is beneath another", "restore")
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ from hoodie.storage.wrapped import WrappedStorage
 from hoodie.testing.storage import MemoryStorage
 from hoodie.timeline.timeline import Timeline
 from support.by_position import slice_by_position
-from support.nightly import covering
+from support.nightly import covering, nightly
 
 USER = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("v", pa.string()), ("w", pa.string())])
 SCHEMA = with_meta_fields(USER)
@@ -574,7 +574,7 @@ def test_many_versions_of_few_rows_stay_in_memory(tmp_path: Path) -> None:
     assert merge.largest < 30_000
 
 
-@pytest.mark.parametrize("codec", [avro_block, parquet_block])
+@pytest.mark.parametrize("codec", [avro_block, nightly(parquet_block)])
 def test_logs_of_several_times_the_limit_are_merged_within_it(  # type: ignore[no-untyped-def]
     codec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,7 @@ from hoodie.reading.slices.reader import SliceReader, WholeSlices, merged_batche
 from hoodie.schema.schema import with_meta_fields
 from hoodie.testing.storage import MemoryStorage
 from support.by_position import slice_by_position
+from support.nightly import scaled
 
 ID = pa.field("id", pa.string(), nullable=False)
 USER = pa.schema([ID, ("ts", pa.int64()), ("v", pa.string()), ("w", pa.int32())])
@@ -152,7 +153,7 @@ def by_key(parts: list[pa.Table]) -> dict[str, tuple[object, ...]]:
 @pytest.mark.parametrize("mode", [EVENT_TIME_ORDERING, COMMIT_TIME_ORDERING])
 def test_the_row_that_wins_keeps_what_it_holds_and_the_other_gives_the_rest(mode: str) -> None:
     rule = rule_for_mode(mode, ("ts",))
-    for seed in range(3):
+    for seed in range(scaled(2, 3)):
         rng = random.Random(seed)
         base = {key: Row("0", 3, {"id": key, "ts": 3, "v": "base", "w": 0}) for key in KEYS[:4]}
         history = [versions(rng, str(number)) for number in range(1, rng.randint(2, 7))]

@@ -88,7 +88,7 @@ def paths(made: ArrowTable) -> list[str]:
 
 @pytest.mark.parametrize(
     ("kind", "before", "to"),
-    [nightly(COW, 8, 6), (COW, 9, 6), nightly(COW, 9, 8), (MOR, 8, 6), nightly(MOR, 9, 6), (MOR, 9, 8)],
+    [nightly(COW, 8, 6), (COW, 9, 6), nightly(COW, 9, 8), nightly(MOR, 8, 6), nightly(MOR, 9, 6), (MOR, 9, 8)],
 )
 def test_rows_changes_and_earlier_states_are_as_before_and_writes_go_on(kind: str, before: int, to: int) -> None:
     made = table(kind, before)
