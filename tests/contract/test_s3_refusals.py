@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from hoodie.errors import (
@@ -17,7 +19,7 @@ from hoodie.storage.faults import typed_errors
 from hoodie.table.state import load_state
 from hoodie.testing.tables import ArrowTable
 from support.http_faults import REGION, Choose, Fault, FaultyProxy
-from support.nightly import covering, nightly
+from support.nightly import by_day, nightly
 from support.undoing import COW, FIRST, SECOND, read, upsert
 
 
@@ -27,7 +29,11 @@ def puts(fault: Fault, end: str) -> Choose:
 
 
 @pytest.mark.parametrize(
-    ("fault", "end"), covering([Fault.DENIED, Fault.EXPIRED], [".parquet", ".inflight", ".commit"])
+    ("fault", "end"),
+    by_day(
+        itertools.product([Fault.DENIED, Fault.EXPIRED], [".parquet", ".inflight", ".commit"]),
+        {(Fault.DENIED, ".commit"), (Fault.EXPIRED, ".inflight")}.__contains__,
+    ),
 )
 def test_a_right_or_token_that_ends_in_the_middle_of_a_write_publishes_nothing(
     storage, server, proxy: FaultyProxy, fault, end

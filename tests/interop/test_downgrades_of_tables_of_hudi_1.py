@@ -37,8 +37,6 @@ MERGED_OTHERWISE = {"v8_mor_payload_nondefaults", "v9_mor_soft_delete"}
 BY_DAY = {
     "v8_cow_archived",
     "v8_mor_compaction_pending",
-    "v8_mor_log_compaction",
-    "v8_mor_savepoint_restore",
     "v9_cow_clustering",
     "v9_mor_cdc",
     "v9_mor_payload_dms",

@@ -38,11 +38,8 @@ BUCKETS = {"v8_mor_bucket": "2", "v9_mor_bucket": "2", "v9_mor_nbcc": "1"}
 #: Each form of log, plan and setting once; the others are alike.
 BY_DAY = {
     "v8_cow_archived",
-    "v8_cow_part",
     "v8_mor_compaction_pending",
-    "v8_mor_part",
     "v9_cow_cdc",
-    "v9_cow_overwrite",
     "v9_mor_bucket",
     "v9_mor_cdc",
     "v9_mor_merge_into_partial",

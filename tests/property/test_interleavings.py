@@ -533,7 +533,7 @@ def test_a_writer_that_sleeps_anywhere_and_wakes_up_after_another_has_come(world
         require_serial(world, writers, options)
 
 
-@pytest.mark.parametrize("options", [ALONE, LOCKED], ids=["alone", "locked"])
+@pytest.mark.parametrize("options", [nightly(ALONE, id="alone"), pytest.param(LOCKED, id="locked")])
 def test_a_second_writer_that_comes_at_any_call_of_the_first_and_is_stopped_itself(world, options):
     table(world)
     before = world.storage
@@ -599,7 +599,7 @@ def test_errors_name_instants_file_groups_and_what_to_do(world):
         nightly(ALONE, TYPES[1], ELSEWHERE, id="alone-other groups"),
         nightly(ALONE, TYPES[0], SECOND, id="alone-Copy-on-Write"),
         nightly(LOCKED, TYPES[0], SECOND, id="locked-same group"),
-        pytest.param(LOCKED, TYPES[0], ELSEWHERE, id="locked-other groups"),
+        nightly(LOCKED, TYPES[0], ELSEWHERE, id="locked-other groups"),
     ],
 )
 def test_two_writes_are_published_at_once_beside_a_metadata_table(world, kind, options, second):

@@ -194,8 +194,8 @@ def expected(table: pa.Table) -> list[tuple[Any, ...]]:
 
 #: The others differ from these in one thing that has tests without a metastore: the paths, or what became of files.
 BY_DAY = (
-    "cow", "cow two columns hive style", "cow url-encoded", "cow overwrites", "cow evolved", "cow null partition",
-    "mor with logs", "mor hive style", "mor compaction planned", "mor compacted", "mor unpartitioned with logs",
+    "cow", "cow two columns hive style", "cow overwrites", "cow null partition", "mor with logs",
+    "mor compaction planned",
 )  # fmt: skip
 
 
