@@ -16,6 +16,7 @@ QUERY = {
 }
 
 
+@pytest.mark.nightly  # without Spark: interop/test_change_data_of_real_tables.py
 def test_change_data_of_a_table_that_hudi_wrote_is_hudis(spark, tmp_path):
     path = unpack("cdc_mor_op_key_only", tmp_path)
     whole = ranges("cdc_mor_op_key_only", path)[0]

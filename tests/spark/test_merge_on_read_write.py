@@ -66,6 +66,7 @@ def snapshots(table: HoodieTable) -> list[dict[str, tuple[str, int, str]]]:
 CITIES = ("oslo", "rome", "bern")
 
 
+@pytest.mark.nightly  # beside test_histories_on_spark
 @pytest.mark.parametrize(
     ("route", "block"),
     by_day(itertools.product(ROUTES, BLOCKS), ("executors", "parquet").__eq__),
