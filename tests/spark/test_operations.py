@@ -203,6 +203,17 @@ def test_bulk_insert_sorts_as_told(spark, tmp_path, mode, route):
     assert all(stat.num_inserts == len(keys[stat.path or ""]) for stat in result.stats)
 
 
+@pytest.mark.parametrize("mode", ["PARTITION_PATH_REPARTITION", nightly("PARTITION_PATH_REPARTITION_AND_SORT")])
+def test_a_bulk_insert_by_partition_path_makes_a_file_of_each(spark, tmp_path, mode):
+    rows = [Row(f"k{(i * 7919) % 500:04d}", ("oslo", "rome", "bern")[i % 3], i) for i in range(500)]
+    table = new_table(spark, tmp_path / "t", rows=[])
+    result = table.bulk_insert(
+        frame(spark, rows).repartition(4), options={**SPREAD, "hoodie.bulkinsert.sort.mode": mode}
+    )
+    assert sorted(Path(name).parent.name for name in result.files) == ["bern", "oslo", "rome"]
+    holds(table, rows)
+
+
 def test_a_bulk_insert_makes_no_more_spark_partitions_than_its_rows_come_in(spark, tmp_path):
     """Jobs ask for 200 by habit; rows of one Spark partition and one partition path then make one file, not 60."""
     rows = [Row(f"k{i:04d}", "oslo", i) for i in range(60)]

@@ -36,6 +36,18 @@ class BulkInsertSort(StrEnum):
     NONE = "NONE"
     GLOBAL_SORT = "GLOBAL_SORT"
     PARTITION_SORT = "PARTITION_SORT"
+    PARTITION_PATH_REPARTITION = "PARTITION_PATH_REPARTITION"
+    PARTITION_PATH_REPARTITION_AND_SORT = "PARTITION_PATH_REPARTITION_AND_SORT"
+
+    @property
+    def by_key(self) -> bool:
+        """Whether rows are sorted by partition path and key."""
+        return self in (BulkInsertSort.GLOBAL_SORT, BulkInsertSort.PARTITION_SORT)
+
+    @property
+    def by_path(self) -> bool:
+        """Whether the rows of a partition path come to one Spark partition."""
+        return not self.by_key and self is not BulkInsertSort.NONE
 
 
 class FilterType(StrEnum):
@@ -282,7 +294,9 @@ class WriteOptions:
     bulk_sort: BulkInsertSort = option(
         "hoodie.bulkinsert.sort.mode",
         BulkInsertSort.NONE,
-        "NONE writes rows as they come, PARTITION_SORT sorts within each Spark partition, GLOBAL_SORT over all.",
+        "NONE writes rows as they come, PARTITION_SORT sorts within each Spark partition, GLOBAL_SORT over all. "
+        "PARTITION_PATH_REPARTITION brings the rows of a partition path to one Spark partition, with AND_SORT behind "
+        "it one path after another.",
     )
     bulk_parallelism: int = option(
         "hoodie.bulkinsert.shuffle.parallelism",

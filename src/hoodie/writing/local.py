@@ -9,7 +9,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from hoodie.config.write import BulkInsertSort, WriteOperation
+from hoodie.config.write import WriteOperation
 from hoodie.display.progress import Advance
 from hoodie.plan.write import WriteTask
 from hoodie.storage.local import LocalStorage
@@ -199,8 +199,7 @@ def _threads(write: Write, work: Sequence[tuple[WriteTask, StagedTask]]) -> int:
 
 def _bulk_batches(write: Write, stage: Stage) -> Iterator[pa.RecordBatch]:
     """The rows as they are to be written; where they are sorted or combined, a partition of them at a time."""
-    unsorted = write.settings.write.bulk_sort is BulkInsertSort.NONE
-    if unsorted and write.operation_rules.combine is Combine.ALL:
+    if not write.settings.write.bulk_sort.by_key and write.operation_rules.combine is Combine.ALL:
         for _, batch in read_pieces(stage.storage, stage.pieces):
             yield without_arrivals(batch)
         return

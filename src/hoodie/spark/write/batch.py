@@ -149,6 +149,10 @@ class SparkBatch:
             kept = frame = persist(frame)  # a sort looks at its input twice: for the ranges, then for the rows
             ranges = frame.repartitionByRange(count, *sort).sortWithinPartitions(*sort) if count else None
             frame = frame.orderBy(*sort) if ranges is None else ranges
+        elif options.bulk_sort.by_path and write.state.config.partition_columns:
+            frame = frame.repartition(*((count,) if count else ()), PARTITION_PATH)
+            if options.bulk_sort is BulkInsertSort.PARTITION_PATH_REPARTITION_AND_SORT:
+                frame = frame.sortWithinPartitions(PARTITION_PATH)
         else:
             # As Hudi's row writer does: never more partitions than there are. Jobs of 200 are common.
             frame = frame.coalesce(count) if count else frame

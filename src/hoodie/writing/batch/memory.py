@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie.config.write import BulkInsertSort
 from hoodie.display.progress import Advance
 from hoodie.index.contract import ByFile, TagKeys
 from hoodie.index.pruning import ABSENT
@@ -252,7 +251,7 @@ def _resolve(
 def bulk_rows(write: Write, rows: pa.Table) -> pa.Table:
     """The rows of a bulk insert as they are written: combined and sorted as options say."""
     rows = combine(rows, write.rule, write.operation_rules, write.key)
-    if write.settings.write.bulk_sort is BulkInsertSort.NONE:
+    if not write.settings.write.bulk_sort.by_key:
         return rows
     return rows.sort_by([(PARTITION_PATH, "ascending"), (RECORD_KEY, "ascending")])
 
