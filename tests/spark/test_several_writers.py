@@ -15,8 +15,9 @@ from hoodie.errors import WriteConflict
 from hoodie.spark.read import snapshot
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
-from support.nightly import nightly
 
+# By hand: workers import this module, and find no others of the tests.
+NIGHTLY = pytest.mark.nightly
 LOCKED = {
     "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
     "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
@@ -73,9 +74,12 @@ def _same(storage: Storage) -> Storage:
     return storage
 
 
-# By hand: workers import this module, and find no others of the tests.
 @pytest.mark.parametrize(
-    "route", [nightly({}, id="driver"), pytest.param({"hoodie.spark.driver.max.batch.bytes": 0}, id="executors")]
+    "route",
+    [
+        pytest.param({}, id="driver", marks=NIGHTLY),
+        pytest.param({"hoodie.spark.driver.max.batch.bytes": 0}, id="executors"),
+    ],
 )
 def test_a_write_that_gave_way_is_done_again(spark, table, route):
     other = hoodie.open_table(
@@ -107,7 +111,7 @@ def test_a_client_that_holds_an_instant_gives_way_to_what_was_committed_since(sp
     assert notes(table) == {"a": "first", "b": "second"}
 
 
-@pytest.mark.parametrize("when", ["read", nightly("listed")])
+@pytest.mark.parametrize("when", ["read", pytest.param("listed", marks=NIGHTLY)])
 def test_rows_whose_files_were_cleaned_meanwhile_are_read_again(spark, table, monkeypatch, when):
     """By an UPDATE, a MERGE and a DELETE, whose base files Spark's own reader reads."""
     original, late = snapshot.read_parquet, []
