@@ -55,7 +55,7 @@ stores: java
 
 # Real engines. What is missing (a Java, mvn, go, an artifact) skips its tests with the reason.
 engines: java
-	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[hdfs]'
+	$(if $(filter hdfs%,$(or $(ENGINES),hdfs)),$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[hdfs]')
 	ENGINES="$(or $(ENGINES),hudi trino presto hive hbase hdfs kafka s3)" $(RUN) -m pytest -m engines -rs --durations=15 tests/engines $(ARGS)
 
 # What Hudi reads of the cases, kept for `make test`.
