@@ -251,7 +251,10 @@ def _create_table(session: SparkSession, wanted: Create, parts: Sequence[str], q
     rows = _rows(session, wanted)
     schema = wanted.schema if wanted.schema is not None else None if rows is None else rows.schema
     if schema is None and not exists:  # as Hudi: a location misspelt would be a second, empty table
-        raise StatementError(f"CREATE TABLE {wanted.name} names no columns, and there is no table at {path}")
+        raise StatementError(
+            f"CREATE TABLE {wanted.name} names no columns, and there is no table at {path}: name the columns of a new "
+            "table, or the LOCATION of one that is there"
+        )
     if schema is not None and (described or not exists):
         _refuse_missing(wanted, schema, keys)
     if exists and not with_location:
