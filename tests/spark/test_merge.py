@@ -216,6 +216,27 @@ def nested(table: HoodieTable) -> list[tuple[object, ...]]:
     return sorted((row.id, row.n, tuple(row.s), [tuple(item) for item in row.l]) for row in found)
 
 
+@pytest.mark.parametrize("condition", [BY_KEY, "target.id = source.id"])
+def test_names_without_a_table_are_those_of_the_side_that_a_clause_is_about(spark, tmp_path, condition):
+    """As in Spark's MERGE, and in one without Spark."""
+    columns = {"id": "id", "city": "upper(city)", "ts": "ts", "price": "price + source.ts"}
+    found = []
+    for name, session in (("with", spark), ("without", None)):
+        new_table(spark, tmp_path / name)
+        table = hoodie.open_table(str(tmp_path / name), spark=session)
+        source = changes(spark) if session else changes(spark).toArrow()
+        merge = (
+            table.merge(source, condition)
+            .when_matched_update({"price": "source.price"})
+            .when_not_matched_insert(columns, condition="id <> 'y' and city is not null")
+            .when_not_matched_by_source_update({"price": "price * 10"}, condition="ts = 1")
+        )
+        assert counts(merge.execute()) == (1, 3, 0)
+        found.append(rows(table))
+    assert found[0] == found[1]
+    assert found[0] == [("a", "oslo", 1, 10.0), ("b", "oslo", 1, 0.0), ("c", "rome", 1, 30.0), ("x", "BERN", 2, 7.0)]
+
+
 def test_a_merge_by_another_column_joins(spark, tmp_path):
     table = new_table(spark, tmp_path / "t")
     prices = spark.createDataFrame([(1.0, 100.0), (3.0, 300.0)], "old double, new double")

@@ -4,12 +4,12 @@ Also the columns that clauses assign, by their names.
 
 import difflib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from hoodie.errors import InvalidInput, SchemaMismatch
-from hoodie.expressions.text import tick
+from hoodie.expressions.text import of_side, tick
 
 
 class When(StrEnum):
@@ -66,6 +66,30 @@ class MergeRequest:
 
     def about(self, when: When) -> tuple[MergeClause, ...]:
         return tuple(clause for clause in self.clauses if clause.when is when)
+
+
+def with_names_of_one_side(request: MergeRequest, table_columns: Collection[str]) -> MergeRequest:
+    """The merge, its clauses about one side with that side's name before its columns: those of the source where a row
+    is inserted, those of the table where there is no source row."""
+    own = {
+        When.NOT_MATCHED: (request.columns, request.source_name, request.target_name),
+        When.BY_SOURCE: (table_columns, request.target_name, request.source_name),
+    }
+
+    def named(clause: MergeClause) -> MergeClause:
+        if clause.when not in own:
+            return clause
+        columns, side, other = own[clause.when]
+
+        def value_of_side(value: Any) -> Any:
+            return of_side(value, columns, side, other) if isinstance(value, str) else value
+
+        values = clause.values
+        if values is not None:
+            values = {name: value_of_side(value) for name, value in values.items()}
+        return replace(clause, condition=value_of_side(clause.condition), values=values)
+
+    return replace(request, clauses=tuple(map(named, request.clauses)))
 
 
 def check_names(columns: Collection[str], what: str) -> None:

@@ -115,6 +115,28 @@ def parsed(text: str) -> exp.Expr | None:
         return None
 
 
+def of_side(text: str, columns: Collection[str], side: str, other: str) -> str:
+    """An expression whose plain names of columns of one side of a merge say that they are that side's.
+
+    columns  of the side
+    side     what expressions call it; `other`: what they call the other one
+    returns  the text as it is where it has a subquery, whose names may be its own, or cannot be read
+    """
+    tree = parsed(text)
+    if tree is None or tree.find(exp.Query, exp.Command) is not None:
+        return text
+    names, tables = {column.lower() for column in columns}, {side.lower(), other.lower()}
+    starts = []
+    for column in tree.find_all(exp.Column):
+        first = column.parts[0]
+        is_table = len(column.parts) > 1 and first.name.lower() in tables
+        if first.name.lower() in names and not is_table and "start" in first.meta:
+            starts.append(first.meta["start"])
+    for start in sorted(starts, reverse=True):
+        text = f"{text[:start]}{tick(side)}.{text[start:]}"
+    return text
+
+
 def about_source_only(text: str, source: str, target: str, table_columns: Collection[str]) -> bool:
     """Whether an expression can be evaluated without the table's rows.
 

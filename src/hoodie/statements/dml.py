@@ -1,23 +1,20 @@
 """INSERT, UPDATE, DELETE and MERGE on tables of ours, through the calls that Python has for them."""
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import singledispatch
-from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
-from sqlglot.tokenizer_core import TokenType
 
 from hoodie.api.table import HoodieTable
-from hoodie.conditional.clauses import MergeClause, MergeRequest, When, column_of
+from hoodie.conditional.clauses import MergeClause, MergeRequest, column_of
 from hoodie.config.datasource import sql_insert
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput, SchemaMismatch
-from hoodie.expressions.text import tick
 from hoodie.keygen.arrow_keys import partition_path
 from hoodie.keygen.keygen import FieldKind, PartitionField
 from hoodie.model.meta import META_COLUMNS
@@ -28,7 +25,6 @@ from hoodie.spark.merge import run as merge_run
 from hoodie.spark.merge.assign import in_types
 from hoodie.spark.own_sql import spark_sql
 from hoodie.spark.worker_errors import raise_worker_errors
-from hoodie.statements.cutting import Text
 from hoodie.statements.dml_text import Delete, Dml, Insert, Merge, Update, with_selected_nulls
 from hoodie.statements.rows import views_of, with_tables
 from hoodie.table.state import in_units_of, load_state, table_keygen
@@ -66,35 +62,15 @@ def _merge(statement: Merge, session: SparkSession, table: HoodieTable[DataFrame
     if source is None:
         source = spark_sql(session, text)
     texts: list[str | None] = [statement.condition]
-    named_clauses = [_with_names_of_one_side(clause, statement, source, table) for clause in statement.clauses]
-    for clause in named_clauses:
+    for clause in statement.clauses:
         values: Sequence[str] = [] if clause.values is None else list(clause.values.values())
         texts += [clause.condition if isinstance(clause.condition, str) else None, *values]
     with views_of(session, *texts) as bound:
         left = iter(bound)
         condition = next(left)
-        clauses = [_rebound(clause, left) for clause in named_clauses]
+        clauses = [_rebound(clause, left) for clause in statement.clauses]
         request = MergeRequest(source, condition, tuple(clauses), statement.table.alias, statement.source_name)
         return merge_run.merge_with_spark(session, table.storage, request, table.options)
-
-
-def _with_names_of_one_side(
-    clause: MergeClause, statement: Merge, source: DataFrame, table: HoodieTable[DataFrame]
-) -> MergeClause:
-    """The clause, its names those of the source where it inserts, and of the table where there is no source row."""
-    if clause.when is When.MATCHED:
-        return clause
-    if clause.when is When.NOT_MATCHED:
-        columns, side = source.columns, statement.source_name
-    else:
-        state = load_state(table.storage)
-        columns, side = read_schema(state).names, statement.table.alias
-
-    def named(value: Any) -> Any:
-        return of_side(value, columns, side) if isinstance(value, str) else value
-
-    values = None if clause.values is None else {name: named(value) for name, value in clause.values.items()}
-    return replace(clause, condition=named(clause.condition), values=values)
 
 
 def _rebound(clause: MergeClause, texts: Iterator[str | None]) -> MergeClause:
@@ -260,30 +236,3 @@ def _read(rows: DataFrame, fixed: Sequence[str], columns: StructType) -> DataFra
 
 def _null(name: str) -> Column:
     return F.lit(None).alias(name)
-
-
-# --- names in clauses of a MERGE that are about one side: those without a table are that side's ---
-
-#: After these a word is no column.
-_NAMES_SOMETHING = frozenset({".", "AS", ":"})
-
-
-def of_side(expression: str, columns: Collection[str], side: str) -> str:
-    """An expression whose plain names of columns of one side, source or table, say that they are that side's.
-
-    columns  of the side
-    side     what the statement calls it
-    returns  the text as it is where it has a subquery or a function of `->`, whose names may be their own
-    """
-    text, names = Text.of(expression), {column.lower() for column in columns}
-    words = [text.word(at) for at in range(len(text.tokens))]
-    if {"SELECT", "->"} & set(words):
-        return expression
-    prefixed, end = "", 0
-    for at, token in enumerate(text.tokens):
-        plain = token.token_type in (TokenType.VAR, TokenType.IDENTIFIER) and token.text.lower() in names
-        before, after = words[at - 1] if at else "", words[at + 1] if at + 1 < len(words) else ""
-        if plain and before not in _NAMES_SOMETHING and after not in (".", "("):
-            prefixed += f"{expression[end : token.start]}{tick(side)}."
-            end = token.start
-    return prefixed + expression[end:]

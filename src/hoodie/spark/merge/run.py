@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from hoodie.conditional.by_key import ByKeyPlan, plan_by_key
-from hoodie.conditional.clauses import Act, MergeRequest, When, check_names
+from hoodie.conditional.clauses import Act, MergeRequest, When, check_names, with_names_of_one_side
 from hoodie.conditional.keys import OLD_KEY, OLD_PATH, CertainKeys, MergedKeys
 from hoodie.conditional.shape import TableShape, assigned_columns, check_request, joined_schema
 from hoodie.conditional.target import MergeTarget, attempted, keeping_columns
@@ -101,6 +101,7 @@ def delete_with_spark(
 
 
 def _merge(target: _Target, request: MergeRequest) -> WriteResult:
+    request = with_names_of_one_side(request, (*META_COLUMNS, *target.shape.columns))
     with target.phases.time("check"):
         check_request(request, target.shape)
         plan = plan_by_key(request, target.shape, same_where_equal(request, target.shape))
