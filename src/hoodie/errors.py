@@ -593,6 +593,24 @@ class JarPresent(HoodieWarning):
     """A Hudi jar is on Spark's class path, and its format keeps its names."""
 
 
+class PartitionsNotThere(HoodieWarning):
+    """A job of delete_partition names partitions that the table does not have, or none: as in Hudi the others go.
+
+    `warnings.simplefilter("error", PartitionsNotThere)` makes such jobs fail before they delete anything.
+    """
+
+    def __init__(self, table: str, partitions: tuple[str, ...]) -> None:
+        super().__init__(table, partitions)
+        self.table, self.partitions = table, partitions
+
+    def __str__(self) -> str:
+        named = f"no rows in partitions {list(self.partitions)}" if self.partitions else "no partition that is named"
+        return (
+            f"delete_partition: table {self.table!r} has {named}, so nothing of them is deleted. Partition paths are "
+            "such as 2024-01-31 or city=oslo"
+        )
+
+
 class NoRecordKey(HoodieWarning):
     """A table is made without a record key.
 

@@ -1,6 +1,7 @@
 """The partitions that a job of delete_partition removes: those that an option names, or that its rows are in."""
 
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.api.inputs import arrow_stream, column_names, is_spark_frame
-from hoodie.errors import InvalidInput
+from hoodie.errors import InvalidInput, PartitionsNotThere
 from hoodie.expressions.text import tick
 from hoodie.keygen.arrow_keys import partition_path
 from hoodie.keygen.keygen import refuse_lacking
@@ -20,24 +21,26 @@ _OPTION = "hoodie.datasource.write.partitions.to.delete"
 
 
 def deleted_partitions(named: Sequence[str], rows: Any, state: TableState) -> list[str]:
-    """The partition paths that go, each once, sorted.
+    """The partition paths of the table that go, each once, sorted. What is not there is told of, as the job passes in
+    Hudi.
 
     named    partition paths, in which `*` stands for any text; none: those of the rows
     rows     of the job, whose partitions they are; None: it has none
-    Raises   InvalidInput where a `*` fits no partition, without rows, of a table without partitions, and where a row
-             has no path; SchemaMismatch naming columns that the rows lack
+    Raises   InvalidInput without either, of the rows of a table without partitions, and where a row has no path;
+             SchemaMismatch naming columns that the rows lack
     Source   Hudi's HoodieSparkSqlWriter
     """
-    if not named:
-        return _partitions_of_rows(rows, state)
-    there = state.groups() if any("*" in path for path in named) else {}
+    there = state.groups()
     chosen: set[str] = set()
-    for path in named:
-        fits = re.compile(".*".join(map(re.escape, path.split("*"))), re.DOTALL).fullmatch
-        found = [path] if "*" not in path or path in there else [other for other in there if fits(other)]
-        if not found:
-            raise InvalidInput(f"{_OPTION}: {state.config.name} has no partition like {path!r}")
+    missing: list[str] = []
+    for path in named or _partitions_of_rows(rows, state):
+        fits = re.compile(".*".join(map(re.escape, path.split("*"))) if named else re.escape(path), re.DOTALL).fullmatch
+        found = [path] if path in there else [other for other in there if fits(other)]
         chosen.update(found)
+        if not found:
+            missing.append(path)
+    if missing or not chosen:
+        warnings.warn(PartitionsNotThere(state.config.name, tuple(missing)), stacklevel=2)
     return sorted(chosen)
 
 
@@ -63,8 +66,4 @@ def _partitions_of_rows(rows: Any, state: TableState) -> list[str]:
     paths = partition_path(table, keygen)
     if paths.null_count:
         raise InvalidInput(f"{paths.null_count} rows have no partition path: their time cannot be read. Set {_OPTION}")
-    if not len(paths):
-        raise InvalidInput(
-            f"no partition is named: {_OPTION} is not set, and there are no rows whose partitions to delete"
-        )
     return sorted(pc.unique(paths).to_pylist())

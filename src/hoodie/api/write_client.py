@@ -282,7 +282,7 @@ def write(
                      say, else such a batch is refused
     props            path of a properties file with options, which those of the call override
     storage_options  as of `create_table`
-    returns          None when there was nothing to do (ignore)
+    returns          None when there was nothing to do: ignore, delete_partition of partitions that are not there
     Raises           as `HoodieTable.upsert`; TableMismatch when the table there has other settings, or mode is error;
                      InvalidInput on overwrite while a savepoint or a planned compaction forbids it
     """
@@ -319,7 +319,8 @@ def write(
             return None
     if operation is WriteOperation.DELETE_PARTITION:
         named_paths = given.read(DatasourceOptions).partitions_to_delete
-        return table.delete_partitions(deleted_partitions(named_paths, df, there))
+        partitions = deleted_partitions(named_paths, df, there)
+        return table.delete_partitions(partitions) if partitions else None
     if df is None:
         raise InvalidInput(f"{operation} needs a DataFrame")
     operation = operation_for(given, has_record_key=has_key)

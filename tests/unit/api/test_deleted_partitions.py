@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.errors import InvalidInput, SchemaMismatch
+from hoodie.errors import InvalidInput, PartitionsNotThere, SchemaMismatch
 
 JOB = {"hoodie.datasource.write.recordkey.field": "id", "hoodie.datasource.write.partitionpath.field": "day,n"}
 DELETE = {**JOB, "hoodie.datasource.write.operation": "delete_partition"}
@@ -33,12 +33,8 @@ def test_partitions_of_the_rows_go(tmp_path: Path, style: str) -> None:
 def test_rows_that_name_no_partition_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "t"
     hoodie.hudi.write(ROWS, path, JOB)
-    with pytest.raises(InvalidInput, match="there are no rows"):
-        hoodie.hudi.write(ROWS.slice(0, 0), path, DELETE)
     with pytest.raises(SchemaMismatch, match="partition column 'n' is missing"):
         hoodie.hudi.write(ROWS.drop_columns("n"), path, DELETE)
-    with pytest.raises(InvalidInput, match="d9"):
-        hoodie.hudi.write(pa.table({"day": ["d9", "d1"], "n": [1, 1]}), path, DELETE)
     hoodie.hudi.write(ROWS, tmp_path / "flat", {"hoodie.datasource.write.recordkey.field": "id"})
     with pytest.raises(InvalidInput, match="no partition is named"):
         hoodie.hudi.write(ROWS, tmp_path / "flat", DELETE)
@@ -52,8 +48,23 @@ def test_a_star_stands_for_any_text_of_a_path(tmp_path: Path) -> None:
     def delete(paths: str) -> None:
         hoodie.hudi.write(None, path, {**DELETE, "hoodie.datasource.write.partitions.to.delete": paths})
 
-    with pytest.raises(InvalidInput, match=r"no partition like 'x\*'"):
+    with pytest.warns(PartitionsNotThere, match=r"x\*"):
         delete("d1/2,x*")
-    assert ids(path) == [1, 2, 3, 4]
+    assert ids(path) == [1, 3, 4]
     delete("d1/*,d2/1")
     assert ids(path) == [4]
+
+
+def test_partitions_that_are_not_there_are_passed_by_as_in_hudi(tmp_path: Path) -> None:
+    """The real Hudi, 0.15.0 and 1.2.0, deletes the others, and nothing where there is none."""
+    path, flat = tmp_path / "t", tmp_path / "flat"
+    hoodie.hudi.write(ROWS, path, JOB)
+    hoodie.hudi.write(ROWS, flat, {"hoodie.datasource.write.recordkey.field": "id"})
+    nowhere = {**DELETE, "hoodie.datasource.write.partitions.to.delete": "d9/1"}
+    for rows, where, options in ((None, path, nowhere), (None, flat, nowhere), (ROWS.slice(0, 0), path, DELETE)):
+        with pytest.warns(PartitionsNotThere):
+            assert hoodie.hudi.write(rows, where, options) is None
+    assert ids(path) == [1, 2, 3, 4] == ids(flat)
+    with pytest.warns(PartitionsNotThere, match="d9/1"):
+        hoodie.hudi.write(pa.table({"day": ["d9", "d1"], "n": [1, 1]}), path, DELETE)
+    assert ids(path) == [2, 3, 4]
