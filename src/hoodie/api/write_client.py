@@ -17,7 +17,7 @@ from hoodie.api.table import HoodieTable
 from hoodie.api.table_writes import Rowset, meant, new_rows, write_rows
 from hoodie.commit.batch_ids import BatchKnown
 from hoodie.commit.transaction import Transaction, abandon, begin, publish
-from hoodie.config.datasource import DatasourceOptions, door_options, operation_for, overridden
+from hoodie.config.datasource import DatasourceOptions, VersionOptions, door_options, operation_for, overridden
 from hoodie.config.driver_options import without_driver_options
 from hoodie.config.hudi_options import Purpose
 from hoodie.config.keygen import KeyOptions
@@ -252,7 +252,8 @@ def _advised(instant: str = "") -> Iterator[None]:
 
 _GIVE_UP = "Give the instant up with rollback({0!r}), and take a new one with start_commit()."
 
-#: Hudi's default of `hoodie.datasource.write.precombine.field`.
+#: Hudi 0.15's default of `hoodie.datasource.write.precombine.field`. Hudi 1 has none: in its tables of versions 8 and 9
+#: the last row wins.
 _DEFAULT_ORDERING = "ts"
 
 
@@ -273,7 +274,8 @@ def write(
                      process writes; None only for the operation delete_partition
     options          of a new table the record key, `hoodie.datasource.write.recordkey.field`: without one each row gets
                      a key of its own, and the operation, where none is named, is bulk_insert. Without
-                     `hoodie.datasource.write.precombine.field` a column `ts` orders the rows of a new table, as in Hudi
+                     `hoodie.datasource.write.precombine.field` a column `ts` orders the rows of a new table of version
+                     6, as in Hudi 0.15; in one of version 8 or 9 the last row wins, as in Hudi 1
     mode             append: do `hoodie.datasource.write.operation`; overwrite: put a new table with the rows in place
                      of the one that is there, perhaps with another key, schema or type (with the operation
                      insert_overwrite_table the table stays, and its rows are replaced); error, errorifexists: refuse a
@@ -300,7 +302,8 @@ def write(
         table = HoodieTable(path, storage_options=storage_options, options=given)
     given = without_driver_options(given)
     defaults = {"hoodie.table.name": path.rstrip("/").rpartition("/")[2]}
-    if _DEFAULT_ORDERING in column_names(df) and "hoodie.table.precombine.field" not in named_settings(given):
+    by_default = given.read(VersionOptions).version < 8 and "hoodie.table.precombine.field" not in named_settings(given)
+    if by_default and _DEFAULT_ORDERING in column_names(df):
         defaults["hoodie.datasource.write.precombine.field"] = _DEFAULT_ORDERING
     named = overridden(defaults, given)
     settings: Options | None = None  # of the table that is to be made

@@ -139,3 +139,11 @@ def test_times_and_properties_files(tmp_path: Path) -> None:
     assert table.changes(moment).count() == 3
     with pytest.warns(NoRowsYet, match="has no rows yet: its first commit is"):
         assert table.as_of(dt.date(2001, 1, 1)).count() == 0
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_without_an_ordering_field_the_last_row_wins_in_tables_of_hudi_1(tmp_path: Path, version: int) -> None:
+    options = {"hoodie.datasource.write.recordkey.field": "id", "hoodie.write.table.version": version}
+    for ts in (9, 1):
+        hoodie.hudi.write(pa.table({"id": ["a"], "ts": [ts]}), tmp_path / "t", options)
+    assert hoodie.open_table(tmp_path / "t").to_arrow(columns=["ts"]).to_pydict() == {"ts": [1]}
