@@ -27,6 +27,7 @@ from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, TableMis
 from hoodie.lookup.index_choice import choose_index
 from hoodie.lookup.index_follow import index_follows, notify_of_rollbacks, notify_rolled_back
 from hoodie.metadata.keeping.build_tasks import executors_for
+from hoodie.model.table_version import VERSIONS
 from hoodie.plan.conflict import vanished
 from hoodie.reading.row_keys import read_keys
 from hoodie.recovery.rollback import rollback
@@ -252,10 +253,6 @@ def _advised(instant: str = "") -> Iterator[None]:
 
 _GIVE_UP = "Give the instant up with rollback({0!r}), and take a new one with start_commit()."
 
-#: Hudi 0.15's default of `hoodie.datasource.write.precombine.field`. Hudi 1 has none: in its tables of versions 8 and 9
-#: the last row wins.
-_DEFAULT_ORDERING = "ts"
-
 
 @typed_errors()
 def write(
@@ -301,19 +298,15 @@ def write(
     else:
         table = HoodieTable(path, storage_options=storage_options, options=given)
     given = without_driver_options(given)
-    defaults = {"hoodie.table.name": path.rstrip("/").rpartition("/")[2]}
-    by_default = given.read(VersionOptions).version < 8 and "hoodie.table.precombine.field" not in named_settings(given)
-    if by_default and _DEFAULT_ORDERING in column_names(df):
-        defaults["hoodie.datasource.write.precombine.field"] = _DEFAULT_ORDERING
-    named = overridden(defaults, given)
-    settings: Options | None = None  # of the table that is to be made
+    version, is_new = VERSIONS[given.read(VersionOptions).version], False
     try:
         there = load_state(table.storage)
     except TableNotFound as error:
         if operation is WriteOperation.DELETE_PARTITION or error.is_file:
             raise
-        settings = named
+        is_new = True
     else:
+        version = there.layout.version  # which an overwrite keeps
         if mode != "overwrite" or operation is WriteOperation.INSERT_OVERWRITE_TABLE:
             has_key = bool(there.config.record_key)
         if mode in ("error", "errorifexists"):
@@ -328,16 +321,17 @@ def write(
         raise InvalidInput(f"{operation} needs a DataFrame")
     operation = operation_for(given, has_record_key=has_key)
     operation, given = meant(operation, given)
-    _, named = meant(operation, named)
-    if settings is not None:
-        settings = named
     if not has_key:
-        given, named = for_new_keys(given), for_new_keys(named)
-        settings = None if settings is None else named
+        given = for_new_keys(given)
+    defaults = {"hoodie.table.name": path.rstrip("/").rpartition("/")[2]}
+    ordering = version.default_ordering
+    if ordering in column_names(df) and "hoodie.table.precombine.field" not in named_settings(given):
+        defaults["hoodie.datasource.write.precombine.field"] = ordering
+    settings = overridden(defaults, given)  # of a table that is to be made
     with failures_heard(table.storage, operation):
-        if settings is None and mode == "overwrite" and operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
-            return _replace(df, table, operation, named)
-        if settings is None:
+        if not is_new and mode == "overwrite" and operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
+            return _replace(df, table, operation, settings)
+        if not is_new:
             return write_rows(table.engine, table.storage, operation, df, given)
         if has_key and drops_existing(operation, Settings.read(given)):
             given = once_dropped(given)

@@ -19,6 +19,8 @@ class TableVersion:
     clean_has_plan   an inflight clean holds its plan; else it is empty
     drops_old_payloads  payload classes of old releases stand as a merge mode with settings; ordering columns have
                      a name of their own
+    default_ordering    the column that orders rows where a job of Hudi's data source names none and its rows have it;
+                     empty: the last row wins
     orders_by_several   rows may be ordered by several columns
     prefixes_single_key  a single key field of the COMPLEX key generator is written `field:value`
     defines_indexes  a file of the table defines what its metadata table has statistics of; records of it are deleted by
@@ -33,6 +35,7 @@ class TableVersion:
     logs_of_writes: bool = False
     clean_has_plan: bool = True
     drops_old_payloads: bool = False
+    default_ordering: str = "ts"
     orders_by_several: bool = False
     prefixes_single_key: bool = False
     defines_indexes: bool = False
@@ -48,7 +51,12 @@ VERSIONS = {
         *_OLD,
         TableVersion(number=6, layout=1, engines="Hudi 0.14 and later, hudi-rs, Trino, Presto"),
         TableVersion(
-            number=8, layout=2, logs_of_writes=True, defines_indexes=True, engines="Hudi 1.0 and later, hudi-rs"
+            number=8,
+            layout=2,
+            logs_of_writes=True,
+            default_ordering="",
+            defines_indexes=True,
+            engines="Hudi 1.0 and later, hudi-rs",
         ),
         TableVersion(
             number=9,
@@ -56,6 +64,7 @@ VERSIONS = {
             logs_of_writes=True,
             clean_has_plan=False,
             drops_old_payloads=True,
+            default_ordering="",
             orders_by_several=True,
             prefixes_single_key=True,
             defines_indexes=True,

@@ -141,9 +141,16 @@ def test_times_and_properties_files(tmp_path: Path) -> None:
         assert table.as_of(dt.date(2001, 1, 1)).count() == 0
 
 
-@pytest.mark.parametrize("version", [8, 9])
-def test_without_an_ordering_field_the_last_row_wins_in_tables_of_hudi_1(tmp_path: Path, version: int) -> None:
-    options = {"hoodie.datasource.write.recordkey.field": "id", "hoodie.write.table.version": version}
-    for ts in (9, 1):
-        hoodie.hudi.write(pa.table({"id": ["a"], "ts": [ts]}), tmp_path / "t", options)
-    assert hoodie.open_table(tmp_path / "t").to_arrow(columns=["ts"]).to_pydict() == {"ts": [1]}
+@pytest.mark.parametrize(("version", "kept"), [(6, 5), (8, 1), (9, 1)])
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_column_ts_orders_by_default_in_hudi_0_15_and_the_last_row_wins_in_hudi_1(
+    tmp_path: Path, version: int, kept: int, replaced: bool
+) -> None:
+    options = {"hoodie.datasource.write.recordkey.field": "id"}
+    hoodie.hudi.write(
+        pa.table({"id": ["a"], "ts": [9]}), tmp_path / "t", options | {"hoodie.write.table.version": version}
+    )
+    if replaced:
+        hoodie.hudi.write(pa.table({"id": ["a"], "ts": [9]}), tmp_path / "t", options, mode="overwrite")
+    hoodie.hudi.write(pa.table({"id": ["a", "a"], "ts": [5, 1]}), tmp_path / "t", options)
+    assert hoodie.open_table(tmp_path / "t").to_arrow(columns=["ts"]).to_pydict() == {"ts": [kept]}
