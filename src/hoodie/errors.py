@@ -310,6 +310,12 @@ class StorageUnavailable(StorageFailed):
     )
 
 
+class BucketNotFound(StorageFailed, FileNotFoundError):
+    """The store has no such bucket or container."""
+
+    advice = "Check the URI, the endpoint and the region, or create the bucket: a table does not make its own."
+
+
 class FileGone(StorageFailed, FileNotFoundError):
     """A file that a call was about to read is no longer there."""
 

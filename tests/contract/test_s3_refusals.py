@@ -8,8 +8,9 @@ import pytest
 
 from hoodie.errors import (
     AccessDenied,
+    BucketNotFound,
     CredentialsRejected,
-    StorageFailed,
+    InvalidOption,
     TableNotFound,
     UnsupportedTable,
     WrongRegion,
@@ -111,7 +112,7 @@ def test_a_bucket_that_is_not_there_is_no_empty_table(s3):
     storage = FsspecStorage("s3://no-such-bucket/table", s3)
     with pytest.raises(TableNotFound, match="bucket does not exist"):
         load_state(storage)
-    with pytest.raises((StorageFailed, TableNotFound)), typed_errors():
+    with pytest.raises(BucketNotFound, match=r"bucket does not exist.*Check the URI"), typed_errors():
         ArrowTable.create(storage, COW)
 
 
@@ -123,4 +124,13 @@ def test_a_store_that_knows_nobody_says_so(s3, monkeypatch):
     monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
     storage = storage_for("s3://contract/table", {"client_kwargs": s3["client_kwargs"]})
     with pytest.raises(CredentialsRejected), typed_errors():
+        load_state(storage)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"kee": "k"}, {"client_kwargs": {"endpoint": "http://h"}}, {"config_kwargs": {"retrys": 1}}]
+)
+def test_an_option_that_s3fs_does_not_know_is_named(wrong):
+    storage = storage_for("s3://contract/table", {"key": "k", "secret": "s", **wrong})
+    with pytest.raises(InvalidOption, match=r"kee|endpoint'|retrys"), typed_errors():
         load_state(storage)

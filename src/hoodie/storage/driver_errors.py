@@ -82,6 +82,20 @@ def raised_by_driver(error: BaseException) -> bool:
     return module.partition(".")[0] in _RAISING or module.startswith(_GOOGLE)
 
 
+def refuses_options(error: BaseException) -> bool:
+    """Whether s3fs could not make its client, as that does not know an option: it looks at them with the first request
+    only."""
+    if not isinstance(error, TypeError):
+        return False
+    part = error.__traceback__
+    while part is not None:
+        code, module = part.tb_frame.f_code, str(part.tb_frame.f_globals.get("__name__", ""))
+        if code.co_name == "set_session" and module.startswith("s3fs."):
+            return True
+        part = part.tb_next
+    return False
+
+
 def _of_driver(kind: type) -> bool:
     return kind.__module__.partition(".")[0] in _DRIVERS or kind.__module__.startswith(_GOOGLE)
 

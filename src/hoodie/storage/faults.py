@@ -13,16 +13,27 @@ from typing import TypeVar
 from hoodie.display.progress import reporting
 from hoodie.errors import (
     AccessDenied,
+    BucketNotFound,
     CredentialsRejected,
     FileGone,
     HoodieError,
+    InvalidOption,
     NameTooLong,
     StorageFailed,
     StorageFull,
     StorageUnavailable,
     WrongRegion,
 )
-from hoodie.storage.driver_errors import chain, from_driver, is_transient, rejects_credentials, status_of, wrong_region
+from hoodie.storage.driver_errors import (
+    chain,
+    from_driver,
+    is_transient,
+    no_bucket,
+    refuses_options,
+    rejects_credentials,
+    status_of,
+    wrong_region,
+)
 
 Client = TypeVar("Client", bound=type)
 
@@ -34,11 +45,17 @@ _DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
 def typed_errors() -> Iterator[None]:
     """Around a call, or as its decorator: a fault of storage is raised as a `StorageFailed` that keeps it as its cause.
 
-    Errors of ours, and what is no fault of storage, pass as they are.
+    An option that the storage's driver does not know is an `InvalidOption`. Errors of ours, and what is no fault of
+    storage, pass as they are.
     """
     try:
         yield
     except Exception as error:
+        if refuses_options(error):
+            raise InvalidOption(
+                f"The storage's driver does not take its options: {error}. Names are those of s3fs (key, secret, "
+                "token, endpoint_url, client_kwargs, config_kwargs, …), in storage_options or as hoodie.storage.*"
+            ) from error
         fault = fault_of(error)
         if fault is None:
             raise
@@ -81,6 +98,8 @@ def _kind(error: BaseException) -> type[StorageFailed]:
         return NameTooLong
     if numbers & _DENIED or 403 in statuses or isinstance(error, PermissionError):
         return AccessDenied
+    if no_bucket(error):
+        return BucketNotFound
     if isinstance(error, FileNotFoundError) or 404 in statuses:
         return FileGone
     return StorageUnavailable if is_transient(error) else StorageFailed

@@ -39,14 +39,17 @@ class FsspecStorage(UriStorage):
 
     root     such as "s3://bucket/folder"
     options  of the fsspec driver, such as key, secret and endpoint_url of s3fs
-    Raises   InvalidOption for a scheme without a driver, or whose driver is not installed
+    Raises   InvalidOption for a scheme without a driver, or whose driver is not installed; InvalidInput for a URI of an
+             object store that names no bucket
     """
 
     def __init__(self, root: str, options: Mapping[str, Any] | None = None) -> None:
         if "::" in root:
             raise InvalidOption(f"{root}: chained URLs cache or pack files, and a table needs to see every change")
+        scheme, _, path = root.partition("://")
+        if scheme.lower() in _EXTRAS and not path.partition("/")[0]:
+            raise InvalidInput(f"{root}: no bucket is named; expected {scheme}://bucket/path")
         super().__init__(root.rstrip("/"), options)
-        scheme = self.root.partition("://")[0]
         try:
             given = {**_with_connections(scheme, self._options), **_NO_LISTINGS_CACHE}
             self.fs, base = url_to_fs(self.root, **given)

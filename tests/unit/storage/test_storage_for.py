@@ -42,6 +42,12 @@ def test_an_unknown_scheme_names_itself():
         storage_for("nosuch://bucket/t")
 
 
+@pytest.mark.parametrize("uri", ["s3://", "s3:///t", "gs://", "abfss:///t"])
+def test_an_object_store_without_a_bucket_is_refused(uri):
+    with pytest.raises(InvalidInput, match=r"no bucket is named; expected \w+://bucket/path"):
+        storage_for(uri)
+
+
 @pytest.mark.parametrize(
     ("uri", "extra"),
     [
