@@ -19,6 +19,8 @@ _UNREADABLE = re.compile(r"\[FAILED_READ_FILE\.NO_HINT\] Encountered error while
 #: A file that was there when the table was looked at. Spark looks at it when it plans, and opens it in a task.
 _NOT_FOUND = re.compile(r"\[PATH_NOT_FOUND\] Path does not exist: (.*?)\.(?:\s|$)")
 _NOT_READ = re.compile(r"\[FAILED_READ_FILE\.FILE_NOT_EXIST\] Encountered error while reading file (\S+?)\.?\s")
+#: Beside _UNREADABLE: it was removed while a task read it, between the footer and the rows.
+_REMOVED = re.compile(r"Caused by: java\.(?:nio\.file\.NoSuchFile|io\.FileNotFound)Exception")
 _DAMAGED = re.compile(r"RuntimeException: (.*(?:corrupted file|is not a Parquet file).*)")
 #: Spark's own files: shuffles and what does not fit into memory.
 _FULL = re.compile(r"(java\.io\.IOException: No space left on device[^\n]*|[\w.]*DiskQuotaExceededException[^\n]*)")
@@ -112,8 +114,11 @@ def _cause(text: str) -> HoodieError | None:
         return _noted(noted[1])
     if missing := _NOT_READ.search(text):
         return FileGone(errno.ENOENT, f"Spark does not find {missing[1]}")
-    if (unreadable := _UNREADABLE.search(text)) and (damage := _DAMAGED.search(text)):
-        return CorruptFile(unreadable[1], f"cannot be read as Parquet: {damage[1].strip()}")
+    if unreadable := _UNREADABLE.search(text):
+        if _REMOVED.search(text):
+            return FileGone(errno.ENOENT, f"Spark does not find {unreadable[1]}")
+        if damage := _DAMAGED.search(text):
+            return CorruptFile(unreadable[1], f"cannot be read as Parquet: {damage[1].strip()}")
     if full := _FULL.search(text):
         return StorageFull(errno.ENOSPC, f"a task of Spark's failed: {full[1].strip().rstrip('.')}")
     if "PYTHON_VERSION_MISMATCH" in text:

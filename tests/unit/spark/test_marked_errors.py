@@ -8,9 +8,9 @@ import traceback
 import pytest
 from pyspark import TaskContext
 
-from hoodie.errors import HistoryGone, WorkerEnvironment
+from hoodie.errors import CorruptFile, FileGone, HistoryGone, WorkerEnvironment
 from hoodie.spark import worker_errors
-from hoodie.spark.worker_errors import mark_worker_errors, raise_marked_errors
+from hoodie.spark.worker_errors import mark_worker_errors, raise_marked_errors, raise_worker_errors
 
 
 def told(error: Exception) -> str:
@@ -33,6 +33,24 @@ def told(error: Exception) -> str:
 def test_only_what_is_marked_or_lacks_hoodie_becomes_an_error_of_ours(text: str, raised: type[Exception]) -> None:
     with pytest.raises(raised), raise_marked_errors():
         raise RuntimeError(text)
+
+
+@pytest.mark.parametrize(
+    ("problem", "raised"),
+    [
+        ("java.nio.file.NoSuchFileException: /t/o/f.parquet", FileGone),
+        ("java.io.FileNotFoundException: File file:/t/o/f.parquet does not exist", FileGone),
+        ("java.lang.RuntimeException: file:/t/o/f.parquet is not a Parquet file", CorruptFile),
+        ("java.io.IOException: Input/output error", RuntimeError),
+    ],
+)
+def test_a_file_that_goes_while_a_task_reads_it_is_gone_and_a_damaged_one_is_corrupt(
+    problem: str, raised: type[Exception]
+) -> None:
+    """Spark says NO_HINT of both; of a file that is gone before it is opened it says FILE_NOT_EXIST."""
+    text = "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///t/o/f.parquet.  SQLSTATE: KD001"
+    with pytest.raises(raised, match=r"/t/o/f\.parquet"), raise_worker_errors():
+        raise RuntimeError(f"{text}\n\tat org.apache.spark.X(Y.scala:1)\nCaused by: {problem}\n\tat z")
 
 
 def test_the_first_task_of_a_worker_leaves_what_it_has_loaded_to_itself(monkeypatch: pytest.MonkeyPatch) -> None:
