@@ -204,17 +204,23 @@ class HollowCommit(HoodieError):
 
 
 class HistoryGone(HoodieError):
-    """Changes that are no longer available: their commits are archived, or their files cleaned."""
+    """Changes that are no longer available: their commits are archived, or their files cleaned. `images`: change data
+    was asked for."""
 
-    def __init__(self, begin: str, end: str, problem: str, earliest: str) -> None:
-        super().__init__(begin, end, problem, earliest)
-        self.begin, self.end, self.problem, self.earliest = begin, end, problem, earliest
+    def __init__(self, begin: str, end: str, problem: str, earliest: str, images: bool = False) -> None:
+        super().__init__(begin, end, problem, earliest, images)
+        self.begin, self.end, self.problem, self.earliest, self.images = begin, end, problem, earliest, images
 
     def __str__(self) -> str:
+        instead = (
+            "read the whole table for the rows as they are now: their earlier images cannot be made"
+            if self.images
+            else "read the whole table, for those rows that are still the latest, with "
+            "hoodie.datasource.read.incr.fallback.fulltablescan.enable=true"
+        )
         return (
             f"The changes in ({self.begin or 'earliest'}, {self.end}] are not all there: {clause(self.problem)}. The "
-            f"earliest available begin is {self.earliest}. Begin there; or read the whole table, for those rows that "
-            "are still the latest, with hoodie.datasource.read.incr.fallback.fulltablescan.enable=true."
+            f"earliest available begin is {self.earliest}. Begin there; or {instead}."
         )
 
 

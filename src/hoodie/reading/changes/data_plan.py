@@ -127,7 +127,7 @@ def plan_change_data(
     missing += _cleaned_before(state, view, steps)
     if missing:
         problem = f"{len(missing)} files with their images are gone, such as {missing[0].name}: cleaned away or lost"
-        raise HistoryGone(span.begin, span.end, problem, max(file.instant for file in missing))
+        raise HistoryGone(span.begin, span.end, problem, max(file.instant for file in missing), images=True)
     as_text = image_settings.images is ChangeImages.JSON
     groups = tuple(tuple(steps[group]) for group in sorted(steps))
     return ChangeData(state, groups, _reader(state, view.timeline, as_text, settings), span.begin, span.end)
