@@ -112,7 +112,7 @@ def test_a_bucket_that_is_not_there_is_no_empty_table(s3):
     storage = FsspecStorage("s3://no-such-bucket/table", s3)
     with pytest.raises(TableNotFound, match="bucket does not exist"):
         load_state(storage)
-    with pytest.raises(BucketNotFound, match=r"bucket does not exist.*Check the URI"), typed_errors():
+    with pytest.raises(BucketNotFound, match=r"bucket does not exist: no-such-bucket\. Check the URI"), typed_errors():
         ArrowTable.create(storage, COW)
 
 

@@ -56,6 +56,13 @@ def no_bucket(error: BaseException) -> bool:
     return any(_code(cause) in _NO_BUCKET for cause in chain(error))
 
 
+def missing_bucket(error: BaseException) -> str:
+    """The name of the bucket that is not there, where the store of S3's kind says it; ""."""
+    responses = [getattr(cause, "response", None) for cause in chain(error)]
+    names = [str(r.get("Error", {}).get("BucketName", "")) for r in responses if isinstance(r, dict)]
+    return next(filter(None, names), "")
+
+
 def _rejects(error: BaseException) -> bool:
     if not (from_driver(error) or isinstance(error, OSError)):
         return False

@@ -28,6 +28,7 @@ from hoodie.storage.driver_errors import (
     chain,
     from_driver,
     is_transient,
+    missing_bucket,
     no_bucket,
     refuses_options,
     rejects_credentials,
@@ -82,7 +83,9 @@ def fault_of(error: BaseException) -> StorageFailed | None:
     problem = f"{type(error).__name__}: {error}".rstrip(".")
     region = wrong_region(error)
     if region is None:
-        return _kind(error)(number, problem)
+        kind = _kind(error)
+        bucket = missing_bucket(error) if kind is BucketNotFound else ""
+        return kind(number, f"{problem}: {bucket}" if bucket and bucket not in problem else problem)
     return WrongRegion(number, f"{problem}: the bucket is in {f'the region {region}' if region else 'another region'}")
 
 
