@@ -12,7 +12,7 @@ from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.storage.protocol import Entry, join
 
 _COPY = "restore it from a copy of the table"
-_COMPACTIONS = (Action.COMPACTION, Action.LOG_COMPACTION)
+COMPACTIONS = (Action.COMPACTION, Action.LOG_COMPACTION)
 #: Their plan is made anew, or what they were to undo is pending still: they can go while they are pending.
 _REPEATED = (Action.CLEAN, Action.ROLLBACK)
 
@@ -84,7 +84,7 @@ def _pending(scene: Scene, instant: Instant, states: Collection[State]) -> tuple
     action = instant.action
     if action in _REPEATED:
         return "It can be deleted", Mend.DELETE
-    if action in _COMPACTIONS:
+    if action in COMPACTIONS:
         logs = [file for file in scene.files if isinstance(file, LogFile)]
         opened = [log for log in logs if log.base_instant == instant.requested]
         if opened:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from hoodie.commit.conflict_check import built_upon
-from hoodie.doctor.damaged import damaged_instant
+from hoodie.doctor.damaged import COMPACTIONS, damaged_instant
 from hoodie.doctor.findings import Contents, Fault, Finding, Mend, Remedy, Scene, Severity
 from hoodie.errors import CorruptFile, clause
 from hoodie.formats.java.properties import CHECKSUM, parse_properties, verify_checksum
@@ -271,6 +271,9 @@ def _half(scene: Scene, key: tuple[str, Action], states: Mapping[State, Entry]) 
     entry = states[State.INFLIGHT]
     path = join(scene.timeline.folder, entry.name)
     problem = "the instant is inflight, and its requested file is missing"
+    instant = _instant_of(scene, entry)
+    if instant.action in COMPACTIONS:
+        return list(damaged_instant(scene, instant, path, states, Fault.HALF, problem))
     if key[1] in _PLANS:
         remedy = Remedy(Mend.DELETE, path) if scene.settled(entry.mtime) else None
         return [Finding(Severity.ERROR, Fault.HALF, path, problem, "Nothing can finish it: it can be deleted", remedy)]

@@ -106,6 +106,31 @@ def test_a_lost_compaction_plan_is_found_where_logs_belong_to_it(content: int | 
     assert not errors(table)
 
 
+@EachVersion
+@pytest.mark.parametrize("logs_belong_to_it", [False, True])
+def test_a_compaction_that_began_and_lost_its_plan_goes_unless_logs_belong_to_it(
+    version: str, logs_belong_to_it: bool, tmp_path: Path
+) -> None:
+    table = new_table(tmp_path / "t", version, compact_inline_max_delta_commits="1", compact_inline="false")
+    before = table.to_arrow()
+    assert table.schedule_compaction() is not None
+    (plan,) = (tmp_path / "t/.hoodie").rglob("*.compaction.requested")
+    if logs_belong_to_it:
+        table.upsert(rows(8))
+    plan.rename(plan.with_suffix(".inflight"))
+    (finding,) = (found for found in errors(table) if found.fault is Fault.HALF)
+    assert finding.where.endswith(f"/{plan.stem}.inflight")
+    if logs_belong_to_it and version == "6":
+        assert finding.remedy is None
+        assert "were written for the base files that it makes" in finding.advice
+    else:
+        assert table.repair(grace=0)
+        assert not errors(table)
+        assert table.to_arrow().num_rows == before.num_rows
+        assert set(table.to_arrow()["ts"].to_pylist()) == {8 if logs_belong_to_it else 2}
+        assert table.compact(table.schedule_compaction())
+
+
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_a_damaged_archive_is_found(version: str, tmp_path: Path) -> None:
     keep = {"keep_min_commits": "2", "keep_max_commits": "3", "clean_commits_retained": "1"}

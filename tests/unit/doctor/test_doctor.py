@@ -482,7 +482,8 @@ def test_a_damaged_base_file_is_found(cut):
     table = healthy()
     path = live_base(table)
     table.storage.write(path, table.storage.read(path)[:cut])
-    assert (Fault.DAMAGED, path) in [(f.fault, f.where) for f in look(table)]
+    (damaged,) = (found for found in look(table) if (found.fault, found.where) == (Fault.DAMAGED, path))
+    assert "Restore it from a copy of the table" in damaged.advice
 
 
 def test_a_damaged_log_is_found():

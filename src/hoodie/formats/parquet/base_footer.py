@@ -182,7 +182,7 @@ def _read_tail(file: BinaryIO | pa.NativeFile, path: str) -> bytes:
     """At least the footer with its length and magic number, from the end of the file."""
     size = file.seek(0, 2)
     if size < len(_MAGIC) + _TRAILER.size:
-        raise CorruptFile(path, f"no Parquet file: {size} bytes", advice="A writer that died may leave such a file.")
+        raise CorruptFile(path, f"no Parquet file: {size} bytes")
     tail = _read_end(file, size, min(size, _TAIL), path)
     length, magic = _TRAILER.unpack_from(tail, len(tail) - _TRAILER.size)
     if magic == b"PARE":
