@@ -21,7 +21,7 @@ from hoodie.cli.output import Block, Outcome, Problem, Status
 from hoodie.config.driver_options import driver_options, driver_value, without_driver_options
 from hoodie.config.options import Options
 from hoodie.display.progress import counted, wants_progress, working
-from hoodie.errors import HoodieError, InvalidInput, InvalidOption, TableNotFound, clause
+from hoodie.errors import CorruptFile, HoodieError, InvalidInput, InvalidOption, TableNotFound, clause
 from hoodie.storage import Storage, storage_for
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import in_threads
@@ -311,6 +311,8 @@ def explained(error: BaseException, *, debug: bool = False) -> tuple[Status, Pro
     notes = " ".join(str(note) for note in getattr(error, "__notes__", ()))
     message = " ".join(f"{error} {notes}".split())
     if isinstance(error, HoodieError):
+        if isinstance(error, CorruptFile) and not error.advice:
+            message += " `hoodie check` says what to do about it."
         # Its subclasses are about rows, not about what was asked.
         usage = isinstance(error, InvalidOption) or type(error) is InvalidInput
         status = Status.USAGE if usage else Status.FAILED

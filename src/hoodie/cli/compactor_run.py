@@ -109,7 +109,7 @@ def run_compactor(
         start = _threads if engine == "local" else spark.tasks
 
         def look() -> bool:
-            failed = [_look_at(target, start, stop, runs[target.path]) for target in targets]
+            failed = [_look_at(target, start, stop, runs[target.path], len(targets) > 1) for target in targets]
             return any(failed)
 
         try:
@@ -132,22 +132,25 @@ def watch(look: Callable[[], bool], interval: float | None, stop: Stop) -> int:
             return 0
 
 
-def _look_at(target: Target, engine: Engine, stop: Stop, runs: list[Run]) -> bool:
+def _look_at(target: Target, engine: Engine, stop: Stop, runs: list[Run], several: bool) -> bool:
     """Run the plans of a table; whether that failed, as it does where there is no table."""
     try:
         with typed_errors():
             storage = target.storage
-        return run_all(storage, target.settings, engine, stop, runs)
+        return run_all(storage, target.settings, engine, stop, runs, target.path if several else "")
     except HoodieError as error:
         runs.append(Run.failed("", error))
         complain(named(target.path, runs[-1].problem))
         return True
 
 
-def run_all(storage: Storage, settings: Settings, engine: Engine, stop: Stop, runs: list[Run] | None = None) -> bool:
+def run_all(
+    storage: Storage, settings: Settings, engine: Engine, stop: Stop, runs: list[Run] | None = None, label: str = ""
+) -> bool:
     """Run the plans that there are, and those that come meanwhile, each once. Whether one of them failed.
 
-    runs  takes what was done
+    runs   takes what was done
+    label  the table's path before each line; "": it is the only table
     """
     done = [] if runs is None else runs
     tried: set[str] = set()
@@ -176,7 +179,8 @@ def run_all(storage: Storage, settings: Settings, engine: Engine, stop: Stop, ru
             made = Run(instant, len(result.files), round(sum(result.seconds.values()), 3))
             done.append(made)
             if not stop.quiet:
-                tell(f"{instant}: {made.slices} file slices compacted in {made.seconds:.1f} s")
+                line = f"{instant}: {made.slices} file slices compacted in {made.seconds:.1f} s"
+                tell(named(label, line) if label else line)
         del done[:-_KEPT]
     return failed
 

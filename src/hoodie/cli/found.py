@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from hoodie.cli.output import Block, Grid
+from hoodie.cli.output import Block, Grid, named
 from hoodie.cli.secrets import masked, masked_path
 from hoodie.config.table import PROPERTIES_FILE, from_properties
 from hoodie.errors import HoodieError, InvalidInput, TableNotFound
@@ -117,10 +117,11 @@ def listing_text(listing: Listing) -> Sequence[Block]:
     if not listing.tables:
         return ["no tables", *others]
     rows = [
-        (line.name, line.type, line.version, line.commits, line.newest, line.pending, line.problem or line.path)
+        (line.name, line.type, line.version, line.commits, line.newest, line.pending, line.path)
         for line in listing.tables
     ]
-    return [Grid(("name", "type", "version", "commits", "newest", "pending", "path"), rows), *others]
+    problems = [named(line.path, line.problem) for line in listing.tables if line.problem]
+    return [Grid(("name", "type", "version", "commits", "newest", "pending", "path"), rows), *problems, *others]
 
 
 def tables_inside(storage: Storage) -> bool:

@@ -78,7 +78,7 @@ def why_no_rollback(
     if writes:
         return (
             f"the {writes[0].action} {writes[0].requested} is pending and may build on it: if its writer is dead, roll "
-            "that back first"
+            "that back first, unless `hoodie check` says that its completed file is lost"
         )
     for each, theirs in plans.items():
         if each.requested > target.requested and not set(theirs).isdisjoint(groups):

@@ -145,6 +145,17 @@ def test_a_table_that_is_missing_among_others_is_named_once(path: str, capsys: p
     assert line.startswith(f"hoodie: {path}/nowhere: no table here")
 
 
+def test_each_of_several_tables_is_named_with_what_was_run(
+    path: str, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = str(tmp_path_factory.mktemp("other"))
+    fill(LocalStorage(other))
+    instants = [(table, schedule(LocalStorage(table))) for table in (path, other)]
+    assert main(["compaction", "run", path, other, "--engine", "local"]) == 0
+    for line, (table, instant) in zip(out_of(capsys)[:2], instants, strict=True):
+        assert line.startswith(f"{table}: {instant}: 2 file slices compacted in ")
+
+
 def test_a_plan_in_other_hands_is_left_alone(path: str) -> None:
     storage = LocalStorage(path)
     instant = schedule(storage)

@@ -40,6 +40,16 @@ def test_ls_names_a_damaged_table_and_goes_on(lake: Path, hoodie: Terminal) -> N
     first, second = hoodie.result("ls", lake)["tables"]
     assert "hoodie.table.version" in first["problem"]
     assert second["problem"] == ""
+    grid, problem = hoodie("ls", lake)[1:], hoodie("ls", lake)[-1]
+    assert grid[0].endswith(str(lake / "a"))
+    assert problem.startswith(f"{lake / 'a'}: .hoodie/hoodie.properties: ")
+
+
+def test_an_error_without_a_way_out_names_the_command_that_has_it(lake: Path, hoodie: Terminal) -> None:
+    (commit, *_) = sorted((lake / "a" / ".hoodie").glob("*commit"))
+    commit.write_text("{")
+    (failed, _) = hoodie.document("history", f"{lake}/*", status=3)["tables"]
+    assert failed["error"]["message"].endswith("`hoodie check` says what to do about it.")
 
 
 def test_a_table_that_lost_its_settings_is_listed_and_matched(
