@@ -15,7 +15,7 @@ from hoodie.errors import HoodieError, InvalidInput, TableNotFound
 from hoodie.model.instant import Action
 from hoodie.storage import Storage, storage_beside, storage_for
 from hoodie.storage.faults import typed_errors
-from hoodie.storage.protocol import in_threads, join
+from hoodie.storage.protocol import Entry, in_threads, join
 from hoodie.table.other_tables import kind_of_table, other_table
 from hoodie.table.properties import completed_commits, load_properties
 from hoodie.timeline.load import load_timeline
@@ -131,8 +131,24 @@ def tables_inside(storage: Storage) -> bool:
 
 
 def _holds_table(storage: Storage, folder: str) -> bool:
-    """Whether a folder is a table, be it one that lost its settings."""
-    return storage.exists(join(folder, PROPERTIES_FILE)) or completed_commits(storage, folder) > 0
+    """Whether a folder is a table, be it one that lost its settings. One that this process may not look into counts: it
+    fails by itself, with its name."""
+    try:
+        return storage.exists(join(folder, PROPERTIES_FILE)) or completed_commits(storage, folder) > 0
+    except PermissionError:
+        return True
+    except NotADirectoryError:  # .hoodie is a file
+        return False
+
+
+def _entries(storage: Storage, folder: str) -> Sequence[Entry] | None:
+    """What a folder holds; None of one below the root that this process may not look into."""
+    try:
+        return storage.list(folder)
+    except PermissionError:
+        if not folder:
+            raise
+        return None
 
 
 def _tables(storage: Storage, depth: int) -> tuple[bool, list[str], dict[str, str]]:
@@ -142,7 +158,10 @@ def _tables(storage: Storage, depth: int) -> tuple[bool, list[str], dict[str, st
     level, anything = [""], False
     for left in range(depth, -1, -1):
         deeper: list[str] = []
-        for folder, entries in zip(level, in_threads(storage.list, level), strict=True):
+        for folder, entries in zip(level, in_threads(partial(_entries, storage), level), strict=True):
+            if entries is None:
+                paths.append(folder)
+                continue
             anything = anything or bool(entries)
             names = [entry.name for entry in entries if entry.is_dir]
             if ".hoodie" in names and _holds_table(storage, folder):

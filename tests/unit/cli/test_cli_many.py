@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from hoodie.cli.calls import Call, Target
+from hoodie.storage.local import LocalStorage
+from hoodie.storage.protocol import Entry
 from hoodie.table import properties
 from support.lake import Terminal, unpacked
 
@@ -20,6 +24,38 @@ def test_a_glob_stands_for_the_tables_that_match(lake: Path, hoodie: Terminal) -
     assert found["summary"] | {"seconds": 0} == {"tables": 2, "fine": 2, "found": 0, "failed": 0, "seconds": 0}
     _, err = hoodie.both("show", f"{lake}/x*", status=2)
     assert f"no table matches {lake}/x*" in err
+
+
+def test_a_folder_that_may_not_be_looked_into_does_not_keep_others_from_it(
+    lake: Path, hoodie: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = lake / "lost+found"
+    closed.mkdir()
+    (lake / "a_file").mkdir()
+    (lake / "a_file" / ".hoodie").write_text("")
+    whole = LocalStorage.list
+    existing = LocalStorage.exists
+
+    def refuse(storage: LocalStorage, path: str) -> None:
+        if f"{storage.root}/{path}".startswith(str(closed)):
+            raise PermissionError(errno.EACCES, "Permission denied", str(closed))
+
+    def listed(storage: LocalStorage, path: str = "") -> Sequence[Entry]:
+        refuse(storage, path)
+        return whole(storage, path)
+
+    def exists(storage: LocalStorage, path: str) -> bool:
+        refuse(storage, path)
+        return existing(storage, path)
+
+    monkeypatch.setattr(LocalStorage, "list", listed)
+    monkeypatch.setattr(LocalStorage, "exists", exists)
+    shown = hoodie.document("show", f"{lake}/*", status=3)
+    paths = [str(lake / name) for name in ("a", "b", "lost+found")]
+    assert [(table["path"], table["status"]) for table in shown["tables"]] == list(zip(paths, (0, 0, 3), strict=True))
+    lines = hoodie.result("ls", lake)["tables"]
+    assert [line["path"] for line in lines] == paths
+    assert "Permission denied" in lines[2]["problem"]
 
 
 def test_a_glob_works_on_a_store_that_fsspec_has_a_driver_for(lake: Path, hoodie: Terminal) -> None:
