@@ -40,17 +40,21 @@ class TableNotFound(HoodieError):
 
 
 class SettingsMissing(HoodieError):
-    """The path holds a timeline with commits, and the table's settings are gone."""
+    """The path holds a timeline with commits, and the table's settings are gone.
 
-    def __init__(self, path: str, commits: int) -> None:
-        super().__init__(path, commits)
-        self.path, self.commits = path, commits
+    layout  of the timeline
+    """
+
+    def __init__(self, path: str, commits: int, layout: int = 1) -> None:
+        super().__init__(path, commits, layout)
+        self.path, self.commits, self.layout = path, commits, layout
 
     def __str__(self) -> str:
+        version = "version (hoodie.write.table.version=8 or 9 in its options), " if self.layout == 2 else ""
         return (
             f"{self.path}: .hoodie/hoodie.properties is missing, and the timeline has {self.commits} commits: a table "
-            "lost its settings. Put the file back from a copy of the table, or call hoodie.create_table with the name, "
-            "key, partition columns, ordering and type that the table had."
+            f"lost its settings. Put the file back from a copy of the table, or call hoodie.create_table with the "
+            f"{version}name, key, partition columns, ordering and type that the table had."
         )
 
 

@@ -134,7 +134,7 @@ def _holds_table(storage: Storage, folder: str) -> bool:
     """Whether a folder is a table, be it one that lost its settings. One that this process may not look into counts: it
     fails by itself, with its name."""
     try:
-        return storage.exists(join(folder, PROPERTIES_FILE)) or completed_commits(storage, folder) > 0
+        return storage.exists(join(folder, PROPERTIES_FILE)) or any(completed_commits(storage, folder))
     except PermissionError:
         return True
     except NotADirectoryError:  # .hoodie is a file

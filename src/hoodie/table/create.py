@@ -24,10 +24,10 @@ from hoodie.keygen.timebased import output_zone
 from hoodie.merge.merger import MERGER, load_merger, names_event_time, own_merger, python_mergers, strategy_id
 from hoodie.merge.payloads import DEFAULT as EVENT_TIME_PAYLOAD
 from hoodie.merge.payloads import rule_for
-from hoodie.model.table_version import VERSIONS, TableVersion
+from hoodie.model.table_version import VERSIONS, WRITTEN, TableVersion
 from hoodie.storage.protocol import Storage
 from hoodie.table.other_tables import other_table
-from hoodie.table.properties import create_properties, require_unicode
+from hoodie.table.properties import completed_commits, create_properties, require_unicode
 from hoodie.table.recorded_index import recorded_index
 from hoodie.table.state import TableState, load_state
 from hoodie.table.version_properties import (
@@ -194,6 +194,8 @@ def create(
         )
     if not storage.exists(PROPERTIES_FILE):
         warn_without_key(wanted)
+        if not empty:
+            _require_layout(storage, wanted)
     try:
         create_properties(storage, wanted)
     except FileExistsError:
@@ -206,6 +208,19 @@ def create(
         require_same(state, wanted)
         return state
     return load_state(storage)
+
+
+def _require_layout(storage: Storage, wanted: Mapping[str, str]) -> None:
+    """Refuse settings that hide the commits of a table which lost its own. Raises TableMismatch"""
+    commits = completed_commits(storage)
+    layout = int(wanted["hoodie.timeline.layout.version"])
+    if any(commits) and not commits[layout - 1]:
+        versions = " or ".join(str(number) for number in WRITTEN if VERSIONS[number].layout != layout)
+        raise TableMismatch(
+            f"{storage.root} holds {sum(commits)} commits of a table that lost its settings, and they lie where "
+            f"version {wanted[_VERSION]} does not look for them. Set hoodie.write.table.version={versions}, as the "
+            "table had it; nothing has changed."
+        )
 
 
 def warn_without_key(properties: Mapping[str, str]) -> None:

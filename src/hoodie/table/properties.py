@@ -63,18 +63,18 @@ def load_properties(storage: Storage, sleep: Callable[[float], None] = time.slee
             break
     if damage is not None:
         raise damage
-    if commits := completed_commits(storage):
-        raise SettingsMissing(storage.root, commits)
+    if any(commits := completed_commits(storage)):
+        raise SettingsMissing(storage.root, sum(commits), 2 if commits[1] else 1)
     raise TableNotFound(storage.root)
 
 
-def completed_commits(storage: Storage, folder: str = "") -> int:
-    """How many completed commits lie on the active timeline of a folder, by the names of files alone."""
-    meta = join(folder, ".hoodie") if folder else ".hoodie"
+def completed_commits(storage: Storage, folder: str = "") -> tuple[int, int]:
+    """How many completed commits lie on the active timeline of a folder, as layout 1 and as layout 2 have them, by the
+    names of files alone."""
+    meta = join(folder, ".hoodie")
     names = [entry.name for entry in storage.list(meta)]
-    if "timeline" in names:  # where table versions from 8 on have it
-        names += [entry.name for entry in storage.list(join(meta, "timeline"))]
-    return sum(_COMMIT.fullmatch(name) is not None for name in names)
+    later = [entry.name for entry in storage.list(join(meta, "timeline"))] if "timeline" in names else []
+    return sum(map(bool, map(_COMMIT.fullmatch, names))), sum(map(bool, map(_COMMIT.fullmatch, later)))
 
 
 def require_unicode(what: str, text: str) -> None:

@@ -6,11 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+import hoodie
+from hoodie.api.arrow.rows import Rows
+from hoodie.api.table import HoodieTable
 from hoodie.config.datasource import check_options
 from hoodie.config.table import from_properties, require_writable
-from hoodie.errors import InvalidOption, TableMismatch, UnsupportedTable
+from hoodie.errors import InvalidOption, SettingsMissing, TableMismatch, UnsupportedTable
 from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.model.table_version import VERSIONS, WRITTEN
 from hoodie.table.create import create, table_properties, with_write_options
@@ -150,3 +154,22 @@ def test_version_9_has_several_ordering_columns_and_the_others_say_so() -> None:
     for number in (6, 8):
         with pytest.raises(InvalidOption, match=f"version {number} has one ordering column.*version=9"):
             table_properties(check_options({**several, "hoodie.write.table.version": number}))
+
+
+@pytest.mark.parametrize(("version", "wrong"), [("6", "9"), ("8", "6"), ("9", "6")])
+def test_a_table_that_lost_its_settings_is_made_again_in_its_own_version(
+    version: str, wrong: str, tmp_path: Path
+) -> None:
+    def make(version: str) -> HoodieTable[Rows]:
+        options = {"hoodie.write.table.version": version}
+        return hoodie.create_table(tmp_path / "t", name="t", record_key="id", options=options)
+
+    make(version).upsert(pa.table({"id": [1, 2]}))
+    settings = tmp_path / "t/.hoodie/hoodie.properties"
+    settings.unlink()
+    with pytest.raises(SettingsMissing, match="8 or 9" if version != "6" else "with the name"):
+        hoodie.open_table(tmp_path / "t")
+    with pytest.raises(TableMismatch, match=f"version {wrong} does not look.*version={version}|=8 or 9"):
+        make(wrong)
+    assert not settings.exists()
+    assert make(version).count() == 2
