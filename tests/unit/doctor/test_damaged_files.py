@@ -131,6 +131,20 @@ def test_a_compaction_that_began_and_lost_its_plan_goes_unless_logs_belong_to_it
         assert table.compact(table.schedule_compaction())
 
 
+def test_a_repair_goes_on_with_what_shows_once_the_timeline_can_be_read(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", "6", compact_inline_max_delta_commits="1", compact_inline="false")
+    assert table.schedule_compaction() is not None
+    (plan,) = (tmp_path / "t/.hoodie").glob("*.compaction.requested")
+    damage(plan, 0.5)
+    base = next((tmp_path / "t/oslo").glob("*.parquet"))
+    orphan = base.with_name(f"{base.name.rpartition('_')[0]}_99990101000000000.parquet")
+    orphan.write_bytes(base.read_bytes())
+    assert orphan.name not in {finding.where for finding in table.check(grace=0)}  # data files cannot be examined
+    done = table.repair(dry_run=False, grace=0)
+    assert [remedy.target for remedy in done] == [f".hoodie/{plan.name}", f"oslo/{orphan.name}"]
+    assert not table.check(grace=0)
+
+
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_a_damaged_archive_is_found(version: str, tmp_path: Path) -> None:
     keep = {"keep_min_commits": "2", "keep_max_commits": "3", "clean_commits_retained": "1"}
