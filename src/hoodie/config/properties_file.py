@@ -4,7 +4,6 @@ Source: DFSPropertiesConfiguration of Hudi 0.15: a pair a line, its key and valu
 """
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 from hoodie.errors import InvalidOption
@@ -14,14 +13,14 @@ _SYSTEM_FOLDER = "/etc/hudi/conf"
 _INCLUDE = "include"
 
 
-def default_options(environment: Mapping[str, str] = os.environ) -> dict[str, tuple[str, str]]:
+def default_options() -> dict[str, tuple[str, str]]:
     """The defaults of this machine, each with the file it is from: `/etc/hudi/conf/hudi-defaults.conf`, and over it
     that of the folder HUDI_CONF_DIR. Files that are not there count as empty.
 
     Raises InvalidOption on one that cannot be read
     """
     defaults: dict[str, tuple[str, str]] = {}
-    for folder in (_SYSTEM_FOLDER, environment.get("HUDI_CONF_DIR", "")):
+    for folder in (_SYSTEM_FOLDER, os.environ.get("HUDI_CONF_DIR", "")):
         path = os.path.join(folder.removeprefix("file://"), _DEFAULTS)
         if folder and os.path.exists(path):
             defaults |= {key: (value, path) for key, value in read_properties_file(path).items()}

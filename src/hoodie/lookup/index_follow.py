@@ -68,12 +68,9 @@ class RepairJob:
 RunRepair = Callable[[RepairJob], Iterable[int]]
 
 
-def repair_near(job: RepairJob, threads: int = 0) -> list[int]:
-    """Carry the tasks out by threads. The first failure is raised once the tasks that had begun have ended.
-
-    threads  0: one a core
-    """
-    return in_threads(job.put, job.tasks, threads or os.cpu_count() or 1)
+def repair_near(job: RepairJob) -> list[int]:
+    """Carry the tasks out by a thread a core. The first failure is raised once the tasks that had begun have ended."""
+    return in_threads(job.put, job.tasks, os.cpu_count() or 1)
 
 
 def _nothing(state: TableState) -> Collection[str]:

@@ -133,9 +133,9 @@ def log_file_name(file_id: str, base_instant: str, version: int, token: str) -> 
     return f".{file_id}_{base_instant}.log.{version}_{token}"
 
 
-def change_log_name(file_id: str, instant: str, version: int, token: str) -> str:
+def change_log_name(file_id: str, instant: str, token: str) -> str:
     """The name of a change log: instant and token are those of the base file that it is beside."""
-    return f"{log_file_name(file_id, instant, version, token)}.cdc"
+    return f"{log_file_name(file_id, instant, 1, token)}.cdc"
 
 
 def parse_data_file(partition: str, name: str, size: int, base_format: str = "parquet") -> BaseFile | LogFile | None:

@@ -155,10 +155,8 @@ def clean(
     return replace(result, instant=time, files=gone, partitions=whole)
 
 
-def service_state(storage: Storage, settings: Settings, dry_run: bool, state: TableState | None = None) -> TableState:
+def service_state(storage: Storage, settings: Settings, dry_run: bool) -> TableState:
     """The state of a table that a service is to work on.
-
-    state   what a write has just seen of the table; None: it is loaded
 
     Raises UnsupportedTable when the table must not be written; WriteConflict while a restore is pending
     """
@@ -166,7 +164,7 @@ def service_state(storage: Storage, settings: Settings, dry_run: bool, state: Ta
         state = load_state(storage)
         require_writable(state.config, KNOWN_PAYLOADS)
     else:
-        state = state or writable_state(storage, settings, places_keys=False)
+        state = writable_state(storage, settings, places_keys=False)
     if restores := state.timeline.pending({Action.RESTORE}):
         raise WriteConflict(
             f"the restore {restores[0].requested} is pending and needs its files. Finish it by restoring again."

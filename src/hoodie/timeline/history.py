@@ -14,12 +14,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hoodie.errors import CorruptFile
-from hoodie.formats.parquet.columns import is_storage_fault
 from hoodie.formats.timeline.schemas import LSM_INSTANT
 from hoodie.model.instant import Action, Instant, State
 from hoodie.storage.protocol import Storage, join, rewrite
-from hoodie.timeline.load import MANIFEST, VERSION_FILE, history_files, history_span, history_version
+from hoodie.timeline.load import MANIFEST, VERSION_FILE, history_files, history_span, history_version, read_history
 
 #: Files of one layer that become one of the next, and the bytes that these have at most.
 MERGED_FILES = 10
@@ -103,7 +101,7 @@ def add_to_history(storage: Storage, folder: str, entries: Collection[HistoryEnt
 def history_rows(storage: Storage, folder: str, batch: int) -> Iterator[list[dict[str, Any]]]:
     """The instants of the history as they are stored, at most so many at once, older files first. Raises CorruptFile"""
     for name in sorted(history_files(storage, folder)):
-        table = _read(storage, join(folder, name), _COLUMNS.names)
+        table = read_history(storage, join(folder, name), _COLUMNS.names)
         for rows in table.to_batches(max_chunksize=batch):
             yield rows.to_pylist()
 
@@ -115,21 +113,9 @@ def _instants_in(storage: Storage, folder: str, names: Collection[str], times: C
         oldest, newest = history_span(name)
         if not any(oldest <= time <= newest for time in times):
             continue
-        rows = _read(storage, join(folder, name), ["instantTime", "action"])
-        found.update(zip(*(rows.column(at).to_pylist() for at in ("instantTime", "action")), strict=True))
+        rows = read_history(storage, join(folder, name), ["instantTime", "action"])
+        found.update(zip(*(column.to_pylist() for column in rows.columns), strict=True))
     return found
-
-
-def _read(storage: Storage, path: str, columns: Sequence[str] | None = None) -> pa.Table:
-    try:
-        with storage.open_input(path) as file:
-            return pq.read_table(file, columns=columns)
-    except FileNotFoundError as error:
-        raise CorruptFile(path, "missing, though the history's manifest lists it") from error
-    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
-        if is_storage_fault(error):
-            raise
-        raise CorruptFile(path, f"no file of the history: {str(error).strip()}") from error
 
 
 def _write(storage: Storage, path: str, rows: pa.Table) -> None:
@@ -175,7 +161,7 @@ def _merge_layers(storage: Storage, folder: str) -> int:
                 break
         if len(chosen) < 2:
             return merges
-        parts = [_read(storage, join(folder, name)).select(_COLUMNS.names) for name in chosen]
+        parts = [read_history(storage, join(folder, name), _COLUMNS.names) for name in chosen]
         first, last = min(history_span(name)[0] for name in chosen), max(history_span(name)[1] for name in chosen)
         merged = f"{first}_{last}_{layer + 1}.parquet"
         _write(storage, join(folder, merged), pa.concat_tables([part.cast(_COLUMNS) for part in parts]))

@@ -10,8 +10,9 @@ import datetime as dt
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Mapping, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from hoodie.config.table import TableConfig, TimelineZone
 from hoodie.errors import CorruptFile, ListingStale
@@ -24,6 +25,9 @@ from hoodie.timeline.layout import COMPLETES_AS, commit_content, parse_name
 from hoodie.timeline.memory import Listed, Memory, unlisted
 from hoodie.timeline.stopped_upgrade import UPGRADED_FOLDER, refuse_stopped_upgrade
 from hoodie.timeline.timeline import Timeline
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: What completed commits say: of up to 32 MiB of commit files.
 COMMITS: Memory[CommitMetadata] = Memory(32 * 1024 * 1024)
@@ -327,24 +331,31 @@ def history_sizes(storage: Storage, folder: str, version: int | None = None) -> 
     return sizes
 
 
-def _completions(storage: Storage, path: str, instants: list[str]) -> dict[str, str]:
+def read_history(storage: Storage, path: str, columns: Sequence[str]) -> "pa.Table":
+    """Some columns of a file of the history. Raises CorruptFile when it is missing, or cannot be read"""
     import pyarrow as pa  # here: only the history of layout 2 is Parquet
-    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
     from hoodie.formats.parquet.columns import is_storage_fault
 
     try:
         with storage.open_input(path) as file:
-            rows = pq.read_table(file, columns=["instantTime", "completionTime"])
-        rows = rows.filter(pc.is_in(rows.column("instantTime"), pa.array(instants, pa.string())))
-        times, completed = (rows.column(name).to_pylist() for name in ("instantTime", "completionTime"))
+            return pq.read_table(file, columns=columns)
     except FileNotFoundError as error:
         raise CorruptFile(path, "missing, though the history's manifest lists it") from error
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         if is_storage_fault(error):
             raise
         raise CorruptFile(path, f"no file of the history: {str(error).strip()}") from error
+
+
+def _completions(storage: Storage, path: str, instants: list[str]) -> dict[str, str]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    rows = read_history(storage, path, ["instantTime", "completionTime"])
+    rows = rows.filter(pc.is_in(rows.column(0), pa.array(instants, pa.string())))
+    times, completed = (column.to_pylist() for column in rows.columns)
     if None in times or None in completed:
         raise CorruptFile(path, "an instant without completion time")
     return dict(zip(times, completed, strict=True))

@@ -34,7 +34,7 @@ class ChangeLogWriter:
         """token  of the base file"""
         self._spec = spec
         self._marker = MarkerKind.CREATE if spec.layout.version.logs_of_writes else MarkerKind.APPEND
-        name = change_log_name(group.file_id, spec.instant, 1, token)
+        name = change_log_name(group.file_id, spec.instant, token)
         self._file = LogFile(group, spec.instant, 1, token, 0, name, cdc=True)
         self._image = image_type(spec.schema)
         self._images = images
