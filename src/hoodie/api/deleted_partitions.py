@@ -30,13 +30,17 @@ def deleted_partitions(named: Sequence[str], rows: Any, state: TableState) -> li
              SchemaMismatch naming columns that the rows lack
     Source   Hudi's HoodieSparkSqlWriter
     """
-    there = state.groups()
+    paths = named or _partitions_of_rows(rows, state)
+    patterns = {path for path in named if "*" in path}
+    there = state.groups(None if patterns else paths)
     chosen: set[str] = set()
     missing: list[str] = []
-    for path in named or _partitions_of_rows(rows, state):
-        fits = re.compile(".*".join(map(re.escape, path.split("*"))) if named else re.escape(path), re.DOTALL).fullmatch
-        found = [path] if path in there else [other for other in there if fits(other)]
-        chosen.update(found)
+    for path in paths:
+        found = {path} & there.keys()
+        if path in patterns and not found:
+            fits = re.compile(".*".join(map(re.escape, path.split("*"))), re.DOTALL).fullmatch
+            found = set(filter(fits, there))
+        chosen |= found
         if not found:
             missing.append(path)
     if missing or not chosen:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,6 +10,7 @@ import pytest
 
 import hoodie
 from hoodie.errors import InvalidInput, PartitionsNotThere, SchemaMismatch
+from hoodie.table.state import TableState
 
 JOB = {"hoodie.datasource.write.recordkey.field": "id", "hoodie.datasource.write.partitionpath.field": "day,n"}
 DELETE = {**JOB, "hoodie.datasource.write.operation": "delete_partition"}
@@ -53,6 +55,25 @@ def test_a_star_stands_for_any_text_of_a_path(tmp_path: Path) -> None:
     assert ids(path) == [1, 3, 4]
     delete("d1/*,d2/1")
     assert ids(path) == [4]
+
+
+def test_folders_are_listed_that_are_named_and_all_for_a_star_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t"
+    looked_into: list[Collection[str] | None] = []
+    hoodie.hudi.write(ROWS, path, JOB)
+    whole = TableState.groups
+
+    def groups(state: TableState, partitions: Collection[str] | None = None) -> dict[str, list[str]]:
+        looked_into.append(partitions)
+        return whole(state, partitions)
+
+    monkeypatch.setattr(TableState, "groups", groups)
+    for paths, everywhere in (("d1/2", False), ("d1/*", True)):
+        looked_into.clear()
+        hoodie.hudi.write(None, path, {**DELETE, "hoodie.datasource.write.partitions.to.delete": paths})
+        assert (None in looked_into) is everywhere
 
 
 def test_partitions_that_are_not_there_are_passed_by_as_in_hudi(tmp_path: Path) -> None:
