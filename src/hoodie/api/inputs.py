@@ -13,6 +13,7 @@ from hoodie.keygen.arrow_keys import is_text, type_at
 from hoodie.model.instant import Instant
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.reading.table_schema import read_schema
+from hoodie.recovery.savepoint import Savepoint
 from hoodie.schema.leaves import with_leaves
 from hoodie.schema.types import is_list
 from hoodie.storage.protocol import Storage
@@ -32,15 +33,34 @@ def is_spark_frame(rows: object) -> bool:
     return hasattr(rows, "mapInArrow") and hasattr(rows, "sparkSession")
 
 
-#: What a read may be of: a point in time, the result of a write, or an instant of the table's history.
-Moment: TypeAlias = Point | WriteResult | Instant
+#: What names one instant: its text, the result of a write, an instant of the table's history, or a savepoint.
+Named: TypeAlias = str | WriteResult | Instant | Savepoint
+#: What a read may be of: what names an instant, or a point in time.
+Moment: TypeAlias = Named | Point
 
 
 def instant_of(moment: Moment | None) -> Point | None:
     """A point in time; of the result of a write the instant that it has."""
-    if isinstance(moment, WriteResult):
+    if isinstance(moment, (WriteResult, Savepoint)):
         return moment.instant
     return moment.requested if isinstance(moment, Instant) else moment
+
+
+def named_instant(named: Named, call: str) -> str:
+    """The instant that is meant. Raises InvalidInput on what names none; call: who is told"""
+    instant = instant_of(named)
+    if isinstance(instant, str) and instant:
+        return instant
+    raise InvalidInput(
+        f"{call} does not take {_shown(named)}: expected an instant as text, such as '20240131120000000', the result "
+        "of a write, a savepoint, or an instant of history(), whose entries are pairs: history()[0][0]"
+    )
+
+
+def _shown(value: object) -> str:
+    """A value in a message: what is short as it is, else its type."""
+    text = repr(value)
+    return text if len(text) <= 40 else f"a {type(value).__name__}"
 
 
 def keys_as_rows(keys: Any, storage: Storage) -> Any:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from hoodie.api.engine import Frame
 from hoodie.api.handle import Options, TableHandle
+from hoodie.api.inputs import Named, named_instant
 from hoodie.doctor.examine import GRACE, Finding, Remedy, examine
 from hoodie.doctor.repair import repair
 from hoodie.locks import Lock
@@ -44,7 +45,7 @@ class TableServices(TableHandle[Frame]):
         """
         return schedule_compaction(self.storage, self._settings(options), extra_metadata)
 
-    def compact(self, instant: str | None = None, *, options: Options | None = None) -> WriteResult | None:
+    def compact(self, instant: Named | None = None, *, options: Options | None = None) -> WriteResult | None:
         """Carry a planned compaction out, one task for each file slice: by threads of this process when it is small
         (the options `hoodie.spark.driver.*` of writes say what is) or there is no Spark session, else by Spark.
 
@@ -52,7 +53,8 @@ class TableServices(TableHandle[Frame]):
         returns  None when no instant is given and there is none to run
         Raises   InstantNotFound; InvalidPlan naming files that are gone; PlanInUse when another process runs it
         """
-        result = compact(self.storage, self._settings(options), instant, self.engine.compaction)
+        planned = None if instant is None else named_instant(instant, "compact")
+        result = compact(self.storage, self._settings(options), planned, self.engine.compaction)
         return None if result is None else replace(result, alone=self.session is None)
 
     def clean(self, *, dry_run: bool = False, options: Options | None = None) -> CleanResult:
@@ -120,46 +122,50 @@ class TableServices(TableHandle[Frame]):
         return sync_table(self.storage, self._settings(options), whole=whole, spark_version=self.engine.spark_version)
 
     def rollback(
-        self, instant: str | None = None, *, dry_run: bool = False, options: Options | None = None
+        self, instant: Named | None = None, *, dry_run: bool = False, options: Options | None = None
     ) -> RollbackResult:
         """Take back the newest completed commit, or an instant that is pending.
 
-        instant  None: the newest completed commit. A rollback that died is finished first, and is the result then
+        instant  its text, the result of its write, or as `history` has it; None: the newest completed commit. A
+                 rollback that died is finished first, and is the result then
         dry_run  only say what would be deleted and undone
         Raises   InstantNotFound; InvalidInput when newer commits, pending instants or a savepoint stand in the way;
                  InvalidPlan when older files that the table needs then are cleaned; WriteConflict
         """
-        return rollback(self.storage, self._settings(options), instant, dry_run=dry_run, repair=self.engine.repair)
+        target = None if instant is None else named_instant(instant, "rollback")
+        return rollback(self.storage, self._settings(options), target, dry_run=dry_run, repair=self.engine.repair)
 
     def savepoint(
-        self, instant: str | None = None, *, comment: str = "", user: str = "", options: Options | None = None
+        self, instant: Named | None = None, *, comment: str = "", user: str = "", options: Options | None = None
     ) -> Savepoint:
         """Keep the files that a read as of a commit needs, until the savepoint is deleted.
 
-        instant  None: the newest completed commit
+        instant  as of `rollback`; None: the newest completed commit
         Raises   InstantNotFound; InvalidInput when it is a savepoint already; InvalidPlan when cleaning has reached it
         """
-        return make_savepoint(self.storage, self._settings(options), instant, comment, user)
+        commit = None if instant is None else named_instant(instant, "savepoint")
+        return make_savepoint(self.storage, self._settings(options), commit, comment, user)
 
-    def delete_savepoint(self, instant: str, *, options: Options | None = None) -> None:
+    def delete_savepoint(self, instant: Named, *, options: Options | None = None) -> None:
         """Let the files of a savepoint be cleaned as all others. Raises InstantNotFound when there is none; InvalidPlan
         when commits after it are archived, and files that its own replaced are not cleaned yet"""
-        delete_savepoint(self.storage, self._settings(options), instant)
+        delete_savepoint(self.storage, self._settings(options), named_instant(instant, "delete_savepoint"))
 
     def savepoints(self) -> list[Savepoint]:
         """The savepoints, oldest first."""
         return read_savepoints(load_state(self.storage))
 
-    def restore(self, instant: str, *, dry_run: bool = False, options: Options | None = None) -> RestoreResult:
+    def restore(self, instant: Named, *, dry_run: bool = False, options: Options | None = None) -> RestoreResult:
         """Take all writes after a savepoint back. There is no way back from that.
 
-        instant  of the savepoint
+        instant  of the savepoint, or the savepoint itself
         dry_run  only say what would go
         Raises   InstantNotFound without such a savepoint; InvalidInput when a newer savepoint stands in the way;
                  InvalidPlan when what it needs is gone; WriteConflict: see docs/recovery.md
         """
         engine, settings = self.engine, self._settings(options)
-        return restore(self.storage, settings, instant, dry_run=dry_run, repair=engine.repair, run=engine.run)
+        target = named_instant(instant, "restore")
+        return restore(self.storage, settings, target, dry_run=dry_run, repair=engine.repair, run=engine.run)
 
     def check(
         self,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hoodie.api.deleted_partitions import deleted_partitions
 from hoodie.api.engine import Engine
-from hoodie.api.inputs import Path, as_path, as_session, column_names, is_spark_frame, path_first
+from hoodie.api.inputs import Named, Path, as_path, as_session, column_names, is_spark_frame, named_instant, path_first
 from hoodie.api.local_engine import engine_of
 from hoodie.api.table import HoodieTable
 from hoodie.api.table_writes import Rowset, meant, new_rows, write_rows
@@ -105,38 +105,41 @@ class HoodieWriteClient:
         self._begun[begun.time] = begun
         return begun.time
 
-    def upsert(self, df: Rowset, instant: str, *, missing: str | None = None) -> WriteResult:
+    def upsert(self, df: Rowset, instant: Named, *, missing: str | None = None) -> WriteResult:
         """As `HoodieTable.upsert`, under an instant of `start_commit`. Raises InstantNotFound when it is not open."""
         return self._write(WriteOperation.UPSERT, df, instant, missing)
 
-    def insert(self, df: Rowset, instant: str, *, missing: str | None = None) -> WriteResult:
+    def insert(self, df: Rowset, instant: Named, *, missing: str | None = None) -> WriteResult:
         """As `HoodieTable.insert`, under an instant of `start_commit`."""
         return self._write(WriteOperation.INSERT, df, instant, missing)
 
-    def bulk_insert(self, df: Rowset, instant: str, *, missing: str | None = None) -> WriteResult:
+    def bulk_insert(self, df: Rowset, instant: Named, *, missing: str | None = None) -> WriteResult:
         """As `HoodieTable.bulk_insert`, under an instant of `start_commit`."""
         return self._write(WriteOperation.BULK_INSERT, df, instant, missing)
 
-    def delete(self, keys: Rowset, instant: str) -> WriteResult:
+    def delete(self, keys: Rowset, instant: Named) -> WriteResult:
         """As `HoodieTable.delete`, under an instant of `start_commit`."""
         return self._write(WriteOperation.DELETE, keys, instant)
 
-    def insert_overwrite(self, df: Rowset, instant: str, *, missing: str | None = None) -> WriteResult:
+    def insert_overwrite(self, df: Rowset, instant: Named, *, missing: str | None = None) -> WriteResult:
         """As `HoodieTable.insert_overwrite`, under an instant of `start_commit("insert_overwrite")`."""
         return self._write(WriteOperation.INSERT_OVERWRITE, df, instant, missing)
 
-    def insert_overwrite_table(self, df: Rowset, instant: str, *, missing: str | None = None) -> WriteResult:
+    def insert_overwrite_table(self, df: Rowset, instant: Named, *, missing: str | None = None) -> WriteResult:
         """As `HoodieTable.insert_overwrite_table`, under an instant of `start_commit("insert_overwrite_table")`."""
         return self._write(WriteOperation.INSERT_OVERWRITE_TABLE, df, instant, missing)
 
     def commit(
-        self, instant: str, result: WriteResult, *, extra_metadata: Mapping[str, str] | None = None
+        self, instant: Named, result: WriteResult, *, extra_metadata: Mapping[str, str] | None = None
     ) -> WriteResult:
         """Publish a write. One that committed by itself is left as it is.
 
         extra_metadata  kept with the commit
         Raises          InstantNotFound when the instant is no longer open; InvalidInput when the result is not its
         """
+        instant = named_instant(instant, "commit")
+        if not isinstance(result, WriteResult):
+            raise InvalidInput(f"commit takes the result of the write under {instant}, not a {type(result).__name__}")
         if result.instant != instant:
             raise InvalidInput(f"the result is of instant {result.instant}, not {instant}")
         state = load_state(self.storage)
@@ -165,16 +168,17 @@ class HoodieWriteClient:
         """As `HoodieTable.schedule_compaction`: the instant of the plan, for `compact`; None when none was made."""
         return schedule_compaction(self.storage, self.settings, extra_metadata)
 
-    def compact(self, instant: str) -> WriteResult:
+    def compact(self, instant: Named) -> WriteResult:
         """As `HoodieTable.compact`, of one instant. It commits at once, whatever `hoodie.auto.commit` says."""
-        result = compact(self.storage, self.settings, instant, self.engine.compaction)
+        result = compact(self.storage, self.settings, named_instant(instant, "compact"), self.engine.compaction)
         assert result is not None  # an instant was named
         return result
 
-    def rollback(self, instant: str) -> None:
+    def rollback(self, instant: Named) -> None:
         """Give an open instant up: what was written under it goes away. A completed one is rolled back as by
         `HoodieTable.rollback`.
         """
+        instant = named_instant(instant, "rollback")
         if any(done.requested == instant for done in load_state(self.storage).timeline.commits):
             rollback(self.storage, self.settings, instant, repair=self.engine.repair)
             return
@@ -182,7 +186,8 @@ class HoodieWriteClient:
             abandon(self._open(instant, WriteOperation.UPSERT))
         self._begun.pop(instant, None)
 
-    def _write(self, operation: WriteOperation, df: Rowset, instant: str, missing: str | None = None) -> WriteResult:
+    def _write(self, operation: WriteOperation, df: Rowset, instant: Named, missing: str | None = None) -> WriteResult:
+        instant = named_instant(instant, operation.value)
         with failures_heard(self.storage, operation), _advised():
             given = overridden(self.options, missing_options(missing))
             rows, options = new_rows(self.engine, self.storage, operation, df, given)
@@ -365,6 +370,6 @@ def _save_mode(mode: str) -> str:
 
 
 def _operation(word: str) -> WriteOperation:
-    if word.upper() not in WriteOperation.__members__:
+    if not isinstance(word, str) or word.upper() not in WriteOperation.__members__:
         raise InvalidInput(f"operation {word!r}: expected one of {', '.join(WriteOperation)}")
     return WriteOperation[word.upper()]

@@ -60,6 +60,44 @@ def test_an_instant_of_the_history_is_a_point_in_time(table: HoodieTable[Rows]):
     assert table.as_of(first).count() == table.changes(first).count() == 1
 
 
+def test_what_names_an_instant_is_taken_where_one_is_to_be_named(table: HoodieTable[Rows]):
+    table.upsert(rows((1, "oslo", 1.0)))
+    second = table.upsert(rows((2, "rome", 2.0)))
+    kept = table.savepoint(second)
+    third = table.upsert(rows((3, "bern", 3.0)))
+    table.upsert(rows((4, "bonn", 4.0)))
+    assert table.as_of(kept).count() == 2
+    assert table.rollback(table.history()[0][0]).target > third.instant
+    assert table.rollback(third).target == third.instant
+    table.upsert(rows((5, "bonn", 4.0)))
+    assert table.restore(kept).savepoint == table.restore(second, dry_run=True).savepoint == second.instant
+    table.delete_savepoint(table.history()[0][0])
+    assert table.savepoints() == []
+
+
+@pytest.mark.parametrize("wrong", [1, "", dt.datetime(2024, 1, 31), np.str_, [], b"20240131120000000"])
+def test_what_names_no_instant_is_refused(table: HoodieTable[Rows], wrong: Any):
+    table.upsert(rows((1, "oslo", 1.0)))
+    for call in (table.rollback, table.savepoint, table.restore, table.delete_savepoint, table.compact):
+        with pytest.raises(InvalidInput, match=f"{call.__name__} does not take .*expected an instant as text"):
+            call(wrong)
+    with pytest.raises(InvalidInput, match="restore does not take None: expected an instant"):
+        table.restore(None)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match=r"entries are pairs: history\(\)\[0\]\[0\]"):
+        table.rollback(table.history()[0])  # type: ignore[arg-type]
+
+
+def test_the_client_takes_what_names_an_instant(table: HoodieTable[Rows]):
+    client = hoodie.hudi.HoodieWriteClient(table.path, {"hoodie.auto.commit": "false"})
+    result = client.upsert(rows((1, "oslo", 1.0)), client.start_commit())
+    client.rollback(client.commit(result, result))
+    assert table.count() == 0
+    with pytest.raises(InvalidInput, match="upsert does not take None"):
+        client.upsert(rows((1, "oslo", 1.0)), None)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="not a str"):
+        client.commit("20240131120000000", "20240131120000000")  # type: ignore[arg-type]
+
+
 def test_a_list_is_the_keys_of_a_key_of_one_column(table: HoodieTable[Rows], tmp_path: Path):
     table.upsert(rows((1, "oslo", 1.0), (2, "rome", 2.0), (3, "bern", 3.0)))
     assert table.get([3, 1, 9], columns=["id"]).rows.to_arrow().sort_by("id").to_pydict() == {"id": [1, 3]}
