@@ -71,8 +71,8 @@ def keys_as_rows(keys: Any, storage: Storage) -> Any:
     """
     if isinstance(keys, (str, int)):
         raise InvalidInput(f"keys are a list, also where it is one: [{keys!r}]")
-    is_column = _is_column(keys)
-    if not is_column and not isinstance(keys, (list, tuple, set, frozenset, range)):
+    column = is_column(keys)
+    if not column and not isinstance(keys, (list, tuple, set, frozenset, range)):
         return keys
     state = load_state(storage)
     columns = state.config.record_key
@@ -88,12 +88,12 @@ def keys_as_rows(keys: Any, storage: Storage) -> Any:
         )
     kind = type_at(read_schema(state), columns[0])
     try:
-        return pa.table({columns[0]: _of_kind(keys, kind) if is_column else _listed(list(keys), kind)})
+        return pa.table({columns[0]: _of_kind(keys, kind) if column else _listed(list(keys), kind)})
     except (pa.ArrowException, TypeError, OverflowError) as problem:
         raise InvalidInput(f"the list of keys holds what {columns[0]!r} ({kind}) does not: {problem}") from problem
 
 
-def _is_column(values: Any) -> bool:
+def is_column(values: Any) -> bool:
     """Whether values are one column: of pandas, Polars, numpy or Arrow."""
     shape = getattr(values, "shape", None)  # a DataFrame of Spark takes it for the name of a column
     return isinstance(values, (pa.Array, pa.ChunkedArray)) or (isinstance(shape, tuple) and len(shape) == 1)
@@ -143,7 +143,7 @@ def arrow_stream(rows: Any) -> pa.RecordBatchReader:
             reader = pa.RecordBatchReader.from_stream(rows)
         except pa.ArrowException as problem:
             frame = "rows.to_frame()" if hasattr(rows, "to_frame") else "pyarrow.table({name: rows})"
-            reason = f"a {type(rows).__name__} is one column: write {frame}" if _is_column(rows) else problem
+            reason = f"a {type(rows).__name__} is one column: write {frame}" if is_column(rows) else problem
             raise SchemaMismatch(
                 f"the rows make no table of Arrow's: {clause(reason)}{_polars_only(rows)}"
             ) from problem

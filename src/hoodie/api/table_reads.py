@@ -1,6 +1,6 @@
 """What people ask of a table: its rows, its columns, its history."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,6 +11,7 @@ from hoodie.api.engine import Frame, KeyedRows, Read
 from hoodie.api.handle import Options, TableHandle
 from hoodie.api.inputs import Moment, instant_of, keys_as_rows
 from hoodie.api.local_engine import plan_read
+from hoodie.api.partition_paths import partition_paths
 from hoodie.api.scan import Scan
 from hoodie.facts.detail import TableDetail, detail
 from hoodie.metadata.keys import MetadataPartition
@@ -41,7 +42,7 @@ class TableReads(TableHandle[Frame]):
         *,
         columns: Sequence[str] | None = None,
         filters: Filters | None = None,
-        partitions: Collection[str] | None = None,
+        partitions: Iterable[Any] | None = None,
         as_of: Moment | None = None,
         optimized: bool = False,
         meta: bool | None = None,
@@ -56,7 +57,8 @@ class TableReads(TableHandle[Frame]):
                     pyarrow's (without Spark), or tuples `("city", "=", "oslo")`: a list, all of which hold, or a list
                     of such lists, one of which holds. May name other columns than `columns`; partitions that
                     cannot have such rows are not opened
-        partitions  read these partition paths only, such as ["2024-01-31"]; other files are not even opened
+        partitions  read these only: partition paths, such as ["2024-01-31"], or values of the partition column, such as
+                    [date(2024, 1, 31)]; of several columns tuples, or dicts by name. Other files are not even opened
         as_of       the rows as they were then, as in the method of that name
         optimized   only the newest base files, without what is in logs: on a Copy-on-Write table the same rows
         meta        whether the five `_hoodie_*` columns come first where `columns` names none. None: with Spark, where
@@ -72,7 +74,7 @@ class TableReads(TableHandle[Frame]):
         *,
         columns: Sequence[str] | None = None,
         filters: Filters | None = None,
-        partitions: Collection[str] | None = None,
+        partitions: Iterable[Any] | None = None,
         meta: bool | None = None,
         options: Options | None = None,
     ) -> Frame:
@@ -92,7 +94,7 @@ class TableReads(TableHandle[Frame]):
         *,
         columns: Sequence[str] | None = None,
         filters: Filters | None = None,
-        partitions: Collection[str] | None = None,
+        partitions: Iterable[Any] | None = None,
         as_of: Moment | None = None,
         optimized: bool = False,
         meta: bool | None = None,
@@ -230,20 +232,21 @@ class TableReads(TableHandle[Frame]):
         return history(load_state(self.storage), archived=archived)
 
     def file_slices(
-        self, *, partitions: Collection[str] | None = None, options: Options | None = None
+        self, *, partitions: Iterable[Any] | None = None, options: Options | None = None
     ) -> list[FileSlice]:
         """The file slices that a reader sees, ordered by partition path and file id. Raises MissingFile
 
         partitions, options  as in `snapshot`
         """
-        _, view = complete_view(load_state(self.storage), partitions, snapshot_files(), self._read_settings(options))
+        paths = None if partitions is None else partition_paths(partitions, self.storage)
+        _, view = complete_view(load_state(self.storage), paths, snapshot_files(), self._read_settings(options))
         return FileSlices(merged_slices(view).values())
 
     def _read(
         self,
         columns: Sequence[str] | None,
         filters: Filters | None,
-        partitions: Collection[str] | None,
+        partitions: Iterable[Any] | None,
         as_of: Moment | None,
         optimized: bool,
         meta: bool | None,
@@ -252,7 +255,7 @@ class TableReads(TableHandle[Frame]):
             kind=ScanKind.READ_OPTIMIZED if optimized else ScanKind.SNAPSHOT,
             columns=columns,
             filters=filters,
-            partitions=partitions,
+            partitions=None if partitions is None else partition_paths(partitions, self.storage),
             as_of=instant_of(as_of),
             meta=self._meta(meta),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from hoodie.api.engine import Engine, Frame, Read
 from hoodie.api.handle import Options, TableHandle, with_missing
 from hoodie.api.inputs import arrow_stream, is_spark_frame, keys_as_rows
 from hoodie.api.local_conditions import delete_by_condition
+from hoodie.api.partition_paths import partition_paths
 from hoodie.config.datasource import TableOptions
 from hoodie.config.options import Options as Checked
 from hoodie.config.options import declared
@@ -169,17 +170,21 @@ class TableWrites(TableHandle[Frame]):
         return delete_by_condition(self, where, name=name, frames=frames, options=options)
 
     def insert_overwrite(
-        self, df: Rowset, *, partitions: Sequence[str] = (), missing: str | None = None, options: Options | None = None
+        self,
+        df: Rowset,
+        *,
+        partitions: Iterable[Any] | None = None,
+        missing: str | None = None,
+        options: Options | None = None,
     ) -> WriteResult:
         """Put the rows in place of all rows of the partitions that they are in.
 
         partitions  paths of partitions whose rows go as well, be rows of df in them or not, such as "2024-01-31" or
-                    "city=oslo"; one that the table does not have has none
+                    "city=oslo", or values as `snapshot` takes them; one that the table does not have has none
         Raises      as `upsert`
         """
-        if isinstance(partitions, str):
-            raise InvalidInput(f"expected a list of partition paths, not the text {partitions!r}")
-        return self._write(WriteOperation.INSERT_OVERWRITE, df, options, missing, partitions)
+        emptied = partition_paths(() if partitions is None else partitions, self.storage)
+        return self._write(WriteOperation.INSERT_OVERWRITE, df, options, missing, emptied)
 
     def insert_overwrite_table(
         self, df: Rowset, *, missing: str | None = None, options: Options | None = None
@@ -187,16 +192,17 @@ class TableWrites(TableHandle[Frame]):
         """Put the rows in place of all rows of the table. Raises as `upsert`."""
         return self._write(WriteOperation.INSERT_OVERWRITE_TABLE, df, options, missing)
 
-    def delete_partitions(self, partitions: Sequence[str], *, options: Options | None = None) -> WriteResult:
+    def delete_partitions(self, partitions: Iterable[Any], *, options: Options | None = None) -> WriteResult:
         """Delete all rows of partitions.
 
-        partitions  partition paths, such as "2024-01-31" or "city=oslo"
+        partitions  partition paths, such as "2024-01-31" or "city=oslo", or values as `snapshot` takes them
         Raises      InvalidInput naming those that the table does not have
         """
         with failures_heard(self.storage, WriteOperation.DELETE_PARTITION):
             engine, settings = self.engine, self._settings(options)
+            paths = partition_paths(partitions, self.storage)
             result = delete_partitions(
-                self.storage, partitions, settings, engine.after_commit, engine.validate, run=engine.run
+                self.storage, paths, settings, engine.after_commit, engine.validate, run=engine.run
             )
         return replace(result, alone=self.session is None)
 

@@ -213,8 +213,6 @@ def delete_partitions(
     """
     if not partitions:
         raise InvalidInput("no partition is named: delete_partitions takes partition paths, such as ['2024-01-31']")
-    if isinstance(partitions, str):
-        raise InvalidInput(f"expected a list of partition paths, not the text {partitions!r}")
     phases, validate = Phases(), validator(settings, validate)
     attempt = partial(_delete_partitions, storage, partitions, settings, phases, validate, choose, run)
     result = with_retries(settings, attempt)

@@ -65,5 +65,5 @@ def test_they_go_too_when_the_write_is_done_again(tmp_path: Path, monkeypatch: p
 
 
 def test_a_text_is_no_list_of_partitions(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="expected a list of partition paths, not the text 'rome'"):
+    with pytest.raises(InvalidInput, match="partitions='rome': expected partition paths in a list"):
         made(tmp_path / "t").insert_overwrite(batch((9, "oslo")), partitions="rome")
