@@ -1,10 +1,16 @@
 """What people have as rows, taken as one stream of Arrow batches."""
 
+import datetime as dt
 import functools
 import os
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, KeysView, ValuesView
+from decimal import Decimal
+from numbers import Number
+from types import NoneType
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import types as arrow
 
@@ -64,15 +70,15 @@ def _shown(value: object) -> str:
 
 
 def keys_as_rows(keys: Any, storage: Storage) -> Any:
-    """Keys as rows: a list of values, or a column of a frame, is those of the one column that the table's record key is
-    made of.
+    """Keys as rows: a list or an iterator of values, or a column of a frame, is those of the one column that the
+    table's record key is made of.
 
     Raises InvalidInput where it is made of more, or of none
     """
-    if isinstance(keys, (str, int)):
+    if isinstance(keys, (str, bytes, Number, dt.date, np.generic)):
         raise InvalidInput(f"keys are a list, also where it is one: [{keys!r}]")
     column = is_column(keys)
-    if not column and not isinstance(keys, (list, tuple, set, frozenset, range)):
+    if not column and not is_listing(keys):
         return keys
     state = load_state(storage)
     columns = state.config.record_key
@@ -89,7 +95,7 @@ def keys_as_rows(keys: Any, storage: Storage) -> Any:
     kind = type_at(read_schema(state), columns[0])
     try:
         return pa.table({columns[0]: _of_kind(keys, kind) if column else _listed(list(keys), kind)})
-    except (pa.ArrowException, TypeError, OverflowError) as problem:
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:
         raise InvalidInput(f"the list of keys holds what {columns[0]!r} ({kind}) does not: {problem}") from problem
 
 
@@ -99,22 +105,61 @@ def is_column(values: Any) -> bool:
     return isinstance(values, (pa.Array, pa.ChunkedArray)) or (isinstance(shape, tuple) and len(shape) == 1)
 
 
-def _listed(keys: list[Any], kind: pa.DataType | None) -> pa.Array:
-    found = pa.array(keys, kind)
-    if kind is not None and arrow.is_integer(kind) and any(isinstance(key, float) for key in keys):
-        return _of_kind(pa.array(keys), kind)  # Arrow would cut 7.5 to 7
-    return found
+def is_listing(values: Any) -> bool:
+    """Whether it gives values one after the other: a list, a set, a view of a dict, an iterator, and no rows."""
+    return isinstance(
+        values, (list, tuple, set, frozenset, range, KeysView, ValuesView, deque, Iterator)
+    ) and not hasattr(values, "__arrow_c_stream__")
+
+
+#: Values of Python's that Arrow takes for a type without changing them, or refuses.
+_EXACT: tuple[tuple[Callable[[pa.DataType], bool], set[type]], ...] = (
+    (arrow.is_integer, {int}),
+    (is_text, {str, bytes}),
+    (arrow.is_floating, {int, float}),
+    (arrow.is_decimal, {int, Decimal}),
+    (arrow.is_date, {dt.date}),
+    (arrow.is_timestamp, {dt.datetime}),
+    (arrow.is_time, {dt.time}),
+)
+
+
+def _listed(keys: list[Any], kind: pa.DataType | None) -> pa.Array | pa.ChunkedArray:
+    types = {type(key) for key in keys} - {NoneType}
+    if kind is None or any(is_one(kind) and types <= exact for is_one, exact in _EXACT):
+        return pa.array(keys, kind)
+    if arrow.is_binary(kind) or arrow.is_fixed_size_binary(kind):
+        return pa.array(keys, kind)
+    if types and all(issubclass(one, np.generic) for one in types) and None not in keys:
+        return _of_kind(np.array(keys), kind)
+    if any(getattr(key, "nanosecond", 0) > 0 for key in keys):  # of pandas' Timestamp, which Arrow cuts off
+        raise ValueError("times of nanoseconds are none of it")
+    return _of_kind(pa.array(keys, from_pandas=True), kind)
 
 
 def _of_kind(keys: Any, kind: pa.DataType | None) -> pa.Array | pa.ChunkedArray:
-    """A column of keys in the type of the table's. Raises TypeError where that is another kind of value"""
-    found = pa.chunked_array(keys) if hasattr(keys, "__arrow_c_stream__") else pa.array(keys, from_pandas=True)
-    if kind is None or arrow.is_null(found.type):
-        return found
-    have = found.type.value_type if arrow.is_dictionary(found.type) else found.type
-    if any(is_one(have) != is_one(kind) for is_one in (is_text, arrow.is_boolean, arrow.is_temporal)):
+    """A column of keys in the type of the table's. Raises TypeError where that is another kind of value, ValueError
+    where a value is none of it"""
+    column = pa.chunked_array(keys) if hasattr(keys, "__arrow_c_stream__") else pa.array(keys, from_pandas=True)
+    if kind is None:
+        return column
+    have = column.type.value_type if arrow.is_dictionary(column.type) else column.type
+    if not arrow.is_null(have) and any(is_one(have) != is_one(kind) for is_one in _KINDS):
         raise TypeError(f"they are {have}")
-    return found.cast(kind)
+    cast = column.cast(kind)
+    if _may_round(have, kind) and not cast.cast(have).equals(column.cast(have)):
+        raise ValueError(f"of {have} some are none of it")
+    return cast
+
+
+#: Kinds of values that are not made of each other.
+_KINDS = (is_text, arrow.is_boolean, arrow.is_temporal, arrow.is_binary)
+
+
+def _may_round(have: pa.DataType, kind: pa.DataType) -> bool:
+    """Whether Arrow casts some values without a word to others: times to dates, and floats to decimals."""
+    to_dates = arrow.is_date(kind) and not arrow.is_date(have) and not arrow.is_null(have)
+    return to_dates or (arrow.is_decimal(kind) and arrow.is_floating(have))
 
 
 def column_names(rows: Any) -> list[str]:

@@ -64,7 +64,7 @@ def _path(named: Any, keygen: KeyGenerator, schema: pa.Schema) -> str:
         path = partition_path(pa.table(columns, names), keygen)[0].as_py()
     except (pa.ArrowException, HoodieError, TypeError, ValueError, OverflowError) as problem:
         raise InvalidInput(
-            f"partitions=[{named!r}]: {problem}. Expected partition paths in a list, such as ['2024-01-31'], or values "
+            f"partitions=[{named!r}]: {problem}; expected partition paths in a list, such as ['2024-01-31'], or values "
             "of the partition columns; scan().partitions has the paths"
         ) from problem
     return str(path)

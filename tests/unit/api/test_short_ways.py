@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections import deque
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -335,3 +337,72 @@ def test_a_table_without_a_key_says_how_rows_are_named(tmp_path: Path):
     assert table.delete(named.select(["_hoodie_record_key", "_hoodie_partition_path"])).deleted == 1
     assert table.delete(where="v = 2").deleted == 1
     assert table.to_arrow().to_pylist() == [{"v": 3}]
+
+
+def keyed(folder: Path, keys: pa.Array) -> HoodieTable[Rows]:
+    table = hoodie.create_table(folder, name="keyed", record_key="id")
+    table.upsert(pa.table({"id": keys, "n": list(range(len(keys)))}))
+    return table
+
+
+@pytest.mark.parametrize(
+    ("stored", "keys"),
+    [
+        (pa.array([1, 2]), [np.float32(1.5)]),
+        (pa.array([1, 2]), [Decimal("1.5")]),
+        (pa.array([1, 2]), [np.True_]),
+        (pa.array([1, 2]), [b"1"]),
+        (pa.array([1.0, 2.0]), [True]),
+        (pa.array([dt.date(2024, 1, 1)]), [dt.datetime(2024, 1, 1, 5)]),
+        (pa.array([dt.date(2024, 1, 1)]), pd.to_datetime(["2024-01-01 05:00"])),
+        (pa.array([dt.date(2024, 1, 1)]), [19723]),
+        (pa.array([dt.datetime(2024, 1, 1)]), [pd.Timestamp("2024-01-01 00:00:00.000000001")]),
+        (pa.array([Decimal("1.6")]), [1.55]),
+        (pa.array([Decimal("1.6")]), np.array([1.55])),
+    ],
+    ids=lambda value: f"{value!r}"[:30],
+)
+def test_a_key_that_its_column_cannot_hold_is_not_taken_for_another(tmp_path: Path, stored: pa.Array, keys: Any):
+    table = keyed(tmp_path / "t", stored)
+    for call in (table.get, table.absent, table.delete):
+        with pytest.raises(InvalidInput, match="the list of keys holds what 'id'"):
+            call(keys)
+    assert table.count() == len(stored)
+
+
+@pytest.mark.parametrize(
+    ("stored", "keys"),
+    [
+        (pa.array([1, 2]), {1: "one"}.keys()),
+        (pa.array([1, 2]), {"one": 1}.values()),
+        (pa.array([1, 2]), deque([1])),
+        (pa.array([1, 2]), [Decimal(1)]),
+        (pa.array([1, 2]), [np.float32(1.0), 1]),
+        (pa.array([dt.date(2024, 1, 1), dt.date(2024, 1, 2)]), [pd.Timestamp("2024-01-01")]),
+        (pa.array([dt.date(2024, 1, 1), dt.date(2024, 1, 2)]), [np.datetime64("2024-01-01")]),
+        (pa.array([Decimal("1.5"), Decimal("2.5")]), [1.5]),
+        (pa.array(["a", "b"]), [b"a"]),
+        (pa.array([b"a", b"b"]), [bytearray(b"a")]),
+    ],
+    ids=lambda value: f"{value!r}"[:30],
+)
+def test_keys_come_in_any_list_and_in_what_their_column_holds(tmp_path: Path, stored: pa.Array, keys: Any):
+    table = keyed(tmp_path / "t", stored)
+    assert table.get(keys).rows.to_arrow()["n"].to_pylist() == [0]
+    table.delete(iter(list(keys)))
+    assert table.to_arrow()["n"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize("key", [b"1", 1.5, Decimal(1), dt.date(2024, 1, 1), np.int64(1)])
+def test_one_key_is_a_list_as_well(table: HoodieTable[Rows], key: Any):
+    with pytest.raises(InvalidInput, match="keys are a list, also where it is one"):
+        table.get(key)
+
+
+@pytest.mark.parametrize("key", [None, pd.NaT, float("nan")])
+def test_a_null_is_no_key(tmp_path: Path, key: Any):
+    for stored in (pa.array([1]), pa.array([dt.date(1, 1, 1)]), pa.array([dt.datetime(2024, 1, 1, tzinfo=dt.UTC)])):
+        table = keyed(tmp_path / str(stored.type), stored)
+        for call in (table.get, table.delete):
+            with pytest.raises(InvalidInput, match="1 rows have a record key that is null or empty"):
+                call([key])
