@@ -41,8 +41,10 @@ def is_time(kind: pa.DataType) -> bool:
     return bool(arrow.is_date(kind) or arrow.is_timestamp(kind))
 
 
-def micros(kind: pa.DataType) -> pa.DataType:
-    """The type in which expressions have values of a type: times are microseconds."""
+def evaluated_kind(kind: pa.DataType) -> pa.DataType:
+    """The type in which expressions have values of a type: times are microseconds, and bytes of any length alike."""
+    if arrow.is_fixed_size_binary(kind):
+        return pa.binary()
     return pa.timestamp("us", kind.tz) if arrow.is_timestamp(kind) and kind.unit != "us" else kind
 
 

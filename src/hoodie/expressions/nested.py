@@ -10,7 +10,7 @@ from pyarrow import types as arrow
 from hoodie.errors import InvalidInput
 from hoodie.expressions.casts import cast
 from hoodie.expressions.compare import comparing
-from hoodie.expressions.kinds import INT, NULL, TEXT, common_kind, is_integer, micros
+from hoodie.expressions.kinds import INT, NULL, TEXT, common_kind, evaluated_kind, is_integer
 from hoodie.expressions.terms import Term, computed, elementwise
 from hoodie.schema.leaves import list_offsets, map_parts
 from hoodie.schema.types import is_list
@@ -45,7 +45,7 @@ def field(value: Term, name: str) -> Term | None:
     ]
     if not places:
         return None
-    kind = micros(value.kind.field(places[0]).type)
+    kind = evaluated_kind(value.kind.field(places[0]).type)
     return computed(kind, elementwise(lambda rows: pc.struct_field(rows, places[:1]).cast(kind)), value)
 
 
@@ -66,7 +66,7 @@ def size(value: Term, *, of_maps: bool = True) -> Term | None:
 
 
 def _element(value: Term, key: Term, *, first: int) -> Term:
-    kind = micros(value.kind.value_type)
+    kind = evaluated_kind(value.kind.value_type)
     index = cast(key, pa.int64())
 
     def run(rows: pa.Array, places: pa.Array) -> pa.Array:
@@ -89,7 +89,7 @@ def _element(value: Term, key: Term, *, first: int) -> Term:
 
 
 def _value(value: Term, key: Term) -> Term | None:
-    kind, key_kind = micros(value.kind.item_type), value.kind.key_type
+    kind, key_kind = evaluated_kind(value.kind.item_type), value.kind.key_type
     if arrow.is_nested(key_kind) or common_kind(key_kind, key.kind) != key_kind:
         return None
     equal = comparing("=", key_kind)

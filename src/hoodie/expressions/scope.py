@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyarrow import types as arrow
 
 from hoodie.errors import InvalidInput
-from hoodie.expressions.kinds import DATE, TIMESTAMP, micros
+from hoodie.expressions.kinds import DATE, TIMESTAMP, evaluated_kind
 from hoodie.expressions.terms import Block, Name, Term, literal
 
 
@@ -97,7 +97,7 @@ def _field(name: Name, kind: pa.DataType, path: Sequence[str], text: str) -> Ter
             raise InvalidInput(f"{text!r}: {name[1]} ({kind}) has no field {part!r}")
         places.append(fields.index(inner))
         kind = kind.field(places[-1]).type
-    value_kind = micros(kind)
+    value_kind = evaluated_kind(kind)
 
     def run(block: Block) -> pa.Array:
         values = pc.struct_field(block.column(name), places) if places else block.column(name)

@@ -72,6 +72,8 @@ def assigned(term: Term, column: pa.Field) -> Term | str:
         return term
     if term.kind == NULL:
         return cast(term, kind) if not arrow.is_nested(kind) else Term(kind, lambda block: pa.nulls(block.length, kind))
+    if arrow.is_fixed_size_binary(kind) and arrow.is_binary(term.kind):
+        return _conformed(term, column)
     if arrow.is_nested(kind) or arrow.is_nested(term.kind):
         same = arrow.is_nested(kind) and arrow.is_nested(term.kind) and kind.id == term.kind.id
         return _conformed(term, column) if same else _misfit(term, column)

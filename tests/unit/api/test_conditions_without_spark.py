@@ -488,3 +488,36 @@ def test_names_in_clauses_about_one_side_are_those_of_the_side(tmp_path: Path):
     assert table.to_arrow().sort_by("id").to_pylist() == [{"id": 1, "v": 11}, {"id": 2, "v": 2}, {"id": 7, "v": 71}]
     with pytest.raises(InvalidInput, match="say which"):
         table.merge(source).when_matched_update({"v": "v + 1"}).execute()
+
+
+@pytest.mark.parametrize(
+    ("condition", "ids"),
+    [
+        ("b = X'6162'", [1]),
+        ("X'6162' = b", [1]),
+        ("b in (X'6162', X'63')", [1]),
+        ("b > X'61'", [1, 2]),
+        ("b = v", [1]),
+        ("coalesce(b, X'00') = X'00'", [3]),
+        ("length(b) = 2", [1, 2]),
+        ("e[0] = X'6162'", [1]),
+    ],
+)
+def test_bytes_of_a_fixed_length_are_compared_with_others(tmp_path: Path, condition: str, ids: list[int]):
+    table = hoodie.create_table(tmp_path / "t", record_key="id")
+    two = pa.binary(2)
+    fixed = pa.array([b"ab", b"cd", None], two)
+    others = pa.array([b"ab", b"c", None], pa.binary())
+    lists = pa.array([[b"ab"], [b"cd"], None], pa.list_(two))
+    table.upsert(pa.table({"id": [1, 2, 3], "b": fixed, "v": others, "e": lists}))
+    assert table.to_arrow(filters=condition)["id"].to_pylist() == ids
+    assert table.delete(where=condition).deleted == len(ids)
+
+
+def test_bytes_are_assigned_to_a_column_of_their_length(tmp_path: Path):
+    table = hoodie.create_table(tmp_path / "t", record_key="id")
+    table.upsert(pa.table({"id": [1], "b": pa.array([b"ab"], pa.binary(2)), "v": pa.array([b"xyz"], pa.binary())}))
+    table.update({"b": "X'7a7a'", "v": "b"})
+    assert table.to_arrow().to_pylist() == [{"id": 1, "b": b"zz", "v": b"ab"}]
+    with pytest.raises(SchemaMismatch, match=r"binary values of column b do not fit binary\(2\)"):
+        table.update({"b": "X'7a'"})
