@@ -19,7 +19,7 @@ from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput, MissingPackage
 from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.changes.data_plan import CHANGE_COLUMNS
-from hoodie.reading.filters.predicate import ANY, Test, Tests, tests_of
+from hoodie.reading.filters.predicate import ANY, Test, Tests, held_filters, tests_of
 from hoodie.reading.filters.selection import ANY_ZONE, Filters, check_columns, read_filter, sure
 from hoodie.reading.scan import ScanKind
 from hoodie.reading.scan_plan import plan_scan
@@ -138,7 +138,7 @@ class _Filter(NamedTuple):
 
 
 def _filter(session: SparkSession, state: TableState, read: Read) -> _Filter:
-    filters = read.filters
+    filters = held_filters(read.filters)
     schema = CHANGE_COLUMNS if read.cdc else read_schema(state)
     if isinstance(filters, pc.Expression):
         raise InvalidInput("Spark takes no expression of pyarrow's: give the filter as SQL text or tuples")

@@ -20,6 +20,7 @@ from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileSlice, FileSlices
 from hoodie.model.instant import Instant
 from hoodie.reading.complete_view import complete_view
+from hoodie.reading.filters.predicate import held_filters
 from hoodie.reading.filters.selection import Filters
 from hoodie.reading.scan import ScanKind
 from hoodie.reading.scan_plan import plan_scan
@@ -254,7 +255,7 @@ class TableReads(TableHandle[Frame]):
         return Read(
             kind=ScanKind.READ_OPTIMIZED if optimized else ScanKind.SNAPSHOT,
             columns=columns,
-            filters=filters,
+            filters=held_filters(filters),
             partitions=None if partitions is None else partition_paths(partitions, self.storage),
             as_of=instant_of(as_of),
             meta=self._meta(meta),

@@ -14,6 +14,7 @@ from pyarrow import types as arrow
 from hoodie.errors import InvalidInput
 from hoodie.expressions.kinds import DATE, TIMESTAMP, evaluated_kind
 from hoodie.expressions.terms import Block, Name, Term, literal
+from hoodie.model.meta import META_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +77,8 @@ class Scope:
         every = [name for schema in self.tables.values() for name in schema.names]
         near = difflib.get_close_matches(parts[-1].lower(), [name.lower() for name in every], n=1, cutoff=0.5)
         hint = next((f"Did you mean {name!r}?" for name in every if near and name.lower() == near[0]), None)
-        return InvalidInput(
-            f"{text!r}: there is no column {'.'.join(parts)!r}. {hint or 'There are ' + ', '.join(every)}"
-        )
+        own = ", ".join(name for name in every if name not in META_COLUMNS) or "none"
+        return InvalidInput(f"{text!r}: there is no column {'.'.join(parts)!r}. {hint or f'There are {own}'}")
 
 
 def _named(names: Sequence[str], name: str) -> str | None:

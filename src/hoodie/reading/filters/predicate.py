@@ -63,14 +63,49 @@ class Bounds:
 
 
 def tests_of(filters: Sequence[Any]) -> Tests:
-    """The tests of filters in pyarrow's tuples: see `selection.Filters`. They are well formed."""
+    """The tests of filters in pyarrow's tuples: see `selection.Filters`. One tuple alone is a filter, too.
+
+    Raises ValueError on what is no tuple of a column, an operator and a value
+    """
+    if not isinstance(filters, (list, tuple)) or not filters:
+        raise ValueError("and there is none" if isinstance(filters, (list, tuple)) else f"not {filters!r}")
+    if _is_test(filters):
+        return ((_test(filters),),)
     clauses = filters if isinstance(filters[0], list) else [filters]
-    return tuple(tuple(Test(column, op, _held(op, value)) for column, op, value in clause) for clause in clauses)
+    if empty := [clause for clause in clauses if not isinstance(clause, (list, tuple)) or not clause]:
+        raise ValueError(f"not {empty[0]!r}")
+    return tuple(tuple(map(_test, clause)) for clause in clauses)
 
 
-def _held(op: str, value: Any) -> Any:
-    """A value that can be looked at more than once."""
-    return list(value) if op in ("in", "not in") else value
+def _is_test(one: Any) -> bool:
+    return isinstance(one, tuple) and len(one) == 3 and isinstance(one[0], str) and isinstance(one[1], str)
+
+
+_OPERATORS = ("=", "==", "!=", "<", "<=", ">", ">=", "in", "not in")
+
+
+def _test(one: Any) -> Test:
+    if not _is_test(one):
+        raise ValueError(f"not {one!r}")
+    column, op, value = one
+    op = {"<>": "!="}.get(op, " ".join(op.lower().split()))
+    if op not in _OPERATORS:
+        raise ValueError(f"and {op!r} is no operator: take one of {', '.join(_OPERATORS)}, or a condition as text")
+    if op not in ("in", "not in"):
+        return Test(column, op, value)
+    if isinstance(value, (str, bytes)) or hasattr(value, "columns") or not isinstance(value, Iterable):
+        raise ValueError(f"and {op!r} takes a list of values, not {value!r}")
+    return Test(column, op, list(value))  # which can be looked at more than once
+
+
+def held_filters(filters: Any) -> Any:
+    """Filters that can be looked at more than once: an iterator of values for `in` is a list. Others as they are."""
+    if not isinstance(filters, (list, tuple)):
+        return filters
+    try:
+        return [[(test.column, test.op, test.value) for test in clause] for clause in tests_of(filters)]
+    except ValueError:
+        return filters  # who reads them says what they are
 
 
 def both(one: Tests, other: Tests) -> Tests:
@@ -142,7 +177,7 @@ def sql_of(filters: Sequence[Any]) -> str:
     """
     try:
         clauses = [" and ".join(map(_comparison, clause)) for clause in tests_of(filters)]
-    except (ValueError, TypeError, IndexError, KeyError) as problem:
+    except ValueError as problem:
         raise InvalidInput(f"where={filters!r}: expected tuples (column, operator, value), {problem}") from problem
     return " or ".join(f"({clause})" for clause in clauses)
 
@@ -157,6 +192,12 @@ def _comparison(test: Test) -> str:
 
 
 def _constant(value: Any) -> str:
+    if isinstance(value, np.generic):
+        value = pa.array(np.array([value]))[0]
+    if isinstance(value, pa.Scalar):
+        value = value.as_py()
+    if isinstance(value, dt.date) and value != value:  # pandas' NaT
+        raise ValueError(f"not {value!r}: no constant of SQL's")
     match value:
         case bool():
             return str(value).lower()

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie.errors import InvalidInput
+from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.filters.exact_numbers import fitted, is_exact, members, number_beside
 from hoodie.reading.filters.predicate import ANY, Test, Tests, tests_of
 
@@ -68,6 +69,11 @@ def read_filter(filters: Filters | None, schema: pa.Schema) -> RowFilter | None:
         return _of_text(filters, schema)
     if isinstance(filters, pc.Expression):
         return _fitting(filters, RowFilter(filters, filter_columns(filters, schema, ())), schema)
+    if not isinstance(filters, (list, tuple)):
+        raise InvalidInput(
+            f'filters is a {type(filters).__name__}: expected a condition as text, such as "fare > 3", an expression '
+            f"of pyarrow's, or tuples (column, operator, value){_other_way(filters)}"
+        )
     try:
         tests = tests_of(filters)
         clauses = [reduce(operator.and_, [_expression(test, schema) for test in clause]) for clause in tests]
@@ -77,6 +83,17 @@ def read_filter(filters: Filters | None, schema: pa.Schema) -> RowFilter | None:
     columns = [test.column for clause in tests for test in clause]
     sure = tuple(tuple(test for test in clause if not _is_rounded(test, schema)) for clause in tests)
     return _fitting(filters, RowFilter(expression, columns, sure), schema)
+
+
+def _other_way(filters: object) -> str:
+    """How an expression of another library filters rows, as the end of a message; "" for what is none."""
+    module = type(filters).__module__.lstrip("_").partition(".")[0]
+    ways = {
+        "polars": "lazy().filter(…)",
+        "duckdb": "snapshot().to_duckdb().filter(…)",
+        "pyspark": "snapshot().where(…)",
+    }
+    return f". An expression of its own is for table.{ways[module]}" if module in ways else ""
 
 
 def filter_columns(
@@ -218,7 +235,8 @@ def check_columns(names: Iterable[str], schema: pa.Schema) -> None:
         if name not in schema.names:
             spellings = {known.lower(): known for known in schema.names}
             near = difflib.get_close_matches(str(name).lower(), spellings, n=1, cutoff=0.5)
-            hint = f" Did you mean {spellings[near[0]]!r}?" if near else f" It has {', '.join(schema.names)}."
+            own = ", ".join(known for known in schema.names if known not in META_COLUMNS) or "none yet"
+            hint = f" Did you mean {spellings[near[0]]!r}?" if near else f" It has {own}."
             raise InvalidInput(f"the table has no column {name!r}.{hint}")
 
 

@@ -1,0 +1,103 @@
+"""Filters as people write them: what is plain is taken, all else is refused in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.api.arrow.rows import Rows
+from hoodie.api.table import HoodieTable
+from hoodie.errors import InvalidInput
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> HoodieTable[Rows]:
+    table = hoodie.create_table(tmp_path / "t", record_key="id", partition_by="city")
+    table.upsert(pa.table({"id": [1, 2, 3], "city": ["a", "b", "ab"], "fare": [1.5, 2.5, None]}))
+    return table
+
+
+def ids(rows: Rows) -> list[int]:
+    return sorted(rows.to_arrow()["id"].to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        (("id", "=", 1), [1]),
+        ([("id", "<>", 1)], [2, 3]),
+        ([("id", "IN", [1, 2])], [1, 2]),
+        ([("id", "Not  In", {1: 0}.keys())], [2, 3]),
+        ([("id", "in", np.array([1, 2]))], [1, 2]),
+        ([("id", "in", pl.Series([1]))], [1]),
+        ([("id", "in", pa.array([1]))], [1]),
+        ([("id", "=", np.int64(1))], [1]),
+        ([("fare", "=", np.float64(1.5))], [1]),
+        ([("id", "=", pa.scalar(1))], [1]),
+    ],
+    ids=lambda value: f"{value!r}"[:40],
+)
+def test_tuples_are_taken_as_people_write_them(table: HoodieTable[Rows], filters: Any, expected: list[int]):
+    assert ids(table.snapshot(filters=filters)) == ids(table.scan(filters=filters).rows()) == expected
+    assert table.count(filters=filters) == len(expected)
+    assert table.update({"fare": "fare"}, filters).updated == len(expected)
+    assert table.delete(where=filters).deleted == len(expected)
+
+
+def test_values_of_an_iterator_are_there_when_a_scan_is_read(table: HoodieTable[Rows]):
+    scan = table.scan(filters=[("id", "in", iter([1, 2]))])
+    assert ids(scan.rows()) == ids(scan.rows()) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("filters", "problem"),
+    [
+        ([("city", "in", "ab")], "'in' takes a list of values, not 'ab'"),
+        ([("id", "in", pd.DataFrame({"id": [1]}))], "'in' takes a list of values"),
+        ([("id", "in", 1)], "'in' takes a list of values, not 1"),
+        ([("fare", "is", None)], "'is' is no operator: take one of =, ==, "),
+        ([], "and there is none"),
+        ([[]], r"not \[\]"),
+        ([{"id": 1}], "not {'id': 1}"),
+        (["id = 1"], "not 'id = 1'"),
+        ([["id", "=", 1]], "not 'id'"),
+        (b"id = 1", "expected (a condition as text|tuples)"),
+    ],
+    ids=lambda value: f"{value!r}"[:40],
+)
+def test_what_is_no_filter_is_refused(table: HoodieTable[Rows], filters: Any, problem: str):
+    with pytest.raises(InvalidInput, match=problem):
+        table.snapshot(filters=filters)
+    with pytest.raises(InvalidInput, match=problem):
+        table.update({"fare": 0}, filters)
+
+
+@pytest.mark.parametrize(
+    ("filters", "way"),
+    [
+        (pl.col("id") == 1, r"filters is a Expr: .* for table.lazy\(\).filter"),
+        (duckdb.ColumnExpression("id") == 1, r"for table.snapshot\(\).to_duckdb\(\).filter"),
+        ({"id": 1}, "filters is a dict: expected a condition as text"),
+        (True, "filters is a bool: expected a condition as text"),
+        (lambda row: True, "filters is a function: expected a condition as text"),
+    ],
+)
+def test_expressions_of_other_libraries_are_told_where_they_work(table: HoodieTable[Rows], filters: Any, way: str):
+    for read in (table.snapshot, table.to_arrow, table.count):
+        with pytest.raises(InvalidInput, match=way):
+            read(filters=filters)
+
+
+def test_a_column_that_is_not_there_is_told_by_those_of_the_table(table: HoodieTable[Rows]):
+    for call in (lambda: table.update({"city": "hello"}), lambda: table.snapshot(columns=["zzz"])):
+        with pytest.raises(InvalidInput, match="id, city, fare") as refused:
+            call()
+        assert "_hoodie" not in str(refused.value)
