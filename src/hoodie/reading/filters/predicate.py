@@ -63,14 +63,14 @@ class Bounds:
 
 
 def tests_of(filters: Sequence[Any]) -> Tests:
-    """The tests of filters in pyarrow's tuples: see `selection.Filters`. One tuple alone is a filter, too.
+    """The tests of filters in pyarrow's tuples: see `selection.Filters`.
 
     Raises ValueError on what is no tuple of a column, an operator and a value
     """
     if not isinstance(filters, (list, tuple)) or not filters:
         raise ValueError("and there is none" if isinstance(filters, (list, tuple)) else f"not {filters!r}")
     if _is_test(filters):
-        return ((_test(filters),),)
+        raise ValueError(f"in a list, also where it is one: [{filters!r}]")
     clauses = filters if isinstance(filters[0], list) else [filters]
     if empty := [clause for clause in clauses if not isinstance(clause, (list, tuple)) or not clause]:
         raise ValueError(f"not {empty[0]!r}")
