@@ -19,7 +19,7 @@ from hoodie.config.options import Options as Checked
 from hoodie.config.options import declared
 from hoodie.config.read import ReadSettings
 from hoodie.config.table import EMPTY_PAYLOAD, payload_name
-from hoodie.config.write import WriteOperation
+from hoodie.config.write import DropOptions, WriteOperation
 from hoodie.errors import InvalidInput, InvalidOption, UnsupportedTable, WriteConflict
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.reading.filters.selection import Filters
@@ -77,11 +77,15 @@ def write_rows(
 
 
 def meant(operation: WriteOperation, options: Checked) -> tuple[WriteOperation, Checked]:
-    """What a write does whose options name EmptyHoodieRecordPayload, which is no rule of a table but says that its rows
-    are to be deleted; others as they are. Raises InvalidOption on an operation that deletes no rows by their keys"""
+    """What a write does by its options: with EmptyHoodieRecordPayload, which is no rule of a table, it deletes its rows;
+    an upsert that leaves out all keys that are there is an insert, and is told as one, as by Hudi.
+
+    Raises InvalidOption on EmptyHoodieRecordPayload with an operation that deletes no rows by their keys
+    """
     named = {key: payload_name(options[key]) for key in _PAYLOADS if key in options}
     if EMPTY_PAYLOAD not in named.values():
-        return operation, options
+        inserts = operation is WriteOperation.UPSERT and options.read(DropOptions).duplicates
+        return WriteOperation.INSERT if inserts else operation, options
     if operation not in (WriteOperation.UPSERT, WriteOperation.DELETE):
         key = next(iter(named))
         raise InvalidOption(f"{key}={options[key]} deletes rows by their keys: take the operation upsert or delete")

@@ -51,6 +51,7 @@ def test_rows_whose_key_is_there_are_left_out_as_in_hudi(
     assert done is not None
     assert done.inserted == 2
     assert content(path) == DROPPED
+    assert [metadata.operation for _, metadata in hoodie.open_table(path).history()] == ["INSERT", "INSERT"]
 
 
 def test_an_insert_drops_or_refuses_duplicates_by_the_policy_or_looks_at_none(
