@@ -77,8 +77,8 @@ def write_rows(
 
 
 def meant(operation: WriteOperation, options: Checked) -> tuple[WriteOperation, Checked]:
-    """What a write does by its options: with EmptyHoodieRecordPayload, which is no rule of a table, it deletes its rows;
-    an upsert that leaves out all keys that are there is an insert, and is told as one, as by Hudi.
+    """What a write does by its options: with EmptyHoodieRecordPayload, which is no rule of a table, it deletes its
+    rows; an upsert that leaves out rows whose key is there is an insert, and the commit says so, as Hudi's does.
 
     Raises InvalidOption on EmptyHoodieRecordPayload with an operation that deletes no rows by their keys
     """
