@@ -343,6 +343,13 @@ _DIFFERENCES = (
         "an ordering column says which row is newer, on both types and whether or not logs were compacted",
     ),
     (
+        "an upsert of a row whose ordering value is null",
+        "0.15: is an error. 1.2: is taken where no other row of the key is there. Else it is an error on "
+        "Copy-on-Write; Merge-on-Read takes it into a log, and the table can no longer be read, compacted or written to",
+        "is an error, as in 0.15. Inserts and bulk inserts take it; a later row with a value wins",
+        "a null has no order, and a table must stay readable",
+    ),
+    (
         "the payload class of a Copy-on-Write table",
         "is not written down; each job names its own",
         "`hoodie.compaction.payload.class` names it on both types; where it is the default one, a write may still name "
@@ -382,7 +389,8 @@ _DIFFERENCES = (
     ),
     (
         "`hoodie.datasource.insert.dup.policy` of a DataFrame write",
-        "has no effect",
+        "0.15: has no effect. 1.2: `drop` makes an upsert an insert as well, and keeps all rows of one key that the "
+        "table does not have",
         "is that of SQL inserts: drop, fail ([insert](writing.md#insert))",
         "an option that decides about rows must not be ignored",
     ),

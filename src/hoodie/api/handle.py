@@ -53,4 +53,4 @@ def with_missing(options: Options | None, missing: str | None) -> Options | None
     Raises InvalidInput as `missing_options`
     """
     said = missing_options(missing)
-    return {**(options or {}), **said} if said else options
+    return {**(options or {}), **said} if said and isinstance(options, Mapping | None) else options

@@ -4,10 +4,10 @@ import datetime as dt
 import functools
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, KeysView, ValuesView
+from collections.abc import Callable, Iterator, KeysView, Mapping, ValuesView
 from decimal import Decimal
-from numbers import Number
-from types import NoneType
+from numbers import Number, Real
+from types import FunctionType, NoneType
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
@@ -32,6 +32,7 @@ Path: TypeAlias = str | os.PathLike[str]
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Client = TypeVar("Client", bound=type)
 
 
 def is_spark_frame(rows: object) -> bool:
@@ -49,6 +50,10 @@ def instant_of(moment: Moment | None) -> Point | None:
     """A point in time; of the result of a write the instant that it has."""
     if isinstance(moment, (WriteResult, Savepoint)):
         return moment.instant
+    if isinstance(moment, np.datetime64):
+        moment = pa.array(np.array([moment]))[0].as_py()
+    if isinstance(moment, dt.date) and moment != moment:
+        raise InvalidInput(f"{moment!r} is not a point in time")  # pandas' NaT is a datetime
     return moment.requested if isinstance(moment, Instant) else moment
 
 
@@ -316,6 +321,8 @@ def as_path(path: Any) -> str:
     """A path or URI as text. Raises InvalidInput on what is neither."""
     if isinstance(path, (str, os.PathLike)):
         text: str = os.fspath(path)
+        if not text:
+            raise InvalidInput("the path of the table is empty; '.' is the folder that this process works in")
         if "\0" in text:
             raise InvalidInput(f"the path {text!r} has a null character, which no file may have: leave it out")
         return text
@@ -334,6 +341,48 @@ def path_first(call: Callable[P, T]) -> Callable[P, T]:
             raise InvalidInput(
                 f"the path goes first, and the {type(session).__name__} by name: {name}({path}, spark=spark)"
             )
+        return call(*args, **named)
+
+    return checked
+
+
+def extra_of_commit(extra: Any) -> dict[str, str]:
+    """What a caller keeps with a commit; None: nothing. Raises InvalidInput on what is no text by text"""
+    if extra is None:
+        return {}
+    if isinstance(extra, Mapping) and all(isinstance(text, str) for pair in extra.items() for text in pair):
+        return dict(extra)
+    raise InvalidInput(f"extra_metadata={extra!r}: expected a dict of texts by their names, such as {{'job': '17'}}")
+
+
+def as_seconds(argument: str, value: Any) -> float:
+    """A time span in seconds. Raises InvalidInput on what is none, and on a negative one"""
+    seconds = value.total_seconds() if isinstance(value, dt.timedelta) else value
+    if isinstance(seconds, Real) and not isinstance(seconds, bool) and float(seconds) >= 0:
+        return float(seconds)
+    raise InvalidInput(f"{argument}={value!r}: expected a number of seconds")
+
+
+def checked_flags(client: Client) -> Client:
+    """A class whose public methods refuse what is neither True nor False for an argument that is one of these: "no" and
+    "false" would be true."""
+    for name, member in list(vars(client).items()):
+        if isinstance(member, FunctionType) and not name.startswith("_"):
+            flags = {flag for flag, default in (member.__kwdefaults__ or {}).items() if isinstance(default, bool)}
+            if "meta" in (member.__kwdefaults__ or {}):
+                flags.add("meta")
+            if flags:
+                setattr(client, name, _with_flags(member, frozenset(flags)))
+    return client
+
+
+def _with_flags(call: Callable[P, T], flags: frozenset[str]) -> Callable[P, T]:
+    @functools.wraps(call)
+    def checked(*args: P.args, **named: P.kwargs) -> T:
+        for flag in flags & named.keys():
+            value = named[flag]
+            if not isinstance(value, (bool, np.bool_)) and not (flag == "meta" and value is None):
+                raise InvalidInput(f"{flag}={value!r}: expected True or False")
         return call(*args, **named)
 
     return checked

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hoodie.conditional.clauses import Act, MergeClause, MergeRequest, When
+from hoodie.errors import InvalidInput
 from hoodie.writing.result import WriteResult
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class MergeBuilder:
 
     def when_matched_update(self, values: Values, *, condition: Condition = None) -> MergeBuilder:
         """Update the row that a source row matches: columns of the table and their new values; others stay."""
-        return self._with("matched", "update", condition, values)
+        return self._with("matched", "update", condition, values, named=True)
 
     def when_matched_update_all(self, *, condition: Condition = None) -> MergeBuilder:
         """Give the row that a source row matches the source's values, in all columns."""
@@ -45,7 +46,7 @@ class MergeBuilder:
 
     def when_not_matched_insert(self, values: Values, *, condition: Condition = None) -> MergeBuilder:
         """Insert a row for a source row that matches none; columns that are not named are null."""
-        return self._with("not matched", "insert", condition, values)
+        return self._with("not matched", "insert", condition, values, named=True)
 
     def when_not_matched_insert_all(self, *, condition: Condition = None) -> MergeBuilder:
         """Insert a source row that matches none as it is; its columns that the table does not have are left out."""
@@ -53,7 +54,7 @@ class MergeBuilder:
 
     def when_not_matched_by_source_update(self, values: Values, *, condition: Condition = None) -> MergeBuilder:
         """Update rows that no source row matches."""
-        return self._with("not matched by source", "update", condition, values)
+        return self._with("not matched by source", "update", condition, values, named=True)
 
     def when_not_matched_by_source_delete(self, *, condition: Condition = None) -> MergeBuilder:
         """Delete rows that no source row matches."""
@@ -69,6 +70,13 @@ class MergeBuilder:
         """
         return self._run(self._request)
 
-    def _with(self, when: str, act: str, condition: Condition, values: Values | None = None) -> MergeBuilder:
+    def _with(
+        self, when: str, act: str, condition: Condition, values: Values | None = None, *, named: bool = False
+    ) -> MergeBuilder:
+        if named and not isinstance(values, Mapping):
+            raise InvalidInput(
+                f"a clause takes columns with their values, such as {{'fare': 'source.fare'}}, and not {values!r}; "
+                f"when_{when.replace(' ', '_')}_{act}_all() takes all columns of the source"
+            )
         clause = MergeClause(When(when), Act(act), condition, None if values is None else dict(values))
         return MergeBuilder(replace(self._request, clauses=(*self._request.clauses, clause)), self._run)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast, overload
 
@@ -249,6 +250,8 @@ def open_table(
 
 def _storage(path: Any, storage: Storage | None, options: Checked, storage_options: Options | None) -> Storage:
     """The table's folder, which is given once. Raises InvalidInput"""
+    if isinstance(storage, (str, os.PathLike)):
+        raise InvalidInput(f"storage={str(storage)!r} is a path: give it first, without storage=")
     if storage is None:
         return storage_at(as_path(path), options, storage_options)
     if path is not None:
@@ -258,7 +261,7 @@ def _storage(path: Any, storage: Storage | None, options: Checked, storage_optio
 
 def _listed(names: object, argument: str) -> list[str]:
     """Columns as a call names them; None: none. Raises InvalidInput on what is neither a name nor a list of names"""
-    listed = [names] if isinstance(names, str) else list(names) if isinstance(names, (list, tuple)) else names or []
-    if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+    listed = [names] if isinstance(names, str) else [] if names is None else names
+    if not isinstance(listed, (list, tuple)) or not all(isinstance(name, str) for name in listed):
         raise InvalidInput(f"{argument}={names!r}: expected a column, or a list of columns")
-    return listed
+    return list(listed)

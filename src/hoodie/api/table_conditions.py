@@ -47,6 +47,8 @@ class TableConditions(TableHandle[Frame]):
         Raises       InvalidInput, SchemaMismatch
         """
         given = self._options(options)
+        if not isinstance(source_name, str) or not isinstance(target_name, str):
+            raise InvalidInput(f"source_name={source_name!r}, target_name={target_name!r}: expected names as text")
         if self.session is None:
             return local_merge(self.storage, source, condition, (target_name, source_name), frames, given)
         from hoodie.spark.merge.run import merge_with_spark
@@ -85,6 +87,8 @@ class TableConditions(TableHandle[Frame]):
                 "an update takes columns with their new values, and then the condition: "
                 "update({'price': 'price * 2'}, \"city = 'oslo'\")"
             )
+        if not isinstance(name, str):
+            raise InvalidInput(f"name={name!r}: expected what the condition calls the table, as text")
         with failures_heard(self.storage, "UPDATE"):
             given = self._options(options)
             if isinstance(where, Sequence) and not isinstance(where, str):

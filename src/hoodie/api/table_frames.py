@@ -12,6 +12,7 @@ from hoodie.api.arrow.rows import Rows
 from hoodie.api.arrow.shown import table_summary
 from hoodie.api.engine import Frame, Read
 from hoodie.api.handle import Options, TableHandle
+from hoodie.api.inputs import checked_flags
 from hoodie.api.local_engine import read_local
 from hoodie.display.render import as_html
 from hoodie.reading.filters.selection import Filters
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 
 @typed_calls
+@checked_flags
 class TableFrames(TableHandle[Frame]):
     """The newest rows, which this process reads, without the five `_hoodie_*` columns unless `meta` asks for them.
 

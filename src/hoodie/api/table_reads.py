@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from hoodie.api.engine import Frame, KeyedRows, Read
 from hoodie.api.handle import Options, TableHandle
-from hoodie.api.inputs import Moment, instant_of, keys_as_rows
+from hoodie.api.inputs import Moment, checked_flags, instant_of, keys_as_rows
 from hoodie.api.local_engine import plan_read
 from hoodie.api.partition_paths import partition_paths
 from hoodie.api.scan import Scan
@@ -35,6 +35,7 @@ from hoodie.view.slices import merged_slices
 
 
 @typed_calls
+@checked_flags
 class TableReads(TableHandle[Frame]):
     """The reads of a table."""
 

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 from hoodie.api.engine import Frame
 from hoodie.api.handle import Options, TableHandle
-from hoodie.api.inputs import Named, named_instant
+from hoodie.api.inputs import Named, as_seconds, checked_flags, extra_of_commit, named_instant
 from hoodie.doctor.examine import GRACE, Finding, Remedy, examine
 from hoodie.doctor.repair import repair
+from hoodie.errors import InvalidInput
 from hoodie.locks import Lock
 from hoodie.recovery.restore import RestoreResult, restore
 from hoodie.recovery.rollback import RollbackResult, rollback
@@ -30,6 +31,7 @@ from hoodie.writing.result import WriteResult
 
 
 @typed_calls
+@checked_flags
 class TableServices(TableHandle[Frame]):
     """The services of a table. Not one of them needs Spark."""
 
@@ -43,7 +45,7 @@ class TableServices(TableHandle[Frame]):
         Raises          UnsupportedTable on a Copy-on-Write table; WriteConflict while a write is pending, or another
                         process plans one; LockTimeout
         """
-        return schedule_compaction(self.storage, self._settings(options), extra_metadata)
+        return schedule_compaction(self.storage, self._settings(options), extra_of_commit(extra_metadata))
 
     def compact(self, instant: Named | None = None, *, options: Options | None = None) -> WriteResult | None:
         """Carry a planned compaction out, one task for each file slice: by threads of this process when it is small
@@ -144,6 +146,8 @@ class TableServices(TableHandle[Frame]):
         Raises   InstantNotFound; InvalidInput when it is a savepoint already; InvalidPlan when cleaning has reached it
         """
         commit = None if instant is None else named_instant(instant, "savepoint")
+        if not isinstance(comment, str) or not isinstance(user, str):
+            raise InvalidInput(f"comment={comment!r}, user={user!r}: expected texts")
         return make_savepoint(self.storage, self._settings(options), commit, comment, user)
 
     def delete_savepoint(self, instant: Named, *, options: Options | None = None) -> None:
@@ -197,7 +201,7 @@ class TableServices(TableHandle[Frame]):
             rows=rows,
             whole_table=whole_table,
             all_columns=all_columns,
-            grace=grace,
+            grace=as_seconds("grace", grace),
             engine=engine,
         )
 
@@ -226,7 +230,8 @@ class TableServices(TableHandle[Frame]):
                   has changed; LockLost. A repair that failed is taken up by the next one
         """
         writers = Writers.read(self._options(options))
-        return repair(self.storage, writers=writers, dry_run=dry_run, checksum=checksum, grace=grace)
+        span = as_seconds("grace", grace)
+        return repair(self.storage, writers=writers, dry_run=dry_run, checksum=checksum, grace=span)
 
     def lock(self, name: str = "", *, options: Options | None = None) -> Lock:
         """A lock of the table's lock provider, not acquired yet: `with table.lock("nightly"):`, or `acquire(seconds)`,

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from hoodie.api.deleted_partitions import deleted_partitions
 from hoodie.api.engine import Engine
-from hoodie.api.inputs import Named, Path, as_path, as_session, column_names, is_spark_frame, named_instant, path_first
+from hoodie.api.inputs import (
+    Named,
+    Path,
+    as_path,
+    as_session,
+    column_names,
+    extra_of_commit,
+    is_spark_frame,
+    named_instant,
+    path_first,
+)
 from hoodie.api.local_engine import engine_of
 from hoodie.api.table import HoodieTable
 from hoodie.api.table_writes import Rowset, meant, new_rows, write_rows
@@ -147,7 +157,7 @@ class HoodieWriteClient:
             self._begun.pop(instant, None)
             return result
         transaction = self._open(instant, _operation(result.metadata.operation.lower()))
-        metadata = replace(result.metadata, extra={**(extra_metadata or {}), **result.metadata.extra})
+        metadata = replace(result.metadata, extra={**extra_of_commit(extra_metadata), **result.metadata.extra})
         try:
             with failures_heard(self.storage, result.metadata.operation), _advised(instant):
                 metadata = publish(transaction, metadata, result.keys, unseeing=result.unseeing)
@@ -166,7 +176,7 @@ class HoodieWriteClient:
 
     def schedule_compaction(self, extra_metadata: Mapping[str, str] | None = None) -> str | None:
         """As `HoodieTable.schedule_compaction`: the instant of the plan, for `compact`; None when none was made."""
-        return schedule_compaction(self.storage, self.settings, extra_metadata)
+        return schedule_compaction(self.storage, self.settings, extra_of_commit(extra_metadata))
 
     def compact(self, instant: Named) -> WriteResult:
         """As `HoodieTable.compact`, of one instant. It commits at once, whatever `hoodie.auto.commit` says."""

@@ -194,6 +194,7 @@ def check_options(options: Mapping[str, object], purpose: Purpose = Purpose.BOTH
     Raises   InvalidOption naming all unknown keys and all options that ask for something that would not happen; or two
              aliases of one option with different values
     """
+    _require_named(options)
     texts = {key: as_text(value) for key, value in options.items() if value is not None}
     prefix = texts.get(_PREFIX, "_")
     checked = without_unused(texts, _ALIASES, (prefix,) if prefix else (), purpose)
@@ -202,6 +203,14 @@ def check_options(options: Mapping[str, object], purpose: Purpose = Purpose.BOTH
     refuse_two_aliases(checked, _ALIASES)
     typed = Options(with_payload(checked, _MODES))
     return without_other_sync(typed) if typed.read(CompatOptions).unsupported is Unsupported.WARN else typed
+
+
+def _require_named(options: object) -> None:
+    """Raises InvalidOption on what are no values by their names."""
+    if not isinstance(options, Mapping):
+        raise InvalidOption(f"options={options!r}: expected a dict, such as {{'hoodie.index.type': 'BUCKET'}}")
+    if other := [key for key in options if not isinstance(key, str)]:
+        raise InvalidOption(f"an option is named by text, such as 'hoodie.index.type', and not by {other[0]!r}")
 
 
 def door_options(
@@ -217,8 +226,7 @@ def door_options(
     props             path of a properties file
     Raises            as `check_options`, `read_properties_file` and `of_path`
     """
-    if options and not isinstance(options, Mapping):
-        raise InvalidOption(f"options={options!r}: expected a dict, such as {{'hoodie.index.type': 'BUCKET'}}")
+    _require_named(options or {})
     given = {key: as_text(value) for key, value in (options or {}).items() if value is not None}
     files = default_options()
     if props is not None:

@@ -33,6 +33,8 @@ def read_properties_file(path: str | os.PathLike[str]) -> dict[str, str]:
     path    local, or a URI that fsspec knows
     Raises  InvalidOption when the file, or one that it includes, cannot be read; on a line that is no pair
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise InvalidOption(f"props={path!r}: expected the path of a properties file")
     return _read(os.fspath(path), ())
 
 

@@ -21,7 +21,7 @@ def lock_by(options: LockOptions, concurrency: ConcurrencyOptions, storage: Stor
             independent lock of the same provider
     Raises  InvalidOption when an option is missing that the provider needs
     """
-    if "/" in name or name.startswith("."):
+    if not isinstance(name, str) or "/" in name or name.startswith("."):
         raise InvalidInput(f"{name!r} is not a valid lock name: it becomes the name of a file or a node")
     provider = provider_for(options, concurrency)
     if provider is None:

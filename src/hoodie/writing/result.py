@@ -19,7 +19,7 @@ from hoodie.commit.transaction import Transaction
 from hoodie.config.validators import validations
 from hoodie.display.render import Displayed
 from hoodie.display.summary import ColumnKind, ResultSummary, ShownColumn, summary
-from hoodie.errors import HoodieError, InvalidOption, PlanInUse, StorageFailed
+from hoodie.errors import HoodieError, InvalidInput, InvalidOption, PlanInUse, StorageFailed
 from hoodie.index.pruning import IndexStats
 from hoodie.metadata.changes import KeyChanges
 from hoodie.model.commit import CommitMetadata, WriteStat
@@ -198,6 +198,7 @@ def on_commit(callback: Callback) -> Registration:
     returns   a registration: `cancel()` ends it, and so does leaving `with hoodie.on_commit(callback):`
     """
     global _registered
+    _require_callable(callback)
     registration = Registration(callback)
     with _changing:
         _registered = (*_registered, registration)
@@ -214,9 +215,15 @@ def notify_committed(result: WriteResult) -> None:
             _log.exception("%r failed on the commit %s of %s", registration, result.instant, result.table)
 
 
+def _require_callable(callback: object) -> None:
+    if not callable(callback):
+        raise InvalidInput(f"a callback is a function, and not {callback!r}")
+
+
 def on_failure(callback: HearFailure) -> Callable[[], None]:
     """Have a function called for each write of this process that raises. Returns what ends that."""
     global _hearing_failures
+    _require_callable(callback)
     with _changing:
         _hearing_failures = (*_hearing_failures, callback)
 

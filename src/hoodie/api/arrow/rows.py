@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
@@ -106,8 +107,10 @@ class Rows:
 
     def head(self, rows: int = 10) -> pa.Table:
         """The first rows, in no order but that of the files: no more files are opened than have them."""
+        if not isinstance(rows, Integral) or isinstance(rows, bool) or rows < 0:
+            raise InvalidInput(f"head({rows!r}): expected a number of rows")
         found: list[pa.RecordBatch] = []
-        left = rows
+        left = int(rows)
         with closing(self.to_batches()) as batches:
             while left > 0 and (batch := next(batches, None)) is not None:
                 found.append(batch.slice(0, left))
