@@ -345,7 +345,8 @@ _DIFFERENCES = (
     (
         "an upsert of a row whose ordering value is null",
         "0.15: is an error. 1.2: is taken where no other row of the key is there. Else it is an error on "
-        "Copy-on-Write; Merge-on-Read takes it into a log, and the table can no longer be read, compacted or written to",
+        "Copy-on-Write; Merge-on-Read takes it into a log, and the table can no longer be read, compacted or written "
+        "to",
         "is an error, as in 0.15. Inserts and bulk inserts take it; a later row with a value wins",
         "a null has no order, and a table must stay readable",
     ),
