@@ -26,7 +26,7 @@ def value_term(value: Any, scope: Scope) -> Term:
     if isinstance(value, pa.Scalar):
         return Term(value.type, lambda block: value)
     try:
-        scalar = _scalar(value)
+        scalar = scalar_of(value)
         if arrow.is_timestamp(scalar.type):
             scalar = scalar.cast(pa.timestamp("us", scalar.type.tz))  # fails where nanoseconds would be lost
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:
@@ -41,8 +41,9 @@ def value_term(value: Any, scope: Scope) -> Term:
     return literal(scalar.cast(stored).as_py(), stored)
 
 
-def _scalar(value: Any) -> pa.Scalar:
-    """Also of pandas' NA and NaT, which are null, and of numpy's days and minutes, which Arrow does not take."""
+def scalar_of(value: Any) -> pa.Scalar:
+    """A plain value as one of Arrow's, also pandas' NA and NaT, which are null, and numpy's days and minutes, which
+    Arrow does not take."""
     try:
         return pa.scalar(value)
     except (pa.ArrowException, TypeError, ValueError):

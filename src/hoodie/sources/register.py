@@ -22,6 +22,7 @@ from hoodie.sources.stream_calls import QUERY, STREAM_READER, STREAM_WRITER
 from hoodie.sources.table_calls import WRITER_BY_NAME, WRITER_V2
 from hoodie.sources.views import register_source
 from hoodie.spark.own_sql import give_sql_back, take_sql
+from hoodie.spark.session import require_session
 from hoodie.spark.workers import take_own_python
 
 #: What becomes of a method: (the method) -> what takes its place.
@@ -59,6 +60,10 @@ def register(session: SparkSession, *, shadow: bool = False, sql: bool = True) -
     Without a jar HoodieCatalog is no longer the session's catalog, and HudiSettings warns of settings that need one.
     `unregister` takes the names back. Registering again changes nothing.
     """
+    require_session(session, "register")
+    for flag, value in (("shadow", shadow), ("sql", sql)):
+        if not isinstance(value, bool):
+            raise InvalidInput(f"{flag}={value!r}: expected True or False")
     take_own_python(session)
     taken = [name for name in NAMES if not register_source(session, name)]
     caught = set(NAMES) if shadow else set(NAMES) - set(taken)

@@ -21,6 +21,7 @@ from hoodie.expressions.text import tick
 from hoodie.model.instant import Instant
 from hoodie.spark.entries import sql_text
 from hoodie.spark.own_sql import spark_sql, spark_table
+from hoodie.spark.session import require_session
 from hoodie.spark.table_views import TableView, note_view
 from hoodie.storage import storage_for
 from hoodie.table.state import load_state
@@ -71,6 +72,9 @@ def refresh_view(session: SparkSession, name: str) -> None:
 
     Raises InvalidInput when there is no such view, or it is another one
     """
+    require_session(session, "refresh_view")
+    if not isinstance(name, str):
+        raise InvalidInput(f"there is no view {name!r} in this session")
     _views(session).pop(name.lower(), None)  # else the statements below have it made anew once more
     if not session.catalog.tableExists(tick(name)):
         raise InvalidInput(f"there is no view {name!r} in this session")

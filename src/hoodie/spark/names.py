@@ -17,6 +17,7 @@ from hoodie.errors import InvalidInput, StatementError, UnsupportedTable
 from hoodie.expressions.text import tick
 from hoodie.spark.catalog import SESSION_CATALOG, catalog_table, checked, current_database
 from hoodie.spark.own_sql import forget_foreign
+from hoodie.spark.session import require_session
 from hoodie.storage import storage_for
 
 PREFIX = "spark.hoodie.catalog."
@@ -54,12 +55,16 @@ def register_table(session: SparkSession, name: str, location: str | os.PathLike
     location  its path
     Raises    InvalidInput on a name of other characters
     """
+    require_session(session, "register_table")
+    if not isinstance(location, (str, os.PathLike)) or not os.fspath(location):
+        raise InvalidInput(f"location={location!r}: expected the path of a table")
     session.conf.set(PREFIX + _keys(session, _checked(name))[0], os.fspath(location))
     forget_foreign(session)
 
 
 def unregister_table(session: SparkSession, name: str) -> None:
     """Forget a name. The table stays as it is."""
+    require_session(session, "unregister_table")
     for key in _keys(session, _checked(name)):
         session.conf.unset(PREFIX + key)
 
@@ -193,6 +198,8 @@ def located(session: SparkSession, given: str) -> str:
 
 
 def _checked(name: str) -> str:
+    if not isinstance(name, str):
+        raise InvalidInput(f"table name {name!r}: expected text, such as 'trips'")
     parts = name.lower().split(".")
     if not 0 < len(parts) < 3 or not all(part.replace("_", "").isalnum() for part in parts):
         raise InvalidInput(f"table name {name!r}: expected letters, digits and underscores, such as trips or db.trips")

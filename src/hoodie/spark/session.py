@@ -12,6 +12,7 @@ from threading import Thread
 
 from pyspark.sql import SparkSession
 
+from hoodie.errors import InvalidInput
 from hoodie.spark.java import ensure_java
 
 #: Lines of the JVM and of Spark that tell the user nothing: printed before any logging is set up.
@@ -77,6 +78,12 @@ def _pass_on(source: int, target: int) -> None:
 
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
+
+def require_session(session: object, call: str) -> None:
+    """Raises InvalidInput on what is no session of Spark's; call: who is told"""
+    if not hasattr(session, "createDataFrame"):
+        raise InvalidInput(f"{call} takes a SparkSession first, and not a {type(session).__name__}: {call}(spark, …)")
 
 
 def local_session(

@@ -34,6 +34,8 @@ class StreamWriter:
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         """Write one micro-batch. Raises as `HoodieTable.upsert`: the query fails then, and may be started again."""
+        if not hasattr(batch, "sparkSession"):
+            raise InvalidInput(f"a stream's batch is a Spark DataFrame, not a {type(batch).__name__}")
         given = Options(
             {
                 **self.options,

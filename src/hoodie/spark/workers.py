@@ -7,6 +7,7 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from hoodie.spark.code_archive import send
+from hoodie.spark.session import require_session
 from hoodie.spark.tasks import check_workers
 
 
@@ -35,5 +36,6 @@ def ship(session: SparkSession) -> None:
 
     Raises WorkerEnvironment naming what the workers still lack
     """
+    require_session(session, "ship")
     send(session)
     check_workers(session)

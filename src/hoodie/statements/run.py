@@ -8,10 +8,11 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
 from hoodie.api.table import HoodieTable
-from hoodie.errors import StatementError, UnsupportedTable
+from hoodie.errors import InvalidInput, StatementError, UnsupportedTable
 from hoodie.expressions.text import parsed, tick
 from hoodie.spark.names import PROVIDERS
 from hoodie.spark.own_sql import forget_foreign, spark_sql
+from hoodie.spark.session import require_session
 from hoodie.spark.table_views import TableView, note_view, view_named
 from hoodie.statements.call import is_another_catalogs, run_call
 from hoodie.statements.create_text import like_what, makes_ours
@@ -49,6 +50,9 @@ def sql(session: SparkSession, text: str) -> DataFrame:
 
     Spark evaluates all expressions. A query sees the table as it is when `sql` is called.
     """
+    require_session(session, "sql")
+    if not isinstance(text, str):
+        raise InvalidInput(f"sql takes a statement as text, and not a {type(text).__name__}")
     forget_foreign(session)
     try:
         statement = with_plain_names(single(text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ import hoodie
 from hoodie.api.arrow.rows import Rows
 from hoodie.api.table import HoodieTable
 from hoodie.errors import InvalidInput
+
+DAY = dt.date(2024, 1, 1)
 
 
 @pytest.fixture
@@ -49,6 +52,16 @@ def test_tuples_are_taken_as_people_write_them(table: HoodieTable[Rows], filters
     assert table.count(filters=filters) == len(expected)
     assert table.update({"fare": "fare"}, filters).updated == len(expected)
     assert table.delete(where=filters).deleted == len(expected)
+
+
+@pytest.mark.parametrize("day", [np.datetime64("2024-01-01"), np.datetime64("2024-01-01", "ns"), pa.scalar(DAY)])
+def test_a_day_of_numpy_or_arrow_is_compared(tmp_path: Path, day: Any):
+    table = hoodie.create_table(tmp_path / "days", record_key="id")
+    table.upsert(pa.table({"id": [1, 2], "day": [DAY, DAY + dt.timedelta(1)]}))
+    assert (
+        ids(table.snapshot(filters=[("day", "=", day)])) == ids(table.snapshot(filters=[("day", "in", [day])])) == [1]
+    )
+    assert table.update({"day": "day"}, [("day", "=", day)]).updated == 1
 
 
 def test_values_of_an_iterator_are_there_when_a_scan_is_read(table: HoodieTable[Rows]):

@@ -92,10 +92,18 @@ def _test(one: Any) -> Test:
     if op not in _OPERATORS:
         raise ValueError(f"and {op!r} is no operator: take one of {', '.join(_OPERATORS)}, or a condition as text")
     if op not in ("in", "not in"):
-        return Test(column, op, value)
+        return Test(column, op, _plain(value))
     if isinstance(value, (str, bytes)) or hasattr(value, "columns") or not isinstance(value, Iterable):
         raise ValueError(f"and {op!r} takes a list of values, not {value!r}")
-    return Test(column, op, list(value))  # which can be looked at more than once
+    return Test(column, op, list(map(_plain, value)))  # which can be looked at more than once
+
+
+def _plain(value: Any) -> Any:
+    """A value of Arrow's as one of Python's, which Spark takes as well; and one of numpy's days and minutes, which
+    Arrow does not take."""
+    if isinstance(value, np.datetime64):
+        value = pa.array(np.array([value]))[0]
+    return value.as_py() if isinstance(value, pa.Scalar) else value
 
 
 def held_filters(filters: Any) -> Any:
@@ -193,9 +201,7 @@ def _comparison(test: Test) -> str:
 
 def _constant(value: Any) -> str:
     if isinstance(value, np.generic):
-        value = pa.array(np.array([value]))[0]
-    if isinstance(value, pa.Scalar):
-        value = value.as_py()
+        value = pa.array(np.array([value]))[0].as_py()
     if isinstance(value, dt.date) and value != value:  # pandas' NaT
         raise ValueError(f"not {value!r}: no constant of SQL's")
     match value:

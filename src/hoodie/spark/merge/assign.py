@@ -3,11 +3,14 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from hoodie.errors import SchemaMismatch
+from hoodie.expressions.typed import scalar_of
 from hoodie.spark.types import nullable_type
 
 _INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
@@ -147,7 +150,10 @@ def as_column(value: object) -> Column:
     """An expression: text is SQL, a Column is itself, any other value stands for itself."""
     if isinstance(value, str):
         return F.expr(value)
-    return value if hasattr(value, "alias") and hasattr(value, "cast") else F.lit(value)  # type: ignore[return-value]
+    if hasattr(value, "alias") and hasattr(value, "cast"):
+        return value  # type: ignore[return-value]
+    is_null = type(value).__name__ in ("NAType", "NaTType")  # of pandas
+    return F.lit(scalar_of(value).as_py() if is_null or isinstance(value, (pa.Scalar, np.datetime64)) else value)
 
 
 def filter_of(condition: str | Column | None) -> Column:
