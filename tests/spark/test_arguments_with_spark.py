@@ -59,3 +59,9 @@ def test_what_is_no_session_or_name_is_refused(spark: SparkSession, table: Any):
     for call, problem in calls:
         with pytest.raises(InvalidInput, match=problem):
             call()
+
+
+def test_numbers_that_spark_has_no_type_for_are_compared(table: Any):
+    assert ids(table.snapshot(filters=[("id", "=", np.uint8(1))])) == [1]
+    assert ids(table.snapshot(filters=[("id", "in", [np.uint64(1), 2**70])])) == [1]
+    assert ids(table.snapshot(filters=[("id", "<", 2**70)])) == [1, 2, 3]

@@ -51,7 +51,7 @@ def instant_of(moment: Moment | None) -> Point | None:
     if isinstance(moment, (WriteResult, Savepoint)):
         return moment.instant
     if isinstance(moment, np.datetime64):
-        moment = pa.array(np.array([moment]))[0].as_py()
+        moment = pa.array(np.array([moment.astype("datetime64[us]")]))[0].as_py()
     if isinstance(moment, dt.date) and moment != moment:
         raise InvalidInput(f"{moment!r} is not a point in time")  # pandas' NaT is a datetime
     return moment.requested if isinstance(moment, Instant) else moment

@@ -4,9 +4,11 @@ import datetime as dt
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -175,8 +177,14 @@ def _any(filters: Filters) -> Column:
 def _compared(test: Test) -> Column:
     column, value = quoted(test.column), test.value
     if test.op == "in":
-        return column.isin(list(value))
+        return column.isin(list(map(_literal, value)))
     if test.op == "not in":  # as pyarrow has it, nulls are not among the values
-        return ~F.coalesce(column.isin(list(value)), F.lit(False))
-    found: Column = _COMPARE[test.op](column, F.lit(value))
+        return ~F.coalesce(column.isin(list(map(_literal, value))), F.lit(False))
+    found: Column = _COMPARE[test.op](column, F.lit(_literal(value)))
     return found
+
+
+def _literal(value: Any) -> Any:
+    """A value that Spark takes: whole numbers without a sign and those of more than 64 bits in types that it has."""
+    whole = int(value) if isinstance(value, (int, np.unsignedinteger)) and not isinstance(value, bool) else None
+    return value if whole is None else whole if abs(whole) < 2**63 else Decimal(whole)

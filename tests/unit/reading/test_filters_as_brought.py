@@ -114,3 +114,55 @@ def test_a_column_that_is_not_there_is_told_by_those_of_the_table(table: HoodieT
         with pytest.raises(InvalidInput, match="id, city, fare") as refused:
             call()
         assert "_hoodie" not in str(refused.value)
+
+
+AT = dt.datetime(2024, 1, 1, 5)
+
+
+@pytest.fixture
+def kinds(tmp_path: Path) -> HoodieTable[Rows]:
+    table = hoodie.create_table(tmp_path / "kinds", record_key="id")
+    columns = {
+        "at": pa.array([AT.replace(tzinfo=dt.UTC), None]),
+        "local": pa.array([AT, None]),
+        "day": [DAY, None],
+        "f": pa.array([0.1, 0.5], pa.float32()),
+        "n": [1, 2],
+        "b": [True, False],
+    }
+    table.upsert(pa.table({"id": [1, 2], **columns}))
+    return table
+
+
+@pytest.mark.parametrize(
+    ("filters", "problem"),
+    [
+        ([("at", "=", AT)], "the column has a zone, and the time has none"),
+        ([("at", "<", pd.Timestamp(AT))], "the column has a zone, and the time has none"),
+        ([("local", ">", AT.replace(tzinfo=dt.UTC))], "the time has a zone, and the column has none"),
+        ([("n", "in", [True])], "the values of 'n' are int64"),
+        ([("f", "not in", [np.True_])], "the values of 'f' are float"),
+        ([("b", "in", [1])], "the values of 'b' are bool"),
+    ],
+)
+def test_values_of_another_kind_are_refused_before_rows_are_read(
+    kinds: HoodieTable[Rows], filters: Any, problem: str
+) -> None:
+    with pytest.raises(InvalidInput, match=problem):
+        kinds.snapshot(filters=filters)
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ([("day", "in", [AT])], []),
+        ([("day", "in", [dt.datetime(2024, 1, 1), AT])], [1]),
+        ([("day", "not in", [AT])], [1, 2]),
+        ([("f", "in", [np.float32(0.1), 0.5])], [1, 2]),
+        ([("local", "=", np.datetime64("2024-01-01T05"))], [1]),
+        ([("local", "in", [np.datetime64("2024-01-01T05:00")])], [1]),
+    ],
+)
+def test_in_compares_as_the_equals_sign_does(kinds: HoodieTable[Rows], filters: Any, expected: list[int]):
+    assert ids(kinds.snapshot(filters=filters)) == expected
+    assert kinds.count(filters=filters) == len(expected)

@@ -102,7 +102,8 @@ def _plain(value: Any) -> Any:
     """A value of Arrow's as one of Python's, which Spark takes as well; and one of numpy's days and minutes, which
     Arrow does not take."""
     if isinstance(value, np.datetime64):
-        value = pa.array(np.array([value]))[0]
+        known = np.datetime_data(value)[0] in ("D", "s", "ms", "us", "ns")
+        value = pa.array(np.array([value if known else value.astype("datetime64[us]")]))[0]
     return value.as_py() if isinstance(value, pa.Scalar) else value
 
 

@@ -13,11 +13,13 @@ from functools import reduce
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie.errors import InvalidInput
+from hoodie.expressions.kinds import is_number
 from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.filters.exact_numbers import fitted, is_exact, members, number_beside
 from hoodie.reading.filters.predicate import ANY, Test, Tests, tests_of
@@ -169,6 +171,9 @@ def _exact(test: Test, schema: pa.Schema) -> Test:
     if at < 0:
         return test
     kind = schema.field(at).type
+    _require_kind(test, kind)
+    if pa.types.is_date(kind) and test.op in ("in", "not in"):  # Arrow would cut times to their days
+        return replace(test, value=pa.array([value for value in test.value if not _within_day(value)], kind))
     if pa.types.is_floating(kind) and _is_whole(test.value):
         return replace(test, value=float(Decimal(int(test.value))))
     if test.op in ("in", "not in") and all(value is None for value in test.value):
@@ -187,6 +192,27 @@ def _exact(test: Test, schema: pa.Schema) -> Test:
         return test
     nulls = [None] if None in values else []
     return replace(test, value=pa.array([*members(held, kind), *nulls], kind))
+
+
+def _require_kind(test: Test, kind: pa.DataType) -> None:
+    """Raises ValueError on values that Arrow takes for others: truth values for numbers, and the reverse; and on times
+    without a zone beside those with one, and the reverse, which it refuses once there are rows."""
+    if test.op in ("in", "not in"):
+        truths = {isinstance(value, (bool, np.bool_)) for value in test.value if value is not None}
+        if (pa.types.is_boolean(kind) and False in truths) or (is_number(kind) and True in truths):
+            raise ValueError(f"and the values of {test.column!r} are {kind}")
+    elif (
+        pa.types.is_timestamp(kind)
+        and isinstance(test.value, dt.datetime)
+        and (test.value.tzinfo is None) != (kind.tz is None)
+    ):
+        has, lacks = ("the time", "the column") if kind.tz is None else ("the column", "the time")
+        raise ValueError(f"and {has} has a zone, and {lacks} has none: {test.column!r} is {kind}")
+
+
+def _within_day(value: Any) -> bool:
+    """Whether it is a time that is no day's beginning."""
+    return isinstance(value, dt.datetime) and value.time() != dt.time()
 
 
 def _is_rounded(test: Test, schema: pa.Schema) -> bool:
