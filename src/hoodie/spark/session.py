@@ -82,7 +82,7 @@ _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 def require_session(session: object, call: str) -> None:
     """Raises InvalidInput on what is no session of Spark's; call: who is told"""
-    if not hasattr(session, "createDataFrame"):
+    if not hasattr(session, "conf"):
         raise InvalidInput(f"{call} takes a SparkSession first, and not a {type(session).__name__}: {call}(spark, …)")
 
 
