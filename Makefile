@@ -16,7 +16,7 @@ CHECKED := src tests bench demo torture tools setup.py
 # Tests start hundreds of processes: each would compile the library, and each test process all tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help java demo test nightly browser stores engines record collect check docs bench simulate torture clean distclean
+.PHONY: help java demo test lowest nightly browser stores engines record collect check docs bench simulate torture clean distclean
 
 help:
 	@echo 'make demo    a real table from 336,776 flights: upserts, deletes, two readers; left in ./demo-table'
@@ -25,6 +25,7 @@ help:
 	@echo 'make stores  tables on servers of HDFS, Azure and Google, which are downloaded once (some 600 MB)'
 	@echo 'make engines Hudi, Trino, Presto, Hive, HBase, HDFS, Kafka and S3 beside the tables here (4 GB, once); ENGINES="hudi trino" chooses'
 	@echo 'make nightly tests that are slow and rarely fail'
+	@echo 'make lowest  the tests without Spark, with the least versions that pyproject.toml admits'
 	@echo 'make check   format, lint, types, layers'
 	@echo 'make docs    the documentation as a site, with the reference, in build/docs; broken links fail'
 	@echo 'make bench   upserts against rewriting the table with plain Spark'
@@ -40,6 +41,14 @@ test: java
 
 browser: $(INSTALLED)
 	HOODIE_TEST_BROWSER="$$(sh tools/browser.sh)" $(RUN) -m pytest tests/browser $(ARGS)
+
+# In an environment of its own, of a Python that they have wheels for: PYTHON=python3.11 or python3.12.
+lowest:
+	$(PYTHON) -m venv $(VENV)-lowest
+	$(PYTHON) tools/lowest.py > $(VENV)-lowest/constraints.txt
+	$(VENV)-lowest/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
+		-c $(VENV)-lowest/constraints.txt -e '.[dev]'
+	$(VENV)-lowest/bin/python -m pytest -n $(JOBS) --dist loadfile $(or $(ARGS),tests/unit tests/interop)
 
 # What is slow and rarely fails; then other random histories than `make test` has and more of them, and deaths at each call.
 nightly: java
@@ -114,4 +123,4 @@ clean:
 	find src tests bench demo torture -name __pycache__ -prune -exec rm -rf {} +
 
 distclean: clean
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(VENV)-lowest

@@ -6,11 +6,14 @@ import itertools
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from support.oracles import unpack_table
+
+_SPARK_FILES = sorted(f"tests/spark/{file.name}" for file in (Path(__file__).parent / "spark").glob("test_*.py"))
 
 # The same examples in each run: a failure in one run fails in the next. Without a deadline: machines are shared.
 _patient = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
@@ -29,6 +32,21 @@ def pytest_configure(config: pytest.Config) -> None:
     os.fsync = lambda file: None
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """All processes but one have a Spark session: to warm one up takes as long as 100 tests."""
+    from xdist.scheduler import LoadFileScheduling
+
+    sessions = max(config.option.numprocesses - 1, 1)
+
+    class FilesOfOneSession(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return f"session {_SPARK_FILES.index(file) % sessions}" if file in _SPARK_FILES else file
+
+    return FilesOfOneSession(config, log) if config.option.dist == "loadfile" else None
 
 
 @pytest.fixture

@@ -192,11 +192,12 @@ def arrow_stream(rows: Any) -> pa.RecordBatchReader:
         try:
             reader = pa.RecordBatchReader.from_stream(rows)
         except pa.ArrowException as problem:
-            frame = "rows.to_frame()" if hasattr(rows, "to_frame") else "pyarrow.table({name: rows})"
-            reason = f"a {type(rows).__name__} is one column: write {frame}" if is_column(rows) else problem
+            reason = _one_column(rows) if is_column(rows) else problem
             raise SchemaMismatch(
                 f"the rows make no table of Arrow's: {clause(reason)}{_polars_only(rows)}"
             ) from problem
+    elif is_column(rows) and hasattr(rows, "to_frame"):  # pandas' Series are streams since version 3
+        raise SchemaMismatch(f"the rows make no table of Arrow's: {_one_column(rows)}")
     else:
         way = _way_to_rows(rows)
         raise InvalidInput(
@@ -207,6 +208,11 @@ def arrow_stream(rows: Any) -> pa.RecordBatchReader:
     if schema.types == reader.schema.types:
         return reader
     return pa.RecordBatchReader.from_batches(schema, _cast(reader, schema))
+
+
+def _one_column(rows: object) -> str:
+    frame = "rows.to_frame()" if hasattr(rows, "to_frame") else "pyarrow.table({name: rows})"
+    return f"a {type(rows).__name__} is one column: write {frame}"
 
 
 def _way_to_rows(rows: object) -> str:

@@ -18,7 +18,7 @@ from hoodie.config.options import Options, declared
 from hoodie.config.read import QueryOptions, QueryType, StreamOptions
 from hoodie.config.write import WriteOperation
 from hoodie.errors import CorruptFile, InvalidInput, InvalidOption
-from hoodie.sources.change_stream import stream_schema
+from hoodie.sources.stream_schema import stream_schema
 from hoodie.spark.entries import absolute_uri
 from hoodie.spark.names import registered_path
 from hoodie.spark.table_views import of_table

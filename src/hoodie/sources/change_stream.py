@@ -1,11 +1,10 @@
 """`readStream.format("hudi")`: each micro-batch has the rows that a range of commits changed, or their change data.
 
 Offsets are instants (`hoodie.reading.changes.offsets`). The reader lives in a worker of Spark's planner as long as its
-query; what it raises carries its class in its text, for `hoodie.sources.queries` to raise.
+query; what it raises carries its class in its text (`hoodie.spark.worker_errors`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -15,13 +14,11 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 from hoodie.config.options import Options
-from hoodie.config.read import HolePolicy, IncrementalFormat, QueryOptions, ReadSettings, StreamOptions
-from hoodie.errors import InvalidInput, SchemaMismatch
-from hoodie.model.meta import META_COLUMNS
+from hoodie.config.read import StreamOptions
+from hoodie.errors import SchemaMismatch
 from hoodie.reading.changes.data_plan import plan_change_data
 from hoodie.reading.changes.offsets import (
     LATEST,
-    POLICY,
     StreamOffset,
     begin_of,
     first_offset,
@@ -34,25 +31,11 @@ from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.table_schema import read_schema
 from hoodie.schema.schema import column_difference
 from hoodie.sources.slice_tasks import slice_tasks, task_rows
-from hoodie.spark.types import all_nullable, to_spark
+from hoodie.sources.stream_schema import of_change_data, stream_settings
 from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.storage import storage_at
 from hoodie.table.state import TableState, load_state
 from hoodie.view.incremental import EARLIEST
-
-
-def stream_schema(path: str, options: Options) -> StructType:
-    """The columns of a stream of a table. Raises InvalidInput when it has none yet; UnsupportedTable as `changes`"""
-    state = load_state(storage_at(path, options))
-    schema = read_schema(state)
-    if set(schema.names) <= set(META_COLUMNS):
-        raise InvalidInput(
-            f"{state.config.name} at {path} has no columns yet: its first commit says which. Write to it first"
-        )
-    if _of_change_data(options):
-        newest = state.timeline.newest_commit
-        schema = plan_change_data(state, newest, newest, _settings(options)).reader.schema
-    return all_nullable(to_spark(schema))
 
 
 def _refuse_lost_columns(began_with: pa.Schema, state: TableState) -> None:
@@ -67,24 +50,12 @@ def _refuse_lost_columns(began_with: pa.Schema, state: TableState) -> None:
         )
 
 
-def _settings(options: Options) -> ReadSettings:
-    """Those of a stream: it waits for pending commits, unless an option says something else."""
-    read, stream = ReadSettings.read(options), options.read(StreamOptions)
-    holes = read.incremental.holes if POLICY in options else HolePolicy.BLOCK
-    incremental = replace(read.incremental, holes=holes, version=stream.version or read.incremental.version)
-    return replace(read, incremental=incremental)
-
-
-def _of_change_data(options: Options) -> bool:
-    return options.read(QueryOptions).format is IncrementalFormat.CDC
-
-
 class ChangeStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The changed rows of a table, each as it was at the end of its micro-batch; with the format cdc, each change."""
 
     def __init__(self, path: str, options: Options, schema: StructType) -> None:
-        self.storage, self.settings = storage_at(path, options), _settings(options)
-        self.stream, self.of_change_data = options.read(StreamOptions), _of_change_data(options)
+        self.storage, self.settings = storage_at(path, options), stream_settings(options)
+        self.stream, self.of_change_data = options.read(StreamOptions), of_change_data(options)
         self.target = to_arrow_schema(schema, timezone="UTC")
         self.first: StreamOffset | None = None
         self.last: StreamOffset | None = None

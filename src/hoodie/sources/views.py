@@ -30,14 +30,14 @@ from hoodie.config.datasource import sql_insert
 from hoodie.config.options import Options
 from hoodie.config.read import IncrementalFormat, QueryOptions, QueryType, ReadSettings
 from hoodie.config.write import EngineOptions, WriteOperation
-from hoodie.errors import FileGone, InvalidInput, InvalidOption
+from hoodie.errors import FileGone, InvalidInput, InvalidOption, MissingPackage
 from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.changes.data_plan import ChangeData, plan_change_data
 from hoodie.reading.scan import ScanKind, ScanPlan
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.sources.answers import source_options
-from hoodie.sources.change_stream import ChangeStream, stream_schema
 from hoodie.sources.slice_tasks import slice_tasks, task_rows
+from hoodie.sources.stream_schema import stream_schema
 from hoodie.sources.view_refresh import with_source
 from hoodie.spark.entries import noted_path
 from hoodie.spark.tasks import is_classic
@@ -163,8 +163,13 @@ class HudiSource(DataSource):
         return _Reader(_with_place(self.options, schema), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        path, options = source_options(self.options)
-        return ChangeStream(path, options, schema)
+        with mark_worker_errors():
+            try:
+                from hoodie.sources.change_stream import ChangeStream
+            except ModuleNotFoundError as missing:
+                raise MissingPackage("PySpark 4.2 or later", "spark", "readStream of a table") from missing
+            path, options = source_options(self.options)
+            return ChangeStream(path, options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         path, options = source_options(_with_place(self.options, schema))

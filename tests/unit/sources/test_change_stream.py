@@ -6,6 +6,7 @@ No Spark runs: `Query` calls the reader in the order that Spark does, and keeps 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.sql.types import StructType
 
 import hoodie
 from hoodie.errors import (
@@ -21,6 +23,7 @@ from hoodie.errors import (
     HollowCommit,
     InvalidInput,
     InvalidOption,
+    MissingPackage,
     SchemaMismatch,
     TableNotFound,
     UnsupportedTable,
@@ -346,3 +349,12 @@ def test_nothing_is_lost_and_nothing_comes_twice_whatever_runs_in_between(tmp_pa
     assert {(row["id"], row["at"]) for row in hoodie.open_table(table.path).snapshot().to_arrow().to_pylist()} <= set(
         taken
     )  # nothing lost
+
+
+def test_a_stream_on_a_pyspark_before_4_2_says_which_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = hoodie.create_table(tmp_path / "t", record_key="id")
+    table.upsert(pa.table({"id": [1]}))
+    monkeypatch.delitem(sys.modules, "hoodie.sources.change_stream")
+    monkeypatch.setitem(sys.modules, "pyspark.sql.streaming.datasource", None)  # as it is not there
+    with pytest.raises(MissingPackage, match=r"readStream of a table needs PySpark 4\.2 or later"):
+        HudiSource({"path": str(tmp_path / "t")}).streamReader(StructType())

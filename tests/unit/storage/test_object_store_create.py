@@ -22,7 +22,8 @@ class Store(MemoryFileSystem):
     cachable = False
 
     def __init__(self, *faults, rival=b"rival"):
-        super().__init__(global_store=False, skip_instance_cache=True)
+        super().__init__(skip_instance_cache=True)
+        self.store, self.pseudo_dirs = {}, [""]  # its own, not that of the class
         self.faults, self.rival = list(faults), rival
         self.puts, self.marks, self.late = 0, {}, None
 

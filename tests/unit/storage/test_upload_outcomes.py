@@ -56,7 +56,8 @@ class Store(MemoryFileSystem):
     split_path = staticmethod(lambda path: (*path.strip("/").split("/", 1), None))
 
     def __init__(self, problem: Exception | None = None, after: int | None = 0, cut: int = 0) -> None:
-        super().__init__(global_store=False, skip_instance_cache=True)
+        super().__init__(skip_instance_cache=True)
+        self.store, self.pseudo_dirs = {}, [""]  # its own, not that of the class
         self.problem, self.after, self.cut = problem, after, cut
         self.pending: Any = None
         self.marks: dict[str, dict[str, str]] = {}
