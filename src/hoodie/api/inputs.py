@@ -149,7 +149,7 @@ def _of_kind(keys: Any, kind: pa.DataType | None) -> pa.Array | pa.ChunkedArray:
     if kind is None:
         return column
     have = column.type.value_type if arrow.is_dictionary(column.type) else column.type
-    if not arrow.is_null(have) and any(is_one(have) != is_one(kind) for is_one in _KINDS):
+    if not arrow.is_null(have) and not same_kind(have, kind):
         raise TypeError(f"they are {have}")
     cast = column.cast(kind)
     if _may_round(have, kind) and not cast.cast(have).equals(column.cast(have)):
@@ -157,8 +157,11 @@ def _of_kind(keys: Any, kind: pa.DataType | None) -> pa.Array | pa.ChunkedArray:
     return cast
 
 
-#: Kinds of values that are not made of each other.
-_KINDS = (is_text, arrow.is_boolean, arrow.is_temporal, arrow.is_binary)
+def same_kind(one: pa.DataType, other: pa.DataType) -> bool:
+    """Whether both are text, truth values, times, bytes, or none of these, which are not made of each other."""
+    return all(
+        is_one(one) == is_one(other) for is_one in (is_text, arrow.is_boolean, arrow.is_temporal, arrow.is_binary)
+    )
 
 
 def _may_round(have: pa.DataType, kind: pa.DataType) -> bool:

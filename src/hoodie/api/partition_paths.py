@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as arrow
 
-from hoodie.api.inputs import is_column
+from hoodie.api.inputs import is_column, same_kind
 from hoodie.config.keygen import PartitionUnit
 from hoodie.errors import HoodieError, InvalidInput
 from hoodie.keygen.arrow_keys import is_text, partition_path, type_at
@@ -40,11 +40,8 @@ def _listed(partitions: Any) -> list[Any]:
         return list(column.to_pylist())
     is_frame = hasattr(partitions, "columns") or hasattr(partitions, "__arrow_c_stream__")
     if isinstance(partitions, (str, bytes, Mapping)) or is_frame or not isinstance(partitions, Iterable):
-        shown = (
-            repr(partitions)
-            if isinstance(partitions, (str, bytes, Mapping, int, NoneType))
-            else type(partitions).__name__
-        )
+        is_short = isinstance(partitions, (str, bytes, Mapping, int, NoneType))
+        shown = repr(partitions) if is_short else type(partitions).__name__
         raise InvalidInput(f"partitions={shown}: expected partition paths in a list, such as ['2024-01-31']")
     return list(partitions)
 
@@ -84,12 +81,9 @@ def _column(value: Any, field: PartitionField, keygen: KeyGenerator, schema: pa.
         if not (by_day and arrow.is_date(have)):
             raise TypeError(f"{field.name!r} is a time, whose folders have names of their own")
         return column.cast(kind)
-    if not is_text(have) and any(is_one(have) != is_one(kind) for is_one in _KINDS):
+    if not is_text(have) and not same_kind(have, kind):
         raise TypeError(f"{field.name!r} is {kind}, and this is {have}")
     cast = column.cast(kind)
     if not cast.cast(have).equals(column):
         raise ValueError(f"{field.name!r} is {kind}, of which it is no value")
     return cast
-
-
-_KINDS = (is_text, arrow.is_boolean, arrow.is_temporal, arrow.is_binary)
