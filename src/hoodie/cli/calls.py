@@ -261,17 +261,16 @@ class Call:
     def change(
         self,
         do: Callable[[Target, bool], R],
+        text: Callable[[R], Sequence[Block]],
         *,
         goes: Callable[[R], int],
         question: str,
-        text: Callable[[R], Sequence[Block]] = lambda done: done.text.splitlines(),  # type: ignore[attr-defined]
     ) -> int:
         """Do what cannot be undone: after showing what it is, and a yes.
 
         do        (table, whether it is a dry run) -> what was done, or would be
         goes      how much of a dry run's result would go; 0: nothing would be done
         question  with one {} for that number, of all tables
-        text      of a result; without it the one that it has
         Raises    UsageError when nobody can be asked
         """
         if self.dry_run or self.yes:

@@ -373,7 +373,7 @@ def metadata_drop_command(call: Call, partitions: tuple[str, ...]) -> int:
 
     name = _named(() if "files" in partitions else partitions)
 
-    return call.change(do, text=text, goes=lambda done: int(done.dropped), question=f"Remove {name}, of {{}} tables?")
+    return call.change(do, text, goes=lambda done: int(done.dropped), question=f"Remove {name}, of {{}} tables?")
 
 
 def _named(partitions: tuple[str, ...]) -> str:

@@ -12,6 +12,7 @@ import click
 from hoodie.cli.arguments import INSTANT, cli_option, command
 from hoodie.cli.calls import Call, Target
 from hoodie.cli.output import Block, Grid
+from hoodie.cli.services import shortened
 
 if TYPE_CHECKING:
     from hoodie.recovery.savepoint import Savepoint
@@ -55,7 +56,6 @@ class RolledBack:
     instant  of the rollback; "" in a dry run
     deletes  paths of files, below the table's folder
     undoes   paths of logs whose blocks are cancelled
-    text     for people
     """
 
     target: str
@@ -63,7 +63,6 @@ class RolledBack:
     deletes: tuple[str, ...]
     undoes: tuple[str, ...]
     dry_run: bool
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,6 @@ class Restored:
     instant   of the restore; "" in a dry run, and when nothing was newer than the savepoint
     instants  that are rolled back, newest first
     deletes   paths of files that would be deleted: of a dry run
-    text      for people
     """
 
     savepoint: str
@@ -81,7 +79,6 @@ class Restored:
     instants: tuple[str, ...]
     deletes: tuple[str, ...]
     dry_run: bool
-    text: str
 
 
 @click.group("savepoint")
@@ -156,7 +153,7 @@ def savepoint_delete_command(call: Call, instant: str | None) -> int:
 
     return call.change(
         do,
-        text=lambda done: [f"savepoint {done.instant} {'would be' if done.dry_run else 'is'} deleted"],
+        lambda done: [f"savepoint {done.instant} {'would be' if done.dry_run else 'is'} deleted"],
         goes=lambda done: 1,
         question="Delete the savepoint, of {} tables?",
     )
@@ -180,9 +177,9 @@ def rollback_command(call: Call, instant: str | None) -> int:
 
     def do(target: Target, dry_run: bool) -> RolledBack:
         done = run(target.storage, target.settings, instant, dry_run=dry_run)
-        return RolledBack(done.target, done.instant, done.deletes, done.undoes, dry_run, str(done))
+        return RolledBack(done.target, done.instant, done.deletes, done.undoes, dry_run)
 
-    return call.change(do, goes=lambda done: 1, question="Take that back, of {} tables?")
+    return call.change(do, rolled_back_text, goes=lambda done: 1, question="Take that back, of {} tables?")
 
 
 @command(
@@ -200,9 +197,23 @@ def restore_command(call: Call, instant: str | None) -> int:
     def do(target: Target, dry_run: bool) -> Restored:
         done = run(target.storage, target.settings, named, dry_run=dry_run)
         instants = tuple(f"{ref.time} {ref.action}" for ref in done.plan.instants)
-        return Restored(done.savepoint, done.instant, instants, done.deletes, dry_run, str(done))
+        return Restored(done.savepoint, done.instant, instants, done.deletes, dry_run)
 
-    return call.change(do, goes=lambda done: len(done.instants), question="Roll back {} instants?")
+    return call.change(do, restored_text, goes=lambda done: len(done.instants), question="Roll back {} instants?")
+
+
+def rolled_back_text(done: RolledBack) -> list[str]:
+    verb = "would roll" if done.dry_run else "rolled"
+    what = f"{len(done.deletes)} files deleted, blocks of {len(done.undoes)} logs cancelled"
+    return [f"{verb} back {done.target}: {what}", *shortened((*done.deletes, *done.undoes))]
+
+
+def restored_text(done: Restored) -> list[str]:
+    if not done.instants:
+        return [f"nothing is newer than the savepoint {done.savepoint}"]
+    verb = "would roll" if done.dry_run else "rolled"
+    files = [f"  {len(done.deletes)} files would be deleted"] if done.dry_run else []
+    return [f"{verb} back {len(done.instants)} instants after {done.savepoint}", *shortened(done.instants), *files]
 
 
 def _line(made: Savepoint) -> SavepointLine:

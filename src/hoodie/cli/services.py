@@ -24,7 +24,6 @@ class Cleaned:
     files       paths below the table's folder
     partitions  partition paths that were removed whole
     finished    interrupted cleans that were finished first
-    text        for people
     """
 
     instant: str
@@ -34,7 +33,6 @@ class Cleaned:
     partitions: tuple[str, ...]
     finished: tuple[str, ...]
     dry_run: bool
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +41,11 @@ class Archived:
 
     instants  oldest first
     file      the archive file that was written; "" for none
-    text      for people
     """
 
     instants: tuple[str, ...]
     file: str
     dry_run: bool
-    text: str
 
 
 @command(
@@ -71,10 +67,12 @@ def clean_command(call: Call) -> int:
     def do(target: Target, dry_run: bool) -> Cleaned:
         done = run(target.storage, target.settings, dry_run=dry_run)
         return Cleaned(
-            done.instant, done.policy, done.earliest, done.paths, done.partitions, done.finished, dry_run, str(done)
+            done.instant, done.policy, done.earliest, done.paths, done.partitions, done.finished, done.dry_run
         )
 
-    return call.change(do, goes=lambda done: len(done.files) + len(done.finished), question="Delete {} files?")
+    return call.change(
+        do, cleaned_text, goes=lambda done: len(done.files) + len(done.finished), question="Delete {} files?"
+    )
 
 
 @command(
@@ -96,9 +94,9 @@ def archive_command(call: Call) -> int:
     def do(target: Target, dry_run: bool) -> Archived:
         done = run(target.storage, target.settings, dry_run=dry_run)
         instants = tuple(f"{instant.requested} {instant.action}" for instant in done.instants)
-        return Archived(instants, done.file, done.dry_run, str(done))
+        return Archived(instants, done.file, done.dry_run)
 
-    return call.change(do, goes=lambda done: len(done.instants), question="Archive {} instants?")
+    return call.change(do, archived_text, goes=lambda done: len(done.instants), question="Archive {} instants?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +137,12 @@ def expire(call: Call) -> int:
         done = expire_partitions(target.storage, target.settings, dry_run=dry_run, after_commit=after_commit)
         return Expired(done.instant, done.partitions, done.before, done.dry_run, str(done))
 
-    return call.change(do, goes=lambda done: len(done.partitions), question="Delete {} partitions?")
+    return call.change(
+        do,
+        lambda done: done.text.splitlines(),
+        goes=lambda done: len(done.partitions),
+        question="Delete {} partitions?",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,4 +216,31 @@ def _change_version(call: Call, to: int, run: Callable[..., UpgradeResult], ques
         settings = dict(done.settings or {})
         return Upgraded(done.before, done.version, done.steps, settings, done.dry_run, str(done))
 
-    return call.change(do, goes=lambda done: int(bool(done.steps)), question=question)
+    return call.change(
+        do, lambda done: done.text.splitlines(), goes=lambda done: int(bool(done.steps)), question=question
+    )
+
+
+def cleaned_text(done: Cleaned) -> list[str]:
+    verb = "would delete" if done.dry_run else "deleted"
+    kept = f", and keeps what reads as of {done.earliest} and later need" if done.earliest else ""
+    finished = [
+        f"{'would finish' if done.dry_run else 'finished'} {instant}, which was interrupted"
+        for instant in done.finished
+    ]
+    whole = [f"partition {partition!r} is removed whole" for partition in done.partitions]
+    if not done.files:
+        return [*finished, f"nothing to clean{kept}"]
+    return [*finished, f"{verb} {len(done.files)} files{kept}", *shortened(done.files), *whole]
+
+
+def archived_text(done: Archived) -> list[str]:
+    if not done.instants:
+        return ["nothing to archive"]
+    verb, where = "would archive" if done.dry_run else "archived", f" to {done.file}" if done.file else ""
+    return [f"{verb} {len(done.instants)} instants{where}", *shortened(done.instants)]
+
+
+def shortened(lines: tuple[str, ...], most: int = 20) -> list[str]:
+    """The first lines of a list, indented, and how many more there are."""
+    return [f"  {line}" for line in lines[:most]] + ([f"  and {len(lines) - most} more"] if len(lines) > most else [])

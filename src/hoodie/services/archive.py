@@ -60,8 +60,6 @@ class ArchiveResult(Displayed):
     dry_run: bool = False
 
     def __str__(self) -> str:
-        if not self.instants:
-            return "nothing to archive"
         verb = "would archive" if self.dry_run else "archived"
         where = f" to {self.file}" if self.file else ""
         lines = [f"{verb} {len(self.instants)} instants{where}"]

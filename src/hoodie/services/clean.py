@@ -89,11 +89,8 @@ class CleanResult(Displayed):
         verb = "would delete" if self.dry_run else "deleted"
         kept = f", keeping what reads as of {self.earliest} and later need" if self.earliest else ""
         whole = f", {len(self.partitions)} of them whole" if self.partitions else ""
-        if self.paths:
-            done = f"{verb} {len(self.paths)} files in {len(self.files)} partitions{whole}{kept}"
-            lines = [f"clean {self.instant}: {done}" if self.instant else done]
-        else:
-            lines = [f"nothing to clean{kept}"]
+        lines = [f"clean {self.instant or '(nothing to do)'}: {verb} {len(self.paths)} files in {len(self.files)} "]
+        lines[0] += f"partitions{whole}{kept}"
         if self.finished:
             lines.append(
                 f"  {'would finish' if self.dry_run else 'finished'} {', '.join(self.finished)}, interrupted before"

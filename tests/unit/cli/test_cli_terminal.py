@@ -53,7 +53,7 @@ def test_a_table_is_drawn_at_a_terminal_only(lake: Path) -> None:
 def test_a_rollback_is_shown_and_asked_about(lake: Path, answer: str, status: int) -> None:
     ended, shown = at_terminal("rollback", lake / "a", answer=answer)
     assert ended == status, shown
-    assert "would delete" in shown
+    assert "would roll back" in shown
     assert "Take that back, of 1 tables? [y/N]" in shown
     after = notes(LocalStorage(lake / "a"))
     assert (after == AFTER_SECOND) is (answer == "n")
