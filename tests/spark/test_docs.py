@@ -46,7 +46,16 @@ def logging_as_before() -> Iterator[None]:
             logger.removeHandler(handler)
 
 
-@pytest.mark.usefixtures("logging_as_before")
+@pytest.fixture
+def settings_as_before(spark: SparkSession) -> Iterator[None]:
+    """A page gives tables names, which are settings of the session: another has tables of its own with these names."""
+    before = set(spark.conf.getAll)
+    yield
+    for key in set(spark.conf.getAll) - before:
+        spark.conf.unset(key)
+
+
+@pytest.mark.usefixtures("logging_as_before", "settings_as_before")
 @pytest.mark.parametrize(
     "page", by_day(PAGES, lambda page: page.name not in TESTED_ELSEWHERE), ids=lambda page: page.name
 )
