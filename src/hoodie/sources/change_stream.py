@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
@@ -32,6 +31,7 @@ from hoodie.reading.table_schema import read_schema
 from hoodie.schema.schema import column_difference
 from hoodie.sources.slice_tasks import slice_tasks, task_rows
 from hoodie.sources.stream_schema import of_change_data, stream_settings
+from hoodie.spark.types import source_schema
 from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.storage import storage_at
 from hoodie.table.state import TableState, load_state
@@ -56,7 +56,7 @@ class ChangeStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, path: str, options: Options, schema: StructType) -> None:
         self.storage, self.settings = storage_at(path, options), stream_settings(options)
         self.stream, self.of_change_data = options.read(StreamOptions), of_change_data(options)
-        self.target = to_arrow_schema(schema, timezone="UTC")
+        self.target = source_schema(schema)
         self.first: StreamOffset | None = None
         self.last: StreamOffset | None = None
 

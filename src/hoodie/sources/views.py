@@ -22,7 +22,6 @@ from pyspark.sql.datasource import (
     InputPartition,
     WriterCommitMessage,
 )
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from hoodie.api.write_client import write
@@ -41,7 +40,7 @@ from hoodie.sources.stream_schema import stream_schema
 from hoodie.sources.view_refresh import with_source
 from hoodie.spark.entries import noted_path
 from hoodie.spark.tasks import is_classic
-from hoodie.spark.types import all_nullable, to_spark
+from hoodie.spark.types import all_nullable, source_schema, to_spark
 from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.storage import storage_at
 from hoodie.storage.protocol import Storage
@@ -234,7 +233,7 @@ def _active(session: SparkSession) -> Iterator[None]:
 class _Reader(DataSourceReader):
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         self.path, self.options = source_options(options)
-        self.target = to_arrow_schema(schema, timezone="UTC")
+        self.target = source_schema(schema)
 
     def partitions(self) -> Sequence[InputPartition]:
         return slice_tasks(_scan(self.path, self.options, self.target.names))

@@ -1,11 +1,15 @@
 """Spark's column types and Arrow's, and Arrow rows as a DataFrame: in plain Python, so that it works over Spark
 Connect, too."""
 
+from inspect import signature
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 from pyarrow import types as arrow
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as sql
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from hoodie.errors import SchemaMismatch
@@ -151,6 +155,14 @@ def in_session_zone(schema: pa.Schema, zone: str) -> pa.Schema:
     zone  the session's `spark.sql.session.timeZone`
     """
     return pa.schema([_in_zone(field, pa.timestamp("us", zone)) for field in schema])
+
+
+def source_schema(schema: StructType) -> pa.Schema:
+    """The columns of rows that a data source in Python gives Spark: as Spark has them in Arrow, with times in UTC."""
+    in_utc: dict[str, Any] = {"timezone": "UTC"}
+    if "timezone" not in signature(to_arrow_schema).parameters:
+        in_utc = {}  # PySpark 4.1 has no other
+    return to_arrow_schema(schema, **in_utc)
 
 
 def sound(batch: pa.RecordBatch) -> pa.RecordBatch:

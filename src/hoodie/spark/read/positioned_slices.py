@@ -235,8 +235,7 @@ def _without(frame: DataFrame, gone: DataFrame, by_size: bool) -> DataFrame:
     Expressions are text: to make a column in Python takes several calls to Spark, and tables have many.
     """
     told = "file_size" if by_size else "file_name"
-    keyed = frame.selectExpr("*", f"_metadata.{told} as `{_KEY}`")  # in a join's condition Spark 4.0 takes no metadata
-    return keyed.join(gone, _KEY, "left").where(f"{_bit(_word(tick(_GONE)))} = 0")
+    return frame.join(gone, F.expr(f"_metadata.{told} = `{_KEY}`"), "left").where(f"{_bit(_word(tick(_GONE)))} = 0")
 
 
 def _bit(word: str) -> str:

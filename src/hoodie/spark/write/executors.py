@@ -66,11 +66,8 @@ def place(session: SparkSession, frame: DataFrame, plan: WritePlan, row_bytes: f
         "left",
     ).drop("_hoodie_target", "group", "low", "high", FILE_ID, _SHARE)
     count = max(shared, default=0) + 1
-    if hasattr(placed, "repartitionById"):  # PySpark 4.1: exactly the rows of these tasks in each Spark partition
-        placed = placed.repartitionById(count, F.coalesce(F.col(_SHARED), F.lit(0)).cast("int"))
-    else:
-        placed = placed.repartition(count, F.col(_SHARED))
-    return placed.drop(_SHARED)
+    # Exactly the rows of these tasks in each Spark partition.
+    return placed.repartitionById(count, F.coalesce(F.col(_SHARED), F.lit(0)).cast("int")).drop(_SHARED)
 
 
 def _targets(plan: WritePlan, shared: Sequence[int]) -> pa.Table:
