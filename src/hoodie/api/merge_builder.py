@@ -74,9 +74,10 @@ class MergeBuilder:
         self, when: str, act: str, condition: Condition, values: Values | None = None, *, named: bool = False
     ) -> MergeBuilder:
         if named and not isinstance(values, Mapping):
+            every = f"when_{when.replace(' ', '_')}_{act}_all"
+            way = f"; {every}() takes all columns of the source" if hasattr(self, every) else ""
             raise InvalidInput(
-                f"a clause takes columns with their values, such as {{'fare': 'source.fare'}}, and not {values!r}; "
-                f"when_{when.replace(' ', '_')}_{act}_all() takes all columns of the source"
+                f"a clause takes columns with their values, such as {{'fare': 'source.fare'}}, and not {values!r}{way}"
             )
         clause = MergeClause(When(when), Act(act), condition, None if values is None else dict(values))
         return MergeBuilder(replace(self._request, clauses=(*self._request.clauses, clause)), self._run)

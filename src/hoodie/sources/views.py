@@ -29,7 +29,7 @@ from hoodie.config.datasource import sql_insert
 from hoodie.config.options import Options
 from hoodie.config.read import IncrementalFormat, QueryOptions, QueryType, ReadSettings
 from hoodie.config.write import EngineOptions, WriteOperation
-from hoodie.errors import FileGone, InvalidInput, InvalidOption, MissingPackage
+from hoodie.errors import FileGone, InvalidInput, InvalidOption
 from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.changes.data_plan import ChangeData, plan_change_data
 from hoodie.reading.scan import ScanKind, ScanPlan
@@ -166,7 +166,7 @@ class HudiSource(DataSource):
             try:
                 from hoodie.sources.change_stream import ChangeStream
             except ModuleNotFoundError as missing:
-                raise MissingPackage("PySpark 4.2 or later", "spark", "readStream of a table") from missing
+                raise InvalidInput("readStream of a table needs PySpark 4.2: pip install 'pyspark>=4.2'") from missing
             path, options = source_options(self.options)
             return ChangeStream(path, options, schema)
 

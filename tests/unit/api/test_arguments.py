@@ -61,6 +61,7 @@ def test_true_of_numpy_is_a_flag_and_meta_may_be_none(table: HoodieTable[Rows]):
     ("call", "problem"),
     [
         (lambda table: table.merge(ROWS).when_matched_update(None).execute(), "takes columns with their values"),
+        (lambda table: table.merge(ROWS).when_not_matched_by_source_update(None).execute(), r"and not None\.?$"),
         (lambda table: table.merge(ROWS).when_matched_update("fare"), r"when_matched_update_all\(\) takes all"),
         (lambda table: table.merge(ROWS).when_not_matched_insert(["fare"]), "takes columns with their values"),
         (lambda table: table.merge(ROWS, source_name=None), "source_name=None"),

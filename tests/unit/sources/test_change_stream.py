@@ -23,7 +23,6 @@ from hoodie.errors import (
     HollowCommit,
     InvalidInput,
     InvalidOption,
-    MissingPackage,
     SchemaMismatch,
     TableNotFound,
     UnsupportedTable,
@@ -356,5 +355,5 @@ def test_a_stream_on_a_pyspark_before_4_2_says_which_it_needs(tmp_path: Path, mo
     table.upsert(pa.table({"id": [1]}))
     monkeypatch.delitem(sys.modules, "hoodie.sources.change_stream")
     monkeypatch.setitem(sys.modules, "pyspark.sql.streaming.datasource", None)  # as it is not there
-    with pytest.raises(MissingPackage, match=r"readStream of a table needs PySpark 4\.2 or later"):
+    with pytest.raises(InvalidInput, match=r"readStream of a table needs PySpark 4\.2: pip install 'pyspark>=4\.2'"):
         HudiSource({"path": str(tmp_path / "t")}).streamReader(StructType())
