@@ -11,12 +11,11 @@ from hoodie.config.read import ReadRoute, ReadSettings
 from hoodie.config.write import WriteOperation
 from hoodie.lookup.index_follow import RepairJob
 from hoodie.lookup.point_read import ReadStats
-from hoodie.metadata.keeping.build_tasks import MapItems
 from hoodie.reading.filters.selection import Filters
 from hoodie.reading.scan import ScanKind
 from hoodie.services.compaction.job import RunTasks
 from hoodie.storage.protocol import Storage
-from hoodie.table.settings import Settings
+from hoodie.table.settings import MapItems, Settings
 from hoodie.table.state import TableState
 from hoodie.timeline.points import Point
 from hoodie.writing.finish import AfterCommit

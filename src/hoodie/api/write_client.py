@@ -36,7 +36,6 @@ from hoodie.config.write import WriteOperation, WriteOptions, missing_options
 from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, TableMismatch, TableNotFound, WriteConflict
 from hoodie.lookup.index_choice import choose_index
 from hoodie.lookup.index_follow import index_follows, notify_of_rollbacks, notify_rolled_back
-from hoodie.metadata.keeping.build_tasks import executors_for
 from hoodie.model.table_version import VERSIONS
 from hoodie.plan.conflict import vanished
 from hoodie.reading.row_keys import read_keys
@@ -99,15 +98,13 @@ class HoodieWriteClient:
         word = _operation(operation)
         state = writable_state(self.storage, self.settings)
         index = choose_index(state, self.settings).index
-        engine = self.engine
-        executors = None if engine.run is None else executors_for(engine.run, self.settings.engine)
         begun = begin(
             state,
             word,
             action_of(word, self._kind(state)),
             writers=self.settings.writers,
             read_keys=read_keys,
-            executors=executors,
+            executors=self.settings.executors(self.engine.run),
         )
         notify_rolled_back(index, state.timeline, begun.state.timeline)
         bring_up_to_date(index, state, begun)

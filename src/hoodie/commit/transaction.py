@@ -45,7 +45,6 @@ from hoodie.formats.timeline.plans import encode_replace_plan
 from hoodie.locks import Lock
 from hoodie.metadata.changes import KeyChanges, changes_of_commit
 from hoodie.metadata.keeping.build import build, missing_partitions, not_built, recorded_settings, why_not_built
-from hoodie.metadata.keeping.build_tasks import Executors
 from hoodie.metadata.keeping.drop import drop_partitions, tell_of_drop, was_upgraded
 from hoodie.metadata.keeping.follow import follow_change
 from hoodie.metadata.partitions.kind import Change, ReadKeys
@@ -58,7 +57,7 @@ from hoodie.plan.write import WritePlan
 from hoodie.storage.protocol import remove_with_temporaries, together
 from hoodie.table.properties import recover, update_properties
 from hoodie.table.replacement import NOT_YET
-from hoodie.table.settings import Writers
+from hoodie.table.settings import Executors, Writers
 from hoodie.table.state import TableState
 from hoodie.timeline.layout import completed_content, inflight_content
 from hoodie.timeline.load import load_timeline, read_commit, remember_commit, still_pending

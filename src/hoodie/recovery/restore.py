@@ -24,7 +24,6 @@ from hoodie.formats.timeline.services import decode_restore_plan, encode_restore
 from hoodie.locks import Lock
 from hoodie.lookup.index_follow import RunRepair, index_follows
 from hoodie.metadata.keeping.build import build, not_built, why_not_built
-from hoodie.metadata.keeping.build_tasks import MapItems, executors_for
 from hoodie.metadata.keeping.drop import drop_metadata, drop_with_warning, tell_of_drop, was_upgraded
 from hoodie.model.files import LogFile
 from hoodie.model.instant import WRITES, Action, Instant, State
@@ -36,7 +35,7 @@ from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, join, split
 from hoodie.table.properties import recover
 from hoodie.table.replacement import refuse_before
-from hoodie.table.settings import Settings
+from hoodie.table.settings import MapItems, Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.archive import newest_archived
 from hoodie.timeline.timeline import Clock, new_time, utc_now
@@ -196,8 +195,8 @@ def _build_again(settings: Settings, run: MapItems | None, storage: Storage, par
     if reason := why_not_built(now.timeline):
         _log.info("%s: the metadata table is not built again: %s", now.config.name, reason)
         return
-    executors = None if run is None else executors_for(run, settings.engine)
     kept = [name for name in partitions if not not_built(now.config, [name])]
+    executors = settings.executors(run)
     try:
         build(storage, now.config, now.timeline, kept, settings.writers.metadata.options, read_keys, executors)
     except (CorruptFile, UnsupportedTable) as problem:

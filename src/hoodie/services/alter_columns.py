@@ -19,7 +19,6 @@ from hoodie.errors import SchemaMismatch, UnsupportedTable, WriteConflict
 from hoodie.formats.avro.schema import to_avro
 from hoodie.formats.timeline.commit_json import inflight_profile
 from hoodie.formats.timeline.internal_schema import LATEST_SCHEMA, SCHEMA_COMMIT, SCHEMA_FOLDER
-from hoodie.metadata.keeping.build_tasks import MapItems, executors_for
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.reading.row_keys import read_keys
 from hoodie.schema.by_id import Change, Node, changed, columns_of_version, first_version, needs_ids
@@ -27,7 +26,7 @@ from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.altered_columns import history_path
-from hoodie.table.settings import Settings
+from hoodie.table.settings import MapItems, Settings
 from hoodie.table.state import TableState, columns_by_id, declared_schema
 from hoodie.timeline.layout import inflight_content
 from hoodie.timeline.transition import to_inflight
@@ -59,7 +58,7 @@ def alter_columns(
     if after.equals(columns, check_metadata=True):
         return None
     action = kind_of(state.config.type, inserts_to_logs=False).action
-    executors = None if run is None else executors_for(run, settings.engine)
+    executors = settings.executors(run)
     transaction = begin(
         state, WriteOperation.UPSERT, action, writers=settings.writers, read_keys=read_keys, executors=executors
     )

@@ -9,13 +9,12 @@ from hoodie.config.table import require_writable
 from hoodie.errors import WriteConflict
 from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.metadata.keeping.build import build, missing_partitions, why_not_built
-from hoodie.metadata.keeping.build_tasks import MapItems, executors_for
 from hoodie.metadata.keeping.drop import drop_metadata, drop_partitions
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.reading.row_keys import read_keys
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
-from hoodie.table.settings import Settings
+from hoodie.table.settings import MapItems, Settings
 from hoodie.table.state import load_state
 
 
@@ -53,7 +52,7 @@ def create_metadata_table(
         if old:
             drop_partitions(storage, state.config, old)
             state = state.reload()
-        executors = None if run is None else executors_for(run, settings.engine)
+        executors = settings.executors(run)
         if not build(storage, state.config, state.timeline, everything, requested.options, read_keys, executors):
             raise WriteConflict(f"{state.config.name}: another writer began while the metadata table was built")
         return True

@@ -5,8 +5,9 @@ batch id, and which partitions of the metadata table it builds that they keep.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
 
 from hoodie.config.compaction import CompactionAfterCommit, CompactionOptions, compaction, inline_compaction
 from hoodie.config.locks import BatchOptions, ConcurrencyOptions, FailedWrites, LockOptions
@@ -40,6 +41,24 @@ from hoodie.config.write import (
 from hoodie.errors import InvalidOption, LockWithoutMode
 from hoodie.locks import Lock, lock_by
 from hoodie.storage.protocol import Storage
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+class MapItems(Protocol):
+    """What a kernel makes of each item, in their order; kernel, items and results pickle."""
+
+    def __call__(self, kernel: Callable[[A], B], items: Sequence[A], /) -> list[B]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Executors:
+    """Who builds partitions of the metadata table, where more than `above` bytes of base files are read for them.
+    Others are built by this process."""
+
+    run: MapItems
+    above: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +155,11 @@ class Settings:
     def compacts_after_commit(self, table: TableConfig | None = None) -> CompactionAfterCommit:
         """What a writer does by itself. table: None: by the options alone"""
         return inline_compaction(self.given, table.properties if table else None)
+
+    def executors(self, run: MapItems | None) -> Executors | None:
+        """Who builds what is large, by the options that decide so for writes. run: None: this process builds all"""
+        above = self.engine.driver_rewrite if self.engine.driver_batch > 0 else -1
+        return None if run is None else Executors(run, above)
 
     @property
     def reading(self) -> ReadSettings:

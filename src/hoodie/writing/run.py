@@ -16,11 +16,10 @@ from hoodie.display.progress import progress
 from hoodie.errors import CorruptIndex, InstantNotFound, InvalidInput, WriteConflict
 from hoodie.index.pruning import IndexStats
 from hoodie.lookup.record_index import by_files, ignore_record_index, uses_record_index
-from hoodie.metadata.keeping.build_tasks import MapItems
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
-from hoodie.table.settings import Settings
+from hoodie.table.settings import MapItems, Settings
 from hoodie.table.state import TableState
 from hoodie.writing.batch.duplicates import refuse_dropping
 from hoodie.writing.finish import AfterCommit, abandoned_on_error, finish, warn_of_small_files, with_remedy

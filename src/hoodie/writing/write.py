@@ -24,7 +24,6 @@ from hoodie.lookup.index_follow import notify_rolled_back
 from hoodie.lookup.record_index import with_record_index
 from hoodie.merge.payloads import KNOWN_PAYLOADS, by_ordering, greater_or_equal, table_rule
 from hoodie.merge.rules import MergeRule, keeping
-from hoodie.metadata.keeping.build_tasks import MapItems, executors_for
 from hoodie.metadata.keeping.drop import drop_metadata, drop_others, not_kept
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action
@@ -45,7 +44,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.create import OF_TABLES, with_write_options
 from hoodie.table.properties import require_unicode
 from hoodie.table.replacement import WAITING, settle
-from hoodie.table.settings import Settings
+from hoodie.table.settings import MapItems, Settings
 from hoodie.table.state import TableFiles, TableState, columns_by_id, declared_schema, load_state
 from hoodie.view.published import read_ahead
 from hoodie.writing.batch.duplicates import DROP, KEY
@@ -435,7 +434,7 @@ def start(write: Write, run: MapItems | None = None) -> Write:
     write.settings.writers.warn_of_half()
     action = action_of(write.operation, write.kind)
     settings = write.settings
-    executors = None if run is None else executors_for(run, settings.engine)
+    executors = settings.executors(run)
     transaction = begin(
         write.state, write.operation, action, writers=settings.writers, read_keys=read_keys, executors=executors
     )

@@ -12,7 +12,7 @@ from hoodie.config.table import TableConfig
 from hoodie.errors import UnsupportedTable
 from hoodie.metadata.changes import FileChanges, of_listing
 from hoodie.metadata.definitions import DEFAULT_PATH, PATH, TYPED, IndexDefinition, read_definitions, write_definitions
-from hoodie.metadata.keeping.build_tasks import Executors, MapItems, write_base_files
+from hoodie.metadata.keeping.build_tasks import write_base_files
 from hoodie.metadata.keeping.drop import PARTITIONS, drop_metadata, drop_partitions, drop_with_warning, was_upgraded
 from hoodie.metadata.keys import FOLDER, MetadataPartition
 from hoodie.metadata.partitions.files import FILES
@@ -28,6 +28,7 @@ from hoodie.storage.protocol import Storage, join
 from hoodie.storage.wrapped import SubfolderStorage
 from hoodie.table.partition_metadata import ensure_partition
 from hoodie.table.properties import create_properties, update_properties
+from hoodie.table.settings import Executors, MapItems
 from hoodie.timeline.layout import completed_content, layout_of
 from hoodie.timeline.load import load_timeline
 from hoodie.timeline.timeline import Timeline

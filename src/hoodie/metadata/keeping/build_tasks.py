@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from hoodie.config.write import EngineOptions
 from hoodie.formats.log.blocks import BlockKind, BlockMap, HeaderKey, LogBlock, encode_block
 from hoodie.formats.log.delete_block import DELETES, encode_deletes
 from hoodie.metadata.encode import base_file, column_in_one_piece
@@ -34,6 +33,7 @@ from hoodie.model.files import log_file_name
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage, in_threads, join
 from hoodie.storage.wrapped import SubfolderStorage
+from hoodie.table.settings import MapItems
 
 _TOKEN = "0-0-0"
 #: Where records lie between the two kinds of tasks, if these run elsewhere.
@@ -43,25 +43,6 @@ _NEAR = 4
 
 A = TypeVar("A")
 B = TypeVar("B")
-
-
-class MapItems(Protocol):
-    """What a kernel makes of each item, in their order; kernel, items and results pickle."""
-
-    def __call__(self, kernel: Callable[[A], B], items: Sequence[A], /) -> list[B]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Executors:
-    """Who builds partitions of a table of which more than some bytes of base files are read. Others are built here."""
-
-    run: MapItems
-    above: int
-
-
-def executors_for(run: MapItems, limits: EngineOptions) -> Executors:
-    """Who builds what is large, by the options that decide so for writes."""
-    return Executors(run, limits.driver_rewrite if limits.driver_batch > 0 else -1)
 
 
 @dataclass(frozen=True, slots=True)
