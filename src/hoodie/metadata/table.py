@@ -72,7 +72,8 @@ class MetadataTable:
         """The log blocks that count: of instants that are completed here and on the data timeline, and of its own.
 
         An instant that the data table is still at, or gave up, is not among them. Hudi takes those as well that a
-        completed rollback of the data table undid, and relies on its own rollback here to take them away.
+        completed rollback of the data table undid, and relies on its own rollback here to take them away. A later
+        writer may have died with its block written: what a slower one put behind it counts, where Hudi's scan ends.
         """
         times = {instant.requested for instant in completed_of(self.timeline)}
         first = self.timeline.instants[0].requested if self.timeline.instants else ""
@@ -80,7 +81,7 @@ class MetadataTable:
         valid = {time for time in valid if time in times or time < first} | self._archived(times)
         own = {*own_instants(self.timeline), *self.of_restores}
         archived = min(first, self.compacted)  # up to here both have archived, or may have
-        return Committed(completed=frozenset(valid | own), latest=self.newest, first_active=archived)
+        return Committed(completed=frozenset(valid | own), latest=self.timeline.newest, first_active=archived)
 
     def unknown(self, instants: Iterable[str]) -> str:
         """The first of some instants of log blocks that no longer is what it was: completed here, and on the data

@@ -7,12 +7,14 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hoodie.api.write_client import HoodieWriteClient
 from hoodie.config.options import Options
 from hoodie.config.read import ReadSettings
 from hoodie.errors import HoodieError, MetadataTableDropped, MetadataTableIgnored
@@ -36,6 +38,7 @@ from hoodie.recovery.savepoint import make_savepoint
 from hoodie.services.clean import clean
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
+from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Entry, join
 from hoodie.table.settings import Settings
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
@@ -553,6 +556,24 @@ def test_writers_under_a_lock_keep_it_together() -> None:
     assert_kept(made)
     assert len(made.snapshot()) == 2 + 3 * 7
     assert times(made, Action.COMMIT)
+
+
+@pytest.mark.parametrize("kind", ["COW", "MOR"])
+def test_what_a_slower_writer_put_behind_the_block_of_one_that_died_is_listed(kind: str, tmp_path: Path) -> None:
+    locked = {
+        "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+        "hoodie.write.lock.provider": "StorageBasedLockProvider",
+    }
+    made = ArrowTable.create(LocalStorage(tmp_path), {**TABLE, **KINDS[kind], **locked})
+    made.upsert(rows(("a", "oslo")))
+    slower, later = (HoodieWriteClient(str(tmp_path), made.options) for _ in range(2))
+    earlier, died = slower.start_commit(), later.start_commit()
+    later.upsert(rows(("b", "rome")), died)
+    for file in [*tmp_path.glob(f".hoodie/{died}.*commit"), *tmp_path.glob(f"{METADATA}.hoodie/{died}.*commit")]:
+        file.unlink()
+    slower.upsert(rows(("c", "bern")), earlier)
+    assert_kept(made)
+    assert sorted(made.snapshot()["id"].to_pylist()) == ["a", "c"]
 
 
 @pytest.mark.parametrize("partition", [MetadataPartition.COLUMN_STATS, MetadataPartition.BLOOM_FILTERS])
