@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from hoodie.config.table import TableConfig
 from hoodie.errors import CorruptFile, UnsupportedTable
-from hoodie.metadata.keeping.delta import append, finish_pending, is_compacted, orphans, take_back_delta
+from hoodie.metadata.keeping.delta import append, died_later, finish_pending, is_compacted, orphans, take_back_delta
 from hoodie.metadata.keeping.drop import drop_others, drop_partitions, drop_with_warning, not_kept, tell_of_drop
 from hoodie.metadata.keys import MetadataPartition, partition_id
 from hoodie.metadata.partitions.kind import Change
@@ -37,8 +37,8 @@ def follow_change(change: Change) -> None:
     try:
         if orphans(table):  # looked at again: a writer without a lock may have begun since the timeline was loaded
             table = replace(table, data=load_timeline(storage, change.config))
-        for orphan in orphans(table):
-            take_back_delta(table, orphan, instant)
+        for given_up in sorted({*orphans(table), *died_later(table, instant)}):
+            take_back_delta(table, given_up, max(given_up, instant))
             table = table.reload()
         table, records = _records(table, change)
         if table.timeline.find(instant, Action.DELTA_COMMIT) is not None:  # of an earlier attempt, which died
