@@ -1,6 +1,4 @@
-"""What tests need: storage wrappers, a table builder, suites that hold a storage or an index to its contract, and a
-stand-in for HBase.
-"""
+"""What tests need: storage wrappers, a table builder, and suites that hold a storage or an index to its contract."""
 
 from hoodie.testing.storage import (
     CountingStorage,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hoodie.testing.hbase import HBaseServer
+from support.hbase_server import HBaseServer
 
 
 @pytest.fixture
