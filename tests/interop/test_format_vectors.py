@@ -21,8 +21,8 @@ from hoodie.formats.java.strings import string_hashes
 from hoodie.formats.log.blocks import encode_block, read_blocks
 from hoodie.formats.log.content import data_rows
 from hoodie.formats.log.delete_block import decode_deletes
+from hoodie.formats.timeline.commit_avro import decode_avro_commit
 from hoodie.formats.timeline.plans import decode_compaction_plan, decode_replace_plan
-from hoodie.formats.timeline.services import decode_avro_commit
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileGroupId, base_file_name, log_file_name, parse_data_file
 from hoodie.model.instant import Action, Instant, State, format_time, parse_time

@@ -17,9 +17,14 @@ import pytest
 from hoodie.config.services import ArchiveOptions, CleanOptions
 from hoodie.formats.avro.container import write_one
 from hoodie.formats.log.blocks import read_blocks
-from hoodie.formats.timeline import schemas
 from hoodie.formats.timeline.archive_log import decode_entries, encode_entries, entry_schema
-from hoodie.formats.timeline.services import decode_clean_metadata, decode_clean_plan, decode_savepoint
+from hoodie.formats.timeline.services import (
+    CLEAN_METADATA,
+    CLEAN_PLAN,
+    decode_clean_metadata,
+    decode_clean_plan,
+    decode_savepoint,
+)
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.files import parse_data_file
 from hoodie.model.instant import COMMITS, Action, Instant, State
@@ -54,8 +59,8 @@ def content(entry: ArchivedEntry) -> CleanMetadata | CleanPlan:
     """A clean or its plan out of the archive, read by the codec of the active timeline."""
     assert entry.record is not None
     if entry.instant.state is State.COMPLETED:
-        return decode_clean_metadata(write_one(schemas.CLEAN_METADATA, entry.record), entry.path)
-    return decode_clean_plan(write_one(schemas.CLEANER_PLAN, entry.record), entry.path)
+        return decode_clean_metadata(write_one(CLEAN_METADATA.document, entry.record), entry.path)
+    return decode_clean_plan(write_one(CLEAN_PLAN.document, entry.record), entry.path)
 
 
 class Past:

@@ -13,6 +13,7 @@ from hoodie.errors import CorruptFile, UnsupportedTable
 from hoodie.formats.avro.container import is_container
 from hoodie.formats.java.properties import parse_properties
 from hoodie.formats.timeline import services
+from hoodie.formats.timeline.commit_avro import decode_avro_commit
 from hoodie.formats.timeline.commit_json import decode_commit, encode_commit, encode_inflight
 from hoodie.formats.timeline.plans import (
     decode_compaction_plan,
@@ -159,7 +160,7 @@ def test_commits_of_later_versions_are_read():
     seen = 0
     for path, kind, data in timeline_files():
         if is_container(data) and kind in ("commit", "deltacommit", "replacecommit", "inflight"):
-            metadata = services.decode_avro_commit(data, path, kind == "replacecommit")
+            metadata = decode_avro_commit(data, path, kind == "replacecommit")
             (before,) = fastavro.reader(io.BytesIO(data))
             stats = {
                 p: [(s["path"], s["numWrites"]) for s in found] for p, found in before["partitionToWriteStats"].items()

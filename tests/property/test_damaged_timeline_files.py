@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hoodie.errors import CorruptFile
 from hoodie.formats.timeline import services
+from hoodie.formats.timeline.commit_avro import decode_avro_commit
 from hoodie.formats.timeline.commit_json import decode_commit
 from hoodie.formats.timeline.plans import decode_compaction_plan, decode_replace_plan
 from support.oracles import TABLES
@@ -23,7 +24,7 @@ FILES = {
     "compaction": ("hudi-0.15/mor_compacted", ".compaction.requested", decode_compaction_plan),
     "rollback_plan": ("hudi-0.15/mor_rolled_back", ".rollback.requested", services.decode_rollback_plan),
     "rollback": ("hudi-0.15/mor_rolled_back", ".rollback", services.decode_rollback_metadata),
-    "commit": ("hudi-tables/v9_cow_txns", ".commit", services.decode_avro_commit),
+    "commit": ("hudi-tables/v9_cow_txns", ".commit", decode_avro_commit),
     "json": ("hudi-0.15/mor_logs", ".deltacommit", decode_commit),
 }
 

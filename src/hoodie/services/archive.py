@@ -17,10 +17,10 @@ from hoodie.config.services import ArchiveOptions
 from hoodie.config.table import TableConfig, TimelineZone
 from hoodie.display.render import Displayed, DisplayedList
 from hoodie.display.summary import ColumnKind, ResultSummary, ShownColumn, count_text, summary
-from hoodie.formats.avro.container import read_one
-from hoodie.formats.timeline import schemas
 from hoodie.formats.timeline.archive_log import commit_record, encode_entries
 from hoodie.formats.timeline.commit_json import decode_commit
+from hoodie.formats.timeline.plans import COMPACTION_PLAN, REPLACE_PLAN
+from hoodie.formats.timeline.services import CLEAN_METADATA, CLEAN_PLAN, ROLLBACK_METADATA
 from hoodie.locks import Lock
 from hoodie.metadata.table import open_metadata
 from hoodie.model.commit import CommitMetadata
@@ -372,17 +372,17 @@ def _content(instant: Instant, data: bytes, path: str) -> tuple[str, Mapping[str
         return None
     if action is Action.REPLACE_COMMIT:
         if instant.state is State.REQUESTED:
-            return "hoodieRequestedReplaceMetadata", read_one(data, schemas.REQUESTED_REPLACE, path)
+            return "hoodieRequestedReplaceMetadata", REPLACE_PLAN.parse(data, path)
         record = commit_record(decode_commit(data, path), replacing=done)
         return ("hoodieReplaceCommitMetadata" if done else "HoodieInflightReplaceMetadata"), record
     if action is Action.CLEAN:
         if done:
-            return "hoodieCleanMetadata", read_one(data, schemas.CLEAN_METADATA, path)
-        return "hoodieCleanerPlan", read_one(data, schemas.CLEANER_PLAN, path)
+            return "hoodieCleanMetadata", CLEAN_METADATA.parse(data, path)
+        return "hoodieCleanerPlan", CLEAN_PLAN.parse(data, path)
     if action is Action.ROLLBACK and done:
-        return "hoodieRollbackMetadata", read_one(data, schemas.ROLLBACK_METADATA, path)
+        return "hoodieRollbackMetadata", ROLLBACK_METADATA.parse(data, path)
     if action in (Action.COMPACTION, Action.LOG_COMPACTION) and instant.state is State.REQUESTED:
-        return "hoodieCompactionPlan", read_one(data, schemas.COMPACTION_PLAN, path)
+        return "hoodieCompactionPlan", COMPACTION_PLAN.parse(data, path)
     return None
 
 

@@ -24,10 +24,16 @@ from hoodie.formats.log.blocks import (
     encode_block,
     read_block_headers,
 )
-from hoodie.formats.timeline import schemas
 from hoodie.formats.timeline.archive_log import commit_record, encode_entries
 from hoodie.formats.timeline.plans import decode_compaction_plan, encode_compaction_plan
-from hoodie.formats.timeline.services import decode_savepoint, encode_savepoint
+from hoodie.formats.timeline.services import (
+    CLEAN_METADATA,
+    CLEAN_PLAN,
+    ROLLBACK_METADATA,
+    SAVEPOINT,
+    decode_savepoint,
+    encode_savepoint,
+)
 from hoodie.model.commit import CommitMetadata, WriteStat
 from hoodie.model.files import FileSlice, LogFile, log_file_name, parse_data_file
 from hoodie.model.instant import COMMITS, Action, Instant, State
@@ -58,9 +64,9 @@ _LAYOUT_1 = {"hoodie.table.version": "6", "hoodie.timeline.layout.version": "1"}
 #: Bytes of a header entry beside its text.
 _ENTRY = 8
 _COLUMNS = {
-    Action.CLEAN: ("hoodieCleanMetadata", schemas.CLEAN_METADATA),
-    Action.ROLLBACK: ("hoodieRollbackMetadata", schemas.ROLLBACK_METADATA),
-    Action.SAVEPOINT: ("hoodieSavePointMetadata", schemas.SAVEPOINT_METADATA),
+    Action.CLEAN: ("hoodieCleanMetadata", CLEAN_METADATA.document),
+    Action.ROLLBACK: ("hoodieRollbackMetadata", ROLLBACK_METADATA.document),
+    Action.SAVEPOINT: ("hoodieSavePointMetadata", SAVEPOINT.document),
 }
 
 
@@ -284,7 +290,7 @@ def _archived(row: Mapping[str, object], path: str, names: LogNames) -> Iterator
     action = Action(str(word))
     plan = row["plan"]
     if isinstance(plan, bytes) and action is Action.CLEAN:
-        planned = {"hoodieCleanerPlan": read_one(plan, schemas.CLEANER_PLAN, path)}
+        planned = {"hoodieCleanerPlan": CLEAN_PLAN.parse(plan, path)}
         yield _entry(time, action, State.REQUESTED, completed, planned)
     content: dict[str, Mapping[str, object]] = {}
     if isinstance(data, bytes) and action in COMMITS:

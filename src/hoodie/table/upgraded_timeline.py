@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from hoodie.config.table import PROPERTIES_FOLDER, TableConfig
 from hoodie.errors import CorruptFile
 from hoodie.formats.avro.container import write_one
-from hoodie.formats.timeline import schemas
 from hoodie.formats.timeline.archive_log import commit_of
-from hoodie.formats.timeline.plans import decode_replace_plan
+from hoodie.formats.timeline.plans import COMPACTION_PLAN, REPLACE_PLAN, decode_replace_plan
+from hoodie.formats.timeline.services import CLEAN_METADATA, CLEAN_PLAN, ROLLBACK_METADATA, SAVEPOINT
 from hoodie.model.instant import COMMITS, Action, Instant, State, format_time, parse_time
 from hoodie.model.table_version import VERSIONS
 from hoodie.storage.protocol import Storage, join
@@ -39,12 +39,12 @@ from hoodie.timeline.stopped_upgrade import COPIED
 _MILLI = dt.timedelta(milliseconds=1)
 #: What the archive of layout 1 holds as a record, and the history as a file.
 _ARCHIVED = {
-    "hoodieCleanMetadata": schemas.CLEAN_METADATA,
-    "hoodieRollbackMetadata": schemas.ROLLBACK_METADATA,
-    "hoodieSavePointMetadata": schemas.SAVEPOINT_METADATA,
-    "hoodieCleanerPlan": schemas.CLEANER_PLAN,
-    "hoodieCompactionPlan": schemas.COMPACTION_PLAN,
-    "hoodieRequestedReplaceMetadata": schemas.REQUESTED_REPLACE,
+    "hoodieCleanMetadata": CLEAN_METADATA.document,
+    "hoodieRollbackMetadata": ROLLBACK_METADATA.document,
+    "hoodieSavePointMetadata": SAVEPOINT.document,
+    "hoodieCleanerPlan": CLEAN_PLAN.document,
+    "hoodieCompactionPlan": COMPACTION_PLAN.document,
+    "hoodieRequestedReplaceMetadata": REPLACE_PLAN.document,
 }
 
 

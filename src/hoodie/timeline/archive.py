@@ -18,7 +18,8 @@ from hoodie.errors import CorruptFile
 from hoodie.formats.avro.container import read_one
 from hoodie.formats.timeline import schemas
 from hoodie.formats.timeline.archive_log import commit_of, decode_entries
-from hoodie.formats.timeline.services import clean_metadata_of, decode_avro_commit, decode_clean_metadata
+from hoodie.formats.timeline.commit_avro import decode_avro_commit
+from hoodie.formats.timeline.services import clean_metadata_of, decode_clean_metadata
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import COMMITS, Action, Instant, State

@@ -171,7 +171,7 @@ def commit_content(data: bytes, path: str, instant: Instant) -> CommitMetadata:
     """
     if not data.startswith(AVRO_MAGIC):
         return decode_commit(data, path)
-    from hoodie.formats.timeline.services import decode_avro_commit
+    from hoodie.formats.timeline.commit_avro import decode_avro_commit
 
     replacing = instant.state is State.COMPLETED and comparable_action(instant.action) is Action.REPLACE_COMMIT
     return decode_avro_commit(data, path, replacing)

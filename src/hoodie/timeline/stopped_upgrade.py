@@ -87,7 +87,9 @@ def move_back(storage: Storage, names: Sequence[str] | None = None) -> None:
 
     names  their files, in order; None: all of an upgrade that stopped
     """
-    from hoodie.formats.timeline.services import decode_avro_commit  # with fastavro, which a look at a table is without
+    from hoodie.formats.timeline.commit_avro import (
+        decode_avro_commit,  # with fastavro, which a look at a table is without
+    )
 
     for name in instants_moved(storage) if names is None else names:
         path = join(_NEW, name)

@@ -18,6 +18,7 @@ from hoodie.formats.avro.container import write_one
 from hoodie.formats.log.blocks import read_blocks
 from hoodie.formats.timeline import schemas
 from hoodie.formats.timeline.archive_log import commit_record, encode_entries
+from hoodie.formats.timeline.services import CLEAN_METADATA
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.model.plans import CleanMetadata
@@ -165,7 +166,7 @@ def clean_marks_replaced(storage: MemoryStorage, up_to: str) -> None:
         "extraMetadata": {},
     }
     for state in (".requested", ".inflight", ""):
-        storage.write(f".hoodie/{at}.clean{state}", write_one(schemas.CLEAN_METADATA, record))
+        storage.write(f".hoodie/{at}.clean{state}", write_one(CLEAN_METADATA.document, record))
 
 
 def test_each_instant_file_has_an_entry_as_hudi_writes_it() -> None:

@@ -14,9 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie.errors import InstantNotFound, WriteConflict
-from hoodie.formats.timeline.commit_avro import encode_avro_commit
+from hoodie.formats.timeline.commit_avro import decode_avro_commit, encode_avro_commit
 from hoodie.formats.timeline.commit_json import decode_commit, encode_commit
-from hoodie.formats.timeline.services import decode_avro_commit
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.instant import Action, Instant, State, format_time
 from hoodie.model.table_version import VERSIONS

@@ -19,9 +19,10 @@ import fastavro
 from hoodie.errors import CorruptLogBlock, DamagedLog
 from hoodie.formats.avro.container import MALFORMED
 from hoodie.formats.log.blocks import BlockKind, BlockMap, HeaderKey, LogBlock, encode_block, read_blocks
-from hoodie.formats.timeline import schemas
 from hoodie.formats.timeline.commit_json import COUNTERS, read_document
-from hoodie.formats.timeline.schemas import STAT_FIELDS, optional, record, with_java_strings
+from hoodie.formats.timeline.plans import COMPACTION_PLAN, REPLACE_PLAN
+from hoodie.formats.timeline.schemas import NAMESPACE, STAT_FIELDS, optional, record, with_java_strings
+from hoodie.formats.timeline.services import CLEAN_METADATA, CLEAN_PLAN, ROLLBACK_METADATA, SAVEPOINT
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 
 Record = Mapping[str, Any]
@@ -61,17 +62,17 @@ _INDEX_COMMIT = record(
 #: In the order of Hudi's record. The column that it never fills, hoodieCompactionMetadata, is left out.
 _COLUMNS: dict[str, Any] = {
     "hoodieCommitMetadata": _COMMIT,
-    "hoodieCleanMetadata": schemas.CLEAN_METADATA,
-    "hoodieRollbackMetadata": schemas.ROLLBACK_METADATA,
-    "hoodieSavePointMetadata": schemas.SAVEPOINT_METADATA,
+    "hoodieCleanMetadata": CLEAN_METADATA.document,
+    "hoodieRollbackMetadata": ROLLBACK_METADATA.document,
+    "hoodieSavePointMetadata": SAVEPOINT.document,
     "commitTime": "string",
     "actionType": "string",
     "version": None,
-    "hoodieCompactionPlan": schemas.COMPACTION_PLAN,
-    "hoodieCleanerPlan": schemas.CLEANER_PLAN,
+    "hoodieCompactionPlan": COMPACTION_PLAN.document,
+    "hoodieCleanerPlan": CLEAN_PLAN.document,
     "actionState": "string",
     "hoodieReplaceCommitMetadata": _REPLACE_COMMIT,
-    "hoodieRequestedReplaceMetadata": schemas.REQUESTED_REPLACE,
+    "hoodieRequestedReplaceMetadata": REPLACE_PLAN.document,
     "HoodieInflightReplaceMetadata": _COMMIT,
     "hoodieIndexCommitMetadata": _INDEX_COMMIT,
     "stateTransitionTime": "string",
@@ -98,7 +99,7 @@ def entry_schema() -> str:
     """The schema of an entry as JSON, as block headers have it."""
     fields = [_VERSION_FIELD if kind is None else optional(name, kind) for name, kind in _COLUMNS.items()]
     schema = _each_name_once(record("HoodieArchivedMetaEntry", *fields), set())
-    named = {"type": "record", "name": schema["name"], "namespace": schemas.NAMESPACE, "fields": schema["fields"]}
+    named = {"type": "record", "name": schema["name"], "namespace": NAMESPACE, "fields": schema["fields"]}
     return json.dumps(with_java_strings(named), separators=(",", ":"))
 
 

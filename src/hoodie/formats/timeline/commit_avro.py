@@ -5,10 +5,10 @@ Source: docs/format/table-versions-8-9.md; pinned by tests/vectors/v8-v9/commit_
 
 from typing import Any
 
-from hoodie.formats.avro.container import write_one
+from hoodie.formats.avro.container import read_one, write_one
 from hoodie.formats.timeline import schemas
-from hoodie.formats.timeline.commit_json import COUNTERS, TIMES
-from hoodie.model.commit import CommitMetadata, WriteStat
+from hoodie.formats.timeline.commit_json import COUNTERS, TIMES, read_document
+from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 
 #: Counters that Hudi has and this library does not fill: they are 0 in every stat of Hudi's, too.
 _ZEROS = ("totalLogReadTimeMs", "numUpdates")
@@ -56,3 +56,15 @@ def _stat(stat: WriteStat) -> dict[str, Any]:
         "runtimeStats": None if planned else {key: getattr(stat, name) for key, name in TIMES.items()},
         "tempPath": None,
     }
+
+
+def decode_avro_commit(data: bytes, path: str, replacing: bool = False) -> CommitMetadata:
+    """The metadata of a completed or inflight commit, delta commit or (replacing) completed replace commit.
+
+    An operation that only a newer Hudi knows reads as UNKNOWN: these files are read, never written again.
+    """
+    schema = schemas.REPLACE_COMMIT_METADATA if replacing else schemas.COMMIT_METADATA
+    record = read_one(data, schema, path)
+    if record["operationType"] not in Operation.__members__:
+        record["operationType"] = None
+    return read_document(record, path)

@@ -1,160 +1,147 @@
 """Compaction plans and requested replace commits, clustering plans included, as the Avro files of the timeline.
 
-Conventions and source: see hoodie.formats.timeline.services.
+Source: docs/format/avro-payloads.md.
 """
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from hoodie.errors import UnsupportedTable
-from hoodie.formats.avro.container import read_one, write_one
-from hoodie.formats.timeline import schemas
-from hoodie.formats.timeline.parts import Record, file_group, file_names, optional_name, plan_strategy
-from hoodie.model.files import absolute_path
+from hoodie.formats.timeline.forms import (
+    FILE_ID,
+    FLAG,
+    INSIDE,
+    METRICS,
+    NAME,
+    NAMES,
+    PATH,
+    PATHS,
+    TEXT,
+    TEXTS,
+    Form,
+    Place,
+    Plain,
+    listed,
+    maybe,
+    stored,
+    unread,
+    version_field,
+)
+from hoodie.model.files import FileGroupId
 from hoodie.model.plans import (
     ClusteringGroup,
     ClusteringPlan,
     ClusteringSlice,
     CompactionOperation,
     CompactionPlan,
+    PlanStrategy,
     ReplacePlan,
 )
 
-# --- compaction ---
+T = TypeVar("T")
 
 
-def encode_compaction_plan(plan: CompactionPlan) -> bytes:
-    operations = [
-        {
-            "baseInstantTime": operation.base_instant,
-            "deltaFilePaths": list(operation.log_files),
-            "dataFilePath": operation.base_file or None,
-            "fileId": operation.group.file_id,
-            "partitionPath": operation.group.partition,
-            "metrics": dict(operation.metrics),
-            "bootstrapFilePath": None,
-        }
-        for operation in plan.operations
-    ]
-    strategy = plan.strategy and {
-        "compactorClassName": plan.strategy.name,
-        "strategyParams": dict(plan.strategy.parameters),
-        "version": 1,
-    }
-    record = {
-        "operations": operations,
-        "extraMetadata": dict(plan.extra),
-        "version": 2,  # of the plan: data files by name, not by path
-        "strategy": strategy,
-        "preserveHoodieMetadata": plan.preserve_meta,
-    }
-    return write_one(schemas.COMPACTION_PLAN, record)
+def _of_group(make: Callable[..., T]) -> Callable[..., T]:
+    return lambda partition, file_id, **values: make(group=FileGroupId(partition, file_id), **values)
 
 
-def decode_compaction_plan(data: bytes, path: str) -> CompactionPlan:
-    """The plan; those of version 1, with whole paths, included. Raises CorruptFile, UnsupportedTable."""
-    record = read_one(data, schemas.COMPACTION_PLAN, path)
-    if record["version"] not in (None, 1, 2):
+_GROUP = (
+    stored("fileId", Plain(["null", "string"], decode=FILE_ID.decode), "group.file_id"),
+    maybe("partitionPath", INSIDE, "group.partition"),
+)
+_EXTRA = maybe("extraMetadata", TEXTS, "extra")
+
+
+def _strategy(name: str, class_name: str) -> Form[PlanStrategy]:
+    return Form(
+        name,
+        PlanStrategy,
+        maybe(class_name, TEXT, "name"),
+        maybe("strategyParams", TEXTS, "parameters"),
+        version_field(),
+    )
+
+
+def _known_version(number: int | None, place: Place) -> int | None:
+    if number not in (None, 1, 2):
         raise UnsupportedTable(
-            f"{path}: a compaction plan of version {record['version']}; versions 1 and 2 are known. "
+            f"{place.path}: a compaction plan of version {number}; versions 1 and 2 are known. "
             "Run or unschedule it with the Hudi release that wrote it."
         )
-    operations = tuple(
-        CompactionOperation(
-            group=file_group(operation, path),
-            base_instant=operation["baseInstantTime"] or "",
-            base_file=optional_name(operation["dataFilePath"], path),
-            log_files=file_names(operation["deltaFilePaths"], path),
-            metrics=operation["metrics"] or {},
-        )
-        for operation in record["operations"] or ()
-    )
-    return CompactionPlan(
-        operations=operations,
-        extra=record["extraMetadata"] or {},
-        strategy=plan_strategy(record["strategy"], "compactorClassName"),
-        preserve_meta=bool(record["preserveHoodieMetadata"]),
-    )
+    return number
 
+
+# --- compaction ---
+
+_OPERATION = Form(
+    "HoodieCompactionOperation",
+    _of_group(CompactionOperation),
+    stored("baseInstantTime", Plain(["null", "string"], decode=TEXT.decode), "base_instant"),
+    maybe("deltaFilePaths", NAMES, "log_files"),
+    maybe("dataFilePath", NAME, "base_file", empty=False),
+    *_GROUP,
+    maybe("metrics", METRICS, "metrics"),
+    unread("bootstrapFilePath", ["null", "string"], default=None),
+)
+#: A plan is written as version 2, with data files by name; those of version 1, with whole paths, are read, too.
+COMPACTION_PLAN = Form(
+    "HoodieCompactionPlan",
+    lambda number, **values: CompactionPlan(**values),
+    maybe("operations", listed(_OPERATION), "operations"),
+    _EXTRA,
+    version_field(2)._replace(argument="number", kind=Plain(["int", "null"], decode=_known_version)),
+    maybe("strategy", _strategy("HoodieCompactionStrategy", "compactorClassName"), "strategy"),
+    stored("preserveHoodieMetadata", Plain(["boolean", "null"], decode=FLAG.decode), "preserve_meta", default=False),
+)
+encode_compaction_plan, decode_compaction_plan = COMPACTION_PLAN.write, COMPACTION_PLAN.read
 
 # --- replace commits and clustering ---
 
-
-def encode_replace_plan(plan: ReplacePlan, root: str) -> bytes:
-    record = {
-        "operationType": plan.operation or None,
-        "clusteringPlan": plan.clustering and _clustering_record(plan.clustering, root),
-        "extraMetadata": dict(plan.extra) or None,
-        "version": None if plan == ReplacePlan() else 1,  # Hudi leaves all fields null when there is nothing to say
-    }
-    return write_one(schemas.REQUESTED_REPLACE, record)
-
-
-def _clustering_record(plan: ClusteringPlan, root: str) -> Record:
-    groups = [
-        {
-            "slices": [
-                {
-                    "dataFilePath": slice_.base_file and absolute_path(root, slice_.group.partition, slice_.base_file),
-                    "deltaFilePaths": [absolute_path(root, slice_.group.partition, name) for name in slice_.log_files],
-                    "fileId": slice_.group.file_id,
-                    "partitionPath": slice_.group.partition,
-                    "bootstrapFilePath": "",
-                    "version": 1,
-                }
-                for slice_ in group.slices
-            ],
-            "metrics": dict(group.metrics),
-            "numOutputFileGroups": group.outputs,
-            "extraMetadata": dict(group.extra) or None,
-            "version": 1,
-        }
-        for group in plan.groups
-    ]
-    strategy = plan.strategy and {
-        "strategyClassName": plan.strategy.name,
-        "strategyParams": dict(plan.strategy.parameters),
-        "version": 1,
-    }
-    return {
-        "inputGroups": groups,
-        "strategy": strategy,
-        "extraMetadata": dict(plan.extra),
-        "version": 1,
-        "preserveHoodieMetadata": plan.preserve_meta,
-    }
+_SLICE = Form(
+    "HoodieSliceInfo",
+    _of_group(ClusteringSlice),
+    maybe("dataFilePath", PATH, "base_file"),
+    maybe("deltaFilePaths", PATHS, "log_files"),
+    *_GROUP,
+    unread("bootstrapFilePath", ["null", "string"], "", default=None),
+    version_field(),
+    partition=lambda slice_: slice_.group.partition,
+)
+_CLUSTERING_GROUP = Form(
+    "HoodieClusteringGroup",
+    ClusteringGroup,
+    maybe("slices", listed(_SLICE), "slices"),
+    maybe("metrics", METRICS, "metrics"),
+    stored(
+        "numOutputFileGroups",
+        Plain(["int", "null"], decode=lambda number, place: 1 if number is None else number),
+        "outputs",
+        default=1,
+    ),
+    maybe("extraMetadata", TEXTS, "extra", empty=False),
+    version_field(),
+)
+_CLUSTERING_PLAN = Form(
+    "HoodieClusteringPlan",
+    ClusteringPlan,
+    maybe("inputGroups", listed(_CLUSTERING_GROUP), "groups"),
+    maybe("strategy", _strategy("HoodieClusteringStrategy", "strategyClassName"), "strategy"),
+    _EXTRA,
+    version_field(),
+    maybe("preserveHoodieMetadata", FLAG, "preserve_meta"),
+)
+REPLACE_PLAN = Form(
+    "HoodieRequestedReplaceMetadata",
+    ReplacePlan,
+    maybe("operationType", TEXT, "operation", empty=False),
+    maybe("clusteringPlan", _CLUSTERING_PLAN, "clustering"),
+    maybe("extraMetadata", TEXTS, "extra", empty=False),
+    # Hudi leaves all fields null when there is nothing to say.
+    version_field()._replace(take=lambda plan, place: None if plan == ReplacePlan() else 1),
+)
+encode_replace_plan = REPLACE_PLAN.write
 
 
 def decode_replace_plan(data: bytes, path: str) -> ReplacePlan:
     """The plan of a requested replace commit; an empty file is one without plan."""
-    if not data:
-        return ReplacePlan()
-    record = read_one(data, schemas.REQUESTED_REPLACE, path)
-    clustering = record["clusteringPlan"]
-    return ReplacePlan(
-        operation=record["operationType"] or "",
-        clustering=None if clustering is None else _clustering(clustering, path),
-        extra=record["extraMetadata"] or {},
-    )
-
-
-def _clustering(record: Record, path: str) -> ClusteringPlan:
-    groups = tuple(
-        ClusteringGroup(
-            slices=tuple(
-                ClusteringSlice(
-                    group=file_group(slice_, path),
-                    base_file=optional_name(slice_["dataFilePath"], path),
-                    log_files=file_names(slice_["deltaFilePaths"], path),
-                )
-                for slice_ in group["slices"] or ()
-            ),
-            metrics=group["metrics"] or {},
-            outputs=1 if group["numOutputFileGroups"] is None else group["numOutputFileGroups"],
-            extra=group["extraMetadata"] or {},
-        )
-        for group in record["inputGroups"] or ()
-    )
-    return ClusteringPlan(
-        groups=groups,
-        strategy=plan_strategy(record["strategy"], "strategyClassName"),
-        extra=record["extraMetadata"] or {},
-        preserve_meta=bool(record["preserveHoodieMetadata"]),
-    )
+    return REPLACE_PLAN.read(data, path) if data else ReplacePlan()

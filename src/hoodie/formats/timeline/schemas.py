@@ -48,11 +48,11 @@ def optional(name: str, kind: Any) -> Schema:
     return _field(name, ["null", kind], default=None)
 
 
-def _array(items: Any) -> Schema:
+def avro_array(items: Any) -> Schema:
     return {"type": "array", "items": items}
 
 
-def _map(values: Any) -> Schema:
+def avro_map(values: Any) -> Schema:
     return {"type": "map", "values": values}
 
 
@@ -60,227 +60,10 @@ def _version(default: int = 1) -> Schema:
     return _field("version", ["int", "null"], default=default)
 
 
-_STRINGS = _array("string")
-_TEXTS = _map("string")
-_LONGS = _map("long")
+_STRINGS = avro_array("string")
+_TEXTS = avro_map("string")
+_LONGS = avro_map("long")
 _EXTRA = optional("extraMetadata", _TEXTS)
-_METRICS = optional("metrics", _map("double"))
-_INSTANT_INFO = record("HoodieInstantInfo", _field("commitTime", "string"), _field("action", "string"))
-
-COMPACTION_PLAN = record(
-    "HoodieCompactionPlan",
-    optional(
-        "operations",
-        _array(
-            record(
-                "HoodieCompactionOperation",
-                _field("baseInstantTime", ["null", "string"]),
-                optional("deltaFilePaths", _STRINGS),
-                optional("dataFilePath", "string"),
-                _field("fileId", ["null", "string"]),
-                optional("partitionPath", "string"),
-                _METRICS,
-                optional("bootstrapFilePath", "string"),
-            )
-        ),
-    ),
-    _EXTRA,
-    _version(),
-    optional(
-        "strategy",
-        record(
-            "HoodieCompactionStrategy",
-            optional("compactorClassName", "string"),
-            optional("strategyParams", _TEXTS),
-            _version(),
-        ),
-    ),
-    _field("preserveHoodieMetadata", ["boolean", "null"], default=False),
-    top=True,
-)
-
-_SLICE_INFO = record(
-    "HoodieSliceInfo",
-    optional("dataFilePath", "string"),
-    optional("deltaFilePaths", _STRINGS),
-    _field("fileId", ["null", "string"]),
-    optional("partitionPath", "string"),
-    optional("bootstrapFilePath", "string"),
-    _version(),
-)
-
-_CLUSTERING_GROUP = record(
-    "HoodieClusteringGroup",
-    optional("slices", _array(_SLICE_INFO)),
-    _METRICS,
-    _field("numOutputFileGroups", ["int", "null"], default=1),
-    _EXTRA,
-    _version(),
-)
-
-REQUESTED_REPLACE = record(
-    "HoodieRequestedReplaceMetadata",
-    optional("operationType", "string"),
-    optional(
-        "clusteringPlan",
-        record(
-            "HoodieClusteringPlan",
-            optional("inputGroups", _array(_CLUSTERING_GROUP)),
-            optional(
-                "strategy",
-                record(
-                    "HoodieClusteringStrategy",
-                    optional("strategyClassName", "string"),
-                    optional("strategyParams", _TEXTS),
-                    _version(),
-                ),
-            ),
-            _EXTRA,
-            _version(),
-            optional("preserveHoodieMetadata", "boolean"),
-        ),
-    ),
-    _EXTRA,
-    _version(),
-    top=True,
-)
-
-CLEANER_PLAN = record(
-    "HoodieCleanerPlan",
-    optional(
-        "earliestInstantToRetain",
-        record(
-            "HoodieActionInstant", _field("timestamp", "string"), _field("action", "string"), _field("state", "string")
-        ),
-    ),
-    _field("lastCompletedCommitTimestamp", "string", default=""),
-    _field("policy", "string"),
-    optional("filesToBeDeletedPerPartition", _map(_STRINGS)),
-    _version(),
-    optional(
-        "filePathsToBeDeletedPerPartition",
-        _map(
-            _array(
-                record(
-                    "HoodieCleanFileInfo", optional("filePath", "string"), optional("isBootstrapBaseFile", "boolean")
-                )
-            )
-        ),
-    ),
-    optional("partitionsToBeDeleted", _STRINGS),
-    _EXTRA,
-    top=True,
-)
-
-CLEAN_METADATA = record(
-    "HoodieCleanMetadata",
-    _field("startCleanTime", "string"),
-    _field("timeTakenInMillis", "long"),
-    _field("totalFilesDeleted", "int"),
-    _field("earliestCommitToRetain", "string"),
-    _field("lastCompletedCommitTimestamp", "string", default=""),
-    _field(
-        "partitionMetadata",
-        _map(
-            record(
-                "HoodieCleanPartitionMetadata",
-                _field("partitionPath", "string"),
-                _field("policy", "string"),
-                _field("deletePathPatterns", _STRINGS),
-                _field("successDeleteFiles", _STRINGS),
-                _field("failedDeleteFiles", _STRINGS),
-                optional("isPartitionDeleted", "boolean"),
-            )
-        ),
-    ),
-    _version(),
-    optional("bootstrapPartitionMetadata", _map("HoodieCleanPartitionMetadata")),
-    _EXTRA,
-    top=True,
-)
-
-ROLLBACK_PLAN = record(
-    "HoodieRollbackPlan",
-    optional("instantToRollback", _INSTANT_INFO),
-    optional(
-        "RollbackRequests",
-        _array(
-            record(
-                "HoodieRollbackRequest",
-                _field("partitionPath", "string"),
-                optional("fileId", "string"),
-                optional("latestBaseInstant", "string"),
-                _field("filesToBeDeleted", _STRINGS, default=[]),
-                optional("logBlocksToBeDeleted", _LONGS),
-            )
-        ),
-    ),
-    _version(),
-    top=True,
-)
-
-_ROLLBACK_FIELDS = (
-    _field("startRollbackTime", "string"),
-    _field("timeTakenInMillis", "long"),
-    _field("totalFilesDeleted", "int"),
-    _field("commitsRollback", _STRINGS),
-    _field(
-        "partitionMetadata",
-        _map(
-            record(
-                "HoodieRollbackPartitionMetadata",
-                _field("partitionPath", "string"),
-                _field("successDeleteFiles", _STRINGS),
-                _field("failedDeleteFiles", _STRINGS),
-                optional("rollbackLogFiles", _LONGS),
-                optional("logFilesFromFailedCommit", _LONGS),
-            )
-        ),
-    ),
-    _version(),
-    _field("instantsRollback", _array(_INSTANT_INFO), default=[]),
-)
-
-ROLLBACK_METADATA = record("HoodieRollbackMetadata", *_ROLLBACK_FIELDS, top=True)
-
-SAVEPOINT_METADATA = record(
-    "HoodieSavepointMetadata",
-    _field("savepointedBy", "string"),
-    _field("savepointedAt", "long"),
-    _field("comments", "string"),
-    _field(
-        "partitionMetadata",
-        _map(
-            record(
-                "HoodieSavepointPartitionMetadata",
-                _field("partitionPath", "string"),
-                _field("savepointDataFile", _STRINGS),
-            )
-        ),
-    ),
-    _version(),
-    top=True,
-)
-
-RESTORE_PLAN = record(
-    "HoodieRestorePlan",
-    _field("instantsToRollback", _array(_INSTANT_INFO), default=[]),
-    _version(2),
-    optional("savepointToRestoreTimestamp", "string"),
-    top=True,
-)
-
-RESTORE_METADATA = record(
-    "HoodieRestoreMetadata",
-    _field("startRestoreTime", "string"),
-    _field("timeTakenInMillis", "long"),
-    _field("instantsToRollback", _STRINGS),
-    _field("hoodieRestoreMetadata", _map(_array(["null", record("HoodieRollbackMetadata", *_ROLLBACK_FIELDS)]))),
-    _version(),
-    _field("restoreInstantInfo", _array("HoodieInstantInfo"), default=[]),
-    top=True,
-)
-
 #: The fields of a write stat in every version of the table, by name: their Avro types.
 STAT_FIELDS = {
     **dict.fromkeys(("fileId", "path", "prevCommit"), "string"),
@@ -326,7 +109,7 @@ _WRITE_STAT = record(
 )
 
 _COMMIT_FIELDS = (
-    optional("partitionToWriteStats", _map(_array(_WRITE_STAT))),
+    optional("partitionToWriteStats", avro_map(avro_array(_WRITE_STAT))),
     optional("compacted", "boolean"),
     _EXTRA,
     _version(),
@@ -336,7 +119,7 @@ _COMMIT_FIELDS = (
 #: Commit metadata from table version 8 on; the archive of version 6 has fewer fields of the same names.
 COMMIT_METADATA = record("HoodieCommitMetadata", *_COMMIT_FIELDS, top=True)
 REPLACE_COMMIT_METADATA = record(
-    "HoodieReplaceCommitMetadata", *_COMMIT_FIELDS, optional("partitionToReplaceFileIds", _map(_STRINGS)), top=True
+    "HoodieReplaceCommitMetadata", *_COMMIT_FIELDS, optional("partitionToReplaceFileIds", avro_map(_STRINGS)), top=True
 )
 
 #: A row of the history of layout 2.

@@ -30,8 +30,7 @@ from hoodie.formats.log.content import avro_block, delete_block, rollback_block
 from hoodie.formats.log.delete_block import deletes_of
 from hoodie.formats.parquet.base_footer import read_footer
 from hoodie.formats.parquet.bloom import might_contain
-from hoodie.formats.timeline import schemas
-from hoodie.formats.timeline.plans import encode_compaction_plan
+from hoodie.formats.timeline.plans import COMPACTION_PLAN, encode_compaction_plan
 from hoodie.model.commit import Operation, WriteStat
 from hoodie.model.files import parse_data_file
 from hoodie.model.instant import Action, Instant, State
@@ -660,7 +659,7 @@ def test_an_instant_that_is_no_pending_compaction_is_an_error(storage: MemorySto
 def test_a_plan_of_an_unknown_version_is_an_error(storage: MemoryStorage) -> None:
     record = {"operations": [], "extraMetadata": {}, "version": 3, "strategy": None, "preserveHoodieMetadata": False}
     at = next_time(storage)
-    create_requested(storage, at, Action.COMPACTION, write_one(schemas.COMPACTION_PLAN, record), layout=LAYOUT_1)
+    create_requested(storage, at, Action.COMPACTION, write_one(COMPACTION_PLAN.document, record), layout=LAYOUT_1)
     for call in (lambda: compact(storage, Settings.of({}), at), lambda: validate_compaction(storage, at)):
         with pytest.raises(UnsupportedTable, match="version 3; versions 1 and 2 are known"):
             call()

@@ -6,7 +6,7 @@ import pytest
 
 from hoodie.errors import InstantNotFound, InvalidPlan, UnsupportedTable, WriteConflict
 from hoodie.formats.avro.container import write_one
-from hoodie.formats.timeline import schemas
+from hoodie.formats.timeline.plans import COMPACTION_PLAN
 from hoodie.model.instant import Action
 from hoodie.services.compaction.job import begin_compaction
 from hoodie.services.compaction.run import compact
@@ -127,7 +127,7 @@ def test_what_cannot_be_repaired_is_told(storage: MemoryStorage) -> None:
 def test_a_plan_of_an_unknown_version_is_neither_repaired_nor_withdrawn(storage: MemoryStorage) -> None:
     record = {"operations": [], "extraMetadata": {}, "version": 3, "strategy": None, "preserveHoodieMetadata": False}
     at = next_time(storage)
-    create_requested(storage, at, Action.COMPACTION, write_one(schemas.COMPACTION_PLAN, record), layout=LAYOUT_1)
+    create_requested(storage, at, Action.COMPACTION, write_one(COMPACTION_PLAN.document, record), layout=LAYOUT_1)
     before = storage.snapshot()
     for call in (repair_compaction, unschedule_compaction):
         with pytest.raises(UnsupportedTable, match="version 3; versions 1 and 2 are known"):
