@@ -168,7 +168,7 @@ def source_schema(schema: StructType) -> pa.Schema:
 def sound(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Rows as Spark handed them over, fit for all of Arrow.
 
-    Spark 4.0 leaves out the offsets of empty lists within other types: the size of such an array cannot be asked for,
+    Spark 4.1 leaves out the offsets of empty lists within other types: the size of such an array cannot be asked for,
     the process ends. A copy has them.
     """
     if not any(_holds_lists(field.type) for field in batch.schema):
