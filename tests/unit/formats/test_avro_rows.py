@@ -125,6 +125,14 @@ def test_decimals_of_a_fixed_size(size: int) -> None:
     assert comes_back(table, schema_of(fixed))
 
 
+def test_a_type_without_a_namespace_is_found_from_within_one_as_by_java() -> None:
+    point = {"type": "record", "name": "point", "fields": [{"name": "x", "type": "int"}]}
+    inner = {"type": "record", "name": "inner", "namespace": "n", "fields": [{"name": "c", "type": "point"}]}
+    schema = schema_of(point, inner)
+    assert decode_rows(content_of("0204"), schema).schema == from_avro(schema, "f")
+    assert decode_rows(content_of("0204"), schema).to_pylist() == [{"c0": {"x": 1}, "c1": {"c": {"x": 2}}}]
+
+
 @pytest.mark.parametrize(("word", "zone"), [("timestamp-millis", "UTC"), ("local-timestamp-millis", None)])
 def test_milliseconds_stay_milliseconds(word: str, zone: str | None) -> None:
     kind = {"type": "long", "logicalType": word}

@@ -1,9 +1,10 @@
 """Avro types as nodes that read and write whole columns: one class for each way in which bytes are laid out.
 
 A node reads the values at a vector of cursors into an Arrow array, and writes an Arrow array as pieces of rows.
-Nodes are values without state; `avro_compile.compile_schema` makes them from a schema.
+Nodes are values without state; `compile.compile_schema` makes them from a schema.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from hoodie.formats.avro.bytes import (
     to_numpy,
 )
 from hoodie.formats.avro.items import find_items
+from hoodie.schema.types import list_of
 
 
 class Node:
@@ -135,10 +137,10 @@ class Boolean(Node):
 
 
 class Integer(Node):
-    """A zig-zag varint: int, long, and the dates and times stored as them."""
+    """A zig-zag varint: int, long, and the dates and times stored as them. logical: the type by which they are"""
 
-    def __init__(self, arrow: pa.DataType) -> None:
-        self.arrow = arrow
+    def __init__(self, arrow: pa.DataType, logical: str = "") -> None:
+        self.arrow, self.logical = arrow, logical
         self.bits = arrow.bit_width
 
     def read(self, cells: Cells, at: Cursors) -> tuple[pa.Array, Cursors]:
@@ -178,6 +180,14 @@ class FixedWidth(Node):
 
     def write(self, values: pa.Array, out: Pieces) -> None:
         out.matrix(to_numpy(fitting(values, self.arrow), f"V{self.bytes}").view(np.uint8).reshape(-1, self.bytes))
+
+
+class Vector(FixedWidth):
+    """The numbers of a VECTOR of Hudi 1.2 as bytes. column: the list that they are, which `conform` makes of them"""
+
+    def __init__(self, item: pa.DataType, width: int) -> None:
+        super().__init__(pa.binary(width), width)
+        self.column = list_of(pa.field("element", item, nullable=False))
 
 
 class Prefixed(Node):
@@ -308,10 +318,10 @@ class Nullable(Node):
 
 
 class Record(Node):
-    """Its fields, one after the other."""
+    """Its fields, one after the other. entries: what the schema says of each beside"""
 
-    def __init__(self, fields: tuple[tuple[str, Node], ...]) -> None:
-        self.fields = fields
+    def __init__(self, fields: tuple[tuple[str, Node], ...], entries: Sequence[Mapping[str, Any]] = ()) -> None:
+        self.fields, self.entries = fields, entries
         self.arrow = pa.struct([pa.field(name, node.arrow, may_be_null(node)) for name, node in fields])
         self.least = sum(node.least for _, node in fields)
         self.leaves = sum(node.leaves for _, node in fields)
