@@ -14,8 +14,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 
 from bench.s3_server import BUCKET, RecordingServer
-from hoodie.reading.scan import ScanKind
-from hoodie.reading.scan_plan import plan_scan
+from hoodie.reading.scan_plan import Read, plan_read
 from hoodie.services.clean import CLEANS
 from hoodie.storage import FsspecStorage, LocalStorage
 from hoodie.storage.protocol import Storage, in_threads, join
@@ -100,7 +99,7 @@ def day_partitions(server: RecordingServer, count: int) -> FsspecStorage:
 
 def plan(storage: Storage) -> int:
     """Plan a snapshot: file slices in it."""
-    scan = plan_scan(load_state(storage), ScanKind.SNAPSHOT)
+    scan = plan_read(load_state(storage), Read())
     return len(scan.plain) + len(scan.logged)
 
 

@@ -29,8 +29,7 @@ from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.files import base_file_name, log_file_name
 from hoodie.model.instant import Action, Instant, State
 from hoodie.plan.write import PartitionProfile
-from hoodie.reading.scan import ScanKind
-from hoodie.reading.scan_plan import plan_scan
+from hoodie.reading.scan_plan import Read, plan_read
 from hoodie.services.archive import archive
 from hoodie.services.clean import clean
 from hoodie.services.compaction.schedule import preview_compaction
@@ -199,7 +198,7 @@ def _plan_upsert(storage: Storage, partitions: int) -> int:
 
 def _plan_snapshot(storage: Storage, partitions: int | None) -> int:
     paths = None if partitions is None else [partition_path(number) for number in range(partitions)]
-    scan = plan_scan(load_state(storage), ScanKind.SNAPSHOT, partitions=paths)
+    scan = plan_read(load_state(storage), Read(partitions=paths))
     return len(scan.plain) + len(scan.logged)
 
 

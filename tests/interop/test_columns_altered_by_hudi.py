@@ -15,12 +15,12 @@ import hoodie
 from hoodie.api.table import HoodieTable
 from hoodie.errors import CorruptFile, UnsupportedTable, WriteConflict
 from hoodie.formats.timeline.commit_json import decode_commit, encode_commit
-from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.snapshot import read_scan
 from hoodie.storage.local import LocalStorage
 from hoodie.table.state import load_state
 from support.altered_tables import NAMES, comparable, reads, snapshot, unpack
 from support.nightly import by_day
+from support.scans import plan_scan
 
 SEVERAL = {
     "hoodie.auto.commit": "false",

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 from hoodie.reading.scan import ScanKind
-from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.snapshot import read_scan, read_table
 from hoodie.table.state import TableState, load_state
 from hoodie.testing.storage import MemoryStorage
 from support.by_position import rows_by_position
+from support.scans import plan_scan
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "hudi-1.x"
 SEEN = json.loads((FIXTURES / "v9_mor_payload_partial.json").read_text())

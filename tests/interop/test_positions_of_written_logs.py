@@ -9,12 +9,12 @@ import pytest
 
 from hoodie.formats.log.blocks import HeaderKey, LogBlock, read_blocks
 from hoodie.formats.log.content import decode_positions
-from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.snapshot import read_scan
 from hoodie.storage.local import LocalStorage
 from hoodie.testing.tables import ArrowTable
 from support.by_position import rows_by_position
 from support.oracles import assert_same_rows, read_hudi_rs
+from support.scans import plan_scan
 
 OPTIONS = {
     "hoodie.table.name": "trips",

@@ -17,7 +17,6 @@ from hoodie.config.options import Options
 from hoodie.config.read import ReadSettings
 from hoodie.errors import HistoryGone, HoodieWarning, UnsupportedTable
 from hoodie.reading.scan import ScanKind
-from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.snapshot import read_scan
 from hoodie.storage.local import LocalStorage
 from hoodie.table.state import load_state
@@ -25,6 +24,7 @@ from hoodie.timeline.archive import archived_commits, newest_archived
 from support.by_position import rows_by_position
 from support.hudi_1_tables import Row, begin_of, facts, noted, noting, noting_changes, table_names, unpack, views
 from support.nightly import by_day
+from support.scans import plan_scan
 
 #: Hudi 1.x falls back to the whole table by default where commits are archived, as it is now.
 FULL_SCAN = {"hoodie.datasource.read.incr.fallback.fulltablescan.enable": "true"}

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from hoodie.config.write import WriteOperation
 from hoodie.errors import DamagedLog, InvalidInput, MetadataTableDropped
 from hoodie.reading.scan import ScanKind
-from hoodie.reading.scan_plan import plan_scan
 from hoodie.testing.storage import Crash, MemoryStorage
 from hoodie.testing.tables import REFUSED, ArrowTable
 from hoodie.timeline.load import read_commit
@@ -23,6 +22,7 @@ from support.history_model import BY_ORDERING, CROWDED, OVERWRITE, TableModel, p
 from support.metadata_fresh import KEPT, check_kept
 from support.mode_model import ModeModel
 from support.nightly import nightly, scaled
+from support.scans import plan_scan
 from support.strategies import Shape, Step, histories, shapes
 
 NOT_COMPARED = ["_hoodie_commit_seqno", "_hoodie_file_name"]

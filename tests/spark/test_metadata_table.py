@@ -16,12 +16,12 @@ from hoodie.errors import MetadataTableIgnored
 from hoodie.metadata.validate import validate_metadata
 from hoodie.reading.pruned import PruneReason
 from hoodie.reading.row_keys import read_keys
-from hoodie.reading.scan_plan import plan_scan
 from hoodie.spark import tasks
 from hoodie.spark.merge.pruning import pruned
 from hoodie.storage.local import LocalStorage
 from hoodie.table.state import load_state
 from support.metadata_tables import table_files
+from support.scans import plan_scan
 
 
 def test_spark_reads_by_the_metadata_table(spark: SparkSession, tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ from hoodie import create_table, open_table
 from hoodie.errors import CorruptLogBlock, FileGone, InvalidInput, InvalidOption
 from hoodie.hudi import write
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice
-from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.slices.reader import merged_batches, slice_reader
 from hoodie.reading.table_schema import table_schema
 from hoodie.schema.schema import with_meta_fields
@@ -34,6 +33,7 @@ from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
 from support.nightly import by_day, nightly
 from support.oracles import META, assert_same_rows, expected_rows, fixture_facts, fixture_names, read_hudi_rs_optimized
+from support.scans import plan_scan
 
 Unpack = Callable[[str], Path]
 

@@ -19,7 +19,6 @@ from hoodie.formats.parquet.bloom import might_contain
 from hoodie.model.commit import CommitMetadata, WriteStat
 from hoodie.model.files import BaseFile
 from hoodie.model.instant import Action
-from hoodie.reading.scan_plan import plan_scan
 from hoodie.storage.protocol import Storage
 from hoodie.testing.storage import Crash
 from hoodie.testing.tables import REFUSED, ArrowTable
@@ -29,6 +28,7 @@ from hoodie.writing.result import WriteResult
 from support.by_position import rows_by_position
 from support.history_model import META, Counts, IndexKind, TableModel, java_order, placement, text_of
 from support.mode_model import ModeModel
+from support.scans import plan_scan
 from support.strategies import Shape, Step
 
 

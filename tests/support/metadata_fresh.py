@@ -20,13 +20,13 @@ from hoodie.metadata.table import open_metadata
 from hoodie.metadata.validate import validate_metadata
 from hoodie.model.instant import State
 from hoodie.reading.row_keys import read_keys
-from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.snapshot import read_scan
 from hoodie.services.metadata_table import create_metadata_table, drop_metadata_table
 from hoodie.storage.protocol import Storage, join
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
+from support.scans import plan_scan
 
 Told = dict[str, list[Any]]
 _ONE_GROUP = {

@@ -20,12 +20,12 @@ from hoodie import HoodieTable
 from hoodie.config.table import TimelineZone
 from hoodie.errors import HoodieError, WriteConflict
 from hoodie.hudi import HoodieReadClient, HoodieWriteClient
-from hoodie.reading.scan_plan import plan_scan
 from hoodie.table.state import load_state
 from hoodie.timeline.timeline import new_time, utc_now
 from hoodie.writing.result import WriteResult
 from support.by_position import rows_by_position
 from support.clusterings import WITHDRAW, plan_clustering
+from support.scans import plan_scan
 
 Row = Mapping[str, Any]
 Identity = tuple[Any, ...]

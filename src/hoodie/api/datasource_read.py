@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
 from hoodie.api.arrow.rows import Rows
-from hoodie.api.engine import Read
 from hoodie.api.inputs import Path, as_path, as_session, path_first
 from hoodie.api.local_engine import engine_of
 from hoodie.api.read_paths import table_at
@@ -18,6 +17,7 @@ from hoodie.config.hudi_options import Purpose
 from hoodie.config.read import IncrementalFormat, QueryOptions, QueryType, ReadSettings
 from hoodie.errors import InvalidOption
 from hoodie.reading.scan import ScanKind
+from hoodie.reading.scan_plan import Read
 from hoodie.storage.faults import typed_errors
 
 if TYPE_CHECKING:

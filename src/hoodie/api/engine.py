@@ -1,6 +1,6 @@
 """Who reads and writes the rows of a table: threads of this process, or Spark. All else of a table is the same."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -11,13 +11,11 @@ from hoodie.config.read import ReadRoute, ReadSettings
 from hoodie.config.write import WriteOperation
 from hoodie.lookup.index_follow import RepairJob
 from hoodie.lookup.point_read import ReadStats
-from hoodie.reading.filters.selection import Filters
-from hoodie.reading.scan import ScanKind
+from hoodie.reading.scan_plan import Read
 from hoodie.services.compaction.job import RunTasks
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import MapItems, Settings
 from hoodie.table.state import TableState
-from hoodie.timeline.points import Point
 from hoodie.writing.finish import AfterCommit
 from hoodie.writing.result import Validate
 from hoodie.writing.run import IncomingBatch
@@ -33,21 +31,6 @@ class KeyedRows(Generic[Frame]):
 
     rows: Frame
     stats: ReadStats
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
-    """What a read asks for: see `plan_scan`; with `cdc`, `plan_change_data`, whose columns are its own."""
-
-    kind: ScanKind = ScanKind.SNAPSHOT
-    columns: Sequence[str] | None = None
-    partitions: Collection[str] | None = None
-    filters: Filters | None = None
-    as_of: Point | None = None
-    begin: Point | None = None
-    end: Point | None = None
-    cdc: bool = False
-    meta: bool = True
 
 
 class RowReader(Protocol[FrameOut]):

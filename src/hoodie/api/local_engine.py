@@ -4,13 +4,12 @@ from typing import Any
 
 from hoodie.api.arrow.rows import Rows
 from hoodie.api.arrow_keys import ArrowKeys
-from hoodie.api.engine import Engine, Read
+from hoodie.api.engine import Engine
 from hoodie.api.inputs import arrow_stream, is_spark_frame
 from hoodie.config.read import ReadSettings
 from hoodie.config.write import WriteOperation
 from hoodie.reading.changes.data_plan import plan_change_data
-from hoodie.reading.scan import ScanPlan
-from hoodie.reading.scan_plan import plan_scan
+from hoodie.reading.scan_plan import Read, plan_read
 from hoodie.storage.protocol import Storage
 from hoodie.sync.after_commit import after_commit
 from hoodie.table.settings import Settings
@@ -37,23 +36,6 @@ def read_local(state: TableState, read: Read, settings: ReadSettings) -> Rows:
         assert read.begin is not None
         return Rows.of_change_data(plan_change_data(state, read.begin, read.end, settings), read.columns, read.filters)
     return Rows.of_scan(plan_read(state, read, settings))
-
-
-def plan_read(state: TableState, read: Read, settings: ReadSettings, *, for_spark: bool = False) -> ScanPlan:
-    """The plan of a read of rows. Raises as `plan_scan`"""
-    return plan_scan(
-        state,
-        read.kind,
-        columns=read.columns,
-        partitions=read.partitions,
-        filters=read.filters,
-        as_of=read.as_of,
-        begin=read.begin,
-        end=read.end,
-        meta=read.meta,
-        settings=settings,
-        for_spark=for_spark,
-    )
 
 
 def engine_of(session: Any) -> Engine[Any]:

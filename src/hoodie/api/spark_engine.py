@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from hoodie.api.engine import Engine, Read
+from hoodie.api.engine import Engine
 from hoodie.api.inputs import arrow_stream, is_spark_frame
 from hoodie.api.spark_keys import SparkKeys
 from hoodie.config.read import ReadSettings
@@ -24,7 +24,7 @@ from hoodie.reading.changes.data_plan import CHANGE_COLUMNS
 from hoodie.reading.filters.predicate import ANY, Test, Tests, held_filters, tests_of
 from hoodie.reading.filters.selection import ANY_ZONE, Filters, check_columns, read_filter, sure
 from hoodie.reading.scan import ScanKind
-from hoodie.reading.scan_plan import plan_scan
+from hoodie.reading.scan_plan import Read, plan_read
 from hoodie.reading.table_schema import read_schema
 from hoodie.spark.columns import quoted
 from hoodie.spark.compaction import after_commit_of_spark, carry_out
@@ -113,18 +113,8 @@ def _read(
             return rows if columns is None else rows.select(*columns)
         found = incremental.changes(session, state, read.begin, read.end, columns, settings)
         return found if read.meta or columns is not None else found.drop(*META_COLUMNS)
-    scan = plan_scan(
-        state,
-        read.kind,
-        columns=columns,
-        partitions=read.partitions,
-        as_of=read.as_of,
-        meta=read.meta,
-        settings=settings,
-        for_spark=True,
-        tests=tests,
-    )
-    return snapshot.scan_rows(session, scan)
+    rows_read = replace(read, columns=columns, filters=None)
+    return snapshot.scan_rows(session, plan_read(state, rows_read, settings, for_spark=True, tests=tests))
 
 
 class _Filter(NamedTuple):

@@ -10,12 +10,13 @@ import pyarrow as pa
 from hoodie.api.arrow.dataset import RowsDataset
 from hoodie.api.arrow.rows import Rows
 from hoodie.api.arrow.shown import table_summary
-from hoodie.api.engine import Frame, Read
+from hoodie.api.engine import Frame
 from hoodie.api.handle import Options, TableHandle
 from hoodie.api.inputs import checked_flags
 from hoodie.api.local_engine import read_local
 from hoodie.display.render import as_html
 from hoodie.reading.filters.selection import Filters
+from hoodie.reading.scan_plan import Read
 from hoodie.storage.faults import typed_calls
 from hoodie.table.state import load_state
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from hoodie.api.engine import Frame, KeyedRows, Read
+from hoodie.api.engine import Frame, KeyedRows
 from hoodie.api.handle import Options, TableHandle
 from hoodie.api.inputs import Moment, checked_flags, instant_of, keys_as_rows
-from hoodie.api.local_engine import plan_read
 from hoodie.api.partition_paths import partition_paths
 from hoodie.api.scan import Scan
 from hoodie.facts.detail import TableDetail, detail
@@ -23,7 +22,7 @@ from hoodie.reading.complete_view import complete_view
 from hoodie.reading.filters.predicate import held_filters
 from hoodie.reading.filters.selection import Filters
 from hoodie.reading.scan import ScanKind
-from hoodie.reading.scan_plan import plan_scan
+from hoodie.reading.scan_plan import Read, plan_read
 from hoodie.reading.stream import count_rows
 from hoodie.reading.table_schema import read_schema
 from hoodie.schema.schema import without_meta_fields
@@ -189,9 +188,8 @@ class TableReads(TableHandle[Frame]):
 
         filters, options  as in `snapshot`
         """
-        settings = self._read_settings(options)
-        scan = plan_scan(load_state(self.storage), columns=[], filters=filters, settings=settings)
-        return count_rows(scan)
+        read = Read(columns=[], filters=filters)
+        return count_rows(plan_read(load_state(self.storage), read, self._read_settings(options)))
 
     def __len__(self) -> int:
         return self.count()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from hoodie.api.engine import Engine, Frame, Read
+from hoodie.api.engine import Engine, Frame
 from hoodie.api.handle import Options, TableHandle, with_missing
 from hoodie.api.inputs import arrow_stream, is_spark_frame, keys_as_rows
 from hoodie.api.local_conditions import delete_by_condition
@@ -23,6 +23,7 @@ from hoodie.config.write import DropOptions, WriteOperation
 from hoodie.errors import InvalidInput, InvalidOption, UnsupportedTable, WriteConflict
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.reading.filters.selection import Filters
+from hoodie.reading.scan_plan import Read
 from hoodie.storage.faults import typed_calls
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings

@@ -25,7 +25,7 @@ from hoodie.reading.changes.data import change_data_batches, select_changes
 from hoodie.reading.changes.data_plan import plan_change_data
 from hoodie.reading.filters.selection import Filters, check_columns, read_filter
 from hoodie.reading.scan import ScanKind, ScanPlan
-from hoodie.reading.scan_plan import plan_scan
+from hoodie.reading.scan_plan import Read, plan_read
 from hoodie.reading.snapshot import read_scan
 from hoodie.schema.python_values import python_values
 from hoodie.schema.schema import with_meta_fields
@@ -79,25 +79,22 @@ class Question:
 
 
 def plan_question(state: TableState, question: Question, settings: ReadSettings) -> ScanPlan:
-    """The read that answers a question. Raises InvalidInput; as `plan_scan`"""
+    """The read that answers a question. Raises InvalidInput; as `plan_read`"""
     declared = declared_schema(state, question.as_of)
-    schema = plan_scan(state, settings=settings).schema if declared is None else with_meta_fields(declared)
+    schema = plan_read(state, Read(), settings).schema if declared is None else with_meta_fields(declared)
     columns = question.columns
     if columns is None and not question.meta:
         columns = tuple(name for name in schema.names if name not in META_COLUMNS)
-    filters = filters_of(question.filters, schema)
-    changes = question.begin is not None
-    return plan_scan(
-        state,
-        ScanKind.CHANGES if changes else ScanKind.SNAPSHOT,
+    read = Read(
+        kind=ScanKind.SNAPSHOT if question.begin is None else ScanKind.CHANGES,
         columns=columns,
         partitions=question.partitions,
-        filters=filters,
+        filters=filters_of(question.filters, schema),
         as_of=question.as_of,
         begin=question.begin,
         end=question.end,
-        settings=settings,
     )
+    return plan_read(state, read, settings)
 
 
 def filters_of(texts: Sequence[str], schema: pa.Schema) -> Filters | None:

@@ -20,7 +20,7 @@ from hoodie.keygen.generated_keys import MakeKeys
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.reading.filters.predicate import ANY, Test
 from hoodie.reading.scan import ScanPlan
-from hoodie.reading.scan_plan import plan_scan
+from hoodie.reading.scan_plan import Read, plan_read
 from hoodie.reading.stream import scan_batches
 from hoodie.schema.conform import conform
 from hoodie.schema.schema import stored_form
@@ -139,7 +139,7 @@ def target_scan(
     if isinstance(condition, str):
         facts = facts_of(condition, scope)
         tests = (tuple(Test(column, op, value) for (table, column), op, value in facts if table == name),)
-    return plan_scan(target.write.state, columns=wanted, settings=target.write.settings.reading, tests=tests)
+    return plan_read(target.write.state, Read(columns=wanted), target.write.settings.reading, tests=tests)
 
 
 def scanned(scan: ScanPlan) -> Iterator[pa.Table]:

@@ -12,7 +12,7 @@ from hoodie.config.write import WriteOperation, missing_options
 from hoodie.errors import FileGone, UnsupportedTable
 from hoodie.keygen.keygen import KeyGenerator
 from hoodie.model.meta import META_COLUMNS
-from hoodie.reading.scan_plan import plan_scan
+from hoodie.reading.scan_plan import Read, plan_read
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
 from hoodie.table.state import in_units_of, writer_keygen
@@ -74,7 +74,7 @@ def _target(storage: Storage, settings: Settings) -> MergeTarget:
                 "two, there is no merge; upsert the rows"
             )
         keygen = in_units_of(writer_keygen(state), write.schema)
-        scan = None if write.declared is not None else plan_scan(state, settings=settings.reading)
+        scan = None if write.declared is not None else plan_read(state, Read(), settings.reading)
         declared = write.declared
         if scan is not None:  # columns that no commit names may be in a file
             found = pa.schema([field for field in scan.schema if field.name not in META_COLUMNS])

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from hoodie.config.read import ReadSettings
 from hoodie.keygen.time_units import partition_names
-from hoodie.reading.scan_plan import plan_scan
+from hoodie.reading.scan_plan import Read, plan_read
 from hoodie.schema.schema import without_meta_fields
 from hoodie.schema.types import spark_name
 from hoodie.table.state import TableState
@@ -64,8 +64,8 @@ class TableDetail:
 
 
 def detail(state: TableState, reading: ReadSettings) -> TableDetail:
-    """The table of a state. All partitions are listed. Raises as `plan_scan`."""
-    scan = plan_scan(state, settings=reading)
+    """The table of a state. All partitions are listed. Raises as `plan_read`."""
+    scan = plan_read(state, Read(), reading)
     state, config = scan.state, scan.state.config
     commits = [instant.requested for instant in state.timeline.commits]
     return TableDetail(

@@ -7,7 +7,7 @@ Source: docs/format/table-services.md 8 (queries).
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -31,22 +31,9 @@ from hoodie.timeline.points import Point, query_instant
 from hoodie.view.published import read_optimized_files, snapshot_files
 
 
-def plan_scan(
-    state: TableState,
-    kind: ScanKind | str = ScanKind.SNAPSHOT,
-    *,
-    columns: Sequence[str] | None = None,
-    partitions: Collection[str] | None = None,
-    filters: Filters | None = None,
-    as_of: Point | None = None,
-    begin: Point | None = None,
-    end: Point | None = None,
-    meta: bool = True,
-    settings: ReadSettings = DEFAULT_READ,
-    for_spark: bool = False,
-    tests: Tests = ANY,
-) -> ScanPlan:
-    """Plan a read of a table.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """What a read asks for.
 
     kind        a snapshot with `as_of` is one as of that instant
     columns     names of top-level columns, in the order wanted; None: all, meta columns first where the table has them
@@ -55,44 +42,57 @@ def plan_scan(
     filters     rows to keep; may name columns that are not among `columns`
     as_of       a point in time (`query_instant`), inclusive; None: now
     begin, end  of changes: see `plan_changes`
+    cdc         of changes: each change of each row, as `plan_change_data` has it; columns and filters are of its own
+    """
+
+    kind: ScanKind | str = ScanKind.SNAPSHOT
+    columns: Sequence[str] | None = None
+    partitions: Collection[str] | None = None
+    filters: Filters | None = None
+    as_of: Point | None = None
+    begin: Point | None = None
+    end: Point | None = None
+    cdc: bool = False
+    meta: bool = True
+
+
+def plan_read(
+    state: TableState,
+    read: Read,
+    settings: ReadSettings = DEFAULT_READ,
+    *,
+    for_spark: bool = False,
+    tests: Tests = ANY,
+) -> ScanPlan:
+    """Plan a read of a table's rows.
+
     settings    `hoodie.*` options of reads
     for_spark   find out which base files Spark's own Parquet reader would read as other values; what that costs: see
                 `mislabelled`
-    tests       of rows that the caller drops itself, with those of `filters`. Not for changes
+    tests       of rows that the caller drops itself, with those of the filters. Not for changes
     Raises      InvalidInput on an unknown column or kind, a malformed filter or instant, and as of an instant before
                 the first commit, or whose files were cleaned; UnsupportedTable when there is no rule to merge the
                 table's rows; MissingFile when a file is gone that a commit published; CorruptFile; as `plan_changes`
     """
-    partitions = None if partitions is None else _paths(partitions)
-    kind = _kind(kind, partitions, as_of, begin, end)
+    read = replace(read, partitions=None if read.partitions is None else _paths(read.partitions))
+    kind = _kind(read)
     if kind is ScanKind.CHANGES:
-        assert begin is not None  # `_kind` saw to it
-        scan = _plan_changes(state, begin, end, columns, filters, meta, settings)
+        scan = _plan_changes(state, read, settings)
     else:
-        scan = _plan_state(state, kind, columns, partitions, filters, as_of, meta, settings, tests)
+        scan = _plan_state(state, kind, read, settings, tests)
     if for_spark and scan.base_files:
         scan = replace(scan, mislabelled=mislabelled(scan.state, scan.base_files, scan.schema, scan.read))
     return replace(scan, settings=settings)
 
 
-def _plan_state(
-    state: TableState,
-    kind: ScanKind,
-    columns: Sequence[str] | None,
-    partitions: Collection[str] | None,
-    filters: Filters | None,
-    as_of: Point | None,
-    meta: bool,
-    settings: ReadSettings,
-    tests: Tests,
-) -> ScanPlan:
+def _plan_state(state: TableState, kind: ScanKind, read: Read, settings: ReadSettings, tests: Tests) -> ScanPlan:
     """The rows at one moment."""
-    moment = None if as_of is None else query_instant(as_of, state.config.timezone)
+    moment = None if read.as_of is None else query_instant(read.as_of, state.config.timezone)
     taken = read_optimized_files(moment) if kind is ScanKind.READ_OPTIMIZED else snapshot_files(moment)
-    found = listed_view(state, partitions, taken, settings, moment)
+    found = listed_view(state, read.partitions, taken, settings, moment)
     state, view = found.state, found.view
     schema = read_schema(state, view, moment)
-    names, read, rows = _selected(schema, columns, filters, meta)
+    names, columns, rows = _selected(schema, read)
     tests = tests if rows is None else both(rows.tests, tests)
     statistics = None
     if found.metadata is not None:
@@ -103,9 +103,9 @@ def _plan_state(
         state,
         schema,
         names,
-        read,
+        columns,
         tuple(taken(view)),
-        asked=None if partitions is None else frozenset(partitions),
+        asked=None if read.partitions is None else frozenset(read.partitions),
         filter=None if rows is None else rows.expression,
         as_of=moment,
         view=view,
@@ -119,24 +119,17 @@ def _plan_state(
     return replace(scan, reader=replace(slice_reader(then, schema, moment, settings), tests=scan.tests))
 
 
-def _plan_changes(
-    state: TableState,
-    begin: Point,
-    end: Point | None,
-    columns: Sequence[str] | None,
-    filters: Filters | None,
-    meta: bool,
-    settings: ReadSettings,
-) -> ScanPlan:
+def _plan_changes(state: TableState, read: Read, settings: ReadSettings) -> ScanPlan:
     """The rows that a range of commits wrote. Their commit times are read as well, to tell them from the others."""
-    plan = plan_changes(state, begin, end, settings)
-    names, read, rows = _selected(plan.schema, columns, filters, meta)
+    assert read.begin is not None  # `_kind` saw to it
+    plan = plan_changes(state, read.begin, read.end, settings)
+    names, columns, rows = _selected(plan.schema, read)
     return ScanPlan(
         ScanKind.CHANGES,
         plan.state,
         plan.schema,
         names,
-        tuple(dict.fromkeys([*read, COMMIT_TIME])),
+        tuple(dict.fromkeys([*columns, COMMIT_TIME])),
         plan.slices,
         asked=None if plan.whole else frozenset(group.partition for group in plan.view.groups),
         filter=None if rows is None else rows.expression,
@@ -148,29 +141,23 @@ def _plan_changes(
     )
 
 
-def _kind(
-    kind: ScanKind | str,
-    partitions: Collection[str] | None,
-    as_of: Point | None,
-    begin: Point | None,
-    end: Point | None,
-) -> ScanKind:
+def _kind(read: Read) -> ScanKind:
     """The kind of a read, seen to fit what else is asked."""
     try:
-        scan_kind = ScanKind(kind)
+        kind = ScanKind(read.kind)
     except ValueError as problem:
-        raise InvalidInput(f"kind {kind!r}: expected one of {', '.join(ScanKind)}") from problem
-    if scan_kind is ScanKind.CHANGES:
-        if begin is None:
+        raise InvalidInput(f"kind {read.kind!r}: expected one of {', '.join(ScanKind)}") from problem
+    if kind is ScanKind.CHANGES:
+        if read.begin is None:
             raise InvalidInput("changes need begin: an instant, which is not included, or 'earliest'")
-        if partitions is not None or as_of is not None:
+        if read.partitions is not None or read.as_of is not None:
             raise InvalidInput("changes take begin and end, no partitions and no as_of")
-        return scan_kind
-    if begin is not None or end is not None:
-        raise InvalidInput(f"begin and end are for changes, this is a read of kind {scan_kind}: take as_of")
-    if scan_kind is ScanKind.AS_OF and as_of is None:
+        return kind
+    if read.begin is not None or read.end is not None:
+        raise InvalidInput(f"begin and end are for changes, this is a read of kind {kind}: take as_of")
+    if kind is ScanKind.AS_OF and read.as_of is None:
         raise InvalidInput("a read of kind as_of needs as_of: an instant, which is included")
-    return ScanKind.AS_OF if scan_kind is ScanKind.SNAPSHOT and as_of is not None else scan_kind
+    return ScanKind.AS_OF if kind is ScanKind.SNAPSHOT and read.as_of is not None else kind
 
 
 def _paths(partitions: Collection[str]) -> tuple[str, ...]:
@@ -188,16 +175,15 @@ def _texts(values: Any) -> tuple[str, ...] | None:
     return texts if all(isinstance(text, str) for text in texts) else None
 
 
-def _selected(
-    schema: pa.Schema, columns: Sequence[str] | None, filters: Filters | None, meta: bool
-) -> tuple[tuple[str, ...], tuple[str, ...], RowFilter | None]:
+def _selected(schema: pa.Schema, asked: Read) -> tuple[tuple[str, ...], tuple[str, ...], RowFilter | None]:
     """The columns wanted, those that are read, and the filter. Raises InvalidInput."""
+    columns = asked.columns
     if isinstance(columns, str):
         raise InvalidInput(f"columns={columns!r}: expected a list, such as [{columns!r}]")
-    names = _texts(every_column(schema, meta) if columns is None else columns)
+    names = _texts(every_column(schema, asked.meta) if columns is None else columns)
     if names is None:
         raise InvalidInput(f"columns={columns!r}: expected a list of names, such as {schema.names[-1:]}")
-    rows = read_filter(filters, schema)
+    rows = read_filter(asked.filters, schema)
     read = tuple(dict.fromkeys([*names, *(rows.columns if rows else ())]))
     check_columns(read, schema)
     return names, read, rows

@@ -18,7 +18,7 @@ from hoodie.reading.filters.predicate import ANY, Tests
 from hoodie.reading.filters.row_groups import row_groups
 from hoodie.reading.filters.selection import Filters, check_columns, kept_rows
 from hoodie.reading.scan import ScanPlan
-from hoodie.reading.scan_plan import plan_scan
+from hoodie.reading.scan_plan import Read, plan_read
 from hoodie.reading.slices.column_types import base_columns
 from hoodie.reading.slices.reader import SliceReader, merged_batches, slice_threads
 from hoodie.schema.conform import conform
@@ -37,8 +37,8 @@ def read_table(
     as_of: Point | None = None,
     settings: ReadSettings = DEFAULT_READ,
 ) -> pa.Table:
-    """The rows of a table at hand. Arguments and errors as of `plan_scan`"""
-    return read_scan(plan_scan(state, columns=columns, filters=filters, as_of=as_of, settings=settings))
+    """The rows of a table at hand. Arguments as of `Read`, errors as of `plan_read`"""
+    return read_scan(plan_read(state, Read(columns=columns, filters=filters, as_of=as_of), settings))
 
 
 def read_scan(scan: ScanPlan) -> pa.Table:

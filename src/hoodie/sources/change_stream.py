@@ -26,7 +26,7 @@ from hoodie.reading.changes.offsets import (
     read_offset,
 )
 from hoodie.reading.scan import ScanKind
-from hoodie.reading.scan_plan import plan_scan
+from hoodie.reading.scan_plan import Read, plan_read
 from hoodie.reading.table_schema import read_schema
 from hoodie.schema.schema import column_difference
 from hoodie.sources.slice_tasks import slice_tasks, task_rows
@@ -92,10 +92,8 @@ class ChangeStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if self.of_change_data:
                 return slice_tasks(plan_change_data(state, begin, up_to.position, settings))
             _refuse_lost_columns(self.target, state)
-            columns = self.target.names
-            return slice_tasks(
-                plan_scan(state, ScanKind.CHANGES, begin=begin, end=up_to.position, columns=columns, settings=settings)
-            )
+            read = Read(kind=ScanKind.CHANGES, begin=begin, end=up_to.position, columns=self.target.names)
+            return slice_tasks(plan_read(state, read, settings))
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         with mark_worker_errors():

@@ -33,7 +33,7 @@ from hoodie.errors import FileGone, InvalidInput, InvalidOption
 from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.changes.data_plan import ChangeData, plan_change_data
 from hoodie.reading.scan import ScanKind, ScanPlan
-from hoodie.reading.scan_plan import plan_scan
+from hoodie.reading.scan_plan import Read, plan_read
 from hoodie.sources.answers import source_options
 from hoodie.sources.slice_tasks import slice_tasks, task_rows
 from hoodie.sources.stream_schema import stream_schema
@@ -259,8 +259,7 @@ def _scan(path: str, options: Options, columns: Sequence[str] | None) -> ScanPla
             raise InvalidOption("an incremental query needs hoodie.datasource.read.begin.instanttime")
         if query.format is IncrementalFormat.CDC:
             return plan_change_data(state, query.begin, query.end or None, settings)
-        return plan_scan(
-            state, ScanKind.CHANGES, begin=query.begin, end=query.end or None, columns=columns, settings=settings
-        )
+        read = Read(kind=ScanKind.CHANGES, begin=query.begin, end=query.end or None, columns=columns)
+        return plan_read(state, read, settings)
     kind = ScanKind.READ_OPTIMIZED if query.query is QueryType.READ_OPTIMIZED else ScanKind.SNAPSHOT
-    return plan_scan(state, kind, as_of=query.as_of or None, columns=columns, settings=settings)
+    return plan_read(state, Read(kind=kind, as_of=query.as_of or None, columns=columns), settings)

@@ -15,8 +15,7 @@ from hoodie.config.read import ReadSettings
 from hoodie.config.validators import TABLE, Check, Validation, validations
 from hoodie.errors import ValidationFailed
 from hoodie.model.commit import CommitMetadata
-from hoodie.reading.scan import ScanKind
-from hoodie.reading.scan_plan import plan_scan
+from hoodie.reading.scan_plan import Read, plan_read
 from hoodie.spark.columns import quoted
 from hoodie.spark.read.snapshot import scan_rows
 from hoodie.spark.types import all_nullable
@@ -46,7 +45,7 @@ def validate(session: SparkSession, transaction: Transaction, metadata: CommitMe
 
 
 def _rows(session: SparkSession, storage: Storage, settings: ReadSettings) -> DataFrame:
-    return scan_rows(session, plan_scan(load_state(storage), ScanKind.SNAPSHOT, settings=settings, for_spark=True))
+    return scan_rows(session, plan_read(load_state(storage), Read(), settings, for_spark=True))
 
 
 def _with_columns(rows: DataFrame, schema: StructType) -> DataFrame:

@@ -15,7 +15,7 @@ from hoodie.config.write import WriteOperation
 from hoodie.errors import StorageFailed
 from hoodie.model.files import FileSlice
 from hoodie.reading.scan import ScanKind
-from hoodie.reading.scan_plan import plan_scan
+from hoodie.reading.scan_plan import Read, plan_read
 from hoodie.reading.snapshot import read_scan, read_table
 from hoodie.services.archive import ArchiveResult, archive
 from hoodie.services.clean import CleanResult, clean
@@ -154,12 +154,12 @@ class ArrowTable:
 
     def read_optimized(self) -> pa.Table:
         """The rows of the newest base files, logs left out."""
-        return read_scan(plan_scan(self.state(), ScanKind.READ_OPTIMIZED))
+        return read_scan(plan_read(self.state(), Read(kind=ScanKind.READ_OPTIMIZED)))
 
     def changes(self, begin: Point, end: Point | None = None, options: Options | None = None) -> pa.Table:
         """The rows that changed in (begin, end]."""
         settings = ReadSettings.read(self._options(options))
-        return read_scan(plan_scan(self.state(), ScanKind.CHANGES, begin=begin, end=end, settings=settings))
+        return read_scan(plan_read(self.state(), Read(kind=ScanKind.CHANGES, begin=begin, end=end), settings))
 
     def state(self) -> TableState:
         return load_state(self.storage)

@@ -18,7 +18,6 @@ from hoodie.model.files import BaseFile, FileGroupId, FileSlice, FileSlices, Log
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import InstantRef, RestorePlan, RollbackPlan, RollbackRequest
 from hoodie.plan.write import PartitionProfile, TaskKind, WritePlan, WriteTask
-from hoodie.reading.scan_plan import plan_scan
 from hoodie.recovery.restore import RestoreResult
 from hoodie.recovery.rollback import RollbackResult
 from hoodie.recovery.savepoint import Savepoint, SavepointList
@@ -28,6 +27,7 @@ from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.writing.explanation import WriteExplanation
 from hoodie.writing.result import WriteResult
+from support.scans import plan_scan
 
 MANY = 1_200
 EVIL = "<script>alert(1)</script>&amp;"

@@ -20,7 +20,6 @@ from hoodie.reading import column_statistics
 from hoodie.reading.filters.predicate import Test
 from hoodie.reading.filters.selection import kept_rows, read_filter
 from hoodie.reading.pruned import PruneReason
-from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.snapshot import read_scan, read_table
 from hoodie.reading.stream import narrowed
 from hoodie.storage import WrappedStorage
@@ -28,6 +27,7 @@ from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
 from support.metadata_tables import ALL, METADATA, table_files
 from support.nightly import by_day
+from support.scans import plan_scan
 
 #: The newest of the third partition of mdt_cow.
 FILE = next(path for path in table_files("mdt_cow") if path.startswith("p3/") and "20261122021814939" in path)[3:]

@@ -21,7 +21,6 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, Instant, State, parse_time
 from hoodie.reading.changes.plan import plan_changes
 from hoodie.reading.scan import ScanKind
-from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.snapshot import read_scan
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
@@ -35,6 +34,7 @@ from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.points import query_instant
 from hoodie.timeline.transition import create_requested
 from hoodie.view.incremental import touched
+from support.scans import plan_scan
 
 COPY_ON_WRITE, MERGE_ON_READ = "COPY_ON_WRITE", "MERGE_ON_READ"
 BOTH = pytest.mark.parametrize("kind", [COPY_ON_WRITE, MERGE_ON_READ])

@@ -25,7 +25,6 @@ from hoodie.errors import (
     WriteConflict,
 )
 from hoodie.reading.scan import ScanKind
-from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.snapshot import read_scan, read_table
 from hoodie.recovery.restore import restore
 from hoodie.recovery.rollback import rollback
@@ -45,6 +44,7 @@ from hoodie.timeline.load import COMMITS
 from hoodie.view import published
 from hoodie.view.load import load_view
 from support.nightly import by_day, scaled
+from support.scans import plan_scan
 from support.trips import TRIPS
 
 OPTIONS = {

@@ -18,11 +18,11 @@ from hoodie.config.metadata import MetadataOptions
 from hoodie.config.read import ReadSettings
 from hoodie.errors import MetadataTableIgnored
 from hoodie.reading.filters.selection import kept_rows, read_filter
-from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.snapshot import read_scan, read_table
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support.nightly import by_day
+from support.scans import plan_scan
 
 OFF = ReadSettings(metadata=MetadataOptions(enable=False))
 LONG = "x" * 5000  # longer than writers of Parquet keep in statistics

@@ -13,7 +13,6 @@ from hoodie.merge.log_merge import LogMerge, Versions
 from hoodie.model.files import parse_data_file
 from hoodie.reading.pruned import Pruned, PruneReason
 from hoodie.reading.scan import ScanKind, ScanPlan
-from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.slices import reader as reader_module
 from hoodie.reading.slices.log_scanner import PlacedBlock
 from hoodie.reading.slices.projection import MergeColumns
@@ -27,6 +26,7 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from support.scans import plan_scan
 
 COPY_ON_WRITE, MERGE_ON_READ = "COPY_ON_WRITE", "MERGE_ON_READ"
 BOTH = pytest.mark.parametrize("kind", [COPY_ON_WRITE, MERGE_ON_READ])

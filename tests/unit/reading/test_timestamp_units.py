@@ -13,7 +13,6 @@ import pytest
 from hoodie import open_table
 from hoodie.errors import ContradictoryTimestamps, HudiCannotRead, SchemaMismatch
 from hoodie.formats.parquet.stored_types import stored_types
-from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.slices.column_types import mislabelled
 from hoodie.reading.snapshot import read_table
 from hoodie.reading.table_schema import table_schema
@@ -28,6 +27,7 @@ from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.load import read_commit
 from hoodie.view.load import load_view
 from hoodie.view.slices import latest_base_files
+from support.scans import plan_scan
 from support.timestamp_tables import (
     NEW_TYPES,
     NUMBER,

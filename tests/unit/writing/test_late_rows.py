@@ -14,10 +14,10 @@ import pytest
 
 import hoodie
 from hoodie.merge import payloads
-from hoodie.reading.scan_plan import plan_scan
 from hoodie.table.state import load_state
 from support.by_position import rows_by_position
 from support.nightly import by_day, covering
+from support.scans import plan_scan
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 SEEN = json.loads((VECTORS / "late_rows.json").read_text())

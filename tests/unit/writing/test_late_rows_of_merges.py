@@ -18,7 +18,6 @@ from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput, KeyMatchedTwice
 from hoodie.merge import payloads
 from hoodie.merge.rows import ROW_ACTION, RowAction
-from hoodie.reading.scan_plan import plan_scan
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.writing.result import WriteResult
@@ -26,6 +25,7 @@ from hoodie.writing.run import run
 from hoodie.writing.write import as_merge, as_update
 from support.by_position import rows_by_position
 from support.nightly import covering, nightly, scaled
+from support.scans import plan_scan
 from unit.writing.test_late_rows import made
 
 TYPES = pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])

@@ -10,7 +10,7 @@ from hoodie.display.summary import ResultSummary, ShownColumn, count_text, summa
 from hoodie.errors import HoodieError
 from hoodie.keygen.time_units import partition_names
 from hoodie.model.meta import META_COLUMNS
-from hoodie.reading.scan_plan import plan_scan
+from hoodie.reading.scan_plan import Read, plan_read
 from hoodie.reading.stream import count_rows, scan_batches
 from hoodie.schema.python_values import python_values
 from hoodie.schema.types import spark_name
@@ -32,7 +32,7 @@ def table_summary(storage: Storage, options: Options) -> ResultSummary:
 def _table_summary(storage: Storage, options: Options) -> ResultSummary:
     state = load_state(storage)
     settings = ReadSettings.read(options)
-    scan = plan_scan(state, settings=settings)
+    scan = plan_read(state, Read(), settings)
     names = [name for name in scan.columns if name not in META_COLUMNS]
     commits, config = state.timeline.commits, state.config
     partitions = partition_names(config.partition_by, config.properties)
@@ -47,7 +47,7 @@ def _table_summary(storage: Storage, options: Options) -> ResultSummary:
     else:
         parts.append(count_text(count_rows(scan), "row"))
     parts.append(f"newest commit {max(commit.requested for commit in commits)}" if commits else "no commit yet")
-    shown = plan_scan(state, columns=names, settings=settings) if names else None
+    shown = plan_read(state, Read(columns=names), settings) if names else None
     schema = pa.schema([scan.schema.field(name) for name in names])
     batches = iter(()) if shown is None else scan_batches(shown)
     return rows_summary(", ".join(parts), schema, batches)

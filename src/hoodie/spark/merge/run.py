@@ -24,7 +24,7 @@ from hoodie.keygen.generated_keys import NewKeys
 from hoodie.merge.rows import ROW_ACTION, RowAction
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.reading.scan import ScanPlan
-from hoodie.reading.scan_plan import plan_scan
+from hoodie.reading.scan_plan import Read, plan_read
 from hoodie.spark.columns import quoted
 from hoodie.spark.keyed import KeyedFrame, keyed_rows, keys_of, require_frame_columns
 from hoodie.spark.merge.assign import as_column, filter_of, first_that_holds, in_types
@@ -51,7 +51,7 @@ class _Target(MergeTarget):
 
     def scan(self, conditions: Collection[str | Column | None], name: str) -> ScanPlan:
         """Its rows where one of the conditions can be true."""
-        return pruned(self.session, plan_scan(self.write.state, settings=self.write.settings.reading), conditions, name)
+        return pruned(self.session, plan_read(self.write.state, Read(), self.write.settings.reading), conditions, name)
 
 
 def _marked(act: Callable[..., WriteResult], session: SparkSession, target: MergeTarget, *of: Any) -> WriteResult:

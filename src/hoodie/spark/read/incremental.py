@@ -13,7 +13,7 @@ from hoodie.reading.changes.data import group_changes
 from hoodie.reading.changes.data_plan import plan_change_data
 from hoodie.reading.changes.plan import CommitTimes
 from hoodie.reading.scan import ScanKind
-from hoodie.reading.scan_plan import plan_scan
+from hoodie.reading.scan_plan import Read, plan_read
 from hoodie.spark.read.merged_slices import packed_rows
 from hoodie.spark.read.snapshot import scan_frames
 from hoodie.table.state import TableState
@@ -32,11 +32,12 @@ def changes(
     """The rows that changed in (begin, end], the five meta columns first.
 
     columns  of the table, in the order wanted; None: all
-    Raises   as `plan_scan`
+    Raises   as `plan_read`
 
     The filter on commit times goes down to Spark's Parquet reader. Slices with logs give only rows that count to Spark.
     """
-    scan = plan_scan(state, ScanKind.CHANGES, begin=begin, end=end, columns=columns, settings=settings, for_spark=True)
+    asked = Read(kind=ScanKind.CHANGES, begin=begin, end=end, columns=columns)
+    scan = plan_read(state, asked, settings, for_spark=True)
     assert scan.times is not None  # a scan of changes has them
     wanted = list(scan.columns)
     read = wanted if COMMIT_TIME in wanted else [*wanted, COMMIT_TIME]

@@ -19,7 +19,7 @@ from hoodie.expressions.text import tick
 from hoodie.keygen.keygen import NULL_PARTITION
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.reading.scan import ScanKind, ScanPlan
-from hoodie.reading.scan_plan import plan_scan
+from hoodie.reading.scan_plan import Read, plan_read
 from hoodie.reading.slices.reader import SliceReader
 from hoodie.spark.read.arrow_files import file_rows
 from hoodie.spark.read.base_files import read_parquet, tested_columns
@@ -65,7 +65,7 @@ def snapshot(
     Slices without logs are read by Spark alone, where it reaches the storage. Where logs were damaged, the tasks' log
     says so (`errors.DamagedLog`).
     """
-    scan = plan_scan(state, columns=columns, partitions=partitions, as_of=as_of, settings=settings, for_spark=True)
+    scan = plan_read(state, Read(columns=columns, partitions=partitions, as_of=as_of), settings, for_spark=True)
     return scan_rows(session, scan)
 
 
