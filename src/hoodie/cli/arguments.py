@@ -117,6 +117,11 @@ def cli_option(*names: str, example: str, **more: Any) -> Decorator:
     return click.option(*names, cls=Option, example=example, **more)
 
 
+def flag(name: str, help: str, *, dest: str = "", example: str = "") -> Decorator:
+    """An option without a value, which is its own example unless there is another."""
+    return cli_option(name, *([dest] if dest else []), is_flag=True, example=example or name, help=help)
+
+
 _FROM = cli_option(
     "--from",
     "listed",
@@ -133,8 +138,8 @@ _JOBS = cli_option(
     example="--jobs 16",
     help="Tables that are worked on at once.",
 )
-_JSON = cli_option("--json", "as_json", is_flag=True, example="--json", help="Print one JSON document (docs/cli.md).")
-_DEBUG = cli_option("--debug", is_flag=True, example="--debug", help="Print the traceback of an error.")
+_JSON = flag("--json", "Print one JSON document (docs/cli.md).", dest="as_json")
+_DEBUG = flag("--debug", "Print the traceback of an error.")
 _STORAGE = cli_option(
     "--storage-option",
     "storage_options",
@@ -162,15 +167,8 @@ _PROPS = cli_option(
     example="--props hoodie.properties",
     help="A properties file with hoodie.* options, below those of --option.",
 )
-DRY_RUN = cli_option(
-    "--dry-run", is_flag=True, example="--dry-run", help="Say what would be done, or go; nothing is changed."
-)
-_YES = cli_option(
-    "--yes",
-    is_flag=True,
-    example="--yes",
-    help="Do not ask. Without a terminal nothing that cannot be undone is done without it.",
-)
+DRY_RUN = flag("--dry-run", "Say what would be done, or go; nothing is changed.")
+_YES = flag("--yes", "Do not ask. Without a terminal nothing that cannot be undone is done without it.")
 GRACE = cli_option(
     "--grace",
     type=click.FloatRange(0),

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from hoodie.cli.arguments import CONF, DRY_RUN, INSTANT, PAIR, SORT, WHERE, cli_option, command
+from hoodie.cli.arguments import CONF, DRY_RUN, INSTANT, PAIR, SORT, WHERE, cli_option, command, flag
 from hoodie.cli.calls import Call, Target
 from hoodie.cli.compactor_plans import PlanLine, Plans
 from hoodie.cli.fleet.lines import Lines, Selection
@@ -76,9 +76,7 @@ def compaction_command() -> None:
 
 @command(
     "run",
-    cli_option(
-        "--watch", is_flag=True, example="--watch --interval 30", help="Go on, and look for new plans, until a signal."
-    ),
+    flag("--watch", "Go on, and look for new plans, until a signal.", example="--watch --interval 30"),
     cli_option(
         "--interval",
         type=click.FloatRange(0, min_open=True),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hoodie.cli.arguments import DRY_RUN, GRACE, SORT, WHERE, cli_option, command
+from hoodie.cli.arguments import DRY_RUN, GRACE, SORT, WHERE, cli_option, command, flag
 from hoodie.cli.calls import Call, Target
 from hoodie.cli.fleet.lines import Lines, Selection
 from hoodie.errors import clause
@@ -78,19 +78,9 @@ class ExaminedLine:
 
 @command(
     "check",
-    cli_option("--quick", is_flag=True, example="--quick", help="Names and sizes of files only: open no data file."),
-    cli_option(
-        "--whole-table",
-        is_flag=True,
-        example="--whole-table",
-        help="A key must be unique in the table, as with a global index, not only in its partition.",
-    ),
-    cli_option(
-        "--all-columns",
-        is_flag=True,
-        example="--all-columns",
-        help="Read everything: all columns of all base files, with the checksums of their pages.",
-    ),
+    flag("--quick", "Names and sizes of files only: open no data file."),
+    flag("--whole-table", "A key must be unique in the table, as with a global index, not only in its partition."),
+    flag("--all-columns", "Read everything: all columns of all base files, with the checksums of their pages."),
     GRACE,
     cli_option(
         "--for",
@@ -99,22 +89,16 @@ class ExaminedLine:
         help="Before this engine is let in: what it would not read of the table, or would change.",
         example="--for hudi-1.x",
     ),
-    cli_option(
-        "--repair", is_flag=True, example="--repair --yes", help="Say what would be repaired; with --yes, do it."
-    ),
+    flag("--repair", "Say what would be repaired; with --yes, do it.", example="--repair --yes"),
     DRY_RUN,
-    cli_option(
+    flag(
         "--yes",
-        is_flag=True,
-        example="--repair --yes",
-        help="With --repair: do it, under the table's lock: give its options by --option. Without one no writer may be "
+        "With --repair: do it, under the table's lock: give its options by --option. Without one no writer may be "
         "at work.",
+        example="--repair --yes",
     ),
-    cli_option(
-        "--checksum",
-        is_flag=True,
-        example="--repair --checksum",
-        help="With --repair: write a wrong checksum of hoodie.properties anew.",
+    flag(
+        "--checksum", "With --repair: write a wrong checksum of hoodie.properties anew.", example="--repair --checksum"
     ),
     SORT,
     WHERE,

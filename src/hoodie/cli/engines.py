@@ -4,15 +4,10 @@ from dataclasses import dataclass
 
 import click
 
-from hoodie.cli.arguments import cli_option, command
+from hoodie.cli.arguments import cli_option, command, flag
 from hoodie.cli.calls import Call, Target
 
-WHOLE = cli_option(
-    "--whole",
-    is_flag=True,
-    help="Look at all partitions, not only those of commits since the last time.",
-    example="--whole",
-)
+WHOLE = flag("--whole", "Look at all partitions, not only those of commits since the last time.")
 
 
 @dataclass(frozen=True, slots=True)

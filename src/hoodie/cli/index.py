@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import click
 
-from hoodie.cli.arguments import cli_option, command
+from hoodie.cli.arguments import command, flag
 from hoodie.cli.calls import Call, Target
 
 
@@ -50,11 +50,9 @@ def index() -> None:
 
 @command(
     "rebuild",
-    cli_option(
+    flag(
         "--mend",
-        is_flag=True,
-        example="--mend",
-        help="Where a key is in more than one file group, keep the newest row, and delete the others in one commit, "
+        "Where a key is in more than one file group, keep the newest row, and delete the others in one commit, "
         "which can be rolled back.",
     ),
     examples=[

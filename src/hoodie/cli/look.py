@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from hoodie.cli.arguments import SORT, TIME, WHERE, cli_option, command
+from hoodie.cli.arguments import SORT, TIME, WHERE, cli_option, command, flag
 from hoodie.cli.calls import Call, Target
 from hoodie.cli.fleet.lines import Lines, Selection
 from hoodie.errors import InvalidInput
@@ -85,9 +85,9 @@ def info(call: Call) -> int:
         example="--action clean",
         help="Instants of this action; may be repeated.",
     ),
-    cli_option("--all", "every", is_flag=True, example="--all", help="Instants of all actions, in all states."),
-    cli_option("--pending", is_flag=True, example="--pending", help="Instants that are not completed."),
-    cli_option("--archived", is_flag=True, example="--archived", help="Also commits that were archived."),
+    flag("--all", "Instants of all actions, in all states.", dest="every"),
+    flag("--pending", "Instants that are not completed."),
+    flag("--archived", "Also commits that were archived."),
     examples=["hoodie history /data/trips", "hoodie history /data/trips --action clean --limit 3"],
 )
 def history_command(
@@ -112,7 +112,7 @@ def history_command(
     "files",
     PARTITION,
     AS_OF,
-    cli_option("--all", "every", is_flag=True, example="--all", help="Older file slices, too."),
+    flag("--all", "Older file slices, too.", dest="every"),
     examples=["hoodie files /data/trips", "hoodie files /data/trips --partition city=oslo --all"],
     hoodie=True,
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hoodie.cli.arguments import cli_option, command
+from hoodie.cli.arguments import cli_option, command, flag
 from hoodie.cli.calls import Call, Target
 from hoodie.cli.output import Block, Grid
 from hoodie.cli.secrets import masked_properties
@@ -309,12 +309,7 @@ def _validated_text(found: MetadataValidated) -> Sequence[Block]:
         example="--with column_stats",
         help="A partition beside the file lists, of which data files are read; may be repeated.",
     ),
-    cli_option(
-        "--again",
-        is_flag=True,
-        example="--again",
-        help="Build the partitions that --with names anew where they are there.",
-    ),
+    flag("--again", "Build the partitions that --with names anew where they are there."),
     examples=[
         "hoodie metadata create /data/trips",
         "hoodie metadata create /data/trips --with column_stats --with bloom_filters",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hoodie.cli.arguments import TIME, Decorator, cli_option, command
+from hoodie.cli.arguments import TIME, Decorator, cli_option, command, flag
 from hoodie.cli.calls import Call, Target
 from hoodie.cli.look import AS_OF, PARTITION
 from hoodie.cli.output import complaining
@@ -50,7 +50,7 @@ FILTER = cli_option(
     example="--filter \"fare >= 20 or city = 'oslo'\" --filter 'city in oslo,rome'",
     help="Rows to keep: a condition in SQL, as in Python. Beside one column a text needs no quotes. All must hold.",
 )
-META = cli_option("--meta", is_flag=True, example="--meta", help="The columns that begin with _hoodie_, too.")
+META = flag("--meta", "The columns that begin with _hoodie_, too.")
 LIMIT = cli_option(
     "--limit",
     type=click.IntRange(0),
@@ -82,11 +82,9 @@ BEGIN = cli_option(
     help="Changes after this instant of the table, or this time.",
 )
 END = cli_option("--end", type=TIME, example="--end 2026-02-01", help="Changes up to this instant, included; else all.")
-CDC = cli_option(
+CDC = flag(
     "--cdc",
-    is_flag=True,
-    example="--cdc",
-    help="Each change of each row, deletes included: op (i, u or d), ts_ms (the commit), before and after as JSON. For "
+    "Each change of each row, deletes included: op (i, u or d), ts_ms (the commit), before and after as JSON. For "
     "tables that log change data; of others with --option hoodie.read.cdc.infer=true.",
 )
 
@@ -168,7 +166,7 @@ def changes_command(
     COLUMNS,
     FILTER,
     META,
-    cli_option("--dry-run", is_flag=True, example="--dry-run", help="Say what would be read; nothing is written."),
+    flag("--dry-run", "Say what would be read; nothing is written."),
     examples=[
         "hoodie export /data/trips --to /exports/trips",
         "hoodie export '/data/lake/*' --to s3://bucket/exports/2026-01-31 --format csv",

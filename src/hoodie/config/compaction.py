@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hoodie.config.locks import BatchOptions
-from hoodie.config.options import Options, not_negative, option, positive, read_options
+from hoodie.config.options import Options, above_zero, from_zero, not_negative, option, read_options
 from hoodie.errors import InvalidOption
 
 _INLINE = "hoodie.compact.inline"
@@ -113,12 +113,11 @@ class CompactionOptions:
         "one that was planned (NUM_COMMITS_AFTER_LAST_REQUEST), after so much time (TIME_ELAPSED), after both "
         "(NUM_AND_TIME) or after one of them (NUM_OR_TIME).",
     )
-    delta_commits: int = option(_DELTA_COMMITS, 5, "Delta commits after which a compaction is planned.", check=positive)
-    delta_seconds: int = option(
+    delta_commits: int = above_zero(_DELTA_COMMITS, 5, "Delta commits after which a compaction is planned.")
+    delta_seconds: int = above_zero(
         _DELTA_SECONDS,
         3600,
         "Seconds since the last compaction, or else the first delta commit, after which one is planned.",
-        check=positive,
     )
     strategy: str = option(
         "hoodie.compaction.strategy",
@@ -144,18 +143,16 @@ class CompactionOptions:
         expected="bytes, such as 104857600",
         check=not_negative,
     )
-    number_threshold: int = option(
+    number_threshold: int = from_zero(
         "hoodie.compaction.logfile.num.threshold",
         0,
         "LogFileNumBasedCompactionStrategy takes slices with at least this many log files.",
-        check=not_negative,
     )
-    target_days: int = option(
+    target_days: int = above_zero(
         "hoodie.compaction.daybased.target.partitions",
         10,
         "DayBasedCompactionStrategy takes this many partitions, the newest; the partition-aware ones divide the "
         "partitions this many days ago.",
-        check=positive,
     )
 
 

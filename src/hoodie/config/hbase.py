@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hoodie.config.options import MiB, not_negative, option, positive
+from hoodie.config.options import MiB, above_zero, from_zero, option, positive
 
 
 class ThriftTransport(StrEnum):
@@ -32,7 +32,7 @@ class HBaseOptions:
         "Host of HBase's Thrift gateway; drivers and executors connect to it. Hudi has no such option: it asks "
         "ZooKeeper, which needs HBase's Java client.",
     )
-    port: int = option("hoodie.index.hbase.thrift.port", 9090, "Its port.", check=positive)
+    port: int = above_zero("hoodie.index.hbase.thrift.port", 9090, "Its port.")
     framed: bool = option(
         "hoodie.index.hbase.thrift.framed",
         False,
@@ -80,29 +80,26 @@ class HBaseOptions:
     authentication: str = option(
         "hoodie.index.hbase.security.authentication", "simple", "Only simple is supported: no Kerberos."
     )
-    retries: int = option(
+    retries: int = from_zero(
         "hoodie.index.hbase.thrift.max.retries",
         5,
         "How often a call that failed is repeated on a new connection, after 0.1 s, 0.2 s, 0.4 s and so on, within the "
         "time for a call (zk.session_timeout_ms). Permanent errors are not repeated.",
-        check=not_negative,
     )
     table: str = option(
         "hoodie.index.hbase.table",
         "",
         "HBase table that holds the index of this table alone. It must exist, with the column family `_s`.",
     )
-    get_batch: int = option(
+    get_batch: int = above_zero(
         "hoodie.index.hbase.get.batch.size",
         100,
         "Keys looked up in one request. A task sends at most ten batches a second, as Hudi's do: raise it for more.",
-        check=positive,
     )
-    put_batch: int = option(
+    put_batch: int = above_zero(
         "hoodie.index.hbase.put.batch.size",
         100,
         "Entries written in one request. A task sends at most one batch a second, as Hudi's do: raise it for more.",
-        check=positive,
     )
     put_autocompute: bool = option(
         "hoodie.index.hbase.put.batch.size.autocompute",
@@ -116,20 +113,18 @@ class HBaseOptions:
         expected="a share, such as 0.5",
         check=lambda value: 0 < value <= 1,
     )
-    region_server_qps: int = option(
+    region_server_qps: int = above_zero(
         "hoodie.index.hbase.max.qps.per.region.server",
         1000,
         "Assumed requests per second of a region server, with put.batch.size.autocompute.",
-        check=positive,
     )
-    call_timeout: int = option(
+    call_timeout: int = above_zero(
         "hoodie.index.hbase.zk.session_timeout_ms",
         60_000,
         "Milliseconds that one call may take, its repetitions included.",
-        check=positive,
     )
-    connect_timeout: int = option(
-        "hoodie.index.hbase.zk.connection_timeout_ms", 15_000, "Milliseconds that connecting may take.", check=positive
+    connect_timeout: int = above_zero(
+        "hoodie.index.hbase.zk.connection_timeout_ms", 15_000, "Milliseconds that connecting may take."
     )
     moves: bool = option(
         "hoodie.hbase.index.update.partition.path",
@@ -148,11 +143,10 @@ class HBaseOptions:
         "Roll back or restore although the index cannot be reached, or is not named by the options. The table "
         "remembers that its index is out of date; the next write with the index brings it up to date.",
     )
-    buckets: int = option(
+    buckets: int = above_zero(
         "hoodie.index.hbase.bucket.number",
         8,
         "Prefixes of row keys, with hoodie.index.class=org.apache.hudi.index.hbase.RebalancedSparkHoodieHBaseIndex.",
-        check=positive,
     )
     quorum: str = option("hoodie.index.hbase.zkquorum", "", "For Hudi's own writers; not used.")
     zk_port: str = option("hoodie.index.hbase.zkport", "", "For Hudi's own writers; not used.")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hoodie.config.options import not_negative, option, positive
+from hoodie.config.options import above_zero, from_zero, millis_option, not_negative, option, positive
 from hoodie.errors import InvalidOption
 
 #: Hudi's package of lock providers; its classes are accepted by full or by short name.
@@ -69,9 +69,6 @@ def _is_provider(name: str) -> bool:
     return not name or _provider_of(name) is not None
 
 
-_MILLIS = "milliseconds, such as 60000"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockOptions:
     """The lock of a table."""
@@ -85,39 +82,23 @@ class LockOptions:
         expected=f"one of {', '.join(LockProvider)}",
         check=_is_provider,
     )
-    wait: int = option(
-        "hoodie.write.lock.wait_time_ms",
-        60_000,
-        "Milliseconds that one attempt to acquire the lock waits.",
-        expected=_MILLIS,
-        check=not_negative,
+    wait: int = millis_option(
+        "hoodie.write.lock.wait_time_ms", 60_000, "Milliseconds that one attempt to acquire the lock waits."
     )
-    retries: int = option(
-        "hoodie.write.lock.client.num_retries", 50, "Further attempts to acquire the lock.", check=not_negative
+    retries: int = from_zero("hoodie.write.lock.client.num_retries", 50, "Further attempts to acquire the lock.")
+    retry_wait: int = millis_option(
+        "hoodie.write.lock.client.wait_time_ms_between_retry", 5_000, "Milliseconds between two attempts."
     )
-    retry_wait: int = option(
-        "hoodie.write.lock.client.wait_time_ms_between_retry",
-        5_000,
-        "Milliseconds between two attempts.",
-        expected=_MILLIS,
-        check=not_negative,
+    connect_retries: int = from_zero(
+        "hoodie.write.lock.num_retries", 15, "Further attempts of a provider to reach its server."
     )
-    connect_retries: int = option(
-        "hoodie.write.lock.num_retries", 15, "Further attempts of a provider to reach its server.", check=not_negative
-    )
-    connect_wait: int = option(
+    connect_wait: int = millis_option(
         "hoodie.write.lock.wait_time_ms_between_retry",
         1_000,
         "Milliseconds before the first of these; each waits twice as long as the one before.",
-        expected=_MILLIS,
-        check=not_negative,
     )
-    connect_longest_wait: int = option(
-        "hoodie.write.lock.max_wait_time_ms_between_retry",
-        16_000,
-        "Milliseconds between them, at most.",
-        expected=_MILLIS,
-        check=not_negative,
+    connect_longest_wait: int = millis_option(
+        "hoodie.write.lock.max_wait_time_ms_between_retry", 16_000, "Milliseconds between them, at most."
     )
     zookeeper_url: str = option(
         "hoodie.write.lock.zookeeper.url", "", "ZooKeeper's servers: host:port, separated by commas."
@@ -142,19 +123,17 @@ class LockOptions:
         expected="a name without '/'",
         check=lambda value: "/" not in value,
     )
-    zookeeper_session_timeout: int = option(
+    zookeeper_session_timeout: int = millis_option(
         "hoodie.write.lock.zookeeper.session_timeout_ms",
         60_000,
         "Milliseconds without a sign of life after which ZooKeeper releases a writer's lock.",
-        expected=_MILLIS,
-        check=positive,
+        least=1,
     )
-    zookeeper_connection_timeout: int = option(
+    zookeeper_connection_timeout: int = millis_option(
         "hoodie.write.lock.zookeeper.connection_timeout_ms",
         15_000,
         "Milliseconds to wait for a connection to ZooKeeper.",
-        expected=_MILLIS,
-        check=positive,
+        least=1,
     )
     filesystem_path: str = option(
         "hoodie.write.lock.filesystem.path",
@@ -182,14 +161,12 @@ class LockOptions:
         expected="seconds, such as 30",
         check=positive,
     )
-    clock_skew: int = option(
+    clock_skew: int = millis_option(
         "hoodie.time.generator.max_expected_clock_skew_ms",
         200,
         "Milliseconds by which the clocks of writers differ at most. On tables of versions 8 and 9 a commit keeps the "
         "lock until the clocks of all are past its completion: the next one has a later time then, and readers of "
         "changes miss none. Not with InProcessLockProvider, whose writers have one clock.",
-        expected=_MILLIS,
-        check=not_negative,
     )
 
     @property
@@ -211,11 +188,10 @@ class ConcurrencyOptions:
         "same file groups one fails. NON_BLOCKING_CONCURRENCY_CONTROL: several, with a lock, that add to the logs of "
         "one file group without a conflict: Merge-on-Read tables of version 8 or 9 with the index BUCKET.",
     )
-    conflict_retries: int = option(
+    conflict_retries: int = from_zero(
         "hoodie.write.num.retries.on.conflict.failures",
         3,
         "How often a write that lost a conflict is retried, on the table as it is then. Hudi's default is 0.",
-        check=not_negative,
     )
     failed_writes: FailedWrites = option(
         "hoodie.cleaner.policy.failed.writes",
@@ -224,18 +200,16 @@ class ConcurrencyOptions:
         "whose heartbeat expired; NEVER none. With a mode for several writers, EAGER means LAZY.",
         aliases=("hoodie.clean.failed.writes.policy",),
     )
-    heartbeat_interval: int = option(
+    heartbeat_interval: int = millis_option(
         "hoodie.client.heartbeat.interval_in_ms",
         60_000,
         "Milliseconds between heartbeats of a writer (policy LAZY). All writers of a table need the same.",
-        expected=_MILLIS,
-        check=lambda value: value >= 100,
+        least=100,
     )
-    heartbeat_misses: int = option(
+    heartbeat_misses: int = above_zero(
         "hoodie.client.heartbeat.tolerable.misses",
         2,
         "A writer is considered dead once this many heartbeats are missing.",
-        check=positive,
     )
 
     @property

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from hoodie.config.options import Options, declared, option
+from hoodie.config.options import Options, above_zero, declared, option
 from hoodie.config.write import IndexType, WriteOptions
 
 _ENABLE = "hoodie.metadata.enable"
@@ -53,25 +53,20 @@ class MetadataOptions:
         expected="a number, such as 4",
         check=lambda value: value > 0,
     )
-    fewest_groups: int = option(
+    fewest_groups: int = above_zero(
         "hoodie.metadata.record.index.min.filegroup.count",
         10,
         "Fewest file groups of a record index that is built; their number is fixed then.",
         aliases=("hoodie.metadata.global.record.level.index.min.filegroup.count",),
-        check=lambda value: value > 0,
     )
-    most_groups: int = option(
+    most_groups: int = above_zero(
         "hoodie.metadata.record.index.max.filegroup.count",
         10_000,
         "Most file groups of a record index that is built.",
         aliases=("hoodie.metadata.global.record.level.index.max.filegroup.count",),
-        check=lambda value: value > 0,
     )
-    growth: float = option(
-        "hoodie.metadata.record.index.growth.factor",
-        2.0,
-        "For how many times its keys a record index is built.",
-        check=lambda value: value > 0,
+    growth: float = above_zero(
+        "hoodie.metadata.record.index.growth.factor", 2.0, "For how many times its keys a record index is built."
     )
     group_bytes: int = option(
         "hoodie.metadata.record.index.max.filegroup.size",

@@ -57,6 +57,27 @@ def not_negative(value: float) -> bool:
     return value >= 0
 
 
+def above_zero(key: str, default: float, help: str, *, aliases: tuple[str, ...] = ()) -> Any:
+    """An `option` whose values are positive numbers."""
+    return option(key, default, help, aliases=aliases, check=positive)
+
+
+def from_zero(key: str, default: float, help: str, *, aliases: tuple[str, ...] = ()) -> Any:
+    """An `option` whose values are positive numbers or 0."""
+    return option(key, default, help, aliases=aliases, check=not_negative)
+
+
+def bytes_option(key: str, default: int, help: str, *, least: int = 1, aliases: tuple[str, ...] = ()) -> Any:
+    """An `option` whose values are sizes."""
+    expected = "bytes, such as 104857600"
+    return option(key, default, help, aliases=aliases, expected=expected, check=lambda value: value >= least)
+
+
+def millis_option(key: str, default: int, help: str, *, least: int = 0) -> Any:
+    """An `option` whose values are times."""
+    return option(key, default, help, expected="milliseconds, such as 60000", check=lambda value: value >= least)
+
+
 @cache
 def _declared(group: Hashable) -> Sequence[tuple[dataclasses.Field[Any], Declared]]:
     fields = dataclasses.fields(cast(type, group))

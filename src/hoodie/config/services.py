@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hoodie.config.options import Options, declared, option, positive, read_options
+from hoodie.config.options import Options, above_zero, declared, option, positive, read_options
 from hoodie.errors import InvalidInput, InvalidOption
 
 
@@ -77,11 +77,10 @@ class ExpiryOptions:
         (),
         "Partition paths, separated by commas: no others expire.",
     )
-    most: int = option(
+    most: int = above_zero(
         "hoodie.partition.ttl.strategy.max.delete.partitions",
         1000,
         "Partitions that one commit deletes at most, those of the longest age first.",
-        check=positive,
     )
 
     @property
@@ -102,33 +101,29 @@ class CleanOptions:
         "KEEP_LATEST_FILE_VERSIONS: so many versions of each file group.",
         aliases=("hoodie.clean.policy",),
     )
-    commits: int = option(
+    commits: int = above_zero(
         "hoodie.cleaner.commits.retained",
         10,
         "Commits that KEEP_LATEST_COMMITS keeps files for.",
         aliases=("hoodie.clean.commits.retained",),
-        check=positive,
     )
-    hours: int = option(
+    hours: int = above_zero(
         "hoodie.cleaner.hours.retained",
         24,
         "Hours that KEEP_LATEST_BY_HOURS keeps files for.",
         aliases=("hoodie.clean.hours.retained",),
-        check=positive,
     )
-    versions: int = option(
+    versions: int = above_zero(
         "hoodie.cleaner.fileversions.retained",
         3,
         "Versions of a file group that KEEP_LATEST_FILE_VERSIONS keeps.",
         aliases=("hoodie.clean.fileversions.retained",),
-        check=positive,
     )
-    every: int = option(
+    every: int = above_zero(
         "hoodie.clean.max.commits",
         1,
         "Clean after a commit once there are so many commits since the last clean.",
         aliases=("hoodie.clean.trigger.max.commits",),
-        check=positive,
     )
     incremental: bool = option(
         "hoodie.cleaner.incremental.mode",
@@ -143,21 +138,19 @@ class ArchiveOptions:
     """How long the active timeline gets. Older instants move to the archive: `history(archived=True)` includes them."""
 
     automatic: bool = option("hoodie.archive.automatic", True, "Archive after each commit, when there is enough.")
-    min_commits: int = option(
+    min_commits: int = above_zero(
         "hoodie.keep.min.commits",
         20,
         "The least commits that stay on the active timeline. More stay if cleaning needs them.",
-        check=positive,
     )
-    max_commits: int = option(
+    max_commits: int = above_zero(
         "hoodie.keep.max.commits",
         30,
         "With more commits than that the oldest are archived, up to hoodie.keep.min.commits. Cleans and rollbacks are "
         "counted apart.",
-        check=positive,
     )
-    batch: int = option(
-        "hoodie.commits.archival.batch", 10, "Entries in a block of an archive file, three a commit.", check=positive
+    batch: int = above_zero(
+        "hoodie.commits.archival.batch", 10, "Entries in a block of an archive file, three a commit."
     )
     merge: bool = option(
         "hoodie.archive.merge.enable",

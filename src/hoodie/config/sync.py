@@ -7,7 +7,7 @@ import warnings
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hoodie.config.options import Options, option, positive
+from hoodie.config.options import Options, above_zero, option, positive
 from hoodie.errors import InvalidOption, OptionIgnored
 
 _HIVE = "hoodie.datasource.hive_sync."
@@ -160,14 +160,14 @@ class HiveSyncOptions:
         "Add the properties by which Spark takes the entry for a data source table. Without them a Spark that lacks "
         "Hudi's jar reads all file versions at once.",
     )
-    schema_piece: int = option(
-        f"{_HIVE}schema_string_length_thresh", 4000, "Characters of Spark's schema in one property.", check=positive
+    schema_piece: int = above_zero(
+        f"{_HIVE}schema_string_length_thresh", 4000, "Characters of Spark's schema in one property."
     )
     managed: bool = option(
         f"{_HIVE}create_managed_table", False, "Make a managed table: dropping it deletes the table's files."
     )
     omit_meta: bool = option(f"{_HIVE}omit_metadata_fields", False, "Leave the _hoodie_* columns out.")
-    batch: int = option(f"{_HIVE}batch_num", 1000, "Partitions in one request.", check=positive)
+    batch: int = above_zero(f"{_HIVE}batch_num", 1000, "Partitions in one request.")
     comments: bool = option(f"{_HIVE}sync_comment", False, "Columns get the doc of the table's Avro schema as comment.")
     bucket_sync: bool = option(f"{_HIVE}bucket_sync", False, "Has no effect in the mode hms, as in Hudi.")
     bucket_spec: str = option(f"{_HIVE}bucket_sync_spec", "", "Has no effect in the mode hms, as in Hudi.")

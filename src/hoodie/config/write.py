@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hoodie.config.options import GiB, MiB, not_negative, option, positive
+from hoodie.config.options import GiB, MiB, above_zero, bytes_option, from_zero, not_negative, option
 from hoodie.errors import InvalidInput
 from hoodie.model.commit import Operation
 
@@ -106,75 +106,55 @@ class WriteOperation(StrEnum):
         return Operation[self.name]
 
 
-_BYTES = "bytes, such as 104857600"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSizing:
     """How large base files grow, in bytes."""
 
-    max_size: int = option(
-        "hoodie.parquet.max.file.size",
-        120 * MiB,
-        "A base file is closed at about this size.",
-        expected=_BYTES,
-        check=positive,
-    )
-    small_limit: int = option(
+    max_size: int = bytes_option("hoodie.parquet.max.file.size", 120 * MiB, "A base file is closed at about this size.")
+    small_limit: int = bytes_option(
         "hoodie.parquet.small.file.limit",
         100 * MiB,
         "Base files below this size take inserts first; 0: none do.",
-        expected=_BYTES,
-        check=not_negative,
+        least=0,
     )
-    block_size: int = option(
+    block_size: int = bytes_option(
         "hoodie.parquet.block.size",
         120 * MiB,
         "A row group holds at most this many bytes, counted before encoding; also bounds what a task buffers.",
-        expected=_BYTES,
-        check=positive,
     )
     codec: Codec = option(
         "hoodie.parquet.compression.codec",
         Codec.ZSTD,
         "Page compression: zstd, snappy, gzip or uncompressed. Hudi's default, gzip, costs about 40 times the CPU.",
     )
-    record_size: int = option(
+    record_size: int = bytes_option(
         "hoodie.copyonwrite.record.size.estimate",
         1024,
         "Estimated bytes of a record in a base file, until a commit is large enough to measure it.",
-        expected=_BYTES,
-        check=positive,
     )
-    measure_threshold: float = option(
+    measure_threshold: float = from_zero(
         "hoodie.record.size.estimation.threshold",
         1.0,
         "The record size is measured on the newest commit that wrote more bytes than this many small-file limits.",
-        check=lambda value: value >= 0,
     )
     auto_split: bool = option(
         "hoodie.copyonwrite.insert.auto.split",
         True,
         "Derive the rows of a new file group from its maximum size and the record size.",
     )
-    split_size: int = option(
-        "hoodie.copyonwrite.insert.split.size",
-        500_000,
-        "Rows of a new file group when auto.split is off.",
-        check=positive,
+    split_size: int = above_zero(
+        "hoodie.copyonwrite.insert.split.size", 500_000, "Rows of a new file group when auto.split is off."
     )
-    small_candidates: int = option(
+    small_candidates: int = above_zero(
         "hoodie.merge.small.file.group.candidates.limit",
         1,
         "Merge-on-Read: at most this many small file groups of a partition take inserts in one write, the smallest "
         "first; each is rewritten.",
-        check=positive,
     )
-    log_ratio: float = option(
+    log_ratio: float = above_zero(
         "hoodie.logfile.to.parquet.compression.ratio",
         0.35,
         "Bytes in a base file for one byte of log: estimates the size of a file group after its next compaction.",
-        check=positive,
     )
 
 
@@ -182,12 +162,8 @@ class FileSizing:
 class LogOptions:
     """The log files of Merge-on-Read tables."""
 
-    max_size: int = option(
-        "hoodie.logfile.max.size",
-        1 * GiB,
-        "After this many bytes a write continues in another log file.",
-        expected=_BYTES,
-        check=positive,
+    max_size: int = bytes_option(
+        "hoodie.logfile.max.size", 1 * GiB, "After this many bytes a write continues in another log file."
     )
     block_size: int = option(
         "hoodie.logfile.data.block.max.size",
@@ -233,11 +209,8 @@ class BloomOptions:
         FilterType.DYNAMIC_V0,
         "DYNAMIC_V0 grows with the keys added later; SIMPLE does not.",
     )
-    max_entries: int = option(
-        "hoodie.bloom.index.filter.dynamic.max.entries",
-        100_000,
-        "A dynamic filter stops growing at this many keys.",
-        check=positive,
+    max_entries: int = above_zero(
+        "hoodie.bloom.index.filter.dynamic.max.entries", 100_000, "A dynamic filter stops growing at this many keys."
     )
     prune_by_ranges: bool = option(
         "hoodie.bloom.index.prune.by.ranges",
@@ -250,11 +223,8 @@ class BloomOptions:
         "Take filters, and ranges of keys, from the partitions `bloom_filters` and `column_stats` of the metadata "
         "table, and read the footers only of files that have none there. Spark's executors read the footers of all.",
     )
-    keys_per_bucket: int = option(
-        "hoodie.bloom.index.keys.per.bucket",
-        10_000_000,
-        "Most pairs of key and file that one task looks up.",
-        check=positive,
+    keys_per_bucket: int = above_zero(
+        "hoodie.bloom.index.keys.per.bucket", 10_000_000, "Most pairs of key and file that one task looks up."
     )
 
 
@@ -298,11 +268,8 @@ class WriteOptions:
         "PARTITION_PATH_REPARTITION brings the rows of a partition path to one Spark partition, with AND_SORT behind "
         "it one path after another.",
     )
-    bulk_parallelism: int = option(
-        "hoodie.bulkinsert.shuffle.parallelism",
-        0,
-        "Most Spark partitions of a bulk_insert; 0: Spark's choice.",
-        check=not_negative,
+    bulk_parallelism: int = from_zero(
+        "hoodie.bulkinsert.shuffle.parallelism", 0, "Most Spark partitions of a bulk_insert; 0: Spark's choice."
     )
     withdraw_clusterings: bool = option(
         "hoodie.clustering.rollback.pending.replacecommit.on.conflict",
@@ -414,12 +381,11 @@ class IndexOptions:
         False,
         "RECORD_INDEX: as for GLOBAL_BLOOM. Off by default, as in Hudi.",
     )
-    buckets: int = option(
+    buckets: int = above_zero(
         "hoodie.bucket.index.num.buckets",
         256,
         "BUCKET: buckets of each partition, a file group each. Stored in a table that is created for it. With the "
         "engine CONSISTENT_HASHING: what a new partition begins with.",
-        check=positive,
     )
     hash_fields: tuple[str, ...] = option(
         "hoodie.bucket.index.hash.field",
@@ -438,28 +404,25 @@ class IndexOptions:
 class EngineOptions:
     """When a write runs in threads of the driver and when on Spark's executors. Not options of Hudi."""
 
-    driver_batch: int = option(
+    driver_batch: int = bytes_option(
         "hoodie.spark.driver.max.batch.bytes",
         256 * MiB,
         "A batch up to this size is collected to the driver as Arrow; 0: every write runs on executors.",
-        expected=_BYTES,
         aliases=("hoodie.spark.near.max.batch.bytes",),
-        check=not_negative,
+        least=0,
     )
-    driver_rewrite: int = option(
+    driver_rewrite: int = bytes_option(
         "hoodie.spark.driver.max.rewrite.bytes",
         2 * GiB,
         "Driver threads rewrite at most this many bytes of base files; above it executors do.",
-        expected=_BYTES,
         aliases=("hoodie.spark.near.max.rewrite.bytes",),
-        check=not_negative,
+        least=0,
     )
-    driver_threads: int = option(
+    driver_threads: int = from_zero(
         "hoodie.spark.driver.threads",
         0,
         "Driver threads that write a batch; 0: one per core.",
         aliases=("hoodie.spark.near.threads",),
-        check=not_negative,
     )
 
     @property
