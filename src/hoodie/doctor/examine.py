@@ -10,6 +10,7 @@ from hoodie.config.table import DOWNGRADED_FROM, PROPERTIES_FOLDER, from_propert
 from hoodie.doctor.engines import check_engine, examine_for
 from hoodie.doctor.files import damaged_metafiles, examine_files
 from hoodie.doctor.findings import Contents, Fault, Finding, Findings, Mend, Remedy, Scene, Severity
+from hoodie.doctor.key_columns import lost_key_columns
 from hoodie.doctor.metadata import unlisted_logs, wrong_lists
 from hoodie.doctor.rows import examine_columns, examine_rows
 from hoodie.doctor.timeline import (
@@ -155,10 +156,12 @@ def _examine_data(
     scene: Scene, contents: Contents, reading: ReadSettings, rows: bool, whole_table: bool, all_columns: bool
 ) -> list[Finding]:
     findings = list(examine_files(scene, contents))
-    if not rows:
-        return findings
+    state = TableState(scene.storage, scene.config, scene.timeline)
     try:
-        state = TableState(scene.storage, scene.config, scene.timeline)
+        lost = list(lost_key_columns(state))
+        findings += lost
+        if not rows or (lost and not scene.config.meta_fields):  # without the columns there are no keys
+            return findings
         view = load_view(scene.storage, scene.timeline, scene.config)
         findings += examine_rows(
             scene, contents, state, view, reading, whole_table=whole_table, all_columns=all_columns

@@ -36,6 +36,7 @@ class Fault(StrEnum):
 
     PROPERTIES = "damaged properties"
     CHECKSUM = "wrong checksum"
+    COLUMN = "column that the table lacks"
     BACKUP = "leftover properties backup"
     UNKNOWN_NAME = "unknown instant file"
     EMPTY = "0-byte instant"
