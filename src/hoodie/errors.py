@@ -406,11 +406,13 @@ class DamagedLog(HoodieWarning):
     """Bytes of a log that were skipped, as the format has it: a writer died there, or the file is damaged.
 
     `warnings.simplefilter("error", DamagedLog)` makes reads fail on them.
+
+    instant  the bytes are a whole block of this instant, which is not on the timeline; "": they are no whole block
     """
 
-    def __init__(self, path: str, offset: int, problem: str) -> None:
-        super().__init__(path, offset, problem)
-        self.path, self.offset, self.problem = path, offset, problem
+    def __init__(self, path: str, offset: int, problem: str, instant: str = "") -> None:
+        super().__init__(path, offset, problem, instant)
+        self.path, self.offset, self.problem, self.instant = path, offset, problem, instant
 
     def __str__(self) -> str:
         return f"{self.path} at byte {self.offset}: {clause(self.problem)}. Skipped: rows may be missing."

@@ -180,6 +180,8 @@ def test_the_doctor_finds_a_data_file_of_another_length(data):
         return
     found = see_doctor(storage)
     assert found is not None
+    if is_log(path) and storage.size(path) > len(files_of(name)[path]) and read(storage) == right_rows(name):
+        return  # a writer may have died there
     assert any(f.severity is Severity.ERROR and f.where == path for f in found)
 
 

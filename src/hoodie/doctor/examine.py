@@ -155,7 +155,7 @@ def examine(
 def _examine_data(
     scene: Scene, contents: Contents, reading: ReadSettings, rows: bool, whole_table: bool, all_columns: bool
 ) -> list[Finding]:
-    findings = list(examine_files(scene, contents))
+    findings = list(examine_files(scene, contents, rows=rows))
     state = TableState(scene.storage, scene.config, scene.timeline)
     try:
         lost = list(lost_key_columns(state))

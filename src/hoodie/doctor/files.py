@@ -44,13 +44,16 @@ class PublishedFiles:
         return cls(stats, changes)
 
 
-def examine_files(scene: Scene, contents: Contents) -> Iterator[Finding]:
-    """All findings from names and sizes of files."""
+def examine_files(scene: Scene, contents: Contents, *, rows: bool = False) -> Iterator[Finding]:
+    """All findings from names and sizes of files.
+
+    rows  data files are opened, too (`hoodie.doctor.rows`): a log that has grown is judged by its blocks
+    """
     published = PublishedFiles.by(contents)
     present = {join(folder, entry.name): entry for folder, entries in scene.tree.items() for entry in entries}
     yield from _missing(scene, contents, published, present)
     yield from _twice(contents)
-    yield from _sizes(published, present)
+    yield from _sizes(published, present, rows=rows)
     yield from _orphans(scene, contents, published, present)
     yield from _strays(scene)
     yield from _invisible(scene, contents)
@@ -216,13 +219,21 @@ def _twice(contents: Contents) -> Iterator[Finding]:
                     yield Finding(Severity.ERROR, Fault.TWICE, path, problem, advice)
 
 
-def _sizes(published: PublishedFiles, present: Present) -> Iterator[Finding]:
+def _sizes(published: PublishedFiles, present: Present, *, rows: bool) -> Iterator[Finding]:
     sizes = {path: (instant, stat.file_size) for path, (instant, stat) in published.stats.items()}
     for path, (instant, size) in sorted({**sizes, **published.changes}.items()):
         if size and path in present and present[path].size != size:
-            problem = f"{present[path].size} bytes, and {instant.requested} published {size}"
-            advice = "The file was changed or cut short since: restore it from a copy of the table"
-            yield Finding(Severity.ERROR, Fault.SIZE, path, problem, advice)
+            grown = (
+                path in sizes and present[path].size > size and isinstance(parse_data_file(*split(path), 0), LogFile)
+            )
+            if not (grown and rows):
+                yield wrong_size(path, present[path].size, instant, size)
+
+
+def wrong_size(path: str, size: int, instant: Instant, published: int) -> Finding:
+    problem = f"{size} bytes, and {instant.requested} published {published}"
+    advice = "The file was changed or cut short since: restore it from a copy of the table"
+    return Finding(Severity.ERROR, Fault.SIZE, path, problem, advice)
 
 
 def _orphans(scene: Scene, contents: Contents, published: PublishedFiles, present: Present) -> Iterator[Finding]:

@@ -14,11 +14,20 @@ import pyarrow.compute as pc
 
 from hoodie.config.read import ReadSettings
 from hoodie.display.progress import counted
-from hoodie.doctor.files import PublishedFiles
+from hoodie.doctor.files import PublishedFiles, wrong_size
 from hoodie.doctor.findings import Contents, Fault, Finding, Scene, Severity
-from hoodie.errors import CorruptFile, DamagedLog, HoodieError, InvalidOption, SchemaMismatch, UnsupportedTable, clause
+from hoodie.errors import (
+    CorruptFile,
+    CorruptLogBlock,
+    DamagedLog,
+    HoodieError,
+    InvalidOption,
+    SchemaMismatch,
+    UnsupportedTable,
+    clause,
+)
 from hoodie.formats.java.strings import java_order
-from hoodie.formats.log.blocks import BlockKind, read_block_headers
+from hoodie.formats.log.blocks import BlockHead, BlockKind, read_block_headers
 from hoodie.formats.parquet.base_footer import BaseFooter, java_min_max
 from hoodie.formats.parquet.bloom import might_contain
 from hoodie.formats.parquet.columns import damage_of, open_parquet
@@ -116,7 +125,8 @@ def _examine_slice(examined: Examination, slice_: FileSlice) -> tuple[list[Findi
             keys = _merged_keys(examined, reader, slice_, findings)
         return findings, None if keys is None else _Keys(slice_, keys)
     except CorruptFile as error:
-        return [*findings, _damaged(error)], None
+        stays = scene.config.layout == 1 and isinstance(error, CorruptLogBlock)
+        return [*findings, _damaged(error, stays=stays)], None
     except FileNotFoundError as error:
         advice = "If no writer or cleaner was active meanwhile, restore it from a copy of the table"
         problem = f"it was removed during the examination ({error})"
@@ -129,8 +139,10 @@ def _examine_slice(examined: Examination, slice_: FileSlice) -> tuple[list[Findi
         return [*findings, Finding(severity, fault, _name(slice_), problem, advice)], None
 
 
-def _damaged(error: CorruptFile) -> Finding:
-    advice = clause(error.advice) or "Restore it from a copy of the table, or roll its commit back"
+def _damaged(error: CorruptFile, *, stays: bool = False) -> Finding:
+    """stays: a rollback leaves the file there, as it does logs of layout 1, and reads fail on it all the same"""
+    otherwise = "" if stays else ", or roll its commit back"
+    advice = clause(error.advice) or f"Restore it from a copy of the table{otherwise}"
     return Finding(Severity.ERROR, Fault.DAMAGED, error.path, error.problem, advice)
 
 
@@ -196,14 +208,19 @@ def _against_footer(footer: BaseFooter, keys: pa.ChunkedArray, path: str, findin
 
 
 def _logs(scene: Scene, published: PublishedFiles, slice_: FileSlice) -> list[Finding]:
-    """Logs with blocks of a commit that does not name them."""
+    """Logs with blocks of a commit that does not name them, or that no commit published there."""
     by_time = {instant.requested: instant for instant in scene.timeline.commits}
     names: dict[str, set[str]] = {}
     for path, (instant, _) in published.stats.items():
         names.setdefault(instant.requested, set()).add(path)
     findings = []
     for log in slice_.logs:
-        if log.path in published.stats or log.cdc:
+        if log.cdc:
+            continue
+        if log.path in published.stats:
+            instant, stat = published.stats[log.path]
+            if 0 < stat.file_size < log.size and _counts_behind(scene, log, stat.file_size):
+                findings.append(wrong_size(log.path, log.size, instant, stat.file_size))
             continue
         writers = _writers(scene, log)
         for time in sorted(writers & by_time.keys() & names.keys()):
@@ -215,12 +232,22 @@ def _logs(scene: Scene, published: PublishedFiles, slice_: FileSlice) -> list[Fi
 
 def _writers(scene: Scene, log: LogFile) -> set[str]:
     """The instants whose rows a log holds."""
+    return {head.header.instant for head in _heads(scene, log) if head.kind.is_data or head.kind is BlockKind.DELETE}
 
+
+def _counts_behind(scene: Scene, log: LogFile, end: int) -> bool:
+    """Whether a block counts that begins at `end` or later. Those of writes that died do not, and rollbacks of them."""
+    completed = scene.timeline.visible().completed
+    behind = (head for head in _heads(scene, log) if head.offset >= end and head.kind is not BlockKind.CORRUPT)
+    targets = ({head.header.instant, head.header.target} for head in behind)
+    return any(not instants.isdisjoint(completed) for instants in targets)
+
+
+def _heads(scene: Scene, log: LogFile) -> Iterable[BlockHead]:
     def read(offset: int, length: int) -> bytes:
         return scene.storage.read_range(log.path, offset, offset + length)
 
-    heads = read_block_headers(read, scene.storage.size(log.path), log.path)
-    return {head.header.instant for head in heads if head.kind.is_data or head.kind is BlockKind.DELETE}
+    return read_block_headers(read, scene.storage.size(log.path), log.path)
 
 
 def _merged_keys(
@@ -232,15 +259,33 @@ def _merged_keys(
         columns += [name for name in reader.schema.names if name not in columns]
 
     def keep(damage: DamagedLog) -> None:
-        advice = "If the writer died while writing it nothing is lost: compact the slice. Else restore the file"
-        findings.append(Finding(Severity.WARNING, Fault.DAMAGED, damage.path, damage.problem, advice))
+        findings.extend(_skipped(examined.published, damage, sizes[damage.path]))
 
+    sizes = {log.path: log.size for log in slice_.logs}
     # Not by catching warnings: their filters affect the whole process, and other threads' reads.
     arrays = [
         part.column(0) if keygen is None else record_key_arrow(part, keygen)
         for part in merged_batches(reader, slice_, columns, keep)
     ]
     return pa.chunked_array([chunk for array in arrays for chunk in _chunks(array.cast(pa.string()))], pa.string())
+
+
+def _skipped(published: PublishedFiles, damage: DamagedLog, size: int) -> Iterator[Finding]:
+    """Bytes of a log that readers skip: rows that a commit published there are lost, and a compaction would leave them
+    out for good. Behind them nothing counts.
+
+    size  of the log; of one that is shorter than it was published there is a finding already
+    """
+    _, stat = published.stats.get(damage.path, (None, None))
+    if stat is None or damage.offset >= stat.file_size or damage.instant:
+        advice = "If the writer died while writing it nothing is lost: compact the slice. Else restore the file"
+        yield Finding(Severity.WARNING, Fault.DAMAGED, damage.path, damage.problem, advice)
+    elif size >= stat.file_size:
+        problem = f"{damage.problem}: readers skip it, and lack its rows"
+        advice = (
+            "Restore it from a copy of the table, or roll its commit back. A compaction leaves the rows out for good"
+        )
+        yield Finding(Severity.ERROR, Fault.DAMAGED, damage.path, problem, advice)
 
 
 def _chunks(array: pa.Array | pa.ChunkedArray) -> list[pa.Array]:

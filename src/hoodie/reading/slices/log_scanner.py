@@ -180,7 +180,9 @@ def _unknown(storage: Storage, blocks: Sequence[PlacedBlock], committed: Committ
     ]
     undone = _rolled_back(storage, committed.rollbacks) if unknown else frozenset()
     return [
-        DamagedLog(block.path, block.head.offset, f"a block of instant {instant}, which is not on the timeline")
+        DamagedLog(
+            block.path, block.head.offset, f"a block of instant {instant}, which is not on the timeline", instant
+        )
         for block in unknown
         if (instant := block.header.instant) not in undone
     ]
