@@ -59,7 +59,7 @@ class LocalStorage(Storage):
 
     def list_tree(self, folder: str = "", skip: Collection[str] = ()) -> dict[str, builtins.list[Entry]]:
         tree: dict[str, list[Entry]] = {}
-        linked: set[str] = set()  # folders entered through a symbolic link, so that a circle ends
+        linked: set[str] = set()  # folders entered through a symbolic link, so that none is entered twice
         todo = [check_path(folder)]
         while todo:
             here = todo.pop()
@@ -71,11 +71,12 @@ class LocalStorage(Storage):
         return dict(sorted(tree.items()))
 
     def _enter(self, path: str, linked: set[str]) -> bool:
+        """Whether a folder is listed. A link into the base path, or to a folder around it, would show files twice."""
         full = self._at(path)
         if not os.path.islink(full):
             return True
-        target = os.path.realpath(full)
-        if target in linked:
+        target, base = os.path.realpath(full), os.path.realpath(self.root)
+        if target in linked or Path(target).is_relative_to(base) or Path(base).is_relative_to(target):
             return False
         linked.add(target)
         return True

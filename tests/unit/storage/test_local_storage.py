@@ -114,14 +114,25 @@ def test_new_files_have_ordinary_permissions(storage, tmp_path):
     )
 
 
-def test_links_are_followed_and_a_circle_ends(storage, tmp_path):
+def test_links_out_of_the_base_path_are_followed_and_a_circle_ends(tmp_path):
+    storage = LocalStorage(tmp_path / "base")
     storage.write("a/f", b"1")
-    os.symlink(tmp_path / "a", tmp_path / "linked")
-    os.symlink(tmp_path, tmp_path / "a" / "up")
-    os.symlink(tmp_path / "nowhere", tmp_path / "a" / "broken")
-    tree = storage.list_tree()
-    assert [entry.name for entry in tree["a"]] == ["f"]
-    assert len(tree) < 10
+    LocalStorage(tmp_path).write("elsewhere/f", b"1")
+    os.symlink(tmp_path / "elsewhere", tmp_path / "base" / "linked")
+    os.symlink(tmp_path / "elsewhere", tmp_path / "elsewhere" / "again")
+    os.symlink(tmp_path / "nowhere", tmp_path / "base" / "a" / "broken")
+    assert storage.list_tree().keys() == {"a", "linked"}
+
+
+def test_links_that_lead_back_are_not_followed(tmp_path):
+    storage = LocalStorage(tmp_path / "base")
+    storage.write("a/f", b"1")
+    for name, target in (("self", "base"), ("around", "."), ("sibling", "base/a")):
+        os.symlink(tmp_path / target, tmp_path / "base" / name)
+    os.symlink(tmp_path / "base", tmp_path / "base" / "a" / "up")
+    os.symlink(tmp_path / "base", tmp_path / "alias")
+    for same in (storage, LocalStorage(tmp_path / "alias")):
+        assert same.list_tree().keys() == {"a"}
 
 
 def test_deleting_a_linked_folder_spares_its_target(storage, tmp_path):
