@@ -51,16 +51,21 @@ def failed_writes(timeline: Timeline, is_clustering: Callable[[Instant], bool]) 
 
 
 def built_upon(
-    write: Instant, commits: Mapping[Instant, CommitMetadata], files: Iterable[BaseFile | LogFile]
+    write: Instant,
+    commits: Mapping[Instant, CommitMetadata],
+    files: Iterable[BaseFile | LogFile],
+    savepoints: Iterable[Instant],
 ) -> Instant | None:
-    """The first completed commit that wrote to a file slice of a pending write: the write was completed then, and its
-    completed file is lost. None: there is none.
+    """Its savepoint, or the first completed commit that wrote to a file slice of a pending write: the write was
+    completed then, and its completed file is lost. None: there is none.
 
     commits  of the timeline, with what they did
     files    of the partitions that these wrote to: in layout 2 a log does not name its slice, but nobody adds logs to a
              file group that a pending write began with a base file
     """
     time = write.requested
+    if saved := next((savepoint for savepoint in savepoints if savepoint.requested == time), None):
+        return saved
     oldest: dict[FileGroupId, tuple[str, bool]] = {}
     for file in files:
         begun = (file.instant, True) if isinstance(file, BaseFile) else (file.base_instant, False)
@@ -77,6 +82,21 @@ def built_upon(
         and any(is_later(stat, partition) for partition, part in metadata.stats.items() for stat in part)
     )
     return min(later, default=None)
+
+
+def lost_completion(write: Instant, user: Instant) -> str:
+    """The problem of a pending write that `built_upon` says was completed."""
+    how = "keeps its files" if user.action is Action.SAVEPOINT else "wrote to its file groups"
+    return f"the completed file of this {write.action} is lost: {user.action} {user.requested} {how}"
+
+
+def way_back(write: Instant, layout: TimelineLayout) -> str:
+    """What gives the rows of such a write back. The file of a replace commit says which files do not count, too."""
+    advice = "Restore the file from a copy of the table"
+    if write.action is not Action.REPLACE_COMMIT:
+        name = layout.path(replace(write, state=State.COMPLETED, completed=write.requested))
+        advice += f", or create {name} empty: readers see its rows then"
+    return f"{advice}. A rollback would delete them"
 
 
 def pending_rollbacks(timeline: Timeline) -> Sequence[Instant]:

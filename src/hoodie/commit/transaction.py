@@ -14,11 +14,13 @@ from hoodie.commit.batch_ids import require_new, with_batch
 from hoodie.commit.conflict_check import (
     built_upon,
     failed_writes,
+    lost_completion,
     pending_rollbacks,
     refuse_during_restore,
     require_no_conflict,
     require_version,
     require_whole,
+    way_back,
     with_late_writes,
     withdraw,
 )
@@ -236,22 +238,19 @@ def dead_writes(state: TableState, writers: Writers) -> list[Instant]:
         silent = silent_writes(state.storage, [instant.requested for instant in failed], writers.concurrency)
         failed = [instant for instant in failed if instant.requested in silent]
     for instant in failed:
-        _refuse_lost(state, instant)
+        refuse_lost(state, instant)
     return failed
 
 
-def _refuse_lost(state: TableState, write: Instant) -> None:
+def refuse_lost(state: TableState, write: Instant) -> None:
     """Raises CorruptFile on a write that is pending only because its completed file is lost: its files are in use."""
     later = [commit for commit in state.timeline.commits if commit.requested > write.requested]
     commits = {commit: read_commit(state.storage, state.timeline, commit) for commit in later}
     partitions = {partition for commit in commits.values() for partition in commit.stats}
     files = data_files({partition: state.storage.list(partition) for partition in partitions})
-    if commit := built_upon(write, commits, files):
+    if user := built_upon(write, commits, files, state.timeline.completed({Action.SAVEPOINT})):
         raise CorruptFile(
-            state.timeline.path(write),
-            f"the completed file of this {write.action} is lost: {commit.action} {commit.requested} wrote to its file "
-            "groups",
-            advice="Restore it from a copy of the table: a rollback would delete rows.",
+            state.timeline.path(write), lost_completion(write, user), advice=f"{way_back(write, state.layout)}."
         )
 
 

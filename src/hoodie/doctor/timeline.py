@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from hoodie.commit.conflict_check import built_upon
+from hoodie.commit.conflict_check import built_upon, lost_completion, way_back
 from hoodie.doctor.damaged import COMPACTIONS, damaged_instant
 from hoodie.doctor.findings import Contents, Fault, Finding, Mend, Remedy, Scene, Severity
 from hoodie.errors import CorruptFile, clause
@@ -22,7 +22,7 @@ from hoodie.storage.protocol import Entry, Storage, is_temporary, join
 from hoodie.table.properties import BACKUP, PROPERTIES, load_properties
 from hoodie.timeline.archive import archive_files
 from hoodie.timeline.history import history_rows
-from hoodie.timeline.layout import comparable_action, parse_name
+from hoodie.timeline.layout import comparable_action, layout_of, parse_name
 from hoodie.timeline.load import VERSION_FILE, history_sizes, read_commit
 
 MARKERS = ".hoodie/.temp"
@@ -155,15 +155,19 @@ def read_names(entries: list[Entry], layout: int, folder: str) -> tuple[States, 
     states: States = {}
     findings = []
     for entry in entries:
-        if entry.is_dir:
-            continue
         try:
             instant = parse_name(entry.name, layout, folder)
         except CorruptFile as error:
-            advice = "Every reader fails on it: move it away if it is not the table's"
-            findings.append(Finding(Severity.ERROR, Fault.UNKNOWN_NAME, error.path, error.problem, advice))
+            if not entry.is_dir:
+                advice = "Every reader fails on it: move it away if it is not the table's"
+                findings.append(Finding(Severity.ERROR, Fault.UNKNOWN_NAME, error.path, error.problem, advice))
             continue
-        if instant is not None:
+        if instant is not None and entry.is_dir:
+            problem = "a folder has the name of an instant's file"
+            advice = "Move it away, restore the file from a copy of the table if it is lost, and examine again"
+            where = join(folder, entry.name)
+            findings.append(Finding(Severity.ERROR, Fault.UNKNOWN_NAME, where, problem, advice))
+        elif instant is not None:
             key = (instant.requested, comparable_action(instant.action))
             states.setdefault(key, {})[instant.state] = entry
     return states, findings
@@ -300,12 +304,9 @@ def pending_instants(scene: Scene, contents: Contents, damaged: Collection[str] 
         path = scene.timeline.path(instant)
         # Fewer than three states: it did not get as far as any effect that a plan must undo.
         if instant.action in COMMITS and not _is_clustering(contents, instant):
-            if later := built_upon(instant, contents.commits, scene.files):
-                problem = (
-                    f"the completed file of this {instant.action} is lost: {later.action} {later.requested} wrote to "
-                    "its file groups, and readers miss its rows"
-                )
-                advice = "Restore the file from a copy of the table. A rollback would delete the rows: writes refuse it"
+            if user := built_upon(instant, contents.commits, scene.files, scene.timeline.completed({Action.SAVEPOINT})):
+                problem = f"{lost_completion(instant, user)}, and readers miss its rows"
+                advice = f"{way_back(instant, layout_of(scene.config))}: writes refuse it"
                 if scene.timeline.layout == 1:
                     path = scene.timeline.path(replace(instant, state=State.COMPLETED))
                 yield Finding(Severity.ERROR, Fault.HOLLOW, path, problem, advice)

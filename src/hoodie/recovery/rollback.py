@@ -21,10 +21,11 @@ from hoodie.commit.rollback_executor import (
     unpublish,
 )
 from hoodie.commit.rollback_planner import PLANS, plan_published, plan_rollback
+from hoodie.commit.transaction import refuse_lost
 from hoodie.config.table import require_writable
 from hoodie.display.render import Displayed
 from hoodie.display.summary import ColumnKind, ResultSummary, ShownColumn, count_text, summary
-from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
+from hoodie.errors import CorruptFile, HoodieError, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
 from hoodie.formats.timeline.services import decode_rollback_metadata, encode_rollback_plan
 from hoodie.lookup.index_follow import RunRepair, index_follows
 from hoodie.merge.payloads import KNOWN_PAYLOADS
@@ -110,7 +111,8 @@ def rollback(
              InstantNotFound when it is not on the active timeline; InvalidInput when it may not be rolled back: newer
              commits, pending instants that build on it, a savepoint; InvalidPlan when cleaning has removed, or will
              remove, what the table needs without it, or it is the last commit of an archived timeline; WriteConflict
-             when one of these happened meanwhile. Nothing has changed then
+             when one of these happened meanwhile; CorruptFile when it is pending as its completed file is lost, or the
+             plan of an interrupted rollback is. Nothing has changed then
     """
     listing = not settings.writers.rollback.using_markers
     if dry_run:
@@ -135,7 +137,7 @@ def _rollback(state: TableState, instant: str | None, listing: bool, clock: Cloc
     """clock  None: a dry run"""
     refuse_during_restore(state.timeline)
     for begun in pending_rollbacks(state.timeline):
-        plan = rollback_plan(state.storage, begun, state.layout)
+        plan = _plan_of(state, begun)
         matches = plan.instant.time == instant or instant is None
         done = resume_rollback(state.storage, begun, state.layout) if clock else None
         if matches and (done or clock is None):
@@ -150,6 +152,8 @@ def _rollback(state: TableState, instant: str | None, listing: bool, clock: Cloc
         raise InvalidInput(
             f"{target.action} {target.requested} is only planned, so there is nothing to roll back: run or withdraw it"
         )
+    if target.action not in PLANS and not is_clustering(state.storage, target, state.layout):
+        refuse_lost(state, target)
     plan = plan_rollback(state.storage, target, listing=listing, layout=state.layout)
     if clock is None:
         return _result(state, plan, None)
@@ -157,6 +161,19 @@ def _rollback(state: TableState, instant: str | None, listing: bool, clock: Cloc
     done = roll_back(state.storage, target, time, listing=listing, layout=state.layout)
     remove_heartbeat(state.storage, target.requested)
     return _result(state, plan, done)
+
+
+def _plan_of(state: TableState, begun: Instant) -> RollbackPlan:
+    try:
+        return rollback_plan(state.storage, begun, state.layout)
+    except FileNotFoundError as error:
+        if begun not in state.reload().timeline.instants:
+            raise  # another process has carried it out, or withdrawn it
+        path = state.layout.path(begun)
+        advice = (
+            "Delete this file, too, and call again: what was not rolled back is pending still, and is planned anew."
+        )
+        raise CorruptFile(path, "this rollback has lost its plan", advice=advice) from error
 
 
 def looked_at(storage: Storage) -> TableState:

@@ -5,6 +5,7 @@ people make, and the functions that Spark's workers run, end in `typed_errors`.
 """
 
 import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FunctionType
@@ -80,13 +81,24 @@ def fault_of(error: BaseException) -> StorageFailed | None:
     if isinstance(error, HoodieError) or not (isinstance(error, OSError) or from_driver(error)):
         return None
     number = error.errno if isinstance(error, OSError) and error.errno else errno.EIO
-    problem = f"{type(error).__name__}: {error}".rstrip(".")
+    problem = _in_the_way(error) or f"{type(error).__name__}: {error}".rstrip(".")
     region = wrong_region(error)
     if region is None:
         kind = _kind(error)
         bucket = missing_bucket(error) if kind is BucketNotFound else ""
         return kind(number, f"{problem}: {bucket}" if bucket and bucket not in problem else problem)
     return WrongRegion(number, f"{problem}: the bucket is in {f'the region {region}' if region else 'another region'}")
+
+
+def _in_the_way(error: BaseException) -> str:
+    """What lies where the table has something else, if it is that."""
+    if isinstance(error, IsADirectoryError) and error.filename:
+        return (
+            f"{os.fsdecode(error.filename)} is a folder, where the table has a file: move it away, and restore the file"
+        )
+    if isinstance(error, NotADirectoryError) and error.filename:
+        return f"{os.fsdecode(error.filename)} leads through a file, where the table has a folder: move that file away"
+    return ""
 
 
 def _kind(error: BaseException) -> type[StorageFailed]:

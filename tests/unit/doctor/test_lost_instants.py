@@ -12,8 +12,10 @@ import pytest
 import hoodie
 from hoodie.api.arrow.rows import Rows
 from hoodie.api.table import HoodieTable
+from hoodie.commit.rollback_executor import roll_back
 from hoodie.doctor.examine import Fault, Severity
-from hoodie.errors import CorruptFile, MissingFile
+from hoodie.errors import CorruptFile, MissingFile, StorageFailed
+from hoodie.table.state import load_state
 
 TYPES = pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 
@@ -64,13 +66,87 @@ def test_a_write_is_not_rolled_back_when_later_ones_wrote_to_its_files(
     assert (finding.fault, finding.remedy) == (Fault.HOLLOW, None)
     assert finding.where.startswith(where)
     assert list(table.repair(dry_run=False, grace=0)) == []
-    with pytest.raises(CorruptFile, match=r"completed file of this \w+ is lost.*Restore it from a copy"):
+    refused = pytest.raises(CorruptFile, match=r"completed file of this \w+ is lost.*Restore the file from a copy")
+    with refused:
         table.upsert(pa.table({"id": [5], "city": ["oslo"], "n": [5]}))
+    for dry_run in (True, False):
+        with refused:
+            table.rollback(lost.name[:17], dry_run=dry_run)
     assert data_files(path) == before
     lost.write_bytes(content)
     assert not list(table.check(grace=0))
     assert table.to_arrow().sort_by("id") == rows
     assert table.upsert(pa.table({"id": [5], "city": ["oslo"], "n": [5]})).inserted == 1
+
+
+@TYPES
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_an_empty_file_in_place_of_the_lost_one_gives_the_rows_back(path: Path, table_type: str, version: str) -> None:
+    table = filled(path, table_type, version)
+    rows = table.to_arrow().sort_by("id")
+    completion(path).unlink()
+    (finding,) = (found for found in table.check(grace=0) if found.severity is Severity.ERROR)
+    named = re.search(r"create (\S+) empty", finding.advice)
+    assert named
+    (path / named[1]).touch()
+    assert table.to_arrow().sort_by("id") == rows
+    assert table.upsert(pa.table({"id": [5], "city": ["oslo"], "n": [5]})).inserted == 1
+
+
+@TYPES
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_write_that_has_a_savepoint_was_completed(path: Path, table_type: str, version: str) -> None:
+    table = filled(path, table_type, version)
+    saved = table.savepoint()
+    before = data_files(path)
+    lost = next(file for file in instants(path)[-1] if file.suffix in (".commit", ".deltacommit"))
+    content = lost.read_bytes()
+    lost.unlink()
+    (finding,) = (found for found in table.check(grace=0) if found.severity is Severity.ERROR)
+    assert f"savepoint {saved.instant} keeps its files" in finding.problem
+    assert list(table.repair(dry_run=False, grace=0)) == []
+    with pytest.raises(CorruptFile, match="keeps its files"):
+        table.upsert(pa.table({"id": [5], "city": ["oslo"], "n": [5]}))
+    assert data_files(path) == before
+    lost.write_bytes(content)
+    assert not table.check(grace=0)
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_rollback_without_its_plan_is_told_with_a_way_out(path: Path, version: str) -> None:
+    table = filled(path, "COPY_ON_WRITE", version)
+    table.rollback()
+    begun, *rest = (file for file in instants(path)[-1] if file.name.endswith(".inflight"))
+    assert not rest
+    for file in instants(path)[-1]:
+        if file != begun:
+            file.unlink()
+    with pytest.raises(CorruptFile, match=r"this rollback has lost its plan\. Delete this file") as refused:
+        table.rollback()
+    (path / refused.value.path).unlink()
+    table.rollback()
+    assert not table.check(grace=0)
+    assert table.to_arrow()["n"].to_pylist() == [0, 0]
+
+
+def test_a_folder_with_the_name_of_an_instants_file_is_told(path: Path) -> None:
+    table = filled(path, "COPY_ON_WRITE")
+    begun = next(file for file in instants(path)[-1] if file.name.endswith(".inflight"))
+    content = begun.read_bytes()
+    begun.unlink()
+    begun.mkdir()
+    with pytest.raises(StorageFailed, match=r"\.inflight is a folder, where the table has a file: move it away"):
+        table.rollback()
+    finding = table.check(grace=0)[0]
+    assert (finding.severity, finding.fault, finding.where) == (
+        Severity.ERROR,
+        Fault.UNKNOWN_NAME,
+        f".hoodie/{begun.name}",
+    )
+    begun.rmdir()
+    begun.write_bytes(content)
+    table.rollback()
+    assert not table.check(grace=0)
 
 
 @pytest.mark.parametrize("lost", ["all", "one"])
@@ -96,7 +172,9 @@ def test_a_published_file_that_a_rollback_of_another_write_deleted_is_missing(pa
     table = filled(path, "MERGE_ON_READ")
     lost = completion(path)
     lost.unlink()
-    table.rollback(lost.name[:17])  # by hand, and though later logs belong to its files
+    state = load_state(table.storage)
+    write = next(instant for instant in state.timeline.instants if instant.requested == lost.name[:17])
+    roll_back(table.storage, write, "20990101000000000", layout=state.layout)  # though later logs belong to its files
     assert {found.fault for found in table.check(grace=0)} == {Fault.MISSING}
     with pytest.raises(MissingFile):
         table.to_arrow()
