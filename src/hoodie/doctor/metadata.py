@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from hoodie.doctor.findings import Fault, Finding, Mend, Remedy, Scene, Severity
 from hoodie.doctor.timeline import read_contents, read_names, read_settings
-from hoodie.errors import HoodieError, SettingsMissing, TableNotFound, clause
+from hoodie.errors import HoodieError, SettingsMissing, TableNotFound, UnsupportedTable, clause
 from hoodie.metadata.keeping.drop import was_upgraded
 from hoodie.metadata.keys import FOLDER, MetadataPartition
 from hoodie.metadata.table import own_config
@@ -75,9 +75,12 @@ def _own_problems(scene: Scene) -> Iterator[str]:
     yield from (f"{FOLDER}/{finding.where}: {finding.problem}" for finding in unknown)
     if unknown:
         return
-    _, broken = read_contents(
-        replace(scene, storage=inside, config=own, timeline=load_timeline(inside, own), states=states)
-    )
+    try:
+        timeline = load_timeline(inside, own)
+    except UnsupportedTable as problem:  # Hudi made it anew, of a version that the table does not have
+        yield f"{FOLDER}: {clause(problem)}"
+        return
+    _, broken = read_contents(replace(scene, storage=inside, config=own, timeline=timeline, states=states))
     yield from (f"{FOLDER}/{finding.where}: {finding.problem}" for finding in broken)
 
 

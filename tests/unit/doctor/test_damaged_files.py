@@ -185,3 +185,19 @@ def test_a_history_without_whole_manifest_is_found(file: str, content: bytes | f
     assert table.to_arrow().sort_by("id") == before
     table.upsert(rows(20))
     assert not errors(table)
+
+
+def test_a_metadata_table_of_another_version_than_the_table_is_found(tmp_path: Path) -> None:
+    """Hudi 1.2.0 makes it so when it runs a clustering of a table of version 6 and is not told the version."""
+    table = new_table(tmp_path / "t", "6")
+    before = table.to_arrow().num_rows
+    inside = tmp_path / "t/.hoodie/metadata/.hoodie"
+    (inside / "timeline").mkdir()
+    for file in inside.glob("*.deltacommit*"):
+        file.rename(inside / "timeline" / file.name)
+    (finding,) = errors(table)
+    assert finding.fault is Fault.LISTS
+    assert "version 6" in finding.problem
+    assert table.repair(grace=0)
+    assert not errors(table)
+    assert table.to_arrow().num_rows == before
