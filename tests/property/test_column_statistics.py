@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from hoodie.reading.column_statistics import _united, bounds_of, usable_tests
 from hoodie.reading.filters.predicate import may_pass
-from hoodie.reading.filters.selection import read_filter
+from hoodie.reading.filters.selection import kept_rows, read_filter
 from support.nightly import scaled
 
 UTC = dt.UTC
@@ -116,7 +116,7 @@ def test_a_slice_that_is_ruled_out_holds_no_row_that_passes(data: st.DataObject,
     flat = list(itertools.chain.from_iterable(files))
     table = pa.table({"c": _column(flat, kind), "other": pa.nulls(len(flat), pa.int64())})
     try:
-        passing = table.filter(rows.expression).num_rows
+        passing = kept_rows(table, rows.expression).num_rows
     except pa.ArrowInvalid:  # Arrow takes no fractions for members of whole numbers
         return
     assert passing == 0, (files, op, value, known)
@@ -148,7 +148,7 @@ def test_statistics_do_rule_out() -> None:
             file = [dt.datetime(2024, 1, 1), dt.datetime(2024, 2, 1)]
         schema = pa.schema([("c", kind)])
         known = {("f", "c"): bounds_of(statistics(file, how, wrapper), kind)}
-        for op in ("=", ">", ">="):
+        for op in ("=",) if pa.types.is_floating(kind) else ("=", ">", ">="):  # NaN is above all, and in no statistics
             rows = read_filter([("c", op, beyond)], schema)
             assert rows is not None
             assert not may_pass(usable_tests(rows.tests, schema), partial(_united, known, ["f"])), (name, op)
@@ -164,12 +164,12 @@ def test_text_that_java_orders_otherwise_is_not_ruled_out() -> None:
     schema = pa.schema([("c", pa.string())])
     rows = read_filter([("c", "=", "\U00010000")], schema)
     assert rows is not None
-    assert pa.table({"c": file}).filter(rows.expression).num_rows == 1
+    assert kept_rows(pa.table({"c": file}), rows.expression).num_rows == 1
     assert may_pass(usable_tests(rows.tests, schema), partial(_united, {("f", "c"): bounds}, ["f"]))
 
 
 def test_a_number_that_is_rounded_to_the_column_is_not_ruled_out() -> None:
-    """Arrow looks for members in the column's own digits."""
+    """What the statistics say is the column's own 0.1, which is more than that of doubles."""
     bounds = bounds_of(
         {"min": {"FloatWrapper": _TENTH}, "max": {"FloatWrapper": _TENTH}, "values": 1, "nulls": 0}, _FLOAT
     )
@@ -177,5 +177,5 @@ def test_a_number_that_is_rounded_to_the_column_is_not_ruled_out() -> None:
     for op, value in (("=", 0.1), ("in", [0.1]), ("<=", 0.1), (">=", 0.1)):
         rows = read_filter([("c", op, value)], schema)
         assert rows is not None
-        passing = pa.table({"c": pa.array([0.1], _FLOAT)}).filter(rows.expression).num_rows
+        passing = kept_rows(pa.table({"c": pa.array([0.1], _FLOAT)}), rows.expression).num_rows
         assert may_pass(usable_tests(rows.tests, schema), partial(_united, {("f", "c"): bounds}, ["f"])) >= passing

@@ -1,14 +1,11 @@
 """The engine of a Spark session: rows are DataFrames, small work is done by threads of the driver."""
 
 import datetime as dt
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from decimal import Decimal
 from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -21,8 +18,8 @@ from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput, MissingPackage
 from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.changes.data_plan import CHANGE_COLUMNS
-from hoodie.reading.filters.predicate import ANY, Test, Tests, held_filters, tests_of
-from hoodie.reading.filters.selection import ANY_ZONE, Filters, check_columns, read_filter, sure
+from hoodie.reading.filters.predicate import ANY, Tests, held_filters
+from hoodie.reading.filters.selection import ANY_ZONE, check_columns, condition_of, read_filter, sure
 from hoodie.reading.scan import ScanKind
 from hoodie.reading.scan_plan import Read, plan_read
 from hoodie.reading.table_schema import read_schema
@@ -40,16 +37,6 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
 from hoodie.writing.run import IncomingBatch
-
-_COMPARE: Mapping[str, Callable[[Column, Column], Column]] = {
-    "=": operator.eq,
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 
 
 def spark_engine(session: SparkSession) -> Engine[DataFrame]:
@@ -143,7 +130,7 @@ def _filter(session: SparkSession, state: TableState, read: Read) -> _Filter:
         return _Filter(F.expr(filters), None, ANY)  # Spark takes more than we can read
     assert found is not None
     check_columns(found.columns, schema)
-    condition = F.expr(filters) if isinstance(filters, str) else _any(filters or ())
+    condition = F.expr(condition_of(filters, schema))
     columns = None if read.columns is None else list(dict.fromkeys([*read.columns, *found.columns]))
     # Over Spark Connect the zone counts that the session has when the query runs.
     exact = is_classic(session) and session.conf.get("spark.sql.session.timeZone") in _UTC
@@ -151,30 +138,3 @@ def _filter(session: SparkSession, state: TableState, read: Read) -> _Filter:
 
 
 _UTC = frozenset({"UTC", "Etc/UTC", "GMT", "Z", "+00:00"})
-
-
-def _any(filters: Filters) -> Column:
-    assert not isinstance(filters, (str, pc.Expression))
-    either = F.lit(False)
-    for clause in tests_of(filters):
-        every = F.lit(True)
-        for test in clause:
-            every = every & _compared(test)
-        either = either | every
-    return either
-
-
-def _compared(test: Test) -> Column:
-    column, value = quoted(test.column), test.value
-    if test.op == "in":
-        return column.isin(list(map(_literal, value)))
-    if test.op == "not in":  # as pyarrow has it, nulls are not among the values
-        return ~F.coalesce(column.isin(list(map(_literal, value))), F.lit(False))
-    found: Column = _COMPARE[test.op](column, F.lit(_literal(value)))
-    return found
-
-
-def _literal(value: Any) -> Any:
-    """A value that Spark takes: whole numbers without a sign and those of more than 64 bits in types that it has."""
-    whole = int(value) if isinstance(value, (int, np.unsignedinteger)) and not isinstance(value, bool) else None
-    return value if whole is None else whole if abs(whole) < 2**63 else Decimal(whole)

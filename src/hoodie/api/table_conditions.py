@@ -11,7 +11,7 @@ from hoodie.api.local_conditions import local_merge, local_update, refuse_frames
 from hoodie.api.merge_builder import MergeBuilder
 from hoodie.conditional.clauses import MergeRequest
 from hoodie.errors import InvalidInput
-from hoodie.reading.filters.predicate import sql_of
+from hoodie.reading.filters.predicate import held_filters
 from hoodie.storage.faults import typed_calls
 from hoodie.writing.result import WriteResult, failures_heard
 
@@ -90,9 +90,7 @@ class TableConditions(TableHandle[Frame]):
         if not isinstance(name, str):
             raise InvalidInput(f"name={name!r}: expected what the condition calls the table, as text")
         with failures_heard(self.storage, "UPDATE"):
-            given = self._options(options)
-            if isinstance(where, Sequence) and not isinstance(where, str):
-                where = sql_of(where)
+            given, where = self._options(options), held_filters(where)
             if self.session is None:
                 return local_update(self.storage, where, values, name, frames, given)
             from hoodie.spark.merge.run import update_with_spark

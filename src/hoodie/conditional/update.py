@@ -26,6 +26,7 @@ from hoodie.expressions.terms import Block, Term, is_true
 from hoodie.keygen.arrow_keys import RowKeys
 from hoodie.merge.rows import ROW_ACTION, RowAction
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
+from hoodie.reading.filters.selection import condition_of
 from hoodie.schema.schema import with_meta_fields
 from hoodie.writing.result import WriteResult
 from hoodie.writing.write import as_update
@@ -52,6 +53,7 @@ def _scope(call: TableCall, target: MergeTarget, name: str) -> Scope:
 
 def _update(call: TableCall, target: MergeTarget, condition: Any, values: Mapping[str, Any], name: str) -> WriteResult:
     with target.phases.time("check"):
+        condition = condition_of(condition, with_meta_fields(target.declared or pa.schema([])), nulls=False)
         columns = list(target.shape.columns)
         assigned = assigned_columns(values, target.shape, name)
         scope = _scope(call, target, name)

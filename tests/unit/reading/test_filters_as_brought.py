@@ -140,6 +140,8 @@ def kinds(tmp_path: Path) -> HoodieTable[Rows]:
         ([("at", "=", AT)], "the column has a zone, and the time has none"),
         ([("at", "<", pd.Timestamp(AT))], "the column has a zone, and the time has none"),
         ([("local", ">", AT.replace(tzinfo=dt.UTC))], "the time has a zone, and the column has none"),
+        ([("at", "in", [AT])], "the column has a zone, and the time has none"),
+        ([("at", "not in", [np.datetime64(AT)])], "the column has a zone, and the time has none"),
         ([("n", "in", [True])], "the values of 'n' are int64"),
         ([("f", "not in", [np.True_])], "the values of 'f' are float"),
         ([("b", "in", [1])], "the values of 'b' are bool"),
@@ -148,8 +150,9 @@ def kinds(tmp_path: Path) -> HoodieTable[Rows]:
 def test_values_of_another_kind_are_refused_before_rows_are_read(
     kinds: HoodieTable[Rows], filters: Any, problem: str
 ) -> None:
-    with pytest.raises(InvalidInput, match=problem):
-        kinds.snapshot(filters=filters)
+    for call in (lambda: kinds.snapshot(filters=filters), lambda: kinds.update({"n": "n"}, filters)):
+        with pytest.raises(InvalidInput, match=problem):
+            call()
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ out: then fewer rows are ruled out, never more.
 """
 
 import datetime as dt
+import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from hoodie.errors import InvalidInput
+from hoodie.expressions.text import tick
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
@@ -99,8 +100,10 @@ def _test(one: Any) -> Test:
 
 
 def _plain(value: Any) -> Any:
-    """A value of Arrow's as one of Python's, which Spark takes as well; and one of numpy's days and minutes, which
-    Arrow does not take."""
+    """A value of Arrow's as one of Python's; one of numpy's days and minutes, which Arrow does not take; and pandas'
+    NA and NaT, which are null."""
+    if type(value).__name__ in ("NAType", "NaTType"):
+        return None
     if isinstance(value, np.datetime64):
         known = np.datetime_data(value)[0] in ("D", "s", "ms", "us", "ns")
         value = pa.array(np.array([value if known else value.astype("datetime64[us]")]))[0]
@@ -176,46 +179,67 @@ def _each(value: Any) -> Iterable[Any]:
     return (one for one in value if one is not None)
 
 
+#: What a decimal of SQL's has at most.
+_DIGITS = 38
 _SIGNS = {"=": "=", "==": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 
 
-def sql_of(filters: Sequence[Any]) -> str:
-    """The condition that tuples (column, operator, value), in lists of *and*, *or*, say.
+def sql_of(tests: Tests) -> str:
+    """The condition in SQL that tests of tuples say: it is what they mean, with Spark and without.
 
-    Raises InvalidInput on other filters, and on values that SQL has no constant for
+    Null is among the values of `in` where it is one of them, and not among those of `not in` where it is none, as
+    pyarrow has it.
+    Raises ValueError on values that SQL has no constant for
     """
-    try:
-        clauses = [" and ".join(map(_comparison, clause)) for clause in tests_of(filters)]
-    except ValueError as problem:
-        raise InvalidInput(f"where={filters!r}: expected tuples (column, operator, value), {problem}") from problem
-    return " or ".join(f"({clause})" for clause in clauses)
+    return " or ".join(f"({' and '.join(map(_comparison, clause))})" for clause in tests)
 
 
 def _comparison(test: Test) -> str:
-    column = f"`{test.column.replace('`', '``')}`"
+    column = tick(test.column)
     if test.op not in ("in", "not in"):
         return f"{column} {_SIGNS[test.op]} {_constant(test.value)}"
-    if not test.value:
-        return "false" if test.op == "in" else "true"
-    return f"{column} {test.op} ({', '.join(map(_constant, test.value))})"
+    constants = list(map(_constant, test.value))
+    values, has_null = [value for value in constants if value != "null"], "null" in constants
+    among = f"{column} {test.op} ({', '.join(values)})" if values else str(test.op == "not in").lower()
+    if test.op == "in":
+        return f"({among} or {column} is null)" if has_null else among
+    return f"({among} and {column} is not null)" if has_null else f"({among} or {column} is null)"
 
 
 def _constant(value: Any) -> str:
     if isinstance(value, np.generic):
-        value = pa.array(np.array([value]))[0].as_py()
-    if isinstance(value, dt.date) and value != value:  # pandas' NaT
-        raise ValueError(f"not {value!r}: no constant of SQL's")
+        value = pa.array(np.array([value]))[0]
+    if isinstance(value, pa.Scalar):
+        value = value.as_py()
     match value:
+        case None:
+            return "null"
         case bool():
             return str(value).lower()
-        case int() | Decimal():
-            return str(value)
-        case float() if value - value == 0:
-            return f"cast({value!r} as double)"
+        case int():
+            return _exact_constant(Decimal(value))
+        case Decimal() if value.is_finite():
+            return _exact_constant(value)
+        case float():
+            return _double(value)
         case str():
             return "'" + value.replace("\\", r"\\").replace("'", r"\'") + "'"
+        case bytes():
+            return f"X'{value.hex()}'"
         case dt.datetime():
-            return f"timestamp '{value.isoformat(' ')}'"
+            return f"{'timestamp_ntz' if value.tzinfo is None else 'timestamp'} '{value.isoformat(' ')}'"
         case dt.date():
             return f"date '{value.isoformat()}'"
     raise ValueError(f"not {value!r}: no constant of SQL's")
+
+
+def _exact_constant(value: Decimal) -> str:
+    """A number of at most 38 digits, as SQL has them; one of more as a double, which any value is as far from."""
+    _, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    fits = len(digits) + max(exponent, 0) <= _DIGITS and -exponent <= _DIGITS
+    return f"{value:f}" if fits else _double(float(value))
+
+
+def _double(value: float) -> str:
+    return f"{value!r}D" if math.isfinite(value) else f"cast('{value}' as double)"

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import difflib
-import operator
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import reduce
-from numbers import Integral
+from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -22,7 +20,7 @@ from hoodie.errors import InvalidInput
 from hoodie.expressions.kinds import is_number
 from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.filters.exact_numbers import fitted, is_exact, members, number_beside
-from hoodie.reading.filters.predicate import ANY, Test, Tests, tests_of
+from hoodie.reading.filters.predicate import ANY, Test, Tests, sql_of, tests_of
 
 if TYPE_CHECKING:
     from hoodie.reading.filters.condition import SqlCondition
@@ -78,13 +76,60 @@ def read_filter(filters: Filters | None, schema: pa.Schema) -> RowFilter | None:
         )
     try:
         tests = tests_of(filters)
-        clauses = [reduce(operator.and_, [_expression(test, schema) for test in clause]) for clause in tests]
-        expression = reduce(operator.or_, clauses)
+        exact = [[_exact(test, schema) for test in clause if not _is_of_doubles(test, schema)] for clause in tests]
+        clauses = [[(test.column, test.op, test.value) for test in clause] for clause in exact if clause]
+        expression = pq.filters_to_expression(clauses) if clauses else pc.scalar(True)
+        text = _text_of(tests, schema) if sum(map(len, exact)) < sum(map(len, tests)) else ""
     except (ValueError, TypeError, IndexError, KeyError, OverflowError) as problem:
         raise InvalidInput(f"filters={filters!r}: expected tuples (column, operator, value), {problem}") from problem
-    columns = [test.column for clause in tests for test in clause]
-    sure = tuple(tuple(test for test in clause if not _is_rounded(test, schema)) for clause in tests)
-    return _fitting(filters, RowFilter(expression, columns, sure), schema)
+    columns = list(dict.fromkeys(test.column for clause in tests for test in clause))
+    plain = _fitting(filters, RowFilter(expression, columns, tests), schema)
+    if not text or any(name not in schema.names for name in columns):  # what is not there is for the caller
+        return plain
+    from hoodie.reading.filters.condition import read_sql
+
+    floats = [field.name for field in schema if pa.types.is_floating(field.type)]
+    known = tuple(
+        tuple(
+            test
+            for test in clause
+            if not _is_of_doubles(test, schema) or (test.column in floats and _without_nan(test, floats))
+        )
+        for clause in tests
+    )
+    return RowFilter(read_sql(text, schema), columns, known)
+
+
+def condition_of(filters: Any, schema: pa.Schema, *, nulls: bool = True) -> Any:
+    """Tuples as a condition in SQL, which is what they mean to Spark and to updates. What is none is returned as it is.
+
+    nulls  comparisons with null, which no row passes, are taken
+    Raises InvalidInput on tuples that do not fit these columns
+    """
+    if not isinstance(filters, Sequence) or isinstance(filters, str):
+        return filters
+    found = read_filter(filters, schema)
+    assert found is not None
+    check_columns(found.columns, schema)
+    tests = tests_of(filters)
+    never = [test for clause in tests for test in clause if test.value is None]
+    if never and not nulls:
+        column, op = never[0].column, never[0].op
+        raise InvalidInput(
+            f"where={filters!r}: expected tuples (column, operator, value), and no row has {column!r} {op} None: "
+            f"take a condition as text, such as \"{column} is null\", or ({column!r}, 'in', [None])"
+        )
+    return _text_of(tests, schema)
+
+
+def _text_of(tests: Tests, schema: pa.Schema) -> str:
+    """Tests of tuples in SQL, their numbers in the columns' types where that is exact: Spark takes these to the files.
+    It takes null for less than some that are beyond the column's type."""
+    return sql_of(
+        tuple(
+            tuple(test if _is_of_doubles(test, schema) else _exact(test, schema) for test in clause) for clause in tests
+        )
+    )
 
 
 def _other_way(filters: object) -> str:
@@ -155,14 +200,26 @@ def _without_nan(test: Test, floats: Collection[str]) -> bool:
     return test.op in ("<", "<=", "=", "==", "in") and all(value == value for value in values)
 
 
-def _expression(test: Test, schema: pa.Schema) -> pc.Expression:
-    if test.op in ("in", "not in") and _is_rounded(test, schema):  # Arrow would round the floats to decimals
-        numbers = [None if value is None else float(value) for value in test.value]
-        floats = _equal_to_any(replace(test, value=numbers), pa.float64())
-        is_member = pc.field(test.column).cast(pa.float64()).isin(floats.value)
-        return is_member if test.op == "in" else ~is_member
-    exact = _exact(test, schema)
-    return pq.filters_to_expression([[(exact.column, exact.op, exact.value)]])
+def _is_of_doubles(test: Test, schema: pa.Schema) -> bool:
+    """Whether Spark compares a column with numbers as doubles, and a result may be another than of exact numbers."""
+    at = schema.get_field_index(test.column)
+    values = [value for value in _values(test) if value is not None]
+    if at < 0 or not all(isinstance(value, (Real, Decimal)) and not isinstance(value, bool) for value in values):
+        return False
+    kind = schema.field(at).type
+    if pa.types.is_floating(kind):
+        return True
+    if not is_exact(kind) or not any(isinstance(value, (float, np.floating)) for value in values):
+        return False
+    return pa.types.is_decimal(kind) or not all(abs(value) < _EXACT_IN_DOUBLES for value in values)
+
+
+#: Whole numbers up to here are all doubles.
+_EXACT_IN_DOUBLES = 2**53
+
+
+def _values(test: Test) -> Sequence[Any]:
+    return test.value if test.op in ("in", "not in") else [test.value]
 
 
 def _exact(test: Test, schema: pa.Schema) -> Test:
@@ -174,12 +231,8 @@ def _exact(test: Test, schema: pa.Schema) -> Test:
     _require_kind(test, kind)
     if pa.types.is_date(kind) and test.op in ("in", "not in"):  # Arrow would cut times to their days
         return replace(test, value=pa.array([value for value in test.value if not _within_day(value)], kind))
-    if pa.types.is_floating(kind) and _is_whole(test.value):
-        return replace(test, value=float(Decimal(int(test.value))))
     if test.op in ("in", "not in") and all(value is None for value in test.value):
         return replace(test, value=pa.array(test.value, kind))  # else they are of no type
-    if pa.types.is_floating(kind) and test.op in ("in", "not in"):
-        return _equal_to_any(test, kind)
     if not is_exact(kind):
         return test
     if test.op not in ("in", "not in"):
@@ -197,14 +250,13 @@ def _exact(test: Test, schema: pa.Schema) -> Test:
 def _require_kind(test: Test, kind: pa.DataType) -> None:
     """Raises ValueError on values that Arrow takes for others: truth values for numbers, and the reverse; and on times
     without a zone beside those with one, and the reverse, which it refuses once there are rows."""
+    values = [value for value in _values(test) if value is not None]
     if test.op in ("in", "not in"):
-        truths = {isinstance(value, (bool, np.bool_)) for value in test.value if value is not None}
+        truths = {isinstance(value, (bool, np.bool_)) for value in values}
         if (pa.types.is_boolean(kind) and False in truths) or (is_number(kind) and True in truths):
             raise ValueError(f"and the values of {test.column!r} are {kind}")
-    elif (
-        pa.types.is_timestamp(kind)
-        and isinstance(test.value, dt.datetime)
-        and (test.value.tzinfo is None) != (kind.tz is None)
+    if pa.types.is_timestamp(kind) and any(
+        isinstance(value, dt.datetime) and (value.tzinfo is None) != (kind.tz is None) for value in values
     ):
         has, lacks = ("the time", "the column") if kind.tz is None else ("the column", "the time")
         raise ValueError(f"and {has} has a zone, and {lacks} has none: {test.column!r} is {kind}")
@@ -213,36 +265,6 @@ def _require_kind(test: Test, kind: pa.DataType) -> None:
 def _within_day(value: Any) -> bool:
     """Whether it is a time that is no day's beginning."""
     return isinstance(value, dt.datetime) and value.time() != dt.time()
-
-
-def _is_rounded(test: Test, schema: pa.Schema) -> bool:
-    """Whether Arrow compares a decimal with a float as floats. Statistics, which are exact, say nothing of that."""
-    at = schema.get_field_index(test.column)
-    if at < 0 or not pa.types.is_decimal(schema.field(at).type):
-        return False
-    values = test.value if test.op in ("in", "not in") else [test.value]
-    return any(isinstance(value, float) for value in values)
-
-
-def _equal_to_any(test: Test, kind: pa.DataType) -> Test:
-    """`in` and `not in` of floats as `=` has them: NaN equals nothing, the two zeros are equal, and a whole number is
-    one of all its digits. Arrow tells members by their bits, and beside whole numbers makes such of the column."""
-    values = [
-        float(Decimal(int(value))) if _is_whole(value) else value for value in test.value if _in_float(value, kind)
-    ]
-    zeros = [0.0, -0.0] if 0.0 in values else []
-    return replace(test, value=pa.array([*values, *zeros], kind))
-
-
-def _in_float(value: Any, kind: pa.DataType) -> bool:
-    """Whether a value of this floating type may equal a constant. Raises OverflowError beyond 64 bits"""
-    if _is_whole(value):
-        return bool(pa.scalar(float(pa.scalar(value, pa.int64()).as_py()), kind).as_py() == value)
-    return value is None or value == value
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def _fitting(filters: Filters, found: RowFilter, schema: pa.Schema) -> RowFilter:

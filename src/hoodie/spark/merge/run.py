@@ -1,6 +1,6 @@
 """Merges, updates and deletes by condition: one batch and one commit, on the table that the rows came from."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -23,8 +23,10 @@ from hoodie.keygen.arrow_keys import RowKeys
 from hoodie.keygen.generated_keys import NewKeys
 from hoodie.merge.rows import ROW_ACTION, RowAction
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
+from hoodie.reading.filters.selection import condition_of
 from hoodie.reading.scan import ScanPlan
 from hoodie.reading.scan_plan import Read, plan_read
+from hoodie.schema.schema import with_meta_fields
 from hoodie.spark.columns import quoted
 from hoodie.spark.keyed import KeyedFrame, keyed_rows, keys_of, require_frame_columns
 from hoodie.spark.merge.assign import as_column, filter_of, first_that_holds, in_types
@@ -79,7 +81,7 @@ def merge_with_spark(session: SparkSession, storage: Storage, request: MergeRequ
 def update_with_spark(
     session: SparkSession,
     storage: Storage,
-    condition: str | Column | None,
+    condition: str | Sequence[Any] | Column | None,
     values: Mapping[str, Any],
     options: Options,
     name: str = "target",
@@ -282,7 +284,8 @@ def _run(
 # --- update and delete ---
 
 
-def _update(target: _Target, condition: str | Column | None, values: Mapping[str, Any], name: str) -> WriteResult:
+def _update(target: _Target, condition: Any, values: Mapping[str, Any], name: str) -> WriteResult:
+    condition = condition_of(condition, with_meta_fields(target.declared or pa.schema([])), nulls=False)
     columns = list(target.shape.columns)
     assigned = assigned_columns(values, target.shape, name)
     scan = target.scan([condition], name)
