@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 import hoodie
@@ -49,6 +51,7 @@ def test_what_is_no_session_or_name_is_refused(spark: SparkSession, table: Any):
         (lambda: hoodie.spark.ship(None), "ship takes a SparkSession first"),  # type: ignore[arg-type]
         (lambda: hoodie.spark.sql("select 1", spark), "sql takes a SparkSession first"),  # type: ignore[arg-type]
         (lambda: hoodie.spark.sql(spark, None), "sql takes a statement as text"),  # type: ignore[arg-type]
+        (lambda: hoodie.spark.sql(spark, " ;"), "sql takes a statement, and there is none: ' ;'"),
         (lambda: hoodie.spark.refresh_view(spark, None), "there is no view None"),  # type: ignore[arg-type]
         (lambda: hoodie.spark.register_table(spark, None, "/t"), "table name None"),  # type: ignore[arg-type]
         (lambda: hoodie.spark.register_table(spark, "t", ""), "location='': expected the path"),
@@ -65,3 +68,20 @@ def test_numbers_that_spark_has_no_type_for_are_compared(table: Any):
     assert ids(table.snapshot(filters=[("id", "=", np.uint8(1))])) == [1]
     assert ids(table.snapshot(filters=[("id", "in", [np.uint64(1), 2**70])])) == [1]
     assert ids(table.snapshot(filters=[("id", "<", 2**70)])) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("text", ["bergen", "new york", "it's"])
+def test_a_text_without_quotes_is_told_how_to_stand_in_them(spark: SparkSession, tmp_path: Path, text: str):
+    table = hoodie.create_table(tmp_path / "t", record_key="id", spark=spark)
+    source = spark.createDataFrame([(1, "oslo")], "id long, city string")
+    table.upsert(source)
+    quoted = text.replace("'", "''")
+    for call in (
+        lambda: table.update({"city": text}, "id = 1"),
+        lambda: table.merge(source).when_matched_update({"city": text}).execute(),
+    ):
+        with pytest.raises(InvalidInput, match="A value that is text stands in quotes: ") as refused:
+            call()
+        assert str(refused.value).endswith(f"\"'{quoted}'\"")
+    with pytest.raises(AnalysisException):
+        table.update({"city": "upper(town)"}, "id = 1")

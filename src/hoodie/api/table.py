@@ -165,6 +165,12 @@ def create_table(
     keys, partitions = _listed(record_key, "record_key"), partition_columns(_listed(partition_by, "partition_by"))
     ordered = as_text(_listed(ordering, "ordering"))
     columns = [*keys, *(column.name for column in partitions), ordered]
+    _refuse_no_columns(record_key, "record_key")
+    for names, argument in ((partition_by, "partition_by"), (ordering, "ordering")):
+        if names != "":  # which is none
+            _refuse_no_columns(names, argument)
+    if not isinstance(name, str):
+        raise InvalidInput(f"name={name!r}: expected what engines and messages call the table, as text")
     if not isinstance(table_type, str):
         raise InvalidInput(f"table_type={table_type!r}: expected COPY_ON_WRITE or MERGE_ON_READ")
     # Also as Hudi's options have them: by commas, a partition column with its kind behind a colon.
@@ -265,3 +271,13 @@ def _listed(names: object, argument: str) -> list[str]:
     if not isinstance(listed, (list, tuple)) or not all(isinstance(name, str) for name in listed):
         raise InvalidInput(f"{argument}={names!r}: expected a column, or a list of columns")
     return list(listed)
+
+
+def _refuse_no_columns(names: str | Sequence[str] | None, argument: str) -> None:
+    """Raises InvalidInput on a name that is blank, or there twice."""
+    columns = [part.strip() for name in _listed(names, argument) for part in name.split(",")]
+    if "" in columns:
+        none = ": leave it out for none, which cannot be changed" if argument == "record_key" else ""
+        raise InvalidInput(f"{argument}={names!r}: expected columns, and there is one without a name{none}")
+    if twice := [column for column in dict.fromkeys(columns) if columns.count(column) > 1]:
+        raise InvalidInput(f"{argument}={names!r}: {twice[0]!r} is there twice")

@@ -51,13 +51,14 @@ class TableConditions(TableHandle[Frame]):
             raise InvalidInput(f"source_name={source_name!r}, target_name={target_name!r}: expected names as text")
         if self.session is None:
             return local_merge(self.storage, source, condition, (target_name, source_name), frames, given)
-        from hoodie.spark.merge.run import merge_with_spark
+        from hoodie.spark.merge.run import merge_with_spark, quotes_told
 
         refuse_frames(frames)
         session, request = self.session, MergeRequest(source, condition, (), target_name, source_name)
 
         def execute(request: MergeRequest) -> WriteResult:
-            with failures_heard(self.storage, "MERGE"):
+            values = [value for clause in request.clauses for value in (clause.values or {}).values()]
+            with failures_heard(self.storage, "MERGE"), quotes_told(values):
                 return merge_with_spark(session, self.storage, request, given)
 
         return MergeBuilder(request, execute)
@@ -93,10 +94,11 @@ class TableConditions(TableHandle[Frame]):
             given, where = self._options(options), held_filters(where)
             if self.session is None:
                 return local_update(self.storage, where, values, name, frames, given)
-            from hoodie.spark.merge.run import update_with_spark
+            from hoodie.spark.merge.run import quotes_told, update_with_spark
 
             refuse_frames(frames)
-            return update_with_spark(self.session, self.storage, where, values, given, name)
+            with quotes_told(values.values()):
+                return update_with_spark(self.session, self.storage, where, values, given, name)
 
     def stream_upsert(
         self, name: str, *, operation: str = "upsert", missing: str | None = None, options: Options | None = None

@@ -55,10 +55,17 @@ def _expression(text: str, scope: Scope) -> Term:
     try:
         return read_expression(text, scope)
     except InvalidInput as problem:
-        if _WORDS.fullmatch(text) is None:
+        if not (hint := quotes_hint(text)):
             raise
-        quoted = text.replace("'", "''")
-        raise InvalidInput(f"{sentence(problem)} A value that is text stands in quotes: \"'{quoted}'\"") from problem
+        raise InvalidInput(f"{sentence(problem)} {hint}") from problem
+
+
+def quotes_hint(value: object) -> str:
+    """What to write for a value that was read as SQL and is likely meant as a text; "" for what is not."""
+    if not isinstance(value, str) or _WORDS.fullmatch(value) is None:
+        return ""
+    quoted = value.replace("'", "''")
+    return f"A value that is text stands in quotes: \"'{quoted}'\""
 
 
 #: What may well be meant as a text, and not as an expression: words, with nothing between them that reckons.

@@ -53,6 +53,8 @@ def sql(session: SparkSession, text: str) -> DataFrame:
     require_session(session, "sql")
     if not isinstance(text, str):
         raise InvalidInput(f"sql takes a statement as text, and not a {type(text).__name__}")
+    if not text.strip("; \t\r\n"):
+        raise InvalidInput(f"sql takes a statement, and there is none: {text!r}")
     forget_foreign(session)
     try:
         statement = with_plain_names(single(text))

@@ -113,6 +113,25 @@ def test_the_columns_of_a_key_are_a_list_of_names(tmp_path: Path, key: Any):
         hoodie.create_table(tmp_path / "new", record_key=key)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"record_key": ""}, "one without a name: leave it out for none"),
+        ({"record_key": ["id", " "]}, "one without a name"),
+        ({"record_key": "id,,no"}, "one without a name"),
+        ({"record_key": ["id", "id"]}, "'id' is there twice"),
+        ({"partition_by": [""]}, "partition_by=.* one without a name"),
+        ({"partition_by": ["a", "a"]}, "partition_by=.* 'a' is there twice"),
+        ({"ordering": [""]}, "ordering=.* one without a name"),
+        ({"record_key": "id", "name": 1}, "name=1: expected what engines and messages call the table, as text"),
+    ],
+)
+def test_names_that_are_none_make_no_table(tmp_path: Path, arguments: dict[str, Any], problem: str):
+    with pytest.raises(InvalidInput, match=problem):
+        hoodie.create_table(tmp_path / "new", **arguments)
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_span_and_a_day_of_numpy_are_taken(table: HoodieTable[Rows]):
     assert table.check(grace=dt.timedelta(hours=1)) == table.check(grace=np.float64(3600)) == ()
     assert table.changes(np.datetime64("2020-01-01")).count() == 2

@@ -1,11 +1,13 @@
 """Merges, updates and deletes by condition: one batch and one commit, on the table that the rows came from."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -19,6 +21,7 @@ from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput
 from hoodie.expressions.text import tick
+from hoodie.expressions.typed import quotes_hint
 from hoodie.keygen.arrow_keys import RowKeys
 from hoodie.keygen.generated_keys import NewKeys
 from hoodie.merge.rows import ROW_ACTION, RowAction
@@ -61,6 +64,21 @@ def _marked(act: Callable[..., WriteResult], session: SparkSession, target: Merg
     with raise_worker_errors():
         known = _Target(target.write, target.keygen, target.declared, target.shape, target.phases, session)
         return act(known, *of)
+
+
+@contextmanager
+def quotes_told(values: Iterable[Any]) -> Iterator[None]:
+    """Raises InvalidInput where Spark cannot read a value that is words: how a text stands in quotes."""
+    try:
+        yield
+    except AnalysisException as problem:
+        said = str(problem)
+        for value in values:
+            hint = quotes_hint(value)
+            if hint and (f"`{value.split()[0]}`" in said or f"\n{value}\n" in said):
+                first = next(line for line in said.splitlines() if line)
+                raise InvalidInput(f"{value!r}: {first.partition(' SQLSTATE')[0]} {hint}") from problem
+        raise
 
 
 def merge_with_spark(session: SparkSession, storage: Storage, request: MergeRequest, options: Options) -> WriteResult:
