@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import time
 from pathlib import Path
 from typing import Any
 
@@ -85,3 +86,23 @@ def test_a_text_without_quotes_is_told_how_to_stand_in_them(spark: SparkSession,
         assert str(refused.value).endswith(f"\"'{quoted}'\"")
     with pytest.raises(AnalysisException):
         table.update({"city": "upper(town)"}, "id = 1")
+
+
+def test_a_time_without_a_zone_is_one_of_the_session(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        clock = dt.datetime(2024, 1, 1, 5)
+        moment = pa.array([dt.datetime(2000, 1, 1, tzinfo=dt.UTC)])
+        table = hoodie.create_table(tmp_path / "t", record_key="id", spark=spark)
+        table.upsert(pa.table({"id": [1], "local": pa.array([dt.datetime(2000, 1, 1)]), "at": moment}))
+        for value in (clock, np.datetime64(clock), pa.scalar(clock)):
+            table.update({"local": value, "at": value})
+            (row,) = hoodie.open_table(tmp_path / "t").to_arrow(columns=["local", "at"]).to_pylist()
+            assert row == {"local": clock, "at": clock.replace(tzinfo=dt.UTC)}  # the tests' session is in UTC
+            table.update({"local": "local - interval 1 day", "at": "at - interval 1 day"})
+    finally:
+        monkeypatch.undo()
+        time.tzset()

@@ -131,6 +131,10 @@ _EXACT: tuple[tuple[Callable[[pa.DataType], bool], set[type]], ...] = (
 
 def _listed(keys: list[Any], kind: pa.DataType | None) -> pa.Array | pa.ChunkedArray:
     types = {type(key) for key in keys} - {NoneType}
+    if kind is not None and arrow.is_timestamp(kind):
+        for key in keys:
+            if isinstance(key, dt.datetime) and key == key and (key.tzinfo is None) != (kind.tz is None):
+                raise TypeError(_other_zone(key.tzinfo is not None))
     if kind is None or any(is_one(kind) and types <= exact for is_one, exact in _EXACT):
         return pa.array(keys, kind)
     if arrow.is_binary(kind) or arrow.is_fixed_size_binary(kind):
@@ -151,10 +155,17 @@ def _of_kind(keys: Any, kind: pa.DataType | None) -> pa.Array | pa.ChunkedArray:
     have = column.type.value_type if arrow.is_dictionary(column.type) else column.type
     if not arrow.is_null(have) and not same_kind(have, kind):
         raise TypeError(f"they are {have}")
+    if arrow.is_timestamp(have) and arrow.is_timestamp(kind) and (have.tz is None) != (kind.tz is None):
+        raise TypeError(_other_zone(have.tz is not None))
     cast = column.cast(kind)
     if _may_round(have, kind) and not cast.cast(have).equals(column.cast(have)):
         raise ValueError(f"of {have} some are none of it")
     return cast
+
+
+def _other_zone(has: bool) -> str:
+    """What is wrong with a time beside a column: which of them has a zone."""
+    return "times with a zone, and the column has none" if has else "times without a zone, and the column has one"
 
 
 def same_kind(one: pa.DataType, other: pa.DataType) -> bool:

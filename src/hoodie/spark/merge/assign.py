@@ -1,5 +1,6 @@
 """Values that clauses assign, in the types of the table's columns."""
 
+import datetime as dt
 import json
 from collections.abc import Callable, Mapping, Sequence
 
@@ -153,7 +154,11 @@ def as_column(value: object) -> Column:
     if hasattr(value, "alias") and hasattr(value, "cast"):
         return value  # type: ignore[return-value]
     is_null = type(value).__name__ in ("NAType", "NaTType")  # of pandas
-    return F.lit(scalar_of(value).as_py() if is_null or isinstance(value, (pa.Scalar, np.datetime64)) else value)
+    if is_null or isinstance(value, (pa.Scalar, np.datetime64)):
+        value = scalar_of(value).as_py()
+    if isinstance(value, dt.datetime) and value.tzinfo is None:  # Spark takes it for a time of this machine's zone
+        return F.lit(value.isoformat(" ")).cast(T.TimestampNTZType())
+    return F.lit(value)
 
 
 def filter_of(condition: str | Column | None) -> Column:
