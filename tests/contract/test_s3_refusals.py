@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 
+from hoodie.cli.found import list_tables
 from hoodie.errors import (
     AccessDenied,
     BucketNotFound,
@@ -114,6 +115,13 @@ def test_a_bucket_that_is_not_there_is_no_empty_table(s3):
         load_state(storage)
     with pytest.raises(BucketNotFound, match=r"bucket does not exist: no-such-bucket\. Check the URI"), typed_errors():
         ArrowTable.create(storage, COW)
+
+
+def test_a_listing_says_that_the_bucket_is_not_there(s3):
+    with pytest.raises(TableNotFound, match="bucket does not exist: no-such-bucket"):
+        list_tables(FsspecStorage("s3://no-such-bucket", s3), depth=2)
+    with pytest.raises(TableNotFound, match="no such folder, or nothing in it"):
+        list_tables(FsspecStorage("s3://contract/nothing", s3), depth=2)
 
 
 def test_a_store_that_knows_nobody_says_so(s3, monkeypatch):

@@ -14,6 +14,7 @@ from hoodie.config.table import PROPERTIES_FILE, from_properties
 from hoodie.errors import HoodieError, InvalidInput, TableNotFound
 from hoodie.model.instant import Action
 from hoodie.storage import Storage, storage_beside, storage_for
+from hoodie.storage.driver_errors import missing_bucket, no_bucket
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Entry, in_threads, join
 from hoodie.table.other_tables import kind_of_table, other_table
@@ -76,9 +77,20 @@ def list_tables(storage: Storage, depth: int) -> Listing:
     except NotADirectoryError:
         raise TableNotFound(storage.root, is_file=True) from None
     if not paths and not below:
-        raise TableNotFound(storage.root, "there is no such folder, or nothing in it")
+        raise TableNotFound(storage.root, _missing_bucket(storage) or "there is no such folder, or nothing in it")
     folders = tuple(OtherFolder(masked_path(_path(storage, folder)), kind) for folder, kind in others.items())
     return Listing(tuple(in_threads(partial(_line, storage), paths)), folders)
+
+
+def _missing_bucket(storage: Storage) -> str:
+    """What the store says of a bucket that is not there; "" where there is one. To a listing it says nothing."""
+    try:
+        storage.read(PROPERTIES_FILE)
+    except FileNotFoundError as problem:
+        if no_bucket(problem):
+            bucket = missing_bucket(problem)
+            return f"{problem}: {bucket}" if bucket and bucket not in str(problem) else str(problem)
+    return ""
 
 
 def matching(pattern: str, storage_options: Mapping[str, Any]) -> tuple[list[str], list[OtherFolder]]:
