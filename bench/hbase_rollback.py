@@ -12,7 +12,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,12 +20,11 @@ import pyarrow as pa
 import hoodie
 
 T = TypeVar("T")
-TESTS = Path(__file__).parents[1] / "tests"
 
 
 def main(rows: int = 500_000, changed: int = 10_000) -> None:
-    serving = [sys.executable, "-m", "support.hbase_server", "--table", "orders_index"]
-    with subprocess.Popen(serving, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=TESTS, text=True) as server:
+    serving = [sys.executable, "-m", "hoodie.testing.hbase", "--table", "orders_index"]
+    with subprocess.Popen(serving, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdin is not None
         assert server.stdout is not None
         port = server.stdout.readline().strip()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +22,6 @@ from hoodie.model.instant import Action, Instant, State
 from hoodie.testing.storage import MemoryStorage
 from hoodie.timeline.timeline import Timeline
 
-TESTS = Path(__file__).parents[1] / "tests"
 INSTANT = "20240101000000000"
 CONFIG = from_properties(
     {
@@ -38,8 +36,8 @@ ROUNDS = 3
 
 def main(keys: int = 200_000, batch: int = 1000) -> None:
     Rate.take = lambda self, rows: None  # type: ignore[method-assign]  # how long tasks wait is the options' choice
-    serving = [sys.executable, "-m", "support.hbase_server", "--table", "orders_index"]
-    with subprocess.Popen(serving, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=TESTS, text=True) as server:
+    serving = [sys.executable, "-m", "hoodie.testing.hbase", "--table", "orders_index"]
+    with subprocess.Popen(serving, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdin is not None
         assert server.stdout is not None
         port = server.stdout.readline().strip()

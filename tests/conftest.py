@@ -59,7 +59,7 @@ def fixture_table(tmp_path: Path) -> Callable[[str], Path]:
 @pytest.fixture(scope="module")
 def hbase() -> Iterator[object]:
     """A Thrift gateway of HBase: the one that HOODIE_TEST_HBASE names, or a stand-in."""
-    from support.hbase_server import gateway_for_tests  # needs an extra; most tests do without
+    from hoodie.testing.hbase import gateway_for_tests  # needs an extra; most tests do without
 
     with gateway_for_tests() as gateway:
         yield gateway

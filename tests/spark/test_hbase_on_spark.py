@@ -7,7 +7,7 @@ import pytest
 
 import hoodie
 from hoodie.errors import IndexOutOfDate, IndexUnavailable
-from support.hbase_server import HBaseServer
+from hoodie.testing.hbase import HBaseServer
 from support.nightly import nightly
 from support.spark_tables import rows
 from support.spark_tables import table as made

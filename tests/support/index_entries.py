@@ -11,7 +11,7 @@ from hoodie.testing.index_suite import Entry
 @contextmanager
 def hbase_table() -> Iterator[Mapping[str, str]]:
     """The options of an index in HBase: in the gateway that HOODIE_TEST_HBASE names, or a stand-in."""
-    from support.hbase_server import gateway_for_tests  # tests run without the package, too
+    from hoodie.testing.hbase import gateway_for_tests  # tests run without the package, too
 
     with gateway_for_tests() as gateway:
         yield gateway.options(gateway.create_table())

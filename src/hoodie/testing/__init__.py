@@ -1,4 +1,6 @@
-"""What tests need: storage wrappers, a table builder, and suites that hold a storage or an index to its contract."""
+"""What tests need: storage wrappers, a table builder, suites that hold a storage or an index to its contract, and a
+stand-in for HBase.
+"""
 
 from hoodie.testing.storage import (
     CountingStorage,

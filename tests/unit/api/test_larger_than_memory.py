@@ -20,7 +20,7 @@ from support.nightly import by_day, covering
 from support.own_indexes import EXACT, EXACT_GLOBAL
 
 if TYPE_CHECKING:
-    from support.hbase_server import HBaseGateway  # tests run without the package, too
+    from hoodie.testing.hbase import HBaseGateway  # tests run without the package, too
 
 CONSISTENT = {"hoodie.index.type": "BUCKET", "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}
 SPILLS = {"hoodie.spark.driver.max.batch.bytes": 0}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.hbase_server import HBaseServer
+from hoodie.testing.hbase import HBaseServer
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from hoodie.config.hbase import HBaseOptions
 from hoodie.errors import IndexUnavailable, InvalidOption
 from hoodie.hbase.client import HBaseClient, batches
 from hoodie.hbase.index import make_entries
+from hoodie.testing.hbase import HBaseServer
 from support.hbase_parts import CONFIG, FIRST, SECOND, A, index_context, placed, where, write
-from support.hbase_server import HBaseServer
 from support.nightly import covering
 
 KEYS = ["k1", "k2", "k3"]

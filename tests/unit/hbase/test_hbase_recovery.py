@@ -23,10 +23,10 @@ from hoodie.recovery.savepoint import make_savepoint
 from hoodie.storage import storage_for
 from hoodie.table.properties import update_properties
 from hoodie.table.settings import Settings
+from hoodie.testing.hbase import HBaseServer
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support.hbase_parts import MOVES, TYPES, content, rows
-from support.hbase_server import HBaseServer
 from support.nightly import each_call, nightly
 from support.trips import TRIPS
 

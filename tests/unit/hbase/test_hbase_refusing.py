@@ -13,10 +13,10 @@ from hoodie.recovery.restore import restore
 from hoodie.recovery.rollback import rollback
 from hoodie.recovery.savepoint import make_savepoint
 from hoodie.table.settings import Settings
+from hoodie.testing.hbase import Faults, HBaseServer
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support.hbase_parts import MOVES, TYPES, content, rows
-from support.hbase_server import Faults, HBaseServer
 from support.trips import TRIPS
 
 pytestmark = pytest.mark.nightly

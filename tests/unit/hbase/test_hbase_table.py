@@ -15,10 +15,10 @@ from hoodie.lookup.point_read import locate_keys
 from hoodie.recovery.rollback import rollback
 from hoodie.storage import storage_for
 from hoodie.table.settings import Settings
+from hoodie.testing.hbase import HBaseServer
 from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support.hbase_parts import MOVES, TYPES, content, rows
-from support.hbase_server import HBaseServer
 from support.nightly import each_call, nightly
 from support.trips import TRIPS
 

@@ -10,7 +10,7 @@ from Hbase_thrift import IOError as HBaseIOError
 from thriftpy2.thrift import TApplicationException
 from thriftpy2.transport import TTransportException
 
-from support.hbase_server import HBaseServer
+from hoodie.testing.hbase import HBaseServer
 
 
 @pytest.fixture

@@ -107,7 +107,7 @@ def test_whatever_finds_the_key_its_group_is_refused_and_new_keys_keep_out(
 def test_a_write_by_the_hbase_index_is_refused_and_the_entries_stay_right(
     kind: Mapping[str, str], route: Mapping[str, str]
 ) -> None:
-    from support.hbase_server import HBaseServer  # tests run without the package, too
+    from hoodie.testing.hbase import HBaseServer  # tests run without the package, too
 
     with HBaseServer() as server:
         name = server.create_table()

@@ -15,7 +15,7 @@ from thriftpy2.transport.buffered import TBufferedTransport as BufferedInPython
 from thriftpy2.transport.framed import TFramedTransport
 from thriftpy2.transport.memory import TMemoryBuffer
 
-from support.hbase_gateway import UnexpectedError
+from hoodie.testing.hbase_gateway import UnexpectedError
 
 #: hbase.regionserver.thrift.framed.max_frame_size_in_mb
 MAX_FRAME = 2 << 20

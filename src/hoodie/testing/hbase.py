@@ -4,7 +4,7 @@
         hbase.create_table("trips_index")
         table.upsert(rows, hbase.options("trips_index"))
 
-`python -m support.hbase_server --table trips_index` serves in a process of its own. Needs the extra `hbase`.
+`python -m hoodie.testing.hbase --table trips_index` serves in a process of its own. Needs the extra `hbase`.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from thriftpy2.thrift import TApplicationException, TProcessor
 from thriftpy2.transport import TTransportException
 
 from hoodie.hbase.mark import MARK
-from support.hbase_gateway import Gateway, UnexpectedError
-from support.hbase_serving import MAX_FRAME, serve
-from support.hbase_store import HBaseStore
+from hoodie.testing.hbase_gateway import Gateway, UnexpectedError
+from hoodie.testing.hbase_serving import MAX_FRAME, serve
+from hoodie.testing.hbase_store import HBaseStore
 
 
 @dataclass(slots=True)

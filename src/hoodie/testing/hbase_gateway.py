@@ -21,7 +21,7 @@ from Hbase_thrift import (
 from Hbase_thrift import IOError as HBaseIOError
 from thriftpy2.thrift import TApplicationException
 
-from support.hbase_store import Cells, HBaseStore, Row, Scanner, StoredTable, family_of
+from hoodie.testing.hbase_store import Cells, HBaseStore, Row, Scanner, StoredTable, family_of
 
 #: The longest row key of HBase, bytes.
 MAX_ROW = 32_767
