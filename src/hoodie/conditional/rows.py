@@ -10,7 +10,6 @@ import pyarrow as pa
 from hoodie.conditional.target import MergeTarget
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput, SchemaMismatch
-from hoodie.expressions.facts import facts_of
 from hoodie.expressions.reader import read_condition
 from hoodie.expressions.scope import Scope
 from hoodie.expressions.terms import Block, Term, literal, spread
@@ -18,7 +17,8 @@ from hoodie.expressions.typed import assigned, value_term
 from hoodie.keygen.arrow_keys import parts_of
 from hoodie.keygen.generated_keys import MakeKeys
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
-from hoodie.reading.filters.predicate import ANY, Test
+from hoodie.reading.filters.condition import tests_of_sql
+from hoodie.reading.filters.predicate import ANY
 from hoodie.reading.scan import ScanPlan
 from hoodie.reading.scan_plan import Read, plan_read
 from hoodie.reading.stream import scan_batches
@@ -137,8 +137,7 @@ def target_scan(
     wanted = None if columns is None else list(dict.fromkeys([*columns, RECORD_KEY, PARTITION_PATH]))
     tests = ANY
     if isinstance(condition, str):
-        facts = facts_of(condition, scope)
-        tests = (tuple(Test(column, op, value) for (table, column), op, value in facts if table == name),)
+        tests = tests_of_sql(condition, scope, name)
     return plan_read(target.write.state, Read(columns=wanted), target.write.settings.reading, tests=tests)
 
 

@@ -20,6 +20,8 @@ def like(text: Term, pattern: Term, *, escape: str = "\\", any_case: bool = Fals
         if pattern.literal is not None:
             lowered = replace(lowered, literal=pattern.literal.lower())
         return like(lower(text), lowered, escape=escape)
+    if pattern.literal is not None and escape not in pattern.literal and "\\" not in pattern.literal:
+        return computed(BOOL, lambda values: pc.match_like(values, pattern.literal), text)  # fast for 'begins%'
     if pattern.literal is not None:
         regex = like_regex(pattern.literal, escape)
         return computed(BOOL, lambda values: pc.match_substring_regex(values, regex), text)

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import InvalidInput
-from hoodie.expressions.facts import facts_of
 from hoodie.expressions.joins import pairs
 from hoodie.expressions.reader import read_condition, read_conjuncts, read_expression
 from hoodie.expressions.scope import Scope
@@ -117,17 +116,6 @@ def test_a_quote_is_written_twice_within_a_text():
 def test_what_has_no_meaning_here_is_refused_by_its_words(text: str, words: str):
     with pytest.raises(InvalidInput, match=words):
         read_expression(text, SCOPE)
-
-
-def test_comparisons_with_constants_are_known_of_a_condition():
-    text = "target.A >= 3 - 1 and d between current_date - 1 and '2024-03-01' and s in ('x', 'y') and (x > 1 or a < 5)"
-    assert facts_of(text, SCOPE) == [
-        (("target", "a"), ">=", 2),
-        (("target", "d"), ">=", dt.date(2024, 2, 2)),
-        (("target", "d"), "<=", dt.date(2024, 3, 1)),
-        (("target", "s"), "in", ["x", "y"]),
-    ]
-    assert facts_of("not (a = 1) and a + 1 > 3 and a > p and n.k = 2 and 5 > a", SCOPE) == [(("target", "a"), "<", 5)]
 
 
 def test_rows_are_paired_by_equal_values_as_sql_has_them():
@@ -276,7 +264,6 @@ def test_conditions_may_have_thousands_of_parts(word: str) -> None:
     rows = Block.of({"target": TABLE.slice(0, 1)})
     assert spread(condition.run(rows), 1).to_pylist() == [word == "or"]
     assert len(read_conjuncts(text, SCOPE)) == (4002 if word == "and" else 1)
-    assert [name for (_, name), _, _ in facts_of(text, SCOPE)].count("s") == (2000 if word == "and" else 0)
 
 
 def test_parts_of_a_chain_are_asked_in_their_order() -> None:

@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from hoodie.errors import InvalidInput
-from hoodie.expressions.facts import facts_of
 from hoodie.expressions.scope import Scope
+from hoodie.reading.filters.condition import tests_of_sql
 from hoodie.reading.filters.predicate import ANY, Test, Tests
 from hoodie.reading.filters.selection import filter_columns
 
@@ -71,8 +71,11 @@ def tests_of_arrow(expression: pc.Expression | None, schema: pa.Schema) -> Tests
     if expression is None:
         return ANY
     try:
-        facts = facts_of(str(expression), Scope({"rows": schema}))
+        tests = tests_of_sql(str(expression), Scope({"rows": schema}), "rows")
     except InvalidInput:
         return ANY
-    plain = [fact for fact in facts if not isinstance(fact[2], str) or _PLAIN.fullmatch(fact[2])]
-    return (tuple(Test(column, op, value) for (_, column), op, value in plain if op != "in"),)
+    return tuple(tuple(test for test in clause if _is_plain(test)) for clause in tests)
+
+
+def _is_plain(test: Test) -> bool:
+    return test.op != "in" and (not isinstance(test.value, str) or _PLAIN.fullmatch(test.value) is not None)

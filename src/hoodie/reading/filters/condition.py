@@ -1,18 +1,29 @@
-"""A condition in SQL that says more than comparisons with constants: the expressions of deletes, updates and merges."""
+"""A condition in SQL: the rows for which it is true, and the tests of single columns that these pass."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
+from sqlglot import exp
 
 from hoodie.errors import InvalidInput
-from hoodie.expressions.facts import facts_of
-from hoodie.expressions.reader import read_condition
+from hoodie.expressions import kinds
+from hoodie.expressions.casts import cast
+from hoodie.expressions.chains import balanced, operands
+from hoodie.expressions.kinds import BOOL, DATE, TEXT, evaluated_kind, is_decimal, is_float, is_integer
+from hoodie.expressions.reader import LOGIC, Reader, read_condition, tree_of
 from hoodie.expressions.scope import Scope
-from hoodie.expressions.terms import Block, Term, is_true
-from hoodie.reading.filters.predicate import Test, Tests
+from hoodie.expressions.terms import NOTHING, Block, Term, is_true
+from hoodie.reading.filters.predicate import ANY, Test, Tests, both, passing_either
 
 #: What expressions may call the table, as in `delete(where=...)`.
 _NAME = "target"
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
+#: Types whose values Python orders as SQL does, beside numbers and times.
+_ORDERED = (TEXT, BOOL, DATE, pa.binary())
+#: Comparisons that NaN, the greatest number, which is in no statistics, does not pass.
+_OF_NUMBERS = ("<", "<=", "=", "in")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +62,93 @@ def read_sql(text: str, schema: pa.Schema) -> SqlCondition:
         whose = "" if said.startswith(repr(text)) else f"{text!r}: "
         raise InvalidInput(f"the condition {whose}{said}") from problem
     try:
-        facts = facts_of(text, scope)
+        tests = tests_of_sql(text, scope, _NAME)
     except InvalidInput:
-        facts = []
-    return SqlCondition(text, term, (tuple(Test(column, op, value) for (_, column), op, value in facts),))
+        tests = ANY
+    return SqlCondition(text, term, tests)
+
+
+def tests_of_sql(text: str, scope: Scope, name: str) -> Tests:
+    """The tests of a table's columns that each row passes for which a condition is true, as far as they are plain to
+    see. Raises InvalidInput as `read_condition`
+
+    name  of the table in the scope
+    """
+    return _Tests(Reader(text, scope), name).of(tree_of(text, scope))
+
+
+class _Tests:
+    def __init__(self, reader: Reader, name: str) -> None:
+        self.reader, self.name = reader, name
+
+    def of(self, node: Any) -> Tests:
+        while isinstance(node, exp.Paren):
+            node = node.this
+        if node.args.get("negate"):
+            return ANY
+        match node:
+            case exp.And():
+                return balanced([self.of(part) for part in operands(node)], both)
+            case exp.Or():
+                return balanced([self.of(part) for part in operands(node)], passing_either)
+            case exp.Between():
+                low, high = node.args["low"], node.args["high"]
+                return both(self._compared(">=", node.this, low), self._compared("<=", node.this, high))
+            case exp.In() if node.expressions:
+                return self._among(node)
+            case exp.Is() if isinstance(node.expression, exp.Null):
+                column = self._column(node.this)
+                return ANY if column is None else ((Test(column[0], "null"),),)
+        if (op := LOGIC.get(type(node), "")) in _MIRRORED:
+            if isinstance(node.left, exp.Column):
+                return self._compared(op, node.left, node.right)
+            return self._compared(_MIRRORED[op], node.right, node.left)
+        return ANY
+
+    def _compared(self, op: str, left: Any, right: Any) -> Tests:
+        if (column := self._column(left)) is None:
+            return ANY
+        values = self._constants(op, column[1], [right])
+        return ((Test(column[0], op.replace("<>", "!="), values[0]),),) if values else ANY
+
+    def _among(self, node: Any) -> Tests:
+        if (column := self._column(node.this)) is None:
+            return ANY
+        options = [one for one in node.expressions if not isinstance(one, exp.Null)]
+        values = self._constants("in", column[1], options)
+        return ANY if values is None else ((Test(column[0], "in", values),),)
+
+    def _column(self, node: Any) -> tuple[str, Term] | None:
+        """The name and the term of a top-level column of the table; None: a node is none."""
+        if not isinstance(node, exp.Column):
+            return None
+        term = self.reader.term(node)
+        ((table, name),) = term.columns or (("", ""),)
+        schema = self.reader.scope.tables.get(table)
+        own = table == self.name and schema is not None and term.kind == evaluated_kind(schema.field(name).type)
+        return (name, term) if own else None
+
+    def _constants(self, op: str, column: Term, nodes: Sequence[Any]) -> list[Any] | None:
+        """The values that a column is compared with; None: some are no constants, or null, or say nothing of the
+        column's values as they are, as Spark compares them in a type of fewer digits."""
+        terms, kind = [self.reader.term(node) for node in nodes], column.kind
+        for term in terms:
+            common = None if term.columns or term.fails else kinds.common_kind(kind, term.kind)
+            if common is None:
+                return None
+            kind = common
+        if not _keeps_order(column.kind, kind) or (is_float(kind) and op not in _OF_NUMBERS):
+            return None
+        typed = [cast(term, kind) for term in terms]
+        scalars = [None if term.fails else term.run(NOTHING) for term in typed]
+        values = [scalar.as_py() if isinstance(scalar, pa.Scalar) else None for scalar in scalars]
+        return values if all(value is not None and value == value for value in values) else None
+
+
+def _keeps_order(have: pa.DataType, kind: pa.DataType) -> bool:
+    """Whether values of a column, in the type in which they are compared, are as they are."""
+    if is_integer(have):
+        return is_integer(kind) or is_decimal(kind)
+    if is_decimal(have):
+        return is_decimal(kind) and kind.scale >= have.scale
+    return is_float(kind) if is_float(have) else kind == have and (have in _ORDERED or kinds.is_time(have))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import difflib
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from numbers import Real
@@ -66,7 +66,10 @@ def read_filter(filters: Filters | None, schema: pa.Schema) -> RowFilter | None:
     if filters is None:
         return None
     if isinstance(filters, str):
-        return _of_text(filters, schema)
+        from hoodie.reading.filters.condition import read_sql  # with the parser of SQL, which few reads need
+
+        condition = read_sql(filters, schema)
+        return RowFilter(condition, condition.columns, condition.tests)
     if isinstance(filters, pc.Expression):
         return _fitting(filters, RowFilter(filters, filter_columns(filters, schema, ())), schema)
     if not isinstance(filters, (list, tuple)):
@@ -88,16 +91,8 @@ def read_filter(filters: Filters | None, schema: pa.Schema) -> RowFilter | None:
         return plain
     from hoodie.reading.filters.condition import read_sql
 
-    floats = [field.name for field in schema if pa.types.is_floating(field.type)]
-    known = tuple(
-        tuple(
-            test
-            for test in clause
-            if not _is_of_doubles(test, schema) or (test.column in floats and _without_nan(test, floats))
-        )
-        for clause in tests
-    )
-    return RowFilter(read_sql(text, schema), columns, known)
+    condition = read_sql(text, schema)
+    return RowFilter(condition, columns, condition.tests)
 
 
 def condition_of(filters: Any, schema: pa.Schema, *, nulls: bool = True) -> Any:
@@ -160,44 +155,6 @@ def filter_columns(
                 return list(schema.names)
             needed.append(unknown[1])
     return needed
-
-
-def _of_text(text: str, schema: pa.Schema) -> RowFilter:
-    """Comparisons of columns with constants, or with columns of their type, as Arrow has them; all else, and what asks
-    for floats, whose NaN Arrow compares otherwise, as expressions of SQL."""
-    from hoodie.reading.filters.condition import read_sql  # their parser is an extra
-    from hoodie.reading.filters.sql import parse_condition
-
-    try:
-        plain = _fitting(text, RowFilter(*parse_condition(text, schema)), schema)
-    except InvalidInput:
-        sql = read_sql(text, schema)
-        return RowFilter(sql, sql.columns, sql.tests)
-    floats = {field.name for field in schema if _has_floats(field.type)}
-    if floats.isdisjoint(plain.columns):
-        return plain
-    try:
-        sql = read_sql(text, schema)
-    except InvalidInput:
-        return plain
-    # NaN is the greatest number, and in no statistics.
-    sure = tuple(tuple(test for test in clause if _without_nan(test, floats)) for clause in plain.tests)
-    return RowFilter(sql, sql.columns, sure)
-
-
-def _has_floats(kind: pa.DataType) -> bool:
-    """Whether a type is floating, or a struct with floats within."""
-    if pa.types.is_struct(kind):
-        return any(_has_floats(field.type) for field in kind)
-    return bool(pa.types.is_floating(kind))
-
-
-def _without_nan(test: Test, floats: Collection[str]) -> bool:
-    """Whether a test of values that are no NaN is one of all values."""
-    if test.column not in floats or test.op in ("null", "not null"):
-        return True
-    values = test.value if test.op == "in" else [test.value]
-    return test.op in ("<", "<=", "=", "==", "in") and all(value == value for value in values)
 
 
 def _is_of_doubles(test: Test, schema: pa.Schema) -> bool:

@@ -10,12 +10,13 @@ from pyspark.sql import functions as F
 from sqlglot import exp
 
 from hoodie.errors import InvalidInput
-from hoodie.expressions.facts import facts_of
 from hoodie.expressions.reader import tree_of
 from hoodie.expressions.scope import Scope
 from hoodie.expressions.text import columns_named, conjuncts, tick
 from hoodie.keygen.keygen import NULL_PARTITION
+from hoodie.reading.filters.condition import tests_of_sql
 from hoodie.reading.filters.predicate import ANY, Test, Tests
+from hoodie.reading.filters.selection import sure
 from hoodie.reading.scan import ScanPlan
 from hoodie.reading.slices.column_types import mislabelled
 from hoodie.spark.columns import quoted
@@ -90,13 +91,13 @@ def _clause(scan: ScanPlan, condition: str | Column | None, name: str) -> tuple[
     with: what Spark makes of a function may hang on its session."""
     if not isinstance(condition, str):
         return ()
-    scope, tests = Scope({name: scan.schema}), []
+    scope, tests = Scope({name: scan.schema}), list[Test]()
     for part in conjuncts(condition):
         try:
             if '"' in part:  # a text to Spark, and perhaps a column to us
                 continue
             if all(isinstance(node, _PLAIN) for node in tree_of(part, scope).walk()):
-                tests += [Test(column, op, value) for (_, column), op, value in facts_of(part, scope)]
+                tests += sure(tests_of_sql(part, scope, name), scan.schema)[0]  # of comparisons there is one clause
         except InvalidInput:  # names that are not the table's
             continue
     return tuple(tests)
