@@ -15,15 +15,12 @@ from hoodie.formats.timeline.internal_schema import (
     LATEST_SCHEMA,
     SCHEMA_COMMIT,
     SCHEMA_FOLDER,
-    InternalSchema,
-    Kind,
-    Repeated,
-    SchemaRecord,
     decode_history,
     decode_version,
 )
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.instant import Instant
+from hoodie.schema.by_id import Node
 from hoodie.schema.conform import FileColumn, with_column_history
 from hoodie.storage.protocol import Storage
 from hoodie.timeline.load import read_commit, with_history
@@ -49,19 +46,17 @@ def with_columns_written(
     if not text:
         return schema
     now = decode_version(text, timeline.path(instant))
-    path = history_path(storage, config, timeline, now.version)
+    path = history_path(storage, config, timeline, now["version_id"])
     versions = decode_history(storage.read(path), path)  # oldest first
     if len(versions) == 1:
         return schema
     exceptions = _exceptions(storage, timeline, versions)
-    columns = {column.name: column for column in now.record.columns}
+    columns = {column["name"]: column for column in now["fields"]}
     fields = []
     for field in schema:
         column = columns.get(field.name)
         if column is not None:
-            written = [
-                (schema.version, _written(column.id, column.kind, field.name, schema.record)) for schema in versions
-            ]
+            written = [(version["version_id"], _written(column, version)) for version in versions]
             field = with_column_history(field, _changes(written), exceptions)
         fields.append(field)
     return pa.schema(fields)
@@ -86,39 +81,48 @@ def history_path(storage: Storage, config: TableConfig, timeline: Timeline, vers
     return f"{SCHEMA_FOLDER}/{max(completed)}{SCHEMA_COMMIT}"
 
 
-def _exceptions(storage: Storage, timeline: Timeline, versions: Sequence[InternalSchema]) -> dict[str, int]:
+def _exceptions(storage: Storage, timeline: Timeline, versions: Sequence[Node]) -> dict[str, int]:
     """The instants whose commit names another version than the newest one up to the instant: it began before an ALTER
     that was completed first, as a compaction that was planned before it."""
-    numbers = [schema.version for schema in versions]
+    numbers = [version["version_id"] for version in versions]
     exceptions = {}
     for instant in timeline.commits:
         with suppress(FileNotFoundError):  # archived meanwhile: the history has it
             text = read_commit(storage, timeline, instant).extra.get(LATEST_SCHEMA)
             if text:
-                own = decode_version(text, timeline.path(instant)).version
+                own = decode_version(text, timeline.path(instant))["version_id"]
                 if own != max((number for number in numbers if number <= int(instant.requested)), default=0):
                     exceptions[instant.requested] = own
     return exceptions
 
 
-def _written(id_: int, kind: Kind, name: str, then: SchemaRecord) -> FileColumn | None:
-    """How files whose columns were `then` have a column; None: as it is now, or not at all, as their columns tell."""
-    old = next((column for column in then.columns if column.id == id_), None)
+def _written(column: Node, then: Node) -> FileColumn | None:
+    """How files whose columns were those of `then`, a version or a struct, have a column; None: as it is now, or not at
+    all, as their columns tell."""
+    old = next((other for other in then["fields"] if other["id"] == column["id"]), None)
     if old is None:
-        return FileColumn(None) if any(column.name == name for column in then.columns) else None
-    return _differing(kind, old.kind, old.name, name)
+        return FileColumn(None) if any(other["name"] == column["name"] for other in then["fields"]) else None
+    return _differing(column["type"], old["type"], old["name"], column["name"])
 
 
-def _differing(now: Kind, then: Kind, old_name: str, name: str) -> FileColumn | None:
-    if isinstance(now, SchemaRecord) and isinstance(then, SchemaRecord):
-        children = ((child.name, _written(child.id, child.kind, child.name, then)) for child in now.columns)
+def _differing(now: str | Node, then: str | Node, old_name: str, name: str) -> FileColumn | None:
+    renamed = old_name != name
+    if isinstance(now, str) or isinstance(then, str):
+        return FileColumn(old_name, now != then) if now != then or renamed else None
+    if now["type"] == then["type"] == "record":
+        children = ((child["name"], _written(child, then)) for child in now["fields"])
         fields = {child: written for child, written in children if written is not None}
-        return FileColumn(old_name, fields=fields) if fields or old_name != name else None
-    if isinstance(now, Repeated) and isinstance(then, Repeated):
-        item = _differing(now.item, then.item, "", "")
-        return FileColumn(old_name, item=item) if item is not None or old_name != name else None
-    retyped = now != then
-    return FileColumn(old_name, retyped) if retyped or old_name != name else None
+        return FileColumn(old_name, fields=fields) if fields or renamed else None
+    if "record" in (now["type"], then["type"]):
+        return FileColumn(old_name, True)
+    item = _differing(_item(now), _item(then), "", "")
+    return FileColumn(old_name, item=item) if item is not None or renamed else None
+
+
+def _item(repeated: Node) -> str | Node:
+    """The type of a list's elements, or of a map's values."""
+    item: str | Node = repeated["element" if repeated["type"] == "array" else "value"]
+    return item
 
 
 def _changes(history: Sequence[tuple[int, FileColumn | None]]) -> list[tuple[int, FileColumn | None]]:

@@ -7,14 +7,11 @@ Source: docs/format/commit-metadata.md (`latest_schema`), docs/format/table-and-
 pinned by the tables in tests/fixtures/schema_on_read.
 """
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from hoodie.errors import CorruptFile
+from hoodie.schema.by_id import Node
 
 #: Key of a commit's extra metadata: the version that it wrote by, as JSON.
 LATEST_SCHEMA = "latest_schema"
@@ -23,60 +20,28 @@ SCHEMA_FOLDER = ".hoodie/.schema"
 SCHEMA_COMMIT = ".schemacommit"
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaColumn:
-    """A column, or a field of a struct: its id stays when it is renamed, moved or gets another type."""
-
-    id: int
-    name: str
-    kind: Kind
-
-
-@dataclass(frozen=True, slots=True)
-class SchemaRecord:
-    columns: tuple[SchemaColumn, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Repeated:
-    """A list, or a map with text keys."""
-
-    item: Kind
-
-
-#: The type of a column: of a leaf Hudi's word for it.
-Kind: TypeAlias = "str | SchemaRecord | Repeated"
-
-
-@dataclass(frozen=True, slots=True)
-class InternalSchema:
-    version: int
-    record: SchemaRecord
-
-
-def decode_version(text: str, path: str) -> InternalSchema:
+def decode_version(text: str, path: str) -> Node:
     """One version, as `LATEST_SCHEMA` has it.
 
     path    of the file that has it, for errors
     Raises  CorruptFile
     """
-    return _version(_parsed(text, path), path)
+    return _checked(_parsed(text, path), path)
 
 
-def decode_history(data: bytes, path: str) -> tuple[InternalSchema, ...]:
+def decode_history(data: bytes, path: str) -> list[Node]:
     """All versions, oldest first, as a file of `SCHEMA_FOLDER` has them. Raises CorruptFile"""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
         raise CorruptFile(path, f"not a history of columns: {error}") from error
-    top = _parsed(text, path)
-    items = top.get("schemas")
-    if not isinstance(items, list) or not items:
+    versions = _parsed(text, path).get("schemas")
+    if not isinstance(versions, list) or not versions:
         raise CorruptFile(path, "not a history of columns: expected a list under 'schemas'")
-    return tuple(sorted((_version(item, path) for item in items), key=lambda schema: schema.version))
+    return sorted((_checked(version, path) for version in versions), key=lambda version: int(version["version_id"]))
 
 
-def _parsed(text: str, path: str) -> dict[str, Any]:
+def _parsed(text: str, path: str) -> Node:
     try:
         top = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -86,30 +51,26 @@ def _parsed(text: str, path: str) -> dict[str, Any]:
     return top
 
 
-def _version(node: Any, path: str) -> InternalSchema:
-    number = node.get("version_id") if isinstance(node, dict) else None
-    kind = _kind(node, path)
-    if not isinstance(number, int) or not isinstance(kind, SchemaRecord):
+def _checked(version: Any, path: str) -> Node:
+    _check_type(version, path)
+    if version["type"] != "record" or not isinstance(version.get("version_id"), int):
         raise CorruptFile(path, "an internal schema without version or columns")
-    return InternalSchema(number, kind)
+    checked: Node = version
+    return checked
 
 
-def _kind(node: Any, path: str) -> Kind:
-    if isinstance(node, str):
-        return node
+def _check_type(node: Any, path: str) -> None:
     word = node.get("type") if isinstance(node, dict) else None
-    if word == "record":
-        return SchemaRecord(tuple(_columns(node.get("fields"), path)))
-    if word == "array":
-        return Repeated(_kind(node.get("element"), path))
-    if word == "map":
-        return Repeated(_kind(node.get("value"), path))
-    raise CorruptFile(path, f"an internal schema with the type {word!r}")
-
-
-def _columns(fields: Any, path: str) -> Iterator[SchemaColumn]:
-    for field in fields if isinstance(fields, list) else ():
-        id_, name = (field.get("id"), field.get("name")) if isinstance(field, dict) else (None, None)
-        if not isinstance(id_, int) or not isinstance(name, str):
-            raise CorruptFile(path, "an internal schema with a column that has no id or no name")
-        yield SchemaColumn(id_, name, _kind(field.get("type"), path))
+    if word == "record" and isinstance(node.get("fields"), list):
+        for field in node["fields"]:
+            id_, name = (field.get("id"), field.get("name")) if isinstance(field, dict) else (None, None)
+            if not isinstance(id_, int) or not isinstance(name, str):
+                raise CorruptFile(path, "an internal schema with a column that has no id or no name")
+            if not isinstance(field.get("type"), str):
+                _check_type(field.get("type"), path)
+    elif word in ("array", "map"):
+        item = node.get("element" if word == "array" else "value")
+        if not isinstance(item, str):
+            _check_type(item, path)
+    else:
+        raise CorruptFile(path, f"an internal schema with the type {word!r}")
