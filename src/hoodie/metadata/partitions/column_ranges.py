@@ -3,7 +3,7 @@
 Source: docs/format/metadata-table.md 4.3; pinned by the metadata tables of real Hudi in tests/fixtures.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -64,18 +64,27 @@ def _of_chunks(column: pq.ColumnSchema, chunks: list[pq.ColumnChunkMetaData], ty
             high = max(_value(column, part.max_raw) for part in ranged)
         except UnicodeDecodeError:  # a text of which its writer kept a part
             low = high = None
-    bounds = [(_typed_bound if typed else _bound)(column, value) for value in (low, high)]
+    bounds = [_bound(column, value, typed) for value in (low, high)]
     if any(bound is _UNFIT for bound in bounds):
         return None
-    return {
-        "min": bounds[0],
-        "max": bounds[1],
-        "values": values,
-        "nulls": nulls,
-        "size": sum(chunk.total_compressed_size for chunk in chunks),
-        "uncompressed_size": sum(chunk.total_uncompressed_size for chunk in chunks),
-        **({"tight": False, "type": kind} if typed else {}),
-    }
+    sizes = (
+        sum(chunk.total_compressed_size for chunk in chunks),
+        sum(chunk.total_uncompressed_size for chunk in chunks),
+    )
+    return _range(bounds, values, nulls, kind, sizes)
+
+
+def _range(
+    bounds: Sequence[dict[str, Any] | None],
+    values: int,
+    nulls: int,
+    kind: dict[str, Any] | None,
+    sizes: tuple[int, int] = (0, 0),
+) -> Range:
+    """bounds: the least and the greatest. kind: of the values, where they are typed"""
+    counts = {"values": values, "nulls": nulls, "size": sizes[0], "uncompressed_size": sizes[1]}
+    typed = {} if kind is None else {"tight": False, "type": kind}
+    return {"min": bounds[0], "max": bounds[1], **counts, **typed}
 
 
 #: A value that Hudi has no form for.
@@ -99,27 +108,14 @@ def _is_text(column: pq.ColumnSchema) -> bool:
     return column.physical_type == "BYTE_ARRAY" and column.logical_type.type in ("STRING", "ENUM", "JSON")
 
 
-def _bound(column: pq.ColumnSchema, value: Any) -> dict[str, Any] | None:
+def _bound(column: pq.ColumnSchema, value: Any, typed: bool) -> dict[str, Any] | None:
     if value is None:
         return None
     kind, physical = column.logical_type.type, column.physical_type
     if kind == "DECIMAL":
-        return _decimal(value, column.scale)
-    if kind == "DATE":
+        return {"BytesWrapper": signed_bytes(value)} if typed else _decimal(value, column.scale)
+    if kind == "DATE" and not typed:
         return {"DateWrapper": value}
-    if physical == "BOOLEAN":
-        return {"BooleanWrapper": value}
-    if physical == "BYTE_ARRAY":
-        return {"StringWrapper" if _is_text(column) else "BytesWrapper": value}
-    return {_CLASSES[physical]: value}
-
-
-def _typed_bound(column: pq.ColumnSchema, value: Any) -> dict[str, Any] | None:
-    if value is None:
-        return None
-    if column.logical_type.type == "DECIMAL":
-        return {"BytesWrapper": signed_bytes(value)}
-    physical = column.physical_type
     if physical == "BYTE_ARRAY":
         return {"StringWrapper" if _is_text(column) else "BytesWrapper": value}
     return {"BooleanWrapper" if physical == "BOOLEAN" else _CLASSES[physical]: value}
@@ -161,14 +157,13 @@ def of_rows(rows: pa.Table, names: Iterable[str], *, typed: bool = False) -> dic
             if (bounds := _of_column(column)) is None:
                 continue
             low, high = bounds
-        ranges[name] = {"min": low, "max": high, "values": len(rows), "nulls": nulls, "size": 0, "uncompressed_size": 0}
+        ranges[name] = _range((low, high), len(rows), nulls, None)
     return ranges
 
 
 def no_rows(*, typed: bool = False) -> Range:
     """The range of a column in a log to which a commit appended no rows."""
-    none: Range = {"min": None, "max": None, "values": 0, "nulls": 0, "size": 0, "uncompressed_size": 0}
-    return {**none, "tight": False, "type": NO_TYPE} if typed else none
+    return _range((None, None), 0, 0, NO_TYPE if typed else None)
 
 
 def _typed(column: pa.ChunkedArray) -> Range | None:
@@ -183,8 +178,7 @@ def _typed(column: pa.ChunkedArray) -> Range | None:
         if bounds is None:
             return None
         low, high = bounds
-    counts = {"values": len(column), "nulls": column.null_count, "size": 0, "uncompressed_size": 0}
-    return {"min": low, "max": high, **counts, "tight": False, "type": kind}
+    return _range((low, high), len(column), column.null_count, kind)
 
 
 def _unscaled(value: Decimal, scale: int) -> int:
