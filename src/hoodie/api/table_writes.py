@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from hoodie.config.table import EMPTY_PAYLOAD, payload_name
 from hoodie.config.write import DropOptions, WriteOperation
 from hoodie.errors import InvalidInput, InvalidOption, UnsupportedTable, WriteConflict
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
+from hoodie.reading.filters.predicate import held_filters
 from hoodie.reading.filters.selection import Filters
 from hoodie.reading.scan_plan import Read
 from hoodie.storage.faults import typed_calls
@@ -170,9 +171,9 @@ class TableWrites(TableHandle[Frame]):
             raise InvalidInput('delete takes keys, or where="a condition": one of them ("true" means all rows)')
         if where is None:
             return self._write(WriteOperation.DELETE, keys_as_rows(keys, self.storage), options)
-        if isinstance(where, pc.Expression) or (isinstance(where, Sequence) and not isinstance(where, str)):
+        if isinstance(where, pc.Expression):
             return self._write(WriteOperation.DELETE, self._keys_of(where, self._options(options)), options)
-        return delete_by_condition(self, where, name=name, frames=frames, options=options)
+        return delete_by_condition(self, held_filters(where), name=name, frames=frames, options=options)
 
     def insert_overwrite(
         self,

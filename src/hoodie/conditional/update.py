@@ -96,6 +96,7 @@ def _delete(call: TableCall, target: MergeTarget, condition: Any, name: str) -> 
         # A table without columns, whatever the condition names, has no row that it holds for.
         if target.declared is None:
             condition = "false"
+        condition = condition_of(condition, with_meta_fields(target.declared or pa.schema([])))
         scope = _scope(call, target, name)
         term = condition_term(condition, scope)
         columns = [column for _, column in term.columns]

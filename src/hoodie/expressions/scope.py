@@ -75,6 +75,12 @@ class Scope:
 
     def _unknown(self, parts: Sequence[str], text: str) -> InvalidInput:
         every = [name for schema in self.tables.values() for name in schema.names]
+        is_field = _named(every, parts[0]) is not None
+        if len(parts) > 1 and not is_field and not any(parts[0].lower() == name.lower() for name in self.tables):
+            names = " and ".join(map(repr, self.tables))
+            return InvalidInput(
+                f"{text!r}: there is no table or struct {parts[0]!r} here, where columns are of {names}"
+            )
         near = difflib.get_close_matches(parts[-1].lower(), [name.lower() for name in every], n=1, cutoff=0.5)
         hint = next((f"Did you mean {name!r}?" for name in every if near and name.lower() == near[0]), None)
         own = ", ".join(name for name in every if name not in META_COLUMNS) or "none"

@@ -241,6 +241,11 @@ def test_partitions_and_row_groups_that_cannot_fit_are_not_opened(tmp_path: Path
         (lambda t: t.delete(), InvalidInput, "one of them"),
         (lambda t: t.merge(changes()).execute(), InvalidInput, "has no clause"),
         (lambda t: t.merge([1]), InvalidInput, "expected rows"),
+        (
+            lambda t: t.merge(changes(), "s.id = t.id").when_matched_delete().execute(),
+            InvalidInput,
+            "there is no table or struct 's' here, where columns are of 'source' and 'target'",
+        ),
         (lambda t: t.merge(changes(), "id = 'a'").when_matched_delete().execute(), InvalidInput, "say which"),
         (
             lambda t: t.merge(changes()).when_matched_update({"price": "source.cost"}).execute(),
@@ -458,6 +463,8 @@ def test_an_update_takes_the_tuples_that_reads_do(tmp_path: Path, filters: list[
     expected = sorted(table.to_arrow(filters=filters)["id"].to_pylist())
     assert table.update({"seen": True}, filters).updated == len(expected)
     assert sorted(table.to_arrow(filters="seen")["id"].to_pylist()) == expected
+    assert table.delete(where=filters).deleted == len(expected)
+    assert table.count(filters="seen") == 0
 
 
 @pytest.mark.parametrize(
@@ -470,6 +477,11 @@ def test_an_update_refuses_tuples_that_are_no_condition(tmp_path: Path, filters:
     with pytest.raises(InvalidInput, match="expected tuples"):
         table.update({"price": "0"}, filters)
     unchanged(table)
+
+
+def test_a_table_without_columns_has_no_row_that_tuples_delete(tmp_path: Path) -> None:
+    table = hoodie.create_table(tmp_path / "t", record_key="id")
+    assert table.delete(where="id = 1").deleted == table.delete(where=[("id", "=", 1)]).deleted == 0
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])

@@ -111,7 +111,7 @@ def update_with_spark(
 
 
 def delete_with_spark(
-    session: SparkSession, storage: Storage, condition: str | Column | None, options: Options, name: str = "target"
+    session: SparkSession, storage: Storage, condition: Any, options: Options, name: str = "target"
 ) -> WriteResult:
     """Delete the rows for which a condition holds; None: all. Raises as `merge`."""
     return attempted(storage, options, lambda target: _marked(_delete, session, target, condition, name))
@@ -317,9 +317,10 @@ def _update(target: _Target, condition: Any, values: Mapping[str, Any], name: st
     return _run(target, *_keyed(target, rows, columns, set(assigned)), made_of=scan.state, adapt=as_update)
 
 
-def _delete(target: _Target, condition: str | Column | None, name: str) -> WriteResult:
+def _delete(target: _Target, condition: Any, name: str) -> WriteResult:
     # A table without columns, whatever the condition names, has no row that it holds for.
-    condition = condition if target.declared is not None else "false"
+    schema = with_meta_fields(target.declared or pa.schema([]))
+    condition = "false" if target.declared is None else condition_of(condition, schema)
     scan = target.scan([condition], name)
     keys = scan_rows(target.session, scan).alias(name).where(filter_of(condition)).select(RECORD_KEY, PARTITION_PATH)
     write = check(target.write.state, WriteOperation.DELETE, None, target.write.settings)
