@@ -25,13 +25,15 @@ class InvalidOption(HoodieError, ValueError):
 
 class TableNotFound(HoodieError):
     """The path holds no table. `why` is what the store says is missing, if not just the table; `is_file` that the path,
-    or one above it, is a file."""
+    one above it, or the .hoodie in it, is a file."""
 
     def __init__(self, path: str, why: str = "", is_file: bool = False) -> None:
         super().__init__(path, why, is_file)
         self.path, self.why, self.is_file = path, why, is_file
 
     def __str__(self) -> str:
+        if self.is_file and self.path.endswith("/.hoodie"):
+            return f"{self.path}: a file, and a table has a folder of that name. Move it away, or restore the folder."
         if self.is_file:
             return f"{self.path}: a file, and a table is a folder. Name the folder that has .hoodie in it."
         if self.why:

@@ -48,7 +48,7 @@ def load_properties(storage: Storage, sleep: Callable[[float], None] = time.slee
             try:
                 return _read(storage, path)
             except NotADirectoryError:
-                raise TableNotFound(storage.root, is_file=True) from None
+                raise TableNotFound(_file_in_the_way(storage), is_file=True) from None
             except FileNotFoundError as error:
                 if no_bucket(error):
                     raise TableNotFound(storage.root, str(error)) from error
@@ -66,6 +66,14 @@ def load_properties(storage: Storage, sleep: Callable[[float], None] = time.slee
     if any(commits := completed_commits(storage)):
         raise SettingsMissing(storage.root, sum(commits), 2 if commits[1] else 1)
     raise TableNotFound(storage.root)
+
+
+def _file_in_the_way(storage: Storage) -> str:
+    try:
+        storage.list()
+    except NotADirectoryError:
+        return storage.root
+    return f"{storage.root}/.hoodie"
 
 
 def completed_commits(storage: Storage, folder: str = "") -> tuple[int, int]:

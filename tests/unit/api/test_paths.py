@@ -89,3 +89,10 @@ def test_a_table_that_was_moved_to_such_a_path_is_read_and_not_written(tmp_path:
     with pytest.raises(InvalidInput, match="no Unicode text"):
         table.upsert(ROWS)
     assert len(table.history()) == 1
+
+
+def test_a_file_named_as_the_folder_of_a_table_is_named(tmp_path):
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / ".hoodie").write_bytes(b"")
+    with pytest.raises(hoodie.errors.TableNotFound, match=r"t/\.hoodie: a file, and a table has a folder of that name"):
+        hoodie.open_table(tmp_path / "t")
