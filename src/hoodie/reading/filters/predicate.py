@@ -242,4 +242,7 @@ def _exact_constant(value: Decimal) -> str:
 
 
 def _double(value: float) -> str:
-    return f"{value!r}D" if math.isfinite(value) else f"cast('{value}' as double)"
+    if not math.isfinite(value):
+        return f"cast('{value}' as double)"
+    text = repr(value)
+    return text if "e" in text else f"{text}e0"  # which makes it a double, and no decimal
