@@ -16,8 +16,9 @@ from hoodie.doctor.findings import Fault, Mend
 from hoodie.doctor.repair import repair
 from hoodie.errors import MetadataTableIgnored, UnsupportedTable
 from hoodie.formats.log.blocks import read_blocks
-from hoodie.formats.timeline import schemas
+from hoodie.formats.timeline import plans, services
 from hoodie.formats.timeline.archive_log import entry_schema
+from hoodie.formats.timeline.forms import Form
 from hoodie.storage.local import LocalStorage
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Crash, CrashAfter, Dying
@@ -25,7 +26,8 @@ from hoodie.timeline.archive import archive_files
 from support.oracles import fixture_names
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
-SCHEMAS = {value["name"]: value for value in vars(schemas).values() if isinstance(value, dict) and "namespace" in value}
+FORMS = [form for module in (plans, services) for form in vars(module).values() if isinstance(form, Form)]
+SCHEMAS = {form.name: form.document for form in FORMS}
 
 
 def plain(schema: Any) -> Any:
