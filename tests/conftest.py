@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from hypothesis import HealthCheck, settings
 
 from support.oracles import unpack_table
 
+_IN_MEMORY = "/dev/shm"
 _SPARK_FILES = sorted(f"tests/spark/{file.name}" for file in (Path(__file__).parent / "spark").glob("test_*.py"))
 
 # The same examples in each run: a failure in one run fails in the next. Without a deadline: machines are shared.
@@ -23,13 +25,26 @@ settings.register_profile("search", max_examples=2000, print_blob=True, **_patie
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
+def _room_in_memory() -> int:
+    """Bytes that tests may write to a file system in memory: 0 where there is none for them."""
+    try:
+        system = os.statvfs(_IN_MEMORY)
+    except OSError:
+        return 0
+    if not os.access(_IN_MEMORY, os.W_OK) or system.f_flag & os.ST_NOEXEC:  # some tests write programs
+        return 0
+    return min(system.f_bavail * system.f_frsize, psutil.virtual_memory().available // 2)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Files start in their order in the tree: those of clusters and servers, which take minutes, come early.
 
     pytest-xdist would start the files with the most tests first, and those of one long test last.
-    What tests write need not outlive a power failure: nothing waits for a disk.
+    What tests write need not outlive a power failure: it is in memory where that has room, and no call waits for a disk.
     """
     os.fsync = lambda file: None
+    if _room_in_memory() > 8 << 30:  # a run writes 1 GB, and pytest keeps those of the last three
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", _IN_MEMORY)
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
 

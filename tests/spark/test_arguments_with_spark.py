@@ -71,19 +71,20 @@ def test_numbers_that_spark_has_no_type_for_are_compared(table: Any):
     assert ids(table.snapshot(filters=[("id", "<", 2**70)])) == [1, 2, 3]
 
 
-@pytest.mark.parametrize("text", ["bergen", "new york", "it's"])
-def test_a_text_without_quotes_is_told_how_to_stand_in_them(spark: SparkSession, tmp_path: Path, text: str):
+def test_a_text_without_quotes_is_told_how_to_stand_in_them(spark: SparkSession, tmp_path: Path):
     table = hoodie.create_table(tmp_path / "t", record_key="id", spark=spark)
     source = spark.createDataFrame([(1, "oslo")], "id long, city string")
     table.upsert(source)
-    quoted = text.replace("'", "''")
-    for call in (
-        lambda: table.update({"city": text}, "id = 1"),
-        lambda: table.merge(source).when_matched_update({"city": text}).execute(),
-    ):
+    merge = table.merge(source)
+    calls: list[tuple[Any, str]] = [
+        (lambda: table.update({"city": "new york"}, "id = 1"), "'new york'"),
+        (lambda: table.update({"city": "it's"}, "id = 1"), "'it''s'"),
+        (lambda: merge.when_matched_update({"city": "bergen"}).execute(), "'bergen'"),
+    ]
+    for call, quoted in calls:
         with pytest.raises(InvalidInput, match="A value that is text stands in quotes: ") as refused:
             call()
-        assert str(refused.value).endswith(f"\"'{quoted}'\"")
+        assert str(refused.value).endswith(f'"{quoted}"')
     with pytest.raises(AnalysisException):
         table.update({"city": "upper(town)"}, "id = 1")
 

@@ -16,6 +16,7 @@ MOVES = {"hoodie.hbase.index.update.partition.path": "true"}
 SPREAD = {"hoodie.spark.driver.max.batch.bytes": 0}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("table_type", [nightly("COPY_ON_WRITE"), "MERGE_ON_READ"])
 def test_executors_keep_an_index_that_names_all_rows_and_no_others(spark, tmp_path, hbase, table_type):
     name = hbase.create_table()

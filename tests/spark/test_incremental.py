@@ -23,7 +23,8 @@ def table(spark, path, kind):
     )
 
 
-@pytest.mark.parametrize("kind", [nightly("COPY_ON_WRITE"), "MERGE_ON_READ"])
+@pytest.mark.nightly  # beside changes of real tables
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_changes_equal_those_without_spark_over_writes_deletes_compaction_and_overwrite(spark, tmp_path, kind):
     one = table(spark, tmp_path / "t", kind)
     instants = [one.bulk_insert(rows(spark, 0, 90, 1)).instant, one.upsert(rows(spark, 0, 30, 2)).instant]

@@ -20,7 +20,6 @@ from hoodie.writing.batch import stage
 from support import own_indexes, spark_tables
 from support.nightly import nightly
 from support.oracles import assert_same_rows, read_hudi_rs
-from support.routes import ROUTES
 
 SPREAD = {"hoodie.spark.driver.max.batch.bytes": 0}
 WRITTEN = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name"]
@@ -110,9 +109,9 @@ def test_a_batch_of_unmoved_keys_under_a_global_index_is_written_as_it_stands(sp
     assert one.snapshot().count() == 40
 
 
-@ROUTES
-def test_a_key_in_two_partitions_is_named_and_can_be_deleted(spark, tmp_path, route):
-    one = table(spark, tmp_path / "t", "COPY_ON_WRITE", **CASES["global simple"], **route)
+@pytest.mark.nightly  # beside tests/unit/lookup/test_global_look_up.py
+def test_executors_name_a_key_in_two_partitions(spark, tmp_path):
+    one = table(spark, tmp_path / "t", "COPY_ON_WRITE", **CASES["global simple"], **SPREAD)
     one.insert(rows(spark, 0, 10, 1))
     one.insert(rows(spark, 3, 4, 1, shift=1))
     before = one.history()
@@ -122,16 +121,6 @@ def test_a_key_in_two_partitions_is_named_and_can_be_deleted(spark, tmp_path, ro
     assert one.delete(rows(spark, 3, 4, 1).select("id")).deleted == 2
     one.upsert(rows(spark, 0, 10, 2))
     assert one.snapshot().count() == 10
-
-
-def test_explain_says_which_index_and_why(spark, tmp_path):
-    one = table(spark, tmp_path / "t", "COPY_ON_WRITE", **{"hoodie.index.type": "BUCKET"})
-    again = hoodie.open_table(one.path, spark=spark)
-    assert "index BUCKET (the table was created with it)" in str(again.explain_upsert(rows(spark, 0, 3, 1)))
-    plain = table(spark, tmp_path / "u", "COPY_ON_WRITE")
-    assert "index SIMPLE (the default)" in str(plain.explain_upsert(rows(spark, 0, 3, 1)))
-    named = plain.explain_upsert(rows(spark, 0, 3, 1), options={"hoodie.index.type": "GLOBAL_BLOOM"})
-    assert "index GLOBAL_BLOOM (hoodie.index.type names it)" in str(named)
 
 
 def test_files_are_counted_once_however_many_tasks_look_into_them(spark, tmp_path, monkeypatch):

@@ -237,9 +237,10 @@ def shared(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Hoo
     return new_table(spark, tmp_path_factory.mktemp("evolution") / "t", COLUMNS, [ROW], {})
 
 
+@pytest.mark.nightly  # beside test_columns_that_no_clause_sets_keep_their_values_without_a_join
 @pytest.mark.parametrize(
     ("table_type", "index"),
-    [nightly("COPY_ON_WRITE", "SIMPLE"), nightly("MERGE_ON_READ", "GLOBAL_SIMPLE"), ("MERGE_ON_READ", "BUCKET")],
+    [("COPY_ON_WRITE", "SIMPLE"), ("MERGE_ON_READ", "GLOBAL_SIMPLE"), ("MERGE_ON_READ", "BUCKET")],
 )
 def test_executors_update_some_columns_whether_rows_are_staged_or_shuffled(spark, tmp_path, table_type, index):
     columns = "id string, city string, ts bigint, i int, s struct<x: int, y: int>"
