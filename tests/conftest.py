@@ -40,7 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Files start in their order in the tree: those of clusters and servers, which take minutes, come early.
 
     pytest-xdist would start the files with the most tests first, and those of one long test last.
-    What tests write need not outlive a power failure: it is in memory where that has room, and no call waits for a disk.
+    What tests write need not outlive a power failure: no call waits for a disk, and memory takes it where it has room.
     """
     os.fsync = lambda file: None
     if _room_in_memory() > 8 << 30:  # a run writes 1 GB, and pytest keeps those of the last three
