@@ -21,7 +21,11 @@ def plan_clustering(
 ) -> str:
     """Plan a clustering of all file groups of some partitions; the path of the plan. inflight: its run died."""
     slices = tuple(
-        ClusteringSlice(group=slice_.group, base_file=slice_.base.name if slice_.base else "")
+        ClusteringSlice(
+            group=slice_.group,
+            base_file=slice_.base.name if slice_.base else "",
+            log_files=tuple(log.name for log in slice_.logs),
+        )
         for slice_ in ArrowTable(storage).slices()
         if slice_.group.partition in partitions
     )

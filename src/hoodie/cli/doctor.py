@@ -12,7 +12,6 @@ import click
 from hoodie.cli.arguments import DRY_RUN, GRACE, SORT, WHERE, cli_option, command, flag
 from hoodie.cli.calls import Call, Target
 from hoodie.cli.fleet.lines import Lines, Selection
-from hoodie.errors import clause
 
 if TYPE_CHECKING:
     from hoodie.doctor.findings import Finding, Remedy
@@ -190,7 +189,9 @@ def check_text(examined: Examined) -> list[str]:
 
 
 def _text(line: FindingLine) -> str:
-    return f"{line.severity} {line.fault}: {line.where or '(base path)'}: {clause(line.problem)}. {line.advice}"
+    from hoodie.doctor.findings import finding_text
+
+    return finding_text(line.severity, line.fault, line.where, line.problem, line.advice)
 
 
 def _lines(findings: Iterable[Finding]) -> Iterable[FindingLine]:

@@ -15,12 +15,14 @@ from hoodie.errors import InstantNotFound, WriteConflict
 from hoodie.formats.avro.schema import from_avro
 from hoodie.formats.timeline.internal_schema import LATEST_SCHEMA
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
-from hoodie.model.files import BaseFile, FileGroupId, LogFile
+from hoodie.model.files import BaseFile, FileGroupId, LogFile, parse_data_file
 from hoodie.model.instant import Action, Instant, State
+from hoodie.model.plans import PlannedSlice
 from hoodie.plan.conflict import (
     SERVICES,
     Other,
     appended_groups,
+    commits_seen,
     conflicts,
     groups_of_commit,
     other_of_clustering,
@@ -31,7 +33,7 @@ from hoodie.plan.conflict import (
     vanished,
 )
 from hoodie.schema.schema import without_meta_fields
-from hoodie.storage.protocol import Storage, remove_with_temporaries
+from hoodie.storage.protocol import Storage, remove_with_temporaries, split
 from hoodie.table.replacement import REPLACES, WAITING
 from hoodie.table.state import TableState, columns_by_id, declared_schema
 from hoodie.timeline.layout import TimelineLayout
@@ -55,17 +57,24 @@ def built_upon(
     commits: Mapping[Instant, CommitMetadata],
     files: Iterable[BaseFile | LogFile],
     savepoints: Iterable[Instant],
+    plans: Mapping[Instant, Iterable[PlannedSlice]],
 ) -> Instant | None:
-    """Its savepoint, or the first completed commit that wrote to a file slice of a pending write: the write was
-    completed then, and its completed file is lost. None: there is none.
+    """Its savepoint, or the first completed commit that was made on a pending write or wrote to a file slice of it, or
+    the first plan with a file of it: the write was completed then, and its completed file is lost. None: there is none.
 
     commits  of the timeline, with what they did
     files    of the partitions that these wrote to: in layout 2 a log does not name its slice, but nobody adds logs to a
              file group that a pending write began with a base file
+    plans    pending compactions, log compactions and clusterings, with the slices that they are to read
     """
     time = write.requested
     if saved := next((savepoint for savepoint in savepoints if savepoint.requested == time), None):
         return saved
+
+    def has_own(names: Iterable[str]) -> bool:
+        named = (parse_data_file("", name, 0) for name in names)
+        return any(file is not None and file.base_instant == time for file in named)
+
     oldest: dict[FileGroupId, tuple[str, bool]] = {}
     for file in files:
         begun = (file.instant, True) if isinstance(file, BaseFile) else (file.base_instant, False)
@@ -73,20 +82,27 @@ def built_upon(
     created = {group for group, begun in oldest.items() if begun == (time, True)}
 
     def is_later(stat: WriteStat, partition: str) -> bool:
-        return stat.prev_commit == time or FileGroupId(partition, stat.file_id) in created
+        own = stat.prev_commit == time or FileGroupId(partition, stat.file_id) in created
+        return own or has_own((stat.base_file or "", *stat.log_files))
 
-    later = (
+    later = [
         commit
         for commit, metadata in commits.items()
         if commit.requested > time
-        and any(is_later(stat, partition) for partition, part in metadata.stats.items() for stat in part)
-    )
+        and (
+            time in commits_seen(metadata)
+            or any(is_later(stat, partition) for partition, part in metadata.stats.items() for stat in part)
+        )
+    ]
+    later += [
+        plan for plan, slices in plans.items() if has_own(split(path)[1] for slice_ in slices for path in slice_.paths)
+    ]
     return min(later, default=None)
 
 
 def lost_completion(write: Instant, user: Instant) -> str:
     """The problem of a pending write that `built_upon` says was completed."""
-    how = "keeps its files" if user.action is Action.SAVEPOINT else "wrote to its file groups"
+    how = "keeps its files" if user.action is Action.SAVEPOINT else "builds on it"
     return f"the completed file of this {write.action} is lost: {user.action} {user.requested} {how}"
 
 

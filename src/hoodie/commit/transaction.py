@@ -62,7 +62,7 @@ from hoodie.table.replacement import NOT_YET
 from hoodie.table.settings import Executors, Writers
 from hoodie.table.state import TableState
 from hoodie.timeline.layout import completed_content, inflight_content
-from hoodie.timeline.load import load_timeline, read_commit, remember_commit, still_pending
+from hoodie.timeline.load import load_timeline, pending_plans, read_commit, remember_commit, still_pending
 from hoodie.timeline.timeline import Clock, Timeline, moment_of, new_time, utc_now
 from hoodie.timeline.transition import (
     complete,
@@ -248,7 +248,8 @@ def refuse_lost(state: TableState, write: Instant) -> None:
     commits = {commit: read_commit(state.storage, state.timeline, commit) for commit in later}
     partitions = {partition for commit in commits.values() for partition in commit.stats}
     files = data_files({partition: state.storage.list(partition) for partition in partitions})
-    if user := built_upon(write, commits, files, state.timeline.completed({Action.SAVEPOINT})):
+    plans = pending_plans(state.storage, state.timeline)
+    if user := built_upon(write, commits, files, state.timeline.completed({Action.SAVEPOINT}), plans):
         raise CorruptFile(
             state.timeline.path(write), lost_completion(write, user), advice=f"{way_back(write, state.layout)}."
         )

@@ -17,6 +17,7 @@ from hoodie.doctor.timeline import (
     archives,
     damaged_history,
     leftovers,
+    misplaced,
     pending_instants,
     read_contents,
     read_names,
@@ -30,7 +31,7 @@ from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.state import TableState
 from hoodie.timeline.load import load_timeline, with_history
 from hoodie.timeline.stopped_upgrade import UPGRADED_FOLDER, late_writes, stopped, stopped_upgrade
-from hoodie.view.load import data_files, load_view, slice_instants
+from hoodie.view.load import data_files, list_table, load_view, slice_instants
 
 __all__ = ["GRACE", "Fault", "Finding", "Mend", "Remedy", "Severity", "examine"]
 
@@ -108,7 +109,7 @@ def examine(
         findings.append(Finding(Severity.WARNING, Fault.DOWNGRADE, remedy.target, problem, advice, remedy))
     # Files are listed before the timeline: a commit published meanwhile has its instant, but not yet its files.
     aside = storage.list_tree(".hoodie", skip=("metadata",))
-    tree = storage.list_tree("", skip=(".hoodie",))
+    tree, others = list_table(storage)
     folder = config.timeline_folder
     entries = storage.list(folder)
     states, unknown = read_names(entries, config.layout, folder)
@@ -136,6 +137,7 @@ def examine(
     findings += broken
     findings += pending_instants(scene, contents, {finding.where for finding in broken})
     findings += leftovers(scene)
+    findings += misplaced(scene, others)
     findings += temporaries(scene, tree)
     findings += history or archives(scene, contents=all_columns)
     findings += unlisted_logs(scene)
@@ -177,4 +179,5 @@ def _examine_data(
         problem = f"rows: {clause(error)}"
         advice = "Repair the other findings first; if a writer was active, examine again"
         findings.append(Finding(Severity.ERROR, Fault.UNEXAMINED, "", problem, advice))
-    return findings
+    damaged = {finding.where for finding in findings if finding.fault is Fault.DAMAGED}
+    return [finding for finding in findings if finding.fault is not Fault.SIZE or finding.where not in damaged]

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from hoodie.display.summary import count_text
 from hoodie.doctor.findings import Contents, Fault, Finding, Mend, Remedy, Scene, Severity
 from hoodie.model.commit import WriteStat
-from hoodie.model.files import BaseFile, FileGroupId, LogFile, parse_data_file
+from hoodie.model.files import METAFILE, METAFILES, BaseFile, FileGroupId, LogFile, parse_data_file
 from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.storage.protocol import Entry, Storage, in_threads, join, split
-from hoodie.table.partition_metadata import METAFILE, is_whole_metafile
-from hoodie.view.load import METAFILES, data_files
+from hoodie.view.load import data_files, partition_depth
 
 #: The files outside `.hoodie`, by path.
 Present = Mapping[str, Entry]
@@ -135,22 +134,13 @@ def _newest_bases(published: PublishedFiles) -> dict[FileGroupId, str]:
 
 def _plans(scene: Scene, contents: Contents, present: Present) -> Iterator[Finding]:
     """Pending plans whose files are missing: they can never be carried out."""
-    for instant, plan in contents.compactions.items():
-        for operation in plan.operations:
-            names = [name for name in (operation.base_file, *operation.log_files) if name]
-            paths = [join(operation.group.partition, name) for name in names]
-            if gone := [path for path in paths if path not in present]:
-                yield _unplanned(scene, instant, gone, "Unschedule it and plan again")
-    for instant, replace in contents.replaces.items():
-        for group in replace.clustering.groups if replace.clustering else ():
-            paths = [
-                join(slice_.group.partition, name)
-                for slice_ in group.slices
-                for name in (slice_.base_file, *slice_.log_files)
-                if name
-            ]
-            if gone := [path for path in paths if path not in present]:
-                yield _unplanned(scene, instant, gone, "Roll it back with Hudi, which made the plan")
+    for instant, slices in contents.plans.items():
+        if gone := [path for slice_ in slices for path in slice_.paths if path not in present]:
+            more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
+            problem = f"the pending {instant.action} needs {gone[0]}{more}, which is missing"
+            compaction = instant in contents.compactions
+            advice = "Unschedule it and plan again" if compaction else "Roll it back with Hudi, which made the plan"
+            yield Finding(Severity.ERROR, Fault.PLAN, scene.timeline.path(instant), problem, advice)
 
 
 def _lost_plans(scene: Scene, contents: Contents, published: PublishedFiles) -> Iterator[Finding]:
@@ -187,12 +177,6 @@ def _lost_plans(scene: Scene, contents: Contents, published: PublishedFiles) -> 
             "Restore the plan from a copy of the table, or the table to an older savepoint. Compact and clean nothing "
             "before: the rows are in the logs",
         )
-
-
-def _unplanned(scene: Scene, instant: Instant, gone: list[str], advice: str) -> Finding:
-    more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
-    problem = f"the pending {instant.action} needs {gone[0]}{more}, which is missing"
-    return Finding(Severity.ERROR, Fault.PLAN, scene.timeline.path(instant), problem, advice)
 
 
 def _savepoints(contents: Contents, present: Present) -> Iterator[Finding]:
@@ -346,7 +330,7 @@ def damaged_metafiles(scene: Scene) -> Iterator[Finding]:
     ]
     contents = in_threads(lambda folder: _read_if_there(scene.storage, join(folder, METAFILE)), folders)
     for folder, content in zip(folders, contents, strict=True):
-        if content is not None and not is_whole_metafile(content):
+        if content is not None and partition_depth(content) is None:
             yield _unreadable(folder, "does not say how deep the partition lies")
 
 

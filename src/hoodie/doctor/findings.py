@@ -15,6 +15,7 @@ from hoodie.model.plans import (
     CleanMetadata,
     CleanPlan,
     CompactionPlan,
+    PlannedSlice,
     ReplacePlan,
     RollbackMetadata,
     SavepointMetadata,
@@ -69,6 +70,7 @@ class Fault(StrEnum):
     DOWNGRADE = "stopped downgrade"
     UNLISTED = "log that Hudi 1.x lacks"
     LISTS = "wrong metadata table"
+    MISPLACED = "in the table's way"
     FOREIGN = "not read alike"
     UNEXAMINED = "not examined"
 
@@ -118,12 +120,15 @@ class Finding(Displayed):
     remedy: Remedy | None = None
 
     def __str__(self) -> str:
-        return (
-            f"{self.severity.name} {self.fault}: {self.where or '(base path)'}: {clause(self.problem)}. {self.advice}"
-        )
+        return finding_text(self.severity.name, self.fault, self.where, self.problem, self.advice)
 
     def _summary(self) -> ResultSummary:
         return summary(str(self))
+
+
+def finding_text(severity: str, fault: str, where: str, problem: str, advice: str) -> str:
+    """A finding on one line."""
+    return f"{severity} {fault}: {where or '(base path)'}: {clause(problem)}. {advice}"
 
 
 class Findings(DisplayedTuple[Finding]):
@@ -163,6 +168,12 @@ class Contents:
     cleans: Mapping[Instant, CleanMetadata] = field(default_factory=dict)
     rollbacks: Mapping[Instant, RollbackMetadata] = field(default_factory=dict)
     savepoints: Mapping[Instant, SavepointMetadata] = field(default_factory=dict)
+
+    @property
+    def plans(self) -> dict[Instant, tuple[PlannedSlice, ...]]:
+        """The file slices that pending compactions, log compactions and clusterings are to read."""
+        compactions = {instant: plan.operations for instant, plan in self.compactions.items()}
+        return {**compactions, **{instant: plan.slices for instant, plan in self.replaces.items()}}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,15 +11,17 @@ from hoodie.formats.timeline.archive_log import with_java_headers
 from hoodie.locks import Lock
 from hoodie.locks.clock import LOCKS
 from hoodie.metadata.keeping.drop import drop_metadata
+from hoodie.model.files import METAFILE
 from hoodie.model.instant import Action, State
 from hoodie.storage.protocol import Storage, join, rewrite
 from hoodie.table.downgraded_timeline import finish_downgrade
-from hoodie.table.partition_metadata import METAFILE, ensure_partition, is_whole_metafile
+from hoodie.table.partition_metadata import ensure_partition
 from hoodie.table.properties import recover, rewrite_checksum
 from hoodie.table.settings import Writers
 from hoodie.table.state import load_state
 from hoodie.timeline.stopped_upgrade import move_back
 from hoodie.timeline.timeline import Clock, new_time, utc_now
+from hoodie.view.load import partition_depth
 
 #: What has to be right before the table can be looked at.
 _FIRST = (Mend.RECOVER, Mend.CHECKSUM, Mend.MOVE_BACK, Mend.FINISH)
@@ -91,7 +93,7 @@ def _repair(storage: Storage, lock: Lock, *, checksum: bool, grace: float, now: 
 
 def _metafile(storage: Storage, target: str, clock: Clock) -> None:
     for entry in storage.list(target):
-        if entry.name == METAFILE and not is_whole_metafile(storage.read(join(target, METAFILE))):
+        if entry.name == METAFILE and partition_depth(storage.read(join(target, METAFILE))) is None:
             storage.delete(join(target, METAFILE))
     ensure_partition(storage, target, load_state(storage).timeline.newest_commit)
 

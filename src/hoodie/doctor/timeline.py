@@ -3,7 +3,7 @@
 Source: docs/design/invariants.md 2, 6; docs/format/table-and-timeline.md 2, 4, 5.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,10 +15,12 @@ from hoodie.formats.java.properties import CHECKSUM, parse_properties, verify_ch
 from hoodie.formats.log.blocks import BlockKind, read_blocks
 from hoodie.formats.timeline import services
 from hoodie.formats.timeline.archive_log import decode_entries, with_java_headers
+from hoodie.formats.timeline.internal_schema import SCHEMA_FOLDER
 from hoodie.formats.timeline.plans import decode_compaction_plan, decode_replace_plan
 from hoodie.locks.clock import LOCKS
+from hoodie.metadata.keys import FOLDER
 from hoodie.model.instant import COMMITS, Action, Instant, State
-from hoodie.storage.protocol import Entry, Storage, is_temporary, join
+from hoodie.storage.protocol import Entry, Storage, is_temporary, join, split
 from hoodie.table.properties import BACKUP, PROPERTIES, load_properties
 from hoodie.timeline.archive import archive_files
 from hoodie.timeline.history import history_rows
@@ -304,7 +306,8 @@ def pending_instants(scene: Scene, contents: Contents, damaged: Collection[str] 
         path = scene.timeline.path(instant)
         # Fewer than three states: it did not get as far as any effect that a plan must undo.
         if instant.action in COMMITS and not _is_clustering(contents, instant):
-            if user := built_upon(instant, contents.commits, scene.files, scene.timeline.completed({Action.SAVEPOINT})):
+            savepoints = scene.timeline.completed({Action.SAVEPOINT})
+            if user := built_upon(instant, contents.commits, scene.files, savepoints, contents.plans):
                 problem = f"{lost_completion(instant, user)}, and readers miss its rows"
                 advice = f"{way_back(instant, layout_of(scene.config))}: writes refuse it"
                 if scene.timeline.layout == 1:
@@ -388,6 +391,18 @@ def leftovers(scene: Scene) -> Iterator[Finding]:
             advice = "If no writer with FileSystemBasedLockProvider is active, delete it"
             yield Finding(Severity.WARNING, Fault.LOCK, join(".hoodie", entry.name), problem, advice)
     yield from temporaries(scene, scene.aside, {f"{MARKERS}/{time}" for time in last})
+
+
+def misplaced(scene: Scene, tables: Iterable[str]) -> Iterator[Finding]:
+    """Files where the table has folders, and other tables in its folder. tables: their base paths"""
+    for path in sorted({MARKERS, HEARTBEATS, LOCKS, FOLDER, SCHEMA_FOLDER, scene.config.history_folder}):
+        folder, name = split(path)
+        if any(entry.name == name for entry in scene.aside.get(folder, ())):
+            problem = "a file lies where the table has a folder: writes or services fail"
+            yield Finding(Severity.WARNING, Fault.MISPLACED, path, problem, "Move it away: they make the folder")
+    for table in tables:
+        problem = "another table lies in this one's folder: Hudi reads its rows as this table's where it lists folders"
+        yield Finding(Severity.ERROR, Fault.MISPLACED, table, problem, "Move it out of the folder")
 
 
 def temporaries(scene: Scene, tree: Mapping[str, Sequence[Entry]], besides: Collection[str] = ()) -> Iterator[Finding]:

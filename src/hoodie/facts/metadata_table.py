@@ -7,9 +7,9 @@ from hoodie.metadata.keeping.compact import waiting
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.read import partition_slices, stored_counts
 from hoodie.metadata.table import MetadataTable, open_metadata
+from hoodie.model.files import METAFILES
 from hoodie.storage.protocol import Storage, in_threads
 from hoodie.table.state import load_state
-from hoodie.view.load import METAFILES
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,10 @@ from hoodie.display.summary import ColumnKind, ResultSummary, ShownColumn, bytes
 from hoodie.errors import CorruptFile
 from hoodie.model.instant import parse_time
 
+#: The file that makes a folder a partition: text, or in the base files' format.
+METAFILE = ".hoodie_partition_metadata"
+METAFILES = frozenset(METAFILE + suffix for suffix in ("", ".parquet", ".orc"))
+
 _LOG_NAME = re.compile(r"^\.(.+)_(.*)\.(log|archive)\.(\d+)(_((\d+)-(\d+)-(\d+))(\.cdc)?)?$")
 _ATTEMPTS = 2_000_000  # numbers of attempts before they come again: times 1000 they fit 31 bits
 _BASE_NAME = re.compile(r"^([^_.][^_]*)_(\d+-\d+-\d+)_(\d+)\.(parquet|hfile)$")

@@ -37,6 +37,11 @@ class CompactionOperation(Short):
     log_files: tuple[str, ...]  # names, oldest first
     metrics: Mapping[str, float] = field(default_factory=dict)  # TOTAL_LOG_FILES, TOTAL_LOG_FILES_SIZE in bytes, ...
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Its files, relative to the table's base path."""
+        return _paths(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CompactionPlan(Short):
@@ -55,6 +60,19 @@ class ClusteringSlice(Short):
     group: FileGroupId
     base_file: str  # name; "" when the slice has logs only
     log_files: tuple[str, ...] = ()
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Its files, relative to the table's base path."""
+        return _paths(self)
+
+
+PlannedSlice = CompactionOperation | ClusteringSlice
+
+
+def _paths(planned: PlannedSlice) -> tuple[str, ...]:
+    folder = f"{planned.group.partition}/" if planned.group.partition else ""
+    return tuple(folder + name for name in (planned.base_file, *planned.log_files) if name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -84,6 +102,11 @@ class ReplacePlan(Short):
     operation: str = ""  # "CLUSTER", "DELETE_PARTITION" or ""
     clustering: ClusteringPlan | None = None
     extra: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def slices(self) -> tuple[ClusteringSlice, ...]:
+        """Those of a clustering."""
+        return tuple(slice_ for group in (self.clustering.groups if self.clustering else ()) for slice_ in group.slices)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

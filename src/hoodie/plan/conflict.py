@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import COMMITS, Action, Instant, State
-from hoodie.model.plans import CompactionPlan, ReplacePlan
+from hoodie.model.plans import CompactionPlan, PlannedSlice, ReplacePlan
 from hoodie.timeline.layout import comparable_action
 from hoodie.timeline.timeline import Timeline
 
@@ -39,7 +39,7 @@ class Other:
 
     operation  None: not known yet
     seen       of a completed commit: newest instants that were completed when it looked at the table (`SEEN`)
-    files      of a plan: names of the files that it takes in
+    files      of a plan: paths of the files that it takes in
     appended   of a completed commit: the file groups to whose logs it added, and did nothing else
     """
 
@@ -143,8 +143,8 @@ def unaware(own: Instant, metadata: CommitMetadata, others: Collection[Other]) -
     while more:  # a write that saw a commit that saw ours, saw ours as well
         aware |= more
         more = {o.instant.requested for o in others if not o.seen.isdisjoint(aware)} - aware
-    names = {(stat.path or "").rpartition("/")[2] for part in metadata.stats.values() for stat in part}
-    return [o for o in others if o.instant.requested not in aware and o.files.isdisjoint(names)]
+    paths = {stat.path for stat in metadata.all_stats}
+    return [o for o in others if o.instant.requested not in aware and o.files.isdisjoint(paths)]
 
 
 def vanished(before: Timeline, now: Timeline) -> tuple[Instant, ...]:
@@ -157,6 +157,11 @@ def vanished(before: Timeline, now: Timeline) -> tuple[Instant, ...]:
 def made_on(before: Timeline) -> str:
     """The value of `SEEN` for a write that looked at the table when its timeline was this."""
     return ",".join(instant.requested for instant in before.completed(COMMITS)[-_SEEN_COMMITS:])
+
+
+def commits_seen(metadata: CommitMetadata) -> frozenset[str]:
+    """The newest commits that a commit was made on."""
+    return frozenset(filter(None, metadata.extra.get(SEEN, "").split(",")))
 
 
 def groups_of_commit(metadata: CommitMetadata) -> frozenset[FileGroupId]:
@@ -187,21 +192,20 @@ def other_of_commit(instant: Instant, metadata: CommitMetadata) -> Other:
     """What a completed commit, or an inflight one of an overwrite, says."""
     compaction = metadata.compacted and metadata.operation is not Operation.LOG_COMPACT
     operation = Operation.COMPACT if compaction else metadata.operation
-    seen = frozenset(filter(None, metadata.extra.get(SEEN, "").split(",")))
     appended = frozenset() if metadata.operation is Operation.LOG_COMPACT else appended_groups(metadata)
-    return Other(instant, operation, groups_of_commit(metadata), seen, appended=appended)
+    return Other(instant, operation, groups_of_commit(metadata), commits_seen(metadata), appended=appended)
 
 
 def other_of_compaction(instant: Instant, plan: CompactionPlan) -> Other:
     """A compaction by its plan."""
-    names = {name for operation in plan.operations for name in (operation.base_file, *operation.log_files)} - {""}
-    groups = frozenset(operation.group for operation in plan.operations)
-    return Other(instant, Operation.COMPACT, groups, files=frozenset(names))
+    return _planned(instant, Operation.COMPACT, plan.operations)
 
 
 def other_of_clustering(instant: Instant, plan: ReplacePlan) -> Other:
     """A pending replacement by its plan. The file groups that an overwrite takes away only its completion tells."""
-    slices = [slice_ for group in (plan.clustering.groups if plan.clustering else ()) for slice_ in group.slices]
-    names = {name for slice_ in slices for name in (slice_.base_file, *slice_.log_files)} - {""}
-    operation = Operation.CLUSTER if plan.clustering else None
-    return Other(instant, operation, frozenset(slice_.group for slice_ in slices), files=frozenset(names))
+    return _planned(instant, Operation.CLUSTER if plan.clustering else None, plan.slices)
+
+
+def _planned(instant: Instant, operation: Operation | None, slices: Collection[PlannedSlice]) -> Other:
+    groups = frozenset(slice_.group for slice_ in slices)
+    return Other(instant, operation, groups, files=frozenset(path for slice_ in slices for path in slice_.paths))

@@ -40,7 +40,7 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.archive import newest_archived
 from hoodie.timeline.cleanings import cleanings
-from hoodie.timeline.load import read_compaction_plan, read_replace_plan
+from hoodie.timeline.load import pending_plans, read_compaction_plan
 from hoodie.timeline.timeline import Clock, new_time, utc_now
 from hoodie.timeline.transition import create_requested, remove_pending
 from hoodie.view.load import data_files, discover_partitions, list_partitions
@@ -297,15 +297,8 @@ def _check(state: TableState, target: Instant, action: Action, metadata: CommitM
 
 def _plans(state: TableState) -> dict[Instant, set[FileGroupId]]:
     """Pending compactions, log compactions and clusterings, with their file groups."""
-    storage, timeline = state.storage, state.timeline
-    plans: dict[Instant, set[FileGroupId]] = {}
-    for pending in timeline.pending(PLANS):
-        plans[pending] = {operation.group for operation in read_compaction_plan(storage, timeline, pending).operations}
-    for pending in timeline.pending_replaces:
-        clustering = read_replace_plan(storage, timeline, pending).clustering
-        if clustering is not None:
-            plans[pending] = {slice_.group for group in clustering.groups for slice_ in group.slices}
-    return plans
+    plans = pending_plans(state.storage, state.timeline)
+    return {instant: {slice_.group for slice_ in slices} for instant, slices in plans.items()}
 
 
 def _result(state: TableState, plan: RollbackPlan, done: Instant | None) -> RollbackResult:

@@ -27,7 +27,7 @@ from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.metadata.changes import of_clean
 from hoodie.metadata.keeping.follow import follow_change
 from hoodie.metadata.partitions.kind import Change
-from hoodie.model.files import parse_data_file
+from hoodie.model.files import METAFILES, parse_data_file
 from hoodie.model.instant import WRITES, Action, Instant, State
 from hoodie.model.plans import CleanedPartition, CleanMetadata, CleanPlan
 from hoodie.plan.clean import (
@@ -48,11 +48,11 @@ from hoodie.table.partition_metadata import ensure_partition
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.archive import archive_files
-from hoodie.timeline.load import load_timeline, read_commit, read_compaction_plan, still_pending
+from hoodie.timeline.load import load_timeline, pending_plans, read_commit
 from hoodie.timeline.memory import Memory
 from hoodie.timeline.timeline import Clock, new_time, utc_now
 from hoodie.timeline.transition import complete, create_requested, remove_pending, to_inflight
-from hoodie.view.load import METAFILES, load_view
+from hoodie.view.load import load_view
 from hoodie.writing.write import writable_state
 
 _log = logging.getLogger("hoodie.services")
@@ -226,19 +226,8 @@ def make_plan(
 
 def pending_files(state: TableState) -> frozenset[str]:
     """Paths of the files that pending compactions, log compactions and clusterings are to read."""
-    paths: set[str] = set()
-    timeline = state.timeline
-    for instant in timeline.pending({Action.COMPACTION, Action.LOG_COMPACTION}):
-        for operation in read_compaction_plan(state.storage, timeline, instant).operations:
-            names = [name for name in (operation.base_file, *operation.log_files) if name]
-            paths |= {join(operation.group.partition, name) for name in names}
-    for instant in timeline.pending_replaces:
-        replaces = still_pending(state.storage, timeline, instant)
-        clustering = None if replaces is None else replaces.clustering
-        for slice_ in [slice_ for group in clustering.groups for slice_ in group.slices] if clustering else ():
-            names = [name for name in (slice_.base_file, *slice_.log_files) if name]
-            paths |= {join(slice_.group.partition, name) for name in names}
-    return frozenset(paths)
+    plans = pending_plans(state.storage, state.timeline)
+    return frozenset(path for slices in plans.values() for slice_ in slices for path in slice_.paths)
 
 
 # --- deleting ---

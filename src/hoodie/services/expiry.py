@@ -18,12 +18,11 @@ from hoodie.display.render import Displayed
 from hoodie.display.summary import ResultSummary, summary
 from hoodie.errors import InvalidOption
 from hoodie.formats.java.properties import parse_properties
-from hoodie.model.files import FileSlice, LogFile
+from hoodie.model.files import METAFILE, FileSlice, LogFile
 from hoodie.model.instant import time_before
 from hoodie.services.clean import service_state
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, in_threads, join
-from hoodie.table.partition_metadata import METAFILE
 from hoodie.table.settings import MapItems, Settings
 from hoodie.table.state import TableState
 from hoodie.timeline.load import read_commit

@@ -80,8 +80,6 @@ class FsspecStorage(UriStorage):
         for infos in [self._find(folder)] if not skip else self._find_beside(folder, skip, tree):
             for path, info in infos.items():
                 parent, name = split(path)
-                if skip and not set(skip).isdisjoint(parent[len(folder) :].split("/")):
-                    continue
                 tree.setdefault(parent, []).append(_entry(info, name))
         return {parent: sorted(tree[parent]) for parent in sorted(tree)}
 

@@ -158,7 +158,7 @@ class HdfsStorage(UriStorage):
                 below += [join(path, entry.name) for entry in entries if entry.is_dir and entry.name not in skip]
                 if files := [entry for entry in entries if not entry.is_dir]:
                     tree[path] = files
-            level = below
+            level, skip = below, ()
         return dict(sorted(tree.items()))
 
     def read(self, path: str) -> bytes:

@@ -67,7 +67,8 @@ class LocalStorage(Storage):
             if files := [entry for entry in entries if not entry.is_dir]:
                 tree[here] = files
             folders = (join(here, entry.name) for entry in entries if entry.is_dir and entry.name not in skip)
-            todo.extend(path for path in folders if self._enter(path, linked))
+            todo.extend([path for path in folders if self._enter(path, linked)])
+            skip = ()
         return dict(sorted(tree.items()))
 
     def _enter(self, path: str, linked: set[str]) -> bool:

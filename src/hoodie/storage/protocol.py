@@ -93,7 +93,7 @@ class Storage(Protocol):
     def list_tree(self, folder: str = "", skip: Collection[str] = ()) -> dict[str, builtins.list[Entry]]:
         """All files below a folder, by the folder that holds them, in as few requests as the storage allows.
 
-        skip     folder names that are not entered, at any depth, such as ".hoodie"
+        skip     names of folders directly in it that are not entered, such as ".hoodie"
         returns  {folder path, relative to the base: its files, sorted by name}, sorted by path; only folders with files
         """
 

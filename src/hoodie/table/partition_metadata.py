@@ -4,12 +4,10 @@ from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from hoodie.errors import CorruptFile, InvalidInput
-from hoodie.formats.java.properties import parse_properties, render_properties
+from hoodie.errors import InvalidInput
+from hoodie.formats.java.properties import render_properties
+from hoodie.model.files import METAFILE
 from hoodie.storage.protocol import Storage, join
-
-METAFILE = ".hoodie_partition_metadata"
-
 
 #: No reader looks for rows in folders of these names, at any depth.
 _NO_FOLDERS = frozenset({"", ".", "..", ".hoodie"})
@@ -45,14 +43,6 @@ def _nested(path: str, above: str) -> InvalidInput:
         f"partition {path!r} would lie inside partition {above!r}, where readers do not look for partitions. A table "
         "made with hoodie.datasource.write.partitionpath.urlencode=true keeps such values apart."
     )
-
-
-def is_whole_metafile(content: bytes) -> bool:
-    """Whether other readers can take a metafile: Hudi asks it for the partition's depth."""
-    try:
-        return parse_properties(content, METAFILE).get("partitionDepth", "").isdecimal()
-    except CorruptFile:
-        return False
 
 
 def restore_metafiles(storage: Storage, partitions: Iterable[str], instant: str) -> None:

@@ -76,7 +76,7 @@ class MemoryStorage(Storage):
             files = dict(self._files)
         tree: dict[str, list[Entry]] = {}
         for path, rest in sorted(_below(files, folder)):
-            if set(skip).isdisjoint(rest.split("/")[:-1]):
+            if "/" not in rest or rest.split("/")[0] not in skip:
                 parent, name = split(path)
                 tree.setdefault(parent, []).append(_entry(name, files[path]))
         return {parent: sorted(tree[parent]) for parent in sorted(tree)}

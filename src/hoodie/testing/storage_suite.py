@@ -225,7 +225,7 @@ class StorageSuite:
                 assert before - 2_000 <= entry.mtime <= time.time_ns() // 1_000_000 + 2_000
         assert [(entry.name, entry.is_dir) for entry in storage.list("a")] == [("b", True), ("d", False)]
 
-    def test_a_tree_lists_each_folder_with_files_and_enters_none_of_the_skipped(self, storage: Storage) -> None:
+    def test_a_tree_lists_each_folder_with_files_and_enters_none_in_it_that_is_skipped(self, storage: Storage) -> None:
         for path in (
             "top",
             "a/b/c/f1",
@@ -236,11 +236,12 @@ class StorageSuite:
             "a/.hoodie/h",
             "ab/i",
             "a/b/skip",
+            "skip/j",
         ):
             storage.write(path, b"12")
         tree = storage.list_tree(skip={".hoodie", "skip"})
         assert {folder: [entry.name for entry in entries] for folder, entries in tree.items()} == {
-            "": ["top"], "a": ["g"], "a/b": ["skip"], "a/b/c": ["f1", "f2"], "ab": ["i"],
+            "": ["top"], "a": ["g"], "a/.hoodie": ["h"], "a/b": ["skip"], "a/b/c": ["f1", "f2"], "ab": ["i"],
         }  # fmt: skip
         assert list(tree) == sorted(tree)
         assert all(

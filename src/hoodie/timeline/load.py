@@ -19,7 +19,7 @@ from hoodie.errors import CorruptFile, ListingStale
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, Instant, State, format_time
-from hoodie.model.plans import CompactionOperation, CompactionPlan, ReplacePlan
+from hoodie.model.plans import CompactionOperation, CompactionPlan, PlannedSlice, ReplacePlan
 from hoodie.storage.protocol import Entry, Storage
 from hoodie.timeline.layout import COMPLETES_AS, commit_content, parse_name
 from hoodie.timeline.memory import Listed, Memory, unlisted
@@ -260,6 +260,18 @@ def still_pending(storage: Storage, timeline: Timeline, instant: Instant) -> Rep
         if storage.exists(timeline.path(instant)):  # its plan alone is lost
             raise
         return None
+
+
+def pending_plans(storage: Storage, timeline: Timeline) -> dict[Instant, tuple[PlannedSlice, ...]]:
+    """The file slices that pending compactions, log compactions and clusterings are to read."""
+    plans: dict[Instant, tuple[PlannedSlice, ...]] = {
+        instant: read_compaction_plan(storage, timeline, instant).operations
+        for instant in timeline.pending({Action.COMPACTION, Action.LOG_COMPACTION})
+    }
+    for instant in timeline.pending_replaces:
+        if (plan := still_pending(storage, timeline, instant)) is not None and plan.clustering is not None:
+            plans[instant] = plan.slices
+    return plans
 
 
 # --- history of layout 2 ---

@@ -8,20 +8,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from hoodie.config.table import TableConfig
+from hoodie.config.table import PROPERTIES_FILE, PROPERTIES_FOLDER, TableConfig
 from hoodie.errors import CorruptFile, DamagedLog, EmptyReplaceCommit, MetafileMissing
+from hoodie.formats.java.properties import parse_properties
 from hoodie.model.commit import CommitMetadata
-from hoodie.model.files import BaseFile, FileGroupId, LogFile, parse_data_file
+from hoodie.model.files import METAFILE, METAFILES, BaseFile, FileGroupId, LogFile, parse_data_file
 from hoodie.model.instant import Action, Instant
 from hoodie.model.plans import CompactionPlan, ReplacePlan
-from hoodie.storage.protocol import Entry, Storage, check_path, in_threads
+from hoodie.storage.protocol import Entry, Storage, check_path, in_threads, join
 from hoodie.timeline.load import read_commit, read_compaction_plan, still_pending, with_history
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.published import all_published
 from hoodie.view.slices import FileSystemView, group_files
-
-#: The file that makes a folder a partition: text, or in the base files' format.
-METAFILES = frozenset({".hoodie_partition_metadata" + suffix for suffix in ("", ".parquet", ".orc")})
 
 B = TypeVar("B")
 
@@ -59,11 +57,49 @@ def list_folders(storage: Storage, partitions: Iterable[str] | None = None) -> F
     partitions  those to list, one listing each; None: all, with one listing of the tree
     """
     if partitions is None:
-        return folders_of_tree(storage.list_tree("", skip=(".hoodie",)))
+        return folders_of_tree(list_table(storage)[0])
     paths = sorted({check_path(partition) for partition in partitions})
     tree = dict(zip(paths, in_threads(storage.list, paths), strict=True))
     marked = {folder: entries for folder, entries in tree.items() if _is_partition(entries)}
     return Folders(marked, _unmarked(tree, marked))
+
+
+def list_table(storage: Storage) -> tuple[dict[str, list[Entry]], list[str]]:
+    """The files outside `.hoodie`, by folder, without the partitions of other tables that lie among them, such as a
+    copy of the table; and the base paths of these tables."""
+    tree = storage.list_tree("", skip=(PROPERTIES_FOLDER,))
+    others = []
+    for folder in [folder for folder in tree if f"/{PROPERTIES_FOLDER}/" in f"{folder}/"]:
+        base, _, below = f"{folder}/".partition(f"/{PROPERTIES_FOLDER}/")
+        names = [f"{PROPERTIES_FOLDER}/{entry.name}" for entry in tree.pop(folder)]
+        if not below and PROPERTIES_FILE in names:
+            others.append(base)
+    within = [
+        folder
+        for folder, entries in tree.items()
+        if _is_partition(entries) and any(f"{folder}/".startswith(f"{other}/") for other in others)
+    ]
+    depths = in_threads(lambda folder: _depth(storage, folder), within)
+    for folder, depth in zip(within, depths, strict=True):
+        if depth not in (None, folder.count("/") + 1):
+            del tree[folder]
+    return tree, others
+
+
+def _depth(storage: Storage, partition: str) -> int | None:
+    try:
+        return partition_depth(storage.read(join(partition, METAFILE)))
+    except FileNotFoundError:  # removed since it was listed, or of another form
+        return None
+
+
+def partition_depth(metafile: bytes) -> int | None:
+    """How deep below its table a partition lies, as its metafile says; None: the file is damaged."""
+    try:
+        depth = parse_properties(metafile, METAFILE).get("partitionDepth", "")
+    except CorruptFile:
+        return None
+    return int(depth) if depth.isdecimal() else None
 
 
 def folders_of_tree(tree: Mapping[str, Sequence[Entry]]) -> Folders:
@@ -175,10 +211,8 @@ def build_view(
                 )
     clustering: dict[FileGroupId, str] = {}
     for instant, replace_plan in clusterings:
-        if replace_plan.operation != "CLUSTER" or replace_plan.clustering is None:
-            continue
-        for cluster in replace_plan.clustering.groups:
-            clustering |= {slice_.group: instant.requested for slice_ in cluster.slices}
+        if replace_plan.operation == "CLUSTER":
+            clustering |= {slice_.group: instant.requested for slice_ in replace_plan.slices}
     return FileSystemView(timeline, group_files(files), replaced, compacting, clustering)
 
 

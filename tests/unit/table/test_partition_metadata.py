@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hoodie.errors import InvalidInput
+from hoodie.model.files import METAFILE
 from hoodie.storage.wrapped import WrappedStorage
-from hoodie.table.partition_metadata import METAFILE, ensure_partition, require_partition_paths
+from hoodie.table.partition_metadata import ensure_partition, require_partition_paths
 from hoodie.testing.storage import CountingStorage, MemoryStorage
 
 INSTANT = "20240101000000000"

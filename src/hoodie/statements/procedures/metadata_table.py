@@ -7,10 +7,11 @@ from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.listing import listed_folders
 from hoodie.metadata.shown import metadata_rows
 from hoodie.metadata.table import MetadataTable, open_metadata
+from hoodie.model.files import METAFILES
 from hoodie.services.metadata_table import create_metadata_table, drop_metadata_table
 from hoodie.statements.procedures.procedure import Called, Rows
 from hoodie.storage.protocol import Entry
-from hoodie.view.load import METAFILES, list_folders
+from hoodie.view.load import list_folders
 
 
 def create_metadata(called: Called) -> Rows:

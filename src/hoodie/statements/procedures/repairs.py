@@ -11,13 +11,14 @@ from hoodie.errors import CorruptFile
 from hoodie.formats.java.properties import parse_properties
 from hoodie.formats.timeline.services import decode_clean_plan
 from hoodie.merge.payloads import KNOWN_PAYLOADS
+from hoodie.model.files import METAFILE
 from hoodie.model.instant import Action, State
 from hoodie.model.meta import META_COLUMNS
 from hoodie.services.downgrade import downgrade
 from hoodie.services.upgrade import upgrade
 from hoodie.statements.procedures.procedure import Called, Rows
 from hoodie.storage import storage_beside
-from hoodie.table.partition_metadata import METAFILE, ensure_partition
+from hoodie.table.partition_metadata import ensure_partition
 from hoodie.table.properties import load_properties, update_properties
 from hoodie.table.state import load_state
 from hoodie.timeline.transition import remove_pending
