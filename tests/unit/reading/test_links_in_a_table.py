@@ -49,9 +49,9 @@ def test_a_copy_in_the_folder_of_a_table_adds_no_rows(copy: str, version: str, t
 def test_partitions_of_a_table_around_another_one_stay_its_own(tmp_path: Path) -> None:
     """They lie as deep below its folder as their metafile says."""
     options = {"hoodie.metadata.enable": "false"}
+    inner = hoodie.create_table(tmp_path / "t" / "north", record_key="id", partition_by="city", options=options)
     table = hoodie.create_table(tmp_path / "t", record_key="id", partition_by="area,city", options=options)
     table.upsert(pa.table({"id": ["a", "b"], "area": ["north", "south"], "city": ["oslo", "bern"]}))
-    inner = hoodie.create_table(tmp_path / "t" / "north", record_key="id", partition_by="city", options=options)
     inner.upsert(pa.table({"id": ["c"], "city": ["rome"]}))
     assert sorted(table.to_arrow()["id"].to_pylist()) == ["a", "b"]
     assert inner.to_arrow()["id"].to_pylist() == ["c"]
