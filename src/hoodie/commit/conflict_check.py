@@ -4,7 +4,7 @@ timeline, and what others did meanwhile.
 The decision itself is pure: `hoodie.plan.conflict`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -14,15 +14,12 @@ from hoodie.commit.markers import delete_markers, read_markers
 from hoodie.errors import InstantNotFound, WriteConflict
 from hoodie.formats.avro.schema import from_avro
 from hoodie.formats.timeline.internal_schema import LATEST_SCHEMA
-from hoodie.model.commit import CommitMetadata, Operation, WriteStat
-from hoodie.model.files import BaseFile, FileGroupId, LogFile, parse_data_file
+from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.instant import Action, Instant, State
-from hoodie.model.plans import PlannedSlice
 from hoodie.plan.conflict import (
     SERVICES,
     Other,
     appended_groups,
-    commits_seen,
     conflicts,
     groups_of_commit,
     other_of_clustering,
@@ -33,7 +30,7 @@ from hoodie.plan.conflict import (
     vanished,
 )
 from hoodie.schema.schema import without_meta_fields
-from hoodie.storage.protocol import Storage, remove_with_temporaries, split
+from hoodie.storage.protocol import Storage, remove_with_temporaries
 from hoodie.table.replacement import REPLACES, WAITING
 from hoodie.table.state import TableState, columns_by_id, declared_schema
 from hoodie.timeline.layout import TimelineLayout
@@ -50,69 +47,6 @@ def failed_writes(timeline: Timeline, is_clustering: Callable[[Instant], bool]) 
     return [
         i for i in reversed(timeline.pending(FAILED)) if not (i.action is Action.REPLACE_COMMIT and is_clustering(i))
     ]
-
-
-def built_upon(
-    write: Instant,
-    commits: Mapping[Instant, CommitMetadata],
-    files: Iterable[BaseFile | LogFile],
-    savepoints: Iterable[Instant],
-    plans: Mapping[Instant, Iterable[PlannedSlice]],
-) -> Instant | None:
-    """Its savepoint, or the first completed commit that was made on a pending write or wrote to a file slice of it, or
-    the first plan with a file of it: the write was completed then, and its completed file is lost. None: there is none.
-
-    commits  of the timeline, with what they did
-    files    of the partitions that these wrote to: in layout 2 a log does not name its slice, but nobody adds logs to a
-             file group that a pending write began with a base file
-    plans    pending compactions, log compactions and clusterings, with the slices that they are to read
-    """
-    time = write.requested
-    if saved := next((savepoint for savepoint in savepoints if savepoint.requested == time), None):
-        return saved
-
-    def has_own(names: Iterable[str]) -> bool:
-        named = (parse_data_file("", name, 0) for name in names)
-        return any(file is not None and file.base_instant == time for file in named)
-
-    oldest: dict[FileGroupId, tuple[str, bool]] = {}
-    for file in files:
-        begun = (file.instant, True) if isinstance(file, BaseFile) else (file.base_instant, False)
-        oldest[file.group] = min(oldest.get(file.group, begun), begun)
-    created = {group for group, begun in oldest.items() if begun == (time, True)}
-
-    def is_later(stat: WriteStat, partition: str) -> bool:
-        own = stat.prev_commit == time or FileGroupId(partition, stat.file_id) in created
-        return own or has_own((stat.base_file or "", *stat.log_files))
-
-    later = [
-        commit
-        for commit, metadata in commits.items()
-        if commit.requested > time
-        and (
-            time in commits_seen(metadata)
-            or any(is_later(stat, partition) for partition, part in metadata.stats.items() for stat in part)
-        )
-    ]
-    later += [
-        plan for plan, slices in plans.items() if has_own(split(path)[1] for slice_ in slices for path in slice_.paths)
-    ]
-    return min(later, default=None)
-
-
-def lost_completion(write: Instant, user: Instant) -> str:
-    """The problem of a pending write that `built_upon` says was completed."""
-    how = "keeps its files" if user.action is Action.SAVEPOINT else "builds on it"
-    return f"the completed file of this {write.action} is lost: {user.action} {user.requested} {how}"
-
-
-def way_back(write: Instant, layout: TimelineLayout) -> str:
-    """What gives the rows of such a write back. The file of a replace commit says which files do not count, too."""
-    advice = "Restore the file from a copy of the table"
-    if write.action is not Action.REPLACE_COMMIT:
-        name = layout.path(replace(write, state=State.COMPLETED, completed=write.requested))
-        advice += f", or create {name} empty: readers see its rows then"
-    return f"{advice}. A rollback would delete them"
 
 
 def pending_rollbacks(timeline: Timeline) -> Sequence[Instant]:

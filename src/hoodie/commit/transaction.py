@@ -12,26 +12,23 @@ from functools import partial
 
 from hoodie.commit.batch_ids import require_new, with_batch
 from hoodie.commit.conflict_check import (
-    built_upon,
     failed_writes,
-    lost_completion,
     pending_rollbacks,
     refuse_during_restore,
     require_no_conflict,
     require_version,
     require_whole,
-    way_back,
     with_late_writes,
     withdraw,
 )
 from hoodie.commit.heartbeat import Heartbeat, beating, remove_heartbeat, silent_writes
+from hoodie.commit.lost import refuse_lost
 from hoodie.commit.markers import Marker, delete_markers, read_markers
 from hoodie.commit.rollback_executor import resume_rollback, roll_back
 from hoodie.config.locks import FailedWrites
 from hoodie.config.metadata import RequestedPartitions
 from hoodie.config.write import WriteOperation
 from hoodie.errors import (
-    CorruptFile,
     HoodieError,
     InstantNotFound,
     ListingStale,
@@ -62,7 +59,7 @@ from hoodie.table.replacement import NOT_YET
 from hoodie.table.settings import Executors, Writers
 from hoodie.table.state import TableState
 from hoodie.timeline.layout import completed_content, inflight_content
-from hoodie.timeline.load import load_timeline, pending_plans, read_commit, remember_commit, still_pending
+from hoodie.timeline.load import load_timeline, remember_commit, still_pending
 from hoodie.timeline.timeline import Clock, Timeline, moment_of, new_time, utc_now
 from hoodie.timeline.transition import (
     complete,
@@ -72,7 +69,6 @@ from hoodie.timeline.transition import (
     instant_path,
     to_inflight,
 )
-from hoodie.view.load import data_files
 
 _log = logging.getLogger("hoodie.write")
 
@@ -238,21 +234,8 @@ def dead_writes(state: TableState, writers: Writers) -> list[Instant]:
         silent = silent_writes(state.storage, [instant.requested for instant in failed], writers.concurrency)
         failed = [instant for instant in failed if instant.requested in silent]
     for instant in failed:
-        refuse_lost(state, instant)
+        refuse_lost(state, instant, unasked=True)
     return failed
-
-
-def refuse_lost(state: TableState, write: Instant) -> None:
-    """Raises CorruptFile on a write that is pending only because its completed file is lost: its files are in use."""
-    later = [commit for commit in state.timeline.commits if commit.requested > write.requested]
-    commits = {commit: read_commit(state.storage, state.timeline, commit) for commit in later}
-    partitions = {partition for commit in commits.values() for partition in commit.stats}
-    files = data_files({partition: state.storage.list(partition) for partition in partitions})
-    plans = pending_plans(state.storage, state.timeline)
-    if user := built_upon(write, commits, files, state.timeline.completed({Action.SAVEPOINT}), plans):
-        raise CorruptFile(
-            state.timeline.path(write), lost_completion(write, user), advice=f"{way_back(write, state.layout)}."
-        )
 
 
 def _is_clustering(state: TableState, instant: Instant) -> bool:

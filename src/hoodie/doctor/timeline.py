@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from typing import Any
 
-from hoodie.commit.conflict_check import built_upon, lost_completion, way_back
+from hoodie.commit.lost import NO_ROLLBACK, ROLLBACK, UNMARKED, built_upon, lost_completion, unmarked, way_back
 from hoodie.doctor.damaged import COMPACTIONS, damaged_instant
 from hoodie.doctor.findings import Contents, Fault, Finding, Mend, Remedy, Scene, Severity
 from hoodie.errors import CorruptFile, clause
@@ -306,10 +306,16 @@ def pending_instants(scene: Scene, contents: Contents, damaged: Collection[str] 
         path = scene.timeline.path(instant)
         # Fewer than three states: it did not get as far as any effect that a plan must undo.
         if instant.action in COMMITS and not _is_clustering(contents, instant):
-            savepoints = scene.timeline.completed({Action.SAVEPOINT})
+            layout, savepoints = layout_of(scene.config), scene.timeline.completed({Action.SAVEPOINT})
             if user := built_upon(instant, contents.commits, scene.files, savepoints, contents.plans):
-                problem = f"{lost_completion(instant, user)}, and readers miss its rows"
-                advice = f"{way_back(instant, layout_of(scene.config))}: writes refuse it"
+                problem, rollback = lost_completion(instant, user), NO_ROLLBACK
+            elif unmarked(scene.storage, instant, layout):
+                problem, rollback = UNMARKED, ROLLBACK
+            else:
+                problem = ""
+            if problem:
+                problem += ", and readers miss its rows"
+                advice = f"{way_back(instant, layout)}. {rollback}: writes refuse it"
                 if scene.timeline.layout == 1:
                     path = scene.timeline.path(replace(instant, state=State.COMPLETED))
                 yield Finding(Severity.ERROR, Fault.HOLLOW, path, problem, advice)

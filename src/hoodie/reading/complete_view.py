@@ -4,13 +4,16 @@ A reader looks at the newest commits, and at older ones as far as this process k
 (`hoodie.view.published`). No storage is listed for it, unless files are missing.
 """
 
+import warnings
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from hoodie.commit.lost import lost_commit
 from hoodie.config.read import DEFAULT_READ, ReadSettings
+from hoodie.errors import MissingFile, MissingFileIgnored
 from hoodie.metadata.table import MetadataTable
 from hoodie.metadata.trusted import ignore, trusted_listing
-from hoodie.model.instant import Action
+from hoodie.model.instant import Action, State
 from hoodie.reading.time_travel import require_kept
 from hoodie.table.state import TableState, tell_of_missing
 from hoodie.view.load import load_view
@@ -34,7 +37,8 @@ def complete_view(
     taken    the slices that the reader takes
     settings `MissingFileOptions` among others
     as_of    instant, inclusive, that `taken` is about; None: now
-    Raises   MissingFile; InvalidInput when cleaning or archiving took what a read as of then needs
+    Raises   MissingFile, also of the completed file of a commit on which later ones were made; InvalidInput when
+             cleaning or archiving took what a read as of then needs
     Warns    MissingFileIgnored of each missing file, when the options say to read what is left
     """
     view = listed_view(state, partitions, taken, settings, as_of)
@@ -80,11 +84,12 @@ def listed_view(
         if as_of is not None:
             require_kept(state, view, as_of, partitions)
         lost = _missing(state, view, partitions, taken, as_of)
-        if not lost:
+        hollow = lost_commit(state, as_of)
+        if not lost and hollow is None:
             if doubtful is not None:
                 ignore(state.storage, f"it lacks {doubtful.path}, which {doubtful.instant.requested} published")
             return ListedView(state, view, metadata)
-        if metadata is not None:
+        if metadata is not None and lost:
             if again and metadata.reload().timeline.files != metadata.timeline.files:
                 again = False  # its own cleaning may have taken logs away while they were listed
                 continue
@@ -94,7 +99,13 @@ def listed_view(
         if now.timeline == state.timeline:
             break
         state, doubtful = now, None
-    tell_of_missing(state.storage, lost, settings)
+    if hollow is not None:
+        path = state.layout.path(replace(hollow, state=State.COMPLETED, completed="*"))
+        if not settings.missing.ignore:
+            raise MissingFile(path, hollow.requested, hollow.action)
+        warnings.warn(MissingFileIgnored(path, hollow.requested, hollow.action), stacklevel=3)
+    if lost:
+        tell_of_missing(state.storage, lost, settings)
     return ListedView(state, view, None)
 
 

@@ -11,6 +11,7 @@ from functools import partial
 
 from hoodie.commit.conflict_check import pending_rollbacks, refuse_during_restore
 from hoodie.commit.heartbeat import remove_heartbeat
+from hoodie.commit.lost import refuse_lost
 from hoodie.commit.rebuilt import read_whole, rebuild_commit
 from hoodie.commit.rollback_executor import (
     execute_rollback,
@@ -21,7 +22,6 @@ from hoodie.commit.rollback_executor import (
     unpublish,
 )
 from hoodie.commit.rollback_planner import PLANS, plan_published, plan_rollback
-from hoodie.commit.transaction import refuse_lost
 from hoodie.config.table import require_writable
 from hoodie.display.render import Displayed
 from hoodie.display.summary import ColumnKind, ResultSummary, ShownColumn, count_text, summary

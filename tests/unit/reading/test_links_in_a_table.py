@@ -54,4 +54,3 @@ def test_partitions_of_a_table_around_another_one_stay_its_own(tmp_path: Path) -
     table.upsert(pa.table({"id": ["a", "b"], "area": ["north", "south"], "city": ["oslo", "bern"]}))
     inner.upsert(pa.table({"id": ["c"], "city": ["rome"]}))
     assert sorted(table.to_arrow()["id"].to_pylist()) == ["a", "b"]
-    assert inner.to_arrow()["id"].to_pylist() == ["c"]
