@@ -139,7 +139,7 @@ def test_a_read_is_refused_when_a_later_commit_was_made_on_one_whose_file_is_los
 ) -> None:
     table = filled(path, table_type, version)
     completion(path).unlink()
-    with pytest.raises(MissingFile, match="read what is left with hoodie.read.ignore.missing.files=true"):
+    with pytest.raises(MissingFile, match=r"read what is left with hoodie\.read\.ignore\.missing\.files=true"):
         table.to_arrow()
     with pytest.warns(MissingFileIgnored):
         left = table.snapshot(options={"hoodie.read.ignore.missing.files": "true"}).to_arrow()
