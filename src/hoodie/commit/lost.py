@@ -18,6 +18,7 @@ from hoodie.storage.protocol import Storage, split
 from hoodie.table.state import TableState
 from hoodie.timeline.layout import TimelineLayout
 from hoodie.timeline.load import pending_plans, read_commit
+from hoodie.timeline.transition import completed_instants
 from hoodie.view.load import data_files
 
 #: Of the commits after a pending write, how many of the oldest a reader asks whether they were made on it.
@@ -79,11 +80,13 @@ def lost_completion(write: Instant, user: Instant) -> str:
 
 
 def unmarked(storage: Storage, write: Instant, layout: TimelineLayout) -> bool:
-    """Whether a pending write has files and no markers. It removes them once it is completed, and a rollback removes
-    them last."""
+    """Whether a pending write has files and no markers. It makes these before its files and removes them once it is
+    completed; a rollback removes them last."""
     with suppress(CorruptFile):
-        return not read_markers(storage, write.requested) and bool(
-            plan_rollback(storage, write, layout=layout).requests
+        has_files = bool(plan_rollback(storage, write, layout=layout).requests)
+        # In this order: it may go on meanwhile, and be completed.
+        return (
+            has_files and not read_markers(storage, write.requested) and not completed_instants(storage, write, layout)
         )
     return False
 

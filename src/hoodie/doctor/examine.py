@@ -8,7 +8,7 @@ import time
 from hoodie.config.read import DEFAULT_READ, ReadSettings
 from hoodie.config.table import DOWNGRADED_FROM, PROPERTIES_FOLDER, from_properties, require_readable
 from hoodie.doctor.engines import check_engine, examine_for
-from hoodie.doctor.files import damaged_metafiles, examine_files
+from hoodie.doctor.files import damaged_metafiles, examine_files, named_and_missing
 from hoodie.doctor.findings import Contents, Fault, Finding, Findings, Mend, Remedy, Scene, Severity
 from hoodie.doctor.key_columns import lost_key_columns
 from hoodie.doctor.metadata import unlisted_logs, wrong_lists
@@ -135,7 +135,7 @@ def examine(
     )
     contents, broken = read_contents(scene)
     findings += broken
-    findings += pending_instants(scene, contents, {finding.where for finding in broken})
+    findings += pending_instants(scene, contents, {finding.where for finding in (*unknown, *broken)})
     findings += leftovers(scene)
     findings += misplaced(scene, others)
     findings += temporaries(scene, tree)
@@ -165,6 +165,7 @@ def _examine_data(
         if not rows or (lost and not scene.config.meta_fields):  # without the columns there are no keys
             return findings
         view = load_view(scene.storage, scene.timeline, scene.config)
+        findings += named_and_missing(state, view, {finding.where for finding in findings})
         findings += examine_rows(
             scene, contents, state, view, reading, whole_table=whole_table, all_columns=all_columns
         )

@@ -5,7 +5,7 @@ Source: docs/design/invariants.md 3, 5, 7.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from hoodie.display.summary import count_text
@@ -14,7 +14,10 @@ from hoodie.model.commit import WriteStat
 from hoodie.model.files import METAFILE, METAFILES, BaseFile, FileGroupId, LogFile, parse_data_file
 from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.storage.protocol import Entry, Storage, in_threads, join, split
+from hoodie.table.state import TableState
 from hoodie.view.load import data_files, partition_depth
+from hoodie.view.published import all_published, find_missing, snapshot_files
+from hoodie.view.slices import FileSystemView
 
 #: The files outside `.hoodie`, by path.
 Present = Mapping[str, Entry]
@@ -105,6 +108,17 @@ def _missing(scene: Scene, contents: Contents, published: PublishedFiles, presen
         published_by = f"{instant.action} {instant.requested} published it ({stat.num_writes} rows)"
         advice = "Restore it from a copy of the table, or restore the table to an earlier instant"
         yield Finding(Severity.ERROR, Fault.MISSING, path, f"{published_by}, and it is missing: {what}", advice)
+
+
+def named_and_missing(state: TableState, view: FileSystemView, told: Collection[str]) -> Iterator[Finding]:
+    """Files without which reads are refused, such as the base file that a commit names beside a log. told: paths of
+    which there is a finding"""
+    commits = all_published(state.storage, state.timeline)
+    for lost in find_missing(state.storage, state.config, view, commits, snapshot_files()):
+        if lost.path not in told:
+            problem = f"{lost.instant.action} {lost.instant.requested} names it, and it is missing: reads are refused"
+            advice = "Restore it from a copy of the table, or the file of the commit if that is what is damaged"
+            yield Finding(Severity.ERROR, Fault.MISSING, lost.path, problem, advice)
 
 
 def _removed(contents: Contents, published: PublishedFiles) -> set[str]:

@@ -70,6 +70,8 @@ def _own_problems(scene: Scene) -> Iterator[str]:
         yield from (f"{FOLDER}/{finding.where}: {finding.problem}" for finding in damages)
     except (SettingsMissing, TableNotFound):
         yield f"{FOLDER}/{PROPERTIES} is missing"
+    except IsADirectoryError:
+        yield f"{FOLDER}/{PROPERTIES} is a folder"
     own = own_config(scene.config)
     states, unknown = read_names(inside.list(own.timeline_folder), own.layout, own.timeline_folder)
     yield from (f"{FOLDER}/{finding.where}: {finding.problem}" for finding in unknown)

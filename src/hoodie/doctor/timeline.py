@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from typing import Any
 
+from hoodie.commit.conflict_check import FAILED
 from hoodie.commit.lost import NO_ROLLBACK, ROLLBACK, UNMARKED, built_upon, lost_completion, unmarked, way_back
 from hoodie.doctor.damaged import COMPACTIONS, damaged_instant
 from hoodie.doctor.findings import Contents, Fault, Finding, Mend, Remedy, Scene, Severity
@@ -283,7 +284,9 @@ def _half(scene: Scene, key: tuple[str, Action], states: Mapping[State, Entry]) 
     if key[1] in _PLANS:
         remedy = Remedy(Mend.DELETE, path) if scene.settled(entry.mtime) else None
         return [Finding(Severity.ERROR, Fault.HALF, path, problem, "Nothing can finish it: it can be deleted", remedy)]
-    advice = "Create the requested file (empty, for a commit) and roll the instant back"
+    if key[1] in FAILED and key[1] is not Action.REPLACE_COMMIT:  # it is rolled back as any other
+        return []
+    advice = "Create the requested file and roll the instant back"
     return [Finding(Severity.ERROR, Fault.HALF, path, problem, advice)]
 
 
@@ -293,7 +296,7 @@ def _half(scene: Scene, key: tuple[str, Action], states: Mapping[State, Entry]) 
 def pending_instants(scene: Scene, contents: Contents, damaged: Collection[str] = ()) -> Iterator[Finding]:
     """Pending instants whose process is no longer active.
 
-    damaged  paths of files that cannot be read: there is a finding about them
+    damaged  paths of which there is a finding, such as of files that cannot be read
     """
     newest = scene.timeline.newest_commit
     for instant in scene.timeline.instants:
@@ -318,7 +321,10 @@ def pending_instants(scene: Scene, contents: Contents, damaged: Collection[str] 
                 advice = f"{way_back(instant, layout)}. {rollback}: writes refuse it"
                 if scene.timeline.layout == 1:
                     path = scene.timeline.path(replace(instant, state=State.COMPLETED))
-                yield Finding(Severity.ERROR, Fault.HOLLOW, path, problem, advice)
+                if path not in damaged:
+                    yield Finding(Severity.ERROR, Fault.HOLLOW, path, problem, advice)
+                continue
+            if path in damaged:
                 continue
             hollow = instant.requested < newest
             fault = Fault.HOLLOW if hollow else Fault.STALE

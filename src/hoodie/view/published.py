@@ -18,7 +18,7 @@ from hoodie.errors import CommitNotChecked, CorruptFile
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile, parse_data_file
 from hoodie.model.instant import Action, Instant, State
-from hoodie.storage.protocol import Storage, in_threads
+from hoodie.storage.protocol import Storage, in_threads, join
 from hoodie.timeline.cleanings import cleaned_files
 from hoodie.timeline.load import COMMITS, read_commit, with_history
 from hoodie.timeline.memory import Grown, Memory
@@ -156,15 +156,19 @@ Taken = Callable[[FileSystemView], Iterable[FileSlice]]
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A missing published file, and the commit that names it."""
+    """A missing published file, and the commit that names it.
+
+    plan  path of the lost plan of a compaction, without which no reader sees the file; "": the file itself is missing
+    """
 
     file: BaseFile | LogFile
     instant: Instant
+    plan: str = ""
 
     @property
     def path(self) -> str:
         """Relative to the table's base path."""
-        return self.file.path
+        return self.plan or self.file.path
 
     @property
     def group(self) -> FileGroupId:
@@ -209,7 +213,35 @@ def find_missing(
     Storage is read only when files look missing: cleanings on the timeline, and (layout 2) the history of instants
     that left it.
     """
-    return _needed(storage, config, view, named_and_absent(view, commits, partitions), taken)
+    commits = list(commits)
+    missing = _needed(storage, config, view, named_and_absent(view, commits, partitions), taken)
+    return missing + behind_lost_plans(view, commits, taken)
+
+
+def behind_lost_plans(view: FileSystemView, commits: Iterable[Published], taken: Taken) -> list[Missing]:
+    """Layout 1: the logs that commits name and that no reader sees, as the plan of the compaction is lost that opened
+    their slice; by path, one for each plan."""
+    timeline, visible = view.timeline, view.timeline.visible()
+    if timeline.layout != 1:
+        return []
+    hidden = {
+        log.path: log
+        for files in view.groups.values()
+        for log in files.logs
+        if log.base_instant not in visible.pending and not visible.committed(log.base_instant)
+    }
+    if not hidden:
+        return []
+    named = {join(folder, name) for commit in commits for folder, names in commit.files.items() for name in names}
+    lost: dict[str, Missing] = {}
+    for path in sorted(hidden.keys() & named):
+        log = hidden[path]
+        plan = Instant(log.base_instant, Action.COMPACTION, State.REQUESTED)
+        instants = tuple(sorted({*timeline.instants, plan}))
+        planned = replace(view, timeline=replace(timeline, instants=instants), compacting={log.group: plan.requested})
+        if any(log in slice_.logs for slice_ in taken(replace(planned, groups={log.group: view.groups[log.group]}))):
+            lost.setdefault(plan.requested, Missing(log, plan, timeline.path(plan)))
+    return [lost[time] for time in sorted(lost)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +285,7 @@ def missing_for_writers(
             for name in names - present.get(path, set())
             if (file := _data_file(path, name)) is not None
         ]
-    missing = _needed(storage, config, view, absent, writer_files)
+    missing = _needed(storage, config, view, absent, writer_files) + behind_lost_plans(view, commits, writer_files)
     if missing and checked:  # by which commit, all of them tell
         return find_missing(storage, config, view, all_published(storage, timeline), writer_files, partitions)
     if not missing and len(commits) == len(instants):

@@ -157,7 +157,7 @@ DAMAGES = (
     Damage(wrong_checksum, "wrong checksum"),
     Damage(dead_write, "stale pending instant"),
     Damage(lost_file, "missing file"),
-    Damage(file_cut_short, "wrong file size"),
+    Damage(file_cut_short, "damaged file"),
     Damage(bit_that_fell_over, "damaged file"),
     Damage(orphan, "orphan file"),
     Damage(no_metafile, "partition without metafile"),

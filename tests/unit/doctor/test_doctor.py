@@ -187,6 +187,8 @@ def test_a_damaged_instant_is_found(ending):
 def test_an_inflight_instant_that_nobody_requested_is_found():
     table = healthy()
     table.storage.write(".hoodie/99990101000000000.inflight", b"")
+    assert faults(table) == [Fault.STALE]
+    table.storage.write(".hoodie/99990101000000001.replacecommit.inflight", b"")
     assert Fault.HALF in faults(table)
 
 

@@ -146,6 +146,35 @@ def test_a_read_is_refused_when_a_later_commit_was_made_on_one_whose_file_is_los
     assert "rome" not in left["city"].to_pylist()
 
 
+def test_logs_whose_compaction_has_lost_its_plan_are_not_left_out(path: Path) -> None:
+    """Version 6: they carry the compaction's instant, and belong to no slice without it."""
+    table = filled(path, "MERGE_ON_READ")
+    table.schedule_compaction(options={"hoodie.compact.inline.max.delta.commits": "1"})
+    table.upsert(pa.table({"id": [0], "city": ["oslo"], "n": [9]}))
+    (plan,) = path.glob(".hoodie/*.compaction.requested")
+    content, rows = plan.read_bytes(), table.to_arrow().sort_by("id")
+    plan.unlink()
+    with pytest.raises(MissingFile, match=f"{plan.name}: compaction .* is missing"):
+        table.to_arrow()
+    with pytest.raises(MissingFile, match=plan.name):
+        table.upsert(pa.table({"id": [0], "city": ["oslo"], "n": [10]}))
+    assert table.snapshot(optimized=True).count() == 2
+    assert {finding.where for finding in table.check(grace=0)} == {f".hoodie/{plan.name}"}
+    plan.write_bytes(content)
+    assert table.to_arrow().sort_by("id") == rows
+
+
+def test_a_base_file_that_a_commit_names_beside_its_log_is_looked_for(path: Path) -> None:
+    table = filled(path, "MERGE_ON_READ")
+    last = completion(path).with_name(instants(path)[-1][0].name[:17] + ".deltacommit")
+    last.write_text(re.sub(r'("baseFile" ?: ?"[^"]{8})-', r"\1x", last.read_text()))
+    with pytest.raises(MissingFile):
+        table.to_arrow()
+    (finding,) = table.check(grace=0)
+    assert (finding.severity, finding.fault) == (Severity.ERROR, Fault.MISSING)
+    assert "names it, and it is missing: reads are refused" in finding.problem
+
+
 @TYPES
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_an_empty_file_in_place_of_the_lost_one_gives_the_rows_back(path: Path, table_type: str, version: str) -> None:

@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.errors import CorruptFile
+from hoodie.formats.avro.compile import BadSchema
 from hoodie.formats.log.blocks import LogBlock, encode_block
 from hoodie.formats.log.content import rollback_block
 from hoodie.formats.timeline.commit_json import inflight_profile
@@ -101,7 +103,10 @@ def _shares(table: MetadataTable, kind: PartitionKind, records: pa.Table) -> Ite
         *groups_deleted.tolist(),
     }
     schemas = {number: stored_schema(table, slices[number]) for number in sorted(touched)}
-    cells = {schema: kind.cells(stored, "", schema) for schema in {*schemas.values()}}
+    try:
+        cells = {schema: kind.cells(stored, "", schema) for schema in {*schemas.values()}}
+    except BadSchema as error:
+        raise CorruptFile(slices[min(touched)].group.partition, f"the schema of its records: {error}") from error
     groups = {schema: file_groups_of(rows, len(slices)) for schema, (rows, _) in cells.items()}
     for number, schema in schemas.items():
         chosen = pa.array(np.flatnonzero(groups[schema] == number))
