@@ -6,6 +6,7 @@ Hudi plans and runs clusterings. Its writers refuse rows of such a group, and so
 import logging
 from collections.abc import Collection
 
+from hoodie.commit.lost import refuse_lost
 from hoodie.commit.rollback_executor import roll_back
 from hoodie.commit.transaction import Transaction
 from hoodie.errors import WriteConflict
@@ -57,6 +58,7 @@ def keep_clear(
             pending = next((i for i in now.timeline.pending_replaces if i.requested == time), None)
             if pending is None:
                 continue  # withdrawn meanwhile; one that was carried out is found before this write is published
+            refuse_lost(now, pending, marked=True)
             at = new_time(now.timeline, now.config.timezone, clock)
             listing = not writers.rollback.using_markers
             roll_back(state.storage, pending, at, listing=listing, withdraw=True, layout=state.layout)

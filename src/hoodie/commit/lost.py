@@ -7,16 +7,16 @@ from contextlib import suppress
 from dataclasses import replace
 
 from hoodie.commit.markers import read_markers
-from hoodie.commit.rollback_planner import plan_rollback
+from hoodie.commit.rollback_planner import PLANS, plan_rollback
 from hoodie.errors import CorruptFile
 from hoodie.model.commit import CommitMetadata, WriteStat
 from hoodie.model.files import BaseFile, FileGroupId, LogFile, parse_data_file
-from hoodie.model.instant import COMMITS, Action, Instant, State
+from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import PlannedSlice
 from hoodie.plan.conflict import commits_seen
 from hoodie.storage.protocol import Storage, split
 from hoodie.table.state import TableState
-from hoodie.timeline.layout import TimelineLayout
+from hoodie.timeline.layout import COMPLETES_AS, TimelineLayout, comparable_action
 from hoodie.timeline.load import pending_plans, read_commit
 from hoodie.timeline.transition import completed_instants
 from hoodie.view.load import data_files
@@ -44,9 +44,15 @@ def built_upon(
     if saved := next((savepoint for savepoint in savepoints if savepoint.requested == time), None):
         return saved
 
+    planned = write.action in PLANS  # logs are added to its slices before it is completed
+
     def has_own(names: Iterable[str]) -> bool:
-        named = (parse_data_file("", name, 0) for name in names)
-        return any(file is not None and file.base_instant == time for file in named)
+        files = (parse_data_file("", name, 0) for name in names)
+        return any(
+            file.base_instant == time and (isinstance(file, BaseFile) or not planned)
+            for file in files
+            if file is not None
+        )
 
     oldest: dict[FileGroupId, tuple[str, bool]] = {}
     for file in files:
@@ -56,7 +62,7 @@ def built_upon(
 
     def is_later(stat: WriteStat, partition: str) -> bool:
         own = stat.prev_commit == time or FileGroupId(partition, stat.file_id) in created
-        return own or has_own((stat.base_file or "", *stat.log_files))
+        return (own and not planned) or has_own((stat.base_file or "", *stat.log_files))
 
     later = [
         commit
@@ -73,12 +79,6 @@ def built_upon(
     return min(later, default=None)
 
 
-def lost_completion(write: Instant, user: Instant) -> str:
-    """The problem of a pending write that `built_upon` says was completed."""
-    how = "keeps its files" if user.action is Action.SAVEPOINT else "builds on it"
-    return f"the completed file of this {write.action} is lost: {user.action} {user.requested} {how}"
-
-
 def unmarked(storage: Storage, write: Instant, layout: TimelineLayout) -> bool:
     """Whether a pending write has files and no markers. It makes these before its files and removes them once it is
     completed; a rollback removes them last."""
@@ -91,44 +91,67 @@ def unmarked(storage: Storage, write: Instant, layout: TimelineLayout) -> bool:
     return False
 
 
-UNMARKED = "it has files and no markers, which a write removes once it is completed: its completed file is lost"
-
-
 def way_back(write: Instant, layout: TimelineLayout) -> str:
     """What gives the rows of such a write back. The file of a replace commit says which files do not count, too."""
     advice = "Restore the file from a copy of the table"
-    if write.action is not Action.REPLACE_COMMIT:
-        name = layout.path(replace(write, state=State.COMPLETED, completed=write.requested))
-        advice += f", or create {name} empty: readers see its rows then"
+    if comparable_action(write.action) is not Action.REPLACE_COMMIT:
+        advice += f", or create {completed_path(write, layout, write.requested)} empty: readers see its rows then"
     return advice
 
 
-#: What a rollback would do: of one that `built_upon` says was completed, and of one without markers.
-NO_ROLLBACK = "A rollback would delete them"
-ROLLBACK = "If nobody was told that it succeeded, `hoodie rollback` takes it back"
+def completed_path(write: Instant, layout: TimelineLayout, completed: str = "*") -> str:
+    """Where the completed file of a pending write should be. completed: when it was, which nobody knows in layout 2"""
+    action = COMPLETES_AS.get(write.action, write.action)
+    return layout.path(replace(write, action=action, state=State.COMPLETED, completed=completed))
 
 
-def refuse_lost(state: TableState, write: Instant, *, unasked: bool = False) -> None:
+def lost_completion(
+    state: TableState,
+    write: Instant,
+    commits: Mapping[Instant, CommitMetadata],
+    files: Iterable[BaseFile | LogFile],
+    plans: Mapping[Instant, Iterable[PlannedSlice]],
+    *,
+    marked: bool = False,
+) -> CorruptFile | None:
+    """What is said of a write that is pending only because its completed file is lost; None: it may have failed.
+
+    commits, files, plans  as of `built_upon`
+    marked                 only if something is built on it, whether it has markers or not: of services, which may have
+                           none while they run
+    """
+    timeline, layout = state.timeline, state.layout
+    path = completed_path(write, layout) if timeline.layout == 1 else timeline.path(write)
+    advice = way_back(write, layout)
+    if user := built_upon(write, commits, files, timeline.completed({Action.SAVEPOINT}), plans):
+        how = "keeps its files" if user.action is Action.SAVEPOINT else "builds on it"
+        problem = f"the completed file of this {write.action} is lost: {user.action} {user.requested} {how}"
+        return CorruptFile(path, problem, advice=f"{advice}. A rollback would delete them.")
+    if marked or not unmarked(state.storage, write, layout):
+        return None
+    problem = "it has files and no markers, which a write removes once it is completed: its completed file is lost"
+    undo = "If nobody was told that it succeeded, `hoodie rollback` takes it back."
+    return CorruptFile(path, problem, advice=f"{advice}. {undo}")
+
+
+def refuse_lost(state: TableState, write: Instant, *, marked: bool = False) -> None:
     """Raises CorruptFile on a write that is pending only because its completed file is lost: its files are in use.
 
-    unasked  nobody asked to roll it back: without markers it counts as completed, too
+    marked  as of `lost_completion`: a person asks to roll it back
     """
     later = [commit for commit in state.timeline.commits if commit.requested > write.requested]
     commits = {commit: read_commit(state.storage, state.timeline, commit) for commit in later}
     partitions = {partition for commit in commits.values() for partition in commit.stats}
     files = data_files({partition: state.storage.list(partition) for partition in partitions})
-    savepoints = state.timeline.completed({Action.SAVEPOINT})
-    path, advice = state.timeline.path(write), way_back(write, state.layout)
-    if user := built_upon(write, commits, files, savepoints, pending_plans(state.storage, state.timeline)):
-        raise CorruptFile(path, lost_completion(write, user), advice=f"{advice}. {NO_ROLLBACK}.")
-    if unasked and unmarked(state.storage, write, state.layout):
-        raise CorruptFile(path, UNMARKED, advice=f"{advice}. {ROLLBACK}.")
+    plans = pending_plans(state.storage, state.timeline)
+    if (lost := lost_completion(state, write, commits, files, plans, marked=marked)) is not None:
+        raise lost
 
 
 def lost_commit(state: TableState, as_of: str | None) -> Instant | None:
     """A write up to `as_of` (inclusive; None: now) that is pending though a later commit says that it was made on it.
     None: there is none, as far as a few commits tell."""
-    for write in state.timeline.pending(COMMITS):
+    for write in state.timeline.pending():
         later = [commit for commit in state.timeline.commits if commit.requested > write.requested]
         for commit in (*later[:_LATER], *later[-1:]) if as_of is None or write.requested <= as_of else ():
             with suppress(FileNotFoundError, CorruptFile):  # archived, or rolled back; damaged

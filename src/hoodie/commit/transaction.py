@@ -234,7 +234,7 @@ def dead_writes(state: TableState, writers: Writers) -> list[Instant]:
         silent = silent_writes(state.storage, [instant.requested for instant in failed], writers.concurrency)
         failed = [instant for instant in failed if instant.requested in silent]
     for instant in failed:
-        refuse_lost(state, instant, unasked=True)
+        refuse_lost(state, instant)
     return failed
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from hoodie.commit.conflict_check import FAILED
-from hoodie.commit.lost import NO_ROLLBACK, ROLLBACK, UNMARKED, built_upon, lost_completion, unmarked, way_back
+from hoodie.commit.lost import lost_completion
 from hoodie.doctor.damaged import COMPACTIONS, damaged_instant
 from hoodie.doctor.findings import Contents, Fault, Finding, Mend, Remedy, Scene, Severity
 from hoodie.errors import CorruptFile, clause
@@ -20,12 +20,13 @@ from hoodie.formats.timeline.internal_schema import SCHEMA_FOLDER
 from hoodie.formats.timeline.plans import decode_compaction_plan, decode_replace_plan
 from hoodie.locks.clock import LOCKS
 from hoodie.metadata.keys import FOLDER
-from hoodie.model.instant import COMMITS, Action, Instant, State
+from hoodie.model.instant import COMMITS, WRITES, Action, Instant, State
 from hoodie.storage.protocol import Entry, Storage, is_temporary, join, split
 from hoodie.table.properties import BACKUP, PROPERTIES, load_properties
+from hoodie.table.state import TableState
 from hoodie.timeline.archive import archive_files
 from hoodie.timeline.history import history_rows
-from hoodie.timeline.layout import comparable_action, layout_of, parse_name
+from hoodie.timeline.layout import comparable_action, parse_name
 from hoodie.timeline.load import VERSION_FILE, history_sizes, read_commit
 
 MARKERS = ".hoodie/.temp"
@@ -307,25 +308,19 @@ def pending_instants(scene: Scene, contents: Contents, damaged: Collection[str] 
         if not begun and not files.isdisjoint(damaged):
             continue
         path = scene.timeline.path(instant)
+        lost = None
+        if instant.action in WRITES:
+            state = TableState(scene.storage, scene.config, scene.timeline)
+            service = instant.action not in FAILED or _is_clustering(contents, instant)
+            lost = lost_completion(state, instant, contents.commits, scene.files, contents.plans, marked=service)
+        if lost is not None:
+            if lost.path not in damaged:
+                problem = f"{lost.problem}, and readers miss its rows"
+                yield Finding(Severity.ERROR, Fault.HOLLOW, lost.path, problem, clause(lost.advice))
+        elif path in damaged:
+            continue
         # Fewer than three states: it did not get as far as any effect that a plan must undo.
-        if instant.action in COMMITS and not _is_clustering(contents, instant):
-            layout, savepoints = layout_of(scene.config), scene.timeline.completed({Action.SAVEPOINT})
-            if user := built_upon(instant, contents.commits, scene.files, savepoints, contents.plans):
-                problem, rollback = lost_completion(instant, user), NO_ROLLBACK
-            elif unmarked(scene.storage, instant, layout):
-                problem, rollback = UNMARKED, ROLLBACK
-            else:
-                problem = ""
-            if problem:
-                problem += ", and readers miss its rows"
-                advice = f"{way_back(instant, layout)}. {rollback}: writes refuse it"
-                if scene.timeline.layout == 1:
-                    path = scene.timeline.path(replace(instant, state=State.COMPLETED))
-                if path not in damaged:
-                    yield Finding(Severity.ERROR, Fault.HOLLOW, path, problem, advice)
-                continue
-            if path in damaged:
-                continue
+        elif instant.action in COMMITS and not _is_clustering(contents, instant):
             hollow = instant.requested < newest
             fault = Fault.HOLLOW if hollow else Fault.STALE
             problem = f"a {instant.action} began and did not end" + (", and later ones did" if hollow else "")

@@ -6,14 +6,14 @@ A reader looks at the newest commits, and at older ones as far as this process k
 
 import warnings
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from hoodie.commit.lost import lost_commit
+from hoodie.commit.lost import completed_path, lost_commit
 from hoodie.config.read import DEFAULT_READ, ReadSettings
 from hoodie.errors import MissingFile, MissingFileIgnored
 from hoodie.metadata.table import MetadataTable
 from hoodie.metadata.trusted import ignore, trusted_listing
-from hoodie.model.instant import Action, State
+from hoodie.model.instant import Action
 from hoodie.reading.time_travel import require_kept
 from hoodie.table.state import TableState, tell_of_missing
 from hoodie.view.load import load_view
@@ -100,7 +100,7 @@ def listed_view(
             break
         state, doubtful = now, None
     if hollow is not None:
-        path = state.layout.path(replace(hollow, state=State.COMPLETED, completed="*"))
+        path = completed_path(hollow, state.layout)
         if not settings.missing.ignore:
             raise MissingFile(path, hollow.requested, hollow.action)
         warnings.warn(MissingFileIgnored(path, hollow.requested, hollow.action), stacklevel=3)

@@ -152,8 +152,7 @@ def _rollback(state: TableState, instant: str | None, listing: bool, clock: Cloc
         raise InvalidInput(
             f"{target.action} {target.requested} is only planned, so there is nothing to roll back: run or withdraw it"
         )
-    if target.action not in PLANS and not is_clustering(state.storage, target, state.layout):
-        refuse_lost(state, target)
+    refuse_lost(state, target, marked=True)
     plan = plan_rollback(state.storage, target, listing=listing, layout=state.layout)
     if clock is None:
         return _result(state, plan, None)

@@ -15,9 +15,12 @@ from hoodie.api.table import HoodieTable
 from hoodie.commit.rollback_executor import roll_back
 from hoodie.doctor.examine import Fault, Severity
 from hoodie.errors import CorruptFile, MissingFile, MissingFileIgnored, StorageFailed
+from hoodie.services.compaction.schedule import unschedule_compaction
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from support.clusterings import plan_clustering
 
+NOW = {"hoodie.compact.inline.max.delta.commits": "1"}
 TYPES = pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 
 
@@ -88,7 +91,7 @@ def test_logs_of_a_write_are_not_deleted_when_a_plan_or_a_later_write_builds_on_
     """The plan names its logs; the write was made on it, though in layout 2 logs do not name their slice."""
     table = filled(path, "MERGE_ON_READ", version)
     if user == "compaction":
-        table.schedule_compaction(options={"hoodie.compact.inline.max.delta.commits": "1"})
+        table.schedule_compaction(options=NOW)
     elif user == "clustering":
         plan_clustering(table.storage, ["oslo"])
     before, rows = data_files(path), table.to_arrow().sort_by("id")
@@ -146,10 +149,60 @@ def test_a_read_is_refused_when_a_later_commit_was_made_on_one_whose_file_is_los
     assert "rome" not in left["city"].to_pylist()
 
 
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_compaction_is_not_run_again_nor_withdrawn_when_later_writes_build_on_it(path: Path, version: str) -> None:
+    """They name its base file. In version 6 the table could not be read without that."""
+    table = filled(path, "MERGE_ON_READ", version)
+    instant = table.schedule_compaction(options=NOW)
+    assert instant is not None
+    table.compact()
+    table.upsert(pa.table({"id": [0], "city": ["oslo"], "n": [9]}))
+    before, rows = data_files(path), table.to_arrow().sort_by("id")
+    (lost,) = path.rglob(f"{instant}*.commit")
+    lost.unlink()
+    (finding,) = table.check(grace=0)
+    assert (finding.severity, finding.fault) == (Severity.ERROR, Fault.HOLLOW)
+    with pytest.raises(MissingFile, match=r"\.commit: compaction"):
+        table.to_arrow()
+    for act in (
+        table.compact,
+        lambda: table.rollback(instant),
+        lambda: unschedule_compaction(table.storage, Settings.of({}), instant),
+    ):
+        with pytest.raises(
+            CorruptFile, match=r"completed file of this compaction is lost: deltacommit \d+ builds on it"
+        ):
+            act()
+    assert data_files(path) == before
+    named = re.search(r"create (\S+) empty", finding.advice)
+    assert named
+    (path / named[1]).touch()
+    assert table.to_arrow().sort_by("id") == rows
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_compaction_is_not_withdrawn_when_its_rows_are_in_nothing_else(path: Path, version: str) -> None:
+    table = filled(path, "MERGE_ON_READ", version)
+    instant = table.schedule_compaction(options=NOW)
+    assert instant is not None
+    table.compact()
+    table.clean(options={"hoodie.clean.commits.retained": "1"})
+    table.upsert(pa.table({"id": [7], "city": ["bern"], "n": [7]}))
+    table.clean(options={"hoodie.clean.commits.retained": "1"})
+    rows = table.to_arrow().sort_by("id")
+    (lost,) = path.rglob(f"{instant}*.commit")
+    content = lost.read_bytes()
+    lost.unlink()
+    with pytest.raises(CorruptFile, match="completed file .*is lost"):
+        unschedule_compaction(table.storage, Settings.of({}), instant)
+    lost.write_bytes(content)
+    assert table.to_arrow().sort_by("id") == rows
+
+
 def test_logs_whose_compaction_has_lost_its_plan_are_not_left_out(path: Path) -> None:
     """Version 6: they carry the compaction's instant, and belong to no slice without it."""
     table = filled(path, "MERGE_ON_READ")
-    table.schedule_compaction(options={"hoodie.compact.inline.max.delta.commits": "1"})
+    table.schedule_compaction(options=NOW)
     table.upsert(pa.table({"id": [0], "city": ["oslo"], "n": [9]}))
     (plan,) = path.glob(".hoodie/*.compaction.requested")
     content, rows = plan.read_bytes(), table.to_arrow().sort_by("id")

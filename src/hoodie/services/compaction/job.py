@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from hoodie.commit.lost import refuse_lost
 from hoodie.errors import InvalidPlan
 from hoodie.formats.avro.schema import to_avro
 from hoodie.model.commit import WriteStat
@@ -80,6 +81,8 @@ def begin_compaction(storage: Storage, settings: Settings, instant: str | None =
     if pending is None:
         return None
     plan_files = look_up(state, pending)
+    if plan_files.leftovers:
+        refuse_lost(state, pending, marked=True)
     _require_files(state, plan_files)
     schema = with_meta_fields(plan_files.schema)
     reader = slice_reader(state, schema, settings=settings.reading)

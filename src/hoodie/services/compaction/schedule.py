@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from hoodie.commit.conflict_check import failed_writes
+from hoodie.commit.lost import refuse_lost
 from hoodie.commit.markers import delete_markers, read_markers
 from hoodie.errors import CorruptFile, InstantNotFound, InvalidPlan, MissingFileIgnored, UnsupportedTable, WriteConflict
 from hoodie.formats.timeline.plans import encode_compaction_plan
@@ -337,7 +338,11 @@ def _in_hand(storage: Storage, settings: Settings, instant: str, what: str) -> I
         pending = find_compaction(state, instant)
         assert pending is not None  # an instant was named
         refuse_pending_writes(state, f"compaction {instant} is {what}")
-        yield pending, look_up(state, pending)
+        plan_files = look_up(state, pending)
+        if plan_files.leftovers:
+            # Without its input the rows are in what it left, if anywhere.
+            refuse_lost(state, pending, marked=not any(operation.missing for operation in plan_files.found))
+        yield pending, plan_files
 
 
 def _needs_base(plan_files: PlanFiles, operation_files: Found) -> bool:
