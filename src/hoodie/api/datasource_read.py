@@ -69,7 +69,7 @@ def read(
     given = door_options(options, Purpose.READ, path, props)
     query = given.read(QueryOptions)
     table = table_at(path, query.base_path, given, storage_options)
-    asked = _asked(query)
+    asked = read_of(query)
     if (partitions := table.partitions()) is not None:
         if asked.kind is ScanKind.CHANGES:
             raise InvalidOption(
@@ -80,7 +80,8 @@ def read(
     return engine_of(session).read(table.state, asked, ReadSettings.read(without_driver_options(given)))
 
 
-def _asked(query: QueryOptions) -> Read:
+def read_of(query: QueryOptions) -> Read:
+    """The read that the options of Hudi's data source ask for. Raises InvalidOption"""
     cdc = query.format is IncrementalFormat.CDC
     if cdc and query.query is not QueryType.INCREMENTAL:
         raise InvalidOption(

@@ -21,7 +21,7 @@ from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.reading.table_schema import read_schema
 from hoodie.recovery.savepoint import Savepoint
 from hoodie.schema.leaves import with_leaves
-from hoodie.schema.types import is_list
+from hoodie.schema.types import is_list, other_time
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import load_state
 from hoodie.timeline.points import Point
@@ -133,8 +133,8 @@ def _listed(keys: list[Any], kind: pa.DataType | None) -> pa.Array | pa.ChunkedA
     types = {type(key) for key in keys} - {NoneType}
     if kind is not None and arrow.is_timestamp(kind):
         for key in keys:
-            if isinstance(key, dt.datetime) and key == key and (key.tzinfo is None) != (kind.tz is None):
-                raise TypeError(_other_zone(key.tzinfo is not None))
+            if isinstance(key, dt.datetime) and key == key:
+                _refuse_other_zone(pa.timestamp("us", None if key.tzinfo is None else "UTC"), kind)
     if kind is None or any(is_one(kind) and types <= exact for is_one, exact in _EXACT):
         return pa.array(keys, kind)
     if arrow.is_binary(kind) or arrow.is_fixed_size_binary(kind):
@@ -155,17 +155,18 @@ def _of_kind(keys: Any, kind: pa.DataType | None) -> pa.Array | pa.ChunkedArray:
     have = column.type.value_type if arrow.is_dictionary(column.type) else column.type
     if not arrow.is_null(have) and not same_kind(have, kind):
         raise TypeError(f"they are {have}")
-    if arrow.is_timestamp(have) and arrow.is_timestamp(kind) and (have.tz is None) != (kind.tz is None):
-        raise TypeError(_other_zone(have.tz is not None))
+    _refuse_other_zone(have, kind)
     cast = column.cast(kind)
     if _may_round(have, kind) and not cast.cast(have).equals(column.cast(have)):
         raise ValueError(f"of {have} some are none of it")
     return cast
 
 
-def _other_zone(has: bool) -> str:
-    """What is wrong with a time beside a column: which of them has a zone."""
-    return "times with a zone, and the column has none" if has else "times without a zone, and the column has one"
+def _refuse_other_zone(have: pa.DataType, kind: pa.DataType) -> None:
+    """Raises TypeError on times without a zone, and dates, for a column of times with one, and the reverse"""
+    if arrow.is_timestamp(kind) and (getattr(have, "tz", None) is None) != (kind.tz is None):
+        if problem := other_time(have, kind):
+            raise TypeError(f"it has {problem}")
 
 
 def same_kind(one: pa.DataType, other: pa.DataType) -> bool:

@@ -18,8 +18,8 @@ from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput, MissingPackage
 from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.changes.data_plan import CHANGE_COLUMNS
-from hoodie.reading.filters.predicate import ANY, Tests, held_filters
-from hoodie.reading.filters.selection import ANY_ZONE, check_columns, condition_of, read_filter, sure
+from hoodie.reading.filters.predicate import ANY, Tests, held_filters, tests_of
+from hoodie.reading.filters.selection import ANY_ZONE, check_columns, read_filter, sure, text_of
 from hoodie.reading.scan import ScanKind
 from hoodie.reading.scan_plan import Read, plan_read
 from hoodie.reading.table_schema import read_schema
@@ -130,7 +130,7 @@ def _filter(session: SparkSession, state: TableState, read: Read) -> _Filter:
         return _Filter(F.expr(filters), None, ANY)  # Spark takes more than we can read
     assert found is not None
     check_columns(found.columns, schema)
-    condition = F.expr(condition_of(filters, schema))
+    condition = F.expr(filters if isinstance(filters, str) else text_of(tests_of(filters), schema))
     columns = None if read.columns is None else list(dict.fromkeys([*read.columns, *found.columns]))
     # Over Spark Connect the zone counts that the session has when the query runs.
     exact = is_classic(session) and session.conf.get("spark.sql.session.timeZone") in _UTC

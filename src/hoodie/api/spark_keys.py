@@ -25,7 +25,7 @@ from hoodie.schema.conform import conform
 from hoodie.schema.schema import every_column
 from hoodie.schema.types import stored_type
 from hoodie.spark.columns import quoted
-from hoodie.spark.keyed import KeyedFrame, has_keys, keys_of, user_schema
+from hoodie.spark.keyed import KeyedFrame, has_keys, keyed_rows, keys_of, user_schema
 from hoodie.spark.lookup.large_batch import ask, rows_of_keys, slices_of
 from hoodie.spark.lookup.locate import FILE_ID, match_columns
 from hoodie.spark.plan_size import estimated_bytes
@@ -136,7 +136,7 @@ class SparkKeys:
             keygen = keygen_of(context, schema.names, lambda name: spark_type_at(schema, name) is not None)
         if not others:
             return keys_of(df, keygen)
-        return KeyedFrame.of(df.select(*map(quoted, df.columns)), RowKeys(others, keygen), others)
+        return keyed_rows(df.select(*map(quoted, df.columns)), RowKeys(others, keygen), others)
 
     def _near(self, batch: KeyedFrame) -> pa.Table | DataFrame:
         """The keyed rows as Arrow if they are few enough for driver threads to look up, else as a frame.

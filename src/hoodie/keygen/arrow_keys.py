@@ -25,7 +25,7 @@ from hoodie.keygen.timebased import TimestampSettings
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.schema.conform import decoded
 from hoodie.schema.number_text import by_distinct_value, number_text
-from hoodie.schema.types import spark_name
+from hoodie.schema.types import other_time, spark_name
 
 
 def column_at(rows: pa.Table, path: str) -> pa.Array:
@@ -214,7 +214,17 @@ def require_order(kind: pa.DataType | None, name: str) -> None:
 
 def _text(rows: pa.Table, name: str, keygen: KeyGenerator) -> pa.Array:
     consistent = keygen.consistent_timestamps
-    return text_of(column_at(rows, name), name, millis=name in keygen.millis, consistent=consistent, zone=keygen.zone)
+    column = _key_column(rows, name, keygen)
+    return text_of(column, name, millis=keygen.holds_millis(name), consistent=consistent, zone=keygen.zone)
+
+
+def _key_column(rows: pa.Table, name: str, keygen: KeyGenerator) -> pa.Array:
+    """Raises SchemaMismatch on dates and times of another kind than the table's: they would name other rows"""
+    column = column_at(rows, name)
+    stored = dict(keygen.times).get(name)
+    if stored is not None and (problem := other_time(column.type, stored)):
+        raise SchemaMismatch(f"the keys do not fit the table: column {name!r} has {problem}")
+    return column
 
 
 def _partition_text(rows: pa.Table, field: PartitionField, keygen: KeyGenerator) -> pa.Array:
@@ -224,7 +234,7 @@ def _partition_text(rows: pa.Table, field: PartitionField, keygen: KeyGenerator)
                 f"partition column {field.name!r} is a TIMESTAMP field: set hoodie.keygen.timebased.timestamp.type and "
                 "hoodie.keygen.timebased.output.dateformat"
             )
-        text = _time_text(column_at(rows, field.name), keygen.timestamp, keygen, field.name)
+        text = _time_text(_key_column(rows, field.name, keygen), keygen.timestamp, keygen, field.name)
         return _escaped(text) if keygen.url_encode else text
     if field.kind is FieldKind.UNKNOWN:
         raise InvalidOption(f"partition column {field.name!r}: expected {field.name}:SIMPLE or {field.name}:TIMESTAMP")
@@ -284,7 +294,7 @@ def _time_of_number(column: pa.Array, settings: TimestampSettings, keygen: KeyGe
     elif arrow.is_date(kind):
         number = pc.cast(pc.cast(column, pa.date32()).view(pa.int32()), pa.int64())
     elif arrow.is_timestamp(kind):
-        number = number_of_time(column, name in keygen.millis)
+        number = number_of_time(column, keygen.holds_millis(name))
     else:
         raise InvalidInput(
             f"partition column {name!r} is {spark_name(kind)}: timestamp.type {settings.type} reads numbers; "

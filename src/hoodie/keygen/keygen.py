@@ -8,16 +8,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+import pyarrow as pa
+
 from hoodie.config.keygen import KeyOptions, TimeOptions, TimestampType
 from hoodie.config.options import declared, read_options
 from hoodie.config.table import key_generator_name
 from hoodie.errors import InvalidOption, SchemaMismatch
 from hoodie.keygen.timebased import TimestampSettings, output_zone, timestamp_settings
 from hoodie.model.table_version import VERSIONS
+from hoodie.schema.types import TIMESTAMP_MILLIS, TIMESTAMP_NTZ_MILLIS
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"  # the path of a value that is null or empty
 NULL_KEY_PART = "__null__"
 EMPTY_KEY_PART = "__empty__"
+
+_MILLIS = (TIMESTAMP_MILLIS, TIMESTAMP_NTZ_MILLIS)
 
 ESCAPED_CHARACTERS = "%" + "".join(map(chr, range(0x20))) + "\x7f\"#'*/:=?\\{[]^"  # "%" first: it marks an escape
 _ESCAPED = re.compile(f"[{re.escape(ESCAPED_CHARACTERS)}]")
@@ -61,8 +66,8 @@ class KeyGenerator:
     timestamp              None where no field needs it, and in `stored_key_generator` where the table has no settings
     consistent_timestamps  timestamps as `yyyy-MM-dd HH:mm:ss.S` on the clocks of `zone` instead of numbers
     zone                   as `to_zone` takes it. The same in every process, or a row has two keys
-    millis                 columns whose timestamps the table holds in milliseconds: keys and paths have those numbers;
-                           of all others microseconds
+    times                  columns of dates and times, with the types that they have in the table: keys and paths have
+                           the numbers of that unit, and of rows with another kind of time none are made
     """
 
     kind: Kind
@@ -74,7 +79,7 @@ class KeyGenerator:
     timestamp: TimestampSettings | None = None
     consistent_timestamps: bool = False
     zone: str = "UTC"
-    millis: tuple[str, ...] = ()
+    times: tuple[tuple[str, pa.DataType], ...] = ()
 
     @property
     def makes_new_keys(self) -> bool:
@@ -87,6 +92,10 @@ class KeyGenerator:
         if len(self.record_keys) > 1 or self.kind is Kind.GLOBAL_DELETE:
             return True
         return self.kind is Kind.COMPLEX and self.prefix_single_key
+
+    def holds_millis(self, name: str) -> bool:
+        """Whether the table holds the timestamps of a column in milliseconds."""
+        return any(name == column and kind in _MILLIS for column, kind in self.times)
 
 
 _CLASSES = {

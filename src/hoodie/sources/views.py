@@ -7,7 +7,7 @@ the reader of the last filtered query for the next one, which may have no filter
 import errno
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
@@ -24,16 +24,17 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from hoodie.api.datasource_read import read_of
 from hoodie.api.write_client import write
 from hoodie.config.datasource import sql_insert
 from hoodie.config.options import Options
-from hoodie.config.read import IncrementalFormat, QueryOptions, QueryType, ReadSettings
+from hoodie.config.read import QueryOptions, QueryType, ReadSettings
 from hoodie.config.write import EngineOptions, WriteOperation
 from hoodie.errors import FileGone, InvalidInput, InvalidOption
 from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.changes.data_plan import ChangeData, plan_change_data
-from hoodie.reading.scan import ScanKind, ScanPlan
-from hoodie.reading.scan_plan import Read, plan_read
+from hoodie.reading.scan import ScanPlan
+from hoodie.reading.scan_plan import plan_read
 from hoodie.sources.answers import source_options
 from hoodie.sources.slice_tasks import slice_tasks, task_rows
 from hoodie.sources.stream_schema import stream_schema
@@ -252,14 +253,9 @@ class _Reader(DataSourceReader):
 
 def _scan(path: str, options: Options, columns: Sequence[str] | None) -> ScanPlan | ChangeData:
     """The read that the options ask for. Raises InvalidOption"""
-    query, settings = options.read(QueryOptions), ReadSettings.read(options)
+    read, settings = read_of(options.read(QueryOptions)), ReadSettings.read(options)
     state = load_state(storage_at(path, options))
-    if query.query is QueryType.INCREMENTAL:
-        if not query.begin:
-            raise InvalidOption("an incremental query needs hoodie.datasource.read.begin.instanttime")
-        if query.format is IncrementalFormat.CDC:
-            return plan_change_data(state, query.begin, query.end or None, settings)
-        read = Read(kind=ScanKind.CHANGES, begin=query.begin, end=query.end or None, columns=columns)
-        return plan_read(state, read, settings)
-    kind = ScanKind.READ_OPTIMIZED if query.query is QueryType.READ_OPTIMIZED else ScanKind.SNAPSHOT
-    return plan_read(state, Read(kind=kind, as_of=query.as_of or None, columns=columns), settings)
+    if read.cdc:
+        assert read.begin is not None
+        return plan_change_data(state, read.begin, read.end, settings)
+    return plan_read(state, replace(read, columns=columns), settings)

@@ -46,6 +46,11 @@ def is_transient(error: BaseException) -> bool:
     return not rejects_credentials(error) and any(_transient(cause) for cause in chain(error))
 
 
+def is_unreachable(error: BaseException) -> bool:
+    """Whether botocore found no server, or got no connection to it."""
+    return type(error).__name__ in ("EndpointConnectionError", "ConnectTimeoutError")
+
+
 def rejects_credentials(error: BaseException) -> bool:
     """Whether a call failed because the store rejects the credentials, or none are given."""
     return any(_rejects(cause) for cause in chain(error))

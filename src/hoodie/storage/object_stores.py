@@ -5,14 +5,14 @@ import inspect
 import logging
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from enum import Enum
 from typing import Any
 from uuid import uuid4
 
 from hoodie.errors import UnsupportedTable
-from hoodie.storage.driver_errors import is_transient, wrong_region
+from hoodie.storage.driver_errors import is_transient, is_unreachable, wrong_region
 from hoodie.storage.drivers import Driver, drop_upload
 from hoodie.storage.kept import KeptOutput
 from hoodie.storage.protocol import OutputFile, temporary_beside
@@ -250,11 +250,32 @@ class Azure(ObjectStore):
         return "\\" not in path and not any(name.endswith("?") for name in path.split("/"))
 
 
+def _told_at_once(connect: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """Has botocore's client repeat no call to a server that cannot be reached, until it has answered once: its waits
+    double, and each of our own attempts would have them all."""
+    answered = False
+
+    def look(response: object = None, caught_exception: Exception | None = None, **rest: Any) -> None:
+        nonlocal answered
+        answered = answered or response is not None
+        if caught_exception is not None and not answered and is_unreachable(caught_exception):
+            raise caught_exception
+
+    async def set_session(*arguments: Any, **named: Any) -> Any:
+        client = await connect(*arguments, **named)
+        client.meta.events.register_first("needs-retry.s3", look, unique_id="hoodie")
+        return client
+
+    return set_session
+
+
 class S3(ObjectStore):
     """S3 through s3fs, which asks for a size before it reads, and for a folder where a file is missing."""
 
     def __init__(self, fs: Any) -> None:
         super().__init__(fs, marks="Metadata")
+        if "set_session" not in vars(fs):  # the driver keeps one object for all storages with the same options
+            fs.set_session = _told_at_once(fs.set_session)
         asks = "max_concurrency" in inspect.signature(type(fs)._cat_file).parameters
         self._plainly = {"max_concurrency": 1} if asks else {}
 

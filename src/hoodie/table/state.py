@@ -26,7 +26,6 @@ from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import Action, Instant
 from hoodie.plan.write import measure_record_size
 from hoodie.schema.schema import ALSO_TEXT, without_meta_fields
-from hoodie.schema.types import TIMESTAMP_MILLIS, TIMESTAMP_NTZ_MILLIS
 from hoodie.storage.protocol import Storage, in_threads, together
 from hoodie.table.altered_columns import with_columns_written
 from hoodie.table.properties import load_properties
@@ -43,8 +42,6 @@ Slices = Mapping[str, Sequence[FileSlice]]
 #: Operations that rewrite rows as they are: their commit does not say what the table's columns are.
 KEEPS_SCHEMA = frozenset({Operation.CLUSTER, Operation.COMPACT, Operation.LOG_COMPACT, Operation.INDEX})
 BaseFiles = Mapping[str, Sequence[BaseFile]]
-
-_MILLIS = (TIMESTAMP_MILLIS, TIMESTAMP_NTZ_MILLIS)
 
 #: Commits that are looked at, at most, to learn how large a record is: a write must not cost more as history grows.
 _LEARN_FROM = 10
@@ -338,13 +335,13 @@ def writer_keygen(state: TableState) -> KeyGenerator:
 
 
 def in_units_of(keygen: KeyGenerator, schema: pa.Schema) -> KeyGenerator:
-    """The key generator, knowing which of its columns the table holds in milliseconds.
+    """The key generator, knowing which dates and times the table holds in its columns, and in which unit.
 
     schema  the user's columns of the table
     """
     names = [*keygen.record_keys, *(part.name for part in keygen.partition_fields)]
-    found = [name for name in names if (kind := _type_at(schema, name)) and kind in _MILLIS]
-    return replace(keygen, millis=tuple(found)) if found else keygen
+    times = [(name, kind) for name in names if (kind := _type_at(schema, name)) and pa.types.is_temporal(kind)]
+    return replace(keygen, times=tuple(times)) if times else keygen
 
 
 def _type_at(schema: pa.Schema, path: str) -> pa.DataType | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import deque
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from hoodie.api.arrow.rows import Rows
 from hoodie.api.table import HoodieTable
 from hoodie.errors import HoodieError, InvalidInput, SchemaMismatch
 from hoodie.model.meta import META_COLUMNS
+from tests.support.untouched import untouched
 
 COLUMNS = ["id", "city", "fare"]
 
@@ -360,6 +362,7 @@ def keyed(folder: Path, keys: pa.Array) -> HoodieTable[Rows]:
         (pa.array([dt.datetime(2024, 1, 1, tzinfo=dt.UTC)]), [dt.datetime(2024, 1, 1)]),
         (pa.array([dt.datetime(2024, 1, 1, tzinfo=dt.UTC)]), [np.datetime64("2024-01-01T00:00")]),
         (pa.array([dt.datetime(2024, 1, 1, tzinfo=dt.UTC)]), pd.to_datetime(["2024-01-01"])),
+        (pa.array([dt.datetime(2024, 1, 1, tzinfo=dt.UTC)]), [dt.date(2024, 1, 1)]),
         (pa.array([dt.datetime(2024, 1, 1)]), [dt.datetime(2024, 1, 1, tzinfo=dt.UTC)]),
         (pa.array([Decimal("1.6")]), [1.55]),
         (pa.array([Decimal("1.6")]), np.array([1.55])),
@@ -395,6 +398,36 @@ def test_keys_come_in_any_list_and_in_what_their_column_holds(tmp_path: Path, st
     assert table.get(keys).rows.to_arrow()["n"].to_pylist() == [0]
     table.delete(iter(list(keys)))
     assert table.to_arrow()["n"].to_pylist() == [1]
+
+
+AWARE, NAIVE = dt.datetime(2024, 1, 1, tzinfo=dt.UTC), dt.datetime(2024, 1, 1)
+OTHER_TIMES = [
+    (AWARE, NAIVE, "times without a zone"),
+    (NAIVE, AWARE, "times with a zone"),
+    (AWARE, NAIVE.date(), "dates"),
+    (NAIVE, NAIVE.date(), "dates"),
+    (NAIVE.date(), NAIVE, "times"),
+]
+
+
+@pytest.mark.parametrize(("stored", "key", "problem"), OTHER_TIMES)
+@pytest.mark.parametrize("frame", [pa.table, pd.DataFrame, pl.DataFrame])
+def test_frames_of_keys_are_of_the_kind_of_time_that_their_column_holds(
+    tmp_path: Path, stored: Any, key: Any, problem: str, frame: Callable[[dict[str, list[Any]]], Any]
+):
+    table = keyed(tmp_path / "t", pa.array([stored]))
+    for call in (table.get, table.absent, table.delete, hoodie.HoodieReadClient(tmp_path / "t").tag_location):
+        with untouched(table, f"do not fit the table: column 'id' has {problem}, and the table's", error=SchemaMismatch):
+            call(frame({"id": [key]}))
+    assert table.get(frame({"id": [stored]})).rows.to_arrow()["n"].to_pylist() == [0]
+
+
+def test_times_that_make_folders_are_of_the_kind_that_their_column_holds(tmp_path: Path):
+    table = hoodie.create_table(tmp_path / "t", name="t", record_key="id", partition_by=["at"])
+    table.upsert(pa.table({"id": [1], "at": [AWARE]}))
+    with pytest.raises(SchemaMismatch, match="column 'at' has times without a zone"):
+        table.delete(pa.table({"id": [1], "at": [NAIVE]}))
+    assert table.delete(pa.table({"id": [1], "at": [AWARE]})).deleted == 1
 
 
 @pytest.mark.parametrize("key", [b"1", 1.5, Decimal(1), dt.date(2024, 1, 1), np.int64(1)])

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import errno
 import io
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 import tenacity
@@ -171,3 +177,60 @@ def test_patience_goes_on_after_the_usual_attempts() -> None:
     with pytest.raises(BlockingIOError):
         retrying(starting, lambda error: isinstance(error, BlockingIOError))
     assert len(tries) == ATTEMPTS
+
+
+# --- servers that nobody reaches ---
+
+
+class Empty(BaseHTTPRequestHandler):
+    """A bucket with one object without bytes, whatever the name."""
+
+    def do_HEAD(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def listening(port: int) -> Iterator[int]:
+    """A server on a port; 0: on a free one."""
+    server = ThreadingHTTPServer(("127.0.0.1", port), Empty)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def s3_at(port: int) -> FsspecStorage:
+    pytest.importorskip("s3fs")
+    options = {"key": "k", "secret": "s", "client_kwargs": {"endpoint_url": f"http://127.0.0.1:{port}"}}
+    return FsspecStorage("s3://bucket/table", options)
+
+
+def test_a_refused_connection_is_told_at_once():
+    with socket.socket() as taken:  # and nobody listens
+        taken.bind(("127.0.0.1", 0))
+        began = time.monotonic()
+        with pytest.raises(OSError, match="Could not connect to the endpoint URL"):
+            s3_at(taken.getsockname()[1]).size("file")
+    assert time.monotonic() - began < 3
+
+
+def test_a_server_that_was_there_is_waited_for():
+    with listening(0) as port:
+        storage = s3_at(port)
+        assert storage.size("file") == 0
+    sizes: list[int] = []
+    asking = threading.Thread(target=lambda: sizes.append(storage.size("file")))
+    asking.start()
+    time.sleep(0.5)
+    with listening(port):
+        asking.join()
+    assert sizes == [0]

@@ -82,7 +82,7 @@ def read_filter(filters: Filters | None, schema: pa.Schema) -> RowFilter | None:
         exact = [[_exact(test, schema) for test in clause if not _is_of_doubles(test, schema)] for clause in tests]
         clauses = [[(test.column, test.op, test.value) for test in clause] for clause in exact if clause]
         expression = pq.filters_to_expression(clauses) if clauses else pc.scalar(True)
-        text = _text_of(tests, schema) if sum(map(len, exact)) < sum(map(len, tests)) else ""
+        text = text_of(tests, schema) if sum(map(len, exact)) < sum(map(len, tests)) else ""
     except (ValueError, TypeError, IndexError, KeyError, OverflowError) as problem:
         raise InvalidInput(f"filters={filters!r}: expected tuples (column, operator, value), {problem}") from problem
     columns = list(dict.fromkeys(test.column for clause in tests for test in clause))
@@ -114,10 +114,10 @@ def condition_of(filters: Any, schema: pa.Schema, *, nulls: bool = True) -> Any:
             f"where={filters!r}: expected tuples (column, operator, value), and no row has {column!r} {op} None: "
             f"take a condition as text, such as \"{column} is null\", or ({column!r}, 'in', [None])"
         )
-    return _text_of(tests, schema)
+    return text_of(tests, schema)
 
 
-def _text_of(tests: Tests, schema: pa.Schema) -> str:
+def text_of(tests: Tests, schema: pa.Schema) -> str:
     """Tests of tuples in SQL, their numbers in the columns' types where that is exact: Spark takes these to the files.
     It takes null for less than some that are beyond the column's type."""
     return sql_of(
