@@ -164,9 +164,9 @@ def _of_kind(keys: Any, kind: pa.DataType | None) -> pa.Array | pa.ChunkedArray:
 
 def _refuse_other_zone(have: pa.DataType, kind: pa.DataType) -> None:
     """Raises TypeError on times without a zone, and dates, for a column of times with one, and the reverse"""
-    if arrow.is_timestamp(kind) and (getattr(have, "tz", None) is None) != (kind.tz is None):
-        if problem := other_time(have, kind):
-            raise TypeError(f"it has {problem}")
+    is_other = arrow.is_timestamp(kind) and (getattr(have, "tz", None) is None) != (kind.tz is None)
+    if is_other and (problem := other_time(have, kind)):
+        raise TypeError(f"it has {problem}")
 
 
 def same_kind(one: pa.DataType, other: pa.DataType) -> bool:

@@ -139,23 +139,21 @@ def other_time(have: pa.DataType, kind: pa.DataType) -> str:
 
     A time without a zone is no moment, and only who has it knows the zone that it is meant in.
     """
-    if not (pa.types.is_temporal(have) and pa.types.is_temporal(kind)):
-        return ""
     if pa.types.is_date(have) and pa.types.is_timestamp(kind):
         return "dates, and the table's has times: cast it"
-    if not (pa.types.is_timestamp(have) and pa.types.is_timestamp(kind)):
-        return "times, and the table's has dates: cast it" if pa.types.is_date(kind) else ""
-    if have.tz is None and kind.tz is not None:
+    if pa.types.is_timestamp(have) and pa.types.is_date(kind):
+        return "times, and the table's has dates: cast it"
+    if not (pa.types.is_timestamp(have) and pa.types.is_timestamp(kind)) or (have.tz is None) == (kind.tz is None):
+        return ""
+    if have.tz is None:
         return (
             "times without a zone, and the table's has times with one: give them theirs, such as by "
             "datetime.replace(tzinfo=timezone.utc), or dt.tz_localize('UTC') of pandas"
         )
-    if have.tz is not None and kind.tz is None:
-        return (
-            "times with a zone, and the table's has times without one: take it off, such as by "
-            "datetime.replace(tzinfo=None), or dt.tz_localize(None) of pandas"
-        )
-    return ""
+    return (
+        "times with a zone, and the table's has times without one: take it off, such as by "
+        "datetime.replace(tzinfo=None), or dt.tz_localize(None) of pandas"
+    )
 
 
 def stored_type(kind: pa.DataType) -> pa.DataType | None:

@@ -416,8 +416,10 @@ def test_frames_of_keys_are_of_the_kind_of_time_that_their_column_holds(
     tmp_path: Path, stored: Any, key: Any, problem: str, frame: Callable[[dict[str, list[Any]]], Any]
 ):
     table = keyed(tmp_path / "t", pa.array([stored]))
-    for call in (table.get, table.absent, table.delete, hoodie.HoodieReadClient(tmp_path / "t").tag_location):
-        with untouched(table, f"do not fit the table: column 'id' has {problem}, and the table's", error=SchemaMismatch):
+    for call in (table.get, table.absent, table.delete, hoodie.hudi.HoodieReadClient(tmp_path / "t").tag_location):
+        with untouched(
+            table, f"do not fit the table: column 'id' has {problem}, and the table's", error=SchemaMismatch
+        ):
             call(frame({"id": [key]}))
     assert table.get(frame({"id": [stored]})).rows.to_arrow()["n"].to_pylist() == [0]
 
