@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from hoodie.api.arrow.dataset import RowsDataset
 from hoodie.api.arrow.rows import Rows
 from hoodie.api.arrow.shown import table_summary
 from hoodie.api.engine import Frame
@@ -22,6 +21,8 @@ from hoodie.table.state import load_state
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from hoodie.api.arrow.dataset import RowsDataset
 
 
 @typed_calls

@@ -52,20 +52,18 @@ def comparing(op: str, kind: pa.DataType) -> Callable[..., Value]:
 
 
 def _of_floats(op: str, left: pa.Array, right: pa.Array) -> pa.Array:
-    mask = np.asarray(pc.fill_null(_COMPARE[op](left, right), False))
-    nan_left, nan_right = (np.asarray(pc.fill_null(pc.is_nan(side), False)) for side in (left, right))
-    if nan_left.any() or nan_right.any():
-        exact = {
-            "=": nan_left & nan_right,
-            "<>": nan_left ^ nan_right,
-            "<": nan_right & ~nan_left,
-            "<=": nan_right,
-            ">": nan_left & ~nan_right,
-            ">=": nan_left,
-        }[op]
-        mask = np.where(nan_left | nan_right, exact, mask)
-    nulls = np.asarray(pc.or_(left.is_null(), right.is_null()))
-    return pa.array(mask, BOOL, mask=nulls)
+    plain, nan_left, nan_right = _COMPARE[op](left, right), pc.is_nan(left), pc.is_nan(right)
+    if not (pc.any(nan_left).as_py() or pc.any(nan_right).as_py()):
+        return plain
+    exact = {
+        "=": pc.and_(nan_left, nan_right),
+        "<>": pc.xor(nan_left, nan_right),
+        "<": pc.and_not(nan_right, nan_left),
+        "<=": nan_right,
+        ">": pc.and_not(nan_left, nan_right),
+        ">=": nan_left,
+    }[op]
+    return pc.if_else(pc.or_(nan_left, nan_right), exact, plain)
 
 
 def _same(left: Term, right: Term, kind: pa.DataType) -> Term:

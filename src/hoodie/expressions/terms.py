@@ -70,8 +70,22 @@ NOTHING = Block(1, lambda name: pa.nulls(1))
 
 def literal(value: Any, kind: pa.DataType) -> Term:
     """A literal."""
-    scalar = pa.scalar(value, kind)
+    scalar = _scalar(value, kind)
     return Term(kind, lambda block: scalar, literal=value)
+
+
+def _scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
+    """As `pyarrow.scalar`, which imports pandas where it is installed: that takes longer than to read a small table."""
+    if isinstance(value, Decimal):
+        return _scalar(f"{value:f}", pa.string()).cast(kind)
+    if isinstance(value, (int, float)) and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        buffers = [None, pa.py_buffer(np.array([value], kind.to_pandas_dtype()))]
+    elif isinstance(value, str) and kind == pa.string():
+        data = value.encode()
+        buffers = [None, pa.py_buffer(np.array([0, len(data)], np.int32)), pa.py_buffer(data)]
+    else:
+        return pa.scalar(value, kind)
+    return pa.Array.from_buffers(kind, 1, buffers)[0]
 
 
 def computed(kind: pa.DataType, kernel: Callable[..., Value], *of: Term, fails: bool = False) -> Term:

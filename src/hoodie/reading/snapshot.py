@@ -104,10 +104,9 @@ def _rows_of(
         return keep(rows).select(list(wanted))
 
     parts = in_threads(counted(rows_of, len(slices), "file slice"), slices, slice_threads(storage, slices))
-    empty = pa.schema([schema.field(name) for name in wanted]).empty_table()
     if not wanted:  # pyarrow forgets the number of rows of a table without columns
         return pa.table({"_": pa.nulls(sum(map(len, parts)))}).select([])
-    return pa.concat_tables(parts) if parts else empty
+    return pa.concat_tables(parts) if parts else pa.schema([schema.field(name) for name in wanted]).empty_table()
 
 
 def merged_rows(reader: SliceReader, slice_: FileSlice, schema: pa.Schema, columns: Sequence[str]) -> pa.Table:

@@ -7,6 +7,7 @@ import pytest
 
 from hoodie.conditional.key_texts import SharedTexts, equal_values_share_a_text, shared_texts
 from hoodie.keygen.keygen import KeyGenerator, Kind, PartitionField
+from hoodie.schema.types import TIMESTAMP_MILLIS
 
 TEXT, LONG = pa.string(), pa.int64()
 BY_CITY = KeyGenerator(Kind.SIMPLE, ("id",), (PartitionField("city"),))
@@ -42,7 +43,7 @@ def test_zero_has_two_texts(kind):
 def test_times_that_are_cut_short_are_told_by_the_condition():
     types = {"id": pa.timestamp("us", "UTC"), "city": TEXT}
     assert shared_texts(BY_CITY, types, is_global=False) is not None
-    for how in ({"millis": ("id",)}, {"consistent_timestamps": True}):
+    for how in ({"times": (("id", TIMESTAMP_MILLIS),)}, {"consistent_timestamps": True}):
         keygen = KeyGenerator(Kind.SIMPLE, ("id",), BY_CITY.partition_fields, **how)  # type: ignore[arg-type]
         assert shared_texts(keygen, types, is_global=False) is None
         assert equal_values_share_a_text(types, ("id", "city"))

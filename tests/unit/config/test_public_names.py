@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import hoodie
@@ -256,8 +257,19 @@ def test_an_arrow_table_is_read_where_neither_pyspark_nor_pandas_is_installed(na
     path = fixture_table(name)
     read = f"print(hoodie.open_table({str(path)!r}).count())"
     assert int(run(f"{NEITHER}{read}")) == hoodie.open_table(str(path)).snapshot().to_arrow().num_rows > 0
-    # Of the two PyArrow itself loads pandas, where it is installed, with the first value that it converts.
+    # Of the two PyArrow itself loads pandas, where it is installed, with the first value that it converts to its own.
     assert run(f"import sys, hoodie\n{read}\nprint('pyspark' in sys.modules)").split()[-1] == "False"
+
+
+def test_a_small_read_does_not_wait_for_pandas(tmp_path: Path) -> None:
+    hoodie.create_table(tmp_path / "t", record_key="id").upsert(
+        pa.table({"id": [1, 2, 3], "city": ["a", "b", "b"], "fare": [1.5, 2.5, 3.25]})
+    )
+    reads = ["", "filters='id > 1'", "filters=\"city = 'b' and fare < 3.5\""]
+    calls = "\n".join(
+        f"print(len(hoodie.open_table({str(tmp_path / 't')!r}).snapshot({read}).to_arrow()))" for read in reads
+    )
+    assert run(f"import sys, hoodie\n{calls}\nprint('pandas' in sys.modules)").split() == ["3", "2", "2", "False"]
 
 
 def test_only_pyarrow_and_pyspark_load_pandas() -> None:

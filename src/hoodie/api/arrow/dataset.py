@@ -1,21 +1,19 @@
 """Rows as a dataset of pyarrow's: DuckDB, Polars and pyarrow itself scan it, with their columns and filter."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from hoodie.api.arrow.lazy import Fetch
 from hoodie.errors import InvalidInput
 from hoodie.expressions.scope import Scope
 from hoodie.reading.filters.condition import tests_of_sql
 from hoodie.reading.filters.predicate import ANY, Test, Tests
 from hoodie.reading.filters.selection import filter_columns
-
-#: Gives the batches of some columns, of rows that pass tests, and perhaps of others.
-Fetch = Callable[[Sequence[str], Tests], Iterator[pa.RecordBatch]]
 
 #: Texts that pyarrow shows of an expression as SQL has them.
 _PLAIN = re.compile(r"[A-Za-z0-9 _.:/-]*", re.A)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from hoodie.api.arrow.dataset import Fetch
 from hoodie.errors import MissingPackage
 from hoodie.reading.filters.predicate import ANY, Test, Tests
 
 if TYPE_CHECKING:
     import polars as pl
 
+#: Gives the batches of some columns, of rows that pass tests, and perhaps of others.
+Fetch = Callable[[Sequence[str], Tests], Iterator[pa.RecordBatch]]
 
 _OPS = {"Eq": "=", "Lt": "<", "LtEq": "<=", "Gt": ">", "GtEq": ">="}
 _MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}

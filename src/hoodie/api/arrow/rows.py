@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 
-from hoodie.api.arrow.dataset import RowsDataset
 from hoodie.api.arrow.frames import pandas_frame
 from hoodie.api.arrow.lazy import lazy_frame
 from hoodie.api.arrow.shown import rows_summary
@@ -27,6 +26,8 @@ from hoodie.storage.faults import typed_calls, typed_errors
 if TYPE_CHECKING:
     import duckdb
     import polars as pl
+
+    from hoodie.api.arrow.dataset import RowsDataset
 
 
 @typed_calls
@@ -155,6 +156,10 @@ class Rows:
     def dataset(self) -> RowsDataset:
         """The rows as what DuckDB, Polars and pyarrow scan as a dataset, with their columns and filter:
         `data = rows.dataset()`, then `duckdb.sql("select max(fare) from data where city = 'oslo'")`."""
+        from hoodie.api.arrow.dataset import (
+            RowsDataset,
+        )  # with pyarrow's datasets, which import pandas, and the parser of SQL
+
         return RowsDataset(self.schema, self._fetch)
 
     def _fetch(self, columns: Sequence[str], tests: Tests) -> Iterator[pa.RecordBatch]:

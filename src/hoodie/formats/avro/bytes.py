@@ -222,7 +222,7 @@ class Pieces:
         self._flush()
         if not self._done:
             return regroup(pa.array([], pa.binary()), np.zeros(self.rows + 1, np.int32))
-        return self._done[0] if len(self._done) == 1 else pc.binary_join_element_wise(*self._done, _NOTHING)
+        return self._done[0] if len(self._done) == 1 else pc.binary_join_element_wise(*self._done, b"")
 
     def join_framed(self) -> pa.Array:
         """As `join`, each row after its length as a big-endian int32."""
@@ -232,7 +232,7 @@ class Pieces:
             lengths += np.diff(offsets_of(piece))
         self.matrix(lengths.astype(">i4").view(np.uint8).reshape(-1, 4))
         self._flush()
-        return pc.binary_join_element_wise(self._done[-1], *self._done[:-1], _NOTHING)
+        return pc.binary_join_element_wise(self._done[-1], *self._done[:-1], b"")
 
     def _flush(self) -> None:
         if not self._columns:
@@ -254,6 +254,3 @@ class Pieces:
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
         self._done.append(pa.Array.from_buffers(pa.binary(), self.rows, buffers))
         self._columns = []
-
-
-_NOTHING = pa.scalar(b"", pa.binary())

@@ -7,7 +7,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as arrow
 
-_NULL = pa.scalar("null", pa.large_string())
 #: Control characters, which a JSON string cannot hold as they are.
 _ESCAPES = {chr(code): f"\\u{code:04x}" for code in range(32)} | {
     "\b": "\\b",
@@ -45,7 +44,7 @@ def _text(values: pa.Array) -> pa.Array:
         texts = values.cast(pa.large_string())
     else:
         texts = _quoted(_plain(values))
-    return pc.fill_null(texts, _NULL) if texts.null_count else texts
+    return pc.fill_null(texts, "null") if texts.null_count else texts
 
 
 def _plain(values: pa.Array) -> pa.Array:
@@ -106,7 +105,7 @@ def _joined(values: pa.Array, texts: pa.Array, opening: str, closing: str) -> pa
 
 
 def _if_valid(values: pa.Array, text: pa.Array) -> pa.Array:
-    return pc.if_else(pc.is_valid(values), text, _NULL) if values.null_count else text
+    return pc.if_else(pc.is_valid(values), text, pa.scalar("null", pa.large_string())) if values.null_count else text
 
 
 def _concat(*parts: str | pa.Array) -> pa.Array:

@@ -14,7 +14,7 @@ from hoodie.expressions.chains import balanced, operands
 from hoodie.expressions.kinds import BOOL, DATE, TEXT, evaluated_kind, is_decimal, is_float, is_integer
 from hoodie.expressions.reader import LOGIC, Reader, read_condition, tree_of
 from hoodie.expressions.scope import Scope
-from hoodie.expressions.terms import NOTHING, Block, Term, is_true
+from hoodie.expressions.terms import NOTHING, Block, Term, spread
 from hoodie.reading.filters.predicate import ANY, Test, Tests, both, passing_either
 
 #: What expressions may call the table, as in `delete(where=...)`.
@@ -44,9 +44,9 @@ class SqlCondition:
         return tuple(sorted({column for _, column in self.term.columns}))
 
     def mask(self, rows: pa.Table) -> pa.Array:
-        """bool[n]. Raises InvalidInput where it cannot be evaluated: a number too large, a division by zero"""
-        block = Block.of({_NAME: rows})
-        return pa.array(is_true(self.term.run(block), rows.num_rows))
+        """bool[n], null where it is unknown. Raises InvalidInput where it cannot be evaluated: a number too large, a
+        division by zero"""
+        return spread(self.term.run(Block.of({_NAME: rows})), rows.num_rows)
 
     def __str__(self) -> str:
         return self.text
