@@ -18,8 +18,8 @@ from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput, MissingPackage
 from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.changes.data_plan import CHANGE_COLUMNS
-from hoodie.reading.filters.predicate import ANY, Tests, held_filters, tests_of
-from hoodie.reading.filters.selection import ANY_ZONE, check_columns, read_filter, sure, text_of
+from hoodie.reading.filters.predicate import ANY, Tests, held_filters
+from hoodie.reading.filters.selection import ANY_ZONE, check_columns, read_filter, sure, tuples_in_sql
 from hoodie.reading.scan import ScanKind
 from hoodie.reading.scan_plan import Read, plan_read
 from hoodie.reading.table_schema import read_schema
@@ -122,19 +122,19 @@ def _filter(session: SparkSession, state: TableState, read: Read) -> _Filter:
     if isinstance(filters, pc.Expression):
         raise InvalidInput("Spark takes no expression of pyarrow's: give the filter as SQL text or tuples")
     check_columns(read.columns or (), schema)
-    try:
-        found = read_filter(filters, schema)
-    except (InvalidInput, MissingPackage):
-        if not isinstance(filters, str):
-            raise
-        return _Filter(F.expr(filters), None, ANY)  # Spark takes more than we can read
-    assert found is not None
-    check_columns(found.columns, schema)
-    condition = F.expr(filters if isinstance(filters, str) else text_of(tests_of(filters), schema))
+    if isinstance(filters, str):
+        try:
+            found, text = read_filter(filters, schema), filters
+        except (InvalidInput, MissingPackage):
+            return _Filter(F.expr(filters), None, ANY)  # Spark takes more than we can read
+        assert found is not None
+        check_columns(found.columns, schema)
+    else:
+        found, text = tuples_in_sql(filters, schema)
     columns = None if read.columns is None else list(dict.fromkeys([*read.columns, *found.columns]))
     # Over Spark Connect the zone counts that the session has when the query runs.
     exact = is_classic(session) and session.conf.get("spark.sql.session.timeZone") in _UTC
-    return _Filter(condition, columns, sure(found.tests, schema, dt.timedelta() if exact else ANY_ZONE))
+    return _Filter(F.expr(text), columns, sure(found.tests, schema, dt.timedelta() if exact else ANY_ZONE))
 
 
 _UTC = frozenset({"UTC", "Etc/UTC", "GMT", "Z", "+00:00"})

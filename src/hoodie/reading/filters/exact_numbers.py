@@ -5,7 +5,7 @@ a whole number where the digits of both are too many.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral
@@ -60,11 +60,11 @@ def fitted(op: str, number: Number, kind: pa.DataType) -> tuple[str, pa.Scalar]:
     return (">", _scalar(high, kind)) if ceil > high else (">=", _scalar(max(ceil, low), kind))
 
 
-def members(numbers: Sequence[Number], kind: pa.DataType) -> list[Any]:
+def members(numbers: Iterable[Number], kind: pa.DataType) -> list[Any]:
     """Those of the numbers that a value of the column can be, in its type."""
     low, high = _range(kind)
-    if pa.types.is_integer(kind) and all(type(number) is int for number in numbers):
-        return [number for number in numbers if low <= number <= high]
+    if pa.types.is_integer(kind):
+        return [int(number) for number in numbers if low <= number <= high and number == int(number)]
     units = (_units(number, kind) for number in numbers)
     return [_scalar(int(exact), kind).as_py() for exact in units if exact.denominator == 1 and low <= exact <= high]
 

@@ -72,6 +72,17 @@ def read_filter(filters: Filters | None, schema: pa.Schema) -> RowFilter | None:
         return RowFilter(condition, condition.columns, condition.tests)
     if isinstance(filters, pc.Expression):
         return _fitting(filters, RowFilter(filters, filter_columns(filters, schema, ())), schema)
+    plain, is_whole = _read_tuples(filters, schema)
+    if is_whole or any(name not in schema.names for name in plain.columns):  # what is not there is for the caller
+        return plain
+    from hoodie.reading.filters.condition import read_sql
+
+    condition = read_sql(_text_of(filters, plain.tests, schema), schema)
+    return RowFilter(condition, plain.columns, condition.tests)
+
+
+def _read_tuples(filters: Any, schema: pa.Schema) -> tuple[RowFilter, bool]:
+    """What of the tuples Arrow compares as SQL does, and whether that is all of them. Raises InvalidInput"""
     if not isinstance(filters, (list, tuple)):
         raise InvalidInput(
             f'filters is a {type(filters).__name__}: expected a condition as text, such as "fare > 3", an expression '
@@ -82,17 +93,11 @@ def read_filter(filters: Filters | None, schema: pa.Schema) -> RowFilter | None:
         exact = [[_exact(test, schema) for test in clause if not _is_of_doubles(test, schema)] for clause in tests]
         clauses = [[(test.column, test.op, test.value) for test in clause] for clause in exact if clause]
         expression = pq.filters_to_expression(clauses) if clauses else pc.scalar(True)
-        text = text_of(tests, schema) if sum(map(len, exact)) < sum(map(len, tests)) else ""
     except (ValueError, TypeError, IndexError, KeyError, OverflowError) as problem:
         raise InvalidInput(f"filters={filters!r}: expected tuples (column, operator, value), {problem}") from problem
     columns = list(dict.fromkeys(test.column for clause in tests for test in clause))
     plain = _fitting(filters, RowFilter(expression, columns, tests), schema)
-    if not text or any(name not in schema.names for name in columns):  # what is not there is for the caller
-        return plain
-    from hoodie.reading.filters.condition import read_sql
-
-    condition = read_sql(text, schema)
-    return RowFilter(condition, columns, condition.tests)
+    return plain, sum(map(len, exact)) == sum(map(len, tests))
 
 
 def condition_of(filters: Any, schema: pa.Schema, *, nulls: bool = True) -> Any:
@@ -103,28 +108,36 @@ def condition_of(filters: Any, schema: pa.Schema, *, nulls: bool = True) -> Any:
     """
     if not isinstance(filters, Sequence) or isinstance(filters, str):
         return filters
-    found = read_filter(filters, schema)
-    assert found is not None
-    check_columns(found.columns, schema)
-    tests = tests_of(filters)
-    never = [test for clause in tests for test in clause if test.value is None]
+    found, text = tuples_in_sql(filters, schema)
+    never = [test for clause in found.tests for test in clause if test.value is None]
     if never and not nulls:
         column, op = never[0].column, never[0].op
         raise InvalidInput(
             f"where={filters!r}: expected tuples (column, operator, value), and no row has {column!r} {op} None: "
             f"take a condition as text, such as \"{column} is null\", or ({column!r}, 'in', [None])"
         )
-    return text_of(tests, schema)
+    return text
 
 
-def text_of(tests: Tests, schema: pa.Schema) -> str:
-    """Tests of tuples in SQL, their numbers in the columns' types where that is exact: Spark takes these to the files.
-    It takes null for less than some that are beyond the column's type."""
-    return sql_of(
-        tuple(
-            tuple(test if _is_of_doubles(test, schema) else _exact(test, schema) for test in clause) for clause in tests
+def tuples_in_sql(filters: Any, schema: pa.Schema) -> tuple[RowFilter, str]:
+    """Tuples as a filter, whose expression is not the whole of it, and as a condition in SQL. Raises InvalidInput"""
+    found, _ = _read_tuples(filters, schema)
+    check_columns(found.columns, schema)
+    return found, _text_of(filters, found.tests, schema)
+
+
+def _text_of(filters: Sequence[Any], tests: Tests, schema: pa.Schema) -> str:
+    """The tests of tuples in SQL, their numbers in the columns' types where that is exact: Spark takes these to the
+    files. It takes null for less than some that are beyond the column's type."""
+    try:
+        return sql_of(
+            tuple(
+                tuple(test if _is_of_doubles(test, schema) else _exact(test, schema) for test in clause)
+                for clause in tests
+            )
         )
-    )
+    except ValueError as problem:
+        raise InvalidInput(f"filters={filters!r}: expected tuples (column, operator, value), {problem}") from problem
 
 
 def _other_way(filters: object) -> str:
