@@ -102,6 +102,8 @@ def require_no_conflict(
     others = [other for later in since(before.timeline, now.timeline, instant) if (other := _look_up(now, later))]
     if done:  # other writes may be based on this write by now
         others = unaware(instant, metadata, others)
+    if not others:
+        return
     appended = appended_groups(metadata) if beside else frozenset()
     own = now.timeline.find(instant.requested, instant.action) if done else None
     completed = own.completed if own is not None else ""

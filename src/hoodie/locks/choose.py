@@ -7,7 +7,7 @@ from hoodie.config.locks import ConcurrencyOptions, LockOptions, LockProvider, p
 from hoodie.errors import InvalidInput
 from hoodie.locks.in_process import in_process
 from hoodie.locks.lock_files import FileLock, StorageLock
-from hoodie.locks.protocol import Attempt, Lock, always_granted
+from hoodie.locks.protocol import Attempt, Lock
 from hoodie.locks.zookeeper import ZooKeeperLock, implicit_path, lock_path
 from hoodie.storage import storage_beside
 from hoodie.storage.protocol import Storage, redacted
@@ -25,7 +25,7 @@ def lock_by(options: LockOptions, concurrency: ConcurrencyOptions, storage: Stor
         raise InvalidInput(f"{name!r} is not a valid lock name: it becomes the name of a file or a node")
     provider = provider_for(options, concurrency)
     if provider is None:
-        return Lock("lock", always_granted, options, real=False)
+        return Lock("lock", None, options)
     what = f"{f'lock {name}' if name else 'lock'} of table {redacted(storage.root)}"
     skew = 0 if provider is LockProvider.IN_PROCESS else options.clock_skew
     return Lock(what, _attempt(provider, options, storage, name, what), options, skew=skew / 1000)

@@ -59,18 +59,16 @@ class Lock:
     """A lock on a table, or on something of it. One thread at a time; not reentrant.
 
     what     its description in errors, such as "lock of table s3://bucket/trips"
-    attempt  of the provider
+    attempt  of the provider; None: the lock of a table without one, which every caller holds at all times
     options  how long to wait
-    real     False: the lock of a table without a provider, which every caller holds at all times
     skew     seconds by which the clocks of its holders differ at most
 
     `with lock:` waits as the options say, and raises LockTimeout.
     """
 
     what: str
-    attempt: Attempt
+    attempt: Attempt | None
     options: LockOptions = field(default_factory=LockOptions)
-    real: bool = True
     skew: float = 0.0
     sleep: Callable[[float], None] = time.sleep
     monotonic: Callable[[], float] = time.monotonic
@@ -79,9 +77,9 @@ class Lock:
     _tell_at: float = 0.0
 
     @property
-    def held(self) -> bool:
-        """Whether it was acquired and not released since; `check` verifies that it is not lost."""
-        return self._grant is not None
+    def real(self) -> bool:
+        """Whether it keeps other writers out."""
+        return self.attempt is not None
 
     def acquire(self, timeout: float | None = None) -> bool:
         """Acquire the lock.
@@ -90,26 +88,27 @@ class Lock:
         returns  whether it was acquired
         Raises   LockTimeout when it is held by this object already; errors of the storage or server
         """
+        if self.attempt is None:
+            return True
         if self._grant is not None:
             raise LockTimeout(f"the {self.what} is already held by this object: it is not reentrant")
         started = self.monotonic()
         self._tell_at = started + TELL_AFTER
-        acquired = self._acquire(timeout)
-        if self.real:
-            waited = self.monotonic() - started
-            if acquired:
-                level = logging.INFO if self._holder else logging.DEBUG
-                _log.log(level, "acquired the %s after %.3f s%s", self.what, waited, self._held_by())
-            else:
-                _log.info("could not acquire the %s within %.3f s%s", self.what, waited, self._held_by())
+        acquired = self._acquire(self.attempt, timeout)
+        waited = self.monotonic() - started
+        if acquired:
+            level = logging.INFO if self._holder else logging.DEBUG
+            _log.log(level, "acquired the %s after %.3f s%s", self.what, waited, self._held_by())
+        else:
+            _log.info("could not acquire the %s within %.3f s%s", self.what, waited, self._held_by())
         return acquired
 
-    def _acquire(self, timeout: float | None) -> bool:
+    def _acquire(self, attempt: Attempt, timeout: float | None) -> bool:
         self._holder = ""
         if timeout is not None:
-            return self._wait(timeout)
+            return self._wait(attempt, timeout)
         for left in range(self.options.retries, -1, -1):
-            if self._wait(self.options.wait / 1000):
+            if self._wait(attempt, self.options.wait / 1000):
                 return True
             if left:
                 self.sleep(self.options.retry_wait / 1000)
@@ -120,6 +119,8 @@ class Lock:
 
     def check(self) -> None:
         """Raises LockLost unless the lock is held and no other writer can hold it now."""
+        if self.attempt is None:
+            return
         if self._grant is None:
             raise LockLost(f"the {self.what} is not held")
         try:
@@ -143,8 +144,7 @@ class Lock:
         grant, self._grant = self._grant, None
         if grant is not None:
             grant.release()
-            if self.real:
-                _log.debug("released the %s", self.what)
+            _log.debug("released the %s", self.what)
 
     def __enter__(self) -> Self:
         if not self.acquire():
@@ -179,10 +179,10 @@ class Lock:
             else:
                 warnings.warn(LockNotReleased(problem), stacklevel=2)
 
-    def _wait(self, seconds: float) -> bool:
+    def _wait(self, attempt: Attempt, seconds: float) -> bool:
         end, pause = self.monotonic() + seconds, 0.01
         while True:
-            answer = self.attempt(max(0.0, end - self.monotonic()))
+            answer = attempt(max(0.0, end - self.monotonic()))
             if not isinstance(answer, Refused):
                 self._grant = answer
                 return True
@@ -195,18 +195,3 @@ class Lock:
                 tell_of_waiting(self.what, answer.holder if answer.wait is None else answer.wait())
             self.sleep(min(end - now, pause * random.uniform(0.5, 1)))
             pause = min(_LONGEST_PAUSE, pause * 2)
-
-
-class _Always:
-    """The grant of a lock that every caller holds."""
-
-    def check(self) -> None:
-        return None
-
-    def release(self) -> None:
-        return None
-
-
-def always_granted(seconds: float) -> Grant:
-    """The attempt of a table without a lock provider."""
-    return _Always()

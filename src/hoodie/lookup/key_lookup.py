@@ -121,9 +121,11 @@ def _look_up_if_likely(storage: Storage, file: BaseFile, keys: pa.Array, span: K
         bounds = stored_key_range(parquet.metadata)
         within = None if bounds is None else span.within(*bounds)
         in_range = np.arange(len(keys)) if within is None else within
+        wanted = in_range
         # Beside this process keys are read soon: a filter that rules nothing out must not cost as much.
-        asked_first = storage.remote or _keys_outweigh_filter(parquet.metadata)
-        wanted = _unless_ruled_out(parquet.metadata, file.path, keys, in_range) if asked_first else in_range
+        few = 0 < len(in_range) * _WORTH_A_FILTER <= parquet.metadata.num_rows
+        if few and (storage.remote or _keys_outweigh_filter(parquet.metadata)):
+            wanted = _unless_ruled_out(parquet.metadata, file.path, keys, in_range)
         asked = keys if len(wanted) == len(keys) else keys.take(pa.array(wanted))
         places = _positions(parquet, file.path, asked) if len(asked) else np.empty(0, np.int64)
     hits = places != ABSENT
@@ -146,8 +148,6 @@ def _look_up_if_likely(storage: Storage, file: BaseFile, keys: pa.Array, span: K
 def _unless_ruled_out(footer: pq.FileMetaData, path: str, keys: pa.Array, wanted: Indices) -> Indices:
     """Some of the keys, or those of them that a file's filter lets pass. A sample decides whether all are tested: most
     often files hold some of the keys, and then all of their own are read anyway."""
-    if not 0 < len(wanted) * _WORTH_A_FILTER <= footer.num_rows:
-        return wanted
     filter = stored_filter(footer, path)
     if filter is None:
         return wanted

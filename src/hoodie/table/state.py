@@ -20,6 +20,7 @@ from hoodie.formats.avro.schema import from_avro
 from hoodie.formats.parquet.base_footer import read_footer
 from hoodie.formats.parquet.stored_types import corrected
 from hoodie.formats.timeline.internal_schema import LATEST_SCHEMA
+from hoodie.keygen.arrow_keys import type_at
 from hoodie.keygen.keygen import KeyGenerator, Kind, following_stored_keys, key_generator, number_time_columns
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
@@ -340,18 +341,8 @@ def in_units_of(keygen: KeyGenerator, schema: pa.Schema) -> KeyGenerator:
     schema  the user's columns of the table
     """
     names = [*keygen.record_keys, *(part.name for part in keygen.partition_fields)]
-    times = [(name, kind) for name in names if (kind := _type_at(schema, name)) and pa.types.is_temporal(kind)]
+    times = [(name, kind) for name in names if (kind := type_at(schema, name)) and pa.types.is_temporal(kind)]
     return replace(keygen, times=tuple(times)) if times else keygen
-
-
-def _type_at(schema: pa.Schema, path: str) -> pa.DataType | None:
-    kind: pa.DataType = pa.struct(list(schema))
-    for name in path.split("."):
-        at = kind.get_field_index(name) if pa.types.is_struct(kind) else -1
-        if at < 0:
-            return None
-        kind = kind.field(at).type
-    return kind
 
 
 def _key_samples(state: TableState) -> list[str]:

@@ -9,8 +9,7 @@ import pytest
 from hoodie.config.locks import ConcurrencyOptions, LockOptions
 from hoodie.config.options import read_options
 from hoodie.config.table import TimelineZone
-from hoodie.locks import Lock, lock_by
-from hoodie.locks.protocol import always_granted
+from hoodie.locks import Lock, Refused, lock_by
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage
@@ -30,7 +29,7 @@ def test_a_moment_is_outlasted_by_as_much_as_clocks_differ_and_no_far_one_is(
     ahead: float, waited: float | None
 ) -> None:
     slept: list[float] = []
-    lock = Lock("lock", always_granted, skew=0.2, sleep=slept.append)
+    lock = Lock("lock", lambda seconds: Refused("another"), skew=0.2, sleep=slept.append)
     lock.outlast(NOW + dt.timedelta(seconds=ahead), lambda: NOW)
     assert slept == ([] if waited is None else [pytest.approx(waited)])
 

@@ -135,12 +135,12 @@ def stored_filter_text(metadata: pq.FileMetaData) -> tuple[bytes, str] | None:
 
 def stored_filter(metadata: pq.FileMetaData, path: str) -> BloomFilter | None:
     """The bloom filter by a footer that is read already; None where it has none that can be used."""
-    stored = metadata.metadata or {}
-    text = stored.get(BLOOM.encode()) or stored.get(_OLD_BLOOM.encode())
-    if not text:
+    stored = stored_filter_text(metadata)
+    if stored is None:
         return None
+    text, code = stored
     try:
-        return decode(text.decode(), stored.get(BLOOM_TYPE.encode(), b"").decode(), path)
+        return decode(text.decode(), code, path)
     except (CorruptFile, UnicodeDecodeError):  # its user reads the keys then
         return None
 
