@@ -3,7 +3,7 @@
 import dataclasses
 import json
 from collections.abc import Callable, Collection, Mapping
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 import pyarrow as pa
@@ -143,22 +143,34 @@ def table_rule(
     Raises   UnsupportedTable for a payload class, mode or merger without a rule; InvalidOption when the table has a
              merger that may not be loaded, or none and there is one
     """
-    ordering = _names(properties.get("hoodie.table.ordering.fields") or properties.get("hoodie.table.precombine.field"))
+    if (mergers or MERGER in properties) and (path := own_merger(properties, mergers)):
+        return merger_rule(path, _ordering(properties))
+    rule = _rule_of(frozenset(properties.items()))
+    return dataclasses.replace(rule, defaults=schema_defaults(schema)) if rule.fill is Fill.DEFAULTS else rule
+
+
+@lru_cache(maxsize=64)  # each write and read of a table asks by the same settings
+def _rule_of(settings: frozenset[tuple[str, str]]) -> MergeRule:
+    """The rule of a table without a merger of its own, which knows no defaults of its columns."""
+    properties = dict(settings)
+    ordering = _ordering(properties)
     payload = properties.get("hoodie.compaction.payload.class") or properties.get("hoodie.table.legacy.payload.class")
     version = properties.get("hoodie.table.version", "0")
     if not version.isdigit():
         raise InvalidOption(f"hoodie.table.version={version!r}: expected a whole number, such as 6")
-    if (mergers or MERGER in properties) and (path := own_merger(properties, mergers)):
-        return merger_rule(path, ordering)
     if int(version) < 8:
-        return rule_for(payload or OVERWRITE_WITH_LATEST, ordering, schema, properties)
+        return rule_for(payload or OVERWRITE_WITH_LATEST, ordering, properties=properties)
     mode = properties.get("hoodie.record.merge.mode") or _mode_unsaid(properties, payload, ordering)
     if mode == CUSTOM:
         strategy = properties.get("hoodie.record.merge.strategy.id") or _PAYLOAD_STRATEGY
         if strategy != _PAYLOAD_STRATEGY or not payload:
             raise UnsupportedTable(f"the table's rows are merged by a class of its writer's own (strategy {strategy})")
-        return _combining_in_logs(rule_for(payload, ordering, schema, _merge_properties(properties)))
-    return rule_for_mode(mode, ordering, schema, _merge_properties(properties))
+        return _combining_in_logs(rule_for(payload, ordering, properties=_merge_properties(properties)))
+    return rule_for_mode(mode, ordering, properties=_merge_properties(properties))
+
+
+def _ordering(properties: Mapping[str, str]) -> tuple[str, ...]:
+    return _names(properties.get("hoodie.table.ordering.fields") or properties.get("hoodie.table.precombine.field"))
 
 
 def _combining_in_logs(rule: MergeRule) -> MergeRule:

@@ -302,7 +302,7 @@ def _with_value_types(state: TableState, schema: pa.Schema, older: Iterator[pa.S
     Spark SQL takes such a column for the text that its path is: MERGE, UPDATE and DELETE by Hudi declare it as string,
     and write its numbers as text. How the table was created tells its type, or a commit before those.
     """
-    for name in number_time_columns(state.config.properties):
+    for name in _number_times(frozenset(state.config.properties.items())):
         at = schema.get_field_index(name)
         if at < 0:
             continue
@@ -315,6 +315,11 @@ def _with_value_types(state: TableState, schema: pa.Schema, older: Iterator[pa.S
             column = column.with_type(kind)
         schema = schema.set(at, column.with_metadata({**(column.metadata or {}), ALSO_TEXT: b"true"}))
     return schema
+
+
+@lru_cache(maxsize=64)
+def _number_times(properties: frozenset[tuple[str, str]]) -> tuple[str, ...]:
+    return number_time_columns(dict(properties))
 
 
 def table_keygen(state: TableState) -> KeyGenerator:

@@ -10,19 +10,20 @@ The timelines that were listed last are remembered, too: the next listing of a t
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Generic, TypeVar
 
 from hoodie.model.instant import Action, Instant
 from hoodie.storage.protocol import Entry, Storage, split
 from hoodie.timeline.timeline import Timeline
 
+K = TypeVar("K")
 T = TypeVar("T")
 _Key = tuple[str, Instant, int, int]
 
 
-#: Tables whose timeline is remembered.
-_LISTED = 8
+#: Tables of which something is remembered beside what instants hold.
+_TABLES = 8
 #: The place of a timeline, and the actions whose files were asked for.
 _Place = tuple[str, str, frozenset[Action] | None]
 #: Values that are added before those of instants that left the timeline are forgotten: that looks through all.
@@ -54,15 +55,6 @@ class Memory(Generic[T]):
             if found is not None:
                 self._known.move_to_end(key)
             return found
-
-    def get_all(self, storage: Storage, timeline: Timeline, instants: Iterable[Instant]) -> list[T | None]:
-        """What the files of some instants hold, as far as it is remembered."""
-        keys = [_key(storage, timeline, instant) for instant in instants]
-        with self._turn:
-            for key in keys:
-                if key is not None and key in self._known:
-                    self._known.move_to_end(key)
-            return [None if key is None else self._known.get(key) for key in keys]
 
     def put(self, storage: Storage, timeline: Timeline, instant: Instant, value: T) -> None:
         """Remember what the instant's file holds, as the timeline has listed it."""
@@ -105,23 +97,37 @@ class Memory(Generic[T]):
             self._bytes = 0
 
 
-#: Tables of which something is remembered by `Grown`.
-_TABLES = 8
-
-
-class Grown(Generic[T]):
-    """What was made of all commits of a table, for as long as these are still on its timeline, with the same files:
-    so it costs only the commits that have come since. For all threads."""
+class _OfTables(Generic[K, T]):
+    """One value of each of a few tables. For all threads."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, tuple[tuple[Instant, ...], tuple[tuple[int, int], ...], T]] = OrderedDict()
+        self._known: OrderedDict[K, T] = OrderedDict()
         self._turn = threading.Lock()
+
+    def _get(self, key: K) -> T | None:
+        with self._turn:
+            return self._known.get(key)
+
+    def _put(self, key: K, value: T) -> None:
+        with self._turn:
+            self._known[key] = value
+            self._known.move_to_end(key)
+            while len(self._known) > _TABLES:
+                self._known.popitem(last=False)
+
+    def forget(self) -> None:
+        """Forget everything, as a new process."""
+        with self._turn:
+            self._known.clear()
+
+
+class Grown(_OfTables[str, tuple[tuple[Instant, ...], tuple[tuple[int, int], ...], T]]):
+    """What was made of all commits of a table, for as long as these are still on its timeline, with the same files:
+    so it costs only the commits that have come since."""
 
     def get(self, storage: Storage, timeline: Timeline) -> tuple[int, T] | None:
         """The number of the oldest commits that something is remembered of, and what."""
-        with self._turn:
-            found = self._known.get(storage.root)
-        if found is None:
+        if (found := self._get(storage.root)) is None:
             return None
         commits, stamps, value = found
         count = len(commits)
@@ -131,18 +137,8 @@ class Grown(Generic[T]):
     def put(self, storage: Storage, timeline: Timeline, value: T) -> None:
         """Remember what was made of all commits of a timeline."""
         stamps = timeline.commit_stamps
-        if storage.root.startswith("memory:") or not all(mtime for _, mtime in stamps):
-            return
-        with self._turn:
-            self._known[storage.root] = timeline.commits, stamps, value
-            self._known.move_to_end(storage.root)
-            while len(self._known) > _TABLES:
-                self._known.popitem(last=False)
-
-    def forget(self) -> None:
-        """Forget everything, as a new process."""
-        with self._turn:
-            self._known.clear()
+        if not storage.root.startswith("memory:") and all(mtime for _, mtime in stamps):
+            self._put(storage.root, (timeline.commits, stamps, value))
 
 
 def _key(storage: Storage, timeline: Timeline, instant: Instant) -> _Key | None:
@@ -189,12 +185,8 @@ def forget() -> None:
         _unseen.clear()
 
 
-class Listed:
-    """The timeline of each of a few tables, and the entries of its completed instants' files. For all threads."""
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[_Place, tuple[Timeline, dict[str, Entry]]] = OrderedDict()
-        self._turn = threading.Lock()
+class Listed(_OfTables[_Place, tuple[Timeline, dict[str, Entry]]]):
+    """The timeline of each of a few tables, and the entries of its completed instants' files."""
 
     def within(
         self,
@@ -209,8 +201,7 @@ class Listed:
         sizes    entries of all files of completed instants, or of those of some actions
         stamped  these actions
         """
-        with self._turn:
-            timeline, entries = self._known.get(_place(storage, folder, stamped), (None, {}))
+        timeline, entries = self._get(_place(storage, folder, stamped)) or (None, {})
         if timeline is None or timeline.layout != layout or not entries.items() <= sizes.items():
             return Timeline(layout=layout)
         return timeline
@@ -226,19 +217,8 @@ class Listed:
         modification time another one of its size looks like it."""
         entries = {name: entry for name, entry in sizes.items() if name[:1].isdigit()}
         timed = all(entry.mtime for entry in entries.values())
-        if timeline.layout != 1 or not timed or storage.root.startswith("memory:"):
-            return
-        with self._turn:
-            key = _place(storage, timeline.folder, stamped)
-            self._known[key] = timeline, entries
-            self._known.move_to_end(key)
-            while len(self._known) > _LISTED:
-                self._known.popitem(last=False)
-
-    def forget(self) -> None:
-        """Forget everything, as a new process."""
-        with self._turn:
-            self._known.clear()
+        if timeline.layout == 1 and timed and not storage.root.startswith("memory:"):
+            self._put(_place(storage, timeline.folder, stamped), (timeline, entries))
 
 
 def _place(storage: Storage, folder: str, stamped: Collection[Action] | None) -> _Place:

@@ -126,10 +126,7 @@ def _read(
         return made
 
     ordered = list(instants)
-    remembered = [
-        _known(storage, timeline, instant) if known is None else known
-        for instant, known in zip(ordered, PUBLISHED.get_all(storage, timeline, ordered), strict=True)
-    ]
+    remembered = [_known(storage, timeline, instant) for instant in ordered]
     fresh = [instant for instant, known in zip(ordered, remembered, strict=True) if known is None]
     outcomes = iter(in_threads(read, fresh))
     for known in remembered:

@@ -8,6 +8,7 @@ docs/format/table-versions-8-9.md 8.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 
 from hoodie.config.locks import ConcurrencyMode
 from hoodie.config.options import Options
@@ -142,6 +143,7 @@ def kind_of(table: TableType, inserts_to_logs: bool) -> TableKind:
     return _MERGE_ON_READ_ALL_IN_LOGS if inserts_to_logs else _MERGE_ON_READ
 
 
+@lru_cache  # made of few values, and asked for by each write
 def rules_of(
     operation: WriteOperation,
     options: WriteOptions,

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFile, UnsupportedTable
-from hoodie.formats.java.strings import from_java_order, highest_groups, java_order, utf8_order
+from hoodie.formats.java.strings import from_java_order, highest_groups, java_order
 from hoodie.formats.parquet.bloom import BloomFilter, BloomKind, decode, encode, size_of
 from hoodie.model.meta import COMMIT_TIME
 
@@ -174,8 +174,8 @@ def java_min_max(keys: pa.Array | pa.ChunkedArray) -> tuple[str, str] | None:
     if all(highest_groups(keys)):
         bounds = pc.min_max(java_order(keys))
         return from_java_order(bounds["min"].as_py()), from_java_order(bounds["max"].as_py())
-    bounds = pc.min_max(utf8_order(keys))
-    return bounds["min"].as_py().decode("utf-8"), bounds["max"].as_py().decode("utf-8")
+    bounds = pc.min_max(keys)
+    return bounds["min"].as_py(), bounds["max"].as_py()
 
 
 def _read_tail(file: BinaryIO | pa.NativeFile, path: str) -> bytes:
