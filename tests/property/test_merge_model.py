@@ -14,7 +14,7 @@ from hoodie.formats.log.delete_block import deletes_of
 from hoodie.merge import payloads as p
 from hoodie.merge.base import BaseMerge
 from hoodie.merge.log_merge import LogMerge
-from hoodie.merge.payloads import rule_for
+from hoodie.merge.payloads import rule_for, with_defaults
 from hoodie.writing.batch.duplicates import combine_duplicates
 from support.incoming import PAYLOAD_COLUMNS, incoming_rows
 from support.nightly import scaled
@@ -167,7 +167,7 @@ def table(rows: list[Row]) -> pa.Table:
 
 
 def write_tables(payload: str, base: list[Row], incoming: Any, size: int) -> tuple[list[Row], int, int, int]:
-    merge = BaseMerge(incoming, rule_for(payload, ("ts",), AVRO))
+    merge = BaseMerge(incoming, with_defaults(rule_for(payload, ("ts",)), AVRO))
     out: list[Row] = []
     for batch in table(base).to_batches(max_chunksize=size):
         out += merge.batch(batch).to_pylist()
@@ -194,7 +194,7 @@ def test_a_batch_is_combined_and_written_as_row_by_row(
     for row in rows:
         key = tuple(row[name] for name in keys)
         survivors[key] = precombine(payload, survivors[key], row) if key in survivors else row
-    combined = combine_duplicates(table(rows), keys, rule_for(payload, ("ts",), AVRO))
+    combined = combine_duplicates(table(rows), keys, with_defaults(rule_for(payload, ("ts",)), AVRO))
     assert combined.to_pylist() == list(survivors.values())
 
     unique = {row["_hoodie_record_key"]: row for row in survivors.values()}
@@ -212,7 +212,7 @@ BLOCKS = st.lists(st.lists(ROWS, max_size=6) | DELETES.map(tuple), max_size=6)
 def test_a_log_is_folded_and_compacted_as_row_by_row(
     payload: str, blocks: list[Any], base: list[Row], size: int, fold_rows: int
 ) -> None:
-    log = LogMerge(SCHEMA, rule_for(payload, ("ts",), AVRO), fold_rows)
+    log = LogMerge(SCHEMA, with_defaults(rule_for(payload, ("ts",)), AVRO), fold_rows)
     folded: dict[str, Row | None] = {}
     after_delete = set()
     versions: dict[str, list[Row]] = {}

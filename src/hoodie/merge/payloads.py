@@ -66,15 +66,12 @@ _UNAVAILABLE_VALUE = "hoodie.write.partial.update.unavailable.value"
 def rule_for(
     payload_class: str,
     ordering: tuple[str, ...] = (),
-    schema: pa.Schema | str | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> MergeRule:
-    """The rule that a payload class stands for.
+    """The rule that a payload class stands for. The defaults of columns are null: see `with_defaults`.
 
     payload_class  the Java class, in full; packages of earlier releases are taken for today's
     ordering    the ordering (precombine) fields; () when the table has none: then arrival is the order
-    schema      the table's, for the defaults of its fields: Avro JSON or Arrow (with them in the fields' metadata);
-                None: all are null
     properties  table and write properties; `hoodie.payload.delete.field` and `.marker` are read here
     Raises      UnsupportedTable for a class without a rule, naming it
     Source      Hudi 0.15's payload classes; pinned by tests/vectors/payload_merge.json
@@ -88,14 +85,12 @@ def rule_for(
             f"no merge rule for the payload class {payload_class!r}{reason}. Known: {known}. "
             "A rule of your own: hoodie.merge.merger."
         )
-    rule = make(MergeRule(payload_class, ordering), properties or {})
-    return dataclasses.replace(rule, defaults=schema_defaults(schema)) if rule.fill is Fill.DEFAULTS else rule
+    return make(MergeRule(payload_class, ordering), properties or {})
 
 
 def rule_for_mode(
     mode: str,
     ordering: tuple[str, ...] = (),
-    schema: pa.Schema | str | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> MergeRule:
     """The rule of a merge mode of table versions 8 and 9.
@@ -126,7 +121,6 @@ def rule_for_mode(
         fill=_PARTIAL_MODES[partial_mode],
         unavailable=properties.get(_UNAVAILABLE_VALUE) or UNAVAILABLE,
         leader_meta=True,
-        defaults=schema_defaults(schema) if partial_mode == "IGNORE_DEFAULTS" else (),
     )
 
 
@@ -145,8 +139,7 @@ def table_rule(
     """
     if (mergers or MERGER in properties) and (path := own_merger(properties, mergers)):
         return merger_rule(path, _ordering(properties))
-    rule = _rule_of(frozenset(properties.items()))
-    return dataclasses.replace(rule, defaults=schema_defaults(schema)) if rule.fill is Fill.DEFAULTS else rule
+    return with_defaults(_rule_of(frozenset(properties.items())), schema)
 
 
 @lru_cache(maxsize=64)  # each write and read of a table asks by the same settings
@@ -159,14 +152,14 @@ def _rule_of(settings: frozenset[tuple[str, str]]) -> MergeRule:
     if not version.isdigit():
         raise InvalidOption(f"hoodie.table.version={version!r}: expected a whole number, such as 6")
     if int(version) < 8:
-        return rule_for(payload or OVERWRITE_WITH_LATEST, ordering, properties=properties)
+        return rule_for(payload or OVERWRITE_WITH_LATEST, ordering, properties)
     mode = properties.get("hoodie.record.merge.mode") or _mode_unsaid(properties, payload, ordering)
     if mode == CUSTOM:
         strategy = properties.get("hoodie.record.merge.strategy.id") or _PAYLOAD_STRATEGY
         if strategy != _PAYLOAD_STRATEGY or not payload:
             raise UnsupportedTable(f"the table's rows are merged by a class of its writer's own (strategy {strategy})")
-        return _combining_in_logs(rule_for(payload, ordering, properties=_merge_properties(properties)))
-    return rule_for_mode(mode, ordering, properties=_merge_properties(properties))
+        return _combining_in_logs(rule_for(payload, ordering, _merge_properties(properties)))
+    return rule_for_mode(mode, ordering, _merge_properties(properties))
 
 
 def _ordering(properties: Mapping[str, str]) -> tuple[str, ...]:
@@ -201,6 +194,15 @@ def by_ordering(rule: MergeRule) -> MergeRule:
     """
     takes_last = rule.combine_with is take_incoming and rule.survivor is Survivor.LATEST and rule.takes_whole_rows
     return dataclasses.replace(rule, combine_with=greater_or_equal) if takes_last and rule.ordering else rule
+
+
+def with_defaults(rule: MergeRule, schema: pa.Schema | str | None) -> MergeRule:
+    """The rule as it goes by the defaults of a table's columns.
+
+    schema  Avro JSON or Arrow, with the defaults in the fields' metadata; None: all are null
+    Raises  as `schema_defaults`
+    """
+    return dataclasses.replace(rule, defaults=schema_defaults(schema)) if rule.fill is Fill.DEFAULTS else rule
 
 
 def schema_defaults(schema: pa.Schema | str | None) -> tuple[tuple[str, object], ...]:

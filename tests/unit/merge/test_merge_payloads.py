@@ -16,7 +16,7 @@ import pytest
 from hoodie.errors import InvalidInput, InvalidOption, UnsupportedTable
 from hoodie.merge import payloads
 from hoodie.merge.fold import fold
-from hoodie.merge.payloads import rule_for, rule_for_mode, table_rule
+from hoodie.merge.payloads import rule_for, rule_for_mode, table_rule, with_defaults
 from hoodie.merge.rules import UNAVAILABLE, Choice, MergeRule, Survivor
 from hoodie.schema.schema import AVRO_DEFAULT
 from support.incoming import PAYLOAD_COLUMNS
@@ -56,7 +56,7 @@ def result(rule: MergeRule, older: pa.Table, newer: pa.Table, how: str) -> list[
 
 @pytest.mark.parametrize("vector", VECTORS["vectors"], ids=lambda v: f"{v['payload'].rpartition('.')[2]}: {v['case']}")
 def test_a_payload_decides_as_hudi_does(vector: dict[str, Any]) -> None:
-    rule = rule_for(vector["payload"], ("ts",), AVRO)
+    rule = with_defaults(rule_for(vector["payload"], ("ts",)), AVRO)
     older, newer = rows(vector["old"]), rows(vector["new"])
 
     expected = vector["precombine"]
@@ -79,7 +79,7 @@ def test_a_payload_decides_as_hudi_does(vector: dict[str, Any]) -> None:
 def test_many_pairs_decide_as_one_at_a_time() -> None:
     for payload in {v["payload"] for v in VECTORS["vectors"]}:
         cases = [v for v in VECTORS["vectors"] if v["payload"] == payload]
-        rule = rule_for(payload, ("ts",), AVRO)
+        rule = with_defaults(rule_for(payload, ("ts",)), AVRO)
         older, newer = rows(*(v["old"] for v in cases)), rows(*(v["new"] for v in cases))
         for how in ("precombine", "combine"):
             alone = [result(rule, rows(v["old"]), rows(v["new"]), how)[0] for v in cases]
@@ -109,21 +109,21 @@ def test_a_delete_marker_replaces_the_flag() -> None:
     older = rows({"ts": 1}, {"ts": 1}, {"ts": 9})
     newer = rows({"ts": 2, "v": "gone"}, {"ts": 2, "_hoodie_is_deleted": True}, {"ts": 2, "v": "gone"})
     for payload in (payloads.DEFAULT, payloads.FIRST_VALUE):
-        assert result(rule_for(payload, ("ts",), None, marked), older, newer, "combine") == ["delete", "new", "old"]
-    event_time = rule_for(payloads.EVENT_TIME, ("ts",), None, marked)
+        assert result(rule_for(payload, ("ts",), marked), older, newer, "combine") == ["delete", "new", "old"]
+    event_time = rule_for(payloads.EVENT_TIME, ("ts",), marked)
     assert result(event_time, older, newer, "combine") == ["new", "delete", "old"]
 
 
 def test_a_delete_marker_is_compared_as_text() -> None:
     marked = {"hoodie.payload.delete.field": "n", "hoodie.payload.delete.marker": "7"}
-    rule = rule_for(payloads.DEFAULT, (), None, marked)
+    rule = rule_for(payloads.DEFAULT, (), marked)
     assert rule.is_delete(rows({"n": 7}, {"n": 8}, {"n": None})).tolist() == [True, False, False]
     assert rule.is_delete(pa.table({"id": ["a"]})).tolist() == [False]
 
 
 def test_a_delete_field_without_a_marker_is_refused() -> None:
     with pytest.raises(InvalidOption, match=r"delete\.marker"):
-        rule_for(payloads.DEFAULT, (), None, {"hoodie.payload.delete.field": "v"})
+        rule_for(payloads.DEFAULT, (), {"hoodie.payload.delete.field": "v"})
 
 
 def test_dms_needs_its_column() -> None:
@@ -203,7 +203,7 @@ def test_defaults_of_every_type_give_way() -> None:
     schema = pa.schema(
         [pa.field(n, kind, metadata={AVRO_DEFAULT: json.dumps(d)}) for n, (kind, d, _, _) in kinds.items()]
     )
-    rule = rule_for(payloads.OVERWRITE_NON_DEFAULTS, (), schema)
+    rule = with_defaults(rule_for(payloads.OVERWRITE_NON_DEFAULTS, ()), schema)
     stored = pa.Table.from_pylist([{n: s for n, (_, _, _, s) in kinds.items()}], schema)
     incoming = pa.Table.from_pylist([{n: v for n, (_, _, v, _) in kinds.items()}, dict.fromkeys(kinds)], schema)
     outcome = rule.combine(pa.concat_tables([stored, stored]), incoming)
@@ -232,19 +232,19 @@ def test_merge_modes_stand_for_rules() -> None:
 
 def test_partial_update_modes_fill_what_is_missing() -> None:
     mode = {"hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"}
-    rule = rule_for_mode("EVENT_TIME_ORDERING", ("ts",), AVRO, mode)
+    rule = with_defaults(rule_for_mode("EVENT_TIME_ORDERING", ("ts",), mode), AVRO)
     older, newer = rows({"ts": 3, "n": 5}), rows({"ts": 2, "n": 6, "v": "new"})
     merged = record({"ts": 3, "n": 5, "v": "new"})
     assert result(rule, older, newer, "combine") == result(rule, older, newer, "precombine") == [merged]
     late_delete = rows({"ts": 2, "_hoodie_is_deleted": True})
     assert result(rule, older, late_delete, "combine") == ["old"]
     with pytest.raises(UnsupportedTable, match="KEEP_ALL"):
-        rule_for_mode("EVENT_TIME_ORDERING", (), None, {"hoodie.table.partial.update.mode": "KEEP_ALL"})
+        rule_for_mode("EVENT_TIME_ORDERING", (), {"hoodie.table.partial.update.mode": "KEEP_ALL"})
 
 
 def test_partial_updates_keep_the_commit_time_of_the_row_that_leads() -> None:
     mode = {"hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"}
-    rule = rule_for_mode("EVENT_TIME_ORDERING", ("ts",), AVRO, mode)
+    rule = with_defaults(rule_for_mode("EVENT_TIME_ORDERING", ("ts",), mode), AVRO)
     versions = [rows({"ts": 3, "n": 5}), rows({"ts": 2, "v": "late"}), rows({"ts": 4, "n": 6}), rows({"ts": 1, "n": 1})]
     stamped = [part.append_column("_hoodie_commit_time", [[str(n)]]) for n, part in enumerate(versions)]
     folded = fold(pa.concat_tables(stamped), np.zeros(4, np.int64), None, rule).rows.to_pylist()
@@ -329,6 +329,6 @@ def test_the_table_says_what_stands_for_a_value_that_is_not_available() -> None:
 
 def test_a_rule_travels_to_executors() -> None:
     for payload in payloads._PAYLOADS:
-        rule = rule_for(payload, ("ts",), AVRO)
+        rule = with_defaults(rule_for(payload, ("ts",)), AVRO)
         assert pickle.loads(pickle.dumps(rule)) == rule
     assert isinstance(rule.is_delete(rows({})), np.ndarray)

@@ -174,7 +174,7 @@ def test_rows_that_fill_gaps_replace_the_same_rows_whatever_columns_are_read(col
     late = {key: Row("1", 3, {"id": key, "ts": 3, "v": value, "w": 1}) for key, value in (("k1", "x"), ("k2", None))}
     storage, slice_ = slice_of(base, [commit(late, "1")])
     properties = {"hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"}
-    reader = reader_of(storage, rule_for_mode(EVENT_TIME_ORDERING, ("ts",), None, properties))
+    reader = reader_of(storage, rule_for_mode(EVENT_TIME_ORDERING, ("ts",), properties))
     wanted = {"k1": ("0", 5, "x", 0), "k2": ("0", 5, None, 0)} if columns == COLUMNS else {"k1": (5,), "k2": (5,)}
     assert by_key(list(merged_batches(reader, slice_, columns))) == wanted
     assert by_key(slice_by_position(reader, slice_, columns)) == wanted

@@ -210,7 +210,7 @@ class ArrowRows:
     make_keys  gives the rows record keys and partition paths, one part after the other
     deleting  the rows have columns beside `columns`: the path is made of them
     with_keys `make_keys` asks for the keys that rows bring
-    brought  the user's columns in the types that they are written with; None: as they are
+    brought  the user's columns in the types that they are written with; None: as they are, being those of the table
     """
 
     source: pa.RecordBatchReader
@@ -265,24 +265,31 @@ def check_rows(
     first, source = peeked(source)
     read_text = settings.brought.read_text
 
-    def brought(known: pa.Schema | None) -> BroughtColumns:
+    def brought(known: pa.Schema | None) -> BroughtColumns | None:
+        if known is not None and schema.equals(known):
+            return None
         return brought_columns(known, schema, first, read_text=read_text)
+
+    def written(known: pa.Schema | None) -> pa.Schema:
+        typed = brought(known)
+        return known if typed is None else stored_form(typed.schema)
 
     write = check_against(
         storage,
         operation,
         settings,
         new,
-        columns=lambda known: stored_form(brought(known).schema),
+        columns=written,
         require=partial(require_columns, schema, index=(source.schema.metadata or {}).get(INDEX_LEFT_OUT)),
         has_keys=has_keys,
     )
     typed = brought(write.declared)
-    if operation is not WriteOperation.DELETE:
+    if typed is not None and operation is not WriteOperation.DELETE:
         note_left_out(write.state.config.name, schema, typed.schema)
     if operation is WriteOperation.DELETE and write.keygen is not None and len(write.keygen.record_keys) > 1:
         parts = {name.partition(".")[0] for name in write.keygen.record_keys}
-        columns = stored_form(pa.schema([field for field in typed.schema if field.name in parts]))
+        fields = schema if typed is None else typed.schema
+        columns = stored_form(pa.schema([field for field in fields if field.name in parts]))
         keys = RowKeys(tuple(columns.names), write.keygen)
         return write, ArrowRows(source, columns, keys, deleting=True, brought=typed)
     columns = write.columns
