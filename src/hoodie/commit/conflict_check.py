@@ -27,6 +27,7 @@ from hoodie.plan.conflict import (
     other_of_compaction,
     since,
     unaware,
+    undisturbed,
     vanished,
 )
 from hoodie.schema.schema import without_meta_fields
@@ -94,6 +95,8 @@ def require_no_conflict(
                 f"instant {instant.requested} replaces the table, and another overwrite has begun meanwhile. Nothing "
                 "is published; write the batch again."
             )
+    if undisturbed(before.timeline, now.timeline, instant):
+        return
     if gone := vanished(before.timeline, now.timeline):
         raise WriteConflict(
             f"instant {instant.requested} was made on rows of {', '.join(i.requested for i in gone)}, which were "
@@ -102,8 +105,6 @@ def require_no_conflict(
     others = [other for later in since(before.timeline, now.timeline, instant) if (other := _look_up(now, later))]
     if done:  # other writes may be based on this write by now
         others = unaware(instant, metadata, others)
-    if not others:
-        return
     appended = appended_groups(metadata) if beside else frozenset()
     own = now.timeline.find(instant.requested, instant.action) if done else None
     completed = own.completed if own is not None else ""

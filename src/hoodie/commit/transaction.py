@@ -60,6 +60,7 @@ from hoodie.table.settings import Executors, Writers
 from hoodie.table.state import TableState
 from hoodie.timeline.layout import completed_content, inflight_content
 from hoodie.timeline.load import load_timeline, remember_commit, still_pending
+from hoodie.timeline.stopped_upgrade import UPGRADED_FOLDER
 from hoodie.timeline.timeline import Clock, Timeline, moment_of, new_time, utc_now
 from hoodie.timeline.transition import (
     complete,
@@ -184,6 +185,8 @@ def clean_up(state: TableState, clock: Clock = utc_now, writers: Writers | None 
     The caller holds the table's lock, where there is one.
     Raises WriteConflict when a writer without a lock does the same concurrently
     """
+    if not state.timeline.pending(Action) and UPGRADED_FOLDER not in state.timeline.folders:
+        return state  # nothing is under way
     try:
         return _clean_up(state, clock, writers or Writers())
     except (FileNotFoundError, InstantNotFound) as error:

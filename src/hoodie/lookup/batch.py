@@ -163,17 +163,8 @@ def locate(
             rows, positions, cost = call.result()
             hits.add(file, rows + one.offset, positions)
             stats = stats + cost
-    # Only keys that no base file holds are asked of logs: to read these takes longer the more there are.
-    held, late = ~hits.of().inserts(len(batch.rows)), []
-    for one in asked:
-        lacking = np.flatnonzero(~held[one.offset : one.offset + len(one.keys)])
-        beside = [file for file in one.files if isinstance(file, FileWithLogs)] if len(lacking) else []
-        keys = one.keys.take(pa.array(lacking)) if beside else one.keys
-        late += [(file, lacking + one.offset, pool.submit(find_late, file, keys)) for file in beside]
-    for file, lacking, found in late:
-        rows = lacking[found.result()]
-        hits.add(file, rows, np.full(len(rows), ABSENT))
-        stats = replace(stats, hits=stats.hits + len(rows))
+    if any(isinstance(file, FileWithLogs) for one in asked for file in one.files):
+        stats = replace(stats, hits=stats.hits + _add_late(hits, asked, hits.of().inserts(len(batch.rows)), pool))
     return hits.of(replace(stats, seconds=time.perf_counter() - start))
 
 
@@ -205,6 +196,26 @@ class _Found:
     def of(self, stats: IndexStats | None = None) -> KeyLocations:
         located = _concat(self.rows), _concat(self.groups), tuple(self.places)
         return KeyLocations(*located, stats or IndexStats(), _concat(self.stored))
+
+
+def _add_late(hits: _Found, asked: Sequence[_Asked], missing: np.ndarray, pool: Executor) -> int:
+    """Add the hits in logs, of keys that no base file holds: to read logs takes longer the more there are.
+
+    missing  bool[n], by position in the batch
+    returns  how many they are
+    """
+    late = []
+    for one in asked:
+        lacking = np.flatnonzero(missing[one.offset : one.offset + len(one.keys)])
+        beside = [file for file in one.files if isinstance(file, FileWithLogs)] if len(lacking) else []
+        keys = one.keys.take(pa.array(lacking)) if beside else one.keys
+        late += [(file, lacking + one.offset, pool.submit(find_late, file, keys)) for file in beside]
+    count = 0
+    for file, lacking, found in late:
+        rows = lacking[found.result()]
+        hits.add(file, rows, np.full(len(rows), ABSENT))
+        count += len(rows)
+    return count
 
 
 def locate_by_key(batch: Batch, tag: TagKeys) -> KeyLocations:

@@ -70,6 +70,14 @@ class Conflict:
         return f"{self.other} with file group{'s' if len(self.groups) > 1 else ''} {names}{more}"
 
 
+def undisturbed(before: Timeline, now: Timeline, own: Instant) -> bool:
+    """Whether nothing but a write itself came to the timeline or left it since the write began, after all that was
+    there. Arguments as of `since`"""
+    return before.newest < own.requested and before.instants == tuple(
+        instant for instant in now.instants if instant.requested != own.requested
+    )
+
+
 def since(before: Timeline, now: Timeline, own: Instant) -> tuple[Instant, ...]:
     """The instants whose file groups are to be compared with a write's, oldest first.
 

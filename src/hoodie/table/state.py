@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from hoodie.config.read import ReadSettings
 from hoodie.config.table import TableConfig, from_properties, require_readable
-from hoodie.config.write import FileSizing
 from hoodie.display.short import Short
 from hoodie.errors import ListingStale, MissingFile, MissingFileIgnored, WriteConflict
 from hoodie.formats.avro.schema import from_avro
@@ -25,7 +24,6 @@ from hoodie.keygen.keygen import KeyGenerator, Kind, following_stored_keys, key_
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import Action, Instant
-from hoodie.plan.write import measure_record_size
 from hoodie.schema.schema import ALSO_TEXT, without_meta_fields
 from hoodie.storage.protocol import Storage, in_threads, together
 from hoodie.table.altered_columns import with_columns_written
@@ -183,10 +181,6 @@ class TableState(Short):
                 if slice_ is not None and slice_.logs:
                     found[base] = slice_.logs
         return found
-
-    def record_size(self, sizing: FileSizing) -> int:
-        """Bytes that a record takes in a base file, measured from recent commits."""
-        return measure_record_size(self.recent_commits(), sizing)
 
 
 def load_state(storage: Storage, before: Timeline | None = None) -> TableState:

@@ -79,9 +79,7 @@ def all_published(storage: Storage, timeline: Timeline, *, tolerant: bool = True
 
 def read_ahead(storage: Storage, timeline: Timeline) -> None:
     """Read the commits at once that this process has not read yet, for those who need all of them one after the other.
-    Only where each read waits for a network, and if they are few. What cannot be read, they find out."""
-    if not storage.remote:
-        return
+    Only if they are few, and worth it where each read waits for a network. What cannot be read, they find out."""
     fresh = [instant for instant in timeline.commits if _known(storage, timeline, instant) is None]
     if sum(timeline.stamps.get(instant, (0, 0))[0] for instant in fresh) > FRESH_BYTES:
         return

@@ -19,7 +19,7 @@ from hoodie.keygen.generated_keys import finished
 from hoodie.lookup.index_choice import prepare_index
 from hoodie.model.commit import WriteStat
 from hoodie.model.meta import RECORD_KEY
-from hoodie.plan.write import PartitionProfile, WritePlan, WriteTask, plan_write
+from hoodie.plan.write import PartitionProfile, WritePlan, WriteTask, measure_record_size, plan_write
 from hoodie.table.partition_metadata import restore_metafiles
 from hoodie.table.state import TableFiles
 from hoodie.writing.batch.stage import Stage
@@ -69,7 +69,7 @@ def plan_batch(
         files.groups,
         small_files,
         sizing,
-        state.record_size(sizing),
+        measure_record_size(state.recent_commits(), sizing),
         new_file_id,
         rules.kinds,
         names_new=write.names_new,

@@ -149,7 +149,7 @@ class Write(LookupContext):
 
     @property
     def relocation_rule(self) -> RelocationRule:
-        partitions = tuple(name.partition(":")[0] for name in self.state.config.partition_by)
+        partitions = self.state.config.partition_columns
         return RelocationRule(self.schema, self.rule, partitions, self.index.moves, self.operation_rules.delete)
 
     def files_of(self, partitions: Collection[str]) -> TableFiles:
@@ -292,7 +292,7 @@ def check(
     only_new the table has no key columns, and the rows bring no keys: each gets one of its own
     Raises   SchemaMismatch naming columns and types; InvalidInput as `keeping`; as `choose_index`
     """
-    if operation is not WriteOperation.BULK_INSERT and operation not in REPLACING:
+    if state.storage.remote and operation is not WriteOperation.BULK_INSERT and operation not in REPLACING:
         read_ahead(state.storage, state.timeline)  # all are read then: to see which published files are missing
     require_unicode("the table's path", state.storage.root)
     chosen = choose_index(state, settings if operation in APPENDING else blocking(settings))
@@ -311,13 +311,16 @@ def check(
     if len(state.config.record_key) > 1:
         operation_rules = replace(operation_rules, key_columns=state.config.record_key)
     declared = declared_schema(state)
-    policy = settings.missing.policy
-    difference = NO_DIFFERENCE
-    if declared is not None and columns is not None and not columns.equals(declared):
-        difference = column_difference(declared, columns)
-    refused = refusal(difference, policy, operation, keeps=operation is WriteOperation.UPSERT)
-    kept = difference.missing if refused or policy is MissingColumns.KEEP else ()
-    schema = _schema_after(state, declared, columns, kept, refused)
+    schema, difference, kept = declared, NO_DIFFERENCE, tuple[str, ...]()
+    if declared is None:
+        schema = pa.schema([]) if columns is None else stored_form(columns)
+    elif columns is not None and not columns.equals(declared):
+        difference, policy = column_difference(declared, columns), settings.missing.policy
+        refused = refusal(difference, policy, operation, keeps=operation is WriteOperation.UPSERT)
+        kept = difference.missing if refused or policy is MissingColumns.KEEP else ()
+        config = state.config
+        pinned = {*config.record_key, *config.partition_columns, *config.ordering}
+        schema = reconcile(declared, columns, pinned=pinned, kept=kept, refusal=refused)
     by_id = columns_by_id(state)
     if by_id:
         _require_columns_kept(state, declared, schema)
@@ -409,20 +412,6 @@ def _times_without_zone(fields: Iterable[pa.Field], path: str) -> Iterator[str]:
             yield from _times_without_zone([kind.value_field], f"{name}.")
         elif pa.types.is_map(kind):
             yield from _times_without_zone([kind.item_field], f"{name}.")
-
-
-def _schema_after(
-    state: TableState, before: pa.Schema | None, columns: pa.Schema | None, kept: Collection[str], refused: str
-) -> pa.Schema:
-    if columns is None:
-        return before if before is not None else pa.schema([])
-    if before is None:
-        return stored_form(columns)
-    if columns.equals(before):
-        return before
-    config = state.config
-    pinned = {*config.record_key, *(name.partition(":")[0] for name in config.partition_by), *config.ordering}
-    return reconcile(before, columns, pinned=pinned, kept=kept, refusal=refused)
 
 
 def start(write: Write, run: MapItems | None = None) -> Write:

@@ -68,8 +68,21 @@ def to_avro(schema: pa.Schema, table_name: str) -> str:
     Every record and fixed type has a name of its own and stands where it is used, as Spark writes it.
     Raises  SchemaMismatch, naming the column, on a type that has no form in a table
     """
+    return _text(_Exact(schema.serialize().to_pybytes(), schema), table_name)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Exact:
+    """A schema with the metadata of its fields, which schemas are not compared by."""
+
+    encoded: bytes
+    schema: pa.Schema = dataclasses.field(compare=False)
+
+
+@lru_cache(maxsize=64)  # each write of a table asks for the same
+def _text(columns: _Exact, table_name: str) -> str:
     name, namespace = record_names(table_name)
-    return json.dumps(_record(list(schema), name, namespace, ""), separators=(",", ":"), ensure_ascii=False)
+    return json.dumps(_record(list(columns.schema), name, namespace, ""), separators=(",", ":"), ensure_ascii=False)
 
 
 def from_avro(text: str, path: str) -> pa.Schema:

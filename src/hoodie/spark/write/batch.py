@@ -15,7 +15,7 @@ from hoodie.config.write import BulkInsertSort
 from hoodie.display.progress import Advance
 from hoodie.errors import HoodieError
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
-from hoodie.plan.write import PartitionProfile, new_group_sizes
+from hoodie.plan.write import PartitionProfile, measure_record_size, new_group_sizes
 from hoodie.spark.columns import content_hash
 from hoodie.spark.keyed import KeyedFrame
 from hoodie.spark.plan_size import estimated_bytes
@@ -109,7 +109,7 @@ class SparkBatch:
         session, staged = self.session, self.staged
         assert staged is not None
         operation_rules, settings, measured = write.operation_rules, write.settings, staged.measured()
-        record_size = write.state.record_size(settings.sizing)
+        record_size = measure_record_size(write.state.recent_commits(), settings.sizing)
         most_tasks = {
             partition: len(files.bases.get(partition, ())) + len(new_group_sizes(count, settings.sizing, record_size))
             for partition, count in measured.rows.items()

@@ -185,9 +185,10 @@ def tag_on_driver(write: Write, rows: pa.Table, files: TableFiles, pool: Executo
     """
     operation_rules, rule = write.operation_rules, write.rule
     batch = order_by_partition(combine(rows, rule, operation_rules, write.key))
-    located = unlocated()
     statuses: KeyStatuses | None = None
-    if operation_rules.locate:
+    if not operation_rules.locate:
+        located = unlocated()
+    else:
         located, files = _locate(write, batch, files, pool, tag)
         if write.index.is_global or (write.by_file and not write.is_certain and located.ambiguous):
             batch, located, statuses = _resolve(write, batch, located, pool)
