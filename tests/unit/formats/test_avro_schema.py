@@ -12,7 +12,7 @@ import pytest
 from hoodie.errors import CorruptFile, SchemaMismatch, UnsupportedTable
 from hoodie.formats.avro.schema import decimal_size, from_avro, record_names, to_avro
 from hoodie.schema.conform import conform
-from hoodie.schema.schema import with_meta_fields, without_meta_fields
+from hoodie.schema.schema import AVRO_DEFAULT, COMMENT, with_meta_fields, without_meta_fields
 from hoodie.schema.types import TIMESTAMP, TIMESTAMP_MILLIS, TIMESTAMP_NTZ, TIMESTAMP_NTZ_MILLIS
 
 REAL = json.loads((Path(__file__).parents[2] / "fixtures" / "avro_schemas.json").read_text())["schemas"]
@@ -52,6 +52,16 @@ def test_the_footer_schema_is_the_commits_with_the_meta_columns_in_front() -> No
     commit, footer = by_table["cow_types", "commit"], by_table["cow_types", "footer"]
     assert to_avro(with_meta_fields(from_avro(commit, "c")), "cow_types") == footer
     assert without_meta_fields(from_avro(footer, "f")).equals(from_avro(commit, "c"))
+
+
+def test_schemas_that_differ_in_a_comment_or_a_default_alone_have_texts_of_their_own() -> None:
+    column = pa.field("n", pa.int64())
+    marks = [None, {COMMENT: b"a"}, {COMMENT: b"b"}, {AVRO_DEFAULT: b"7"}]
+    schemas = [pa.schema([column.with_metadata(mark)]) for mark in marks]
+    assert all(schema.equals(schemas[0]) for schema in schemas)
+    texts = [to_avro(schema, "t") for schema in schemas]
+    assert len(set(texts)) == len(texts)
+    assert json.loads(texts[2])["fields"][0]["doc"] == "b"
 
 
 def test_a_table_name_is_made_an_avro_name() -> None:

@@ -16,6 +16,7 @@ from hoodie.plan.conflict import (
     other_of_compaction,
     since,
     unaware,
+    undisturbed,
     vanished,
 )
 from hoodie.timeline.timeline import Timeline
@@ -34,6 +35,29 @@ def timeline(*instants: Instant) -> Timeline:
 
 OWN = at(5, state=BEGUN)
 BEFORE = timeline(at(1), at(2), at(3, state=BEGUN), at(4, Action.COMPACTION, ASKED), OWN)
+
+
+SEEN_BY_OWN = timeline(at(1), at(2), at(3, state=BEGUN), at(4, Action.COMPACTION, ASKED))
+
+
+def test_a_write_is_undisturbed_whose_timeline_has_got_itself_alone():
+    for own in (OWN, at(5)):
+        now = timeline(*SEEN_BY_OWN.instants, own)
+        assert undisturbed(SEEN_BY_OWN, now, OWN)
+        assert not since(SEEN_BY_OWN, now, OWN)
+        assert not vanished(SEEN_BY_OWN, now)
+
+
+def test_whatever_another_writer_does_disturbs_a_write():
+    for now in (
+        timeline(at(1), at(2), at(3), at(4, Action.COMPACTION, ASKED), OWN),  # completes what it had begun
+        timeline(*SEEN_BY_OWN.instants, OWN, at(6, Action.COMPACTION, ASKED)),  # plans
+        timeline(at(1), at(3, state=BEGUN), at(4, Action.COMPACTION, ASKED), OWN),  # rolls a commit back
+    ):
+        assert not undisturbed(SEEN_BY_OWN, now, OWN)
+    later = timeline(*SEEN_BY_OWN.instants, at(6, Action.COMPACTION, ASKED))  # of a compaction that began after that
+    assert not undisturbed(later, timeline(*later.instants, OWN), OWN)
+    assert since(later, timeline(*later.instants, OWN), OWN)
 
 
 def test_what_was_completed_before_is_no_candidate():
