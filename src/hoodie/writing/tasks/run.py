@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie.errors import InvalidInput
-from hoodie.formats.parquet.base_footer import base_footer, read_file_metadata
+from hoodie.formats.parquet.base_footer import base_footer
 from hoodie.formats.parquet.columns import damage_of, open_encoded, open_parquet
 from hoodie.keygen.generated_keys import finished
 from hoodie.lookup.batch import group_batches, one_chunk
@@ -191,9 +191,8 @@ def _rewrite(
     assert base is not None
     merge = BaseMerge(incoming, rule)
     with spec.storage.open_listed(base.path, base.size) as source:
-        metadata = read_file_metadata(source, base.path)
+        metadata = open_parquet(source, base.path).metadata
         footer = base_footer(metadata, base.path)
-        source.seek(0)
         # Where the file takes all rows of its partition, which of them are new shows only now.
         arriving = 0 if operation_rules.delete else incoming.num_rows
         with (
