@@ -24,7 +24,7 @@ from hoodie.reading.scan import ScanKind
 from hoodie.reading.scan_plan import Read, plan_read
 from hoodie.reading.table_schema import read_schema
 from hoodie.spark.columns import quoted
-from hoodie.spark.compaction import after_commit_of_spark, carry_out
+from hoodie.spark.compaction import carry_out
 from hoodie.spark.index_repair import put_again
 from hoodie.spark.read import incremental, snapshot
 from hoodie.spark.read.incremental import change_data
@@ -32,7 +32,7 @@ from hoodie.spark.read.route import route_to
 from hoodie.spark.tasks import is_classic, map_items
 from hoodie.spark.types import local_frame, to_spark
 from hoodie.spark.validate import validate
-from hoodie.spark.write.run import check_arrow, check_frame
+from hoodie.spark.write.run import after_commit_of_spark, check_arrow, check_frame
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState

@@ -22,7 +22,7 @@ from hoodie.expressions.scope import Scope
 from hoodie.expressions.terms import Block, Mask, is_true, spread
 from hoodie.expressions.typed import equal_alike
 from hoodie.keygen.arrow_keys import RowKeys
-from hoodie.keygen.generated_keys import NewKeys, for_task
+from hoodie.keygen.generated_keys import NewKeys
 from hoodie.merge.rows import ROW_ACTION, RowAction
 from hoodie.writing.batch.arrow import require_columns
 from hoodie.writing.result import WriteResult
@@ -174,7 +174,7 @@ def _rows_by_join(target: MergeTarget, request: MergeRequest, joined: JoinedRows
     assigned = {name for clause in request.clauses if clause.act is not Act.DELETE for name in columns.names}
     require_columns(columns, target.keygen, (), target.write.state.config.name)
     merged = MergedKeys.of(columns.names, target.keygen, target.shape, assigned)
-    make_keys = for_task(NewKeys(merged), 0) if target.keygen.makes_new_keys else merged
+    make_keys = NewKeys(merged).of_task(0) if target.keygen.makes_new_keys else merged
     schema = joined_schema(target.declared, list(assigned), columns.names) or columns
     made = MadeRows(_tables(joined, schema), make_keys, keyed_schema([*schema, pa.field(ROW_ACTION, pa.int8())]))
     return made, schema

@@ -36,7 +36,7 @@ class NewKeys:
         return self.make_keys(rows)
 
     def of_task(self, task: int) -> MakeKeys:
-        """What one task calls with its rows, one part after the other."""
+        """What one task calls with its rows, one part after the other; tasks of one batch have different numbers."""
         first = 0
 
         def numbered(rows: pa.Table) -> pa.Table:
@@ -50,11 +50,6 @@ class NewKeys:
             return keyed.set_column(at, RECORD_KEY, pc.coalesce(keys, pa.chunked_array([made])))
 
         return numbered
-
-
-def for_task(make_keys: MakeKeys, task: int) -> MakeKeys:
-    """What makes the keys of one task's rows; tasks of one batch have different numbers."""
-    return make_keys.of_task(task) if isinstance(make_keys, NewKeys) else make_keys
 
 
 def finished(keys: pa.Array, instant: str) -> pa.Array:

@@ -1,7 +1,6 @@
-"""What a session does after a commit: compaction, by tasks on driver or executors, one for each file slice."""
+"""Compaction by a session: tasks on driver or executors, one for each file slice."""
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -14,10 +13,6 @@ from hoodie.services.compaction.run import run_on_driver, run_operation
 from hoodie.spark.tasks import check_workers, run_per_item
 from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.spark.write.executors import STATS, reports_of, task_report
-from hoodie.storage.protocol import Storage
-from hoodie.sync.after_commit import after_commit as all_services
-from hoodie.table.settings import Settings
-from hoodie.table.state import TableState
 from hoodie.writing.index_updates import TaskResult
 from hoodie.writing.planning import rows_and_bytes
 
@@ -46,11 +41,3 @@ def _run(work: tuple[Compaction, CompactionTask]) -> Iterator[pa.RecordBatch]:
         stat = run_operation(compaction, task, context.taskAttemptId() if context else 0)
     stats: Sequence[WriteStat] = () if stat is None else (stat,)
     yield task_report(task.number, 0, TaskResult(stats))
-
-
-def after_commit_of_spark(
-    session: SparkSession, storage: Storage, settings: Settings, instant: str, state: TableState | None = None
-) -> None:
-    """As `sync.after_commit.after_commit`; compactions that are not small run on executors."""
-    run = partial(carry_out, session)
-    all_services(storage, settings, instant, state, run_compaction=run, spark_version=session.version)

@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 
 from hoodie.errors import SchemaMismatch
 from hoodie.keygen.arrow_keys import RowKeys, parts_of
-from hoodie.keygen.generated_keys import MakeKeys, NewKeys, for_task
+from hoodie.keygen.generated_keys import MakeKeys, NewKeys
 from hoodie.keygen.keygen import KeyGenerator, refuse_lacking
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.spark.columns import quoted
@@ -50,7 +50,7 @@ class KeyedFrame:
         rows = to_arrow_table(self.frame if limit is None else self.frame.limit(limit))
         if self.make_keys is None:
             return rows
-        return pa.concat_tables(map(for_task(self.make_keys, 0), parts_of(rows)))
+        return pa.concat_tables(map(_of_task(self.make_keys, 0), parts_of(rows)))
 
     def without_new_keys(self) -> tuple[DataFrame, MakeKeys | None]:
         """The rows with their keys as columns of Spark's, and what gives new rows theirs: after any shuffle, as a task
@@ -73,7 +73,7 @@ def keyed_batches(make_keys: MakeKeys | None, batches: Iterator[pa.RecordBatch])
     """In a worker: the rows as Spark hands them over, with their keys."""
     if make_keys is not None:
         context = TaskContext.get()
-        make_keys = for_task(make_keys, context.partitionId() if context else 0)
+        make_keys = _of_task(make_keys, context.partitionId() if context else 0)
     for batch in map(sound, batches):
         if make_keys is None:
             yield batch
@@ -81,6 +81,10 @@ def keyed_batches(make_keys: MakeKeys | None, batches: Iterator[pa.RecordBatch])
         with mark_worker_errors():
             rows = make_keys(pa.Table.from_batches([batch]))
         yield from rows.to_batches()
+
+
+def _of_task(make_keys: MakeKeys, task: int) -> MakeKeys:
+    return make_keys.of_task(task) if isinstance(make_keys, NewKeys) else make_keys
 
 
 def has_keys(frame: DataFrame) -> bool:

@@ -327,7 +327,9 @@ def check(
     if schema != declared:
         _warn_of_times_without_zone(state.config.name, declared, schema)
     avro_schema = to_avro(schema, state.config.name)
-    rule = keeping(table_rule(state.config.properties, avro_schema, settings.mergers), kept)
+    rule = table_rule(state.config.properties, avro_schema, settings.mergers)
+    if kept:
+        rule = keeping(rule, kept)
     return Write(
         state, settings, index, chosen.why, schema,
         operation=operation, operation_rules=operation_rules, declared=declared, columns=columns,

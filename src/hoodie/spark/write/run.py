@@ -1,4 +1,6 @@
-"""What Spark adds to a write: its frames, and Arrow rows of a session's writer, seen to fit their table."""
+"""What Spark adds to a write: its frames, and Arrow rows of a session's writer, seen to fit their table; and the
+services after it, by a session.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -10,13 +12,14 @@ from pyspark.sql.types import StringType, StructField, StructType
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput
 from hoodie.spark.columns import quoted
-from hoodie.spark.compaction import after_commit_of_spark
+from hoodie.spark.compaction import carry_out
 from hoodie.spark.keyed import KeyedFrame, has_keys, keyed_rows, keys_of, require_frame_columns, user_schema
 from hoodie.spark.tasks import map_items
 from hoodie.spark.types import to_arrow, with_types_of
 from hoodie.spark.validate import validate
 from hoodie.spark.write.batch import acquire_arrow, acquire_frame
 from hoodie.storage.protocol import Storage
+from hoodie.sync.after_commit import after_commit
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
 from hoodie.writing.batch.arrow import KEYS, check_against, check_rows, keys_for
@@ -104,3 +107,11 @@ def incoming(
         validate=partial(validate, session),
         run=partial(map_items, session),
     )
+
+
+def after_commit_of_spark(
+    session: SparkSession, storage: Storage, settings: Settings, instant: str, state: TableState | None = None
+) -> None:
+    """As `sync.after_commit.after_commit`; compactions that are not small run on executors."""
+    run = partial(carry_out, session)
+    after_commit(storage, settings, instant, state, run_compaction=run, spark_version=session.version)

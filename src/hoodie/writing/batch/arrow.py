@@ -18,7 +18,7 @@ from hoodie.config.write import WriteOperation
 from hoodie.errors import ColumnLeftOut, InvalidInput, SchemaMismatch
 from hoodie.expressions.casts import kernel_of
 from hoodie.keygen.arrow_keys import RowKeys, is_text, parts_of, require_order, type_at
-from hoodie.keygen.generated_keys import MakeKeys, NewKeys, StoredKeys, for_task
+from hoodie.keygen.generated_keys import MakeKeys, NewKeys, StoredKeys
 from hoodie.keygen.keygen import KeyGenerator, refuse_lacking
 from hoodie.merge.ordering import require_ordering
 from hoodie.merge.rules import Survivor
@@ -294,8 +294,8 @@ def check_rows(
         return write, ArrowRows(source, columns, keys, deleting=True, brought=typed)
     columns = write.columns
     make_keys = keys_for(write, () if columns is None else columns.names)
-    if write.keygen is not None and write.keygen.makes_new_keys:
-        make_keys = for_task(make_keys, 0)
+    if isinstance(make_keys, NewKeys):
+        make_keys = make_keys.of_task(0)
     return write, ArrowRows(
         source,
         columns,
