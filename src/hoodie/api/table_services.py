@@ -241,4 +241,6 @@ class TableServices(TableHandle[Frame]):
         options  `hoodie.write.lock.*`, over those of the table object; without a provider everybody has the lock
         Raises   InvalidOption; InvalidInput when the name cannot name a file
         """
+        if not isinstance(name, str) or "/" in name or name.startswith("."):
+            raise InvalidInput(f"{name!r} is not a valid lock name: it becomes the name of a file or a node")
         return self._settings(options).writers.lock_on(self.storage, name)

@@ -3,8 +3,7 @@
 import os
 import re
 
-from hoodie.config.locks import ConcurrencyOptions, LockOptions, LockProvider, provider_for
-from hoodie.errors import InvalidInput
+from hoodie.config.locks import LockOptions, LockProvider
 from hoodie.locks.in_process import in_process
 from hoodie.locks.lock_files import FileLock, StorageLock
 from hoodie.locks.protocol import Attempt, Lock
@@ -13,19 +12,13 @@ from hoodie.storage import storage_beside
 from hoodie.storage.protocol import Storage, redacted
 
 
-def lock_by(options: LockOptions, concurrency: ConcurrencyOptions, storage: Storage, *, name: str = "") -> Lock:
-    """The lock of a table, or an independent one with a name. Without a provider (`provider_for`) every caller holds
-    the lock at all times.
+def lock_by(provider: LockProvider, options: LockOptions, storage: Storage, *, name: str = "") -> Lock:
+    """The lock of a table by a provider, or an independent one with a name.
 
     name    "": the table's own lock, which all its writers take. Another, such as "compaction-20240102030405678": an
             independent lock of the same provider
     Raises  InvalidOption when an option is missing that the provider needs
     """
-    if not isinstance(name, str) or "/" in name or name.startswith("."):
-        raise InvalidInput(f"{name!r} is not a valid lock name: it becomes the name of a file or a node")
-    provider = provider_for(options, concurrency)
-    if provider is None:
-        return Lock("lock", None, options)
     what = f"{f'lock {name}' if name else 'lock'} of table {redacted(storage.root)}"
     skew = 0 if provider is LockProvider.IN_PROCESS else options.clock_skew
     return Lock(what, _attempt(provider, options, storage, name, what), options, skew=skew / 1000)

@@ -6,8 +6,6 @@ Source: docs/format/metadata-table.md 6 (bloom index). Only `hoodie.bloom.index.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-
 from hoodie.formats.parquet.base_footer import BaseFooter
 from hoodie.metadata.keys import MetadataPartition, bloom_filter_key, column_stats_key
 from hoodie.metadata.read import Wanted, read_records
@@ -54,8 +52,6 @@ def _footers(table: MetadataTable, files: Sequence[BaseFile]) -> dict[str, BaseF
                 bloom_text=stored["filter"].decode("latin-1"),
                 bloom_code=stored["type"],
                 rows=known.get("values") or 0,
-                schema=pa.schema([]),
-                other={},
             )
     return footers
 

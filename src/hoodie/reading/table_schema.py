@@ -6,14 +6,14 @@ Source: docs/format/commit-metadata.md (`extraMetadata.schema`).
 import pyarrow as pa
 
 from hoodie.formats.avro.schema import from_avro
+from hoodie.formats.parquet.base_footer import columns_of_file, read_file_metadata
 from hoodie.model.files import BaseFile
-from hoodie.reading.slices.base_file_reader import footer_of
 from hoodie.schema.schema import stored_form, with_meta_fields, without_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState, declared_schema
 from hoodie.view.slices import FileSystemView, latest_base_files
 
-_AVRO_IN_FOOTER = "parquet.avro.schema"
+_AVRO_IN_FOOTER = b"parquet.avro.schema"
 
 
 def table_schema(state: TableState, view: FileSystemView, as_of: str | None = None) -> pa.Schema:
@@ -41,7 +41,8 @@ def read_schema(state: TableState, view: FileSystemView | None = None, as_of: st
 
 
 def _file_schema(storage: Storage, file: BaseFile) -> pa.Schema:
-    footer = footer_of(storage, file)
-    if text := footer.other.get(_AVRO_IN_FOOTER):
-        return without_meta_fields(from_avro(text, file.path))
-    return stored_form(without_meta_fields(footer.schema))
+    with storage.open_listed(file.path, file.size) as source:
+        metadata = read_file_metadata(source, file.path)
+    if text := (metadata.metadata or {}).get(_AVRO_IN_FOOTER):
+        return without_meta_fields(from_avro(text.decode("utf-8", "replace"), file.path))
+    return stored_form(without_meta_fields(columns_of_file(metadata, file.path)))

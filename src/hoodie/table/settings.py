@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from hoodie.config.compaction import CompactionAfterCommit, CompactionOptions, compaction, inline_compaction
-from hoodie.config.locks import BatchOptions, ConcurrencyOptions, FailedWrites, LockOptions
+from hoodie.config.locks import BatchOptions, ConcurrencyOptions, FailedWrites, LockOptions, provider_for
 from hoodie.config.metadata import MetadataOptions, RequestedPartitions, requested_partitions
 from hoodie.config.options import Options, declared
 from hoodie.config.read import MergerOptions, ReadSettings
@@ -102,8 +102,12 @@ class Writers:
             )
 
     def lock_on(self, storage: Storage, name: str = "") -> Lock:
-        """The table's lock, or another as of `lock_by`. Raises InvalidOption without an option its provider needs."""
-        return lock_by(self.lock, self.concurrency, storage, name=name)
+        """The table's lock, or another as of `lock_by`; without a provider every caller holds it at all times.
+
+        Raises InvalidOption without an option its provider needs
+        """
+        provider = provider_for(self.lock, self.concurrency)
+        return Lock("lock", None, self.lock) if provider is None else lock_by(provider, self.lock, storage, name=name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,10 +41,10 @@ MANIFEST = re.compile(r"manifest_(\d+)", re.ASCII)
 VERSION_FILE = "_version_"
 
 
-def list_timeline(storage: Storage) -> list[Entry] | None:
+def list_timeline(storage: Storage) -> list[Entry]:
     """The listing of the folder where most tables have their timeline, made while the settings are being read that say
-    which one it is; None where that is not worth it."""
-    return storage.list(_FOLDER) if storage.remote else None
+    which one it is: where each call waits for a network."""
+    return storage.list(_FOLDER)
 
 
 _PENDING = (".requested", ".inflight")

@@ -209,7 +209,7 @@ def find_missing(
     that left it.
     """
     commits = list(commits)
-    missing = _needed(storage, config, view, named_and_absent(view, commits, partitions), taken)
+    missing = _needed(storage, config, view, named_and_absent(_present(view), commits, partitions), taken)
     return missing + behind_lost_plans(view, commits, taken)
 
 
@@ -272,7 +272,7 @@ def missing_for_writers(
     checked = min(count for count, _ in seen) if partitions is not None and seen and len(seen) == len(paths) else 0
     instants = timeline.commits[checked:]
     commits = [commit for commit in _read(storage, timeline, reversed(instants)) if commit is not None]
-    absent = named_and_absent(view, commits, partitions)
+    absent = named_and_absent(present, commits, partitions)
     if checked:
         absent += [
             Missing(file, Instant(_instant_of(file), Action.COMMIT, State.COMPLETED))
@@ -308,10 +308,12 @@ def _needed(
 
 
 def named_and_absent(
-    view: FileSystemView, commits: Iterable[Published], partitions: Collection[str] | None = None
+    present: Mapping[str, set[str]], commits: Iterable[Published], partitions: Collection[str] | None
 ) -> list[Missing]:
-    """The data files that commits name and the listing lacks, needed or not."""
-    present_by_folder = _present(view)
+    """The data files that commits name and the listing lacks, needed or not.
+
+    present  names of the files that are there, by partition path
+    """
     only = None if partitions is None else frozenset(partitions)
     absent: dict[tuple[str, str], Instant] = {}
     beside: dict[tuple[str, str], Instant] = {}
@@ -319,8 +321,8 @@ def named_and_absent(
         for by_partition, kept in ((commit.files, absent), (commit.base_files, beside)):
             for partition, names in by_partition.items():
                 if only is None or partition in only:
-                    present = present_by_folder.get(partition, set())
-                    kept |= {(partition, name): commit.instant for name in names if name not in present}
+                    existing = present.get(partition, set())
+                    kept |= {(partition, name): commit.instant for name in names if name not in existing}
     found = []
     for (partition, name), instant in {**beside, **absent}.items():
         if (file := _data_file(partition, name)) is not None:

@@ -70,6 +70,7 @@ def test_true_of_numpy_is_a_flag_and_meta_may_be_none(table: HoodieTable[Rows]):
         (lambda table: table.repair(grace=None), "grace=None: expected a number of seconds"),
         (lambda table: table.check(grace=-1), "expected a number of seconds"),
         (lambda table: table.lock(1), "1 is not a valid lock name"),
+        (lambda table: table.lock("a/b"), "'a/b' is not a valid lock name"),
         (lambda table: table.savepoint(comment=None), "comment=None"),
         (lambda table: table.schedule_compaction({"a": 1}), "extra_metadata={'a': 1}: expected a dict of texts"),
         (lambda table: table.snapshot().head("1"), "head.'1'.: expected a number of rows"),

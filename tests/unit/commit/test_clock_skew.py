@@ -6,12 +6,11 @@ import datetime as dt
 
 import pytest
 
-from hoodie.config.locks import ConcurrencyOptions, LockOptions
-from hoodie.config.options import read_options
+from hoodie.config.options import Options
 from hoodie.config.table import TimelineZone
-from hoodie.locks import Lock, Refused, lock_by
+from hoodie.locks import Lock, Refused
 from hoodie.services.compaction.schedule import schedule_compaction
-from hoodie.table.settings import Settings
+from hoodie.table.settings import Settings, Writers
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.timeline import moment_of
@@ -36,8 +35,7 @@ def test_a_moment_is_outlasted_by_as_much_as_clocks_differ_and_no_far_one_is(
 
 @pytest.mark.parametrize("provider", ["", "InProcessLockProvider"])
 def test_writers_with_one_clock_do_not_wait(provider: str) -> None:
-    options = read_options(LockOptions, {"hoodie.write.lock.provider": provider})
-    lock = lock_by(options, ConcurrencyOptions(), MemoryStorage())
+    lock = Writers.read(Options({"hoodie.write.lock.provider": provider})).lock_on(MemoryStorage())
     lock.sleep = lambda seconds: pytest.fail(f"waits {seconds} s")
     lock.outlast(NOW, lambda: NOW)
 

@@ -12,7 +12,7 @@ import pytest
 
 from hoodie.config.locks import LockOptions, LockProvider
 from hoodie.config.options import Options
-from hoodie.errors import InvalidInput, InvalidOption, LockLost, LockNotReleased, LockTimeout
+from hoodie.errors import InvalidOption, LockLost, LockNotReleased, LockTimeout
 from hoodie.locks.background import background
 from hoodie.locks.clock import LOCKS
 from hoodie.locks.lock_files import FileLock, StorageLock
@@ -180,11 +180,6 @@ def test_several_writers_that_name_no_lock_take_one_in_the_storage():
     zookeeper = Options({**several, "hoodie.write.lock.zookeeper.url": "zk1:2181"})
     with pytest.raises(InvalidOption, match="base_path"):  # named in Hudi's way
         Writers.read(zookeeper).lock_on(storage)
-
-
-def test_a_name_with_a_slash_is_refused():
-    with pytest.raises(InvalidInput):
-        Writers.read(Options({PROVIDER: "InProcessLockProvider"})).lock_on(MemoryStorage(), "a/b")
 
 
 def test_zookeeper_without_kazoo_names_the_extra(monkeypatch):

@@ -1,7 +1,6 @@
 """The footer of a base file: which keys the file may hold, how many rows, with which columns."""
 
 import struct
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
@@ -37,8 +36,6 @@ class BaseFooter:
     bloom_text        the filter as stored, base64; "" for none. `bloom` decodes it
     bloom_code        its type code; "" when the footer has none
     rows              rows in the file
-    schema            all columns, meta columns included
-    other             the remaining key/value metadata
     """
 
     min_key: str | None
@@ -46,8 +43,6 @@ class BaseFooter:
     bloom_text: str = field(repr=False)
     bloom_code: str
     rows: int
-    schema: pa.Schema
-    other: Mapping[str, str]
 
     def bloom(self, path: str) -> BloomFilter | None:
         """The filter, decoded anew at each call; None when the file has none. Raises CorruptFile naming `path`."""
@@ -64,20 +59,13 @@ def read_footer(file: BinaryIO | pa.NativeFile, path: str) -> BaseFooter:
 
     file    open for reading, seekable; errors of reading it pass through
     path    for errors
-    Raises  CorruptFile when the file is no Parquet or its footer is damaged;
-            UnsupportedTable on a column type that Arrow does not have
+    Raises  CorruptFile when the file is no Parquet or its footer is damaged
     """
     return base_footer(read_file_metadata(file, path), path)
 
 
 def base_footer(metadata: pq.FileMetaData, path: str) -> BaseFooter:
     """What a footer that is read already says. Raises as `read_footer`"""
-    try:
-        schema = metadata.schema.to_arrow_schema().remove_metadata()
-    except pa.ArrowNotImplementedError as problem:
-        raise UnsupportedTable(f"{path}: a column type that Arrow does not read: {problem}") from problem
-    except (pa.ArrowException, OSError, ValueError) as problem:
-        raise CorruptFile(path, f"broken Parquet schema: {problem}") from problem
     stored = metadata.metadata or {}
     hudi = {}
     for key in _HUDI_KEYS:
@@ -86,17 +74,26 @@ def base_footer(metadata: pq.FileMetaData, path: str) -> BaseFooter:
                 hudi[key] = value.decode("utf-8")
             except UnicodeDecodeError:
                 raise CorruptFile(path, f"footer key {key} is not UTF-8") from None
-    names = {key.encode() for key in _HUDI_KEYS}
     return BaseFooter(
         min_key=hudi.get(MIN_KEY),
         max_key=hudi.get(MAX_KEY),
         bloom_text=hudi.get(BLOOM) or hudi.get(_OLD_BLOOM, ""),
         bloom_code=hudi.get(BLOOM_TYPE, ""),
         rows=metadata.num_rows,
-        schema=schema,
-        # Other writers' entries are shown, never judged: bytes that are not text do not make the file unreadable.
-        other={k.decode("utf-8", "replace"): v.decode("utf-8", "replace") for k, v in stored.items() if k not in names},
     )
+
+
+def columns_of_file(metadata: pq.FileMetaData, path: str) -> pa.Schema:
+    """All columns of a file, meta columns included.
+
+    Raises  CorruptFile naming `path`; UnsupportedTable on a column type that Arrow does not have
+    """
+    try:
+        return metadata.schema.to_arrow_schema().remove_metadata()
+    except pa.ArrowNotImplementedError as problem:
+        raise UnsupportedTable(f"{path}: a column type that Arrow does not read: {problem}") from problem
+    except (pa.ArrowException, OSError, ValueError) as problem:
+        raise CorruptFile(path, f"broken Parquet schema: {problem}") from problem
 
 
 def read_file_metadata(file: BinaryIO | pa.NativeFile, path: str) -> pq.FileMetaData:
