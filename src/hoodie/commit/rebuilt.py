@@ -47,15 +47,15 @@ def rebuild_commit(
     appended = _appended(storage, files, time)
     stats: dict[str, list[WriteStat]] = {}
     for file in files:
-        if _base_instant(file) == time or file.path in appended:
+        if file.base_instant == time or file.path in appended:
             previous = bases.get(file.group, "null") if isinstance(file, BaseFile) else "null"
             partition, file_id = file.group.partition, file.group.file_id
             stat = WriteStat(file_id=file_id, path=file.path, partition=partition, prev_commit=previous)
             stats.setdefault(partition, []).append(stat)
     replaced: set[FileGroupId] = set()
     if instant.action is Action.REPLACE_COMMIT:
-        newest = {file.group for file in removed if bases.get(file.group) == _base_instant(file)}
-        written = {file.group for file in files if _base_instant(file) == time}
+        newest = {file.group for file in removed if bases.get(file.group) == file.base_instant}
+        written = {file.group for file in files if file.base_instant == time}
         replaced = newest - written | _clustered(storage, timeline, time)
     return CommitMetadata(
         operation=Operation.UNKNOWN,
@@ -67,15 +67,11 @@ def rebuild_commit(
     )
 
 
-def _base_instant(file: BaseFile | LogFile) -> str:
-    return file.instant if isinstance(file, BaseFile) else file.base_instant
-
-
 def _committed_bases(files: Iterable[BaseFile | LogFile], timeline: Timeline, time: str) -> dict[FileGroupId, str]:
     """The newest committed slice of each file group before an instant."""
     visible, bases = timeline.visible(), dict[FileGroupId, str]()
     for file in files:
-        base = _base_instant(file)
+        base = file.base_instant
         if base < time and visible.committed(base):
             bases[file.group] = max(bases.get(file.group, ""), base)
     return bases

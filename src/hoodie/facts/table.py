@@ -19,7 +19,6 @@ from hoodie.storage.protocol import join, redacted
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
 from hoodie.timeline.timeline import Clock, new_time, utc_now
-from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
 
 
@@ -95,7 +94,7 @@ def table_facts(state: TableState, settings: Settings, clock: Clock = utc_now) -
     Raises   CorruptFile; InvalidOption; UnsupportedTable
     """
     storage, config, timeline = state.storage, state.config, state.timeline
-    view = load_view(storage, timeline, config)
+    view = state.view()
     slices = list(merged_slices(view).values())
     sizing = settings.sizing
     files = file_sizes(view)

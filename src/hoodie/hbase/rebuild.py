@@ -35,7 +35,6 @@ from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
-from hoodie.view.load import load_view
 from hoodie.view.slices import FileSystemView, merged_slices
 from hoodie.writing.finish import abandoned_on_error, finish
 from hoodie.writing.planning import DRIVER, TaskResults
@@ -65,7 +64,7 @@ def rebuild(options: Options, storage: Storage, mend_doubled: bool = False) -> R
     require_writable(state.config, KNOWN_PAYLOADS)
     index = reach(options, state.config)
     missed = recorded_instants(storage)
-    view = load_view(storage, state.timeline, state.config)
+    view = state.view()
     state.require_complete(view)
     slices = list(merged_slices(view).values())
     reader = KeyReader.of(state, view, slices)
@@ -233,7 +232,7 @@ def mend(storage: Storage, options: Options, doubled: Doubled) -> WriteResult:
 def _choose(state: TableState, options: Options, doubled: Doubled) -> dict[FileGroupId, pa.Array]:
     """Put the entries of the kept rows. Returns the keys whose rows are to be deleted, by file group."""
     groups = sorted({group for holders in doubled.values() for group in holders})
-    view = load_view(state.storage, state.timeline, state.config, {group.partition for group in groups})
+    view = state.view({group.partition for group in groups})
     slices = merged_slices(view)
     schema = with_meta_fields(table_schema(state, view))
     merge = partial(merged_rows, slice_reader(state, schema, settings=ReadSettings.read(options)))

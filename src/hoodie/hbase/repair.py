@@ -19,7 +19,6 @@ from hoodie.reading.row_keys import KeyReader
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
-from hoodie.view.load import load_view
 from hoodie.view.slices import FileSystemView, committed_slices, merged_slices
 
 #: Keys whose entries are put, or that are deleted, at a time.
@@ -66,7 +65,7 @@ def find_again(storage: Storage, options: Options, missed: Collection[Missed], r
     index = reach(options, state.config)
     gone = [each.instant for each in missed]
     validity = validity_of(IndexContext(storage, state.config, state.timeline)).without(gone)
-    view = load_view(storage, state.timeline, state.config, {group.partition for group in groups})
+    view = state.view({group.partition for group in groups})
     slices = [slice_ for group, slice_ in merged_slices(view).items() if group in groups]
     tasks = tuple(RepairTask(slice_, entry_of(view, slice_)) for slice_ in slices)
     repair = Repair(index, validity, KeyReader.of(state, view, slices), index.timestamp(max(gone)) + 1, max(gone))

@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from hoodie.config.write import BucketEngine, IndexOptions, IndexType
+from hoodie.config.write import BucketEngine, IndexType
 from hoodie.errors import CorruptIndex, InvalidOption, TableMismatch, UnsupportedTable
 from hoodie.index import own
 from hoodie.index.bucket import BUCKETS, ENGINE, HASH_FIELDS, buckets_by_keys
@@ -20,7 +20,6 @@ from hoodie.model.files import FileGroupId
 from hoodie.table.recorded_index import RECORDED
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableFiles, TableState
-from hoodie.view.load import load_view
 from hoodie.view.slices import latest_base_files
 
 #: File ids of a bucket index begin with the bucket's number, of fewer than 100,000. One in 40,000 UUIDs does, too.
@@ -83,7 +82,7 @@ def _by_hashing_metadata(state: TableState, settings: Settings) -> Chosen:
 
     Raises TableMismatch when the options name another index, or another engine
     """
-    named = named_index(state, settings.indexes, settings.write.index)
+    named = named_index(state, settings)
     if named.own or named.name not in ("", IndexType.BUCKET):
         raise TableMismatch(
             f"{state.config.name}: {named.name} was asked for ({named.why}), but the table's keys lie where its "
@@ -107,7 +106,7 @@ def _by_hashing_metadata(state: TableState, settings: Settings) -> Chosen:
 
 
 def _chosen(state: TableState, settings: Settings, buckets: bool, written: tuple[WriteStat, ...]) -> Chosen:
-    named = named_index(state, settings.indexes, settings.write.index)
+    named = named_index(state, settings)
     if named.own:
         return Chosen(own.make_own(named.name, settings.given, state.config), named.why)
     kind, why = named.name, named.why
@@ -152,7 +151,7 @@ def _with_buckets(
 
 def _live_files(state: TableState) -> tuple[WriteStat, ...]:
     """The newest base file of each file group of the table; none where some are not those of buckets."""
-    bases = latest_base_files(load_view(state.storage, state.timeline, state.config))
+    bases = latest_base_files(state.view())
     if not all(is_bucket(group.file_id) for group in bases):
         return ()
     return tuple(
@@ -176,12 +175,12 @@ class Named:
     own: bool = False
 
 
-def named_index(state: TableState, indexes: IndexOptions, kind: IndexType) -> Named:
+def named_index(state: TableState, settings: Settings) -> Named:
     """The index that options name, else the one that the table was created for.
 
     Raises InvalidOption on a Java class, but for one of Hudi's of an index outside the table
     """
-    path = indexes.own
+    path, kind = settings.indexes.own, settings.write.index
     if (outside := _HUDI_OUTSIDE.fullmatch(path)) and outside[1].upper() in OUTSIDE:
         return Named(outside[1].upper(), "hoodie.index.class names it")
     if path.startswith(_HUDI_CLASS):

@@ -93,7 +93,7 @@ def index_follows(
              package's `follow` raises
     """
     before = load_state(storage)
-    named = named_index(before, settings.indexes, settings.write.index)
+    named = named_index(before, settings)
     index = own.make_own(named.name, settings.given, before.config) if named.own else None
     meant = going(before)
     instants = [each for each in before.timeline.commits if each.requested in meant]
@@ -133,7 +133,7 @@ def rebuild_index(storage: Storage, settings: Settings, *, mend_doubled: bool = 
                   others as the index's own `rebuild`
     """
     state = load_state(storage)
-    named = named_index(state, settings.indexes, settings.write.index)
+    named = named_index(state, settings)
     if named.own:
         index = own.make_own(named.name, settings.given, state.config)
     elif named.name in OUTSIDE or not named.name:

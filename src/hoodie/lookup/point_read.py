@@ -35,7 +35,6 @@ from hoodie.reading.slices.reader import SliceReader, merged_batches, slice_read
 from hoodie.schema.conform import conform
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState
-from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
 
 
@@ -116,7 +115,7 @@ def snapshot_slices(context: LookupContext, groups: Collection[FileGroupId]) -> 
     if not groups:
         return {}
     state, partitions = context.state, {group.partition for group in groups}
-    view = load_view(state.storage, state.timeline, state.config, partitions)
+    view = state.view(partitions)
     state.require_complete(view, partitions, context.reading)
     slices = {group: slice_ for group, slice_ in merged_slices(view).items() if group in groups}
     if not (context.by_file or context.names_new):

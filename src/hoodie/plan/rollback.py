@@ -88,7 +88,7 @@ def why_no_rollback(
 
 def missing_before(before: Before, files: Collection[BaseFile | LogFile]) -> list[SliceId]:
     """Slices that are needed and have no file left, such as those that cleaning removed."""
-    slices = {(file.group, file.instant if isinstance(file, BaseFile) else file.base_instant) for file in files}
+    slices = {(file.group, file.base_instant) for file in files}
     return sorted(before.slices - slices)
 
 
@@ -100,7 +100,7 @@ def cleaned_before(before: Before, paths: Collection[str], target: str) -> list[
         file = parse_data_file(partition, name, 0)
         if file is None:
             continue
-        base = file.instant if isinstance(file, BaseFile) else file.base_instant
+        base = file.base_instant
         if (file.group, base) in before.slices or (file.group in before.replaced and base < target):
             gone.append(path)
     return gone

@@ -16,7 +16,6 @@ from hoodie.metadata.trusted import ignore, trusted_listing
 from hoodie.model.instant import Action
 from hoodie.reading.time_travel import require_kept
 from hoodie.table.state import TableState, tell_of_missing
-from hoodie.view.load import load_view
 from hoodie.view.published import Missing, Taken, all_published, find_missing, newest_published, snapshot_files
 from hoodie.view.slices import FileSystemView
 
@@ -80,7 +79,7 @@ def listed_view(
         listing = trusted_listing(state.storage, state.config, state.timeline, partitions) if ask else None
         ask = listing is not None
         metadata, folders = listing or (None, None)
-        view = load_view(state.storage, state.timeline, state.config, partitions, folders)
+        view = state.view(partitions, folders)
         if as_of is not None:
             require_kept(state, view, as_of, partitions)
         lost = _missing(state, view, partitions, taken, as_of)

@@ -97,7 +97,7 @@ def by_reason(
 
 def _reason_of_other(file: BaseFile | LogFile, visible: Visible, as_of: str | None) -> PruneReason:
     """Why no snapshot reader takes a file."""
-    instant = file.instant if isinstance(file, BaseFile) else file.base_instant
+    instant = file.base_instant
     if as_of is not None and instant > as_of:
         return PruneReason.LATER
     if instant in visible.open or not visible.committed(instant):

@@ -17,7 +17,7 @@ from hoodie.display.render import Displayed, DisplayedList
 from hoodie.display.summary import ColumnKind, ResultSummary, ShownColumn, count_text, summary
 from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
 from hoodie.formats.timeline.services import decode_savepoint, encode_savepoint
-from hoodie.model.files import BaseFile, FileGroupId, FileSlice, parse_data_file
+from hoodie.model.files import FileGroupId, FileSlice, parse_data_file
 from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.model.plans import SavepointMetadata
 from hoodie.reading.complete_view import require_published
@@ -31,7 +31,6 @@ from hoodie.timeline.cleanings import cleanings
 from hoodie.timeline.layout import TimelineLayout
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import complete, remove_pending, to_inflight, uncomplete
-from hoodie.view.load import load_view
 from hoodie.view.slices import FileSystemView, merged_slices
 from hoodie.writing.write import writable_state
 
@@ -134,7 +133,7 @@ def _keepable(instant: str | None, state: TableState) -> tuple[Instant, FileSyst
     refuse_before(state.config, commit.requested, "kept as of")
     if savepoint_of(state.timeline, commit.requested):
         raise InvalidInput(f"instant {commit.requested} is a savepoint already; delete it first to replace it")
-    view = load_view(state.storage, state.timeline, state.config)
+    view = state.view()
     _require_not_cleaned(state, view, commit.requested)
     require_published(state, view, commit.requested)
     return commit, view
@@ -221,7 +220,7 @@ def _slices_of(paths: Iterable[str]) -> list[tuple[str, FileGroupId, str]]:
     for path in sorted(paths):
         file = parse_data_file(*split(path), 0)
         if file is not None:
-            slices.append((path, file.group, file.instant if isinstance(file, BaseFile) else file.base_instant))
+            slices.append((path, file.group, file.base_instant))
     return slices
 
 

@@ -38,7 +38,7 @@ from hoodie.timeline.history import HistoryEntry, add_to_history
 from hoodie.timeline.layout import comparable_action, parse_name
 from hoodie.timeline.load import read_commit
 from hoodie.timeline.timeline import Clock, new_time, utc_now
-from hoodie.view.load import data_files, list_partitions, load_view
+from hoodie.view.load import data_files, list_partitions
 from hoodie.view.published import all_published, find_missing, snapshot_files
 
 _log = logging.getLogger("hoodie.services")
@@ -250,7 +250,7 @@ def _missing_bound(state: TableState, chosen: Iterable[Instant]) -> str:
     partitions = {partition for commit in commits for partition in commit.files}
     if not partitions:
         return ""
-    view = load_view(state.storage, state.timeline, state.config, partitions)
+    view = state.view(partitions)
     lost = find_missing(state.storage, state.config, view, commits, snapshot_files(), partitions)
     return min((missing.instant.requested for missing in lost), default="")
 

@@ -32,7 +32,6 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.table.version_properties import downgraded
 from hoodie.timeline.load import history_version
-from hoodie.view.load import load_view
 from hoodie.writing.write import refuse_column_types
 
 _log = logging.getLogger("hoodie.services")
@@ -133,7 +132,7 @@ def _config_after(state: TableState, target: TableVersion) -> TableConfig:
 def _log_names(state: TableState) -> LogNames:
     if not state.config.merge_on_read:
         return LogNames()
-    names = log_names(state.storage, load_view(state.storage, state.timeline, state.config))
+    names = log_names(state.storage, state.view())
     if names.partial:
         raise UnsupportedTable(
             f"{state.config.name}: {len(names.partial)} logs hold rows of which only some columns were set, such as "

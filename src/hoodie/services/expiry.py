@@ -27,7 +27,6 @@ from hoodie.table.settings import MapItems, Settings
 from hoodie.table.state import TableState
 from hoodie.timeline.load import read_commit
 from hoodie.timeline.timeline import Clock, time_after, utc_now
-from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
 from hoodie.writing.finish import AfterCommit
 from hoodie.writing.run import delete_partitions
@@ -118,7 +117,7 @@ def expired_partitions(
     before      the instant time before which the last write is too old
     partitions  where to look; None: the whole table
     """
-    slices = merged_slices(load_view(state.storage, state.timeline, state.config, partitions)).values()
+    slices = merged_slices(state.view(partitions)).values()
     times = newest_in_names(slices)
     if how.counted_from is Expiry.KEEP_BY_CREATION_TIME:
         return expired_before(_creation_times(state.storage, times), before, how.most)

@@ -35,7 +35,6 @@ from hoodie.table.version_properties import upgraded
 from hoodie.timeline.archive import archive_files
 from hoodie.timeline.load import read_replace_plan
 from hoodie.timeline.stopped_upgrade import COPIED, move_back, stopped_upgrade
-from hoodie.view.load import load_view
 from hoodie.view.slices import latest_slices
 
 _log = logging.getLogger("hoodie.services")
@@ -220,7 +219,7 @@ def steps_before(state: TableState) -> list[str]:
 def _groups_with_logs(state: TableState) -> int:
     if not state.config.merge_on_read:
         return 0
-    view = load_view(state.storage, state.timeline, state.config)
+    view = state.view()
     return sum(bool(slice_.logs) for slice_ in latest_slices(view).values())
 
 

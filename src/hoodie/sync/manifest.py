@@ -19,7 +19,6 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.load import read_commit
 from hoodie.timeline.timeline import Timeline
-from hoodie.view.load import load_view
 from hoodie.view.slices import latest_base_files
 
 
@@ -198,7 +197,7 @@ def _listed(storage: Storage, base: str) -> list[str] | None:
 
 def _newest_files(state: TableState, partitions: Collection[str] | None) -> dict[str, list[str]]:
     """Paths of the newest base files by partition path; None: of all partitions. Partitions without any are empty."""
-    view = load_view(state.storage, state.timeline, state.config, partitions)
+    view = state.view(partitions)
     files: dict[str, list[str]] = {partition: [] for partition in view.partitions}
     for group, file in latest_base_files(view).items():
         if "\n" in file.path or "\r" in file.path:

@@ -32,7 +32,7 @@ from hoodie.table.replacement import NOT_YET, WAITING, holding
 from hoodie.timeline.layout import TimelineLayout, layout_of
 from hoodie.timeline.load import list_timeline, load_timeline, read_commit
 from hoodie.timeline.timeline import Timeline
-from hoodie.view.load import load_view
+from hoodie.view.load import Folders, load_view
 from hoodie.view.published import Missing, missing_for_writers
 from hoodie.view.slices import FileSystemView, committed_slices, latest_base_files, latest_slices
 
@@ -103,12 +103,16 @@ class TableState(Short):
             with suppress(FileNotFoundError):
                 yield read_commit(self.storage, self.timeline, instant)
 
+    def view(self, partitions: Iterable[str] | None = None, folders: Folders | None = None) -> FileSystemView:
+        """The files of some partitions, None: of all, one listing each. Arguments and errors as of `load_view`"""
+        return load_view(self.storage, self.timeline, self.config, partitions, folders)
+
     def slices(self, partitions: Collection[str] | None = None) -> Slices:
         """The file slices that a writer adds to, by partition path; None: of all partitions. One listing each.
 
         They are those that are there: whether published files are missing is not looked at.
         """
-        return self._files(load_view(self.storage, self.timeline, self.config, partitions)).slices
+        return self._files(self.view(partitions)).slices
 
     def files(self, partitions: Collection[str] | None = None, reading: ReadSettings | None = None) -> TableFiles:
         """What a writer sees of some partitions; None: of all. One listing each, and the commits of the timeline that
@@ -118,14 +122,14 @@ class TableState(Short):
         Raises   MissingFile when a file is gone that a commit published there: rows would be lost, or written twice;
                  WriteConflict when that was so, and is no more: cleaning or another writer was at work meanwhile
         """
-        view = load_view(self.storage, self.timeline, self.config, partitions)
+        view = self.view(partitions)
         self.require_complete(view, partitions, reading)
         return self._files(view)
 
     def groups(self, partitions: Collection[str] | None = None) -> dict[str, list[str]]:
         """The file ids of some partitions, by partition path, for those who take them all away; None: of all. Those
         whose files are missing are among them."""
-        view = load_view(self.storage, self.timeline, self.config, partitions)
+        view = self.view(partitions)
         found = {part: [s.group.file_id for s in slices] for part, slices in self._files(view).slices.items()}
         for each in self.missing(view, partitions):
             ids = found.setdefault(each.group.partition, [])
@@ -147,7 +151,7 @@ class TableState(Short):
             return
         now = self.reload()
         if now.timeline != self.timeline:
-            view = load_view(now.storage, now.timeline, now.config, partitions)
+            view = now.view(partitions)
             still = now.missing(view, partitions)
             if not still:
                 raise WriteConflict(

@@ -27,7 +27,6 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.testing.storage import CrashAfter, Dying
 from hoodie.timeline.points import Point
-from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
 from hoodie.writing.local import check_batch
 from hoodie.writing.replacement import replacement
@@ -166,8 +165,7 @@ class ArrowTable:
 
     def slices(self) -> list[FileSlice]:
         """The file slices that a reader sees."""
-        state = self.state()
-        return list(merged_slices(load_view(self.storage, state.timeline, state.config)).values())
+        return list(merged_slices(self.state().view()).values())
 
     def _options(self, options: Options | None) -> Checked:
         return overridden(self.options, {key: as_text(value) for key, value in (options or {}).items()})

@@ -251,7 +251,7 @@ def _is_partition(entries: Iterable[Entry]) -> bool:
 
 def slice_instants(files: Iterable[BaseFile | LogFile]) -> set[str]:
     """The base instants of the files' slices."""
-    return {file.instant if isinstance(file, BaseFile) else file.base_instant for file in files}
+    return {file.base_instant for file in files}
 
 
 def _tell_of_emptied_logs(storage: Storage, timeline: Timeline, files: Iterable[BaseFile | LogFile]) -> None:

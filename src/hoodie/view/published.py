@@ -275,7 +275,7 @@ def missing_for_writers(
     absent = named_and_absent(present, commits, partitions)
     if checked:
         absent += [
-            Missing(file, Instant(_instant_of(file), Action.COMMIT, State.COMPLETED))
+            Missing(file, Instant(file.base_instant, Action.COMMIT, State.COMPLETED))
             for path, (_, names) in zip(paths, seen, strict=True)
             for name in names - present.get(path, set())
             if (file := _data_file(path, name)) is not None
@@ -298,7 +298,7 @@ def _needed(
     """The absent files that are missing. Raises CorruptFile"""
     if not absent:
         return []
-    times = {_instant_of(entry.file) for entry in absent}
+    times = {entry.file.base_instant for entry in absent}
     view = replace(view, timeline=with_history(storage, config, view.timeline, times))
     missing = missing_files(view, absent, taken)
     if not missing:
@@ -338,10 +338,6 @@ def _present(view: FileSystemView) -> dict[str, set[str]]:
         names.update(base.name for base in files.bases)
         names.update(log.name for log in (*files.logs, *files.changes))
     return present
-
-
-def _instant_of(file: BaseFile | LogFile) -> str:
-    return file.instant if isinstance(file, BaseFile) else file.base_instant
 
 
 def _data_file(partition: str, name: str) -> BaseFile | LogFile | None:

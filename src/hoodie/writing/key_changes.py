@@ -32,7 +32,6 @@ from hoodie.reading.slices.reader import slice_reader
 from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.protocol import Storage, in_threads
 from hoodie.table.state import TableState
-from hoodie.view.load import load_view
 from hoodie.view.slices import FileSystemView, merged_slices
 
 
@@ -130,7 +129,7 @@ def _groups(written: WrittenFiles) -> tuple[FileSystemView, list[_Group]]:
     needed = old | {path for path, ids in written.replaced.items() if ids}
     view = FileSystemView(written.state.timeline)
     if needed:
-        view = load_view(written.state.storage, written.state.timeline, written.state.config, needed)
+        view = written.state.view(needed)
     slices = merged_slices(view)
     return view, [replace(part, before=slices.get(part.group)) for part in parts]
 

@@ -25,7 +25,6 @@ from hoodie.reading.snapshot import merged_rows, read_base_file
 from hoodie.schema.conform import conform
 from hoodie.schema.schema import with_meta_fields
 from hoodie.table.state import TableState
-from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
 
 _NAMED = 5  # keys that an error names
@@ -268,7 +267,7 @@ def stored_reader(
     state: TableState, partitions: Collection[str], how: RelocationRule, settings: ReadSettings
 ) -> StoredReader:
     """How rows of some partitions are read as a snapshot reader does. One listing of each."""
-    view = load_view(state.storage, state.timeline, state.config, partitions)
+    view = state.view(partitions)
     schema = with_meta_fields(how.schema)
     return StoredReader(slice_reader(state, schema, settings=settings), schema, merged_slices(view), tuple(how.columns))
 

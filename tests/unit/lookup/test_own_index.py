@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 from hoodie.config.options import Options
-from hoodie.config.write import IndexOptions, IndexType
 from hoodie.errors import (
     HoodieError,
     IndexOutOfDate,
@@ -76,9 +75,7 @@ def test_an_index_is_never_loaded_because_a_table_asks_for_it() -> None:
 def test_hudis_class_of_the_hbase_index_names_it() -> None:
     """For writes, for rollbacks and for `hoodie index rebuild`."""
     options = {"hoodie.index.class": "org.apache.hudi.index.hbase.SparkHoodieHBaseIndex"}
-    assert named_index(made().state(), Options(options).read(IndexOptions), IndexType.AUTO) == Named(
-        "HBASE", "hoodie.index.class names it"
-    )
+    assert named_index(made().state(), Settings.of(options)) == Named("HBASE", "hoodie.index.class names it")
 
 
 def chosen(table: ArrowTable, options: Mapping[str, str]) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from hoodie.config.table import LoggedImages, TableConfig
 from hoodie.errors import HistoryGone, InvalidOption, UnsupportedTable
 from hoodie.merge.log_scan import Committed
 from hoodie.merge.row_changes import AFTER, BEFORE, OP, image_type
-from hoodie.model.files import BaseFile, FileGroupId, parse_data_file
+from hoodie.model.files import FileGroupId, parse_data_file
 from hoodie.reading.changes.plan import commits_between
 from hoodie.reading.slices.reader import SliceReader, slice_reader
 from hoodie.reading.table_schema import read_schema
@@ -147,7 +147,7 @@ def _cleaned_before(
         for file in (parse_data_file(*split(path), 0) for path in sorted(cleaning.files - present)):
             if file is None or (step := taken.get(file.group)) is None or step.before is None:
                 continue
-            base = file.instant if isinstance(file, BaseFile) else file.base_instant
+            base = file.base_instant
             if step.before.base_instant < base < step.instant:
                 missing.append(GoneFile(step.instant, file.name))
     return missing

@@ -41,7 +41,6 @@ from hoodie.timeline.layout import TimelineLayout
 from hoodie.timeline.load import read_compaction_plan, read_replace_plan
 from hoodie.timeline.timeline import Clock, moment_of, new_time, utc_now
 from hoodie.timeline.transition import back_to_requested, completed_instants, create_requested, remove_pending
-from hoodie.view.load import load_view
 from hoodie.writing.write import refuse_column_types, writable_state
 
 _log = logging.getLogger("hoodie.services")
@@ -113,7 +112,7 @@ def preview_compaction(state: TableState, settings: Settings, clock: Clock = utc
     how = settings.compaction_of(state.config)
     time = new_time(state.timeline, state.config.timezone, clock)
     planning = Planning(how, settings.sizing.max_size, parse_time(time).date())
-    view = load_view(state.storage, state.timeline, state.config)
+    view = state.view()
     plan = plan_compaction(strategy_named(how.strategy), candidates(view), planning, view.partitions, None)
     chosen = {operation.group for operation in plan.operations}
     slices = [slice_ for slice_ in candidates(view) if slice_.group in chosen]
@@ -126,7 +125,7 @@ def preview_compaction(state: TableState, settings: Settings, clock: Clock = utc
 
 
 def _plan(state: TableState, strategy: Strategy, planning: Planning, extra: Mapping[str, str] | None) -> CompactionPlan:
-    view = load_view(state.storage, state.timeline, state.config)
+    view = state.view()
     log_plans = [
         read_compaction_plan(state.storage, state.timeline, i) for i in state.timeline.pending({Action.LOG_COMPACTION})
     ]
@@ -228,7 +227,7 @@ class PlanFiles:
 def look_up(state: TableState, instant: Instant) -> PlanFiles:
     plan = read_compaction_plan(state.storage, state.timeline, instant)
     partitions = {operation.group.partition for operation in plan.operations}
-    view = load_view(state.storage, state.timeline, state.config, partitions)
+    view = state.view(partitions)
     # A file has columns that Hudi altered since as they were at its own instant: so readers take them.
     then = instant.requested if columns_by_id(state) else None
     return PlanFiles(plan, find_files(plan, instant.requested, view.groups), table_schema(state, view, then))

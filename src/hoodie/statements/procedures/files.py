@@ -20,7 +20,7 @@ from hoodie.model.meta import RECORD_KEY
 from hoodie.statements.procedures.procedure import Called, Rows
 from hoodie.storage import storage_for
 from hoodie.storage.protocol import Storage, join
-from hoodie.view.load import data_files, list_folders, load_view
+from hoodie.view.load import data_files, list_folders
 from hoodie.view.slices import FileSystemView, committed_slices, merged_slices
 
 
@@ -55,7 +55,7 @@ def fsview_latest(called: Called) -> Rows:
 
 def _view(called: Called, partition: str | None = None) -> FileSystemView:
     state = called.state
-    return load_view(state.storage, state.timeline, state.config, None if partition is None else [partition])
+    return state.view(None if partition is None else [partition])
 
 
 def _up_to(called: Called) -> str | None:

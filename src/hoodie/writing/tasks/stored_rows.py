@@ -15,7 +15,6 @@ from hoodie.model.meta import RECORD_KEY
 from hoodie.reading.slices.reader import SliceReader
 from hoodie.schema.conform import conform
 from hoodie.table.state import TableState
-from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
 
 
@@ -42,7 +41,7 @@ class StoredRows:
         if slice_.base_instant not in pending:
             return slice_
         state, group = self.state, slice_.group
-        return merged_slices(load_view(state.storage, state.timeline, state.config, [group.partition])).get(group)
+        return merged_slices(state.view([group.partition])).get(group)
 
 
 def late_rows(stored: StoredRows, schema: pa.Schema, slice_: FileSlice, incoming: Incoming, rule: MergeRule) -> Mask:
