@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hoodie.formats.avro.bytes import from_numpy
 from hoodie.merge.rows import Mask, Positions, as_array
 
 #: The column of bits, the last of the rows. No column of a table has a dot in its name.
@@ -34,7 +35,7 @@ def add_presence(
         present = pa.nulls(count, kind)
     else:
         bits = np.packbits([name in held for name in schema.names[:-1]], bitorder="little")
-        present = _values(np.tile(bits, (count, 1)), kind)
+        present = from_numpy(np.tile(bits, (count, 1)), kind)
     return pa.Table.from_arrays([*columns, present], schema=schema)
 
 
@@ -47,7 +48,7 @@ def held_columns(rows: pa.Table) -> npt.NDArray[np.bool_]:
 def held_by_either(older: pa.Table, newer: pa.Table) -> pa.Array:
     """The bits of rows that are made of two, row by row."""
     both = [as_array(rows.column(PRESENT)) for rows in (older, newer)]
-    return _values(_bytes(both[0]) | _bytes(both[1]), both[0].type)
+    return from_numpy(_bytes(both[0]) | _bytes(both[1]), both[0].type)
 
 
 def held_by_any(rows: pa.Table, starts: Positions) -> pa.Array:
@@ -56,7 +57,7 @@ def held_by_any(rows: pa.Table, starts: Positions) -> pa.Array:
     starts  int64[...], rising: where the rows of each begin
     """
     present = as_array(rows.column(PRESENT))
-    return _values(np.bitwise_or.reduceat(_bytes(present), starts, axis=0), present.type)
+    return from_numpy(np.bitwise_or.reduceat(_bytes(present), starts, axis=0), present.type)
 
 
 def _bytes(present: pa.Array) -> npt.NDArray[np.uint8]:
@@ -67,7 +68,3 @@ def _bytes(present: pa.Array) -> npt.NDArray[np.uint8]:
     absent: Mask = present.is_null().to_numpy(zero_copy_only=False)
     values[absent] = 0xFF
     return values
-
-
-def _values(values: npt.NDArray[np.uint8], kind: pa.DataType) -> pa.Array:
-    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])

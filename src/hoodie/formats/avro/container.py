@@ -46,7 +46,7 @@ def write_one(schema: Mapping[str, Any], record: Mapping[str, Any]) -> bytes:
     """
     text = json.dumps(schema, separators=(",", ":")).encode()
     body = io.BytesIO()
-    fastavro.schemaless_writer(body, _parsed(text), record, strict=True)
+    fastavro.schemaless_writer(body, parsed_schema(text), record, strict=True)
     content = body.getvalue()
     sync = hashlib.md5(text + content, usedforsecurity=False).digest()
     key = b"avro.schema"
@@ -63,7 +63,7 @@ def read_one(data: bytes, schema: Mapping[str, Any], path: str) -> dict[str, Any
     if not is_container(data):
         raise CorruptFile(path, "not an Avro file" if data else "empty, expected an Avro file")
     try:
-        reader = fastavro.reader(io.BytesIO(data), reader_schema=_parsed(json.dumps(schema).encode()))
+        reader = fastavro.reader(io.BytesIO(data), reader_schema=parsed_schema(json.dumps(schema).encode()))
         written = reader.writer_schema
         name = str(written.get("name")).rpartition(".")[2] if isinstance(written, dict) else str(written)
         if name != schema["name"]:
@@ -77,7 +77,8 @@ def read_one(data: bytes, schema: Mapping[str, Any], path: str) -> dict[str, Any
 
 
 @lru_cache(maxsize=64)
-def _parsed(text: bytes) -> Any:
+def parsed_schema(text: bytes | str) -> Any:
+    """A schema as JSON, as fastavro takes it."""
     return fastavro.parse_schema(json.loads(text))
 
 

@@ -11,13 +11,13 @@ import struct
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 import fastavro
 
 from hoodie.errors import CorruptLogBlock, DamagedLog
-from hoodie.formats.avro.container import MALFORMED
+from hoodie.formats.avro.container import MALFORMED, parsed_schema
 from hoodie.formats.log.blocks import BlockKind, BlockMap, HeaderKey, LogBlock, encode_block, read_blocks
 from hoodie.formats.timeline.commit_json import COUNTERS, read_document
 from hoodie.formats.timeline.plans import COMPACTION_PLAN, REPLACE_PLAN
@@ -103,11 +103,6 @@ def entry_schema() -> str:
     return json.dumps(with_java_strings(named), separators=(",", ":"))
 
 
-@lru_cache(maxsize=16)
-def _parsed(text: str) -> Any:
-    return fastavro.parse_schema(json.loads(text))
-
-
 # --- blocks ---
 
 
@@ -124,7 +119,7 @@ def encode_entries(entries: Sequence[Record], batch: int) -> bytes:
         pieces = [_HEAD.pack(_VERSION, len(part))]
         for entry in part:
             body = io.BytesIO()
-            fastavro.schemaless_writer(body, _parsed(entry_schema()), dict(entry), strict_allow_default=True)
+            fastavro.schemaless_writer(body, parsed_schema(entry_schema()), dict(entry), strict_allow_default=True)
             pieces += (_LENGTH.pack(body.tell()), body.getvalue())
         blocks.append(encode_block(LogBlock(BlockKind.AVRO_DATA, header, b"".join(pieces))))
     return b"".join(blocks)
@@ -181,7 +176,7 @@ def _entries(block: LogBlock, path: str) -> Iterator[dict[str, Any]]:
             raise CorruptLogBlock(path, f"archived entry {number} of {count} does not fit its block", block.offset)
         body = io.BytesIO(content[at : at + length])
         try:
-            entry = fastavro.schemaless_reader(body, _parsed(block.header.schema), _parsed(entry_schema()))
+            entry = fastavro.schemaless_reader(body, parsed_schema(block.header.schema), parsed_schema(entry_schema()))
         except MALFORMED as error:
             problem = f"archived entry {number} of {count} is malformed: {type(error).__name__}: {error}"
             raise CorruptLogBlock(path, problem, block.offset) from error
