@@ -52,5 +52,6 @@ def with_missing(options: Options | None, missing: str | None) -> Options | None
 
     Raises InvalidInput as `missing_options`
     """
-    said = missing_options(missing)
-    return {**(options or {}), **said} if said and isinstance(options, Mapping | None) else options
+    if missing is None or not isinstance(options, Mapping | None):
+        return options
+    return {**(options or {}), **missing_options(missing)}

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -106,7 +107,7 @@ class MemoryPlan:
         pass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MemoryBatch:
     """Keyed rows in memory, written by threads.
 
@@ -118,7 +119,7 @@ class MemoryBatch:
     staged: Stage | None = None
     route: str = DRIVER
 
-    @property
+    @cached_property
     def partitions(self) -> frozenset[str]:
         return partitions_of(self.rows)
 
