@@ -122,7 +122,7 @@ def test_a_compaction_that_fails_after_a_commit_is_a_warning_and_is_run_again(sp
         raise OSError("no space left")
 
     with monkeypatch.context() as patched:
-        patched.setattr("hoodie.spark.compaction.carry_out", fails)
+        patched.setattr("hoodie.spark.write.run.carry_out", fails)
         with pytest.warns(ServiceFailed, match="compaction after it failed: StorageFailed: OSError: no space left"):
             result = one.upsert(rows(spark, 0, 10, 2), options=INLINE)
     assert result.updated == 10
