@@ -138,18 +138,8 @@ class LocalStorage(Storage):
                 os.unlink(temporary)
 
     def write(self, path: str, data: bytes) -> None:
-        full, temporary = self._at(check_file(path)), self._at(temporary_beside(path))
-        _make_folder(os.path.dirname(full))
-        try:
-            _write_durably(temporary, data)
-            _sync_ahead(but=os.path.dirname(full))
-            _drop_checksum(full)
-            os.replace(temporary, full)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                os.unlink(temporary)
-            raise
-        _sync_folder(os.path.dirname(full))
+        with self.open_output(path) as file:
+            file.write(data)
 
     @contextmanager
     def open_output(self, path: str) -> Iterator[OutputFile]:
@@ -157,7 +147,7 @@ class LocalStorage(Storage):
         _make_folder(os.path.dirname(full))
         import pyarrow as pa
 
-        file = pa.OSFile(temporary, "wb")
+        file = pa.OSFile(os.fsencode(temporary), "wb")
         try:
             yield file
             file.close()
