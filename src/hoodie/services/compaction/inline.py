@@ -29,7 +29,7 @@ def compact_inline(
     state: TableState | None = None,
     clock: Clock = utc_now,
 ) -> bool:
-    """Plan compactions after a commit, and carry them out, as `inline_compaction` says.
+    """Plan compactions after a commit, and carry them out, as `inline_compaction` says, where services run at all.
 
     run      as of `compact`
     state    the table after the commit; None: it is loaded
@@ -37,8 +37,6 @@ def compact_inline(
     Raises   as `schedule_compaction` and `compact`; a plan that fails stays, for the next commit or for anybody else
     """
     how = settings.compacts_after_commit()
-    if not settings.services.enabled:
-        return False
     if not (how.run or how.schedule):  # the options say so themselves
         if how.beside:
             _warn_if_nobody_does(state or load_state(storage), settings, clock)
