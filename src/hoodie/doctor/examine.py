@@ -16,8 +16,9 @@ from hoodie.doctor.rows import examine_columns, examine_rows
 from hoodie.doctor.timeline import (
     archives,
     damaged_history,
+    files_for_folders,
     leftovers,
-    misplaced,
+    other_tables,
     pending_instants,
     read_contents,
     read_names,
@@ -89,6 +90,10 @@ def examine(
         return Findings([*findings, Finding(Severity.ERROR, Fault.PROPERTIES, error.path, error.problem, advice)])
     require_readable(config)
 
+    # Files are listed before the timeline: a commit published meanwhile has its instant, but not yet its files.
+    aside = storage.list_tree(".hoodie", skip=("metadata",))
+    if blocked := list(files_for_folders(config, aside)):  # what lists these folders fails
+        return Findings([*findings, *blocked])
     names = [entry.name for entry in storage.list(PROPERTIES_FOLDER)] if config.layout == 1 else []
     if names and (moved := stopped_upgrade(storage, names)):
         advice = "Run --repair; then examine again"
@@ -107,8 +112,6 @@ def examine(
         advice = "If its writer is dead, the next write rolls it back; --repair does so now"
         remedy = Remedy(Mend.MOVE_BACK, f".hoodie/{UPGRADED_FOLDER}")
         findings.append(Finding(Severity.WARNING, Fault.DOWNGRADE, remedy.target, problem, advice, remedy))
-    # Files are listed before the timeline: a commit published meanwhile has its instant, but not yet its files.
-    aside = storage.list_tree(".hoodie", skip=("metadata",))
     tree, others = list_table(storage)
     folder = config.timeline_folder
     entries = storage.list(folder)
@@ -137,7 +140,7 @@ def examine(
     findings += broken
     findings += pending_instants(scene, contents, {finding.where for finding in (*unknown, *broken)})
     findings += leftovers(scene)
-    findings += misplaced(scene, others)
+    findings += other_tables(others)
     findings += temporaries(scene, tree)
     findings += history or archives(scene, contents=all_columns)
     findings += unlisted_logs(scene)

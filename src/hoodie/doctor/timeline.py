@@ -9,6 +9,7 @@ from typing import Any
 
 from hoodie.commit.conflict_check import FAILED
 from hoodie.commit.lost import lost_completion
+from hoodie.config.table import TableConfig
 from hoodie.doctor.damaged import COMPACTIONS, damaged_instant
 from hoodie.doctor.findings import Contents, Fault, Finding, Mend, Remedy, Scene, Severity
 from hoodie.errors import CorruptFile, clause
@@ -28,6 +29,7 @@ from hoodie.timeline.archive import archive_files
 from hoodie.timeline.history import history_rows
 from hoodie.timeline.layout import comparable_action, parse_name
 from hoodie.timeline.load import VERSION_FILE, history_sizes, read_commit
+from hoodie.timeline.stopped_upgrade import UPGRADED_FOLDER
 
 MARKERS = ".hoodie/.temp"
 HEARTBEATS = ".hoodie/.heartbeat"
@@ -400,16 +402,22 @@ def leftovers(scene: Scene) -> Iterator[Finding]:
     yield from temporaries(scene, scene.aside, {f"{MARKERS}/{time}" for time in last})
 
 
-def misplaced(scene: Scene, tables: Iterable[str]) -> Iterator[Finding]:
-    """Files where the table has folders, and other tables in its folder. tables: their base paths"""
-    for path in sorted({MARKERS, HEARTBEATS, LOCKS, FOLDER, SCHEMA_FOLDER, scene.config.history_folder}):
-        folder, name = split(path)
-        if any(entry.name == name for entry in scene.aside.get(folder, ())):
-            problem = "a file lies where the table has a folder: writes or services fail"
-            yield Finding(Severity.WARNING, Fault.MISPLACED, path, problem, "Move it away: they make the folder")
-    for table in tables:
+def files_for_folders(config: TableConfig, aside: Mapping[str, Sequence[Entry]]) -> Iterator[Finding]:
+    """Files where the table has folders. aside: as of `Scene`"""
+    folders = {MARKERS, HEARTBEATS, LOCKS, FOLDER, SCHEMA_FOLDER, f".hoodie/{UPGRADED_FOLDER}"}
+    for path in sorted({*folders, config.timeline_folder, config.history_folder}):
+        above, name = split(path)
+        if any(entry.name == name for entry in aside.get(above, ())):
+            problem = "a file lies where the table has a folder: reads, writes or services fail"
+            advice = "Move it away, restore the folder from a copy of the table if that had one, and examine again"
+            yield Finding(Severity.ERROR, Fault.MISPLACED, path, problem, advice)
+
+
+def other_tables(paths: Iterable[str]) -> Iterator[Finding]:
+    """Tables in the folder of the table. paths: their base paths"""
+    for path in paths:
         problem = "another table lies in this one's folder: Hudi reads its rows as this table's where it lists folders"
-        yield Finding(Severity.ERROR, Fault.MISPLACED, table, problem, "Move it out of the folder")
+        yield Finding(Severity.ERROR, Fault.MISPLACED, path, problem, "Move it out of the folder")
 
 
 def temporaries(scene: Scene, tree: Mapping[str, Sequence[Entry]], besides: Collection[str] = ()) -> Iterator[Finding]:

@@ -83,6 +83,22 @@ def test_a_damaged_metafile_of_a_partition_is_written_anew(content: bytes | floa
     assert not errors(table)
 
 
+@pytest.mark.parametrize("version", ["6", "9"])
+@pytest.mark.parametrize("name", [".temp", ".heartbeat", ".locks", "metadata", "timeline"])
+def test_a_file_where_the_table_has_a_folder_is_told(name: str, version: str, tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", version)
+    folder = tmp_path / "t/.hoodie" / name
+    if folder.is_dir():
+        folder.rename(tmp_path / "away")
+    folder.touch()
+    (finding,) = table.check(grace=0)
+    assert (finding.severity, finding.fault, finding.where) == (Severity.ERROR, Fault.MISPLACED, f".hoodie/{name}")
+    folder.unlink()
+    if (tmp_path / "away").is_dir():
+        (tmp_path / "away").rename(folder)
+    assert not errors(table)
+
+
 @pytest.mark.parametrize("content", [None, 0])
 def test_a_lost_compaction_plan_is_found_where_logs_belong_to_it(content: int | None, tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", "6", compact_inline_max_delta_commits="1", compact_inline="false")
