@@ -9,8 +9,8 @@ from dataclasses import replace
 from hoodie.commit.markers import read_markers
 from hoodie.commit.rollback_planner import PLANS, plan_rollback
 from hoodie.errors import CorruptFile
-from hoodie.model.commit import CommitMetadata, WriteStat
-from hoodie.model.files import BaseFile, FileGroupId, LogFile, parse_data_file
+from hoodie.model.commit import CommitMetadata
+from hoodie.model.files import BaseFile, parse_data_file
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import PlannedSlice
 from hoodie.plan.conflict import commits_seen
@@ -19,67 +19,67 @@ from hoodie.table.state import TableState
 from hoodie.timeline.layout import COMPLETES_AS, TimelineLayout, comparable_action
 from hoodie.timeline.load import pending_plans, read_commit
 from hoodie.timeline.transition import completed_instants
-from hoodie.view.load import data_files
 
 #: Of the commits after a pending write, how many of the oldest a reader asks whether they were made on it.
 _LATER = 3
 
 
-def built_upon(
+def lost_completion(
+    state: TableState,
     write: Instant,
     commits: Mapping[Instant, CommitMetadata],
-    files: Iterable[BaseFile | LogFile],
-    savepoints: Iterable[Instant],
     plans: Mapping[Instant, Iterable[PlannedSlice]],
-) -> Instant | None:
-    """Its savepoint, or the first completed commit that was made on a pending write or wrote to a file slice of it, or
-    the first plan with a file of it: the write was completed then, and its completed file is lost. None: there is none.
+    *,
+    marked: bool = False,
+) -> CorruptFile | None:
+    """What is said of a write that is pending only because its completed file is lost; None: it may have failed.
 
-    commits  of the timeline, with what they did
-    files    of the partitions that these wrote to: in layout 2 a log does not name its slice, but nobody adds logs to a
-             file group that a pending write began with a base file
+    commits  later ones, with what they did
     plans    pending compactions, log compactions and clusterings, with the slices that they are to read
+    marked   only if something is built on it, whether it has markers or not: services may have none while they run
     """
-    time = write.requested
-    if saved := next((savepoint for savepoint in savepoints if savepoint.requested == time), None):
-        return saved
+    timeline, layout = state.timeline, state.layout
+    path = completed_path(write, layout) if timeline.layout == 1 else timeline.path(write)
+    advice = "Restore the file from a copy of the table"
+    if comparable_action(write.action) is not Action.REPLACE_COMMIT:  # whose file says which files do not count
+        advice += f", or create {completed_path(write, layout, write.requested)} empty: readers see its rows then"
+    saved = [
+        savepoint for savepoint in timeline.completed({Action.SAVEPOINT}) if savepoint.requested == write.requested
+    ]
+    if user := next(iter(saved), None) or _built_upon(write, commits, plans):
+        how = "keeps its files" if saved else "builds on it"
+        problem = f"the completed file of this {write.action} is lost: {user.action} {user.requested} {how}"
+        return CorruptFile(path, problem, advice=f"{advice}. A rollback would delete them.")
+    if marked or not _unmarked(state.storage, write, layout):
+        return None
+    problem = "it has files and no markers, which a write removes once it is completed: its completed file is lost"
+    undo = "If nobody was told that it succeeded, `hoodie rollback` takes it back."
+    return CorruptFile(path, problem, advice=f"{advice}. {undo}")
 
+
+def _built_upon(
+    write: Instant, commits: Mapping[Instant, CommitMetadata], plans: Mapping[Instant, Iterable[PlannedSlice]]
+) -> Instant | None:
+    """The oldest commit that was made on a write or names a file of it, or plan that does; None: there is none."""
+    time = write.requested
     planned = write.action in PLANS  # logs are added to its slices before it is completed
 
-    def has_own(names: Iterable[str]) -> bool:
-        files = (parse_data_file("", name, 0) for name in names)
-        return any(
-            file.base_instant == time and (isinstance(file, BaseFile) or not planned)
-            for file in files
-            if file is not None
+    def own(names: Iterable[str]) -> bool:
+        files = [file for name in names if (file := parse_data_file("", name, 0)) and file.base_instant == time]
+        return any(isinstance(file, BaseFile) or not planned for file in files)
+
+    def builds(metadata: CommitMetadata) -> bool:
+        return time in commits_seen(metadata) or any(
+            (stat.prev_commit == time and not planned) or own((stat.base_file or "", *stat.log_files))
+            for stat in metadata.all_stats
         )
 
-    oldest: dict[FileGroupId, tuple[str, bool]] = {}
-    for file in files:
-        begun = (file.instant, True) if isinstance(file, BaseFile) else (file.base_instant, False)
-        oldest[file.group] = min(oldest.get(file.group, begun), begun)
-    created = {group for group, begun in oldest.items() if begun == (time, True)}
-
-    def is_later(stat: WriteStat, partition: str) -> bool:
-        own = stat.prev_commit == time or FileGroupId(partition, stat.file_id) in created
-        return (own and not planned) or has_own((stat.base_file or "", *stat.log_files))
-
-    later = [
-        commit
-        for commit, metadata in commits.items()
-        if commit.requested > time
-        and (
-            time in commits_seen(metadata)
-            or any(is_later(stat, partition) for partition, part in metadata.stats.items() for stat in part)
-        )
-    ]
-    later += [
-        plan for plan, slices in plans.items() if has_own(split(path)[1] for slice_ in slices for path in slice_.paths)
-    ]
-    return min(later, default=None)
+    users = [commit for commit, metadata in commits.items() if commit.requested > time and builds(metadata)]
+    users += [plan for plan, parts in plans.items() if own(split(path)[1] for part in parts for path in part.paths)]
+    return min(users, default=None)
 
 
-def unmarked(storage: Storage, write: Instant, layout: TimelineLayout) -> bool:
+def _unmarked(storage: Storage, write: Instant, layout: TimelineLayout) -> bool:
     """Whether a pending write has files and no markers. It makes these before its files and removes them once it is
     completed; a rollback removes them last."""
     with suppress(CorruptFile):
@@ -91,47 +91,10 @@ def unmarked(storage: Storage, write: Instant, layout: TimelineLayout) -> bool:
     return False
 
 
-def way_back(write: Instant, layout: TimelineLayout) -> str:
-    """What gives the rows of such a write back. The file of a replace commit says which files do not count, too."""
-    advice = "Restore the file from a copy of the table"
-    if comparable_action(write.action) is not Action.REPLACE_COMMIT:
-        advice += f", or create {completed_path(write, layout, write.requested)} empty: readers see its rows then"
-    return advice
-
-
 def completed_path(write: Instant, layout: TimelineLayout, completed: str = "*") -> str:
     """Where the completed file of a pending write should be. completed: when it was, which nobody knows in layout 2"""
     action = COMPLETES_AS.get(write.action, write.action)
     return layout.path(replace(write, action=action, state=State.COMPLETED, completed=completed))
-
-
-def lost_completion(
-    state: TableState,
-    write: Instant,
-    commits: Mapping[Instant, CommitMetadata],
-    files: Iterable[BaseFile | LogFile],
-    plans: Mapping[Instant, Iterable[PlannedSlice]],
-    *,
-    marked: bool = False,
-) -> CorruptFile | None:
-    """What is said of a write that is pending only because its completed file is lost; None: it may have failed.
-
-    commits, files, plans  as of `built_upon`
-    marked                 only if something is built on it, whether it has markers or not: of services, which may have
-                           none while they run
-    """
-    timeline, layout = state.timeline, state.layout
-    path = completed_path(write, layout) if timeline.layout == 1 else timeline.path(write)
-    advice = way_back(write, layout)
-    if user := built_upon(write, commits, files, timeline.completed({Action.SAVEPOINT}), plans):
-        how = "keeps its files" if user.action is Action.SAVEPOINT else "builds on it"
-        problem = f"the completed file of this {write.action} is lost: {user.action} {user.requested} {how}"
-        return CorruptFile(path, problem, advice=f"{advice}. A rollback would delete them.")
-    if marked or not unmarked(state.storage, write, layout):
-        return None
-    problem = "it has files and no markers, which a write removes once it is completed: its completed file is lost"
-    undo = "If nobody was told that it succeeded, `hoodie rollback` takes it back."
-    return CorruptFile(path, problem, advice=f"{advice}. {undo}")
 
 
 def refuse_lost(state: TableState, write: Instant, *, marked: bool = False) -> None:
@@ -141,10 +104,8 @@ def refuse_lost(state: TableState, write: Instant, *, marked: bool = False) -> N
     """
     later = [commit for commit in state.timeline.commits if commit.requested > write.requested]
     commits = {commit: read_commit(state.storage, state.timeline, commit) for commit in later}
-    partitions = {partition for commit in commits.values() for partition in commit.stats}
-    files = data_files({partition: state.storage.list(partition) for partition in partitions})
     plans = pending_plans(state.storage, state.timeline)
-    if (lost := lost_completion(state, write, commits, files, plans, marked=marked)) is not None:
+    if (lost := lost_completion(state, write, commits, plans, marked=marked)) is not None:
         raise lost
 
 
