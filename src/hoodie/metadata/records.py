@@ -194,9 +194,12 @@ def _decoded(cells: HFileCells, partition: MetadataPartition, schema_json: str, 
     content = columns_by_name[branch]
     if content.null_count:
         raise CorruptFile(path, f"a record of the partition {partition} without {branch}")
-    if partition is MetadataPartition.FILES:
-        return _file_entries(rows, content)
-    return _fields(rows, content, partition)
+    try:
+        return (
+            _file_entries(rows, content) if partition is MetadataPartition.FILES else _fields(rows, content, partition)
+        )
+    except (KeyError, pa.ArrowException) as error:
+        raise CorruptFile(path, f"the schema of its records lacks {error}") from error
 
 
 def _rows(cells: HFileCells, keys: pa.Array, path: str) -> pa.Array:

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import hoodie
 from hoodie.config.metadata import MetadataOptions, requested_partitions
 from hoodie.config.options import Options
 from hoodie.errors import MetadataTableDropped, MetadataTableIgnored, OptionIgnored, RecordIndexIgnored
@@ -324,3 +325,27 @@ def test_records_are_written_by_the_schema_of_hudi(name: str, number: int, tmp_p
     assert open_hfile(lambda at, length: base[at : at + length], len(base), name).info["schema"].decode() == schema
     fields = [field for field in json.loads(schema)["fields"] if not field["name"].startswith("_hoodie")]
     assert json.loads(record_schema_text(VERSIONS[number]))["fields"] == fields
+
+
+@pytest.mark.parametrize("word", [b'"isDeleted"', b'"fields"', b'"size"'])
+def test_a_schema_that_is_damaged_in_a_log_costs_the_metadata_table_and_no_row(word: bytes, tmp_path: Path) -> None:
+    table = hoodie.create_table(
+        tmp_path / "t",
+        record_key="id",
+        options={
+            "hoodie.write.table.version": "9",
+            "hoodie.metadata.enable": "true",
+            "hoodie.clean.automatic": "false",
+        },
+    )
+    for number in range(2):
+        table.upsert(pa.table({"id": [number], "n": [number]}))
+    log = max((tmp_path / "t/.hoodie/metadata/files").glob(".files-*.log.*"))
+    content = log.read_bytes()
+    assert word in content
+    log.write_bytes(content.replace(word, word[:2] + b"~" + word[3:]))
+    with pytest.warns(MetadataTableIgnored):
+        assert table.to_arrow().num_rows == 2
+    with pytest.warns(MetadataTableDropped):
+        table.upsert(pa.table({"id": [2], "n": [2]}))
+    assert table.to_arrow().num_rows == 3

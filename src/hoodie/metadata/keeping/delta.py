@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.errors import CorruptFile
+from hoodie.errors import CorruptFile, SchemaMismatch
 from hoodie.formats.avro.compile import BadSchema
 from hoodie.formats.log.blocks import LogBlock, encode_block
 from hoodie.formats.log.content import rollback_block
@@ -105,7 +105,7 @@ def _shares(table: MetadataTable, kind: PartitionKind, records: pa.Table) -> Ite
     schemas = {number: stored_schema(table, slices[number]) for number in sorted(touched)}
     try:
         cells = {schema: kind.cells(stored, "", schema) for schema in {*schemas.values()}}
-    except BadSchema as error:
+    except (BadSchema, SchemaMismatch, KeyError, pa.ArrowException) as error:
         raise CorruptFile(slices[min(touched)].group.partition, f"the schema of its records: {error}") from error
     groups = {schema: file_groups_of(rows, len(slices)) for schema, (rows, _) in cells.items()}
     for number, schema in schemas.items():
