@@ -20,7 +20,7 @@ from hoodie.timeline.layout import COMPLETES_AS, TimelineLayout, comparable_acti
 from hoodie.timeline.load import pending_plans, read_commit
 from hoodie.timeline.transition import completed_instants
 
-#: Of the commits after a pending write, how many of the oldest a reader asks whether they were made on it.
+#: A reader asks so many of the oldest commits after a pending write whether they were made on it.
 _LATER = 3
 
 
