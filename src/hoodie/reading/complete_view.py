@@ -10,12 +10,13 @@ from dataclasses import dataclass
 
 from hoodie.commit.lost import completed_path, lost_commit
 from hoodie.config.read import DEFAULT_READ, ReadSettings
-from hoodie.errors import MissingFile, MissingFileIgnored
+from hoodie.errors import ListingStale, MissingFile, MissingFileIgnored
 from hoodie.metadata.table import MetadataTable
 from hoodie.metadata.trusted import ignore, trusted_listing
 from hoodie.model.instant import Action
 from hoodie.reading.time_travel import require_kept
 from hoodie.table.state import TableState, tell_of_missing
+from hoodie.timeline.transition import completed_instants
 from hoodie.view.published import Missing, Taken, all_published, find_missing, newest_published, snapshot_files
 from hoodie.view.slices import FileSystemView
 
@@ -100,6 +101,8 @@ def listed_view(
         state, doubtful = now, None
     if hollow is not None:
         path = completed_path(hollow, state.layout)
+        if completed_instants(state.storage, hollow, state.layout):
+            raise ListingStale(path)
         if not settings.missing.ignore:
             raise MissingFile(path, hollow.requested, hollow.action)
         warnings.warn(MissingFileIgnored(path, hollow.requested, hollow.action), stacklevel=3)
