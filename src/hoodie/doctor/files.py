@@ -153,7 +153,11 @@ def _plans(scene: Scene, contents: Contents, present: Present) -> Iterator[Findi
             more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
             problem = f"the pending {instant.action} needs {gone[0]}{more}, which is missing"
             compaction = instant in contents.compactions
-            advice = "Unschedule it and plan again" if compaction else "Roll it back with Hudi, which made the plan"
+            advice = (
+                "Restore it, or unschedule the plan and plan again"
+                if compaction
+                else "Roll it back with Hudi, which made the plan"
+            )
             yield Finding(Severity.ERROR, Fault.PLAN, scene.timeline.path(instant), problem, advice)
 
 
