@@ -12,10 +12,10 @@ import pytest
 from hudi import HudiTableBuilder
 
 from hoodie import open_table
+from hoodie.commit.transaction import clean_up
 from hoodie.errors import InvalidPlan, WriteConflict
 from hoodie.model.commit import WriteStat
 from hoodie.model.instant import Action
-from hoodie.recovery.rollback import rollback
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction, unschedule_compaction, validate_compaction
 from hoodie.storage.local import LocalStorage
@@ -185,8 +185,7 @@ def test_a_table_with_a_pending_write_is_compacted_once_that_is_rolled_back(fixt
     rows = open_table(path).snapshot(meta=True).to_arrow()
     with pytest.raises(WriteConflict, match="is pending"):
         schedule_compaction(storage, Settings.of(OPTIONS))
-    (pending,) = load_state(storage).timeline.pending()
-    rollback(storage, Settings.of({}), pending.requested)
+    clean_up(load_state(storage))
     assert compact(storage, Settings.of(OPTIONS), schedule_compaction(storage, Settings.of(OPTIONS))) is not None
     assert_read_alike(path, rows)
 

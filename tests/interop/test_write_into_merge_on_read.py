@@ -17,9 +17,7 @@ from hoodie.formats.log.blocks import BlockKind, read_blocks
 from hoodie.index.bucket import bucket_of, buckets_of
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action
-from hoodie.recovery.rollback import rollback
 from hoodie.storage.local import LocalStorage
-from hoodie.table.settings import Settings
 from hoodie.testing.tables import ArrowTable
 from support.nightly import by_day
 from support.oracles import META, assert_same_rows, fixture_names, read_hudi_rs
@@ -108,8 +106,6 @@ IN_PARQUET = ("mor_types", "mor_schema_evolution", "mor_parquet_log_blocks", "mo
 def test_an_update_an_insert_and_a_delete(name: str, block_format: str, fixture_table: Unpack) -> None:
     path, case = fixture_table(name), CASES[name]
     table = opened(path, {**case.options, "hoodie.logfile.data.block.format": block_format})
-    for pending in table.state().timeline.pending({Action.DELTA_COMMIT}):  # its completed file was taken away
-        rollback(table.storage, Settings.of({}), pending.requested)
     before = table.snapshot()
     row, doomed = before.slice(0, 1), before.slice(before.num_rows - 1)
     key, gone = (found["_hoodie_record_key"][0].as_py() for found in (row, doomed))
@@ -159,7 +155,6 @@ def test_what_a_dead_hudi_writer_appended_is_taken_back_by_command_blocks(fixtur
     (dead,) = table.state().timeline.pending()
     logs = {file: file.read_bytes() for file in path.rglob(".*.log.*")}
     before = table.snapshot()
-    rollback(table.storage, Settings.of({}), dead.requested)
     table.upsert(changed(user_rows(before.slice(0, 1)), BY_ID.change))
     assert [i.action for i in table.state().timeline.instants].count(Action.ROLLBACK) == 1
     assert all(file.read_bytes() == data for file, data in logs.items())  # Hudi may have appended to older files

@@ -58,7 +58,7 @@ def keep_clear(
             pending = next((i for i in now.timeline.pending_replaces if i.requested == time), None)
             if pending is None:
                 continue  # withdrawn meanwhile; one that was carried out is found before this write is published
-            refuse_lost(now, pending, marked=True)
+            refuse_lost(now, pending)
             at = new_time(now.timeline, now.config.timezone, clock)
             listing = not writers.rollback.using_markers
             roll_back(state.storage, pending, at, listing=listing, withdraw=True, layout=state.layout)

@@ -29,32 +29,29 @@ def lost_completion(
     write: Instant,
     commits: Mapping[Instant, CommitMetadata],
     plans: Mapping[Instant, Iterable[PlannedSlice]],
-    *,
-    marked: bool = False,
 ) -> CorruptFile | None:
-    """What is said of a write that is pending only because its completed file is lost; None: it may have failed.
+    """What is said of a write that is pending only because its completed file is lost, as something is built on it;
+    None: it may have failed.
 
     commits  later ones, with what they did
     plans    pending compactions, log compactions and clusterings, with the slices that they are to read
-    marked   only if something is built on it, whether it has markers or not: services may have none while they run
     """
+    timeline, time = state.timeline, write.requested
+    saved = [savepoint for savepoint in timeline.completed({Action.SAVEPOINT}) if savepoint.requested == time]
+    if user := next(iter(saved), None) or _built_upon(write, commits, plans):
+        how = "keeps its files" if saved else "builds on it"
+        problem = f"the completed file of this {write.action} is lost: {user.action} {user.requested} {how}"
+        return _with_way_back(state, write, problem, "A rollback would delete them.")
+    return None
+
+
+def _with_way_back(state: TableState, write: Instant, problem: str, rollback: str) -> CorruptFile:
     timeline, layout = state.timeline, state.layout
     path = completed_path(write, layout) if timeline.layout == 1 else timeline.path(write)
     advice = "Restore the file from a copy of the table"
     if comparable_action(write.action) is not Action.REPLACE_COMMIT:  # whose file says which files do not count
         advice += f", or create {completed_path(write, layout, write.requested)} empty: readers see its rows then"
-    saved = [
-        savepoint for savepoint in timeline.completed({Action.SAVEPOINT}) if savepoint.requested == write.requested
-    ]
-    if user := next(iter(saved), None) or _built_upon(write, commits, plans):
-        how = "keeps its files" if saved else "builds on it"
-        problem = f"the completed file of this {write.action} is lost: {user.action} {user.requested} {how}"
-        return CorruptFile(path, problem, advice=f"{advice}. A rollback would delete them.")
-    if marked or not _unmarked(state.storage, write, layout):
-        return None
-    problem = "it has files and no markers, which a write removes once it is completed: its completed file is lost"
-    undo = "If nobody was told that it succeeded, `hoodie rollback` takes it back."
-    return CorruptFile(path, problem, advice=f"{advice}. {undo}")
+    return CorruptFile(path, problem, advice=f"{advice}. {rollback}")
 
 
 def _built_upon(
@@ -81,7 +78,7 @@ def _built_upon(
 
 def _unmarked(storage: Storage, write: Instant, layout: TimelineLayout) -> bool:
     """Whether a pending write has files and no markers. It makes these before its files and removes them once it is
-    completed; a rollback removes them last."""
+    completed; a rollback removes them last. No proof by itself: people remove markers."""
     with suppress(CorruptFile):
         has_files = bool(plan_rollback(storage, write, layout=layout).requests)
         # In this order: it may go on meanwhile, and be completed.
@@ -97,16 +94,20 @@ def completed_path(write: Instant, layout: TimelineLayout, completed: str = "*")
     return layout.path(replace(write, action=action, state=State.COMPLETED, completed=completed))
 
 
-def refuse_lost(state: TableState, write: Instant, *, marked: bool = False) -> None:
+def refuse_lost(state: TableState, write: Instant, *, input_gone: bool = False) -> None:
     """Raises CorruptFile on a write that is pending only because its completed file is lost: its files are in use.
 
-    marked  as of `lost_completion`: a person asks to roll it back
+    input_gone  files that a compaction was to read are gone, as after a cleaning: without markers it was completed
     """
     later = [commit for commit in state.timeline.commits if commit.requested > write.requested]
     commits = {commit: read_commit(state.storage, state.timeline, commit) for commit in later}
     plans = pending_plans(state.storage, state.timeline)
-    if (lost := lost_completion(state, write, commits, plans, marked=marked)) is not None:
+    if (lost := lost_completion(state, write, commits, plans)) is not None:
         raise lost
+    if input_gone and _unmarked(state.storage, write, state.layout):
+        problem = "files that it was to read are gone, and it has files of its own: its completed file is lost"
+        undo = "If nobody was told that it succeeded, `hoodie rollback` takes it back."
+        raise _with_way_back(state, write, problem, undo)
 
 
 def lost_commit(state: TableState, as_of: str | None) -> Instant | None:

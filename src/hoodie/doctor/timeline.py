@@ -313,8 +313,7 @@ def pending_instants(scene: Scene, contents: Contents, damaged: Collection[str] 
         lost = None
         if instant.action in WRITES:
             state = TableState(scene.storage, scene.config, scene.timeline)
-            service = instant.action not in FAILED or _is_clustering(contents, instant)
-            lost = lost_completion(state, instant, contents.commits, contents.plans, marked=service)
+            lost = lost_completion(state, instant, contents.commits, contents.plans)
         if lost is not None:
             if lost.path not in damaged:
                 problem = f"{lost.problem}, and readers miss its rows"

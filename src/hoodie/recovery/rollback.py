@@ -152,7 +152,7 @@ def _rollback(state: TableState, instant: str | None, listing: bool, clock: Cloc
         raise InvalidInput(
             f"{target.action} {target.requested} is only planned, so there is nothing to roll back: run or withdraw it"
         )
-    refuse_lost(state, target, marked=True)
+    refuse_lost(state, target)
     plan = plan_rollback(state.storage, target, listing=listing, layout=state.layout)
     if clock is None:
         return _result(state, plan, None)

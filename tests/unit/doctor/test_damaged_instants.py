@@ -14,7 +14,6 @@ from hoodie.cli.main import main
 from hoodie.doctor.examine import GRACE, Fault, examine
 from hoodie.doctor.repair import repair
 from hoodie.errors import InvalidInput
-from hoodie.model.instant import COMMITS
 from hoodie.recovery.restore import restore
 from hoodie.recovery.rollback import rollback
 from hoodie.recovery.savepoint import make_savepoint
@@ -139,8 +138,6 @@ def test_a_repair_mends_a_damaged_file_and_no_row_changes(case: str, part: float
     while repair(storage, dry_run=False, grace=0):
         pass
     assert read(storage) == before
-    for write in load_state(storage).timeline.pending(COMMITS):  # it was completed: the rollback is asked for again
-        rollback(storage, Settings.of({}), write.requested)
     upsert(storage, LATER)
     rows = {**before, **LATER}
     clean(storage, Settings.of(CLEAN))

@@ -110,32 +110,6 @@ def test_logs_of_a_write_are_not_deleted_when_a_plan_or_a_later_write_builds_on_
 
 
 @TYPES
-@pytest.mark.parametrize("version", ["6", "8", "9"])
-def test_the_newest_write_is_not_rolled_back_by_itself_when_it_has_no_markers(
-    path: Path, table_type: str, version: str
-) -> None:
-    """It removed them once it was completed. A write that died has them."""
-    table = filled(path, table_type, version)
-    before, rows = data_files(path), table.to_arrow().sort_by("id")
-    lost = next(file for file in instants(path)[-1] if file.suffix in (".commit", ".deltacommit"))
-    content = lost.read_bytes()
-    lost.unlink()
-    (finding,) = table.check(grace=0)
-    assert (finding.severity, finding.fault, finding.remedy) == (Severity.ERROR, Fault.HOLLOW, None)
-    assert list(table.repair(dry_run=False, grace=0)) == []
-    with pytest.raises(CorruptFile, match=r"no markers.*Restore the file.*`hoodie rollback` takes it back"):
-        table.upsert(pa.table({"id": [5], "city": ["rome"], "n": [5]}))
-    assert data_files(path) == before
-    lost.write_bytes(content)
-    assert table.to_arrow().sort_by("id") == rows
-    lost.unlink()
-    table.rollback(lost.name[:17])
-    table.upsert(pa.table({"id": [5], "city": ["rome"], "n": [5]}))
-    assert sorted(table.to_arrow()["n"].to_pylist()) == [0, 1, 5]
-    assert not table.check(grace=0)
-
-
-@TYPES
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_a_read_is_refused_when_a_later_commit_was_made_on_one_whose_file_is_lost(
     path: Path, table_type: str, version: str

@@ -82,7 +82,7 @@ def begin_compaction(storage: Storage, settings: Settings, instant: str | None =
         return None
     plan_files = look_up(state, pending)
     if plan_files.leftovers:
-        refuse_lost(state, pending, marked=True)
+        refuse_lost(state, pending)
     _require_files(state, plan_files)
     schema = with_meta_fields(plan_files.schema)
     reader = slice_reader(state, schema, settings=settings.reading)

@@ -340,7 +340,7 @@ def _in_hand(storage: Storage, settings: Settings, instant: str, what: str) -> I
         plan_files = look_up(state, pending)
         if plan_files.leftovers:
             # Without its input the rows are in what it left, if anywhere.
-            refuse_lost(state, pending, marked=not any(operation.missing for operation in plan_files.found))
+            refuse_lost(state, pending, input_gone=any(operation.missing for operation in plan_files.found))
         yield pending, plan_files
 
 
