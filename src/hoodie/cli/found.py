@@ -167,8 +167,8 @@ def _tables(storage: Storage, depth: int) -> tuple[bool, list[str], dict[str, st
     """Whether the root has anything in it, the folders that hold tables, and what other folders with data hold."""
     paths: list[str] = []
     others: dict[str, str] = {}
-    level, anything = [""], False
-    for left in range(depth, -1, -1):
+    level, left, anything = [""], depth, False
+    while level:
         deeper: list[str] = []
         for folder, entries in zip(level, in_threads(partial(_entries, storage), level), strict=True):
             if entries is None:
@@ -182,7 +182,7 @@ def _tables(storage: Storage, depth: int) -> tuple[bool, list[str], dict[str, st
                 others.setdefault(_above_partitions(folder), kind)
             elif left:
                 deeper += [join(folder, name) for name in names if not name.startswith(".")]
-        level = deeper
+        level, left = deeper, left - 1
     return anything, sorted(paths), dict(sorted(others.items()))
 
 

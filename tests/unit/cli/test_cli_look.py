@@ -31,6 +31,7 @@ def test_ls_lists_tables_at_any_depth_and_no_other_folder(lake: Path, hoodie: Te
     ]
     assert found[0]["newest"] == instants(lake / "a")[-1]
     assert hoodie("ls", lake.parent, "--depth", "0") == ["no tables"]
+    assert hoodie("ls", lake, "--depth", "9" * 18) == hoodie("ls", lake)  # it ends with the folders
     assert hoodie.result("ls", lake / "a")["tables"][0]["path"] == str(lake / "a")
     hoodie("ls", lake / "nowhere", status=3)
 
