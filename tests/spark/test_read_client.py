@@ -134,6 +134,23 @@ def test_keys_without_their_partition_are_refused_by_an_index_that_needs_it(spar
 
 
 @ROUTES
+def test_keys_are_of_the_kind_of_time_that_their_column_holds(spark, tmp_path, route):
+    one = hoodie.create_table(tmp_path / "t", spark=spark, name="t", record_key="id")
+    one.upsert(spark.sql("select timestamp'2024-01-01 00:00:00' as id, 1 as v"))
+    client = hoodie.hudi.HoodieReadClient(one.path, route, spark=spark)
+    calls = (client.filter_exists, client.read, client.tag_location, lambda keys: one.delete(keys, options=route))
+    for keys in (
+        spark.sql("select timestamp_ntz'2024-01-01 00:00:00' as id"),
+        spark.sql("select date'2024-01-01' as id"),
+    ):
+        for call in calls:
+            for brought in (keys, keys.toArrow()):
+                with pytest.raises(SchemaMismatch, match="the keys do not fit the table: column 'id' has"):
+                    call(brought)
+    assert one.delete(spark.sql("select timestamp'2024-01-01 00:00:00' as id"), options=route).deleted == 1
+
+
+@ROUTES
 def test_rows_without_a_key_are_refused(spark, tmp_path, route):
     one = written(spark, tmp_path / "t", "COPY_ON_WRITE")
     client = hoodie.hudi.HoodieReadClient(one.path, route, spark=spark)

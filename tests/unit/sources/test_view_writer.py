@@ -1,4 +1,5 @@
-"""INSERT INTO a view, as Spark's committer and tasks carry it out; and a Hudi jar that has the format's name."""
+"""INSERT INTO a view, as Spark's committer and tasks carry it out; queries that a view refuses; and a Hudi jar that has
+the format's name."""
 
 from __future__ import annotations
 
@@ -41,6 +42,22 @@ def content(path: str) -> list[tuple[str, int]]:
 
 def left_over(path: str) -> list[Path]:
     return [file for file in Path(path, ".hoodie", ".temp").rglob("*") if file.is_file()]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"hoodie.datasource.query.incremental.format": "cdc"}, "cdc is for incremental queries"),
+        ({"hoodie.datasource.query.type": "incremental"}, "needs hoodie.datasource.read.begin.instanttime"),
+    ],
+)
+def test_a_view_refuses_the_queries_that_a_read_refuses(path: str, options: dict[str, str], problem: str):
+    source = HudiSource({"path": path, **options})
+    schema = HudiSource({"path": path}).schema()
+    with pytest.raises(InvalidOption, match=problem):
+        source.reader(schema).partitions()
+    with pytest.raises(InvalidOption, match=problem):
+        hoodie.hudi.read(path, options)
 
 
 def test_only_attempts_that_won_are_written_and_nothing_stays_behind(path):
