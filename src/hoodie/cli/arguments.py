@@ -28,6 +28,14 @@ class Option(click.Option):
         super().__init__(*given, **{"show_default": more.get("default") not in (None, "", "."), **more})
         self.example = example
 
+    def process_value(self, ctx: click.Context, value: Any) -> Any:
+        """Raises UsageError where another option stands in the place of the value, which click takes for it"""
+        names = {name for other in ctx.command.params if isinstance(other, click.Option) for name in other.opts}
+        last = value[-1] if isinstance(value, (tuple, list)) and value else value
+        if isinstance(last, str) and last in names:
+            raise click.BadOptionUsage(self.opts[0], f"{self.opts[0]} needs a value, and {last} is an option", ctx)
+        return super().process_value(ctx, value)
+
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         record = super().get_help_record(ctx)
         return record and (record[0], f"{record[1]}  Example: {self.example}")
@@ -110,6 +118,8 @@ class Moment(_ParamType):
 
 
 PAIR, TABLE, TIME = KeyValue(), TablePath(), Moment()
+#: How many to show; no table has more.
+COUNT = click.IntRange(0, 2**62)
 
 
 def cli_option(*names: str, example: str, **more: Any) -> Decorator:

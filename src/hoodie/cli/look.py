@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from hoodie.cli.arguments import SORT, TIME, WHERE, cli_option, command, flag
+from hoodie.cli.arguments import COUNT, SORT, TIME, WHERE, cli_option, command, flag
 from hoodie.cli.calls import Call, Target
 from hoodie.cli.fleet.lines import Lines, Selection
 from hoodie.errors import InvalidInput
@@ -70,7 +70,7 @@ def info(call: Call) -> int:
     "history",
     cli_option(
         "--limit",
-        type=click.IntRange(0),
+        type=COUNT,
         default=20,
         metavar="N",
         example="--limit 5",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hoodie.cli.arguments import cli_option, command, flag
+from hoodie.cli.arguments import COUNT, cli_option, command, flag
 from hoodie.cli.calls import Call, Target
 from hoodie.cli.output import Block, Grid
 from hoodie.cli.secrets import masked_properties
@@ -165,7 +165,7 @@ def metadata_stats_command(call: Call) -> int:
     ),
     cli_option(
         "--limit",
-        type=click.IntRange(0),
+        type=COUNT,
         default=20,
         metavar="N",
         example="--limit 0",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hoodie.cli.arguments import TIME, Decorator, cli_option, command, flag
+from hoodie.cli.arguments import COUNT, TIME, Decorator, cli_option, command, flag
 from hoodie.cli.calls import Call, Target
 from hoodie.cli.look import AS_OF, PARTITION
 from hoodie.cli.output import complaining
@@ -53,7 +53,7 @@ FILTER = cli_option(
 META = flag("--meta", "The columns that begin with _hoodie_, too.")
 LIMIT = cli_option(
     "--limit",
-    type=click.IntRange(0),
+    type=COUNT,
     metavar="N",
     example="--limit 20",
     help="So many rows at most. Files are read until there are so many.",

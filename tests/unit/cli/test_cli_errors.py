@@ -258,3 +258,32 @@ def test_an_output_that_is_full_or_closed_is_one_line(lake: Path, words: str) ->
     assert (full.returncode, full.stderr) == (3, "hoodie: the output cannot be written: No space left on device\n")
     closed = subprocess.run(f"{command} >&-", shell=True, capture_output=True, text=True, check=False)
     assert (closed.returncode, closed.stderr) == (2 if "nonsense" in words else 0, "")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("files", "--partition", "--json"),
+        ("query", "--columns", "--json"),
+        ("export", "--to", "--json"),
+        ("report", "--output", "--json"),
+        ("info", "--storage-option", "--json"),
+    ],
+)
+def test_an_option_in_the_place_of_a_value_is_none(
+    lake: Path, hoodie: Terminal, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(lake)
+    before = sorted(lake.rglob("*"))
+    out, _ = hoodie.both(words[0], "a", *words[1:], status=2)
+    assert f"{words[1]} needs a value, and --json is an option" in json.loads(out)["error"]["message"]
+    assert sorted(lake.rglob("*")) == before
+    hoodie.both(words[0], "a", words[1], status=2)
+
+
+def test_numbers_and_names_beyond_any_use_are_refused_in_words(lake: Path, hoodie: Terminal) -> None:
+    for words in (("query",), ("changes", "--begin", "earliest"), ("history",)):
+        _, err = hoodie.both(words[0], lake / "a", *words[1:], "--limit", "9" * 30, status=2)
+        assert "'--limit': " + "9" * 30 in err
+    _, err = hoodie.both("metrics", lake / "a", "--output", "", status=2)
+    assert err == "hoodie: --output '': expected the path of a file\n"

@@ -39,6 +39,8 @@ def metrics(call: Call, grace: float, file: str | None) -> int:
     from hoodie.facts.health import health
     from hoodie.metrics.text import exposition
 
+    if file is not None and not Path(file).name:
+        raise InvalidInput(f"--output {file!r}: expected the path of a file")
     if file is not None and not Path(file).parent.is_dir():
         raise InvalidInput(f"--output {file}: there is no folder {Path(file).parent}")
     outcomes = call.run(lambda target: health(target.storage, target.settings, grace=grace))
