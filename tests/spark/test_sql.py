@@ -91,6 +91,15 @@ def test_merge_with_all_clauses(spark, orders, tmp_path):
     assert [row[0] for row in rows(spark, orders)] == [1, 3]
 
 
+def test_updates_and_deletes_behind_a_with(spark, orders):
+    q = f"WITH q AS (SELECT id FROM {orders} WHERE city = 'rome'), r AS (SELECT max(id) AS id FROM q)"
+    updated = f"{q} UPDATE {orders} SET ts = (SELECT id FROM r) WHERE id NOT IN (SELECT id FROM q)"
+    assert hoodie.spark.sql(spark, updated).first()["num_updated_rows"] == 2
+    assert rows(spark, orders) == [(1, "oslo", 10.5, 3), (2, "oslo", 20.0, 3), (3, "rome", 30.0, 1)]
+    hoodie.spark.sql(spark, f"{q} DELETE FROM {orders} WHERE EXISTS (SELECT 1 FROM r WHERE r.id = {orders}.id)")
+    assert [row[0] for row in rows(spark, orders)] == [1, 2]
+
+
 def test_names_in_not_matched_by_source_are_the_tables(spark, orders):
     hoodie.spark.sql(
         spark,

@@ -52,9 +52,11 @@ def dml(text: Text) -> Dml | None:
     prefix = ""
     if text.word(0) == "WITH":
         at = text.find("MERGE", "INSERT", "UPDATE", "DELETE", "SELECT", "FROM", "VALUES", "TABLE")
-        if at < 0 or text.word(at) not in ("MERGE", "INSERT"):
+        if at < 0 or text.word(at) not in ("MERGE", "INSERT", "UPDATE", "DELETE"):
             return None
         prefix, text = str(text.before(at)), text.part(text.tokens[at].start, text.end)
+        if text.word(0) in ("UPDATE", "DELETE"):
+            text = _with_in_subqueries(text, prefix)
     match text.word(0):
         case "INSERT":
             return _insert(text, prefix)
@@ -65,6 +67,16 @@ def dml(text: Text) -> Dml | None:
         case "MERGE":
             return _merge(text, prefix)
     return None
+
+
+def _with_in_subqueries(text: Text, prefix: str) -> Text:
+    """The statement, each of whose subqueries begins with the WITH that stands before it: the names are theirs only."""
+    parts, start = [], text.start
+    for at, token in enumerate(text.tokens):
+        if text.word(at) == "SELECT" and text.word(at - 1) == "(":
+            parts += [text.whole[start : token.start], prefix, "\n"]
+            start = token.start
+    return Text.of("".join([*parts, text.whole[start : text.end]]))
 
 
 def _insert(text: Text, prefix: str) -> Insert:

@@ -93,6 +93,16 @@ def test_deletes_and_inserts():
     assert read("SELECT 1") is None
 
 
+def test_a_with_before_an_update_or_delete_is_that_of_its_subqueries():
+    with_ = "WITH q AS (SELECT 1 AS a) -- a note"
+    assert read(
+        f"{with_}\nDELETE FROM t WHERE a IN (SELECT a FROM q WHERE a = (SELECT 2)) AND b = '(SELECT'"
+    ) == Delete(Name(("t",), "t"), f"a IN ({with_}\nSELECT a FROM q WHERE a = ({with_}\nSELECT 2)) AND b = '(SELECT'")
+    assert read(f"{with_}\nUPDATE t SET c = (SELECT max(a) FROM q) WHERE b = 1") == Update(
+        Name(("t",), "t"), {"c": f"({with_}\nSELECT max(a) FROM q)"}, "b = 1"
+    )
+
+
 def test_calls_for_a_tables_changes_are_found_where_they_stand():
     text = (
         "SELECT `hudi_table_changes` FROM hudi_table_changes('db.t', 'cdc', 'earliest') c, "
