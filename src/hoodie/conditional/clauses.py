@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from hoodie.errors import InvalidInput, SchemaMismatch
-from hoodie.expressions.text import of_side, tick
+from hoodie.expressions.text import columns_named, of_side, tick
 
 
 class When(StrEnum):
@@ -82,6 +82,7 @@ def with_names_of_one_side(request: MergeRequest, table_columns: Collection[str]
         columns, side, other = own[clause.when]
 
         def value_of_side(value: Any) -> Any:
+            refuse_other_side(clause.when, value, columns, other)
             return of_side(value, columns, side, other) if isinstance(value, str) else value
 
         values = clause.values
@@ -90,6 +91,19 @@ def with_names_of_one_side(request: MergeRequest, table_columns: Collection[str]
         return replace(clause, condition=value_of_side(clause.condition), values=values)
 
     return replace(request, clauses=tuple(map(named, request.clauses)))
+
+
+def refuse_other_side(when: When, value: Any, columns: Collection[str], other: str) -> None:
+    """Raises InvalidInput on the text of a clause about rows of one side that names a column of the other one, which
+    has no row there
+
+    columns  of the one side
+    """
+    named = columns_named(value) if isinstance(value, str) else None
+    if other.lower() in {column.lower() for column in columns}:  # a field of a struct of that name
+        return
+    if any(len(parts) > 1 and parts[0] == other.lower() for parts in named or ()):
+        raise InvalidInput(f"{value!r}: WHEN {when.value.upper()} has no row of {other}")
 
 
 def check_names(columns: Collection[str], what: str) -> None:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.conditional.clauses import Act, MergeRequest, When, assignments
+from hoodie.conditional.clauses import Act, MergeRequest, When, assignments, refuse_other_side
 from hoodie.conditional.rows import TableCall, assigned_terms, column_values, condition_term, scanned, target_scan
 from hoodie.conditional.shape import TableShape
 from hoodie.conditional.target import MergeTarget
@@ -152,6 +152,10 @@ def joined_rows(call: TableCall, target: MergeTarget, request: MergeRequest) -> 
         values: Mapping[str, Any] = {}
         if clause.act is not Act.DELETE:
             values = assignments(clause, columns, request.target_name, request.source_name, request.columns)
+        if side is not None:
+            other = request.target_name if side == request.source_name else request.source_name
+            for text in (clause.condition, *values.values()):
+                refuse_other_side(clause.when, text, scope.tables[side].names, other)
         terms = assigned_terms(values, declared, own)
         condition = condition_term(clause.condition, own)
         clauses[clause.when].append(_Clause(condition, clause.act, terms))

@@ -544,3 +544,21 @@ def test_bytes_are_assigned_to_a_column_of_their_length(tmp_path: Path):
     assert table.to_arrow().to_pylist() == [{"id": 1, "b": b"zz", "v": b"ab"}]
     with pytest.raises(SchemaMismatch, match=r"binary values of column b do not fit binary\(2\)"):
         table.update({"b": "X'7a'"})
+
+
+def test_a_clause_about_one_side_names_no_column_of_the_other(tmp_path: Path):
+    table = hoodie.create_table(tmp_path / "t", name="t", record_key="id")
+    table.upsert(pa.table({"id": [1, 2], "v": [1, 2]}))
+    merge = table.merge(pa.table({"id": [1, 3], "v": [9, 9]}))
+    for builder, problem in (
+        (
+            merge.when_not_matched_by_source_delete(condition="source.v is null"),
+            "NOT MATCHED BY SOURCE has no row of source",
+        ),
+        (merge.when_not_matched_by_source_update({"v": "source.v + 1"}), "NOT MATCHED BY SOURCE has no row of source"),
+        (merge.when_not_matched_insert_all(condition="target.v is null"), "NOT MATCHED has no row of target"),
+        (merge.when_not_matched_insert({"id": "source.id", "v": "target.v"}), "NOT MATCHED has no row of target"),
+    ):
+        with pytest.raises(InvalidInput, match=problem):
+            builder.execute()
+    assert table.to_arrow().to_pylist() == [{"id": 1, "v": 1}, {"id": 2, "v": 2}]
