@@ -156,9 +156,8 @@ class Rows:
     def dataset(self) -> RowsDataset:
         """The rows as what DuckDB, Polars and pyarrow scan as a dataset, with their columns and filter:
         `data = rows.dataset()`, then `duckdb.sql("select max(fare) from data where city = 'oslo'")`."""
-        from hoodie.api.arrow.dataset import (
-            RowsDataset,
-        )  # with pyarrow's datasets, which import pandas, and the parser of SQL
+        # pyarrow's datasets import pandas, and the parser of SQL takes its time: only who asks for them waits.
+        from hoodie.api.arrow.dataset import RowsDataset
 
         return RowsDataset(self.schema, self._fetch)
 
