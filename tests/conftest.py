@@ -44,7 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
     What tests write need not outlive a power failure: no call waits for a disk, and memory takes it where it has room.
     """
     os.fsync = lambda file: None
-    if _room_in_memory() > 8 << 30:  # a run writes 1 GB, and pytest keeps those of the last three
+    if _room_in_memory() > 8 << 30:  # a run writes 3 GB
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", _IN_MEMORY)
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
