@@ -215,7 +215,7 @@ def main(folder: Path, *what: str) -> None:
     elif what == ("statements",):
         statements(spark, folder)
     else:
-        run(spark, folder / "driver", "COPY_ON_WRITE", {})
+        run(spark, folder / "driver", "COPY_ON_WRITE", {}, brief=not what)
         run(spark, folder / "executors", "MERGE_ON_READ", {"hoodie.spark.driver.max.batch.bytes": 0}, brief=not what)
         if what == ("all",):
             run(spark, folder / "other driver", "MERGE_ON_READ", {})

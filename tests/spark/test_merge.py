@@ -216,7 +216,7 @@ def nested(table: HoodieTable) -> list[tuple[object, ...]]:
     return sorted((row.id, row.n, tuple(row.s), [tuple(item) for item in row.l]) for row in found)
 
 
-@pytest.mark.parametrize("condition", [BY_KEY, "target.id = source.id"])
+@pytest.mark.parametrize("condition", [nightly(BY_KEY), "target.id = source.id"])
 def test_names_without_a_table_are_those_of_the_side_that_a_clause_is_about(spark, tmp_path, condition):
     """As in Spark's MERGE, and in one without Spark."""
     columns = {"id": "id", "city": "upper(city)", "ts": "ts", "price": "price + source.ts"}

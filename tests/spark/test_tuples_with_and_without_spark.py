@@ -133,7 +133,7 @@ def test_a_filter_of_tuples_keeps_the_same_rows(
     table.upsert(batch)
     if kind == "MERGE_ON_READ":
         table.upsert(batch.slice(10, 20))
-    filters = [a_filter(random) for _ in range(scaled(40, 300))]
+    filters = [a_filter(random) for _ in range(scaled(25, 300))]
     stored = batch.to_pylist()
     before = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", zone)
