@@ -11,7 +11,7 @@ from hoodie.commit.rollback_planner import PLANS, plan_rollback
 from hoodie.errors import CorruptFile
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import BaseFile, parse_data_file
-from hoodie.model.instant import Action, Instant, State
+from hoodie.model.instant import WRITES, Action, Instant, State
 from hoodie.model.plans import PlannedSlice
 from hoodie.plan.conflict import commits_seen
 from hoodie.storage.protocol import Storage, split
@@ -113,9 +113,11 @@ def refuse_lost(state: TableState, write: Instant, *, input_gone: bool = False) 
 def lost_commit(state: TableState, as_of: str | None) -> Instant | None:
     """A write up to `as_of` (inclusive; None: now) that is pending though a later commit says that it was made on it.
     None: there is none, as far as a few commits tell."""
-    for write in state.timeline.pending():
+    for write in state.timeline.pending(WRITES):
+        if write.state is State.REQUESTED or (as_of is not None and write.requested > as_of):
+            continue  # a compaction that nobody has run yet, which lies there for long, costs no read of commits
         later = [commit for commit in state.timeline.commits if commit.requested > write.requested]
-        for commit in (*later[:_LATER], *later[-1:]) if as_of is None or write.requested <= as_of else ():
+        for commit in (*later[:_LATER], *later[-1:]):
             with suppress(FileNotFoundError, CorruptFile):  # archived, or rolled back; damaged
                 if write.requested in commits_seen(read_commit(state.storage, state.timeline, commit)):
                     return write
