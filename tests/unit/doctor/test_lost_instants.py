@@ -13,6 +13,7 @@ import pytest
 import hoodie
 from hoodie.api.arrow.rows import Rows
 from hoodie.api.table import HoodieTable
+from hoodie.commit import lost
 from hoodie.commit.rollback_executor import roll_back
 from hoodie.doctor.examine import Fault, Severity
 from hoodie.errors import CorruptFile, MissingFile, MissingFileIgnored, StorageFailed
@@ -122,6 +123,16 @@ def test_a_read_is_refused_when_a_later_commit_was_made_on_one_whose_file_is_los
     with pytest.warns(MissingFileIgnored):
         left = table.snapshot(options={"hoodie.read.ignore.missing.files": "true"}).to_arrow()
     assert "rome" not in left["city"].to_pylist()
+
+
+def test_a_plan_that_nobody_has_run_yet_costs_a_read_no_look_at_later_commits(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = filled(path, "MERGE_ON_READ")
+    table.schedule_compaction(options=NOW)
+    table.upsert(pa.table({"id": [0], "city": ["oslo"], "n": [9]}))
+    monkeypatch.setattr(lost, "read_commit", None)  # a look would call it
+    assert sorted(hoodie.open_table(path).to_arrow()["n"].to_pylist()) == [0, 9]
 
 
 @pytest.mark.parametrize("version", ["6", "9"])
