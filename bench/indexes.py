@@ -27,7 +27,7 @@ from hoodie.index.choose import make_index
 from hoodie.index.contract import ByKey
 from hoodie.index.pruning import IndexStats
 from hoodie.lookup.batch import locate, locate_by_key, order_by_partition
-from hoodie.lookup.index_choice import index_context
+from hoodie.lookup.context import index_context
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.spark.session import local_session
 from hoodie.storage.local import LocalStorage

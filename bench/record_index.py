@@ -22,7 +22,7 @@ from hoodie.config.write import BloomOptions, IndexType
 from hoodie.index.choose import make_index
 from hoodie.index.contract import ByFile
 from hoodie.lookup.batch import locate, locate_by_key, order_by_partition
-from hoodie.lookup.index_choice import index_context
+from hoodie.lookup.context import index_context
 from hoodie.lookup.record_index import with_record_index
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.services.metadata_table import create_metadata_table

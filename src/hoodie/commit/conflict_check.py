@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from hoodie.commit.markers import delete_markers, read_markers
 from hoodie.errors import InstantNotFound, WriteConflict
-from hoodie.formats.avro.schema import from_avro
+from hoodie.formats.avro.schema import user_columns
 from hoodie.formats.timeline.internal_schema import LATEST_SCHEMA
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.instant import Action, Instant, State
@@ -30,7 +30,6 @@ from hoodie.plan.conflict import (
     undisturbed,
     vanished,
 )
-from hoodie.schema.schema import without_meta_fields
 from hoodie.storage.protocol import Storage, remove_with_temporaries
 from hoodie.table.replacement import REPLACES, WAITING
 from hoodie.table.state import TableState, columns_by_id, declared_schema
@@ -174,7 +173,7 @@ def _require_same_columns(before: TableState, instant: Instant, metadata: Commit
     after = declared_schema(now)
     if not metadata.schema or after is None:
         return
-    own = without_meta_fields(from_avro(metadata.schema, now.layout.path(instant)))
+    own = user_columns(metadata.schema, now.layout.path(instant))
     if own == after and metadata.extra.get(LATEST_SCHEMA) == columns_by_id(now).get(LATEST_SCHEMA):
         return
     with suppress(FileNotFoundError):  # archived meanwhile: the earlier columns are no longer available

@@ -40,8 +40,7 @@ class WithFile(WrappedStorage):
 
 def preview(transaction: Transaction, metadata: CommitMetadata) -> Storage:
     """The table's storage as readers would see it with the commit. What lost task attempts left is removed first."""
-    published = {path for part in metadata.stats.values() for stat in part for path in stat.paths}
-    remove_leftovers(transaction, published)
+    remove_leftovers(transaction, metadata.paths)
     state = transaction.state
     done = dataclasses.replace(transaction.instant, state=State.COMPLETED)
     if state.layout.stamps_completion:

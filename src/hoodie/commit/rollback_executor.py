@@ -224,8 +224,7 @@ def _refuse_published(storage: Storage, rollback: Instant, target: Instant, layo
         return
     # A damaged one publishes nothing whole. While the rollback is only requested, nothing is removed yet.
     damaged = metadata is None and rollback.state is not State.REQUESTED
-    stats = {} if metadata is None else metadata.stats
-    written = [path for part in stats.values() for stat in part for path in stat.paths]
+    written = () if metadata is None else metadata.paths
     command = encode_block(rollback_block(rollback.requested, target.requested))
     if damaged or _commands_written(storage, rollback.requested, command) or not all(map(storage.exists, written)):
         # Its files are no longer complete, and readers must not use them.

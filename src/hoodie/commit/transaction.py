@@ -310,7 +310,7 @@ def publish_seen(
              when another has written the same batch. Nothing is published then
     """
     storage = transaction.state.storage
-    published = {path for part in metadata.stats.values() for stat in part for path in stat.paths}
+    published = metadata.paths
     beside = (
         unseeing and transaction.writers.concurrency.non_blocking and transaction.state.layout.version.logs_of_writes
     )
@@ -363,8 +363,7 @@ def _confirm(transaction: Transaction, metadata: CommitMetadata, lock: Lock, bes
         storage = transaction.state.storage
         discard_completed(storage, transaction.instant, transaction.state.layout)
         if isinstance(error, InstantNotFound):  # the writer that rolls it back may have looked for files too early
-            paths = {path for part in metadata.stats.values() for stat in part for path in stat.paths}
-            remove_with_temporaries(storage, sorted(paths))
+            remove_with_temporaries(storage, sorted(metadata.paths))
         error.add_note(f"Instant {transaction.time} was visible for a moment and is withdrawn.")
         raise
 

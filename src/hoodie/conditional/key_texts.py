@@ -69,6 +69,6 @@ def shared_texts(
 def _is_told(name: str, kind: pa.DataType, keygen: KeyGenerator) -> bool:
     """Whether all values of a column have a text of their own, but for those of `SharedTexts`."""
     if arrow.is_timestamp(kind):  # else they are cut to milliseconds, or the clocks of a zone go back
-        return not keygen.holds_millis(name) and not keygen.consistent_timestamps
+        return name not in keygen.in_millis and not keygen.consistent_timestamps
     plain = (arrow.is_integer, arrow.is_boolean, arrow.is_date, arrow.is_decimal)
     return is_text(kind) or any(is_plain(kind) for is_plain in plain)

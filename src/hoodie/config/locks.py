@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
 from hoodie.config.options import above_zero, from_zero, millis_option, not_negative, option, positive
 from hoodie.errors import InvalidOption
@@ -69,7 +70,7 @@ def _is_provider(name: str) -> bool:
     return not name or _provider_of(name) is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LockOptions:
     """The lock of a table."""
 
@@ -169,7 +170,7 @@ class LockOptions:
         "changes miss none. Not with InProcessLockProvider, whose writers have one clock.",
     )
 
-    @property
+    @cached_property
     def chosen(self) -> LockProvider | None:
         """The provider that is named, or None. What that means depends on the concurrency mode: `provider_for`."""
         if not self.provider and self.zookeeper_url:
@@ -177,7 +178,7 @@ class LockOptions:
         return _provider_of(self.provider) if self.provider else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ConcurrencyOptions:
     """Concurrent writers of one table."""
 
@@ -217,11 +218,11 @@ class ConcurrencyOptions:
         """Whether other writers may be at work."""
         return self.mode is not ConcurrencyMode.SINGLE_WRITER
 
-    @property
+    @cached_property
     def non_blocking(self) -> bool:
         return self.mode is ConcurrencyMode.NON_BLOCKING_CONCURRENCY_CONTROL
 
-    @property
+    @cached_property
     def policy(self) -> FailedWrites:
         """The effective policy: EAGER is for a single writer."""
         if self.several and self.failed_writes is FailedWrites.EAGER:

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from hoodie.config.options import option, read_options
 from hoodie.errors import CorruptFile, InvalidOption, UnsupportedTable
@@ -69,9 +69,12 @@ class TimelineZone(StrEnum):
     UTC = "UTC"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TableConfig:
-    """The settings of a table. Field names are given as stored: `a.b` is field b of the column a."""
+    """The settings of a table. Field names are given as stored: `a.b` is field b of the column a.
+
+    As long as a table's settings stay, the calls of a process have one value of them, which keeps what follows.
+    """
 
     name: str = option(NAME, "", "Name of the table.")
     database: str = option("hoodie.database.name", "", "Name of its database; may be empty.")
@@ -139,7 +142,7 @@ class TableConfig:
     )
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)  # all of them, as stored
 
-    @property
+    @cached_property
     def has_metadata_table(self) -> bool:
         """Whether there is a metadata table, or one that was begun."""
         return bool(self.metadata_partitions or self.metadata_inflight)
@@ -149,7 +152,7 @@ class TableConfig:
         """Without the types of fields that have one, such as `ts:timestamp`."""
         return tuple(name.partition(":")[0] for name in self.partition_by)
 
-    @property
+    @cached_property
     def merge_on_read(self) -> bool:
         return self.type is TableType.MERGE_ON_READ
 
@@ -164,7 +167,7 @@ class TableConfig:
                 f"{self.name}: {CDC_MODE}={self.cdc_mode!r}: expected one of {', '.join(LoggedImages)}"
             ) from None
 
-    @property
+    @cached_property
     def timeline_folder(self) -> str:
         """Folder of the active timeline, relative to the base path."""
         return PROPERTIES_FOLDER if self.layout == 1 else f"{PROPERTIES_FOLDER}/{self.timeline_path}"

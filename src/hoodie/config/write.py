@@ -3,6 +3,7 @@
 import os
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
 from hoodie.config.options import GiB, MiB, above_zero, bytes_option, from_zero, not_negative, option
 from hoodie.errors import InvalidInput
@@ -100,7 +101,7 @@ class WriteOperation(StrEnum):
     INSERT_OVERWRITE_TABLE = "insert_overwrite_table"
     DELETE_PARTITION = "delete_partition"
 
-    @property
+    @cached_property
     def recorded(self) -> Operation:
         """The word that the commit metadata has for it."""
         return Operation[self.name]
@@ -400,7 +401,7 @@ class IndexOptions:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class EngineOptions:
     """When a write runs in threads of the driver and when on Spark's executors. Not options of Hudi."""
 
@@ -425,7 +426,7 @@ class EngineOptions:
         aliases=("hoodie.spark.near.threads",),
     )
 
-    @property
+    @cached_property
     def threads(self) -> int:
         """Threads that write a batch."""
         return self.driver_threads or os.cpu_count() or 1

@@ -215,7 +215,7 @@ def require_order(kind: pa.DataType | None, name: str) -> None:
 def _text(rows: pa.Table, name: str, keygen: KeyGenerator) -> pa.Array:
     consistent = keygen.consistent_timestamps
     column = _key_column(rows, name, keygen)
-    return text_of(column, name, millis=keygen.holds_millis(name), consistent=consistent, zone=keygen.zone)
+    return text_of(column, name, millis=name in keygen.in_millis, consistent=consistent, zone=keygen.zone)
 
 
 def _key_column(rows: pa.Table, name: str, keygen: KeyGenerator) -> pa.Array:
@@ -294,7 +294,7 @@ def _time_of_number(column: pa.Array, settings: TimestampSettings, keygen: KeyGe
     elif arrow.is_date(kind):
         number = pc.cast(pc.cast(column, pa.date32()).view(pa.int32()), pa.int64())
     elif arrow.is_timestamp(kind):
-        number = number_of_time(column, keygen.holds_millis(name))
+        number = number_of_time(column, name in keygen.in_millis)
     else:
         raise InvalidInput(
             f"partition column {name!r} is {spark_name(kind)}: timestamp.type {settings.type} reads numbers; "

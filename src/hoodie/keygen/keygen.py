@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -56,7 +57,7 @@ class PartitionField:
     kind: FieldKind = FieldKind.SIMPLE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KeyGenerator:
     """How rows get their record key and partition path.
 
@@ -81,21 +82,22 @@ class KeyGenerator:
     zone: str = "UTC"
     times: tuple[tuple[str, pa.DataType], ...] = ()
 
-    @property
+    @cached_property
     def makes_new_keys(self) -> bool:
         """Whether keys are not made of columns: each new row gets one of its own."""
         return not self.record_keys
 
-    @property
+    @cached_property
     def writes_pairs(self) -> bool:
         """Whether a record key is `field:value,...` rather than the bare value of its one field."""
         if len(self.record_keys) > 1 or self.kind is Kind.GLOBAL_DELETE:
             return True
         return self.kind is Kind.COMPLEX and self.prefix_single_key
 
-    def holds_millis(self, name: str) -> bool:
-        """Whether the table holds the timestamps of a column in milliseconds."""
-        return any(name == column and kind in _MILLIS for column, kind in self.times)
+    @cached_property
+    def in_millis(self) -> frozenset[str]:
+        """The columns whose timestamps the table holds in milliseconds."""
+        return frozenset(column for column, kind in self.times if kind in _MILLIS)
 
 
 _CLASSES = {

@@ -7,7 +7,7 @@ key and the log beside it has it. Looked up in the base file alone it would coun
 docs/design/compaction.md says why statistics decide this.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 
@@ -15,15 +15,16 @@ import pyarrow as pa
 
 from hoodie.config.read import ReadSettings
 from hoodie.config.table import TableType
+from hoodie.errors import CorruptIndex, UnsupportedTable
 from hoodie.formats.parquet.base_footer import is_of_a_write
 from hoodie.formats.parquet.columns import open_parquet
-from hoodie.index.contract import ByFile, ByKey, Index
+from hoodie.index.contract import ByFile, ByKey, Index, IndexContext
 from hoodie.lookup.batch import one_chunk
-from hoodie.lookup.index_choice import choose_index, refuse_groups_of_logs
+from hoodie.lookup.index_choice import choose_index
 from hoodie.lookup.key_lookup import FileWithLogs
 from hoodie.lookup.record_index import for_reads
 from hoodie.model.commit import WriteStat
-from hoodie.model.files import BaseFile, FileSlice, LogFile
+from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import Action
 from hoodie.model.meta import RECORD_KEY
 from hoodie.reading.slices.reader import SliceMerge, SliceReader, slice_reader
@@ -161,3 +162,47 @@ def _late_keys(reader: SliceReader, base: BaseFile, logs: tuple[LogFile, ...]) -
             return
     for rows in SliceMerge(reader, FileSlice(base.group, base.instant, None, logs), [RECORD_KEY]).batches():
         yield one_chunk(rows.column(0))
+
+
+def index_context(state: TableState, partitions: Iterable[str], files: TableFiles) -> IndexContext:
+    """What an index gets to know of the table before it tags keys."""
+    return IndexContext(state.storage, state.config, state.timeline, tuple(partitions), files.slices)
+
+
+def prepare_index(
+    index: Index, state: TableState, partitions: Collection[str], files: TableFiles | None = None
+) -> None:
+    """Have the index make ready for the batch of a write that has its instant, if there is anything to make ready.
+
+    partitions  partition paths of the batch
+    files       what a writer sees of them; None: each is listed
+    Raises      as `Index.prepare`
+    """
+    if index.prepare is not None:
+        index.prepare(index_context(state, sorted(partitions), state.files(partitions) if files is None else files))
+
+
+def refuse_unknown(index: Index, places: Iterable[FileGroupId], known: Collection[FileGroupId]) -> None:
+    """Raises CorruptIndex when an index of its own names file groups that are not there."""
+    gone = [place for place in places if place not in known]
+    if gone:
+        raise CorruptIndex(
+            f"the index {index.name} names {len(gone)} file groups that are not in the table, such as "
+            f"{gone[0].file_id} of partition {gone[0].partition!r}. Where its keys are now it does not say: make the "
+            "index anew from the table (HBASE: hoodie index rebuild)."
+        )
+
+
+def refuse_groups_of_logs(files: TableFiles, index: Index) -> None:
+    """Raises UnsupportedTable when a file group has no base file, in which the index looks for keys."""
+    if not isinstance(index.look_up, ByFile):
+        return
+    for partition, slices in files.slices.items():
+        seen = {base.group for base in files.bases.get(partition, ())}
+        hidden = [slice_.group.file_id for slice_ in slices if slice_.group not in seen]
+        if hidden:
+            raise UnsupportedTable(
+                f"partition {partition!r}: {len(hidden)} file groups, such as {hidden[0]}, have log files only, where "
+                f"the index {index.name} finds no keys: existing rows would count as new. A writer with "
+                "another index made them; write with that one, or compact the table first."
+            )

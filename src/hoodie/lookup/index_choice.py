@@ -5,21 +5,20 @@ Source: docs/format/indexing-and-write-path.md 1 and 4.
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from hoodie.config.write import BucketEngine, IndexType
-from hoodie.errors import CorruptIndex, InvalidOption, TableMismatch, UnsupportedTable
+from hoodie.errors import InvalidOption, TableMismatch, UnsupportedTable
 from hoodie.index import own
 from hoodie.index.bucket import BUCKETS, ENGINE, HASH_FIELDS, buckets_by_keys
 from hoodie.index.choose import OUTSIDE, bucket_engine, make_index
 from hoodie.index.consistent_hashing import METADATA, keeps_metadata
-from hoodie.index.contract import ByFile, ByKey, Index, IndexContext
+from hoodie.index.contract import ByKey, Index, IndexContext
 from hoodie.model.commit import WriteStat
-from hoodie.model.files import FileGroupId
 from hoodie.table.recorded_index import RECORDED
 from hoodie.table.settings import Settings
-from hoodie.table.state import TableFiles, TableState
+from hoodie.table.state import TableState
 from hoodie.view.slices import latest_base_files
 
 #: File ids of a bucket index begin with the bucket's number, of fewer than 100,000. One in 40,000 UUIDs does, too.
@@ -198,47 +197,3 @@ def newest_files(state: TableState) -> tuple[WriteStat, ...]:
         if stats := tuple(stat for part in commit.stats.values() for stat in part):
             return stats
     return ()
-
-
-def index_context(state: TableState, partitions: Iterable[str], files: TableFiles) -> IndexContext:
-    """What an index gets to know of the table before it tags keys."""
-    return IndexContext(state.storage, state.config, state.timeline, tuple(partitions), files.slices)
-
-
-def prepare_index(
-    index: Index, state: TableState, partitions: Collection[str], files: TableFiles | None = None
-) -> None:
-    """Have the index make ready for the batch of a write that has its instant, if there is anything to make ready.
-
-    partitions  partition paths of the batch
-    files       what a writer sees of them; None: each is listed
-    Raises      as `Index.prepare`
-    """
-    if index.prepare is not None:
-        index.prepare(index_context(state, sorted(partitions), state.files(partitions) if files is None else files))
-
-
-def refuse_unknown(index: Index, places: Iterable[FileGroupId], known: Collection[FileGroupId]) -> None:
-    """Raises CorruptIndex when an index of its own names file groups that are not there."""
-    gone = [place for place in places if place not in known]
-    if gone:
-        raise CorruptIndex(
-            f"the index {index.name} names {len(gone)} file groups that are not in the table, such as "
-            f"{gone[0].file_id} of partition {gone[0].partition!r}. Where its keys are now it does not say: make the "
-            "index anew from the table (HBASE: hoodie index rebuild)."
-        )
-
-
-def refuse_groups_of_logs(files: TableFiles, index: Index) -> None:
-    """Raises UnsupportedTable when a file group has no base file, in which the index looks for keys."""
-    if not isinstance(index.look_up, ByFile):
-        return
-    for partition, slices in files.slices.items():
-        seen = {base.group for base in files.bases.get(partition, ())}
-        hidden = [slice_.group.file_id for slice_ in slices if slice_.group not in seen]
-        if hidden:
-            raise UnsupportedTable(
-                f"partition {partition!r}: {len(hidden)} file groups, such as {hidden[0]}, have log files only, where "
-                f"the index {index.name} finds no keys: existing rows would count as new. A writer with "
-                "another index made them; write with that one, or compact the table first."
-            )

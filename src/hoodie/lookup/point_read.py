@@ -23,8 +23,7 @@ from hoodie.formats.parquet.columns import open_encoded, read_columns
 from hoodie.index.contract import ByFile
 from hoodie.index.pruning import IndexStats, lookup_keys
 from hoodie.lookup.batch import Batch, KeyLocations, locate, locate_by_key, one_chunk, only, order_by_partition
-from hoodie.lookup.context import LookupContext
-from hoodie.lookup.index_choice import index_context, refuse_unknown
+from hoodie.lookup.context import LookupContext, index_context, refuse_unknown
 from hoodie.lookup.key_lookup import keys_in_base
 from hoodie.lookup.record_index import KeyElsewhere, ignore_record_index
 from hoodie.merge.rows import Mask

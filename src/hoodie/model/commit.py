@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 
 from hoodie.display.render import Displayed
 from hoodie.display.summary import ColumnKind, ResultSummary, ShownColumn, bytes_text, count_text, summary
@@ -77,7 +78,7 @@ class WriteStat(Displayed):
         return summary(f"WriteStat({self.path or self.partition or self.file_id}: {rows}, {written} written)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class CommitMetadata(Displayed):
     """The content of a completed commit, delta commit or replace commit."""
 
@@ -87,7 +88,7 @@ class CommitMetadata(Displayed):
     extra: Mapping[str, str] = field(default_factory=dict)  # "schema": Avro JSON of the user's columns
     compacted: bool = False
 
-    @property
+    @cached_property
     def schema(self) -> str:
         """Avro JSON of the user's columns, "" when the commit carries none."""
         return self.extra.get("schema", "")
@@ -96,6 +97,11 @@ class CommitMetadata(Displayed):
     def all_stats(self) -> tuple[WriteStat, ...]:
         """The statistics of all partitions."""
         return tuple(stat for part in self.stats.values() for stat in part)
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """The files of all partitions that were made, relative to the base path; change logs are among them."""
+        return frozenset(path for stat in self.all_stats for path in stat.paths)
 
     @property
     def inserted(self) -> int:

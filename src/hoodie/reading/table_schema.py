@@ -5,7 +5,7 @@ Source: docs/format/commit-metadata.md (`extraMetadata.schema`).
 
 import pyarrow as pa
 
-from hoodie.formats.avro.schema import from_avro
+from hoodie.formats.avro.schema import user_columns
 from hoodie.formats.parquet.base_footer import columns_of_file, read_file_metadata
 from hoodie.model.files import BaseFile
 from hoodie.schema.schema import stored_form, with_meta_fields, without_meta_fields
@@ -44,5 +44,5 @@ def _file_schema(storage: Storage, file: BaseFile) -> pa.Schema:
     with storage.open_listed(file.path, file.size) as source:
         metadata = read_file_metadata(source, file.path)
     if text := (metadata.metadata or {}).get(_AVRO_IN_FOOTER):
-        return without_meta_fields(from_avro(text.decode("utf-8", "replace"), file.path))
+        return user_columns(text.decode("utf-8", "replace"), file.path)
     return stored_form(without_meta_fields(columns_of_file(metadata, file.path)))

@@ -7,10 +7,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol, TypeVar
 
 from hoodie.config.compaction import CompactionAfterCommit, CompactionOptions, compaction, inline_compaction
-from hoodie.config.locks import BatchOptions, ConcurrencyOptions, FailedWrites, LockOptions, provider_for
+from hoodie.config.locks import BatchOptions, ConcurrencyOptions, FailedWrites, LockOptions, LockProvider, provider_for
 from hoodie.config.metadata import MetadataOptions, RequestedPartitions, requested_partitions
 from hoodie.config.options import Options, declared
 from hoodie.config.read import MergerOptions, ReadSettings
@@ -61,7 +62,7 @@ class Executors:
     above: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Writers:
     """What the options say. The defaults are those of a writer that is alone."""
 
@@ -101,13 +102,19 @@ class Writers:
                 stacklevel=2,
             )
 
+    @cached_property
+    def provider(self) -> LockProvider | None:
+        """Who keeps the lock; None: there is none."""
+        return provider_for(self.lock, self.concurrency)
+
     def lock_on(self, storage: Storage, name: str = "") -> Lock:
         """The table's lock, or another as of `lock_by`; without a provider every caller holds it at all times.
 
         Raises InvalidOption without an option its provider needs
         """
-        provider = provider_for(self.lock, self.concurrency)
-        return Lock("lock", None, self.lock) if provider is None else lock_by(provider, self.lock, storage, name=name)
+        if self.provider is None:
+            return Lock("lock", None, self.lock)
+        return lock_by(self.provider, self.lock, storage, name=name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from hoodie.config.read import ReadSettings
 from hoodie.config.table import TableConfig, from_properties, require_readable
 from hoodie.display.short import Short
 from hoodie.errors import ListingStale, MissingFile, MissingFileIgnored, WriteConflict
-from hoodie.formats.avro.schema import from_avro
+from hoodie.formats.avro.schema import user_columns
 from hoodie.formats.parquet.base_footer import read_footer
 from hoodie.formats.parquet.stored_types import corrected
 from hoodie.formats.timeline.internal_schema import LATEST_SCHEMA
@@ -24,7 +24,7 @@ from hoodie.keygen.keygen import KeyGenerator, Kind, following_stored_keys, key_
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import Action, Instant
-from hoodie.schema.schema import ALSO_TEXT, without_meta_fields
+from hoodie.schema.schema import ALSO_TEXT
 from hoodie.storage.protocol import Entry, Storage, in_threads, together
 from hoodie.table.altered_columns import with_columns_written
 from hoodie.table.properties import load_properties
@@ -68,7 +68,7 @@ class TableFiles(Short):
         return {slice_.group: slice_ for part in self.slices.values() for slice_ in part}
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class TableState(Short):
     """Settings and timeline of a table, loaded together."""
 
@@ -76,7 +76,7 @@ class TableState(Short):
     config: TableConfig
     timeline: Timeline
 
-    @property
+    @cached_property
     def layout(self) -> TimelineLayout:
         """Where its instants lie, and what writers call their files."""
         return layout_of(self.config)
@@ -260,12 +260,12 @@ def declared_schema(state: TableState, as_of: str | None = None) -> pa.Schema | 
 def _declarations(state: TableState, instants: Sequence[Instant], *, created: bool = True) -> Iterator[pa.Schema]:
     """The user's columns as some commits declare them, then as the table was created; each is read when asked for."""
     for instant, metadata in _declaring(state, instants):
-        schema = without_meta_fields(from_avro(metadata.schema, state.timeline.path(instant)))
+        schema = user_columns(metadata.schema, state.timeline.path(instant))
         if LATEST_SCHEMA in metadata.extra:
             schema = with_columns_written(state.storage, state.config, state.timeline, instant, metadata, schema)
         yield schema
     if created and state.config.create_schema:
-        yield without_meta_fields(from_avro(state.config.create_schema, "hoodie.table.create.schema"))
+        yield user_columns(state.config.create_schema, "hoodie.table.create.schema")
 
 
 def _declaring(state: TableState, instants: Iterable[Instant]) -> Iterator[tuple[Instant, CommitMetadata]]:

@@ -9,6 +9,7 @@ import datetime as dt
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from operator import attrgetter
 from typing import Any
 
@@ -74,7 +75,7 @@ class Visible(Short):
         return self.archived and base_instant < self.first and base_instant not in self.pending
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class Timeline(Short):
     """The active timeline.
 
@@ -141,12 +142,12 @@ class Timeline(Short):
         instants = self.instants[position:]
         return (i for i in instants if i.action in actions and (i.state is State.COMPLETED) is completed)
 
-    @property
+    @cached_property
     def commits(self) -> tuple[Instant, ...]:
         """Completed commits, delta commits and replace commits, oldest first."""
         return self.completed()
 
-    @property
+    @cached_property
     def commit_stamps(self) -> tuple[tuple[int, int], ...]:
         """Size and modification time of the files of `commits`; (0, 0) where the listing had none."""
         if _STAMPS not in self._known:
@@ -165,11 +166,11 @@ class Timeline(Short):
         saved = {instant.requested for instant in self.instants if instant.action is Action.SAVEPOINT}
         return min(known - saved, default="") or max(known, default="")
 
-    @property
+    @cached_property
     def pending_compactions(self) -> tuple[Instant, ...]:
         return self.pending({Action.COMPACTION})
 
-    @property
+    @cached_property
     def pending_replaces(self) -> tuple[Instant, ...]:
         """Pending replace commits, clusterings among them."""
         return self.pending({Action.REPLACE_COMMIT, Action.CLUSTERING})

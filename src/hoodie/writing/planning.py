@@ -16,7 +16,7 @@ from hoodie.commit.clustering_check import clustered_groups
 from hoodie.display.progress import Advance
 from hoodie.index.pruning import IndexStats
 from hoodie.keygen.generated_keys import finished
-from hoodie.lookup.index_choice import prepare_index
+from hoodie.lookup.context import prepare_index
 from hoodie.model.commit import WriteStat
 from hoodie.model.meta import RECORD_KEY
 from hoodie.plan.write import PartitionProfile, WritePlan, WriteTask, measure_record_size, plan_write

@@ -18,8 +18,8 @@ from hoodie.errors import HoodieError, HudiCannotRead, InvalidOption, Unsupporte
 from hoodie.formats.avro.schema import to_avro
 from hoodie.index.contract import ByKey, Index, IndexContext
 from hoodie.keygen.keygen import KeyGenerator
-from hoodie.lookup.context import LookupContext
-from hoodie.lookup.index_choice import choose_index, refuse_unknown
+from hoodie.lookup.context import LookupContext, refuse_unknown
+from hoodie.lookup.index_choice import choose_index
 from hoodie.lookup.index_follow import notify_rolled_back
 from hoodie.lookup.record_index import with_record_index
 from hoodie.merge.payloads import KNOWN_PAYLOADS, by_ordering, greater_or_equal, table_rule

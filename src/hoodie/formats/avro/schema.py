@@ -18,7 +18,15 @@ from hoodie.errors import CorruptFile, SchemaMismatch, UnsupportedTable
 from hoodie.formats.avro.compile import TYPE_ATTRIBUTE, BadSchema, compile_schema
 from hoodie.formats.avro.nodes import Integer, Items, Node, Null, Nullable, Record, Vector, may_be_null
 from hoodie.model.meta import META_COLUMNS
-from hoodie.schema.schema import AVRO_DEFAULT, AVRO_LOGICAL, COMMENT, GROWN, LOCAL_MICROS, VECTOR
+from hoodie.schema.schema import (
+    AVRO_DEFAULT,
+    AVRO_LOGICAL,
+    COMMENT,
+    GROWN,
+    LOCAL_MICROS,
+    VECTOR,
+    without_meta_fields,
+)
 from hoodie.schema.types import (
     TIMESTAMP_NTZ,
     is_list,
@@ -95,6 +103,11 @@ def from_avro(text: str, path: str) -> pa.Schema:
     return _columns(_Text(text, path))
 
 
+def user_columns(text: str, path: str) -> pa.Schema:
+    """The same without the five meta columns."""
+    return _user_columns(_Text(text, path))
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Text:
     text: str
@@ -110,6 +123,11 @@ def _columns(schema: _Text) -> pa.Schema:
         raise CorruptFile(schema.path, f"its Avro schema is none of a table: {error}") from error
     except UnsupportedTable as error:
         raise UnsupportedTable(f"{schema.path}: {error}") from error
+
+
+@lru_cache(maxsize=64)
+def _user_columns(schema: _Text) -> pa.Schema:
+    return without_meta_fields(_columns(schema))
 
 
 def _fields(record: Record, column: str) -> list[pa.Field]:

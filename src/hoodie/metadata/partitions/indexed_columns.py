@@ -15,7 +15,7 @@ import pyarrow as pa
 from hoodie.config.metadata import COLUMN_LIST
 from hoodie.config.table import TableConfig
 from hoodie.errors import UnsupportedTable
-from hoodie.formats.avro.schema import from_avro
+from hoodie.formats.avro.schema import user_columns
 from hoodie.metadata.definitions import IndexDefinition, read_definitions, write_definitions
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.partitions.kind import Building, Change
@@ -78,7 +78,7 @@ def kept_columns(change: Change) -> tuple[str, ...]:
         raise UnsupportedTable("the table has no definition of its column statistics")
     if change.commit is None or not change.commit.schema:
         return definition.fields
-    new = without_meta_fields(from_avro(change.commit.schema, f"the schema of {change.instant}"))
+    new = user_columns(change.commit.schema, f"the schema of {change.instant}")
     old = declared_schema(TableState(change.storage, change.config, change.timeline))
     own = [name for name in definition.fields if name not in META_COLUMNS]
     if lost := [name for name in own if name not in new.names]:

@@ -15,8 +15,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from hoodie.index.contract import ByKey, TagKeys
 from hoodie.index.pruning import IndexStats
-from hoodie.lookup.context import LookupContext
-from hoodie.lookup.index_choice import index_context
+from hoodie.lookup.context import LookupContext, index_context
 from hoodie.merge.rows import ROW_POSITION
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.spark.lookup.locate import COST, FILE_ID, HITS, join_cost, locate_on_executors, match_columns

@@ -21,7 +21,7 @@ from pyspark.sql.types import BooleanType, ByteType, StringType, StructField, St
 from hoodie.index.contract import ByFile, ByKey, RecordWrites, TagKeys
 from hoodie.index.pruning import IndexStats
 from hoodie.lookup.batch import numbered_groups, one_chunk
-from hoodie.lookup.index_choice import index_context
+from hoodie.lookup.context import index_context
 from hoodie.lookup.key_lookup import may_hold_deleted
 from hoodie.merge.rows import KEY_STATUS, ROW_POSITION, KeyStatus, as_array
 from hoodie.model.commit import WriteStat

@@ -25,7 +25,7 @@ from hoodie.lookup.batch import (
     without_rows,
     workload_profile,
 )
-from hoodie.lookup.index_choice import index_context
+from hoodie.lookup.context import index_context
 from hoodie.lookup.stored_footers import stored_footers
 from hoodie.merge.rows import (
     NOT_INSERTED,

@@ -24,7 +24,6 @@ from hoodie.model.instant import Instant
 from hoodie.model.meta import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.schema.conform import conform
 from hoodie.schema.encoded import as_schema, constant, joined, without_unused_values
-from hoodie.schema.schema import without_meta_fields
 from hoodie.storage.protocol import OutputFile, Storage
 from hoodie.table.partition_metadata import ensure_partition
 from hoodie.timeline.layout import LAYOUT_1, TimelineLayout
@@ -250,5 +249,7 @@ def stamp(rows: pa.Table, keys: pa.Array, partition: str, spec: WriteSpec, token
         PARTITION_PATH: pa.repeat(partition, count),
         FILE_NAME: pa.nulls(count, pa.string()),
     }
-    columns = conform(rows.drop_columns([RECORD_KEY, PARTITION_PATH]), without_meta_fields(spec.schema))
+    columns = conform(
+        rows.drop_columns([RECORD_KEY, PARTITION_PATH]), pa.schema(list(spec.schema)[len(META_COLUMNS) :])
+    )
     return pa.Table.from_arrays([*(meta[name] for name in META_COLUMNS), *columns.columns], schema=spec.schema)
