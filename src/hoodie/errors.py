@@ -575,6 +575,25 @@ class HudiCannotRead(HoodieWarning):
     """
 
 
+class ColumnBecomesText(HoodieWarning):
+    """A batch has text in a column of numbers, and the column grows to text, as Hudi lets it.
+
+    `warnings.simplefilter("error", ColumnBecomesText)` makes such writes fail before they begin.
+
+    table, column, before  names of the two, and the type that the column had
+    """
+
+    def __init__(self, table: str, column: str, before: str) -> None:
+        super().__init__(table, column, before)
+        self.table, self.column, self.before = table, column, before
+
+    def __str__(self) -> str:
+        return (
+            f"column {self.column!r} of table {self.table!r} was {self.before} and is string from this write on, as "
+            "the batch has text there. If that is not meant, roll the write back and cast the column"
+        )
+
+
 class HudiSettings(HoodieWarning):
     """Settings of a Spark session name classes of Hudi's jar, which is not there.
 

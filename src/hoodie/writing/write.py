@@ -14,7 +14,7 @@ from hoodie.commit.clustering_check import keep_clear
 from hoodie.commit.transaction import Transaction, begin, give_up, to_work
 from hoodie.config.table import require_writable
 from hoodie.config.write import IndexType, MissingColumns, WriteOperation
-from hoodie.errors import HoodieError, HudiCannotRead, InvalidOption, UnsupportedTable, WriteConflict
+from hoodie.errors import ColumnBecomesText, HoodieError, HudiCannotRead, InvalidOption, UnsupportedTable, WriteConflict
 from hoodie.formats.avro.schema import to_avro
 from hoodie.index.contract import ByKey, Index, IndexContext
 from hoodie.keygen.keygen import KeyGenerator
@@ -40,6 +40,7 @@ from hoodie.schema.schema import (
     stored_form,
     with_meta_fields,
 )
+from hoodie.schema.types import spark_name
 from hoodie.storage.protocol import Storage
 from hoodie.table.create import OF_TABLES, with_write_options
 from hoodie.table.properties import require_unicode
@@ -325,7 +326,7 @@ def check(
     if by_id:
         _require_columns_kept(state, declared, schema)
     if schema != declared:
-        _warn_of_times_without_zone(state.config.name, declared, schema)
+        _warn_of_columns(state.config.name, declared, schema)
     avro_schema = to_avro(schema, state.config.name)
     rule = table_rule(state.config.properties, avro_schema, settings.mergers)
     if kept:
@@ -392,7 +393,11 @@ def _require_columns_kept(state: TableState, before: pa.Schema | None, after: pa
     )
 
 
-def _warn_of_times_without_zone(table: str, before: pa.Schema | None, after: pa.Schema) -> None:
+def _warn_of_columns(table: str, before: pa.Schema | None, after: pa.Schema) -> None:
+    """Warns ColumnBecomesText; HudiCannotRead of times without a zone"""
+    for column in before or ():
+        if column.type != pa.string() and after.field(column.name).type == pa.string():
+            warnings.warn(ColumnBecomesText(table, column.name, spark_name(column.type)), stacklevel=2)
     known = set() if before is None else set(_times_without_zone(before, ""))
     if new := [path for path in _times_without_zone(after, "") if path not in known]:
         problem = (

@@ -19,7 +19,7 @@ import pytest
 import hoodie
 from hoodie.api.arrow.rows import Rows
 from hoodie.api.table import HoodieTable
-from hoodie.errors import ColumnLeftOut, InvalidInput, SchemaMismatch
+from hoodie.errors import ColumnBecomesText, ColumnLeftOut, InvalidInput, SchemaMismatch
 from support.nightly import covering
 
 COLUMNS = {
@@ -144,6 +144,20 @@ def test_a_column_of_whole_numbers_grows_to_values_that_are_none(table: HoodieTa
     written(table, id=[1], n=column)
     assert table.schema.field("n").type == kind
     assert str(values(table, "n")[0]) == str(column[0])
+
+
+def test_a_column_that_becomes_text_is_warned_of_once_and_comes_back_by_a_rollback(table: HoodieTable[Rows]):
+    with pytest.warns(ColumnBecomesText, match="column 'n' of table 't' was bigint and is string from this write on"):
+        told = written(table, id=[1], n=["seven"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ColumnBecomesText)
+        written(table, id=[2], n=["eight"])
+        with pytest.raises(ColumnBecomesText):
+            written(table, id=[1], x=["nine"])
+    assert [instant.requested for instant, _ in table.history()][1] == told.instant
+    table.rollback(table.history()[0][0].requested)
+    table.rollback(told.instant)
+    assert table.schema.field("n").type == pa.int64()
 
 
 def test_whole_numbers_fit_doubles_as_far_as_these_hold_each(table: HoodieTable[Rows]):
