@@ -200,6 +200,12 @@ def test_fields_of_structs_are_assigned_by_name_and_in_their_types(spark, tmp_pa
     source = spark.sql("SELECT 6 n, named_struct('id', 0) k, array() l, named_struct('Y', 3, 'X', 4L) s")
     table.merge(source, "target.k.id = source.k.id").when_matched_update_all().execute()
     assert nested(table) == [(0, 6, (4, 3), []), (1, 1, (2, 7), [(9, 8)])]
+    table.update({"target.S.x": "s.y + 3L", "n": 6}, "k.id = 1")
+    merge = table.merge(source).when_matched_update({"s.y": "source.s.x"})
+    merge.when_not_matched_by_source_update({"s.y": F.col("target.s.y") + 1, "s.x": 10}).execute()
+    assert nested(table) == [(0, 6, (4, 4), []), (1, 6, (10, 8), [(9, 8)])]
+    with pytest.raises(SchemaMismatch, match="column 's' is"):
+        table.update({"s.x": "'one'"})
     for value, error in (
         ("named_struct('y', 7, 'z', 1)", SchemaMismatch),
         ("named_struct('y', 7)", SchemaMismatch),

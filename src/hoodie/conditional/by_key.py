@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from hoodie.conditional.clauses import Act, MergeRequest, When, assignments
 from hoodie.conditional.shape import TableShape, equated
 from hoodie.expressions.text import about_source_only, same_expression, tick
+from hoodie.expressions.typed import StructValue
 from hoodie.merge.rows import RowAction
-from hoodie.model.meta import META_COLUMNS
 
 #: What a source row is for, by what the clauses do with it when it matches, and when it does not.
 ACTIONS: Mapping[tuple[Act | None, Act | None], RowAction] = {
@@ -59,8 +61,8 @@ def plan_by_key(request: MergeRequest, shape: TableShape, same: bool) -> ByKeyPl
         return None
     if not same:
         return None
-    columns = shape.columns or tuple(name for name in request.columns if name not in META_COLUMNS)
-    identity = [name for name in shape.identity if name in columns]
+    types = request.types_of(shape.types)
+    identity = [name for name in shape.identity if name in types]
     if len(identity) < len(shape.identity):
         return None
     upserts = _is_plain_upsert(request)
@@ -68,9 +70,9 @@ def plan_by_key(request: MergeRequest, shape: TableShape, same: bool) -> ByKeyPl
         if any(table != source for table, source in equal.items()):
             return None  # the key would come of other columns than those that are equal
         clause = request.clauses[0]
-        whole = assignments(clause, columns, request.target_name, request.source_name, request.columns)
+        whole = assignments(clause, request, types)
         return ByKeyPlan(whole, (), whole=True)
-    image = _one_image(request, shape, columns, identity, equal)
+    image = _one_image(request, shape, types, identity, equal)
     deletes = all(clause.act is Act.DELETE for clause in request.clauses)
     if image is None or not (upserts or deletes or shape.exact):
         return None
@@ -94,7 +96,11 @@ def _can_keep(request: MergeRequest, shape: TableShape, keeps: Sequence[str]) ->
 
 
 def _one_image(
-    request: MergeRequest, shape: TableShape, columns: Sequence[str], identity: Sequence[str], equal: Mapping[str, str]
+    request: MergeRequest,
+    shape: TableShape,
+    types: Mapping[str, pa.DataType],
+    identity: Sequence[str],
+    equal: Mapping[str, str],
 ) -> tuple[Mapping[str, Any], tuple[str, ...]] | None:
     """What a source row becomes in the table, whichever clause is about it, and the columns that keep a stored row's
     values; None: that is not known of it alone."""
@@ -106,9 +112,9 @@ def _one_image(
     for clause in request.clauses:
         if clause.act is Act.DELETE:
             continue
-        values = assignments(clause, columns, request.target_name, request.source_name, request.columns)
+        values = assignments(clause, request, types)
         if clause.act is Act.INSERT:
-            values = {name: values.get(name) for name in columns}
+            values = {name: values.get(name) for name in types}
         else:
             for name in shape.identity:
                 values.setdefault(name, f"{tick(request.source_name)}.{tick(equal[name.lower()])}")
@@ -135,8 +141,8 @@ def _one_image(
         values = inserted
     else:
         return None
-    keeps = () if updated is None else tuple(name for name in columns if name not in updated)
-    return {name: values[name] for name in columns if name in values}, keeps
+    keeps = () if updated is None else tuple(name for name in types if name not in updated)
+    return {name: values[name] for name in types if name in values}, keeps
 
 
 def _same(some: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
@@ -146,7 +152,8 @@ def _same(some: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
 def _of_source(value: object, request: MergeRequest, columns: set[str]) -> bool:
     if isinstance(value, str):
         return about_source_only(value, request.source_name, request.target_name, columns)
-    return not hasattr(value, "cast")  # what a Column names is not known
+    # What a Column names is not known; a struct of which fields are set has the stored ones.
+    return not (isinstance(value, StructValue) or hasattr(value, "cast"))
 
 
 def _is_plain_upsert(request: MergeRequest) -> bool:

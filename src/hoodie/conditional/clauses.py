@@ -8,8 +8,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+import pyarrow as pa
+
 from hoodie.errors import InvalidInput, SchemaMismatch
 from hoodie.expressions.text import columns_named, of_side, tick
+from hoodie.expressions.typed import StructValue
+from hoodie.model.meta import META_COLUMNS
 
 
 class When(StrEnum):
@@ -63,6 +67,10 @@ class MergeRequest:
     def columns(self) -> tuple[str, ...]:
         """The source's."""
         return tuple(self.source.schema.names)
+
+    def types_of(self, table: Mapping[str, pa.DataType]) -> Mapping[str, pa.DataType]:
+        """The table's columns; of a table that has none yet those that the source gives it, of no type."""
+        return table or {name: pa.null() for name in self.columns if name not in META_COLUMNS}
 
     def about(self, when: When) -> tuple[MergeClause, ...]:
         return tuple(clause for clause in self.clauses if clause.when is when)
@@ -118,45 +126,87 @@ def column_of(name: str, columns: Sequence[str], target: str) -> str:
 
     Raises InvalidInput on one that is not there, or a field within one
     """
+    column, *fields = path_of(name, columns, target)
+    if fields:
+        raise InvalidInput(
+            f"{name!r}: a new row takes no field of a struct by itself; give the column {column!r} as a whole"
+        )
+    return column
+
+
+def path_of(name: str, columns: Sequence[str], target: str) -> tuple[str, ...]:
+    """The table's column that a clause names, and the field within it: `price`, `target.address.city`.
+
+    Raises InvalidInput on a column that is not there
+    """
     if not isinstance(name, str):
         raise InvalidInput(f"a column is named by text, not by {name!r}")
     parts = [part.strip("`") for part in name.strip().split(".")]
     if len(parts) > 1 and parts[0].lower() == target.lower():
         parts = parts[1:]
     known = {column.lower(): column for column in columns}
-    if len(parts) > 1 and parts[0].lower() in known:
-        raise InvalidInput(f"{name!r}: a field of a struct cannot be set; set the column {parts[0]!r} as a whole")
-    found = known.get(".".join(parts).lower())
-    if found is None:
-        near = difflib.get_close_matches(parts[-1].lower(), known, n=1, cutoff=0.5)
-        raise InvalidInput(
-            f"the table has no column {name!r}. "
-            + (f"Did you mean {known[near[0]]!r}?" if near else f"It has {', '.join(columns) or 'none yet'}.")
-        )
-    return found
+    if found := known.get(".".join(parts).lower()):
+        return (found,)
+    if found := known.get(parts[0].lower()):
+        return found, *parts[1:]
+    near = difflib.get_close_matches(parts[-1].lower(), known, n=1, cutoff=0.5)
+    raise InvalidInput(
+        f"the table has no column {name!r}. "
+        + (f"Did you mean {known[near[0]]!r}?" if near else f"It has {', '.join(columns) or 'none yet'}.")
+    )
 
 
-def assignments(
-    clause: MergeClause, columns: Sequence[str], target: str, source: str, source_columns: Collection[str]
-) -> dict[str, Any]:
+def values_by_column(values: Mapping[str, Any], types: Mapping[str, pa.DataType], target: str) -> dict[str, Any]:
+    """Column of the table -> its value, of the columns that an update sets, or sets a field of.
+
+    Raises InvalidInput naming a column or field that is not there, or is set twice
+    """
+    paths: dict[str, list[tuple[tuple[str, ...], Any]]] = {}
+    for name, value in values.items():
+        column, *fields = path_of(name, list(types), target)
+        paths.setdefault(column, []).append((tuple(fields), value))
+    return {name: _value(given, types[name], (target, name)) for name, given in paths.items()}
+
+
+def _value(given: Sequence[tuple[tuple[str, ...], Any]], kind: pa.DataType, path: tuple[str, ...]) -> Any:
+    """The value of a column or field: the stored one, another, or a struct of which fields are set."""
+    if not given:
+        return ".".join(map(tick, path))
+    if len(given) == 1 and not given[0][0]:
+        return given[0][1]
+    column = ".".join(path[1:])
+    if not all(fields for fields, _ in given):
+        raise InvalidInput(f"column {column!r} is set twice")
+    names = [field.name for field in kind] if pa.types.is_struct(kind) else []
+    by_name: dict[str, list[tuple[tuple[str, ...], Any]]] = {name.lower(): [] for name in names}
+    for (first, *rest), value in given:
+        if first.lower() not in by_name:
+            raise InvalidInput(
+                f"{column}.{first}: {column!r} has no such field; it has {', '.join(names)}"
+                if names
+                else f"{column}.{first}: {column!r} is no struct, and a part of it cannot be set; set it as a whole"
+            )
+        by_name[first.lower()].append((tuple(rest), value))
+    return StructValue({f.name: _value(by_name[f.name.lower()], f.type, (*path, f.name)) for f in kind})
+
+
+def assignments(clause: MergeClause, request: MergeRequest, types: Mapping[str, pa.DataType]) -> dict[str, Any]:
     """Column of the table -> its value, of the columns that a clause assigns: all of them for `*`.
 
-    Raises InvalidInput naming columns that are not there, are assigned twice, or that the source of a `*` lacks
+    types   of the table's columns
+    Raises  InvalidInput naming columns that are not there, are assigned twice, or that the source of a `*` lacks
     """
     if clause.values is None:
-        known = {name.lower(): name for name in source_columns}
-        missing = [name for name in columns if name.lower() not in known]
+        known = {name.lower(): name for name in request.columns}
+        missing = [name for name in types if name.lower() not in known]
         if missing:
             word = "UPDATE SET *" if clause.act is Act.UPDATE else "INSERT *"
             raise SchemaMismatch(
                 f"{word} takes each column of the table from the source, which lacks {', '.join(missing)}: "
                 "add them, or name the columns and their values"
             )
-        return {name: f"{tick(source)}.{tick(known[name.lower()])}" for name in columns}
-    found: dict[str, Any] = {}
-    for name, value in clause.values.items():
-        column = column_of(name, columns, target)
-        if column in found:
-            raise InvalidInput(f"column {column!r} is assigned twice in one clause")
-        found[column] = value
-    return found
+        return {name: f"{tick(request.source_name)}.{tick(known[name.lower()])}" for name in types}
+    if clause.act is Act.INSERT:
+        for name in clause.values:
+            column_of(name, list(types), request.target_name)
+    return values_by_column(clause.values, types, request.target_name)

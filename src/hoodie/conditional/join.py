@@ -21,7 +21,7 @@ from hoodie.expressions.scope import Scope
 from hoodie.expressions.terms import Block, Name, Term, is_true, spread
 from hoodie.expressions.text import tick
 from hoodie.merge.rows import RowAction
-from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
+from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.reading.scan import ScanPlan
 from hoodie.table.state import TableState
 
@@ -140,9 +140,9 @@ class _Join:
 def joined_rows(call: TableCall, target: MergeTarget, request: MergeRequest) -> JoinedRows:
     """Plan the join. Raises InvalidInput, SchemaMismatch: the texts of the merge cannot be meant"""
     shape, declared = target.shape, target.declared
-    columns = shape.columns or tuple(name for name in request.columns if name not in META_COLUMNS)
+    types = request.types_of(shape.types)
     # A table without columns gets those of the source.
-    table_schema = declared or pa.schema([request.source.schema.field(name) for name in columns])
+    table_schema = declared or pa.schema([request.source.schema.field(name) for name in types])
     scope = Scope({request.source_name: request.source.schema, request.target_name: table_schema}, call.frames)
     sides = {When.NOT_MATCHED: request.source_name, When.BY_SOURCE: request.target_name}
     clauses: dict[When, list[_Clause]] = {when: [] for when in When}
@@ -151,10 +151,10 @@ def joined_rows(call: TableCall, target: MergeTarget, request: MergeRequest) -> 
         own = scope if side is None else scope.within(side, scope.tables[side])
         values: Mapping[str, Any] = {}
         if clause.act is not Act.DELETE:
-            values = assignments(clause, columns, request.target_name, request.source_name, request.columns)
+            values = assignments(clause, request, types)
         if side is not None:
             other = request.target_name if side == request.source_name else request.source_name
-            for text in (clause.condition, *values.values()):
+            for text in (clause.condition, *(clause.values or {}).values()):
                 refuse_other_side(clause.when, text, scope.tables[side].names, other)
         terms = assigned_terms(values, declared, own)
         condition = condition_term(clause.condition, own)

@@ -13,7 +13,7 @@ from hoodie.errors import InvalidInput, SchemaMismatch
 from hoodie.expressions.reader import read_condition
 from hoodie.expressions.scope import Scope
 from hoodie.expressions.terms import Block, Term, literal, spread
-from hoodie.expressions.typed import assigned, value_term
+from hoodie.expressions.typed import assigned_value, value_term
 from hoodie.keygen.arrow_keys import parts_of
 from hoodie.keygen.generated_keys import MakeKeys
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
@@ -108,8 +108,7 @@ def assigned_terms(values: Mapping[str, Any], columns: pa.Schema | None, scope: 
         if value is None and columns is not None:  # a column that an insert does not name
             terms[name] = literal(None, columns.field(name).type)
             continue
-        term = value_term(value, scope)
-        fitting = term if columns is None else assigned(term, columns.field(name))
+        fitting = value_term(value, scope) if columns is None else assigned_value(value, columns.field(name), scope)
         if isinstance(fitting, str):
             problems.append(fitting)
         else:

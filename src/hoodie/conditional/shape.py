@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hoodie.conditional.clauses import Act, MergeClause, MergeRequest, When, column_of
+from hoodie.conditional.clauses import Act, MergeClause, MergeRequest, When, path_of, values_by_column
 from hoodie.conditional.key_texts import SharedTexts, equal_values_share_a_text, shared_texts
 from hoodie.config.table import TableType
 from hoodie.errors import InvalidInput
@@ -115,7 +115,7 @@ def _refuse_set_keys(clause: MergeClause, request: MergeRequest, shape: TableSha
     pairs = _equalities(request)
     keys = {name.partition(".")[0] for name in shape.keys}
     for name, value in clause.values.items():
-        column = column_of(name, shape.columns, request.target_name)
+        column = path_of(name, shape.columns, request.target_name)[0]
         if column not in keys and column.lower() not in equal and isinstance(request.condition, str):
             continue  # of the partition, perhaps: the rows of the join show whether it is another one (`MergedKeys`)
         if any(column.lower() == own and same_expression(value, f"{request.source_name}.{o}") for own, o in pairs):
@@ -129,13 +129,9 @@ def assigned_columns(values: Mapping[str, Any], shape: TableShape, name: str) ->
     name    of the table in the update
     Raises  InvalidInput naming a column that is not there, is set twice, or that a row is found by
     """
-    assigned: dict[str, Any] = {}
-    for text, value in values.items():
-        column = column_of(text, shape.columns, name)
-        if column in assigned:
-            raise InvalidInput(f"column {column!r} is set twice")
+    assigned = values_by_column(values, shape.types, name)
+    for column, value in assigned.items():
         _refuse_set_key(column, value, {}, "", name, shape)
-        assigned[column] = value
     return assigned
 
 

@@ -1,6 +1,8 @@
 """Values that are assigned to columns: in their types, where nothing of what they mean is lost."""
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +19,31 @@ from hoodie.expressions.terms import Term, computed, elementwise, literal, sprea
 from hoodie.schema.conform import conform
 from hoodie.schema.schema import stored_form
 from hoodie.schema.types import spark_name
+
+
+@dataclass(frozen=True, slots=True)
+class StructValue:
+    """A struct of which a clause sets fields: each field's value, in the order of the struct's type."""
+
+    fields: Mapping[str, Any]
+
+
+def assigned_value(value: Any, column: pa.Field, scope: Scope) -> Term | str:
+    """What a clause assigns to a column, as `assigned`. Raises as `value_term`"""
+    if not isinstance(value, StructValue):
+        return assigned(value_term(value, scope), column)
+    fields, terms = list(column.type), list[Term]()
+    for field in fields:
+        term = assigned_value(value.fields[field.name], field.with_name(f"{column.name}.{field.name}"), scope)
+        if isinstance(term, str):
+            return term
+        terms.append(term)
+
+    def struct(*values: pa.Array) -> pa.Array:
+        typed = [part.cast(field.type) for part, field in zip(values, fields, strict=True)]
+        return pa.StructArray.from_arrays(typed, fields=fields)
+
+    return computed(column.type, elementwise(struct), *terms)
 
 
 def value_term(value: Any, scope: Scope) -> Term:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -562,3 +563,54 @@ def test_a_clause_about_one_side_names_no_column_of_the_other(tmp_path: Path):
         with pytest.raises(InvalidInput, match=problem):
             builder.execute()
     assert table.to_arrow().to_pylist() == [{"id": 1, "v": 1}, {"id": 2, "v": 2}]
+
+
+@TYPES
+def test_a_field_of_a_struct_is_set_and_the_others_stay(tmp_path: Path, table_type: str):
+    inner = pa.struct([("n", pa.int32()), ("at", pa.timestamp("ms"))])
+    kind = pa.struct([("city", pa.string()), ("fare", pa.float64()), ("In", inner)])
+    table = hoodie.create_table(str(tmp_path / "t"), name="t", record_key="id", table_type=table_type)
+    noon = dt.datetime(2024, 1, 1, 12)
+    first = [{"city": "oslo", "fare": 1.5, "In": {"n": 1, "at": noon}}, None, {"city": "rome", "fare": 2.5, "In": None}]
+    table.upsert(pa.table({"id": [1, 2, 3], "v": [1, 2, 3], "s": pa.array(first, kind)}))
+    assert table.update({"s.fare": "s.fare + v", "target.S.in.N": 7, "v": "v * 2"}, where="id < 3").updated == 2
+    as_set = {"city": None, "fare": None, "In": {"n": 7, "at": None}}  # of a null struct, as Delta has it
+    updated = {"city": "oslo", "fare": 2.5, "In": {"n": 7, "at": noon}}
+    assert structs(table) == [(1, updated, 2), (2, as_set, 4), (3, first[2], 3)]
+
+    merge = table.merge(pa.table({"id": [1, 9], "name": ["bern", None], "v": [5, 5]}))
+    merge = merge.when_matched_update({"s.city": "name", "v": "source.v"}).when_not_matched_insert({"id": "id"})
+    merge.when_not_matched_by_source_update({"s.in": None}, condition="s.city is null").execute()
+    as_set["In"] = None
+    assert structs(table) == [(1, {**updated, "city": "bern"}, 5), (2, as_set, 4), (3, first[2], 3), (9, None, None)]
+
+
+def structs(table: HoodieTable[Rows]) -> list[tuple[Any, ...]]:
+    found = table.snapshot(columns=["id", "s", "v"]).to_arrow().sort_by("id").to_pylist()
+    return [tuple(row.values()) for row in found]
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"s.b": 1}, "s.b: 's' has no such field; it has a"),
+        ({"v.a": 1}, "v.a: 'v' is no struct, and a part of it cannot be set; set it as a whole"),
+        ({"s.a.b": 1}, "s.a.b: 's.a' is no struct, and a part of it cannot be set; set it as a whole"),
+        ({"s.a": 1, "target.S.A": 2}, "column 's.a' is set twice"),
+        ({"s": None, "s.a": 2}, "column 's' is set twice"),
+        ({"s.a": "'x'"}, "column 's.a' is int, and the value string"),
+        ({"k.id": 1}, "column 'k' is of the record key, which an update cannot change"),
+    ],
+)
+def test_a_field_that_cannot_be_set_is_named(tmp_path: Path, values: dict[str, Any], said: str):
+    table = hoodie.create_table(str(tmp_path / "t"), name="t", record_key="k.id")
+    struct = pa.array([{"a": 1}], pa.struct([("a", pa.int32())]))
+    table.upsert(pa.table({"k": [{"id": 1}], "v": [1], "s": struct}))
+    with pytest.raises((InvalidInput, SchemaMismatch), match=re.escape(said)):
+        table.update(values)
+    insert = table.merge(pa.table({"k": [{"id": 2}]})).when_not_matched_insert({"k": "k", "s.a": 1})
+    with pytest.raises(
+        InvalidInput, match="a new row takes no field of a struct by itself; give the column 's' as a whole"
+    ):
+        insert.execute()
+    assert len(table.history()) == 1

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from hoodie.errors import SchemaMismatch
-from hoodie.expressions.typed import scalar_of
+from hoodie.expressions.typed import StructValue, scalar_of
 from hoodie.spark.types import nullable_type
 
 _INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
@@ -151,6 +151,8 @@ def as_column(value: object) -> Column:
     """An expression: text is SQL, a Column is itself, any other value stands for itself."""
     if isinstance(value, str):
         return F.expr(value)
+    if isinstance(value, StructValue):
+        return F.struct(*(as_column(field).alias(name) for name, field in value.fields.items()))
     if hasattr(value, "alias") and hasattr(value, "cast"):
         return value  # type: ignore[return-value]
     is_null = type(value).__name__ in ("NAType", "NaTType")  # of pandas

@@ -17,7 +17,6 @@ from hoodie.conditional.key_texts import SharedTexts
 from hoodie.conditional.keys import IN_DOUBT
 from hoodie.conditional.shape import TableShape, equated
 from hoodie.expressions.text import tick
-from hoodie.model.meta import META_COLUMNS
 from hoodie.spark.merge.assign import as_column, condition_holds, equal_after_cast, first_that_holds
 from hoodie.spark.types import to_spark
 
@@ -60,14 +59,14 @@ def join_rows(request: MergeRequest, shape: TableShape, target: DataFrame) -> Jo
         for number, clause in enumerate(request.clauses)
     ]
     rows = joined.withColumn(_CLAUSE, first_that_holds(choices)).where(F.col(_CLAUSE).isNotNull())
-    columns = shape.columns or tuple(name for name in request.columns if name not in META_COLUMNS)
+    types = request.types_of(shape.types)
     values: list[Values] = []
     for clause in request.clauses:
         if clause.act is Act.DELETE:
             values.append({})
             continue
-        given = assignments(clause, columns, request.target_name, request.source_name, request.columns)
-        values.append({name: given.get(name, _unassigned(clause, request, name)) for name in columns})
+        given = assignments(clause, request, types)
+        values.append({name: given.get(name, _unassigned(clause, request, name)) for name in types})
     return JoinedFrame(rows, F.col(_CLAUSE), tuple(values))
 
 
