@@ -6,15 +6,16 @@ import functools
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import sqlglot
 from pyarrow import types as arrow
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.tokenizer_core import TokenType
 
 from hoodie.errors import InvalidInput
 from hoodie.expressions import compare, nested, numbers, texts, times
@@ -47,6 +48,11 @@ _SAID = {
 }  # fmt: skip
 
 
+#: sqlglot takes an open bracket at times, and a comma that ends a list.
+_OPENS = {TokenType.L_PAREN, TokenType.L_BRACKET}
+_CLOSES = {TokenType.R_PAREN, TokenType.R_BRACKET}
+
+
 class _Dialect(Spark):
     """Spark's, with functions left as they are written: what they mean is for `functions`."""
 
@@ -75,7 +81,17 @@ def tree_of(text: str, scope: Scope) -> Any:
 
 @functools.lru_cache(maxsize=256)
 def _parsed(text: str) -> Any:
-    return sqlglot.parse_one(text, read=_Dialect)
+    tokens = _Dialect().tokenize(text)
+    kinds, comma = [token.token_type for token in tokens], TokenType.COMMA
+    if TokenType.SEMICOLON in kinds:
+        raise ParseError("an expression has no semicolon")
+    if kinds.count(TokenType.L_PAREN) != kinds.count(TokenType.R_PAREN):
+        raise ParseError("a bracket is left open, or closed twice")
+    if any((a == comma and b in {comma, *_CLOSES}) or (a in _OPENS and b == comma) for a, b in pairwise(kinds)):
+        raise ParseError("there is nothing on one side of a comma")
+    if not tokens:
+        raise ParseError("there is no expression")
+    return _Dialect().parser().parse(tokens, text)[0]
 
 
 def read_expression(text: str, scope: Scope) -> Term:

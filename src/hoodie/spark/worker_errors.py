@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pyspark import TaskContext
 
 from hoodie import errors
-from hoodie.errors import CorruptFile, FileGone, HoodieError, StorageFull, WorkerEnvironment
+from hoodie.errors import CorruptFile, FileGone, HoodieError, InvalidInput, StorageFull, WorkerEnvironment
 from hoodie.storage.faults import typed_errors
 
 _MARK = "hoodie-error "
@@ -119,6 +119,10 @@ def _cause(text: str) -> HoodieError | None:
             return FileGone(errno.ENOENT, f"Spark does not find {unreadable[1]}")
         if damage := _DAMAGED.search(text):
             return CorruptFile(unreadable[1], f"cannot be read as Parquet: {damage[1].strip()}")
+    if "[SCALAR_SUBQUERY_TOO_MANY_ROWS]" in text:
+        return InvalidInput(
+            "a subquery that stands for a value gives more than one row: take an aggregate, as (SELECT max(…) FROM …)"
+        )
     if full := _FULL.search(text):
         return StorageFull(errno.ENOSPC, f"a task of Spark's failed: {full[1].strip().rstrip('.')}")
     if "PYTHON_VERSION_MISMATCH" in text:

@@ -284,6 +284,24 @@ def test_an_empty_list_is_refused(text: str) -> None:
         read_condition(text, SCOPE)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a in (1, 2,)", "nothing on one side of a comma"),
+        ("coalesce(, a) = 1", "nothing on one side of a comma"),
+        ("substring(s, 1,, 2) = 'x'", "nothing on one side of a comma"),
+        ("a = 1;", "no semicolon"),
+        ("a = 1; b = 2", "no semicolon"),
+        ("substring(s, 1, 'a'", "a bracket is left open"),
+        ("", "cannot be parsed"),
+        ("-- nothing", "cannot be parsed"),
+    ],
+)
+def test_what_spark_does_not_parse_is_refused(text: str, said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        read_condition(text, SCOPE)
+
+
 def test_long_lists_of_numbers_are_not_nested():
     """Thousands of comparisons within each other ended with an error of Python's."""
     listed = ", ".join(f"{number}.25" for number in range(5000))

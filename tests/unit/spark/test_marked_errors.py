@@ -8,7 +8,7 @@ import traceback
 import pytest
 from pyspark import TaskContext
 
-from hoodie.errors import CorruptFile, FileGone, HistoryGone, WorkerEnvironment
+from hoodie.errors import CorruptFile, FileGone, HistoryGone, InvalidInput, WorkerEnvironment
 from hoodie.spark import worker_errors
 from hoodie.spark.worker_errors import mark_worker_errors, raise_marked_errors, raise_worker_errors
 
@@ -51,6 +51,12 @@ def test_a_file_that_goes_while_a_task_reads_it_is_gone_and_a_damaged_one_is_cor
     text = "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///t/o/f.parquet.  SQLSTATE: KD001"
     with pytest.raises(raised, match=r"/t/o/f\.parquet"), raise_worker_errors():
         raise RuntimeError(f"{text}\n\tat org.apache.spark.X(Y.scala:1)\nCaused by: {problem}\n\tat z")
+
+
+def test_a_subquery_of_several_rows_is_told_as_it_is_without_spark() -> None:
+    text = "An error occurred while calling o1.getResult.\nCaused by: org.apache.spark.SparkException: "
+    with pytest.raises(InvalidInput, match="stands for a value gives more than one row"), raise_worker_errors():
+        raise RuntimeError(f"{text}[SCALAR_SUBQUERY_TOO_MANY_ROWS] More than one row returned by a subquery")
 
 
 def test_the_first_task_of_a_worker_leaves_what_it_has_loaded_to_itself(monkeypatch: pytest.MonkeyPatch) -> None:
