@@ -47,8 +47,11 @@ def is_transient(error: BaseException) -> bool:
 
 
 def is_unreachable(error: BaseException) -> bool:
-    """Whether botocore found no server, or got no connection to it."""
-    return type(error).__name__ in ("EndpointConnectionError", "ConnectTimeoutError")
+    """Whether a driver found no server, or got no connection to it: botocore, azure's, aiohttp of gcsfs."""
+    return bool(
+        {"EndpointConnectionError", "ConnectTimeoutError", "ServiceRequestError", "ClientConnectorError"}
+        & {kind.__name__ for kind in type(error).__mro__}
+    )
 
 
 def rejects_credentials(error: BaseException) -> bool:

@@ -1,9 +1,11 @@
 """Google Cloud Storage, through gcsfs."""
 
 import errno
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 
+from hoodie.storage.driver_errors import is_unreachable
 from hoodie.storage.object_stores import ObjectStore
 from hoodie.storage.retry import as_os_error, retrying
 
@@ -19,6 +21,9 @@ class GCS(ObjectStore):
 
     def __init__(self, fs: Any) -> None:
         super().__init__(fs, marks="metadata")
+        once = getattr(type(fs)._request, "__wrapped__", None)
+        if once is not None and "_request" not in vars(fs):  # the driver keeps one object for the same options
+            fs._request = once_until_answered(partial(once, fs), fs._request)
 
     def create(self, path: str, data: bytes) -> None:
         try:
@@ -71,6 +76,32 @@ class GCS(ObjectStore):
             self.fs.call("GET", "b/{}/o", bucket, maxResults=1)  # a right that every table needs
         except FileNotFoundError:
             raise BucketMissing(errno.ENOENT, "The specified bucket does not exist", f"gs://{bucket}") from missing
+
+
+def once_until_answered(once: Callable[..., Awaitable[Any]], often: Callable[..., Awaitable[Any]]) -> Any:
+    """Has gcsfs repeat no request to a server that cannot be reached, until it has answered once: its waits double, and
+    each of our own attempts would have them all.
+
+    once   makes a request
+    often  makes it, and again after errors
+    """
+    answered = False
+
+    async def request(*arguments: Any, **named: Any) -> Any:
+        nonlocal answered
+        if not answered:
+            try:
+                answer = await once(*arguments, **named)
+            except Exception as error:
+                if is_unreachable(error):
+                    raise
+                answered = True
+            else:
+                answered = True
+                return answer
+        return await often(*arguments, **named)
+
+    return request
 
 
 def _whole(data: bytes) -> dict[str, Any]:

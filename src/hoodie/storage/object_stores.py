@@ -227,6 +227,11 @@ class Azure(ObjectStore):
 
     def __init__(self, fs: Any) -> None:
         super().__init__(fs, retry_total=0)
+        clients = fs.service_client if isinstance(fs.service_client, list) else [fs.service_client]
+        for client in clients:
+            policy = getattr(getattr(client, "_config", None), "retry_policy", None)
+            if policy is not None and "send" not in vars(policy):
+                give_up_the_unreachable(policy)
 
     def _upload(self, path: str, mark: str) -> Any:
         parts = super()._upload(path, mark)
@@ -248,6 +253,26 @@ class Azure(ObjectStore):
     def takes(self, path: str) -> bool:
         """The service makes a slash of a backslash, and adlfs takes the '?' at the end of a folder for a query's."""
         return "\\" not in path and not any(name.endswith("?") for name in path.split("/"))
+
+
+def give_up_the_unreachable(policy: Any) -> None:
+    """As `_told_at_once`, for the policy by which azure's client repeats calls."""
+    send, increment, answered = policy.send, policy.increment, False
+
+    async def looking(request: Any) -> Any:
+        nonlocal answered
+        response = await send(request)
+        answered = True
+        return response
+
+    def again(settings: Any, request: Any, response: object = None, error: Exception | None = None) -> bool:
+        nonlocal answered
+        answered = answered or response is not None
+        if error is not None and not answered and is_unreachable(error):
+            return False
+        return bool(increment(settings, request=request, response=response, error=error))
+
+    policy.send, policy.increment = looking, again
 
 
 def _told_at_once(connect: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import io
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -18,6 +19,8 @@ from hoodie.errors import AccessDenied
 from hoodie.storage import FsspecStorage, retry
 from hoodie.storage.driver_errors import is_transient
 from hoodie.storage.faults import fault_of
+from hoodie.storage.gcs import once_until_answered
+from hoodie.storage.object_stores import give_up_the_unreachable
 from hoodie.storage.retry import ATTEMPTS, RetryingInput, retrying
 
 
@@ -214,13 +217,63 @@ def s3_at(port: int) -> FsspecStorage:
     return FsspecStorage("s3://bucket/table", options)
 
 
-def test_a_refused_connection_is_told_at_once():
+def gcs_at(port: int) -> FsspecStorage:
+    pytest.importorskip("gcsfs")
+    return FsspecStorage("gs://bucket/table", {"endpoint_url": f"http://127.0.0.1:{port}", "token": "anon"})
+
+
+def azure_at(port: int) -> FsspecStorage:
+    pytest.importorskip("adlfs")
+    account = f"AccountName=a;AccountKey=a2V5;BlobEndpoint=http://127.0.0.1:{port}/a;"
+    return FsspecStorage("abfs://bucket/table", {"connection_string": f"DefaultEndpointsProtocol=http;{account}"})
+
+
+@pytest.mark.parametrize("store", [s3_at, gcs_at, azure_at])
+def test_a_refused_connection_isonce_until_answered(store: Callable[[int], FsspecStorage]):
     with socket.socket() as taken:  # and nobody listens
         taken.bind(("127.0.0.1", 0))
+        storage = store(taken.getsockname()[1])
         began = time.monotonic()
-        with pytest.raises(OSError, match="Could not connect to the endpoint URL"):
-            s3_at(taken.getsockname()[1]).size("file")
+        with pytest.raises(OSError, match=r"(?i)could not connect to the endpoint|cannot connect to host"):
+            storage.size("file")
     assert time.monotonic() - began < 3
+
+
+def test_azures_client_repeats_calls_once_the_server_has_answered():
+    class Policy:
+        async def send(self, request: str) -> str:
+            return request
+
+        def increment(self, settings: object, request: str, response: object = None, error: object = None) -> bool:
+            return True
+
+    policy, refused = Policy(), driver_error("ServiceRequestError", "azure.core.exceptions")
+    give_up_the_unreachable(policy)
+    assert not policy.increment({}, "GET", error=refused)
+    assert policy.increment({}, "GET", error=driver_error("ServiceResponseError", "azure.core.exceptions"))
+    asyncio.run(policy.send("GET"))
+    assert policy.increment({}, "GET", error=refused)
+
+
+def test_gcsfs_repeats_calls_once_the_server_has_answered():
+    problems = [driver_error("ClientConnectorError", "aiohttp.client_exceptions"), ValueError()]
+    calls: list[str] = []
+
+    async def once(path: str) -> str:
+        calls.append("once")
+        if problems:
+            raise problems.pop(0)
+        return path
+
+    async def often(path: str) -> str:
+        calls.append("often")
+        return path
+
+    request = once_until_answered(once, often)
+    with pytest.raises(Exception, match="what it said"):
+        asyncio.run(request("b"))
+    assert asyncio.run(request("b")) == asyncio.run(request("b")) == "b"
+    assert calls == ["once", "once", "often", "often"]
 
 
 def test_a_server_that_was_there_is_waited_for():
