@@ -71,6 +71,7 @@ def _gone(
 ) -> tuple[str, str] | None:
     """A file that a reader as of then would need, and the earliest instant that cleaning left."""
     slices = {group: slice_.base_instant for group, slice_ in merged_slices(view, as_of).items()}
+    completions = state.timeline.completions() if state.timeline.layout == 2 else {}
     present = paths_in(view)
     missing: dict[FileGroupId, str] = {}
     earliest = ""
@@ -84,12 +85,11 @@ def _gone(
             if file is None or file.group in missing:
                 continue
             if isinstance(file, BaseFile):
-                base = file.instant
-            elif state.timeline.layout == 1:
-                base = file.base_instant
-            else:  # its name does not tell the slice, whose base file goes with it
-                continue
-            if _needed(view, file.group, base, slices.get(file.group, ""), as_of):
+                instant = end = file.instant
+            else:  # in layout 2 of the newest slice that began before its commit completed; it may go before the base
+                instant, end = file.base_instant, completions.get(file.base_instant, file.base_instant)
+            replaced = view.replaced.get(file.group, "~")
+            if slices.get(file.group, "") <= end and instant <= as_of < replaced:
                 missing[file.group] = path
     if missing:
         for group in replaced_in_archive(state.storage, state.config, missing, as_of):
@@ -101,8 +101,3 @@ def paths_in(view: FileSystemView) -> set[str]:
     """The paths of all data files of a view."""
     bases = {base.path for files in view.groups.values() for base in files.bases}
     return bases | {log.path for files in view.groups.values() for log in (*files.logs, *files.changes)}
-
-
-def _needed(view: FileSystemView, group: FileGroupId, base: str, there: str, as_of: str) -> bool:
-    replaced = view.replaced.get(group)
-    return there <= base <= as_of and not (replaced is not None and replaced <= as_of)

@@ -11,11 +11,12 @@ from hoodie.config.options import Options
 from hoodie.errors import InvalidInput, InvalidPlan, NoRowsYet
 from hoodie.model.instant import Action
 from hoodie.recovery.savepoint import make_savepoint
+from hoodie.services.clean import clean
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.local import LocalStorage
 from hoodie.table.settings import Settings
-from hoodie.testing.storage import MemoryStorage
+from hoodie.testing.storage import Crash, CrashAfter, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 
 OPTIONS = {
@@ -98,6 +99,28 @@ def test_logs_that_went_with_their_slice_are_missed():
     assert found[0] is None
     assert found[-1] == 6
     assert all(value in (None, number) for number, value in enumerate(found))
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_clean_that_is_under_way_takes_logs_before_their_base_file(version: str):
+    table, instants = history(3, **MERGE_ON_READ, **{"hoodie.write.table.version": version})
+    for number in range(3, 7):
+        schedule_compaction(
+            table.storage, Settings.of({**table.options, "hoodie.compact.inline.max.delta.commits": "1"})
+        )
+        compact(table.storage, Settings.read(table.options))
+        instants.append(table.upsert(pa.table({"id": ["a"], "ts": [number]})).instant)
+    for calls in range(20):
+        storage = table.storage.copy()
+        try:
+            clean(CrashAfter(storage, calls), Settings.read(table.options))
+        except Crash:
+            found = values(ArrowTable(storage, table.options), instants)
+            assert all(value in (None, number) for number, value in enumerate(found)), f"after {calls} calls: {found}"
+        else:
+            break
+    assert found[0] is None
+    assert found[-1] == 6
 
 
 def test_instants_that_are_archived_are_refused():
