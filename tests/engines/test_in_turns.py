@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import hoodie
+from hoodie.doctor.findings import Severity
 from hoodie.errors import MetadataTableDropped, MetadataTableIgnored
 from hoodie.metadata.validate import validate_metadata
 from hoodie.reading.row_keys import read_keys
@@ -147,6 +148,20 @@ def test_a_table_that_hudi_upgraded_is_read_and_written(hudi: HudiEngine, name: 
     rows = comparable(table.snapshot(meta=True).to_arrow())
     assert rows == comparable(hudi.snapshot(path))
     assert sum('"ts": 21' in row for row in rows) == 2
+
+
+@pytest.mark.parametrize("name", _TURNS)
+def test_a_table_of_version_6_that_hudi_made_is_read_and_written(hudi: HudiEngine, name: str, tmp_path: Path) -> None:
+    """Hudi 1.1 and later name its properties as those of version 9."""
+    case, path = CASES[name], tmp_path / name
+    hudi.make(case, path, {**_AS_6, "hoodie.metadata.enable": "false"})
+    table = hoodie.open_table(str(path))
+    assert comparable(table.snapshot(meta=True).to_arrow()) == comparable(hudi.snapshot(path))
+    hoodie.hudi.write(_step(name, "k4", 21).arrow(), str(path), case.options)
+    rows = comparable(table.snapshot(meta=True).to_arrow())
+    assert rows == comparable(hudi.snapshot(path))
+    assert sum('"ts": 21' in row for row in rows) == 2
+    assert [finding for finding in table.check() if finding.severity is Severity.ERROR] == []
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])

@@ -268,7 +268,9 @@ def _empty(scene: Scene, instant: Instant, path: str, states: Mapping[State, Ent
         problem += ", and readers see a commit without files" if action in COMMITS else ""
         return list(damaged_instant(scene, instant, path, states, Fault.EMPTY, problem))
     needs = (action, state) in _DECODERS and (action, state) not in _MAY_BE_EMPTY
-    if not needs or (scene.timeline.layout == 2 and state is State.INFLIGHT):
+    # Hudi 1.x begins cleans of tables of version 6, too, with an empty file.
+    begun = scene.timeline.layout == 2 or (action is Action.CLEAN and State.COMPLETED in states)
+    if not needs or (state is State.INFLIGHT and begun):
         return []
     problem = f"the plan of a {action} is empty: its writer died while writing it"
     return list(damaged_instant(scene, instant, path, states, Fault.EMPTY, problem))

@@ -147,12 +147,11 @@ def of_version(properties: Mapping[str, str], version: TableVersion) -> dict[str
 def as_version_6(properties: Mapping[str, str]) -> dict[str, str]:
     """The properties of any table under the names of version 6, to compare with: which key generator, ordering columns
     and payload class it has."""
-    if MODE not in properties:
-        return dict(properties)
     made = dict(properties)
-    payload = properties.get(PAYLOAD) or properties.get(LEGACY_PAYLOAD) or ""
-    by_mode = PAYLOAD_OF_MODE.get(properties[MODE], "")
-    made[PAYLOAD] = payload_name(payload) if payload else by_mode or _DEFAULT
+    if MODE in properties:  # else of version 6, which Hudi 1.1 and later make with the other names below
+        payload = properties.get(PAYLOAD) or properties.get(LEGACY_PAYLOAD) or ""
+        by_mode = PAYLOAD_OF_MODE.get(properties[MODE], "")
+        made[PAYLOAD] = payload_name(payload) if payload else by_mode or _DEFAULT
     if ORDERING in properties:
         made[PRECOMBINE] = properties[ORDERING]
     if KEYGEN_CLASS not in properties and KEYGEN_TYPE in properties:

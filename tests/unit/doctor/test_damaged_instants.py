@@ -129,7 +129,7 @@ def test_a_repair_mends_a_damaged_file_and_no_row_changes(case: str, part: float
     storage = make()
     before = rows_now(storage)
     damaged = cut_short(storage, ending, part)
-    if case == "the profile of a completed write" and part == 0:
+    if case in ("the profile of a completed write", "the inflight file of a completed clean") and part == 0:
         return  # which is what many have
     told = {finding.where: finding for finding in examine(storage, grace=0)}
     assert told[damaged].fault in (Fault.EMPTY, Fault.UNREADABLE)

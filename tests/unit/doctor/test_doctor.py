@@ -177,6 +177,16 @@ def test_an_empty_plan_of_a_clean_or_rollback_is_found_and_removed():
         assert look(table) == ()
 
 
+def test_a_clean_by_hudi_1_of_a_table_of_version_6_is_no_finding():
+    """Its inflight file is empty."""
+    table = healthy()
+    for ts in (3, 4):
+        table.upsert(batch("a1", ts=ts))
+    table.clean({"hoodie.cleaner.commits.retained": "1"})
+    table.storage.write(file(table, ".clean.inflight"), b"")
+    assert look(table) == ()
+
+
 @pytest.mark.parametrize("ending", [".commit", ".inflight"])
 def test_a_damaged_instant_is_found(ending):
     table = healthy()

@@ -117,6 +117,22 @@ def test_options_that_say_the_same_in_words_of_version_6_fit_the_table(version: 
     with_write_options(load_state(storage), check_options({**TABLE, **named}))
 
 
+def test_options_fit_a_table_of_version_6_that_hudi_1_made() -> None:
+    """It has the ordering columns and the key generator under their later names, and no merge mode."""
+    storage = MemoryStorage()
+    create(storage, check_options(TABLE))
+    text = storage.read(".hoodie/hoodie.properties").decode()
+    for old, new in (("precombine.field", "ordering.fields"), ("keygenerator.class", "keygenerator.type")):
+        text = text.replace(f"hoodie.table.{old}", f"hoodie.table.{new}")
+    text = text.replace("org.apache.hudi.keygen.SimpleKeyGenerator", "SIMPLE")
+    storage.write(".hoodie/hoodie.properties", text.encode())
+    named = check_options(
+        {**TABLE, "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.SimpleKeyGenerator"}
+    )
+    with_write_options(load_state(storage), named)
+    create(storage, named)
+
+
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_a_payload_class_that_the_table_has_not_is_refused(version: str) -> None:
     storage = MemoryStorage()
