@@ -173,7 +173,7 @@ def _whole_run(case: Case, before: MemoryStorage) -> tuple[int, MemoryStorage]:
     storage = before.copy()
     living = CrashAfter(storage, 1_000_000)
     case.act(case.table(living))
-    calls = 1_000_000 - living.left
+    calls = 1_000_000 - living.remaining
     assert calls > 0, f"{case.name} changes nothing"
     return calls, storage
 

@@ -138,7 +138,7 @@ class KeyInTwoPartitions(InvalidInput):
         self.keys, self.named = keys, named
 
     def __str__(self) -> str:
-        shown = "; ".join(f"{key!r} in {', '.join(map(repr, found))}" for key, found in self.named.items())
+        shown = "; ".join(f"{key!r} in {', '.join(map(repr, partitions))}" for key, partitions in self.named.items())
         return (
             f"{self.keys} keys of the batch are in more than one partition of the table, such as {shown}. An index "
             "that is not global, or inserts, brought them there. Delete these keys, which takes all their rows away, "

@@ -172,7 +172,7 @@ def write_tables(payload: str, base: list[Row], incoming: Any, size: int) -> tup
     for batch in table(base).to_batches(max_chunksize=size):
         out += merge.batch(batch).to_pylist()
     out += merge.inserts().to_pylist()
-    assert merge.kept + merge.updated + merge.inserted == len(out)
+    assert merge.unchanged + merge.updated + merge.inserted == len(out)
     return out, merge.updated, merge.deleted, merge.inserted
 
 

@@ -265,7 +265,7 @@ def test_a_frame_that_a_lower_limit_has_no_room_for_leaves_the_cache(spark: Spar
         rows = [(id_, day, version) for day in "ab" for id_ in range(3)]
         table.upsert(spark.createDataFrame(rows, "id int, day string, ts int"))
     assert table.snapshot().count() == 6
-    kept = kept_changes._kept[spark][-1]
+    kept = kept_changes._entries[spark][-1]
     assert len(kept.slices) == 2
     assert kept.changes.storageLevel.useMemory
     of_a = sum(log.size for slice_ in kept.slices for log in slice_.logs if slice_.group.partition == "a")

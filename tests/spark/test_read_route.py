@@ -122,7 +122,7 @@ def test_a_connector_by_another_name_is_found(
 ) -> None:
     """As `s3a` is for `s3`: here `file` stands for a scheme that Spark does not know."""
     hoodie.create_table(tmp_path, name="t", record_key="id")
-    monkeypatch.setattr(route, "_found", WeakKeyDictionary())
+    monkeypatch.setattr(route, "_routes", WeakKeyDictionary())
     monkeypatch.setattr(route, "_CONNECTORS", {"memory": ("memory", "file")})
     storage = FsspecStorage(f"memory://{tmp_path}")
     assert route_to(spark, storage, ReadRoute.AUTO) == Route(f"file://{tmp_path}")
@@ -133,7 +133,7 @@ def test_a_connector_by_another_name_is_found(
 def test_a_connector_that_cannot_reach_the_table_is_told_and_not_taken(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(route, "_found", WeakKeyDictionary())
+    monkeypatch.setattr(route, "_routes", WeakKeyDictionary())
     monkeypatch.setattr(route, "_CONNECTORS", {"memory": ("file",)})
     storage = FsspecStorage(f"memory://{tmp_path}/nothing-there")
     for _ in range(2):

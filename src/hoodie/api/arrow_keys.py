@@ -44,15 +44,16 @@ class ArrowKeys:
     def read(self, keys: Any, columns: Sequence[str] | None = None, meta: bool = True) -> KeyedRows[Rows]:
         context, settings = self._context()
         schema = read_schema(context.state)
-        wanted = every_column(schema, meta) if columns is None else list(columns)
-        check_columns(wanted, schema)
-        asked = keyed_arrow_rows(context, arrow_stream(keys))
+        requested_columns = every_column(schema, meta) if columns is None else list(columns)
+        check_columns(requested_columns, schema)
+        keyed_rows = keyed_arrow_rows(context, arrow_stream(keys))
         with thread_pool(settings) as pool:
-            places = locate_keys(context, asked, pool)
+            places = locate_keys(context, keyed_rows, pool)
             reader = reader_for(context.state, schema, places.slices.values(), ReadSettings.read(self.options))
-            read = list(dict.fromkeys(wanted)) or [RECORD_KEY]  # of rows without columns the number would be lost
-            found, stats = read_rows(places, self.storage, schema, read, reader, pool)
-        return KeyedRows(Rows.of_table(found.select(wanted)), stats)
+            # Without any column the number of rows would be lost.
+            read = list(dict.fromkeys(requested_columns)) or [RECORD_KEY]
+            rows, stats = read_rows(places, self.storage, schema, read, reader, pool)
+        return KeyedRows(Rows.of_table(rows.select(requested_columns)), stats)
 
     def filter_exists(self, rows: Any) -> Rows:
         context, settings = self._context()
@@ -101,9 +102,9 @@ def keyed_arrow_rows(context: LookupContext, source: pa.RecordBatchReader) -> pa
         keygen = keygen_of(context, schema.names, lambda name: type_at(schema, name) is not None)
         first, source = peeked(source)
         rows = ArrowRows(source, None, RowKeys((), keygen), brought=brought_columns(context.schema, schema, first))
-    found = pa.Table.from_batches(rows.batches(), rows.schema)
-    check_keys(found)
-    return found
+    keys = pa.Table.from_batches(rows.batches(), rows.schema)
+    check_keys(keys)
+    return keys
 
 
 def keygen_of(context: LookupContext, names: Sequence[str], has: Callable[[str], bool]) -> KeyGenerator:

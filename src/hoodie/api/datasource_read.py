@@ -66,18 +66,18 @@ def read(
     Raises           InvalidOption; as `HoodieTable.snapshot` and `HoodieTable.changes`
     """
     path, session = as_path(path), as_session(spark)
-    given = door_options(options, Purpose.READ, path, props)
-    query = given.read(QueryOptions)
-    table = table_at(path, query.base_path, given, storage_options)
-    asked = read_of(query)
+    checked = door_options(options, Purpose.READ, path, props)
+    query = checked.read(QueryOptions)
+    table = table_at(path, query.base_path, checked, storage_options)
+    read_request = read_of(query)
     if (partitions := table.partitions()) is not None:
-        if asked.kind is ScanKind.CHANGES:
+        if read_request.kind is ScanKind.CHANGES:
             raise InvalidOption(
                 f"changes are read of the table, not of {table.below!r}: give its path, and the pattern "
                 "hoodie.datasource.read.incr.path.glob"
             )
-        asked = replace(asked, partitions=partitions)
-    return engine_of(session).read(table.state, asked, ReadSettings.read(without_driver_options(given)))
+        read_request = replace(read_request, partitions=partitions)
+    return engine_of(session).read(table.state, read_request, ReadSettings.read(without_driver_options(checked)))
 
 
 def read_of(query: QueryOptions) -> Read:

@@ -32,16 +32,16 @@ def deleted_partitions(named: Sequence[str], rows: Any, state: TableState) -> li
     """
     paths = named or _partitions_of_rows(rows, state)
     patterns = {path for path in named if "*" in path}
-    there = state.groups(None if patterns else paths)
+    existing_groups = state.groups(None if patterns else paths)
     chosen: set[str] = set()
     missing: list[str] = []
     for path in paths:
-        found = {path} & there.keys()
-        if path in patterns and not found:
+        matches = {path} & existing_groups.keys()
+        if path in patterns and not matches:
             fits = re.compile(".*".join(map(re.escape, path.split("*"))), re.DOTALL).fullmatch
-            found = set(filter(fits, there))
-        chosen |= found
-        if not found:
+            matches = set(filter(fits, existing_groups))
+        chosen |= matches
+        if not matches:
             missing.append(path)
     if missing or not chosen:
         warnings.warn(PartitionsNotThere(state.config.name, tuple(missing)), stacklevel=2)
@@ -65,8 +65,8 @@ def _partitions_of_rows(rows: Any, state: TableState) -> list[str]:
         table = rows.select(*map(tick, columns)).distinct().toArrow()
     else:
         reader = arrow_stream(rows)
-        kept = pa.schema([reader.schema.field(name) for name in columns])
-        table = pa.Table.from_batches((batch.select(columns) for batch in reader), kept)
+        partition_schema = pa.schema([reader.schema.field(name) for name in columns])
+        table = pa.Table.from_batches((batch.select(columns) for batch in reader), partition_schema)
     paths = partition_path(table, keygen)
     if paths.null_count:
         raise InvalidInput(f"{paths.null_count} rows have no partition path: their time cannot be read. Set {_OPTION}")

@@ -35,10 +35,10 @@ class TableHandle(Generic[Frame]):
     def _options(self, options: Options | None) -> Checked:
         if not options:
             return self.options
-        given = check_options(options)
-        if late := sorted(key for key in given if is_driver_option(key)):
+        checked = check_options(options)
+        if late := sorted(key for key in checked if is_driver_option(key)):
             raise InvalidOption(f"{', '.join(late)}: the storage is chosen when the table is opened; give it there")
-        return overridden(self.options, given)
+        return overridden(self.options, checked)
 
     def _settings(self, options: Options | None) -> Settings:
         return Settings.read(self._options(options))

@@ -357,8 +357,8 @@ def path_first(call: Callable[P, T]) -> Callable[P, T]:
     @functools.wraps(call)
     def checked(*args: P.args, **named: P.kwargs) -> T:
         subjects = args[1:] if call.__name__ == "__init__" else args
-        if session := next((each for each in subjects[:1] if is_session(each)), None):
-            path = next((repr(each) for each in subjects[1:2] if isinstance(each, (str, os.PathLike))), "path")
+        if session := next((subject for subject in subjects[:1] if is_session(subject)), None):
+            path = next((repr(subject) for subject in subjects[1:2] if isinstance(subject, (str, os.PathLike))), "path")
             raise InvalidInput(
                 f"the path goes first, and the {type(session).__name__} by name: {name}({path}, spark=spark)"
             )

@@ -65,8 +65,8 @@ class HoodieReadClient(Generic[Frame]):
         Raises           InvalidOption; TableNotFound
         """
         self.session, path = as_session(spark), as_path(path)
-        given = door_options(options, Purpose.READ, path)
-        self.storage, self.options = storage_at(path, given, storage_options), without_driver_options(given)
+        checked = door_options(options, Purpose.READ, path)
+        self.storage, self.options = storage_at(path, checked, storage_options), without_driver_options(checked)
         Settings.read(self.options)
         self.options.read(MergeOptions)
         self.engine = cast("Engine[Frame]", engine_of(self.session))

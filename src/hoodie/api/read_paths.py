@@ -31,13 +31,13 @@ class TableAt:
         partitions = discover_partitions(self.state.storage)
         if self.below in partitions:
             return [self.below]
-        found = [partition for partition in partitions if matches_folder(self.below, partition)]
-        if not found:
+        matches = [partition for partition in partitions if matches_folder(self.below, partition)]
+        if not matches:
             raise InvalidInput(
                 f"{self.state.storage.root} is a table, and none of its {len(partitions)} partitions is "
                 f"{self.below!r}. Its partition paths are such as {', '.join(map(repr, partitions[:3])) or 'none yet'}"
             )
-        return None if len(found) == len(partitions) else found
+        return None if len(matches) == len(partitions) else matches
 
 
 def table_at(path: str, base_path: str, options: Options, storage_options: Mapping[str, Any] | None = None) -> TableAt:
@@ -60,14 +60,14 @@ def table_at(path: str, base_path: str, options: Options, storage_options: Mappi
         try:
             return TableAt(load_state(storage(path)))
         except TableNotFound:
-            found = _above(path.rstrip("/"), storage)
-            if found is None:
+            table = _above(path.rstrip("/"), storage)
+            if table is None:
                 raise
-            return found
+            return table
     if storage(start).exists(PROPERTIES_FILE):
         return TableAt(load_state(storage(start)), path.rstrip("/")[len(start) + 1 :])
-    found = _above(path.rstrip("/"), storage, start)
-    return TableAt(load_state(storage(start))) if found is None else found
+    table = _above(path.rstrip("/"), storage, start)
+    return TableAt(load_state(storage(start))) if table is None else table
 
 
 def _without_patterns(path: str) -> str:

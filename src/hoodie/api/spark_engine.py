@@ -79,10 +79,10 @@ def read_spark(session: SparkSession, state: TableState, read: Read, settings: R
         return _read(session, state, read, read.columns, settings)
     rows = _filter(session, state, read)
     whole = replace(read, meta=True)  # the condition may ask for meta columns
-    found = _read(session, state, whole, rows.read, settings, rows.tests).where(rows.condition)
+    frame = _read(session, state, whole, rows.read, settings, rows.tests).where(rows.condition)
     if read.columns is not None:
-        return found.select(*map(quoted, read.columns))
-    return found if read.meta else found.drop(*META_COLUMNS)
+        return frame.select(*map(quoted, read.columns))
+    return frame if read.meta else frame.drop(*META_COLUMNS)
 
 
 def _read(
@@ -98,8 +98,8 @@ def _read(
         if read.cdc:
             rows = change_data(session, state, read.begin, read.end, settings)
             return rows if columns is None else rows.select(*columns)
-        found = incremental.changes(session, state, read.begin, read.end, columns, settings)
-        return found if read.meta or columns is not None else found.drop(*META_COLUMNS)
+        frame = incremental.changes(session, state, read.begin, read.end, columns, settings)
+        return frame if read.meta or columns is not None else frame.drop(*META_COLUMNS)
     rows_read = replace(read, columns=columns, filters=None)
     return snapshot.scan_rows(session, plan_read(state, rows_read, settings, for_spark=True, tests=tests))
 
@@ -124,17 +124,17 @@ def _filter(session: SparkSession, state: TableState, read: Read) -> _Filter:
     check_columns(read.columns or (), schema)
     if isinstance(filters, str):
         try:
-            found, text = read_filter(filters, schema), filters
+            row_filter, text = read_filter(filters, schema), filters
         except (InvalidInput, MissingPackage):
             return _Filter(F.expr(filters), None, ANY)  # Spark takes more than we can read
-        assert found is not None
-        check_columns(found.columns, schema)
+        assert row_filter is not None
+        check_columns(row_filter.columns, schema)
     else:
-        found, text = tuples_in_sql(filters, schema)
-    columns = None if read.columns is None else list(dict.fromkeys([*read.columns, *found.columns]))
+        row_filter, text = tuples_in_sql(filters, schema)
+    columns = None if read.columns is None else list(dict.fromkeys([*read.columns, *row_filter.columns]))
     # Over Spark Connect the zone counts that the session has when the query runs.
     exact = is_classic(session) and session.conf.get("spark.sql.session.timeZone") in _UTC
-    return _Filter(F.expr(text), columns, sure(found.tests, schema, dt.timedelta() if exact else ANY_ZONE))
+    return _Filter(F.expr(text), columns, sure(row_filter.tests, schema, dt.timedelta() if exact else ANY_ZONE))
 
 
 _UTC = frozenset({"UTC", "Etc/UTC", "GMT", "Z", "+00:00"})

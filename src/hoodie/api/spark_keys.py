@@ -79,18 +79,18 @@ class SparkKeys:
         """As `HoodieReadClient.read`. Rows of keys that were not brought to the driver are not read yet."""
         context = self._lookup()
         schema = self._schema(context.state)
-        wanted = every_column(schema, meta) if columns is None else list(columns)
-        check_columns(wanted, schema)
+        requested_columns = every_column(schema, meta) if columns is None else list(columns)
+        check_columns(requested_columns, schema)
         near = self._near(self._keyed(self._frame_of(keys), context, []))
         if not isinstance(near, pa.Table):
             lookup = ask(self.session, context, near, self._counts(near))
-            return KeyedRows(*rows_of_keys(self.session, lookup, schema, wanted, self.settings.reading))
+            return KeyedRows(*rows_of_keys(self.session, lookup, schema, requested_columns, self.settings.reading))
         with thread_pool(self.settings) as pool:
             places = locate_keys(context, near, pool)
             reader = reader_for(context.state, schema, places.slices.values(), self.settings.reading)
-            found, stats = read_rows(places, self.storage, schema, wanted, reader, pool)
-        target = all_nullable(to_spark(found.schema))
-        return KeyedRows(local_frame(self.session, found, target), stats)
+            rows, stats = read_rows(places, self.storage, schema, requested_columns, reader, pool)
+        target = all_nullable(to_spark(rows.schema))
+        return KeyedRows(local_frame(self.session, rows, target), stats)
 
     def tag_location(self, rows: Any) -> DataFrame:
         df = self._frame_of(rows)
@@ -118,11 +118,11 @@ class SparkKeys:
         if is_spark_frame(rows):
             frame: DataFrame = rows
             return frame
-        given = arrow_stream(rows).read_all()
+        table = arrow_stream(rows).read_all()
         # Spark has no type for categories, views and unsigned numbers; what tables have none for either it names.
-        plain = pa.schema([field.with_type(stored_type(field.type) or field.type) for field in given.schema])
-        found = conform(given, plain)
-        return local_frame(self.session, found, to_spark(found.schema))
+        plain = pa.schema([field.with_type(stored_type(field.type) or field.type) for field in table.schema])
+        plain_table = conform(table, plain)
+        return local_frame(self.session, plain_table, to_spark(plain_table.schema))
 
     def _schema(self, state: TableState) -> pa.Schema:
         return read_schema(state)
@@ -164,29 +164,33 @@ class SparkKeys:
         """Rows by partition path of a batch that stays with Spark. Raises InvalidInput on rows without a key."""
         bad = F.count_if(F.col(RECORD_KEY).isNull()).alias("bad")
         with raise_worker_errors():
-            found = frame.groupBy(PARTITION_PATH).agg(F.count("*").alias("rows"), bad).collect()
-        refuse_bad_keys(sum(row.bad for row in found), sum(row["rows"] for row in found if row[0] is None))
-        return {row[0]: row["rows"] for row in found}
+            partition_counts = frame.groupBy(PARTITION_PATH).agg(F.count("*").alias("rows"), bad).collect()
+        refuse_bad_keys(
+            sum(row.bad for row in partition_counts), sum(row["rows"] for row in partition_counts if row[0] is None)
+        )
+        return {row[0]: row["rows"] for row in partition_counts}
 
     def _absent_on_executors(self, frame: DataFrame, context: LookupContext) -> DataFrame:
         """Spark's anti join of the batch with keys that are there: all of its partitions, or those the index has."""
         counts, on, index = self._counts(frame), match_columns(context.index), context.index
         if isinstance(index.look_up, ByFile) and not index.look_up.pruned:  # it reads all keys in any case
             partitions = None if index.is_global else list(counts)
-            there = snapshot.snapshot(self.session, context.state, None, partitions, on, self.settings.reading)
+            existing_rows = snapshot.snapshot(self.session, context.state, None, partitions, on, self.settings.reading)
         elif context.is_certain:
-            there = ask(self.session, context, frame, counts).found
+            existing_rows = ask(self.session, context, frame, counts).found
         else:
-            asked, schema = ask(self.session, context, frame, counts), self._schema(context.state)
-            there, _ = rows_of_keys(self.session, asked, schema, [RECORD_KEY, PARTITION_PATH], self.settings.reading)
-        return frame.join(there.select(*on), on, "left_anti")
+            lookup, schema = ask(self.session, context, frame, counts), self._schema(context.state)
+            existing_rows, _ = rows_of_keys(
+                self.session, lookup, schema, [RECORD_KEY, PARTITION_PATH], self.settings.reading
+            )
+        return frame.join(existing_rows.select(*on), on, "left_anti")
 
     def _tag_on_executors(self, frame: DataFrame, context: LookupContext) -> DataFrame:
-        asked = ask(self.session, context, frame, self._counts(frame))
-        found, _ = slices_of(asked)
-        places = [(group.partition, group.file_id, slice_.base_instant) for group, slice_ in found.items()]
+        lookup = ask(self.session, context, frame, self._counts(frame))
+        slices_by_group, _ = slices_of(lookup)
+        places = [(group.partition, group.file_id, slice_.base_instant) for group, slice_ in slices_by_group.items()]
         slices = self.session.createDataFrame(places, StructType([*map(_text, ("path", FILE_ID, INSTANT))]))
-        hits = asked.found.select(F.col(RECORD_KEY).alias("key"), F.col(PARTITION_PATH).alias("path"), FILE_ID)
+        hits = lookup.found.select(F.col(RECORD_KEY).alias("key"), F.col(PARTITION_PATH).alias("path"), FILE_ID)
         same = F.col(RECORD_KEY) == F.col("key")
         if not context.index.is_global:
             same &= F.col(PARTITION_PATH) == F.col("path")

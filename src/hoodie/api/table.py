@@ -197,9 +197,11 @@ _SAID_TWICE = tuple(f"hoodie.datasource.write.{name}" for name in ("recordkey.fi
 def _refuse_contradictions(named: Mapping[str, str], options: Mapping[str, str]) -> None:
     """Raises InvalidInput where the arguments of a call and its options name two keys, orderings or types."""
     for key in _SAID_TWICE:
-        said, given = (values.get(key, "").replace(" ", "") for values in (named, options))
-        if said and given and said != given:
-            raise InvalidInput(f"the call says {said!r}, and {key} in the options is {given!r}: leave one of them out")
+        argument, option = (values.get(key, "").replace(" ", "") for values in (named, options))
+        if argument and option and argument != option:
+            raise InvalidInput(
+                f"the call says {argument!r}, and {key} in the options is {option!r}: leave one of them out"
+            )
 
 
 @overload

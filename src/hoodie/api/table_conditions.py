@@ -46,11 +46,11 @@ class TableConditions(TableHandle[Frame]):
         options      of the write
         Raises       InvalidInput, SchemaMismatch
         """
-        given = self._options(options)
+        checked = self._options(options)
         if not isinstance(source_name, str) or not isinstance(target_name, str):
             raise InvalidInput(f"source_name={source_name!r}, target_name={target_name!r}: expected names as text")
         if self.session is None:
-            return local_merge(self.storage, source, condition, (target_name, source_name), frames, given)
+            return local_merge(self.storage, source, condition, (target_name, source_name), frames, checked)
         from hoodie.spark.merge.run import merge_with_spark, quotes_told
 
         refuse_frames(frames)
@@ -59,7 +59,7 @@ class TableConditions(TableHandle[Frame]):
         def execute(request: MergeRequest) -> WriteResult:
             values = [value for clause in request.clauses for value in (clause.values or {}).values()]
             with failures_heard(self.storage, "MERGE"), quotes_told(values):
-                return merge_with_spark(session, self.storage, request, given)
+                return merge_with_spark(session, self.storage, request, checked)
 
         return MergeBuilder(request, execute)
 
@@ -91,14 +91,14 @@ class TableConditions(TableHandle[Frame]):
         if not isinstance(name, str):
             raise InvalidInput(f"name={name!r}: expected what the condition calls the table, as text")
         with failures_heard(self.storage, "UPDATE"):
-            given, where = self._options(options), held_filters(where)
+            checked, where = self._options(options), held_filters(where)
             if self.session is None:
-                return local_update(self.storage, where, values, name, frames, given)
+                return local_update(self.storage, where, values, name, frames, checked)
             from hoodie.spark.merge.run import quotes_told, update_with_spark
 
             refuse_frames(frames)
             with quotes_told(values.values()):
-                return update_with_spark(self.session, self.storage, where, values, given, name)
+                return update_with_spark(self.session, self.storage, where, values, checked, name)
 
     def stream_upsert(
         self, name: str, *, operation: str = "upsert", missing: str | None = None, options: Options | None = None

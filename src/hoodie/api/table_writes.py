@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 
-_PAYLOADS = next(spec for found, spec in declared(TableOptions) if found.name == "payload").keys
+_PAYLOADS = next(spec for field, spec in declared(TableOptions) if field.name == "payload").keys
 
 
 def write_rows(
@@ -67,13 +67,13 @@ def write_rows(
     if not load_state(storage).config.record_key:
         return run(engine.check(storage, operation, rows, Settings.read(for_new_keys(options))))
     rows = at_hand(rows)
-    for left in range(settings.writers.concurrency.conflict_retries, -1, -1):
+    for remaining_retries in range(settings.writers.concurrency.conflict_retries, -1, -1):
         state = load_state(storage)
         new, chosen = new_rows(engine, storage, operation, rows, options)
         try:
             return run(engine.check(storage, operation, new, Settings.read(chosen)), made_of=state)
         except WriteConflict:
-            if not left:
+            if not remaining_retries:
                 raise
     raise AssertionError  # the last attempt returns or raises
 
@@ -101,8 +101,8 @@ def new_rows(
     as they are."""
     if not drops_existing(operation, Settings.read(options)):
         return rows, options
-    found = engine.keys(storage, without_dropping(options)).filter_exists(rows)
-    return (found if is_spark_frame(found) else found.to_arrow()), once_dropped(options)
+    absent_rows = engine.keys(storage, without_dropping(options)).filter_exists(rows)
+    return (absent_rows if is_spark_frame(absent_rows) else absent_rows.to_arrow()), once_dropped(options)
 
 
 def at_hand(rows: Any) -> Any:
@@ -219,8 +219,8 @@ class TableWrites(TableHandle[Frame]):
 
         Raises as `upsert`
         """
-        given = self._options(with_missing(options, missing))
-        return explain(self.engine.check(self.storage, WriteOperation.UPSERT, df, Settings.read(given)))
+        checked = self._options(with_missing(options, missing))
+        return explain(self.engine.check(self.storage, WriteOperation.UPSERT, df, Settings.read(checked)))
 
     def _write(
         self,
@@ -231,10 +231,10 @@ class TableWrites(TableHandle[Frame]):
         emptied: Collection[str] = (),
     ) -> WriteResult:
         with failures_heard(self.storage, operation):
-            given = self._options(with_missing(options, missing))
-            return write_rows(self.engine, self.storage, operation, rows, given, emptied)
+            checked = self._options(with_missing(options, missing))
+            return write_rows(self.engine, self.storage, operation, rows, checked, emptied)
 
-    def _keys_of(self, filters: Filters, given: Checked) -> Frame:
+    def _keys_of(self, filters: Filters, checked: Checked) -> Frame:
         """The keys of the rows that pass."""
         state = load_state(self.storage)
         if not state.config.meta_fields:
@@ -242,5 +242,5 @@ class TableWrites(TableHandle[Frame]):
                 f"{state.config.name} stores no record keys (hoodie.populate.meta.fields=false): delete by key columns"
             )
         return self.engine.read(
-            state, Read(columns=[RECORD_KEY, PARTITION_PATH], filters=filters), ReadSettings.read(given)
+            state, Read(columns=[RECORD_KEY, PARTITION_PATH], filters=filters), ReadSettings.read(checked)
         )

@@ -82,8 +82,8 @@ class HoodieWriteClient:
         Raises           InvalidOption; TableNotFound
         """
         self.session, path = as_session(spark), as_path(path)
-        given = door_options(options, Purpose.WRITE, path)
-        self.storage, self.options = storage_at(path, given, storage_options), without_driver_options(given)
+        checked = door_options(options, Purpose.WRITE, path)
+        self.storage, self.options = storage_at(path, checked, storage_options), without_driver_options(checked)
         self.engine: Engine[Any] = engine_of(self.session)
         self.settings = Settings.read(self.options)
         self._begun: dict[str, Transaction] = {}
@@ -150,7 +150,7 @@ class HoodieWriteClient:
         if result.instant != instant:
             raise InvalidInput(f"the result is of instant {result.instant}, not {instant}")
         state = load_state(self.storage)
-        if any(done.requested == instant for done in state.timeline.commits):
+        if any(commit.requested == instant for commit in state.timeline.commits):
             self._begun.pop(instant, None)
             return result
         transaction = self._open(instant, _operation(result.metadata.operation.lower()))
@@ -158,18 +158,18 @@ class HoodieWriteClient:
         try:
             with failures_heard(self.storage, result.metadata.operation), _advised(instant):
                 metadata = publish(transaction, metadata, result.keys, unseeing=result.unseeing)
-        except BatchKnown as known:
+        except BatchKnown as earlier_batch:
             if abandon(transaction):
                 notify_of_rollbacks(choose_index(state, self.settings).index, [instant])
             self._begun.pop(instant, None)
-            return earlier_result(known)
+            return earlier_result(earlier_batch)
         self._begun.pop(instant, None)
         if result.later:
             finalize_index(choose_index(state, self.settings).index, instant, result.later)
-        done = replace(result, metadata=metadata, later=(), keys=None, unseeing=False)
-        notify_committed(done)
+        committed_result = replace(result, metadata=metadata, later=(), keys=None, unseeing=False)
+        notify_committed(committed_result)
         self.engine.after_commit(self.storage, self.settings, instant, None)
-        return done
+        return committed_result
 
     def schedule_compaction(self, extra_metadata: Mapping[str, str] | None = None) -> str | None:
         """As `HoodieTable.schedule_compaction`: the instant of the plan, for `compact`; None when none was made."""
@@ -186,7 +186,7 @@ class HoodieWriteClient:
         `HoodieTable.rollback`.
         """
         instant = named_instant(instant, "rollback")
-        if any(done.requested == instant for done in load_state(self.storage).timeline.commits):
+        if any(commit.requested == instant for commit in load_state(self.storage).timeline.commits):
             rollback(self.storage, self.settings, instant, repair=self.engine.repair)
             return
         with index_follows(self.storage, self.settings):
@@ -196,8 +196,8 @@ class HoodieWriteClient:
     def _write(self, operation: WriteOperation, df: Rowset, instant: Named, missing: str | None = None) -> WriteResult:
         instant = named_instant(instant, operation.value)
         with failures_heard(self.storage, operation), _advised():
-            given = overridden(self.options, missing_options(missing))
-            rows, options = new_rows(self.engine, self.storage, operation, df, given)
+            checked = overridden(self.options, missing_options(missing))
+            rows, options = new_rows(self.engine, self.storage, operation, df, checked)
             batch = self.engine.check(self.storage, operation, rows, Settings.read(options))
             transaction = _on_the_table_of_now(self._open(instant, operation))
             result = run(batch, transaction, commit=self.settings.write.auto_commit)
@@ -207,7 +207,7 @@ class HoodieWriteClient:
 
     def _forget_ended(self, state: TableState) -> None:
         """Let instants go that are committed or rolled back, by whomever: a client may live as long as its process."""
-        pending = {each.requested for each in state.timeline.pending()}
+        pending = {instant.requested for instant in state.timeline.pending()}
         self._begun = {time: begun for time, begun in self._begun.items() if time in pending}
 
     def _kind(self, state: TableState) -> TableKind:
@@ -222,8 +222,8 @@ class HoodieWriteClient:
                 f"{instant} is not open: it was never started, is committed, or was rolled back by a later write. "
                 "Take a new one with start_commit()"
             )
-        wanted = action_of(operation, self._kind(state))
-        if pending[0].action is not wanted and operation is not WriteOperation.UPSERT:
+        action = action_of(operation, self._kind(state))
+        if pending[0].action is not action and operation is not WriteOperation.UPSERT:
             raise InvalidInput(
                 f"instant {instant} is a {pending[0].action}; {operation} needs start_commit({operation.value!r})"
             )
@@ -241,8 +241,10 @@ def _on_the_table_of_now(begun: Transaction) -> Transaction:
     """
     then, now = begun.state.timeline, begun.state.reload().timeline
     timeline = then.still(now)
-    if gone := vanished(then, now):
-        what = f"was made on rows of {', '.join(i.requested for i in gone)}, which were rolled back meanwhile"
+    if vanished_commits := vanished(then, now):
+        what = (
+            f"was made on rows of {', '.join(i.requested for i in vanished_commits)}, which were rolled back meanwhile"
+        )
     elif then.commits and not timeline.commits:
         what = "began on a table whose commits of then are all archived"
     else:
@@ -298,58 +300,58 @@ def write(
                      InvalidInput on overwrite while a savepoint or a planned compaction forbids it
     """
     path = as_path(path)
-    given = overridden(door_options(options, Purpose.WRITE, path, props), missing_options(missing))
+    checked = overridden(door_options(options, Purpose.WRITE, path, props), missing_options(missing))
     mode = _save_mode(mode)
-    operation = given.read(DatasourceOptions).operation
-    has_key = bool(given.read(KeyOptions).record_key)  # of a table that is to be made
+    operation = checked.read(DatasourceOptions).operation
+    has_key = bool(checked.read(KeyOptions).record_key)  # of a table that is to be made
     if mode == "overwrite" and operation in (WriteOperation.DELETE, WriteOperation.DELETE_PARTITION):
         raise InvalidOption(f"mode overwrite replaces the table, and {operation} takes rows away: take mode append")
     table: HoodieTable[Any]
     if is_spark_frame(df):
-        table = HoodieTable(path, spark=df.sparkSession, storage_options=storage_options, options=given)
+        table = HoodieTable(path, spark=df.sparkSession, storage_options=storage_options, options=checked)
     else:
-        table = HoodieTable(path, storage_options=storage_options, options=given)
-    given = without_driver_options(given)
-    version, is_new = VERSIONS[given.read(VersionOptions).version], False
+        table = HoodieTable(path, storage_options=storage_options, options=checked)
+    checked = without_driver_options(checked)
+    version, is_new = VERSIONS[checked.read(VersionOptions).version], False
     try:
-        there = load_state(table.storage)
+        existing_state = load_state(table.storage)
     except TableNotFound as error:
         if operation is WriteOperation.DELETE_PARTITION or error.is_file:
             raise
         is_new = True
     else:
-        version = there.layout.version  # which an overwrite keeps
+        version = existing_state.layout.version  # which an overwrite keeps
         if mode != "overwrite" or operation is WriteOperation.INSERT_OVERWRITE_TABLE:
-            has_key = bool(there.config.record_key)
+            has_key = bool(existing_state.config.record_key)
         if mode in ("error", "errorifexists"):
             raise TableMismatch(f"{table.path} holds a table already, and mode is {mode}")
         if mode == "ignore":
             return None
     if operation is WriteOperation.DELETE_PARTITION:
-        named_paths = given.read(DatasourceOptions).partitions_to_delete
-        partitions = deleted_partitions(named_paths, df, there)
+        named_paths = checked.read(DatasourceOptions).partitions_to_delete
+        partitions = deleted_partitions(named_paths, df, existing_state)
         return table.delete_partitions(partitions) if partitions else None
     if df is None:
         raise InvalidInput(f"{operation} needs a DataFrame")
-    operation = operation_for(given, has_record_key=has_key)
-    operation, given = meant(operation, given)
+    operation = operation_for(checked, has_record_key=has_key)
+    operation, checked = meant(operation, checked)
     if not has_key:
-        given = for_new_keys(given)
+        checked = for_new_keys(checked)
     defaults = {"hoodie.table.name": path.rstrip("/").rpartition("/")[2]}
     ordering = version.default_ordering
-    if ordering in column_names(df) and "hoodie.table.precombine.field" not in named_settings(given):
+    if ordering in column_names(df) and "hoodie.table.precombine.field" not in named_settings(checked):
         defaults["hoodie.datasource.write.precombine.field"] = ordering
-    settings = overridden(defaults, given)  # of a table that is to be made
+    settings = overridden(defaults, checked)  # of a table that is to be made
     with failures_heard(table.storage, operation):
         if not is_new and mode == "overwrite" and operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
             return _replace(df, table, operation, settings)
         if not is_new:
-            return write_rows(table.engine, table.storage, operation, df, given)
-        if has_key and drops_existing(operation, Settings.read(given)):
-            given = once_dropped(given)
+            return write_rows(table.engine, table.storage, operation, df, checked)
+        if has_key and drops_existing(operation, Settings.read(checked)):
+            checked = once_dropped(checked)
         # A batch that does not fit leaves no table behind, and the next one may name other settings.
         batch = table.engine.check(
-            table.storage, operation, df, Settings.read(given), new_state(table.storage, settings)
+            table.storage, operation, df, Settings.read(checked), new_state(table.storage, settings)
         )
         return run(batch, make_table=partial(create, table.storage, settings))
 

@@ -42,20 +42,20 @@ class Script:
 @command("version", tables=False, examples=["hoodie version", "hoodie version --json"])
 def version(call: Call) -> int:
     """Show the versions of Hoodie and its packages."""
-    found = Version(
+    versions = Version(
         _installed("hoodie") or "0+unknown",
         platform.python_version(),
         {name: _installed(name) for name in _PACKAGES},
         (0, NEWEST_VERSION),
         WRITTEN,
     )
-    packages = ", ".join(f"{name} {found or '(not installed)'}" for name, found in found.packages.items())
+    packages = ", ".join(f"{name} {release or '(not installed)'}" for name, release in versions.packages.items())
     return call.alone(
-        found,
+        versions,
         [
-            f"hoodie {found.hoodie}, Python {found.python}",
+            f"hoodie {versions.hoodie}, Python {versions.python}",
             packages,
-            f"reads tables up to version {found.reads[1]}, writes versions {', '.join(map(str, found.writes))}",
+            f"reads tables up to version {versions.reads[1]}, writes versions {', '.join(map(str, versions.writes))}",
         ],
     )
 

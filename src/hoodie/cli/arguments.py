@@ -24,8 +24,8 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 class Option(click.Option):
     """An option whose help ends with an example of it."""
 
-    def __init__(self, *given: Any, example: str, **more: Any) -> None:
-        super().__init__(*given, **{"show_default": more.get("default") not in (None, "", "."), **more})
+    def __init__(self, *arguments: Any, example: str, **more: Any) -> None:
+        super().__init__(*arguments, **{"show_default": more.get("default") not in (None, "", "."), **more})
         self.example = example
 
     def process_value(self, ctx: click.Context, value: Any) -> Any:
@@ -44,8 +44,8 @@ class Option(click.Option):
 class Command(click.Command):
     """A command with whole lines that can be copied, shown after its options."""
 
-    def __init__(self, *given: Any, examples: Sequence[str] = (), **more: Any) -> None:
-        super().__init__(*given, **more)
+    def __init__(self, *arguments: Any, examples: Sequence[str] = (), **more: Any) -> None:
+        super().__init__(*arguments, **more)
         self.examples = tuple(examples)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -246,10 +246,10 @@ def command(
     common += [_OPTION, _PROPS] if hoodie else []
     common += [_JSON, _DEBUG]
 
-    def made(function: Callable[..., int]) -> Command:
+    def as_command(function: Callable[..., int]) -> Command:
         @functools.wraps(function)
-        def run(**given: Any) -> int:
-            return function(Call.of(click.get_current_context(), given), **given)
+        def run(**option_values: Any) -> int:
+            return function(Call.of(click.get_current_context(), option_values), **option_values)
 
         decorated: Callable[..., Any] = run
         for decorate in reversed(common):
@@ -261,4 +261,4 @@ def command(
             group.add_command(created)
         return created
 
-    return made
+    return as_command

@@ -61,11 +61,11 @@ class Target:
 class Call:
     """What every command is given.
 
-    paths    as on the command line
-    listed   from --from
-    options  `hoodie.*`, checked
-    yes      to do what cannot be undone
-    told     folders that were left out, and said to be: once, however often a server looks
+    paths       as on the command line
+    listed      from --from
+    options     `hoodie.*`, checked
+    yes         to do what cannot be undone
+    complaints  folders that were left out, and said to be: once, however often a server looks
     """
 
     command: str
@@ -79,23 +79,23 @@ class Call:
     dry_run: bool = False
     yes: bool = False
     started: float = field(default_factory=time.perf_counter)
-    told: set[str] = field(default_factory=set, compare=False, repr=False)
+    complaints: set[str] = field(default_factory=set, compare=False, repr=False)
 
     @classmethod
-    def of(cls, context: click.Context, given: dict[str, Any]) -> Call:
+    def of(cls, context: click.Context, option_values: dict[str, Any]) -> Call:
         """Take the common options out of those given. Raises InvalidOption; UsageError without any path"""
         words = context.command_path.split()[1:]
-        storage_options = {key: driver_value(text) for key, text in given.pop("storage_options", ())}
+        storage_options = {key: driver_value(text) for key, text in option_values.pop("storage_options", ())}
         options = Options()
-        if "options" in given:
+        if "options" in option_values:
             from hoodie.config.datasource import door_options  # here: looking at a timeline needs none
 
             with output.complaining():
-                options = door_options(dict(given.pop("options")), props=given.pop("props"))
+                options = door_options(dict(option_values.pop("options")), props=option_values.pop("props"))
             storage_options = {**driver_options(options), **storage_options}
             options = without_driver_options(options)
         secrets.remember(storage_options)
-        listed, paths = given.pop("listed", None), given.pop("paths", None)
+        listed, paths = option_values.pop("listed", None), option_values.pop("paths", None)
         lines = tuple(filter(None, (_COMMENT.sub("", line).strip() for line in listed or ())))
         if paths is not None and not paths and not lines:
             raise click.UsageError("no table: give a path, a glob, or --from FILE", context)
@@ -105,11 +105,11 @@ class Call:
             lines,
             options,
             storage_options,
-            given.pop("jobs", 1),
-            given.pop("as_json", False),
-            given.pop("debug", False),
-            given.pop("dry_run", False),
-            given.pop("yes", False),
+            option_values.pop("jobs", 1),
+            option_values.pop("as_json", False),
+            option_values.pop("debug", False),
+            option_values.pop("dry_run", False),
+            option_values.pop("yes", False),
         )
 
     def split_instant(self, instant: str | None) -> tuple[Call, str | None]:
@@ -162,24 +162,24 @@ class Call:
         if not tables:
             raise click.UsageError("; ".join([f"no table matches {pattern}", *words]))
         for line in words:
-            if line not in self.told:
+            if line not in self.complaints:
                 output.complain(f"left out: {line}")
-        self.told.update(words)
+        self.complaints.update(words)
         return tables
 
     def each(
         self,
         work: Callable[[Target], R],
         text: Callable[[R], Sequence[Block]],
-        found: Callable[[R], bool] = lambda result: False,
+        has_findings: Callable[[R], bool] = lambda result: False,
     ) -> int:
         """Work on all tables, print what came of it, and return the exit status.
 
-        work   for one table
-        text   of its result
-        found  whether a result counts as Status.FOUND
+        work          for one table
+        text          of its result
+        has_findings  whether a result counts as Status.FOUND
         """
-        return self.report(self.run(work, found), text)
+        return self.report(self.run(work, has_findings), text)
 
     def lines(
         self,
@@ -187,14 +187,14 @@ class Call:
         text: Callable[[R], Sequence[Block]],
         lines: Lines[R],
         selection: Selection,
-        found: Callable[[R], bool] = lambda result: False,
+        has_findings: Callable[[R], bool] = lambda result: False,
     ) -> int:
         """As `each`, with a line for each of several tables; `text` is printed of those where something was found.
 
         The exit status is that of the tables that are shown. Raises UsageError
         """
         selection.check(lines)
-        outcomes = self.run(work, found)
+        outcomes = self.run(work, has_findings)
         if len(outcomes) == 1:
             return self.report(outcomes, text)
         chosen = selection.of(outcomes, lines)
@@ -204,7 +204,9 @@ class Call:
         output.show_lines(chosen, lines.grid(chosen), text, lines.in_full, seconds, len(outcomes))
         return max((outcome.status for outcome in chosen), default=Status.FINE)
 
-    def run(self, work: Callable[[Target], R], found: Callable[[R], bool] = lambda result: False) -> list[Outcome[R]]:
+    def run(
+        self, work: Callable[[Target], R], has_findings: Callable[[R], bool] = lambda result: False
+    ) -> list[Outcome[R]]:
         """What came of each table, in the order of the paths; tables are worked on by threads."""
         targets = self.targets()
 
@@ -218,7 +220,9 @@ class Call:
                 except Exception as error:
                     status, problem = explained(error, debug=self.debug)
                     return Outcome(target.path, status, None, problem, tuple(said))
-            return Outcome(target.path, Status.FOUND if found(result) else Status.FINE, result, None, tuple(said))
+            return Outcome(
+                target.path, Status.FOUND if has_findings(result) else Status.FINE, result, None, tuple(said)
+            )
 
         what = f"{self.command} {targets[0].path}" if len(targets) == 1 else self.command
         show = wants_progress(self.options)

@@ -114,7 +114,9 @@ def compaction_run_command(call: Call, watch: bool, interval: float, engine: str
     from hoodie.cli.compactor_run import run_compactor as compact
 
     if call.dry_run:
-        return call.each(lambda target: Runs((), _pending(target).plans), lambda found: _text(Plans(found.plans), 1))
+        return call.each(
+            lambda target: Runs((), _pending(target).plans), lambda pending: _text(Plans(pending.plans), 1)
+        )
     runs: dict[str, list[Run]] = {}
     status = compact(call.targets(), engine, dict(conf), interval if watch else None, runs, quiet=call.as_json)
     return call.closing(
@@ -151,7 +153,7 @@ def schedule(call: Call, extra: tuple[Any, ...]) -> int:
         instant = schedule_compaction(storage, target.settings, dict(extra)) or ""
         return Scheduled(instant, "" if instant else "no compaction is due, or there are no logs to compact")
 
-    return call.each(do, lambda made: [made.instant or f"nothing to do: {made.why}"])
+    return call.each(do, lambda scheduled: [scheduled.instant or f"nothing to do: {scheduled.why}"])
 
 
 @command(
@@ -220,7 +222,7 @@ def unschedule(call: Call, instant: str | None) -> int:
         unschedule_compaction(target.storage, target.settings, named)
         return Withdrawn(named)
 
-    return call.each(do, lambda done: [f"compaction {done.instant} is withdrawn"])
+    return call.each(do, lambda withdrawal: [f"compaction {withdrawal.instant} is withdrawn"])
 
 
 @command(
@@ -257,9 +259,9 @@ def _pending(target: Target) -> Plans:
     return Plans(tuple(plan_lines(pending_compactions(load_state(target.storage)))))
 
 
-def _text(found: Plans, cores: int) -> Sequence[Block]:
+def _text(pending: Plans, cores: int) -> Sequence[Block]:
     """cores  of an executor: a file slice is one task, so that a plan keeps slices / cores executors busy"""
-    if not found.plans:
+    if not pending.plans:
         return ["no compaction is pending"]
     header = ("instant", "state", "slices", "log files", "MB read", "MB write", "executors")
     return [
@@ -267,7 +269,7 @@ def _text(found: Plans, cores: int) -> Sequence[Block]:
             header,
             [
                 (p.instant, p.state.lower(), p.slices, p.log_files, p.read_mb, p.write_mb, -(-p.slices // cores))
-                for p in found.plans
+                for p in pending.plans
             ],
         )
     ]

@@ -70,13 +70,13 @@ Engine = Callable[[], RunTasks | None]
 class Stop:
     """Whether a signal came. The first one lets the work at hand end, the second one interrupts it."""
 
-    asked: threading.Event = field(default_factory=threading.Event)
+    requested: threading.Event = field(default_factory=threading.Event)
     quiet: bool = False
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        if self.asked.is_set():
+        if self.requested.is_set():
             raise KeyboardInterrupt
-        self.asked.set()
+        self.requested.set()
         if not self.quiet:
             tell(f"{signal.Signals(number).name}: no further compaction is begun")
 
@@ -128,7 +128,7 @@ def watch(look: Callable[[], bool], interval: float | None, stop: Stop) -> int:
         failed = look()
         if interval is None:
             return int(failed)
-        if stop.asked.wait(interval):
+        if stop.requested.wait(interval):
             return 0
 
 
@@ -152,10 +152,10 @@ def run_all(
     runs   takes what was done
     label  the table's path before each line; "": it is the only table
     """
-    done = [] if runs is None else runs
+    ended_runs = [] if runs is None else runs
     tried: set[str] = set()
     failed = False
-    while not stop.asked.is_set():
+    while not stop.requested.is_set():
         instant = ""
         try:
             with typed_errors():
@@ -169,19 +169,19 @@ def run_all(
             continue
         except HoodieError as error:
             failed = True
-            done.append(Run.failed(instant, error))
-            problem = done[-1].problem
+            ended_runs.append(Run.failed(instant, error))
+            problem = ended_runs[-1].problem
             complain(named(storage.root, named(instant, problem) if instant else problem))
             if not instant:  # the next look may find the storage well again
                 break
         else:
             assert result is not None  # an instant was named
-            made = Run(instant, len(result.files), round(sum(result.seconds.values()), 3))
-            done.append(made)
+            run = Run(instant, len(result.files), round(sum(result.seconds.values()), 3))
+            ended_runs.append(run)
             if not stop.quiet:
-                line = f"{instant}: {made.slices} file slices compacted in {made.seconds:.1f} s"
+                line = f"{instant}: {run.slices} file slices compacted in {run.seconds:.1f} s"
                 tell(named(label, line) if label else line)
-        del done[:-_KEPT]
+        del ended_runs[:-_KEPT]
     return failed
 
 

@@ -73,12 +73,12 @@ def sync(call: Call, whole: bool) -> int:
     from hoodie.sync.hive import sync_table
 
     def do(target: Target) -> Synced:
-        done = sync_table(target.storage, target.settings, whole=whole)
+        result = sync_table(target.storage, target.settings, whole=whole)
         entries = tuple(
-            Entry(each.name, each.created, each.altered, each.added, each.moved, each.dropped, each.whole)
-            for each in done.entries
+            Entry(entry.name, entry.created, entry.altered, entry.added, entry.moved, entry.dropped, entry.whole)
+            for entry in result.entries
         )
-        return Synced(done.metastore, done.instant, entries, sum(done.calls.values()))
+        return Synced(result.metastore, result.instant, entries, sum(result.calls.values()))
 
     return call.each(do, synced_text)
 
@@ -106,15 +106,17 @@ def manifest(call: Call, formats: tuple[str, ...], whole: bool) -> int:
         raise click.UsageError("no manifest is asked for: give --format, or the option hoodie.sync.manifest")
 
     def do(target: Target) -> Manifests:
-        done = write_manifests(target.storage, target.settings, formats=formats or None, whole=whole)
-        return Manifests(done.instant, done.formats, len(done.partitions), done.whole, done.files)
+        manifests = write_manifests(target.storage, target.settings, formats=formats or None, whole=whole)
+        return Manifests(
+            manifests.instant, manifests.formats, len(manifests.partitions), manifests.whole, manifests.files
+        )
 
     return call.each(do, manifests_text)
 
 
-def synced_text(done: Synced) -> list[str]:
-    lines = [f"synced {done.instant or 'an empty table'} to {done.metastore}, {done.requests} requests"]
-    for entry in done.entries:
+def synced_text(synced: Synced) -> list[str]:
+    lines = [f"synced {synced.instant or 'an empty table'} to {synced.metastore}, {synced.requests} requests"]
+    for entry in synced.entries:
         what = "created" if entry.created else "altered" if entry.altered else ""
         counts = {"added": entry.added, "moved": entry.moved, "dropped": entry.dropped}
         parts = [what, *(f"{number} partitions {verb}" for verb, number in counts.items() if number)]
@@ -122,7 +124,9 @@ def synced_text(done: Synced) -> list[str]:
     return lines
 
 
-def manifests_text(done: Manifests) -> list[str]:
-    partitions = f"all {done.partitions} partitions" if done.whole else f"{done.partitions} changed partitions"
-    up_to = f"up to {done.instant}" if done.instant else "of an empty table"
-    return [f"{' and '.join(done.formats)} of {partitions}, {done.files} files, {up_to}"]
+def manifests_text(manifests: Manifests) -> list[str]:
+    partitions = (
+        f"all {manifests.partitions} partitions" if manifests.whole else f"{manifests.partitions} changed partitions"
+    )
+    up_to = f"up to {manifests.instant}" if manifests.instant else "of an empty table"
+    return [f"{' and '.join(manifests.formats)} of {partitions}, {manifests.files} files, {up_to}"]

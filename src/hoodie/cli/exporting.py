@@ -128,10 +128,10 @@ def _real(storage: Storage) -> str:
     return os.path.realpath(storage.root) if isinstance(storage, LocalStorage) else storage.root
 
 
-def export_text(done: Exported) -> Sequence[Block]:
-    if done.dry_run:
-        return [f"would read {bytes_text(done.reads)} and write to {done.to}"]
-    return [f"{done.rows} rows in {len(done.files)} files written to {done.to}, as of {done.as_of}"]
+def export_text(export: Exported) -> Sequence[Block]:
+    if export.dry_run:
+        return [f"would read {bytes_text(export.reads)} and write to {export.to}"]
+    return [f"{export.rows} rows in {len(export.files)} files written to {export.to}, as of {export.as_of}"]
 
 
 def _on_disk(target: LocalStorage, write_all: Any) -> int:

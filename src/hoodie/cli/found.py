@@ -167,7 +167,7 @@ def _tables(storage: Storage, depth: int) -> tuple[bool, list[str], dict[str, st
     """Whether the root has anything in it, the folders that hold tables, and what other folders with data hold."""
     paths: list[str] = []
     others: dict[str, str] = {}
-    level, left, anything = [""], depth, False
+    level, remaining_depth, anything = [""], depth, False
     while level:
         deeper: list[str] = []
         for folder, entries in zip(level, in_threads(partial(_entries, storage), level), strict=True):
@@ -180,9 +180,9 @@ def _tables(storage: Storage, depth: int) -> tuple[bool, list[str], dict[str, st
                 paths.append(folder)
             elif kind := kind_of_table(entries):
                 others.setdefault(_above_partitions(folder), kind)
-            elif left:
+            elif remaining_depth:
                 deeper += [join(folder, name) for name in names if not name.startswith(".")]
-        level, left = deeper, left - 1
+        level, remaining_depth = deeper, remaining_depth - 1
     return anything, sorted(paths), dict(sorted(others.items()))
 
 

@@ -74,13 +74,16 @@ def index_rebuild_command(call: Call, mend: bool) -> int:
     from hoodie.lookup.index_follow import rebuild_index
 
     def do(target: Target) -> IndexRebuilt:
-        done = rebuild_index(target.storage, target.settings, mend_doubled=mend)
+        rebuild = rebuild_index(target.storage, target.settings, mend_doubled=mend)
         doubled = {
-            key: tuple(f"{group.partition}/{group.file_id}" for group in groups) for key, groups in done.doubled.items()
+            key: tuple(f"{group.partition}/{group.file_id}" for group in groups)
+            for key, groups in rebuild.doubled.items()
         }
-        return IndexRebuilt(done.entries, done.removed, done.groups, done.seconds, doubled, done.mended, str(done))
+        return IndexRebuilt(
+            rebuild.entries, rebuild.removed, rebuild.groups, rebuild.seconds, doubled, rebuild.mended, str(rebuild)
+        )
 
-    return call.each(do, lambda done: [done.text], lambda done: bool(done.doubled) and not done.mended)
+    return call.each(do, lambda rebuild: [rebuild.text], lambda rebuild: bool(rebuild.doubled) and not rebuild.mended)
 
 
 @command("show", examples=["hoodie index show /data/trips"], hoodie=True, group=index)

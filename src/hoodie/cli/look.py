@@ -191,4 +191,4 @@ def report_command(call: Call, folder: str) -> int:
         file = page.save(Path(folder) / f"{names[target.path]}.html")
         return Reported(str(file), file.stat().st_size)
 
-    return call.each(do, lambda done: [done.file])
+    return call.each(do, lambda report: [report.file])

@@ -149,7 +149,7 @@ def metadata_stats_command(call: Call) -> int:
     from hoodie.facts.metadata_table import metadata_stats
 
     return call.each(
-        lambda target: metadata_stats(target.storage), _stats_text, lambda found: found.exists and not found.sound
+        lambda target: metadata_stats(target.storage), _stats_text, lambda stats: stats.exists and not stats.sound
     )
 
 
@@ -206,12 +206,12 @@ def metadata_validate_command(call: Call) -> int:
 
     def do(target: Target) -> MetadataValidated:
         state = load_state(target.storage)
-        found = comparing.validate_metadata(state.storage, state.config, state.timeline, read_keys=read_keys)
-        if found is None:
+        comparison = comparing.validate_metadata(state.storage, state.config, state.timeline, read_keys=read_keys)
+        if comparison is None:
             return MetadataValidated(False, {}, ())
-        return MetadataValidated(True, found.partitions, (*found.problems, *found.unread))
+        return MetadataValidated(True, comparison.partitions, (*comparison.problems, *comparison.unread))
 
-    return call.each(do, _validated_text, lambda found: bool(found.problems))
+    return call.each(do, _validated_text, lambda validation: bool(validation.problems))
 
 
 def read_metadata(storage: Storage) -> Metadata:
@@ -245,21 +245,21 @@ def read_metadata(storage: Storage) -> Metadata:
     )
 
 
-def _metadata_text(found: Metadata) -> Sequence[Block]:
-    blocks: list[Block] = [f"{key}={value}" for key, value in found.properties.items()]
-    if not found.exists:
+def _metadata_text(summary: Metadata) -> Sequence[Block]:
+    blocks: list[Block] = [f"{key}={value}" for key, value in summary.properties.items()]
+    if not summary.exists:
         return [*blocks, "", "no metadata table"]
-    behind = f", {found.behind} instants behind the table" if found.behind else ""
-    blocks += ["", f"metadata table of version {found.version}, newest commit {found.newest or '-'}{behind}"]
-    rows = [(part.name, part.state, part.files, bytes_text(part.bytes)) for part in found.partitions]
+    behind = f", {summary.behind} instants behind the table" if summary.behind else ""
+    blocks += ["", f"metadata table of version {summary.version}, newest commit {summary.newest or '-'}{behind}"]
+    rows = [(part.name, part.state, part.files, bytes_text(part.bytes)) for part in summary.partitions]
     return [*blocks, Grid(("partition", "state", "files", "size"), rows)] if rows else blocks
 
 
 _STATS_SHOWN = ("partition", "state", "entries", "base files", "size", "entries in logs", "logs", "size", "older files")
 
 
-def _stats_text(found: MetadataStats) -> Sequence[Block]:
-    if not found.exists:
+def _stats_text(stats: MetadataStats) -> Sequence[Block]:
+    if not stats.exists:
         return ["no metadata table that readers use"]
     rows = [
         (
@@ -273,30 +273,30 @@ def _stats_text(found: MetadataStats) -> Sequence[Block]:
             bytes_text(part.log_bytes),
             f"{part.older_files}, {bytes_text(part.older_bytes)}" if part.older_files else "-",
         )
-        for part in found.partitions
+        for part in stats.partitions
     ]
-    behind = f"{len(found.behind)} instants, from {found.behind[0]} to {found.behind[-1]}" if found.behind else "no"
+    behind = f"{len(stats.behind)} instants, from {stats.behind[0]} to {stats.behind[-1]}" if stats.behind else "no"
     return [
-        f"newest instant  {found.newest or '-'}",
+        f"newest instant  {stats.newest or '-'}",
         f"behind          {behind}",
-        f"compacted       {found.compacted or '-'}, {found.delta_commits} delta commits since",
+        f"compacted       {stats.compacted or '-'}, {stats.delta_commits} delta commits since",
         Grid(_STATS_SHOWN, rows),
-        *([f"readers do not use it: {found.problem}"] if found.problem else ()),
-        *(f"readers do not use {part.name}: {part.problem}" for part in found.partitions if part.problem),
+        *([f"readers do not use it: {stats.problem}"] if stats.problem else ()),
+        *(f"readers do not use {part.name}: {part.problem}" for part in stats.partitions if part.problem),
     ]
 
 
-def _rows_text(found: MetadataRows) -> Sequence[Block]:
-    more = found.total - len(found.rows)
-    blocks: list[Block] = [Grid(found.columns, list(found.rows))]
+def _rows_text(listing: MetadataRows) -> Sequence[Block]:
+    more = listing.total - len(listing.rows)
+    blocks: list[Block] = [Grid(listing.columns, list(listing.rows))]
     return [*blocks, f"and {more} more: --limit 0 lists all"] if more else blocks
 
 
-def _validated_text(found: MetadataValidated) -> Sequence[Block]:
-    if not found.exists:
+def _validated_text(validation: MetadataValidated) -> Sequence[Block]:
+    if not validation.exists:
         return ["no metadata table that readers trust"]
-    counts = ", ".join(f"{name}: {count} records" for name, count in found.records.items())
-    return [counts, *(found.problems or ("it tells the state of the table",))]
+    counts = ", ".join(f"{name}: {count} records" for name, count in validation.records.items())
+    return [counts, *(validation.problems or ("it tells the state of the table",))]
 
 
 @command(
@@ -331,7 +331,7 @@ def metadata_create_command(call: Call, partitions: tuple[str, ...], again: bool
         return MetadataCreated(create_metadata_table(target.storage, target.settings, partitions, again=again))
 
     name = _named(partitions)
-    return call.each(do, lambda made: [f"built: {name}" if made.built else f"there already: {name}"])
+    return call.each(do, lambda created: [f"built: {name}" if created.built else f"there already: {name}"])
 
 
 @command(
@@ -361,14 +361,14 @@ def metadata_drop_command(call: Call, partitions: tuple[str, ...]) -> int:
             drop_metadata_table(target.storage, target.settings, partitions, dry_run=dry_run), dry_run
         )
 
-    def text(done: MetadataDropped) -> list[Block]:
-        if not done.dropped:
+    def text(removal: MetadataDropped) -> list[Block]:
+        if not removal.dropped:
             return [f"not there: {name}"]
-        return [f"{'would be removed' if done.dry_run else 'removed'}: {name}"]
+        return [f"{'would be removed' if removal.dry_run else 'removed'}: {name}"]
 
     name = _named(() if "files" in partitions else partitions)
 
-    return call.change(do, text, goes=lambda done: int(done.dropped), question=f"Remove {name}, of {{}} tables?")
+    return call.change(do, text, goes=lambda removal: int(removal.dropped), question=f"Remove {name}, of {{}} tables?")
 
 
 def _named(partitions: tuple[str, ...]) -> str:

@@ -104,12 +104,12 @@ def rows_options(*first: Decorator) -> tuple[Decorator, ...]:
     hoodie=True,
 )
 def query(
-    call: Call, partitions: tuple[str, ...], as_of: str | None, form: str, output: str | None, **asked: Any
+    call: Call, partitions: tuple[str, ...], as_of: str | None, form: str, output: str | None, **option_values: Any
 ) -> int:
     """Print rows, as they are now or were at a time."""
     from hoodie.cli.rows import Question
 
-    return _answer(call, Question.of(asked, partitions=partitions or None, as_of=as_of), form, output)
+    return _answer(call, Question.of(option_values, partitions=partitions or None, as_of=as_of), form, output)
 
 
 @command(
@@ -123,7 +123,7 @@ def query(
     hoodie=True,
 )
 def changes_command(
-    call: Call, begin: str, end: str | None, cdc: bool, form: str, output: str | None, **asked: Any
+    call: Call, begin: str, end: str | None, cdc: bool, form: str, output: str | None, **option_values: Any
 ) -> int:
     """Print the rows that commits of a range wrote.
 
@@ -131,9 +131,9 @@ def changes_command(
     """
     from hoodie.cli.rows import Question
 
-    if cdc and asked["meta"]:
+    if cdc and option_values["meta"]:
         raise click.UsageError("--meta does not go with --cdc: change data has no columns that begin with _hoodie_")
-    return _answer(call, Question.of(asked, begin=begin, end=end, cdc=cdc), form, output)
+    return _answer(call, Question.of(option_values, begin=begin, end=end, cdc=cdc), form, output)
 
 
 @command(
@@ -181,7 +181,7 @@ def export_command(
     begin: str | None,
     end: str | None,
     as_of: str | None,
-    **asked: Any,
+    **option_values: Any,
 ) -> int:
     """Write rows as Parquet or CSV files elsewhere.
 
@@ -190,7 +190,7 @@ def export_command(
     from hoodie.cli import exporting
     from hoodie.cli.rows import Question
 
-    question = Question.of(asked, partitions=partitions or None, as_of=as_of, begin=begin, end=end)
+    question = Question.of(option_values, partitions=partitions or None, as_of=as_of, begin=begin, end=end)
     places = exporting.table_folders([target.path for target in call.targets()], folder)
 
     def do(target: Target) -> exporting.Exported:

@@ -111,7 +111,7 @@ def savepoint_create_command(call: Call, instant: str | None, comment: str, user
     def do(target: Target) -> SavepointLine:
         return _line(make_savepoint(target.storage, target.settings, instant, comment, user or getpass.getuser()))
 
-    return call.each(do, lambda made: [f"savepoint {made.instant} keeps {made.files} files"])
+    return call.each(do, lambda line: [f"savepoint {line.instant} keeps {line.files} files"])
 
 
 @command("show", examples=["hoodie savepoint show /data/trips"], group=savepoint)
@@ -120,8 +120,8 @@ def savepoint_show_command(call: Call) -> int:
     from hoodie.recovery.savepoint import read_savepoints
     from hoodie.table.state import load_state
 
-    def text(found: Savepoints) -> list[Block]:
-        rows = [(s.instant, s.user, s.at, s.files, s.comment) for s in found.savepoints]
+    def text(listing: Savepoints) -> list[Block]:
+        rows = [(s.instant, s.user, s.at, s.files, s.comment) for s in listing.savepoints]
         return [Grid(("instant", "user", "made", "files", "comment"), rows)] if rows else ["no savepoints"]
 
     return call.each(lambda target: Savepoints(tuple(map(_line, read_savepoints(load_state(target.storage))))), text)
@@ -153,8 +153,8 @@ def savepoint_delete_command(call: Call, instant: str | None) -> int:
 
     return call.change(
         do,
-        lambda done: [f"savepoint {done.instant} {'would be' if done.dry_run else 'is'} deleted"],
-        goes=lambda done: 1,
+        lambda deletion: [f"savepoint {deletion.instant} {'would be' if deletion.dry_run else 'is'} deleted"],
+        goes=lambda deletion: 1,
         question="Delete the savepoint, of {} tables?",
     )
 
@@ -176,10 +176,10 @@ def rollback_command(call: Call, instant: str | None) -> int:
     call, instant = call.split_instant(instant)
 
     def do(target: Target, dry_run: bool) -> RolledBack:
-        done = run(target.storage, target.settings, instant, dry_run=dry_run)
-        return RolledBack(done.target, done.instant, done.deletes, done.undoes, dry_run)
+        rollback = run(target.storage, target.settings, instant, dry_run=dry_run)
+        return RolledBack(rollback.target, rollback.instant, rollback.deletes, rollback.undoes, dry_run)
 
-    return call.change(do, rolled_back_text, goes=lambda done: 1, question="Take that back, of {} tables?")
+    return call.change(do, rolled_back_text, goes=lambda rollback: 1, question="Take that back, of {} tables?")
 
 
 @command(
@@ -195,27 +195,31 @@ def restore_command(call: Call, instant: str | None) -> int:
     call, named = call.split_needed_instant(instant, "a savepoint")
 
     def do(target: Target, dry_run: bool) -> Restored:
-        done = run(target.storage, target.settings, named, dry_run=dry_run)
-        instants = tuple(f"{ref.time} {ref.action}" for ref in done.plan.instants)
-        return Restored(done.savepoint, done.instant, instants, done.deletes, dry_run)
+        restore = run(target.storage, target.settings, named, dry_run=dry_run)
+        instants = tuple(f"{ref.time} {ref.action}" for ref in restore.plan.instants)
+        return Restored(restore.savepoint, restore.instant, instants, restore.deletes, dry_run)
 
-    return call.change(do, restored_text, goes=lambda done: len(done.instants), question="Roll back {} instants?")
-
-
-def rolled_back_text(done: RolledBack) -> list[str]:
-    verb = "would roll" if done.dry_run else "rolled"
-    what = f"{len(done.deletes)} files deleted, blocks of {len(done.undoes)} logs cancelled"
-    return [f"{verb} back {done.target}: {what}", *shortened((*done.deletes, *done.undoes))]
+    return call.change(do, restored_text, goes=lambda restore: len(restore.instants), question="Roll back {} instants?")
 
 
-def restored_text(done: Restored) -> list[str]:
-    if not done.instants:
-        return [f"nothing is newer than the savepoint {done.savepoint}"]
-    verb = "would roll" if done.dry_run else "rolled"
-    files = [f"  {len(done.deletes)} files would be deleted"] if done.dry_run else []
-    return [f"{verb} back {len(done.instants)} instants after {done.savepoint}", *shortened(done.instants), *files]
+def rolled_back_text(rollback: RolledBack) -> list[str]:
+    verb = "would roll" if rollback.dry_run else "rolled"
+    what = f"{len(rollback.deletes)} files deleted, blocks of {len(rollback.undoes)} logs cancelled"
+    return [f"{verb} back {rollback.target}: {what}", *shortened((*rollback.deletes, *rollback.undoes))]
 
 
-def _line(made: Savepoint) -> SavepointLine:
-    moment = dt.datetime.fromtimestamp(made.at / 1000, dt.UTC).isoformat(timespec="seconds")
-    return SavepointLine(made.instant, made.user, moment, made.comment, len(made.files))
+def restored_text(restore: Restored) -> list[str]:
+    if not restore.instants:
+        return [f"nothing is newer than the savepoint {restore.savepoint}"]
+    verb = "would roll" if restore.dry_run else "rolled"
+    files = [f"  {len(restore.deletes)} files would be deleted"] if restore.dry_run else []
+    return [
+        f"{verb} back {len(restore.instants)} instants after {restore.savepoint}",
+        *shortened(restore.instants),
+        *files,
+    ]
+
+
+def _line(record: Savepoint) -> SavepointLine:
+    moment = dt.datetime.fromtimestamp(record.at / 1000, dt.UTC).isoformat(timespec="seconds")
+    return SavepointLine(record.instant, record.user, moment, record.comment, len(record.files))

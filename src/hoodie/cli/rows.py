@@ -66,13 +66,13 @@ class Question:
     cdc: bool = False
 
     @classmethod
-    def of(cls, asked: Mapping[str, Any], **more: Any) -> Question:
-        """asked  the options of a command: columns as one text. Raises InvalidInput on one that names none"""
-        columns = asked.get("columns")
+    def of(cls, option_values: Mapping[str, Any], **more: Any) -> Question:
+        """option_values  of a command: columns as one text. Raises InvalidInput on one that names none"""
+        columns = option_values.get("columns")
         names = None if columns is None else tuple(name.strip() for name in columns.split(",") if name.strip())
         if names == ():
             raise InvalidInput(f"--columns {columns!r} names no column; without it all are read")
-        return cls(**{**asked, "columns": names, **more})
+        return cls(**{**option_values, "columns": names, **more})
 
     def limited(self, limit: int) -> Question:
         return replace(self, limit=limit)
@@ -190,16 +190,16 @@ def _typed(text: str, kind: pa.DataType) -> Any:
 
 def row_batches(scan: ScanPlan, limit: int | None = None) -> Iterator[pa.Table]:
     """The rows of a scan, some file slices at a time; at least one table, possibly without rows."""
-    left, step = limit, _AT_ONCE if limit is None else 1  # of a few rows the first slice has enough, mostly
+    remaining_limit, step = limit, _AT_ONCE if limit is None else 1  # of a few rows the first slice has enough, mostly
     yield read_scan(replace(scan, slices=()))
     for begin in range(0, len(scan.slices), step):
-        if left == 0:
+        if remaining_limit == 0:
             return
         some = scan.slices[begin : begin + step]
         rows = read_scan(replace(scan, slices=some))
-        if left is not None:
-            rows = rows.slice(0, left)
-            left -= len(rows)
+        if remaining_limit is not None:
+            rows = rows.slice(0, remaining_limit)
+            remaining_limit -= len(rows)
         yield rows
 
 
@@ -218,13 +218,13 @@ def _change_data(
     filters = filters_of(question.filters, changes.reader.schema)
     selected = select_changes(changes.reader.schema, question.columns, filters)
     yield selected.schema.empty_table()
-    left = limit
+    remaining_limit = limit
     for batch in selected.of(change_data_batches(changes)):
-        rows = pa.Table.from_batches([batch]).slice(0, left)
-        if left is not None:
-            left -= len(rows)
+        rows = pa.Table.from_batches([batch]).slice(0, remaining_limit)
+        if remaining_limit is not None:
+            remaining_limit -= len(rows)
         yield rows
-        if left == 0:
+        if remaining_limit == 0:
             return
 
 
@@ -240,13 +240,13 @@ def row_values(
     return tuple(rows.column_names), tuple(tuple(map(plain, row)) for row in zip(*columns, strict=True)), more
 
 
-def rows_text(found: Any) -> Sequence[Block]:
-    """found  `hoodie.cli.read.Rows`"""
-    if not found.rows:
-        return [f"no rows ({', '.join(found.columns)})"]
-    cells = [[json.dumps(value) if isinstance(value, list | dict) else value for value in row] for row in found.rows]
-    more = [f"the first {len(cells)} rows: --limit N shows more"] if found.more else []
-    return [Grid(found.columns, cells), *more]
+def rows_text(answer: Any) -> Sequence[Block]:
+    """answer  `hoodie.cli.read.Rows`"""
+    if not answer.rows:
+        return [f"no rows ({', '.join(answer.columns)})"]
+    cells = [[json.dumps(value) if isinstance(value, list | dict) else value for value in row] for row in answer.rows]
+    more = [f"the first {len(cells)} rows: --limit N shows more"] if answer.more else []
+    return [Grid(answer.columns, cells), *more]
 
 
 def write_answer(

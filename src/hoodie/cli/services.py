@@ -65,13 +65,13 @@ def clean_command(call: Call) -> int:
     from hoodie.services.clean import clean as run
 
     def do(target: Target, dry_run: bool) -> Cleaned:
-        done = run(target.storage, target.settings, dry_run=dry_run)
+        clean = run(target.storage, target.settings, dry_run=dry_run)
         return Cleaned(
-            done.instant, done.policy, done.earliest, done.paths, done.partitions, done.finished, done.dry_run
+            clean.instant, clean.policy, clean.earliest, clean.paths, clean.partitions, clean.finished, clean.dry_run
         )
 
     return call.change(
-        do, cleaned_text, goes=lambda done: len(done.files) + len(done.finished), question="Delete {} files?"
+        do, cleaned_text, goes=lambda clean: len(clean.files) + len(clean.finished), question="Delete {} files?"
     )
 
 
@@ -92,11 +92,11 @@ def archive_command(call: Call) -> int:
     from hoodie.services.metadata_upkeep import archive_table as run
 
     def do(target: Target, dry_run: bool) -> Archived:
-        done = run(target.storage, target.settings, dry_run=dry_run)
-        instants = tuple(f"{instant.requested} {instant.action}" for instant in done.instants)
-        return Archived(instants, done.file, done.dry_run)
+        archive = run(target.storage, target.settings, dry_run=dry_run)
+        instants = tuple(f"{instant.requested} {instant.action}" for instant in archive.instants)
+        return Archived(instants, archive.file, archive.dry_run)
 
-    return call.change(do, archived_text, goes=lambda done: len(done.instants), question="Archive {} instants?")
+    return call.change(do, archived_text, goes=lambda archive: len(archive.instants), question="Archive {} instants?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +134,13 @@ def expire(call: Call) -> int:
     from hoodie.sync.after_commit import after_commit
 
     def do(target: Target, dry_run: bool) -> Expired:
-        done = expire_partitions(target.storage, target.settings, dry_run=dry_run, after_commit=after_commit)
-        return Expired(done.instant, done.partitions, done.before, done.dry_run, str(done))
+        expiry = expire_partitions(target.storage, target.settings, dry_run=dry_run, after_commit=after_commit)
+        return Expired(expiry.instant, expiry.partitions, expiry.before, expiry.dry_run, str(expiry))
 
     return call.change(
         do,
-        lambda done: done.text.splitlines(),
-        goes=lambda done: len(done.partitions),
+        lambda expiry: expiry.text.splitlines(),
+        goes=lambda expiry: len(expiry.partitions),
         question="Delete {} partitions?",
     )
 
@@ -212,33 +212,33 @@ def downgrade_command(call: Call, to: str) -> int:
 
 def _change_version(call: Call, to: int, run: Callable[..., UpgradeResult], question: str) -> int:
     def do(target: Target, dry_run: bool) -> Upgraded:
-        done = run(target.storage, target.settings, to, dry_run=dry_run)
-        settings = dict(done.settings or {})
-        return Upgraded(done.before, done.version, done.steps, settings, done.dry_run, str(done))
+        change = run(target.storage, target.settings, to, dry_run=dry_run)
+        settings = dict(change.settings or {})
+        return Upgraded(change.before, change.version, change.steps, settings, change.dry_run, str(change))
 
     return call.change(
-        do, lambda done: done.text.splitlines(), goes=lambda done: int(bool(done.steps)), question=question
+        do, lambda change: change.text.splitlines(), goes=lambda change: int(bool(change.steps)), question=question
     )
 
 
-def cleaned_text(done: Cleaned) -> list[str]:
-    verb = "would delete" if done.dry_run else "deleted"
-    kept = f", and keeps what reads as of {done.earliest} and later need" if done.earliest else ""
+def cleaned_text(clean: Cleaned) -> list[str]:
+    verb = "would delete" if clean.dry_run else "deleted"
+    retention = f", and keeps what reads as of {clean.earliest} and later need" if clean.earliest else ""
     finished = [
-        f"{'would finish' if done.dry_run else 'finished'} {instant}, which was interrupted"
-        for instant in done.finished
+        f"{'would finish' if clean.dry_run else 'finished'} {instant}, which was interrupted"
+        for instant in clean.finished
     ]
-    whole = [f"partition {partition!r} is removed whole" for partition in done.partitions]
-    if not done.files:
-        return [*finished, f"nothing to clean{kept}"]
-    return [*finished, f"{verb} {len(done.files)} files{kept}", *shortened(done.files), *whole]
+    whole = [f"partition {partition!r} is removed whole" for partition in clean.partitions]
+    if not clean.files:
+        return [*finished, f"nothing to clean{retention}"]
+    return [*finished, f"{verb} {len(clean.files)} files{retention}", *shortened(clean.files), *whole]
 
 
-def archived_text(done: Archived) -> list[str]:
-    if not done.instants:
+def archived_text(archive: Archived) -> list[str]:
+    if not archive.instants:
         return ["nothing to archive"]
-    verb, where = "would archive" if done.dry_run else "archived", f" to {done.file}" if done.file else ""
-    return [f"{verb} {len(done.instants)} instants{where}", *shortened(done.instants)]
+    verb, where = "would archive" if archive.dry_run else "archived", f" to {archive.file}" if archive.file else ""
+    return [f"{verb} {len(archive.instants)} instants{where}", *shortened(archive.instants)]
 
 
 def shortened(lines: tuple[str, ...], most: int = 20) -> list[str]:

@@ -49,13 +49,13 @@ def require_new(state: TableState, batch: BatchOptions) -> None:
 
 def with_batch(state: TableState, batch: BatchOptions, extra: Mapping[str, str]) -> dict[str, str]:
     """The extra metadata of a commit, batches that are known included. state: at the moment of the commit"""
-    known = newest_batches(state, all_read=bool(batch.application))
+    batches = newest_batches(state, all_read=bool(batch.application))
     if batch.application:
-        known = {**known, batch.application: batch.batch}
-    if not known or (CHECKPOINT in extra and not batch.application):  # the caller knows it
+        batches = {**batches, batch.application: batch.batch}
+    if not batches or (CHECKPOINT in extra and not batch.application):  # the caller knows it
         return dict(extra)
     mark = {_WRITTEN: json.dumps({batch.application: batch.batch})} if batch.application else {}
-    return {**extra, **mark, CHECKPOINT: json.dumps({name: str(number) for name, number in known.items()})}
+    return {**extra, **mark, CHECKPOINT: json.dumps({name: str(number) for name, number in batches.items()})}
 
 
 def newest_batches(
@@ -70,8 +70,8 @@ def newest_batches(
     among     commits; None: all
     Raises    CorruptFile on a commit that cannot be read
     """
-    count, known = (NEWEST.get(state.storage, state.timeline) if among is None else None) or (0, {})
-    newest, whole = dict(known), True
+    count, remembered = (NEWEST.get(state.storage, state.timeline) if among is None else None) or (0, {})
+    newest, whole = dict(remembered), True
     for instant in state.timeline.commits[count:] if among is None else among:
         try:
             batches = batches_of(state, instant)

@@ -70,42 +70,42 @@ def require_no_conflict(
     now: TableState,
     *,
     alone: bool,
-    done: bool = False,
+    published: bool = False,
     beside: bool = False,
 ) -> None:
     """Check that a write may be published, or was rightly published, given what other writers did.
 
-    before   the table as the write found it
-    instant  its own
-    now      the table at this moment
-    alone    it was to be the only writer: any other write is a conflict
-    done     it is published, and this is the second look
-    beside   other writers may have added to the logs to which it adds
-    Raises   WriteConflict naming instants and file groups; InstantNotFound when it was rolled back
+    before     the table as the write found it
+    instant    its own
+    now        the table at this moment
+    alone      it was to be the only writer: any other write is a conflict
+    published  it is, and this is the second look
+    beside     other writers may have added to the logs to which it adds
+    Raises     WriteConflict naming instants and file groups; InstantNotFound when it was rolled back
     """
-    if not done:
+    if not published:
         _require_standing(instant, now)
     refuse_during_restore(now.timeline)
     _require_same_table(before, instant, now)
     if REPLACES in metadata.extra:  # of other writes it would keep some rows, of another table
         alone = True
-        if not done and now.config.properties.get(WAITING) != instant.requested:
+        if not published and now.config.properties.get(WAITING) != instant.requested:
             raise WriteConflict(
                 f"instant {instant.requested} replaces the table, and another overwrite has begun meanwhile. Nothing "
                 "is published; write the batch again."
             )
     if undisturbed(before.timeline, now.timeline, instant):
         return
-    if gone := vanished(before.timeline, now.timeline):
+    if lost_instants := vanished(before.timeline, now.timeline):
         raise WriteConflict(
-            f"instant {instant.requested} was made on rows of {', '.join(i.requested for i in gone)}, which were "
-            "rolled back meanwhile. Nothing is published; write the batch again."
+            f"instant {instant.requested} was made on rows of {', '.join(i.requested for i in lost_instants)}, which "
+            "were rolled back meanwhile. Nothing is published; write the batch again."
         )
     others = [other for later in since(before.timeline, now.timeline, instant) if (other := _look_up(now, later))]
-    if done:  # other writes may be based on this write by now
+    if published:  # other writes may be based on this write by now
         others = unaware(instant, metadata, others)
     appended = appended_groups(metadata) if beside else frozenset()
-    own = now.timeline.find(instant.requested, instant.action) if done else None
+    own = now.timeline.find(instant.requested, instant.action) if published else None
     completed = own.completed if own is not None else ""
     against = conflicts(before.timeline, groups_of_commit(metadata), others, alone, appended, completed)
     if against:

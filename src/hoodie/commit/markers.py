@@ -82,15 +82,15 @@ def read_markers(storage: Storage, instant: str) -> tuple[Marker, ...]:
     return tuple(sorted({_parse(name, file) for file, name in names}))
 
 
-def delete_markers(storage: Storage, instant: str, known: Collection[Marker] | None = None) -> None:
+def delete_markers(storage: Storage, instant: str, markers: Collection[Marker] | None = None) -> None:
     """Remove the markers of an instant, if any.
 
-    known  all of them, as `read_markers` has just found them, each in a file of its own; None: they are looked for
+    markers  all of them, as `read_markers` has just found them, each in a file of its own; None: they are looked for
     """
-    if known is None:
+    if markers is None:
         storage.delete_tree(marker_folder(instant))
     else:
-        paths = [marker_path(instant, marker.path, marker.kind) for marker in known]
+        paths = [marker_path(instant, marker.path, marker.kind) for marker in markers]
         storage.delete_listed(marker_folder(instant), paths)
 
 

@@ -42,10 +42,12 @@ def preview(transaction: Transaction, metadata: CommitMetadata) -> Storage:
     """The table's storage as readers would see it with the commit. What lost task attempts left is removed first."""
     remove_leftovers(transaction, metadata.paths)
     state = transaction.state
-    done = dataclasses.replace(transaction.instant, state=State.COMPLETED)
+    published = dataclasses.replace(transaction.instant, state=State.COMPLETED)
     if state.layout.stamps_completion:
-        newest = max(state.timeline.newest, done.requested)
-        done = dataclasses.replace(done, completed=time_after(newest, state.config.timezone, utc_now))
+        newest = max(state.timeline.newest, published.requested)
+        published = dataclasses.replace(published, completed=time_after(newest, state.config.timezone, utc_now))
     return WithFile(
-        state.storage, instant_path(done, state.layout), completed_content(metadata, done.action, state.layout)
+        state.storage,
+        instant_path(published, state.layout),
+        completed_content(metadata, published.action, state.layout),
     )

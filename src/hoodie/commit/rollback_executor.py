@@ -148,8 +148,8 @@ def undo(
         back_to_requested(storage, target, layout)
     else:
         remove_pending(storage, target, layout)
-    done = pending_state(storage, target, layout)
-    if done is not None and done.state is State.COMPLETED:
+    current = pending_state(storage, target, layout)
+    if current is not None and current.state is State.COMPLETED:
         return (
             partitions  # its writer was alive, began after the plan was made and has published: its files are visible
         )
@@ -166,7 +166,7 @@ def outcome(
     return RollbackMetadata(
         start=by,
         millis=int((time.monotonic() - started) * 1000),
-        files_deleted=sum(len(done.deleted) for done in partitions.values()),
+        files_deleted=sum(len(partition.deleted) for partition in partitions.values()),
         commits=(plan.instant.time,),
         partitions=partitions,
         instants=(plan.instant,),
@@ -196,8 +196,8 @@ def unpublish(
 
 def pending_state(storage: Storage, pending: Instant, layout: TimelineLayout) -> Instant | None:
     """The state in which an instant is on the timeline."""
-    if done := completed_instants(storage, pending, layout):
-        return done[-1]
+    if completed := completed_instants(storage, pending, layout):
+        return completed[-1]
     states = (Instant(pending.requested, pending.action, s) for s in (State.INFLIGHT, State.REQUESTED))
     return next((state for state in states if storage.exists(instant_path(state, layout))), None)
 
@@ -215,11 +215,11 @@ def is_clustering(storage: Storage, pending: Instant, layout: TimelineLayout) ->
 
 def _refuse_published(storage: Storage, rollback: Instant, target: Instant, layout: TimelineLayout) -> None:
     """Withdraw a rollback whose target is completed and whole."""
-    done = pending_state(storage, target, layout)
-    if done is None or done.state is not State.COMPLETED:
+    current = pending_state(storage, target, layout)
+    if current is None or current.state is not State.COMPLETED:
         return
     try:
-        metadata = _metadata(storage, done, layout)
+        metadata = _metadata(storage, current, layout)
     except FileNotFoundError:  # another process has made it pending since: it resumes the same rollback
         return
     # A damaged one publishes nothing whole. While the rollback is only requested, nothing is removed yet.
@@ -228,7 +228,7 @@ def _refuse_published(storage: Storage, rollback: Instant, target: Instant, layo
     command = encode_block(rollback_block(rollback.requested, target.requested))
     if damaged or _commands_written(storage, rollback.requested, command) or not all(map(storage.exists, written)):
         # Its files are no longer complete, and readers must not use them.
-        back_to_requested(storage, unpublish(storage, done, target.action, layout=layout), layout)
+        back_to_requested(storage, unpublish(storage, current, target.action, layout=layout), layout)
         return
     with suppress(FileExistsError):
         storage.create_new(instant_path(target, layout), b"")
@@ -240,12 +240,12 @@ def _refuse_published(storage: Storage, rollback: Instant, target: Instant, layo
     )
 
 
-def _metadata(storage: Storage, done: Instant, layout: TimelineLayout) -> CommitMetadata | None:
+def _metadata(storage: Storage, completed: Instant, layout: TimelineLayout) -> CommitMetadata | None:
     """What a completed commit's file says; None when it is empty or cut short."""
-    path = instant_path(done, layout)
+    path = instant_path(completed, layout)
     content = storage.read(path)
     try:
-        return commit_content(content, path, done) if content else None
+        return commit_content(content, path, completed) if content else None
     except CorruptFile:
         return None
 
@@ -259,7 +259,7 @@ def _take_back(
         by_partition.setdefault(request.partition, []).append(request)
     command = encode_block(rollback_block(rollback, target))
     earlier = _commands_written(storage, rollback, command)
-    done = {}
+    partitions = {}
     for partition, part in by_partition.items():
         deleted = [name for request in part for name in request.delete]
         remove_with_temporaries(storage, [join(partition, name) for name in deleted])
@@ -271,10 +271,10 @@ def _take_back(
             for request in undone
         ]
         failed = {name: sizes[name] for request in undone for name in request.log_blocks if name in sizes}
-        done[partition] = RolledBackPartition(
+        partitions[partition] = RolledBackPartition(
             deleted=tuple(deleted), command_logs=dict.fromkeys(commands, len(command)), failed_logs=failed
         )
-    return done
+    return partitions
 
 
 def _write_command(

@@ -217,14 +217,14 @@ def _clean_up(state: TableState, clock: Clock, writers: Writers) -> TableState:
             _log.info("%s: rolled the failed %s %s back", state.config.name, failed.action, failed.requested)
         state = state.reload()
         if published and _pending(state, failed):
-            for done in completed_instants(state.storage, failed, state.layout):
-                raise ListingStale(instant_path(done, state.layout))
+            for completed in completed_instants(state.storage, failed, state.layout):
+                raise ListingStale(instant_path(completed, state.layout))
     return state
 
 
 def _pending(state: TableState, instant: Instant) -> bool:
-    found = state.timeline.find(instant.requested, instant.action)
-    return found is not None and found.state is not State.COMPLETED
+    listed = state.timeline.find(instant.requested, instant.action)
+    return listed is not None and listed.state is not State.COMPLETED
 
 
 def dead_writes(state: TableState, writers: Writers) -> list[Instant]:
@@ -332,13 +332,13 @@ def publish_seen(
         layout = transaction.state.layout
         content = completed_content(metadata, transaction.instant.action, layout)
         # `require_no_conflict` looked
-        done = complete(storage, transaction.instant, content, just_listed=True, layout=layout)
+        commit = complete(storage, transaction.instant, content, just_listed=True, layout=layout)
         timeline = _confirm(transaction, metadata, lock, beside)
-        if done.completed:
-            lock.outlast(moment_of(done.completed, layout.zone), utc_now)
+        if commit.completed:
+            lock.outlast(moment_of(commit.completed, layout.zone), utc_now)
     after = None if timeline is None else replace(now, timeline=timeline)
     if timeline is not None:
-        remember_commit(storage, timeline, done, metadata, len(content))
+        remember_commit(storage, timeline, commit, metadata, len(content))
     transaction.end()
     with suppress(OSError):  # readers see the write by now, and markers of a completed instant mean nothing
         # Attempts that were given up may have finished a file meanwhile. Later ones see that the write is over.
@@ -384,7 +384,9 @@ def _confirm_under(lock: Lock, transaction: Transaction, metadata: CommitMetadat
 def _look_again(transaction: Transaction, metadata: CommitMetadata, *, alone: bool, beside: bool = False) -> Timeline:
     state = transaction.state
     now = replace(state, timeline=load_timeline(state.storage, state.config, before=state.timeline))
-    require_no_conflict(transaction.state, transaction.instant, metadata, now, alone=alone, done=True, beside=beside)
+    require_no_conflict(
+        transaction.state, transaction.instant, metadata, now, alone=alone, published=True, beside=beside
+    )
     require_whole(now, transaction.instant)
     return now.timeline
 

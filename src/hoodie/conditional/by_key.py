@@ -104,8 +104,8 @@ def _one_image(
 ) -> tuple[Mapping[str, Any], tuple[str, ...]] | None:
     """What a source row becomes in the table, whichever clause is about it, and the columns that keep a stored row's
     values; None: that is not known of it alone."""
-    known = {name.lower() for name in shape.columns}
-    if not all(c.condition is None or _of_source(c.condition, request, known) for c in request.clauses):
+    table_columns = {name.lower() for name in shape.columns}
+    if not all(c.condition is None or _of_source(c.condition, request, table_columns) for c in request.clauses):
         return None
     updated: dict[str, Any] | None = None
     inserted: dict[str, Any] | None = None
@@ -118,7 +118,7 @@ def _one_image(
         else:
             for name in shape.identity:
                 values.setdefault(name, f"{tick(request.source_name)}.{tick(equal[name.lower()])}")
-        if not all(_of_source(value, request, known) for value in values.values()):
+        if not all(_of_source(value, request, table_columns) for value in values.values()):
             return None
         if not all(same_expression(values[name], f"{request.source_name}.{equal[name.lower()]}") for name in identity):
             return None

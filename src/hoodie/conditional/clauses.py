@@ -144,15 +144,15 @@ def path_of(name: str, columns: Sequence[str], target: str) -> tuple[str, ...]:
     parts = [part.strip("`") for part in name.strip().split(".")]
     if len(parts) > 1 and parts[0].lower() == target.lower():
         parts = parts[1:]
-    known = {column.lower(): column for column in columns}
-    if found := known.get(".".join(parts).lower()):
-        return (found,)
-    if found := known.get(parts[0].lower()):
-        return found, *parts[1:]
-    near = difflib.get_close_matches(parts[-1].lower(), known, n=1, cutoff=0.5)
+    by_lower_case = {column.lower(): column for column in columns}
+    if match := by_lower_case.get(".".join(parts).lower()):
+        return (match,)
+    if match := by_lower_case.get(parts[0].lower()):
+        return match, *parts[1:]
+    near = difflib.get_close_matches(parts[-1].lower(), by_lower_case, n=1, cutoff=0.5)
     raise InvalidInput(
         f"the table has no column {name!r}. "
-        + (f"Did you mean {known[near[0]]!r}?" if near else f"It has {', '.join(columns) or 'none yet'}.")
+        + (f"Did you mean {by_lower_case[near[0]]!r}?" if near else f"It has {', '.join(columns) or 'none yet'}.")
     )
 
 
@@ -165,21 +165,21 @@ def values_by_column(values: Mapping[str, Any], types: Mapping[str, pa.DataType]
     for name, value in values.items():
         column, *fields = path_of(name, list(types), target)
         paths.setdefault(column, []).append((tuple(fields), value))
-    return {name: _value(given, types[name], (target, name)) for name, given in paths.items()}
+    return {name: _value(assigned, types[name], (target, name)) for name, assigned in paths.items()}
 
 
-def _value(given: Sequence[tuple[tuple[str, ...], Any]], kind: pa.DataType, path: tuple[str, ...]) -> Any:
+def _value(assigned: Sequence[tuple[tuple[str, ...], Any]], kind: pa.DataType, path: tuple[str, ...]) -> Any:
     """The value of a column or field: the stored one, another, or a struct of which fields are set."""
-    if not given:
+    if not assigned:
         return ".".join(map(tick, path))
-    if len(given) == 1 and not given[0][0]:
-        return given[0][1]
+    if len(assigned) == 1 and not assigned[0][0]:
+        return assigned[0][1]
     column = ".".join(path[1:])
-    if not all(fields for fields, _ in given):
+    if not all(fields for fields, _ in assigned):
         raise InvalidInput(f"column {column!r} is set twice")
     names = [field.name for field in kind] if pa.types.is_struct(kind) else []
     by_name: dict[str, list[tuple[tuple[str, ...], Any]]] = {name.lower(): [] for name in names}
-    for (first, *rest), value in given:
+    for (first, *rest), value in assigned:
         if first.lower() not in by_name:
             raise InvalidInput(
                 f"{column}.{first}: {column!r} has no such field; it has {', '.join(names)}"
@@ -197,15 +197,15 @@ def assignments(clause: MergeClause, request: MergeRequest, types: Mapping[str, 
     Raises  InvalidInput naming columns that are not there, are assigned twice, or that the source of a `*` lacks
     """
     if clause.values is None:
-        known = {name.lower(): name for name in request.columns}
-        missing = [name for name in types if name.lower() not in known]
+        by_lower_case = {name.lower(): name for name in request.columns}
+        missing = [name for name in types if name.lower() not in by_lower_case]
         if missing:
             word = "UPDATE SET *" if clause.act is Act.UPDATE else "INSERT *"
             raise SchemaMismatch(
                 f"{word} takes each column of the table from the source, which lacks {', '.join(missing)}: "
                 "add them, or name the columns and their values"
             )
-        return {name: f"{tick(request.source_name)}.{tick(known[name.lower()])}" for name in types}
+        return {name: f"{tick(request.source_name)}.{tick(by_lower_case[name.lower()])}" for name in types}
     if clause.act is Act.INSERT:
         for name in clause.values:
             column_of(name, list(types), request.target_name)

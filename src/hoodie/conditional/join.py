@@ -79,13 +79,13 @@ class _Join:
         for table in _in_parts(scanned(scan)):
             target = Block.of({self.request.target_name: table})
             sides = frozenset({self.request.source_name})
-            found = pairs(self.source, target, self.conjuncts, sides)
-            matched[found.left] = True
-            keys = _keys(table, found.right)
-            yield from self._of(When.MATCHED, beside(self.source, target, found, sides), keys)
+            matches = pairs(self.source, target, self.conjuncts, sides)
+            matched[matches.left] = True
+            keys = _keys(table, matches.right)
+            yield from self._of(When.MATCHED, beside(self.source, target, matches, sides), keys)
             if self.clauses[When.BY_SOURCE]:
                 alone = np.ones(table.num_rows, np.bool_)
-                alone[found.right] = False
+                alone[matches.right] = False
                 places = np.flatnonzero(alone)
                 yield from self._of(When.BY_SOURCE, self._alone(target, places), _keys(table, places))
         places = np.flatnonzero(~matched)
@@ -110,8 +110,8 @@ class _Join:
         for clause in self.clauses[when]:
             if not len(rest):
                 return
-            asked = rows.take(pa.array(rest))
-            takes = is_true(clause.condition.run(asked), asked.length)
+            remaining_rows = rows.take(pa.array(rest))
+            takes = is_true(clause.condition.run(remaining_rows), remaining_rows.length)
             places = pa.array(rest[takes])
             rest = rest[~takes]
             if len(places):

@@ -47,12 +47,12 @@ def _merge(call: TableCall, target: MergeTarget, request: MergeRequest) -> Write
     with target.phases.time("check"):
         check_request(request, shape)
         plan = plan_by_key(request, shape, _same_where_equal(request, shape))
-        made = None if plan is None else _rows_by_key(call, target, request, plan)
-    if made is not None:
+        rows_and_schema = None if plan is None else _rows_by_key(call, target, request, plan)
+    if rows_and_schema is not None:
         assert plan is not None
         if plan.keeps:
             target = replace(target, write=keeping_columns(target.write))
-        return call.write(target, *made, adapt=partial(as_merge, keeps=plan.keeps))
+        return call.write(target, *rows_and_schema, adapt=partial(as_merge, keeps=plan.keeps))
     with target.phases.time("check"):
         joined = joined_rows(call, target, request)
         rows, columns = _rows_by_join(target, request, joined)
@@ -97,11 +97,11 @@ def _rows_by_key(
     if plan.decides:
         arrays, names = [*arrays, pa.array(actions.astype(np.int8))], [*names, ROW_ACTION]
     rows = pa.Table.from_arrays(arrays, names)
-    kept = () if plan.deletes else tuple(names)
-    make_keys = CertainKeys(RowKeys(kept, keygen)) if plan.decides else RowKeys(kept, keygen)
+    row_columns = () if plan.deletes else tuple(names)
+    make_keys = CertainKeys(RowKeys(row_columns, keygen)) if plan.decides else RowKeys(row_columns, keygen)
     columns = [] if plan.deletes else [*schema, *([pa.field(ROW_ACTION, pa.int8())] if plan.decides else [])]
-    made = MadeRows(iter([rows]), make_keys, keyed_schema(columns))
-    return made, None if plan.deletes else joined_schema(target.declared, list(plan.values), names) or schema
+    keyed_rows = MadeRows(iter([rows]), make_keys, keyed_schema(columns))
+    return keyed_rows, None if plan.deletes else joined_schema(target.declared, list(plan.values), names) or schema
 
 
 def _fields(target: MergeTarget, names: Sequence[str]) -> pa.Schema:
@@ -176,8 +176,8 @@ def _rows_by_join(target: MergeTarget, request: MergeRequest, joined: JoinedRows
     merged = MergedKeys.of(columns.names, target.keygen, target.shape, assigned)
     make_keys = NewKeys(merged).of_task(0) if target.keygen.makes_new_keys else merged
     schema = joined_schema(target.declared, list(assigned), columns.names) or columns
-    made = MadeRows(_tables(joined, schema), make_keys, keyed_schema([*schema, pa.field(ROW_ACTION, pa.int8())]))
-    return made, schema
+    rows = MadeRows(_tables(joined, schema), make_keys, keyed_schema([*schema, pa.field(ROW_ACTION, pa.int8())]))
+    return rows, schema
 
 
 def _tables(joined: JoinedRows, schema: pa.Schema) -> Iterator[pa.Table]:

@@ -80,8 +80,8 @@ class TableCall:
         operation = WriteOperation.DELETE if columns is None else WriteOperation.UPSERT
         with target.phases.time("check"):
             write = adapt(check(target.write.state, operation, columns, target.write.settings))
-        acquired, done = partial(acquire, rows), self.after_commit
-        batch = IncomingBatch(write, acquired, done, target.phases, adapt=adapt, alone=True)
+        acquired, after_commit = partial(acquire, rows), self.after_commit
+        batch = IncomingBatch(write, acquired, after_commit, target.phases, adapt=adapt, alone=True)
         return run(batch, made_of=made_of)
 
 
@@ -133,11 +133,11 @@ def target_scan(
     name       what it calls the table
     columns    that are read beside the two keys; None: all
     """
-    wanted = None if columns is None else list(dict.fromkeys([*columns, RECORD_KEY, PARTITION_PATH]))
+    read_columns = None if columns is None else list(dict.fromkeys([*columns, RECORD_KEY, PARTITION_PATH]))
     tests = ANY
     if isinstance(condition, str):
         tests = tests_of_sql(condition, scope, name)
-    return plan_read(target.write.state, Read(columns=wanted), target.write.settings.reading, tests=tests)
+    return plan_read(target.write.state, Read(columns=read_columns), target.write.settings.reading, tests=tests)
 
 
 def scanned(scan: ScanPlan) -> Iterator[pa.Table]:

@@ -168,8 +168,8 @@ def _equalities(request: MergeRequest) -> set[tuple[str, str]]:
     return equalities(condition, request.source_name, request.target_name) if isinstance(condition, str) else set()
 
 
-def joined_schema(table: pa.Schema | None, assigned: Sequence[str], made: Sequence[str]) -> pa.Schema | None:
+def joined_schema(table: pa.Schema | None, assigned: Sequence[str], columns: Sequence[str]) -> pa.Schema | None:
     """The columns of the rows as Arrow has them: those of the table, nullable where clauses assign them."""
     if table is None:
         return None
-    return pa.schema([f.with_nullable(True) if f.name in assigned else f for f in table if f.name in made])
+    return pa.schema([f.with_nullable(True) if f.name in assigned else f for f in table if f.name in columns])

@@ -49,11 +49,11 @@ def attempted(storage: Storage, options: Options, attempt: Callable[[MergeTarget
         try:
             target = _target(storage, settings)
             return attempt(target)
-        except FileGone as gone:
-            conflict = None if target is None else overtaken(target.write.state, gone)
+        except FileGone as problem:
+            conflict = None if target is None else overtaken(target.write.state, problem)
             if conflict is None:
                 raise
-            raise conflict from gone
+            raise conflict from problem
 
     return with_retries(settings, whole_attempt)
 
@@ -77,12 +77,12 @@ def _target(storage: Storage, settings: Settings) -> MergeTarget:
         scan = None if write.declared is not None else plan_read(state, Read(), settings.reading)
         declared = write.declared
         if scan is not None:  # columns that no commit names may be in a file
-            found = pa.schema([field for field in scan.schema if field.name not in META_COLUMNS])
-            declared = found if len(found) else None
+            file_schema = pa.schema([field for field in scan.schema if field.name not in META_COLUMNS])
+            declared = file_schema if len(file_schema) else None
         shape = shape_of(write, keygen, pa.schema([]) if declared is None else declared)
     return MergeTarget(write, keygen, declared, shape, phases)
 
 
 def keeping_columns(write: Write) -> Write:
     """The write as one whose rows may lack columns: the values that stored rows have there stay."""
-    return replace(write, settings=Settings.read(overridden(write.settings.given, missing_options("keep"))))
+    return replace(write, settings=Settings.read(overridden(write.settings.options, missing_options("keep"))))

@@ -71,8 +71,8 @@ def _update(call: TableCall, target: MergeTarget, condition: Any, values: Mappin
                 yield _updated(chosen, terms, schema, name)
 
     make_keys = MergedKeys.of(columns, target.keygen, target.shape, assigned)
-    made = MadeRows(rows(), make_keys, keyed_schema([*schema, pa.field(ROW_ACTION, pa.int8())]))
-    return call.write(target, made, schema, scan.state, as_update)
+    updated_rows = MadeRows(rows(), make_keys, keyed_schema([*schema, pa.field(ROW_ACTION, pa.int8())]))
+    return call.write(target, updated_rows, schema, scan.state, as_update)
 
 
 def _where(table: pa.Table, term: Term, name: str) -> pa.Table:
@@ -111,5 +111,5 @@ def _delete(call: TableCall, target: MergeTarget, condition: Any, name: str) -> 
             if rows.num_rows:
                 yield rows
 
-    made = MadeRows(keys(), RowKeys((), None), keyed_schema(()))
-    return call.write(target, made, None, scan.state, lambda write: write)
+    deleted_keys = MadeRows(keys(), RowKeys((), None), keyed_schema(()))
+    return call.write(target, deleted_keys, None, scan.state, lambda write: write)

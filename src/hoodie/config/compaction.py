@@ -64,14 +64,14 @@ class CompactionAfterCommit:
 
     run       plan one that is due, and carry it out with those that are pending
     schedule  plan one that is due, for others to carry out
-    asked     options or table say so: pending ones are carried out whether or not one is due, and it is an error when
+    explicit  options or table say so: pending ones are carried out whether or not one is due, and it is an error when
               nothing can be planned since other writes are pending
     beside    another process does it, as the options of a batch writer say
     """
 
     run: bool = True
     schedule: bool = False
-    asked: bool = False
+    explicit: bool = False
     beside: bool = False
 
 
@@ -93,11 +93,11 @@ def inline_compaction(options: Options, table: Mapping[str, str] | None = None) 
     if stream and chosen.no_streams:
         return CompactionAfterCommit(run=False)
     if chosen.schedule:
-        return CompactionAfterCommit(run=False, schedule=True, asked=True)
+        return CompactionAfterCommit(run=False, schedule=True, explicit=True)
     if stream and own:  # inline=false asks for one beside the stream, which is what a stream has here
-        return CompactionAfterCommit(chosen.run or chosen.beside, asked=chosen.run and _INLINE in said)
+        return CompactionAfterCommit(chosen.run or chosen.beside, explicit=chosen.run and _INLINE in said)
     if _INLINE in said:
-        return CompactionAfterCommit(chosen.run, asked=chosen.run)
+        return CompactionAfterCommit(chosen.run, explicit=chosen.run)
     beside = chosen.beside and _ASYNC in said
     return CompactionAfterCommit(not beside, beside=beside and _SCHEDULE not in said)
 

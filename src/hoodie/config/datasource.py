@@ -179,10 +179,10 @@ ALL_GROUPS = (
 )
 
 _ALIASES = alias_sets(ALL_GROUPS)
-_PREFIX = next(spec for found, spec in declared(WriteOptions) if found.name == "metadata_prefix").keys[0]
-_NAME, _OLDER_NAME = next(spec for found, spec in declared(TableOptions) if found.name == "name").keys
+_PREFIX = next(spec for option_field, spec in declared(WriteOptions) if option_field.name == "metadata_prefix").keys[0]
+_NAME, _OLDER_NAME = next(spec for option_field, spec in declared(TableOptions) if option_field.name == "name").keys
 _PATH_KEYS = ("path", "hoodie.base.path")
-_MODES = next(spec for found, spec in declared(TableOptions) if found.name == "merge_mode").keys
+_MODES = next(spec for option_field, spec in declared(TableOptions) if option_field.name == "merge_mode").keys
 
 
 def check_options(options: Mapping[str, object], purpose: Purpose = Purpose.BOTH) -> Options:
@@ -227,7 +227,7 @@ def door_options(
     Raises            as `check_options`, `read_properties_file` and `of_path`
     """
     _require_named(options or {})
-    given = {key: as_text(value) for key, value in (options or {}).items() if value is not None}
+    own_options = {key: as_text(value) for key, value in (options or {}).items() if value is not None}
     files = default_options()
     if props is not None:
         named = {key: (value, os.fspath(props)) for key, value in read_properties_file(props).items()}
@@ -235,9 +235,9 @@ def door_options(
         files = {key: files[key] for key in defaults if key in files and key not in named} | named
     texts = {key: value for key, (value, _) in files.items()}
     try:
-        checked = check_options(overridden(texts, given), purpose)
+        checked = check_options(overridden(texts, own_options), purpose)
     except InvalidOption as problem:
-        sources = sorted({where for key, (_, where) in files.items() if key not in given and key in str(problem)})
+        sources = sorted({where for key, (_, where) in files.items() if key not in own_options and key in str(problem)})
         if sources:
             raise InvalidOption(f"{problem} (Options of {', '.join(sources)} are among them.)") from problem
         raise

@@ -109,23 +109,23 @@ class Options(Mapping[str, str]):
     Made in `api` and `cli`; what lies below asks for groups: `options.read(CleanOptions).commits`.
     """
 
-    __slots__ = ("_made", "_text")
+    __slots__ = ("_cache", "_text")
 
     def __init__(self, text: Mapping[str, str] | None = None) -> None:
         self._text = dict(text or {})
-        self._made: dict[Any, Any] = {}
+        self._cache: dict[Any, Any] = {}
 
     def read(self, group: type[T]) -> T:
         """The options of a group. Raises InvalidOption naming key, value and what was expected."""
-        if group not in self._made:
-            self._made[group] = read_options(group, self._text)
-        return cast(T, self._made[group])
+        if group not in self._cache:
+            self._cache[group] = read_options(group, self._text)
+        return cast(T, self._cache[group])
 
     def once(self, make: Callable[[Options], T]) -> T:
         """What a function makes of the options, made at the first call. It reads nothing else, and does not warn."""
-        if make not in self._made:
-            self._made[make] = make(self)
-        return cast(T, self._made[make])
+        if make not in self._cache:
+            self._cache[make] = make(self)
+        return cast(T, self._cache[make])
 
     def __getitem__(self, key: str) -> str:
         return self._text[key]

@@ -77,7 +77,7 @@ class PositionOptions:
         "columns and filters of a query reach the files. Where the headers of log blocks do not tell the positions, "
         "keys are compared. false: Python tasks read base files and logs, and merge them by key.",
     )
-    kept: int = option(
+    cache_limit: int = option(
         "hoodie.spark.read.cache.max.log.bytes",
         1024 * MiB,
         "The Spark session keeps what a snapshot read of up to so many bytes of log files, in its cache (memory and "

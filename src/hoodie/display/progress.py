@@ -46,7 +46,7 @@ class Work:
     what: str
     tasks: int = 0
     noun: str = "task"
-    done: int = 0
+    finished: int = 0
     rows: int = 0
     size: int = 0
     begun: float = field(default_factory=lambda: time.monotonic())  # by name: tests have a clock of their own
@@ -54,7 +54,7 @@ class Work:
     quiet: bool = False
 
     def line(self, seconds: float) -> str:
-        parts = [f"{self.done:,} of {count_text(self.tasks, self.noun)}"] if self.tasks else []
+        parts = [f"{self.finished:,} of {count_text(self.tasks, self.noun)}"] if self.tasks else []
         parts += [f"{self.rows:,} rows, {bytes_text(self.size)}"] if self.rows or self.size else []
         return f"{self.what}: {', '.join([*parts, seconds_text(seconds)])}"
 
@@ -133,12 +133,12 @@ def counted(call: Callable[[T], R], total: int, noun: str) -> Callable[[T], R]:
         if work.noun == noun:
             work.tasks += total
         else:
-            work.tasks, work.noun, work.done = total, noun, 0
+            work.tasks, work.noun, work.finished = total, noun, 0
 
     def step(item: T) -> R:
         result = call(item)
         with _changing:
-            work.done += work.noun == noun
+            work.finished += work.noun == noun
         return result
 
     return step
@@ -161,7 +161,7 @@ def progress(what: str, tasks: int, *, show: bool) -> Iterator[Advance]:
 
     def advance(tasks: int, rows: int, size: int) -> None:
         with counting:
-            work.done += tasks
+            work.finished += tasks
             work.rows += rows
             work.size += size
             if bar is not None:

@@ -20,5 +20,5 @@ class Short:
 
 def short_repr(value: Any) -> str:
     """The `repr` of a dataclass, each of its fields cut."""
-    shown = (f"{each.name}={_CUT.repr(getattr(value, each.name))}" for each in fields(value) if each.repr)
+    shown = (f"{field.name}={_CUT.repr(getattr(value, field.name))}" for field in fields(value) if field.repr)
     return f"{type(value).__name__}({', '.join(shown)})"

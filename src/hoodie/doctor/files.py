@@ -110,12 +110,14 @@ def _missing(scene: Scene, contents: Contents, published: PublishedFiles, presen
         yield Finding(Severity.ERROR, Fault.MISSING, path, f"{published_by}, and it is missing: {what}", advice)
 
 
-def named_and_missing(state: TableState, view: FileSystemView, told: Collection[str]) -> Iterator[Finding]:
-    """Files without which reads are refused, such as the base file that a commit names beside a log. told: paths of
-    which there is a finding"""
+def named_and_missing(state: TableState, view: FileSystemView, reported_paths: Collection[str]) -> Iterator[Finding]:
+    """Files without which reads are refused, such as the base file that a commit names beside a log.
+
+    reported_paths  those of which there is a finding
+    """
     commits = all_published(state.storage, state.timeline)
     for lost in find_missing(state.storage, state.config, view, commits, snapshot_files()):
-        if lost.path not in told:
+        if lost.path not in reported_paths:
             problem = f"{lost.instant.action} {lost.instant.requested} names it, and it is missing: reads are refused"
             advice = "Restore it from a copy of the table, or the file of the commit if that is what is damaged"
             yield Finding(Severity.ERROR, Fault.MISSING, lost.path, problem, advice)
@@ -126,12 +128,12 @@ def _removed(contents: Contents, published: PublishedFiles) -> set[str]:
     what a commit published that is on the timeline."""
     removed: set[str] = set()
     for clean in contents.cleans.values():
-        for partition, done in clean.partitions.items():
-            removed |= {join(partition, name) for name in (*done.planned, *done.deleted, *done.failed)}
+        for partition, part in clean.partitions.items():
+            removed |= {join(partition, name) for name in (*part.planned, *part.deleted, *part.failed)}
     for plan in contents.clean_plans.values():
         removed |= {join(partition, name) for partition, names in plan.files.items() for name in names}
     for rollback in contents.rollbacks.values():
-        paths = {join(partition, name) for partition, done in rollback.partitions.items() for name in done.deleted}
+        paths = {join(partition, name) for partition, part in rollback.partitions.items() for name in part.deleted}
         removed |= paths - published.stats.keys()
     return removed
 
@@ -149,9 +151,9 @@ def _newest_bases(published: PublishedFiles) -> dict[FileGroupId, str]:
 def _plans(scene: Scene, contents: Contents, present: Present) -> Iterator[Finding]:
     """Pending plans whose files are missing: they can never be carried out."""
     for instant, slices in contents.plans.items():
-        if gone := [path for slice_ in slices for path in slice_.paths if path not in present]:
-            more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
-            problem = f"the pending {instant.action} needs {gone[0]}{more}, which is missing"
+        if missing := [path for slice_ in slices for path in slice_.paths if path not in present]:
+            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+            problem = f"the pending {instant.action} needs {missing[0]}{more}, which is missing"
             compaction = instant in contents.compactions
             advice = (
                 "Restore it, or unschedule the plan and plan again"
@@ -200,11 +202,11 @@ def _lost_plans(scene: Scene, contents: Contents, published: PublishedFiles) -> 
 def _savepoints(contents: Contents, present: Present) -> Iterator[Finding]:
     for instant, metadata in contents.savepoints.items():
         paths = [join(partition, name) for partition, names in metadata.files.items() for name in names]
-        if gone := [path for path in paths if path not in present]:
-            more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
+        if missing := [path for path in paths if path not in present]:
+            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
             problem = f"the savepoint {instant.requested} keeps it{more}, and it is missing"
             advice = "The table cannot be restored to that instant: restore the file, or delete the savepoint"
-            yield Finding(Severity.ERROR, Fault.MISSING, gone[0], problem, advice)
+            yield Finding(Severity.ERROR, Fault.MISSING, missing[0], problem, advice)
 
 
 # --- files that should not be there, or not so ---
@@ -243,7 +245,7 @@ def _orphans(scene: Scene, contents: Contents, published: PublishedFiles, presen
     visible = scene.timeline.visible()
     active = {instant.requested for instant in contents.commits}
     pending = visible.pending | visible.open
-    kept = {
+    saved = {
         join(partition, name)
         for metadata in contents.savepoints.values()
         for partition, names in metadata.files.items()
@@ -253,7 +255,7 @@ def _orphans(scene: Scene, contents: Contents, published: PublishedFiles, presen
     for file in scene.files:
         instant = file.base_instant
         path = file.path
-        if instant in pending or path in kept or path in published.stats or path in published.changes:
+        if instant in pending or path in saved or path in published.stats or path in published.changes:
             continue
         if not scene.settled(present[path].mtime):
             continue

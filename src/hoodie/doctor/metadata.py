@@ -46,8 +46,10 @@ def wrong_lists(scene: Scene, *, contents: bool) -> Iterator[Finding]:
     folders = folders_of_tree({folder: list(entries) for folder, entries in scene.tree.items()})
     problems = list(_own_problems(scene))
     try:
-        told = validate_metadata(scene.storage, scene.config, scene.timeline, folders, read_keys, contents=contents)
-        problems += told.problems if told is not None else ()
+        validation = validate_metadata(
+            scene.storage, scene.config, scene.timeline, folders, read_keys, contents=contents
+        )
+        problems += validation.problems if validation is not None else ()
     except (HoodieError, FileNotFoundError) as damage:
         problems.append(clause(damage))
     if problems:

@@ -67,7 +67,7 @@ def repair(
 
 
 def _repair(storage: Storage, lock: Lock, *, checksum: bool, grace: float, now: int | None, clock: Clock) -> Remedies:
-    done: list[Remedy] = []
+    applied: list[Remedy] = []
 
     def plan(checksum: bool) -> list[Remedy]:
         planned = plan_repair(examine(storage, rows=False, metafiles=True, grace=grace, now=now), checksum=checksum)
@@ -77,7 +77,7 @@ def _repair(storage: Storage, lock: Lock, *, checksum: bool, grace: float, now: 
     def mend(remedy: Remedy) -> None:
         lock.check()
         _MEND[remedy.mend](storage, remedy.target, clock)
-        done.append(remedy)
+        applied.append(remedy)
 
     planned = plan(checksum)
     settings = [remedy for remedy in planned if remedy.mend in _FIRST]
@@ -85,10 +85,10 @@ def _repair(storage: Storage, lock: Lock, *, checksum: bool, grace: float, now: 
         mend(remedy)
     for remedy in plan(False) if settings else planned:
         mend(remedy)
-    for remedy in plan(False) if done else ():  # what only shows once something else is gone
-        if remedy not in done:
+    for remedy in plan(False) if applied else ():  # what only shows once something else is gone
+        if remedy not in applied:
             mend(remedy)
-    return Remedies(done)
+    return Remedies(applied)
 
 
 def _metafile(storage: Storage, target: str, clock: Clock) -> None:
@@ -99,9 +99,9 @@ def _metafile(storage: Storage, target: str, clock: Clock) -> None:
 
 
 def _archive(storage: Storage, target: str, clock: Clock) -> None:
-    made = with_java_headers(storage.read(target), target)
-    if made is not None:
-        rewrite(storage, target, made)
+    content = with_java_headers(storage.read(target), target)
+    if content is not None:
+        rewrite(storage, target, content)
 
 
 def _resume(storage: Storage, target: str, clock: Clock) -> None:

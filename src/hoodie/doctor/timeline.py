@@ -202,7 +202,7 @@ _PLANS = {Action.CLEAN, Action.ROLLBACK}
 def read_contents(scene: Scene) -> tuple[Contents, list[Finding]]:
     """The content of the instants, and which of their files are empty or unreadable."""
     findings: list[Finding] = []
-    kept: dict[tuple[Action, State], dict[Instant, Any]] = {}
+    contents: dict[tuple[Action, State], dict[Instant, Any]] = {}
     highest = {(i.requested, comparable_action(i.action)): i for i in scene.timeline.instants}
     for key, states in sorted(scene.states.items()):
         for state, entry in sorted(states.items()):
@@ -213,15 +213,15 @@ def read_contents(scene: Scene) -> tuple[Contents, list[Finding]]:
             if value is not None:
                 # A plan is stored under its pending instant.
                 owner = instant if state is State.COMPLETED else highest[key]
-                kept.setdefault((instant.action, state), {})[owner] = value
+                contents.setdefault((instant.action, state), {})[owner] = value
         findings += _half(scene, key, states)
 
     def pending(action: Action) -> dict[Instant, Any]:
-        plans = kept.get((action, State.REQUESTED), {})
+        plans = contents.get((action, State.REQUESTED), {})
         return {i: plan for i, plan in plans.items() if i.state is not State.COMPLETED}
 
     def completed(action: Action) -> dict[Instant, Any]:
-        return kept.get((action, State.COMPLETED), {})
+        return contents.get((action, State.COMPLETED), {})
 
     return Contents(
         commits={i: value for action in COMMITS for i, value in completed(action).items()},
@@ -307,7 +307,7 @@ def pending_instants(scene: Scene, contents: Contents, damaged: Collection[str] 
     for instant in scene.timeline.instants:
         if instant.state is State.COMPLETED or not scene.settled(_sign_of_life(scene, instant)):
             continue
-        files = {scene.timeline.path(each) for each in (instant, replace(instant, state=State.REQUESTED))}
+        files = {scene.timeline.path(pending) for pending in (instant, replace(instant, state=State.REQUESTED))}
         begun = instant.action in COMMITS and instant.state is State.INFLIGHT
         if not begun and not files.isdisjoint(damaged):
             continue

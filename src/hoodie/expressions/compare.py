@@ -129,11 +129,11 @@ def among(term: Term, options: Sequence[Term]) -> Term:
         kind = None if kind is None else kinds.common_kind(kind, option.kind)
     if kind is None or arrow.is_nested(kind):
         raise InvalidInput(f"in (…): {spark_name(term.kind)} cannot be compared with all of the list: cast it")
-    left = cast(term, kind)
+    operand = cast(term, kind)
     values, rest = _listed(options, kind)
-    parts = [comparison("=", left, option) for option in rest]
+    parts = [comparison("=", operand, option) for option in rest]
     if len(values):
-        parts.insert(0, computed(BOOL, elementwise(lambda rows: member(rows, values)), left))
+        parts.insert(0, computed(BOOL, elementwise(lambda rows: member(rows, values)), operand))
     return balanced(parts, either)
 
 
@@ -148,11 +148,11 @@ def _listed(options: Sequence[Term], kind: pa.DataType) -> tuple[pa.Array, list[
     values = [pa.array([], kind)]
     for have, terms in literals.items():
         kernel = kernel_of(have, kind)
-        made = None if kernel is None else kernel(pa.array([term.literal for term in terms], have))
-        if made is None or made.null_count:
+        array = None if kernel is None else kernel(pa.array([term.literal for term in terms], have))
+        if array is None or array.null_count:
             rest += terms
         else:
-            values.append(made)
+            values.append(array)
     others = []
     for term in (cast(option, kind) for option in rest):
         if term.columns or term.fails or kind == NULL:

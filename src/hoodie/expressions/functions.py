@@ -165,12 +165,12 @@ def _replace(text: Term, search: Term, by: Term | None = None) -> Term:
     return by_duckdb("replace", TEXT, sql, text, search, by)
 
 
-def _padded(left: bool) -> Callable[..., Term]:
+def _padded(on_left: bool) -> Callable[..., Term]:
     def make(text: Term, width: Term, fill: Term | None = None) -> Term:
         fill = fill or literal(" ", TEXT)
         if isinstance(width.literal, int) and isinstance(fill.literal, str):
-            return texts.padded(text, width.literal, fill.literal, left)
-        word = "lpad" if left else "rpad"
+            return texts.padded(text, width.literal, fill.literal, on_left)
+        word = "lpad" if on_left else "rpad"
         nothing, cut = "$2 <= 0 THEN substring($1, 1, 0)", "$3 = '' THEN substring($1, 1, $2)"
         sql = f"CASE WHEN {nothing} WHEN {cut} ELSE {word}($1, $2, $3) END"
         return by_duckdb(word, TEXT, sql, text, width, fill)

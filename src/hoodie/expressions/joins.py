@@ -59,14 +59,14 @@ def pairs(left: Block, right: Block, conjuncts: Sequence[Conjunct], left_tables:
     return Pairs(np.concatenate([one.left for one in matches]), np.concatenate([one.right for one in matches]))
 
 
-def beside(left: Block, right: Block, found: Pairs, left_tables: frozenset[str]) -> Block:
+def beside(left: Block, right: Block, matches: Pairs, left_tables: frozenset[str]) -> Block:
     """The rows of pairs as one block."""
-    sides = left.take(pa.array(found.left)), right.take(pa.array(found.right))
+    sides = left.take(pa.array(matches.left)), right.take(pa.array(matches.right))
 
     def column(name: Name) -> pa.Array:
         return sides[name[0] not in left_tables].column(name)
 
-    return Block(len(found.left), column)
+    return Block(len(matches.left), column)
 
 
 def _sides(conjunct: Conjunct, left_tables: frozenset[str]) -> tuple[Term, Term] | None:

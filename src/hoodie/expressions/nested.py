@@ -70,20 +70,20 @@ def _element(value: Term, key: Term, *, first: int) -> Term:
     index = cast(key, pa.int64())
 
     def run(rows: pa.Array, places: pa.Array) -> pa.Array:
-        known = np.asarray(pc.and_(rows.is_valid(), places.is_valid()))
+        valid = np.asarray(pc.and_(rows.is_valid(), places.is_valid()))
         at = places.fill_null(first).to_numpy(zero_copy_only=False) - first
         offsets = list_offsets(rows).to_numpy()
         lengths = np.diff(offsets)
         if first:
             at = np.where(at < -first, at + first + lengths, at)  # -1 is the last one
-        outside = known & ((at < 0) | (at >= lengths))
+        outside = valid & ((at < 0) | (at >= lengths))
         if outside.any():
             row = int(np.flatnonzero(outside)[0])
             raise InvalidInput(
                 f"there is no element {places[row].as_py()} in a list of {lengths[row]}, whose first one is {first}: "
                 "compare size(…) before it, such as by if(…)"
             )
-        return rows.flatten().take(pa.array(offsets[:-1] + at, mask=~known)).cast(kind)
+        return rows.flatten().take(pa.array(offsets[:-1] + at, mask=~valid)).cast(kind)
 
     return computed(kind, elementwise(run), value, index, fails=True)
 
@@ -95,9 +95,9 @@ def _value(value: Term, key: Term) -> Term | None:
     equal = comparing("=", key_kind)
 
     def run(rows: pa.Array, keys: pa.Array) -> pa.Array:
-        offsets, known, items = map_parts(rows)
+        offsets, map_keys, items = map_parts(rows)
         row_of = np.repeat(np.arange(len(rows)), np.diff(offsets.to_numpy()))
-        matches = np.asarray(pc.fill_null(equal(known, keys.take(pa.array(row_of))), False))
+        matches = np.asarray(pc.fill_null(equal(map_keys, keys.take(pa.array(row_of))), False))
         with_key, at = np.unique(row_of[matches], return_index=True)  # the first pair of each
         places = np.full(len(rows), -1, np.int64)
         places[with_key] = np.flatnonzero(matches)[at]

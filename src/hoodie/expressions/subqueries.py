@@ -161,8 +161,8 @@ def single_value(reader: NodeReader, node: Any) -> Term:
         if query.about:
             raise reader.refused(node, "such a value is an aggregate, as max(…), where it asks about the row outside")
         if query.rows.length > 1:
-            found = f"gives {query.rows.length} rows: take an aggregate, as (SELECT max(…) FROM …)"
-            raise InvalidInput(f"{reader.text!r}: a subquery that stands for a value {found}")
+            problem = f"gives {query.rows.length} rows: take an aggregate, as (SELECT max(…) FROM …)"
+            raise InvalidInput(f"{reader.text!r}: a subquery that stands for a value {problem}")
         values = spread(query.select.run(query.rows), query.rows.length)
         scalar = values[0] if len(values) else pa.scalar(None, query.select.kind)
         return Term(query.select.kind, lambda block: scalar)

@@ -139,7 +139,7 @@ def _empty(values: pa.Array) -> pa.Array:
     return pc.if_else(values.is_null(), pa.scalar(None, TEXT), pa.scalar("", TEXT))
 
 
-def padded(text: Term, width: int, fill: str, left: bool) -> Term:
+def padded(text: Term, width: int, fill: str, on_left: bool) -> Term:
     """`lpad` and `rpad`, which cut what is longer."""
     if width <= 0:
         return computed(TEXT, elementwise(_empty), text)
@@ -151,7 +151,7 @@ def padded(text: Term, width: int, fill: str, left: bool) -> Term:
         missing = pc.subtract(width, pc.utf8_length(values))
         texts = values
         for count in pc.unique(missing.filter(pc.fill_null(pc.greater(missing, 0), False))).to_pylist():
-            parts = [filling[:count], values] if left else [values, filling[:count]]
+            parts = [filling[:count], values] if on_left else [values, filling[:count]]
             texts = pc.if_else(pc.equal(missing, count), pc.binary_join_element_wise(*parts, ""), texts)
         return pc.utf8_slice_codeunits(texts, 0, width)
 

@@ -101,14 +101,14 @@ def newest_instants(
     active = [i for i in reversed(timeline.instants) if i.action in chosen]
     if pending or not (every or actions):
         active = [i for i in active if (i.state is State.COMPLETED) is not pending]
-    left: list[tuple[Instant, CommitMetadata]] = []
+    old_commits: list[tuple[Instant, CommitMetadata]] = []
     if archived and not pending:
         from hoodie.timeline.archive import archived_commits
 
         times = {instant.requested for instant in timeline.commits}
-        left = [pair for pair in archived_commits(storage, config) if pair[0].requested not in times]
-        left = [pair for pair in left if pair[0].action in chosen]
-    count = limit or len(active) + len(left)
+        old_commits = [pair for pair in archived_commits(storage, config) if pair[0].requested not in times]
+        old_commits = [pair for pair in old_commits if pair[0].action in chosen]
+    count = limit or len(active) + len(old_commits)
     lines = [line_of(storage, timeline, instant) for instant in active[:count]]
-    lines += [instant_line(*pair, archived=True) for pair in left[: count - len(lines)]]
-    return History(tuple(lines), len(active) + len(left) - len(lines))
+    lines += [instant_line(*pair, archived=True) for pair in old_commits[: count - len(lines)]]
+    return History(tuple(lines), len(active) + len(old_commits) - len(lines))

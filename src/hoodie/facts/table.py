@@ -143,7 +143,7 @@ def _rows(slices: Iterable[FileSlice], commits: Iterable[CommitMetadata]) -> int
 
 def _ratios(slices: Iterable[FileSlice]) -> list[tuple[str, str, int, int]]:
     ratios = [(s.group.partition, s.group.file_id, s.log_bytes, s.base.size if s.base else 0) for s in slices if s.logs]
-    return sorted(ratios, key=lambda each: each[2] / max(each[3], 1), reverse=True)
+    return sorted(ratios, key=lambda ratio: ratio[2] / max(ratio[3], 1), reverse=True)
 
 
 def _cleaning(state: TableState, settings: Settings, now: str, sizes: Mapping[str, int]) -> CleaningFacts:

@@ -20,6 +20,6 @@ __all__ = ["follow", "make"]
 
 def make(options: Mapping[str, str], config: TableConfig) -> Index:
     """The index that the options describe. Raises InvalidOption; nothing is connected yet."""
-    given = Options(options)
+    write_options = Options(options)
     index = make_entries(options, config)
-    return replace(index, catch_up=partial(catch_up, given), rebuild=partial(rebuild, given))
+    return replace(index, catch_up=partial(catch_up, write_options), rebuild=partial(rebuild, write_options))

@@ -53,27 +53,27 @@ class Rate:
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     waited: float = 0.0  # seconds so far
-    _left: float = field(init=False)
+    _available: float = field(init=False)
     _at: float = field(init=False)
 
     def __post_init__(self) -> None:
-        self._left, self._at = self.limit, self.clock()
+        self._available, self._at = self.limit, self.clock()
 
     def take(self, rows: int) -> None:
         """Wait until `rows` may be sent."""
         if math.isinf(self.limit):
             return
         self._refill()
-        missing = min(rows, self.limit) - self._left
+        missing = min(rows, self.limit) - self._available
         if missing > 0:
             self.sleep(missing / self.limit)
             self.waited += missing / self.limit
             self._refill()
-        self._left -= min(rows, self.limit)
+        self._available -= min(rows, self.limit)
 
     def _refill(self) -> None:
         now = self.clock()
-        self._left = min(self.limit, self._left + (now - self._at) * self.limit)
+        self._available = min(self.limit, self._available + (now - self._at) * self.limit)
         self._at = now
 
 
@@ -269,11 +269,11 @@ class HBaseClient:
 
     def _connected(self) -> Any:
         """The client of an open connection, for what is left of the call's time."""
-        left = max(0.001, self._until - time.monotonic())
+        seconds = max(0.001, self._until - time.monotonic())
         if self._channel is None:
-            self._channel = open_channel(self._options, left)
-            left = max(0.001, self._until - time.monotonic())
-        self._channel.set_timeout(left)
+            self._channel = open_channel(self._options, seconds)
+            seconds = max(0.001, self._until - time.monotonic())
+        self._channel.set_timeout(seconds)
         return self._channel.client
 
     def _explain(self, problem: Any) -> None:

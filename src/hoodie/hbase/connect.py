@@ -165,13 +165,13 @@ def _http_transport(options: HBaseOptions, seconds: float) -> Any:
         def open(self) -> None:
             waits = min(self._seconds, options.connect_timeout / 1000)
             if options.ssl:
-                made: HTTPConnection = HTTPSConnection(
+                connection: HTTPConnection = HTTPSConnection(
                     options.host, options.port, timeout=waits, context=tls_context(options)
                 )
             else:
-                made = HTTPConnection(options.host, options.port, timeout=waits)
-            made.connect()
-            self._connection = made
+                connection = HTTPConnection(options.host, options.port, timeout=waits)
+            connection.connect()
+            self._connection = connection
             self._limit()
 
         def is_open(self) -> bool:

@@ -211,8 +211,8 @@ def put_entries(
     """
     entry_of = dict(zip(rows, entries, strict=True))
 
-    def put(left: Sequence[bytes], timestamp: int) -> None:
-        client.put(left, [list(zip(columns, entry_of[row], strict=True)) for row in left], timestamp)
+    def put(part: Sequence[bytes], timestamp: int) -> None:
+        client.put(part, [list(zip(columns, entry_of[row], strict=True)) for row in part], timestamp)
 
     def differs(row: bytes, cells: Cells | None) -> bool:
         if cells is None or any(name not in cells for name in columns):
@@ -230,8 +230,8 @@ def delete_rows(client: HBaseClient, rows: Sequence[bytes], timestamp: int, inst
     instant  entries of later ones are another writer's, and stay
     """
 
-    def delete(left: Sequence[bytes], timestamp: int) -> None:
-        client.delete(left, [b"_s"], timestamp)
+    def delete(part: Sequence[bytes], timestamp: int) -> None:
+        client.delete(part, [b"_s"], timestamp)
 
     def exists(row: bytes, cells: Cells | None) -> bool:
         return cells is not None and (ENTRY[0] not in cells or cells[ENTRY[0]].value <= instant.encode())
@@ -253,16 +253,16 @@ def _until_kept(
     A mutation has no effect, without an error of HBase's, where another writer's clock ran ahead: newer cells, or a
     newer tombstone, hide what is put.
     """
-    left = rows
+    remaining = rows
     for _ in range(2):
-        mutate(left, timestamp)
-        cells = client.get(left, columns)
-        left = [row for row in left if missed(row, cells.get(row))]
-        if not left:
+        mutate(remaining, timestamp)
+        cells = client.get(remaining, columns)
+        remaining = [row for row in remaining if missed(row, cells.get(row))]
+        if not remaining:
             return
-        seen = [cell.timestamp for row in left for cell in cells.get(row, {}).values()]
+        seen = [cell.timestamp for row in remaining for cell in cells.get(row, {}).values()]
         timestamp = max([timestamp, time.time_ns() // 1_000_000 + _AHEAD, *seen]) + 1
     raise IndexUnavailable(
-        f"{client.where} acknowledged a {word} of {len(rows)} entries, but {len(left)} are not stored as written, "
-        f"such as row {left[0]!r}. Check its logs and the clocks of its region servers."
+        f"{client.where} acknowledged a {word} of {len(rows)} entries, but {len(remaining)} are not stored as written, "
+        f"such as row {remaining[0]!r}. Check its logs and the clocks of its region servers."
     )

@@ -39,19 +39,19 @@ def follow(before: TableState, options: Options, undone: Undone, run: RunRepair 
              cannot be reached
     Warns    IndexOutOfDate when the index does not store what it is sent: the table is as it should be, and remembers
     """
-    given = options.read(HBaseOptions)
-    missed = _about_to_go(before, options, undone, offline=given.offline)
+    hbase_options = options.read(HBaseOptions)
+    missed = _about_to_go(before, options, undone, offline=hbase_options.offline)
     try:
         yield
     except HoodieError:
         _forget_what_stays(before.storage, missed)
         raise
     after = load_state(before.storage)
-    gone = gone_since(before, after)
+    rolled_back = gone_since(before, after)
     _forget_what_stays(before.storage, missed)
-    index = _make_up(after, options, gone, run, given)
+    index = _make_up(after, options, rolled_back, run, hbase_options)
     if index is not None:
-        notify_of_rollbacks(index, gone)
+        notify_of_rollbacks(index, rolled_back)
 
 
 def catch_up(options: Options, before: Timeline, now: IndexContext) -> None:
@@ -65,8 +65,8 @@ def catch_up(options: Options, before: Timeline, now: IndexContext) -> None:
     if missed:
         _log.info("%s: the index catches up with %d instants that were rolled back", now.config.name, len(missed))
         find_again(now.storage, options, missed)
-        for each in missed:
-            forget_missed(now.storage, each.instant)
+        for record in missed:
+            forget_missed(now.storage, record.instant)
 
 
 def _any_group(before: TableState, instant: Instant) -> frozenset[FileGroupId]:
@@ -87,9 +87,9 @@ def _about_to_go(before: TableState, options: Options, undone: Undone, *, offlin
         Missed(instant.requested, _any_group(before, instant) if commit is None else lost_keys(commit))
         for instant, commit in undone.items()
     ]
-    missed = [each for each in missed if each.groups]
-    for each in missed:
-        record_missed(before.storage, each)
+    missed = [record for record in missed if record.groups]
+    for record in missed:
+        record_missed(before.storage, record)
     return missed
 
 
@@ -113,36 +113,41 @@ def _require_reachable(before: TableState, options: Options, undone: Collection[
 def _forget_what_stays(storage: Storage, missed: Collection[Missed]) -> None:
     """What was remembered of instants that are completed still."""
     if missed:
-        gone = {each.instant for each in due(missed, load_state(storage).timeline)}
-        for each in missed:
-            if each.instant not in gone:
-                forget_missed(storage, each.instant)
+        due_instants = {record.instant for record in due(missed, load_state(storage).timeline)}
+        for record in missed:
+            if record.instant not in due_instants:
+                forget_missed(storage, record.instant)
 
 
 def _make_up(
-    after: TableState, options: Options, gone: Collection[str], run: RunRepair | None, given: HBaseOptions
+    after: TableState,
+    options: Options,
+    rolled_back: Collection[str],
+    run: RunRepair | None,
+    hbase_options: HBaseOptions,
 ) -> Index | None:
     """Put what the index lacks now. Returns the index when it is to hear of the instants themselves."""
     missed = due(recorded_instants(after.storage), after.timeline)
     problem: object = "hoodie.index.hbase.rollback.offline is on."
     try:
-        if given.offline:
+        if hbase_options.offline:
             index = None
         else:
             find_again(after.storage, options, missed, run)
-            for each in missed:
-                forget_missed(after.storage, each.instant)
+            for record in missed:
+                forget_missed(after.storage, record.instant)
             missed = ()
-            index = make_entries(options, after.config) if given.rollback_sync and gone else None
+            index = make_entries(options, after.config) if hbase_options.rollback_sync and rolled_back else None
     except HoodieError as failed:
         problem, index = failed, None
         if not missed:  # only the entries of the instants themselves stay, which do not count
-            missed = [Missed(instant, frozenset()) for instant in gone]
+            missed = [Missed(instant, frozenset()) for instant in rolled_back]
     if missed:
         warnings.warn(
             IndexOutOfDate(
-                f"{', '.join(each.instant for each in missed)} rolled back, but the index does not know the rows again "
-                f"that came back: {problem} The table remembers: the next write with the index puts their entries."
+                f"{', '.join(record.instant for record in missed)} rolled back, but the index does not know the "
+                f"rows again that came back: {problem} The table remembers: the next write with the index puts their "
+                "entries."
             ),
             stacklevel=4,
         )
@@ -152,9 +157,9 @@ def _make_up(
 def _finished_for_others(before: Timeline, now: IndexContext) -> Iterator[Missed]:
     """Rollbacks that another writer began, and that were finished on the way. One of Hudi's writers remembers nothing
     for us: its target may have been completed."""
-    done = {each.requested for each in now.timeline.completed({Action.ROLLBACK})}
+    completed = {rollback.requested for rollback in now.timeline.completed({Action.ROLLBACK})}
     for begun in before.pending({Action.ROLLBACK}):
-        if begun.requested in done:  # else it was withdrawn
+        if begun.requested in completed:  # else it was withdrawn
             plan = rollback_plan(now.storage, begun, layout_of(now.config))
             yield Missed(plan.instant.time, frozenset(_groups(plan)))
 

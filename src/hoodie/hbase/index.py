@@ -113,16 +113,16 @@ def make_entries(options: Mapping[str, str], config: TableConfig) -> Index:
 def reach(options: Mapping[str, str], config: TableConfig) -> HBaseIndex:
     """How to reach the index of a table. Raises InvalidOption naming what is missing."""
     require_happybase()
-    given = read_options(HBaseOptions, options)
-    if not given.table:
+    hbase_options = read_options(HBaseOptions, options)
+    if not hbase_options.table:
         raise InvalidOption("hoodie.index.type=HBASE needs hoodie.index.hbase.table, the HBase table of the index")
-    if not given.host:
-        also = " hoodie.index.hbase.zkquorum is for Hudi's Java client." if given.quorum else ""
+    if not hbase_options.host:
+        also = " hoodie.index.hbase.zkquorum is for Hudi's Java client." if hbase_options.quorum else ""
         raise InvalidOption(
             "hoodie.index.type=HBASE needs hoodie.index.hbase.thrift.host (and .port, 9090 by default): HBase is "
             f"reached through its Thrift gateway, which `hbase thrift start` runs.{also}"
         )
-    check_reachable(given)
+    check_reachable(hbase_options)
     class_name = options.get("hoodie.index.class", "")
     if class_name.startswith("org.apache.hudi.") and class_name not in CLASSES:
         raise InvalidOption(f"hoodie.index.class={class_name!r}: of Hudi's classes only {', '.join(CLASSES)} are known")
@@ -131,7 +131,7 @@ def reach(options: Mapping[str, str], config: TableConfig) -> HBaseIndex:
     ahead = (
         dt.timedelta(0) if zone is TimelineZone.UTC else dt.datetime.now().astimezone().utcoffset() or dt.timedelta()
     )
-    return HBaseIndex(given, given.buckets if rebalanced else 0, ahead.total_seconds(), config.name)
+    return HBaseIndex(hbase_options, hbase_options.buckets if rebalanced else 0, ahead.total_seconds(), config.name)
 
 
 def _check(hbase: HBaseIndex, context: IndexContext) -> None:
@@ -291,12 +291,12 @@ def lost_keys(commit: CommitMetadata) -> frozenset[FileGroupId]:
 
 def _finalize(hbase: HBaseIndex, instant: str, rows: pa.Table) -> None:
     """After publication: new entries of moved keys replace the old ones, those of deleted keys are removed."""
-    gone = pc.is_null(rows.column("file_id"))
+    deleted = pc.is_null(rows.column("file_id"))
     try:
         with hbase.client() as client:
-            for part in _parts(rows.filter(pc.invert(gone))):
+            for part in _parts(rows.filter(pc.invert(deleted))):
                 _promote(client, instant, hbase.timestamp(instant), part)
-            for part in _parts(rows.filter(gone)):
+            for part in _parts(rows.filter(deleted)):
                 delete_rows(client, part.column("row").to_pylist(), hbase.timestamp(instant), instant)
     except IndexUnavailable as problem:
         raise IndexUnavailable(

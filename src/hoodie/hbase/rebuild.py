@@ -118,7 +118,7 @@ def _doubled(
     reader: KeyReader,
     slices: Sequence[FileSlice],
     short: Collection[KeyEntry],
-    known: Collection[KeyEntry],
+    entries: Collection[KeyEntry],
 ) -> dict[str, tuple[FileGroupId, ...]]:
     """The keys of some file groups whose entries name others: record key -> all groups that hold it."""
     doubled: dict[str, set[FileGroupId]] = {}
@@ -131,7 +131,7 @@ def _doubled(
             cells = client.get(rows, ENTRY)
             for key, row in zip(keys.to_pylist(), rows, strict=True):
                 shown = KeyEntry(*(cells[row][name].value for name in ENTRY)) if row in cells else entry
-                if shown != entry and shown in known:
+                if shown != entry and shown in entries:
                     other = FileGroupId(shown.partition.decode(), shown.file_id.decode())
                     doubled.setdefault(key, set()).update((slice_.group, other))
     order = [slice_.group for slice_ in slices]
@@ -139,7 +139,7 @@ def _doubled(
 
 
 def _sweep(
-    client: HBaseClient, state: TableState, known: Collection[KeyEntry], timestamp: int
+    client: HBaseClient, state: TableState, entries: Collection[KeyEntry], timestamp: int
 ) -> tuple[int, Counter[KeyEntry]]:
     """Remove the entries that were not put just now, and unfinished moves.
 
@@ -164,7 +164,7 @@ def _sweep(
             continue
         if all(name in cells for name in ENTRY):
             shown[KeyEntry(*(cells[name].value for name in ENTRY))] += 1
-        if _is_stale(cells, state, pending, known, timestamp):
+        if _is_stale(cells, state, pending, entries, timestamp):
             stale[row] = max(cell.timestamp for cell in cells.values())
         elif NEXT[0] in cells and cells[NEXT[0]].value.decode(errors="replace") not in pending:
             moved.append(row)
@@ -175,11 +175,11 @@ def _sweep(
 
 
 def _is_stale(
-    cells: Cells, state: TableState, pending: Collection[str], known: Collection[KeyEntry], timestamp: int
+    cells: Cells, state: TableState, pending: Collection[str], entries: Collection[KeyEntry], timestamp: int
 ) -> bool:
     if all(name in cells for name in ENTRY):
         entry = KeyEntry(*(cells[name].value for name in ENTRY))
-        if entry in known and cells[ENTRY[0]].timestamp >= timestamp:
+        if entry in entries and cells[ENTRY[0]].timestamp >= timestamp:
             return False
         commit = entry.commit.decode(errors="replace")
         if commit in pending or commit > state.timeline.newest:  # of a concurrent write
@@ -255,8 +255,10 @@ def _choose(state: TableState, options: Options, doubled: Doubled) -> dict[FileG
     index = reach(options, state.config)
     with index.client() as client:
         for number in np.unique(numbers[first]).tolist():
-            kept = row_keys(keys.filter(pa.array(first & (numbers == number))), index.buckets)
+            hbase_rows = row_keys(keys.filter(pa.array(first & (numbers == number))), index.buckets)
             entry = entry_of(view, slices[groups[number]])
-            put_entries(client, kept, [entry] * len(kept), index.timestamp(state.timeline.newest), last=NO_LATER)
+            put_entries(
+                client, hbase_rows, [entry] * len(hbase_rows), index.timestamp(state.timeline.newest), last=NO_LATER
+            )
     goes = numbers != stays
     return {groups[n]: keys.filter(pa.array(goes & (numbers == n))).unique() for n in np.unique(numbers[goes]).tolist()}

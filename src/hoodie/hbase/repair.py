@@ -58,17 +58,19 @@ def find_again(storage: Storage, options: Options, missed: Collection[Missed], r
     run     None: threads of this process
     Raises  IndexUnavailable; CorruptFile; InvalidOption
     """
-    groups = {group for each in missed for group in each.groups}
+    groups = {group for record in missed for group in record.groups}
     if not groups:
         return 0
     state = load_state(storage)
     index = reach(options, state.config)
-    gone = [each.instant for each in missed]
-    validity = validity_of(IndexContext(storage, state.config, state.timeline)).without(gone)
+    instants = [record.instant for record in missed]
+    validity = validity_of(IndexContext(storage, state.config, state.timeline)).without(instants)
     view = state.view({group.partition for group in groups})
     slices = [slice_ for group, slice_ in merged_slices(view).items() if group in groups]
     tasks = tuple(RepairTask(slice_, entry_of(view, slice_)) for slice_ in slices)
-    repair = Repair(index, validity, KeyReader.of(state, view, slices), index.timestamp(max(gone)) + 1, max(gone))
+    repair = Repair(
+        index, validity, KeyReader.of(state, view, slices), index.timestamp(max(instants)) + 1, max(instants)
+    )
     limits = Settings.read(options).engine
     near = limits.driver_batch > 0 and sum(slice_.bytes for slice_ in slices) <= limits.driver_rewrite
     return sum((run or repair_near)(RepairJob(partial(repair_slice, repair), tasks, near)))

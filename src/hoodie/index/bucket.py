@@ -152,17 +152,17 @@ def _values_of_pairs(
     colon = np.asarray(pc.find_substring(pieces, ":")).astype(np.int64)
     names = pc.list_element(pc.split_pattern(pieces, ":", max_splits=1), 0)
     lone = colon < 0
-    kept = lone | np.asarray(pc.is_in(names, pa.array(list(fields))))
+    is_value = lone | np.asarray(pc.is_in(names, pa.array(list(fields))))
     # Java's split drops empty pieces at the end.
     last = np.full(len(keys), -1, np.int64)
     filled = np.flatnonzero(np.asarray(pc.not_equal(pieces, "")))
     last[owner[filled]] = filled  # of equal indexes the last assignment stays
-    kept &= np.arange(len(pieces)) <= last[owner]
+    is_value &= np.arange(len(pieces)) <= last[owner]
     values = pc.if_else(pa.array(lone), pieces, _after_colon(pieces))
     absent, empty = (~lone & np.asarray(pc.equal(values, word)) for word in ("__null__", "__empty__"))
     values = pc.if_else(pa.array(absent | empty), "", values)
-    counts = np.bincount(owner[kept], minlength=len(keys))
-    return values.filter(pa.array(kept)), absent[kept], np.concatenate([[0], np.cumsum(counts)])
+    counts = np.bincount(owner[is_value], minlength=len(keys))
+    return values.filter(pa.array(is_value)), absent[is_value], np.concatenate([[0], np.cumsum(counts)])
 
 
 def _after_colon(pieces: pa.Array) -> pa.Array:
@@ -197,14 +197,14 @@ def buckets_by_keys(options: Mapping[str, str], context: IndexContext) -> int | 
             hashes = np.unique(buckets_of(keys_in(context.storage, path), fields, 1 << 31))
             divisor = int(np.gcd(divisor, np.gcd.reduce(np.abs(hashes - bucket)))) if len(hashes) else divisor
             count += len(hashes)
-    most = max((found for stat in context.written if (found := bucket_of(stat.file_id)) is not None), default=0)
+    most = max((number for stat in context.written if (number := bucket_of(stat.file_id)) is not None), default=0)
     return divisor if count >= _KEYS_SAMPLED and most < divisor <= _MOST_BUCKETS else None
 
 
 def file_id_of(bucket: int, seed: str) -> str:
     """A file id that no other has: the same for the same seed."""
-    made = UUID(bytes=hashlib.md5(seed.encode(), usedforsecurity=False).digest(), version=4)
-    return f"{bucket:08d}{str(made)[8:]}-0"
+    uuid = UUID(bytes=hashlib.md5(seed.encode(), usedforsecurity=False).digest(), version=4)
+    return f"{bucket:08d}{str(uuid)[8:]}-0"
 
 
 def shared_file_id(bucket: int, replaced: Collection[str]) -> str:
@@ -286,9 +286,9 @@ def _tag(
     ids, exists = [], np.zeros(len(distinct), np.bool_)
     for number, place in enumerate(distinct.tolist()):
         path, bucket = paths[place // count], place % count
-        known = groups.get(path, {}).get(bucket)
-        exists[number] = known is not None
-        ids.append(known or new_id(path, bucket))
+        file_id = groups.get(path, {}).get(bucket)
+        exists[number] = file_id is not None
+        ids.append(file_id or new_id(path, bucket))
     file_ids = pa.array(ids, pa.string()).take(pa.array(which.reshape(-1)))
     hits = int(np.count_nonzero(exists[which]))
     return Tags(partitions, file_ids, IndexStats(candidates=len(keys), checked=len(keys), hits=hits))

@@ -94,8 +94,8 @@ def make(options: Mapping[str, str], config: TableConfig) -> Index:
         )
     fields = hash_fields(options, config)
     recorded = {BUCKETS: config.properties[BUCKETS]} if BUCKETS in config.properties else {}
-    given = {**recorded, **({BUCKETS: options[BUCKETS]} if BUCKETS in options else {})}
-    buckets = read_options(IndexOptions, given).buckets if given else None
+    settings = {**recorded, **({BUCKETS: options[BUCKETS]} if BUCKETS in options else {})}
+    buckets = read_options(IndexOptions, settings).buckets if settings else None
     return Index(
         name=NAME,
         look_up=ByKey(partial(_tagger, fields, buckets), names_new=True, every_write=True),
@@ -284,10 +284,10 @@ def _replaced(context: IndexContext) -> dict[FileGroupId, str]:
     }
 
 
-def _buckets(given: int | None, context: IndexContext) -> int:
+def _buckets(count: int | None, context: IndexContext) -> int:
     """The number of buckets of a new partition: as the options or the table say, else as another partition began."""
-    if given is not None:
-        return given
+    if count is not None:
+        return count
     for folder, entries in sorted(context.storage.list_tree(METADATA).items()):
         for entry in entries:
             if entry.name == f"{INITIAL}.hashing_meta":
@@ -322,16 +322,16 @@ def _ring(context: IndexContext, partition: str) -> Ring | None:
 
 def _tagger(fields: Sequence[str], buckets: int | None, context: IndexContext) -> TagKeys:
     rings = {ring.partition: ring.nodes for ring, _ in _rings(buckets, context)}
-    known = frozenset(
+    existing_groups = frozenset(
         (path, slice_.group.file_id) for path in context.partitions for slice_ in context.slices.get(path, ())
     )
-    return partial(_tag, tuple(fields), rings, known)
+    return partial(_tag, tuple(fields), rings, existing_groups)
 
 
 def _tag(
     fields: Sequence[str],
     rings: Mapping[str, Sequence[BucketNode]],
-    known: Collection[tuple[str, str]],
+    existing_groups: Collection[tuple[str, str]],
     keys: pa.Array,
     partitions: pa.Array,
 ) -> Tags:
@@ -346,7 +346,7 @@ def _tag(
         which[rows] = len(file_ids) + nodes_of(hashes[rows], rings[path])
         ids = [node.file_id for node in rings[path]]
         file_ids += ids
-        exists += [(path, file_id) in known for file_id in ids]
+        exists += [(path, file_id) in existing_groups for file_id in ids]
     placed = pa.array(file_ids, pa.string()).take(pa.array(which))
     hits = int(np.count_nonzero(np.asarray(exists, np.bool_)[which]))
     return Tags(partitions, placed, IndexStats(candidates=len(keys), checked=len(keys), hits=hits))

@@ -33,12 +33,12 @@ def make_own(path: str, options: Mapping[str, str], config: TableConfig) -> Inde
     path    "package.module:attribute"
     Raises  InvalidOption when there is no such function, it fails to be called so, or makes no `Index`
     """
-    made = _load(path)(options, config)
-    if not isinstance(made, Index):
-        raise InvalidOption(f"{OPTION}={path}: it made {type(made).__name__}, expected a hoodie.index.contract.Index")
-    if isinstance(made.look_up, ByKey):
-        return replace(made, name=path, look_up=replace(made.look_up, tagger=partial(_tagger, path, made.look_up)))
-    return replace(made, name=path)
+    index = _load(path)(options, config)
+    if not isinstance(index, Index):
+        raise InvalidOption(f"{OPTION}={path}: it made {type(index).__name__}, expected a hoodie.index.contract.Index")
+    if isinstance(index.look_up, ByKey):
+        return replace(index, name=path, look_up=replace(index.look_up, tagger=partial(_tagger, path, index.look_up)))
+    return replace(index, name=path)
 
 
 def _load(path: str) -> MakeIndex:

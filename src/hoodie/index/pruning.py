@@ -60,10 +60,10 @@ def prune_by_range(
     if not len(keys):
         return
     bounds = [
-        pa.array(given, pa.string()) if not isinstance(given, pa.Array) else given for given in (min_keys, max_keys)
+        pa.array(values, pa.string()) if not isinstance(values, pa.Array) else values for values in (min_keys, max_keys)
     ]
-    known = np.asarray(pc.and_(pc.is_valid(bounds[0]), pc.is_valid(bounds[1])), np.bool_)
-    lowest, highest = (bound.filter(pa.array(known)) for bound in bounds)
+    has_bounds = np.asarray(pc.and_(pc.is_valid(bounds[0]), pc.is_valid(bounds[1])), np.bool_)
+    lowest, highest = (bound.filter(pa.array(has_bounds)) for bound in bounds)
     groups = [highest_groups(column) for column in (keys, lowest, highest)]
     ranges = [_Ranges.of(utf8_order(keys), utf8_order(lowest), utf8_order(highest))]
     if any(private for private, _ in groups) and any(supplementary for _, supplementary in groups):
@@ -71,9 +71,9 @@ def prune_by_range(
         # does not say which: a key within either of the two ranges is a candidate.
         ranges.append(_Ranges.of(java_order(keys), java_order(lowest), java_order(highest)))
     everything = np.arange(len(keys))
-    bounded = np.cumsum(known) - 1
-    for file in range(len(known)):
-        if not known[file]:
+    bounded = np.cumsum(has_bounds) - 1
+    for file in range(len(has_bounds)):
+        if not has_bounds[file]:
             yield file, everything
             continue
         within = [key_range.keys_of(int(bounded[file])) for key_range in ranges]
@@ -136,20 +136,20 @@ def lookup_positions(file_keys: pa.Array | pa.ChunkedArray, keys: pa.Array) -> I
     keys       string[n], no nulls; a key may occur twice
     returns    int64[n], aligned with keys: position among the file's keys, `ABSENT` or `SEVERAL`
     """
-    found = np.full(len(keys), ABSENT, np.int64)
+    positions = np.full(len(keys), ABSENT, np.int64)
     if not len(keys) or not len(file_keys):
-        return found
+        return positions
     if file_keys.type != keys.type:
         file_keys = file_keys.cast(keys.type)
     # The hash table is made of the keys that are asked for; the file's only stream by.
     at = pc.index_in(file_keys, value_set=keys)
     rows = np.flatnonzero(np.asarray(at.is_valid()))
-    asked = np.asarray(at.drop_null()).astype(np.int64)
-    found[asked] = rows
-    found[np.bincount(asked, minlength=len(keys)) > 1] = SEVERAL
+    matches = np.asarray(at.drop_null()).astype(np.int64)
+    positions[matches] = rows
+    positions[np.bincount(matches, minlength=len(keys)) > 1] = SEVERAL
     if pc.count_distinct(keys).as_py() < len(keys):  # a key that occurs twice was found at its first place only
-        found = found[np.asarray(pc.index_in(keys, value_set=keys))]
-    return found
+        positions = positions[np.asarray(pc.index_in(keys, value_set=keys))]
+    return positions
 
 
 def lookup_keys(file_keys: pa.Array | pa.ChunkedArray, keys: pa.Array) -> npt.NDArray[np.bool_]:

@@ -40,20 +40,20 @@ def _hash(data: Bytes, starts: _Indices, lengths: _Indices, seed: np.uint32) -> 
     words = np.ndarray((len(data) - 3,), "<u4", buffer=data.data, strides=(1,))  # a word at each byte
     with np.errstate(over="ignore"):  # arithmetic is modulo 2**32
         hashes = np.full(len(starts), seed + _P5, np.uint32)
-        done = np.zeros(len(starts), np.int64)
+        offsets = np.zeros(len(starts), np.int64)
         long = np.flatnonzero(lengths >= 16)
         if len(long):
             hashes[long] = _stripes(words, starts[long], lengths[long], seed)
-            done[long] = lengths[long] & ~15
+            offsets[long] = lengths[long] & ~15
         hashes += lengths.astype(np.uint32)
         for _ in range(3):
-            some = np.flatnonzero(lengths - done >= 4)
-            hashes[some] = _rotated(hashes[some] + words[starts[some] + done[some]] * _P3, 17) * _P4
-            done[some] += 4
+            some = np.flatnonzero(lengths - offsets >= 4)
+            hashes[some] = _rotated(hashes[some] + words[starts[some] + offsets[some]] * _P3, 17) * _P4
+            offsets[some] += 4
         for _ in range(3):
-            some = np.flatnonzero(lengths > done)
-            hashes[some] = _rotated(hashes[some] + data[starts[some] + done[some]].astype(np.uint32) * _P5, 11) * _P1
-            done[some] += 1
+            some = np.flatnonzero(lengths > offsets)
+            hashes[some] = _rotated(hashes[some] + data[starts[some] + offsets[some]].astype(np.uint32) * _P5, 11) * _P1
+            offsets[some] += 1
         hashes ^= hashes >> np.uint32(15)
         hashes *= _P2
         hashes ^= hashes >> np.uint32(13)

@@ -64,8 +64,8 @@ def parse_times(texts: pa.Array, parsing: Parsing, zone: str) -> tuple[pa.Array,
     """
     encoded = texts.dictionary_encode()
     regex = re.compile(parsing.regex, re.ASCII)
-    found = [_parsed(text, regex, parsing, zone or "UTC") for text in encoded.dictionary.to_pylist()]
-    columns = [pa.array([None if pair is None else pair[at] for pair in found], pa.int64()) for at in (0, 1)]
+    pairs = [_parsed(text, regex, parsing, zone or "UTC") for text in encoded.dictionary.to_pylist()]
+    columns = [pa.array([None if pair is None else pair[at] for pair in pairs], pa.int64()) for at in (0, 1)]
     millis, clock = (pc.take(column, encoded.indices) for column in columns)
     return millis, clock
 
@@ -185,9 +185,9 @@ def _printed(token: Token, local: int, offset: int) -> str:
 
 
 def _new_year(day: int) -> int:
-    found = calendar.day_of(calendar.date_of(day)[0], 1, 1)
-    assert found is not None
-    return found
+    first_day = calendar.day_of(calendar.date_of(day)[0], 1, 1)
+    assert first_day is not None
+    return first_day
 
 
 def _year(year: int, count: int) -> str:

@@ -38,8 +38,8 @@ def day_of(year: int, month: int, day: int) -> int | None:
     shifted = year - (month <= 2)
     era, of_era = divmod(shifted, 400)
     of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
-    found = era * _ERA + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
-    return found if date_of(found) == (year, month, day) else None
+    days = era * _ERA + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
+    return days if date_of(days) == (year, month, day) else None
 
 
 def date_text(day: int) -> str:
@@ -67,8 +67,8 @@ def to_zone(millis: Millis, zone: str) -> Millis:
     if zone[:1] in ("+", "-"):
         return millis + _fixed(zone)
     starts, offsets = _offsets(zone, millis)
-    found: Millis = millis + offsets[np.searchsorted(starts, millis, side="right") - 1]
-    return found
+    local: Millis = millis + offsets[np.searchsorted(starts, millis, side="right") - 1]
+    return local
 
 
 def from_zone(local: int, zone: str) -> int | None:
@@ -77,11 +77,11 @@ def from_zone(local: int, zone: str) -> int | None:
         return local
     if zone[:1] in ("+", "-"):
         return local - _fixed(zone)
-    found = []
+    candidates = []
     for near in (local - DAY, local + DAY):
         at = np.array([near], np.int64)
-        found.append(local - int(to_zone(at, zone)[0] - near))
-    for millis in sorted(found):
+        candidates.append(local - int(to_zone(at, zone)[0] - near))
+    for millis in sorted(candidates):
         if int(to_zone(np.array([millis], np.int64), zone)[0]) == local:
             return millis
     return None
@@ -115,8 +115,8 @@ def _changes(zone: str, year: int) -> tuple[tuple[int, int], ...]:
     while end + shift >= LAST_DAY:
         shift -= _ERA
     clock = _tzinfo(zone)
-    found = _year_of_changes(clock, (first + shift) * 86_400, (end + shift) * 86_400)
-    return tuple((start * 1000 - shift * DAY, offset * 1000) for start, offset in found)
+    changes = _year_of_changes(clock, (first + shift) * 86_400, (end + shift) * 86_400)
+    return tuple((start * 1000 - shift * DAY, offset * 1000) for start, offset in changes)
 
 
 def _year_of_changes(zone: tzinfo, first: int, end: int) -> Iterator[tuple[int, int]]:

@@ -45,9 +45,9 @@ class NewKeys:
             keys = keyed.column(RECORD_KEY)
             numbers = first - 1 + np.cumsum(np.asarray(keys.is_null()), dtype=np.int64)
             first += keys.null_count
-            made = pc.binary_join_element_wise(f"{_UNFINISHED}{task}_", pc.cast(pa.array(numbers), pa.string()), "")
+            new_keys = pc.binary_join_element_wise(f"{_UNFINISHED}{task}_", pc.cast(pa.array(numbers), pa.string()), "")
             at = keyed.schema.get_field_index(RECORD_KEY)
-            return keyed.set_column(at, RECORD_KEY, pc.coalesce(keys, pa.chunked_array([made])))
+            return keyed.set_column(at, RECORD_KEY, pc.coalesce(keys, pa.chunked_array([new_keys])))
 
         return numbered
 

@@ -275,11 +275,11 @@ def _name(field: str) -> str:
 
 def _agreed(properties: Mapping[str, str]) -> KeyOptions:
     """The options on which table properties and write options agree; empty text counts as not set."""
-    given = {key: value for key, value in properties.items() if not isinstance(value, str) or value.strip()}
-    chosen = read_options(KeyOptions, given)
+    settings = {key: value for key, value in properties.items() if not isinstance(value, str) or value.strip()}
+    chosen = read_options(KeyOptions, settings)
     for option_field, spec in declared(KeyOptions):
-        present = [key for key in spec.keys if key in given]
-        values = [getattr(read_options(KeyOptions, {key: given[key]}), option_field.name) for key in present]
+        present = [key for key in spec.keys if key in settings]
+        values = [getattr(read_options(KeyOptions, {key: settings[key]}), option_field.name) for key in present]
         if len(values) < 2:
             continue
         if option_field.name == "partition":  # the table may have left the types of CUSTOM fields out
@@ -292,7 +292,7 @@ def _agreed(properties: Mapping[str, str]) -> KeyOptions:
             values = [_kind_of_type(value) for value in values]
         if values[0] != values[1]:
             raise InvalidOption(
-                f"{present[0]}={given[present[0]]!r} contradicts {present[1]}={given[present[1]]!r}; "
+                f"{present[0]}={settings[present[0]]!r} contradicts {present[1]}={settings[present[1]]!r}; "
                 "a table keeps the key generator and columns that it was created with"
             )
     return chosen
@@ -318,8 +318,8 @@ def _kind(chosen: KeyOptions) -> Kind:
 def _kind_of_class(name: str) -> Kind:
     kind = _CLASSES.get(key_generator_name(name))
     if kind is None:
-        known = ", ".join(key for key in _CLASSES if "Avro" not in key)
-        raise InvalidOption(f"{_name('generator_class')}={name!r}: expected {_PACKAGE} and one of {known}")
+        class_names = ", ".join(key for key in _CLASSES if "Avro" not in key)
+        raise InvalidOption(f"{_name('generator_class')}={name!r}: expected {_PACKAGE} and one of {class_names}")
     return kind
 
 
@@ -353,12 +353,12 @@ def lacking_columns(
     names  of the top-level columns, for a hint at another spelling
     has    whether there is a column of a name, perhaps within a struct
     """
-    wanted = [("record key", name) for name in keygen.record_keys]
-    wanted += [("partition", field.name) for field in keygen.partition_fields]
-    wanted += [("ordering", name) for name in ordering]
-    spellings = {known.lower(): known for known in names}
+    columns = [("record key", name) for name in keygen.record_keys]
+    columns += [("partition", field.name) for field in keygen.partition_fields]
+    columns += [("ordering", name) for name in ordering]
+    spellings = {column.lower(): column for column in names}
     problems = []
-    for role, name in wanted:
+    for role, name in columns:
         if not has(name):
             near = difflib.get_close_matches(name.lower(), spellings, n=1)
             hint = f" (there is {spellings[near[0]]!r})" if near else ""

@@ -54,9 +54,9 @@ def timestamp_settings(properties: Mapping[str, str]) -> TimestampSettings:
 
     Raises InvalidOption on what is missing, or a type, pattern or zone that cannot be carried out.
     """
-    given = read_options(TimeOptions, properties)
+    time_options = read_options(TimeOptions, properties)
     keys = {option_field.name: spec.keys[0] for option_field, spec in declared(TimeOptions)}
-    name = given.type.strip()
+    name = time_options.type.strip()
     if not name:
         raise InvalidOption(
             f"{keys['type']} is not set, and the key generator prints times: give it and {keys['output_format']} among "
@@ -64,13 +64,13 @@ def timestamp_settings(properties: Mapping[str, str]) -> TimestampSettings:
         )
     if name not in TimestampType.__members__:
         raise InvalidOption(f"{keys['type']}={name!r}: expected one of {', '.join(TimestampType)}")
-    if not given.output_format:
+    if not time_options.output_format:
         raise InvalidOption(f"{keys['output_format']} is not set: expected a Joda pattern, such as yyyy/MM/dd")
-    joda.output_tokens(given.output_format)
+    joda.output_tokens(time_options.output_format)
     kind = TimestampType(name)
     formats: tuple[str, ...] = ()
     if kind in (TimestampType.DATE_STRING, TimestampType.MIXED):
-        formats = _split(given.input_formats, given.delimiter, keys["delimiter"])
+        formats = _split(time_options.input_formats, time_options.delimiter, keys["delimiter"])
         if not formats:
             raise InvalidOption(f"{keys['input_formats']} is not set: {kind} needs the Joda patterns of its strings")
         for pattern in formats:
@@ -78,19 +78,19 @@ def timestamp_settings(properties: Mapping[str, str]) -> TimestampSettings:
     units = {
         TimestampType.UNIX_TIMESTAMP: TimeUnit.SECONDS,
         TimestampType.EPOCHMILLISECONDS: TimeUnit.MILLISECONDS,
-        TimestampType.SCALAR: given.unit,
+        TimestampType.SCALAR: time_options.unit,
     }
-    found = TimestampSettings(
+    settings = TimestampSettings(
         kind,
         units.get(kind),
         formats,
         _chosen_zone(properties, "input_zone"),
         output_zone(properties),
-        given.output_format,
-        PartitionUnit(given.partition_unit) if given.partition_unit else None,
+        time_options.output_format,
+        PartitionUnit(time_options.partition_unit) if time_options.partition_unit else None,
     )
-    _refuse_other_folders(found, keys["partition_unit"])
-    return found
+    _refuse_other_folders(settings, keys["partition_unit"])
+    return settings
 
 
 def _refuse_other_folders(settings: TimestampSettings, key: str) -> None:
@@ -116,10 +116,10 @@ def output_zone(properties: Mapping[str, str]) -> str:
 
 
 def _chosen_zone(properties: Mapping[str, str], name: str) -> str:
-    given = read_options(TimeOptions, properties)
+    time_options = read_options(TimeOptions, properties)
     keys = {option_field.name: spec.keys for option_field, spec in declared(TimeOptions)}
     chosen = "zone" if any(key in properties for key in keys["zone"]) else name
-    return _zone(keys[chosen][0], getattr(given, chosen))
+    return _zone(keys[chosen][0], getattr(time_options, chosen))
 
 
 def _tzinfo(zone: str) -> tzinfo:

@@ -33,8 +33,8 @@ class Owner:
 
     def encode(self) -> bytes:
         content = {"owner": self.who, "token": self.token, "validitySecs": self.validity}
-        known = {"process": self.process.fields(), "since": self.since} if self.process is not None else {}
-        return json.dumps({**content, **known}).encode()
+        process_fields = {"process": self.process.fields(), "since": self.since} if self.process is not None else {}
+        return json.dumps({**content, **process_fields}).encode()
 
 
 def new_owner(validity: float) -> Owner:
@@ -47,8 +47,8 @@ def decode_owner(data: bytes) -> Owner | None:
     """The owner named in a lock file; None for an empty file, or another program's."""
     try:
         owner = json.loads(data)
-        known = owner.get("process")
-        process = Process.read(known) if known is not None else None
+        process_fields = owner.get("process")
+        process = Process.read(process_fields) if process_fields is not None else None
         since = int(owner.get("since", 0))
         return Owner(str(owner["token"]), str(owner["owner"]), float(owner["validitySecs"]), process, since)
     except (ValueError, KeyError, TypeError, AttributeError):

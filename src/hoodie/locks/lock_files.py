@@ -139,9 +139,9 @@ class FileLock(LockFiles):
         try:
             self.storage.create_new(right, b"")
         except FileExistsError:
-            left = self._entry(right)
+            claim = self._entry(right)
             # The writer that was to delete it died.
-            if left is not None and self.is_expired(left, self.validity or _TAKING_OVER):
+            if claim is not None and self.is_expired(claim, self.validity or _TAKING_OVER):
                 self.storage.delete(right)
             return Refused("a writer that came first")
         try:

@@ -107,10 +107,10 @@ class Lock:
         self._holder = ""
         if timeout is not None:
             return self._wait(attempt, timeout)
-        for left in range(self.options.retries, -1, -1):
+        for retries in range(self.options.retries, -1, -1):
             if self._wait(attempt, self.options.wait / 1000):
                 return True
-            if left:
+            if retries:
                 self.sleep(self.options.retry_wait / 1000)
         return False
 

@@ -109,11 +109,11 @@ class KeyLocations:
     def stored_positions(self, count: int) -> Positions:
         """int64[count]: for each row of the batch the position of its key in the base file of its group, less than 0
         where that is not known."""
-        found = np.full(count, -1, np.int64)
+        positions = np.full(count, -1, np.int64)
         if self.stored is not None:
-            found[self.rows] = self.stored
-            found[np.bincount(self.rows, minlength=count) > 1] = -1  # of a key in two groups each row is another's
-        return found
+            positions[self.rows] = self.stored
+            positions[np.bincount(self.rows, minlength=count) > 1] = -1  # of a key in two groups each row is another's
+        return positions
 
     def by_place(self) -> Iterator[tuple[FileGroupId, Positions]]:
         """The file groups that hold a key, each with the positions of its rows."""
@@ -152,19 +152,19 @@ def locate(
     pruned = index.look_up.pruned
     if index.is_global:
         every = [file for part in bases.values() for file in part]
-        asked = [_Asked(0, one_chunk(batch.rows.column(RECORD_KEY)), every)]
+        requests = [_Asked(0, one_chunk(batch.rows.column(RECORD_KEY)), every)]
     else:
         places = ((number, bases.get(partition, ())) for number, partition in enumerate(batch.partitions))
-        asked = [_Asked(int(batch.offsets[at]), batch.keys(at), files) for at, files in places if files]
-    calls = [find_keys(storage, one.files, one.keys, pruned, bloom, pool, footers) for one in asked]
+        requests = [_Asked(int(batch.offsets[at]), batch.keys(at), files) for at, files in places if files]
+    calls = [find_keys(storage, one.files, one.keys, pruned, bloom, pool, footers) for one in requests]
     hits, stats = _Found(), IndexStats()
-    for one, results in zip(asked, calls, strict=True):
+    for one, results in zip(requests, calls, strict=True):
         for file, call in zip(one.files, results, strict=True):
             rows, positions, cost = call.result()
             hits.add(file, rows + one.offset, positions)
             stats = stats + cost
-    if any(isinstance(file, FileWithLogs) for one in asked for file in one.files):
-        stats = replace(stats, hits=stats.hits + _add_late(hits, asked, hits.of().inserts(len(batch.rows)), pool))
+    if any(isinstance(file, FileWithLogs) for one in requests for file in one.files):
+        stats = replace(stats, hits=stats.hits + _add_late(hits, requests, hits.of().inserts(len(batch.rows)), pool))
     return hits.of(replace(stats, seconds=time.perf_counter() - start))
 
 
@@ -198,21 +198,21 @@ class _Found:
         return KeyLocations(*located, stats or IndexStats(), _concat(self.stored))
 
 
-def _add_late(hits: _Found, asked: Sequence[_Asked], missing: np.ndarray, pool: Executor) -> int:
+def _add_late(hits: _Found, requests: Sequence[_Asked], missing: np.ndarray, pool: Executor) -> int:
     """Add the hits in logs, of keys that no base file holds: to read logs takes longer the more there are.
 
     missing  bool[n], by position in the batch
     returns  how many they are
     """
     late = []
-    for one in asked:
+    for one in requests:
         lacking = np.flatnonzero(missing[one.offset : one.offset + len(one.keys)])
         beside = [file for file in one.files if isinstance(file, FileWithLogs)] if len(lacking) else []
         keys = one.keys.take(pa.array(lacking)) if beside else one.keys
         late += [(file, lacking + one.offset, pool.submit(find_late, file, keys)) for file in beside]
     count = 0
-    for file, lacking, found in late:
-        rows = lacking[found.result()]
+    for file, lacking, future in late:
+        rows = lacking[future.result()]
         hits.add(file, rows, np.full(len(rows), ABSENT))
         count += len(rows)
     return count
@@ -221,21 +221,21 @@ def _add_late(hits: _Found, asked: Sequence[_Asked], missing: np.ndarray, pool: 
 def locate_by_key(batch: Batch, tag: TagKeys) -> KeyLocations:
     """Ask about every key of the batch. A row that has no place is left out."""
     start = time.perf_counter()
-    found: list[tuple[Positions, Positions, list[FileGroupId]]] = []
+    hits: list[tuple[Positions, Positions, list[FileGroupId]]] = []
     stats = IndexStats()
     for first in range(0, len(batch.rows), _TAGGED_ROWS):
         part = batch.rows.slice(first, _TAGGED_ROWS)
         tags = tag(one_chunk(part.column(RECORD_KEY)), one_chunk(part.column(PARTITION_PATH)))
         rows, groups, places = _groups_of(tags)
-        found.append((rows + first, groups, places))
+        hits.append((rows + first, groups, places))
         stats += tags.cost
-    every = list(dict.fromkeys(place for _, _, places in found for place in places))
+    every = list(dict.fromkeys(place for _, _, places in hits for place in places))
     number = {place: at for at, place in enumerate(every)}
     numbered = [
-        np.array([number[place] for place in places], dtype=np.int64)[groups] for _, groups, places in found if places
+        np.array([number[place] for place in places], dtype=np.int64)[groups] for _, groups, places in hits if places
     ]
     stats = replace(stats, seconds=time.perf_counter() - start)
-    return KeyLocations(_concat([rows for rows, _, _ in found]), _concat(numbered), tuple(every), stats)
+    return KeyLocations(_concat([rows for rows, _, _ in hits]), _concat(numbered), tuple(every), stats)
 
 
 def _groups_of(tags: Tags) -> tuple[Positions, Positions, list[FileGroupId]]:
@@ -262,18 +262,18 @@ def _concat(parts: Sequence[np.ndarray]) -> np.ndarray:
     return np.concatenate(parts).astype(np.int64) if parts else np.empty(0, dtype=np.int64)
 
 
-def only(located: KeyLocations, known: Collection[FileGroupId]) -> KeyLocations:
-    """The hits in file groups that are known."""
-    kept = np.array([place in known for place in located.places], np.bool_)[located.groups]
-    stored = None if located.stored is None else located.stored[kept]
-    return replace(located, rows=located.rows[kept], groups=located.groups[kept], stored=stored)
+def only(located: KeyLocations, groups: Collection[FileGroupId]) -> KeyLocations:
+    """The hits in some file groups."""
+    mask = np.array([place in groups for place in located.places], np.bool_)[located.groups]
+    stored = None if located.stored is None else located.stored[mask]
+    return replace(located, rows=located.rows[mask], groups=located.groups[mask], stored=stored)
 
 
 def without_rows(located: KeyLocations, rows: np.ndarray) -> KeyLocations:
     """The hits but those of some rows, bool[n] by position in the batch."""
-    kept = ~rows[located.rows]
-    stored = None if located.stored is None else located.stored[kept]
-    return replace(located, rows=located.rows[kept], groups=located.groups[kept], stored=stored)
+    mask = ~rows[located.rows]
+    stored = None if located.stored is None else located.stored[mask]
+    return replace(located, rows=located.rows[mask], groups=located.groups[mask], stored=stored)
 
 
 def unlocated() -> KeyLocations:
@@ -291,12 +291,12 @@ def workload_profile(batch: Batch, located: KeyLocations, insert: np.ndarray) ->
     for place, count in zip(located.places, counts.tolist(), strict=True):
         if count:
             updates.setdefault(place.partition, {})[place.file_id] = count
-    made = {}
+    profiles = {}
     for number, partition in enumerate(batch.partitions):
         inserts = int(np.count_nonzero(insert[batch.range(number)]))
         if inserts or partition in updates:
-            made[partition] = PartitionProfile(inserts, updates.get(partition, {}))
-    return made
+            profiles[partition] = PartitionProfile(inserts, updates.get(partition, {}))
+    return profiles
 
 
 def assign(

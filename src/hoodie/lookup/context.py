@@ -114,31 +114,31 @@ def compacted_logs(state: TableState, compacted: Logs) -> dict[BaseFile, tuple[L
     """
     commits = {i.requested: i for i in state.timeline.completed({Action.COMMIT})}
     needed = sorted({base.instant for base in compacted} & commits.keys())
-    kept = {
+    without_deletes = {
         (instant, stat.partition, stat.file_id)
         for instant in needed
         for stat in _stats(state, commits[instant].requested, Action.COMMIT)
         if stat.num_deletes == 0
     }
-    left = {
+    candidates = {
         base: logs
         for base, logs in compacted.items()
-        if (base.instant, base.group.partition, base.group.file_id) not in kept
+        if (base.instant, base.group.partition, base.group.file_id) not in without_deletes
     }
-    if not left:
+    if not candidates:
         return {}
     # A writer says which base file it saw beside a log: one that saw none wrote before the compaction was completed.
-    first = min(base.instant for base in left)
+    first = min(base.instant for base in candidates)
     later = [i.requested for i in state.timeline.completed({Action.DELTA_COMMIT}) if i.requested > first]
     beside = {stat.path for instant in later for stat in _stats(state, instant, Action.DELTA_COMMIT) if stat.base_file}
-    found = {base: tuple(log for log in logs if log.path not in beside) for base, logs in left.items()}
-    return {base: logs for base, logs in found.items() if logs}
+    logs_by_base = {base: tuple(log for log in logs if log.path not in beside) for base, logs in candidates.items()}
+    return {base: logs for base, logs in logs_by_base.items() if logs}
 
 
 def _stats(state: TableState, instant: str, action: Action) -> Iterator[WriteStat]:
-    found = state.timeline.find(instant, action)
-    assert found is not None  # it is from this timeline
-    for part in read_commit(state.storage, state.timeline, found).stats.values():
+    commit = state.timeline.find(instant, action)
+    assert commit is not None  # it is from this timeline
+    for part in read_commit(state.storage, state.timeline, commit).stats.values():
         yield from part
 
 
@@ -151,7 +151,7 @@ def with_log_only_keys(files: TableFiles, late: Logs, reader: SliceReader) -> Ta
 
 
 def _marked(base: BaseFile, logs: tuple[LogFile, ...], reader: SliceReader) -> FileWithLogs:
-    values = {found.name: getattr(base, found.name) for found in fields(BaseFile)}
+    values = {field.name: getattr(base, field.name) for field in fields(BaseFile)}
     return FileWithLogs(**values, late=partial(_late_keys, reader, base, logs))
 
 
@@ -182,14 +182,14 @@ def prepare_index(
         index.prepare(index_context(state, sorted(partitions), state.files(partitions) if files is None else files))
 
 
-def refuse_unknown(index: Index, places: Iterable[FileGroupId], known: Collection[FileGroupId]) -> None:
+def refuse_unknown(index: Index, places: Iterable[FileGroupId], groups: Collection[FileGroupId]) -> None:
     """Raises CorruptIndex when an index of its own names file groups that are not there."""
-    gone = [place for place in places if place not in known]
-    if gone:
+    missing = [place for place in places if place not in groups]
+    if missing:
         raise CorruptIndex(
-            f"the index {index.name} names {len(gone)} file groups that are not in the table, such as "
-            f"{gone[0].file_id} of partition {gone[0].partition!r}. Where its keys are now it does not say: make the "
-            "index anew from the table (HBASE: hoodie index rebuild)."
+            f"the index {index.name} names {len(missing)} file groups that are not in the table, such as "
+            f"{missing[0].file_id} of partition {missing[0].partition!r}. Where its keys are now it does not say: make "
+            "the index anew from the table (HBASE: hoodie index rebuild)."
         )
 
 

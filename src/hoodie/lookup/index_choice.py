@@ -88,7 +88,7 @@ def _by_hashing_metadata(state: TableState, settings: Settings) -> Chosen:
             f"hashing metadata says ({METADATA}), before and after a compaction: other indexes would write them a "
             "second time. Leave hoodie.index.type and hoodie.index.class unset"
         )
-    if bucket_engine({ENGINE: BucketEngine.CONSISTENT_HASHING.value, **settings.given}, state.config) is (
+    if bucket_engine({ENGINE: BucketEngine.CONSISTENT_HASHING.value, **settings.options}, state.config) is (
         BucketEngine.SIMPLE
     ):
         raise TableMismatch(
@@ -100,14 +100,14 @@ def _by_hashing_metadata(state: TableState, settings: Settings) -> Chosen:
             f"{state.config.name} keeps hashing metadata ({METADATA}) of the engine CONSISTENT_HASHING, which is for "
             "Merge-on-Read tables, and is Copy-on-Write: what writes such a table is not known here"
         )
-    options = {**settings.given, ENGINE: BucketEngine.CONSISTENT_HASHING.value}
+    options = {**settings.options, ENGINE: BucketEngine.CONSISTENT_HASHING.value}
     return Chosen(make_index(IndexType.BUCKET, options, state.config), "the table keeps hashing metadata")
 
 
 def _chosen(state: TableState, settings: Settings, buckets: bool, written: tuple[WriteStat, ...]) -> Chosen:
     named = named_index(state, settings)
     if named.own:
-        return Chosen(own.make_own(named.name, settings.given, state.config), named.why)
+        return Chosen(own.make_own(named.name, settings.options, state.config), named.why)
     kind, why = named.name, named.why
     if not kind and buckets:
         kind, why = IndexType.BUCKET, "the table's files are those of buckets"
@@ -115,10 +115,10 @@ def _chosen(state: TableState, settings: Settings, buckets: bool, written: tuple
         kind, why = IndexType.SIMPLE, "the default"
     if kind not in IndexType.__members__:
         raise UnsupportedTable(f"{state.config.name} was created for the index {kind}, which is not known here")
-    given: Mapping[str, str] = settings.given
+    options: Mapping[str, str] = settings.options
     if kind == IndexType.BUCKET and buckets:
-        given = _with_buckets(state, settings, written, inferred=not named.name)
-    return Chosen(make_index(IndexType[kind], given, state.config), why)
+        options = _with_buckets(state, settings, written, inferred=not named.name)
+    return Chosen(make_index(IndexType[kind], options, state.config), why)
 
 
 def _with_buckets(
@@ -129,15 +129,15 @@ def _with_buckets(
     inferred  nobody names the index either
     Raises    TableMismatch when the number is not known, and the index but by the file ids
     """
-    given = settings.given
-    if BUCKETS in given or BUCKETS in state.config.properties:
-        return given
+    options = settings.options
+    if BUCKETS in options or BUCKETS in state.config.properties:
+        return options
     context = IndexContext(state.storage, state.config, state.timeline, written=written)
-    count = buckets_by_keys(given, context)
+    count = buckets_by_keys(options, context)
     if count is None:  # the newest commit wrote a few rows
-        count = buckets_by_keys(given, replace(context, written=_live_files(state)))
+        count = buckets_by_keys(options, replace(context, written=_live_files(state)))
     if count is not None:
-        return {**given, BUCKETS: str(count)}
+        return {**options, BUCKETS: str(count)}
     if inferred:
         raise TableMismatch(
             f"{state.config.name} has the files of a bucket index, such as {written[0].file_id}, but hoodie.properties "
@@ -145,7 +145,7 @@ def _with_buckets(
             f"the number that was recorded), and the keys of its files do not tell. Give {BUCKETS}, and "
             f"{HASH_FIELDS} if it was set, as the table was made with; a wrong number would write keys twice."
         )
-    return given
+    return options
 
 
 def _live_files(state: TableState) -> tuple[WriteStat, ...]:

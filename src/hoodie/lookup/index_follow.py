@@ -25,8 +25,8 @@ from hoodie.timeline.timeline import Timeline
 
 def notify_rolled_back(index: Index, before: Timeline, now: Timeline) -> None:
     """Tell the index of writes that were pending before, and that the beginning of another has rolled back."""
-    dead = [each for each in before.pending() if now.find(each.requested, each.action) is None]
-    notify_of_rollbacks(index, [each.requested for each in dead])
+    dead = [instant for instant in before.pending() if now.find(instant.requested, instant.action) is None]
+    notify_of_rollbacks(index, [instant.requested for instant in dead])
 
 
 def notify_of_rollbacks(index: Index, instants: Iterable[str]) -> None:
@@ -94,15 +94,15 @@ def index_follows(
     """
     before = load_state(storage)
     named = named_index(before, settings)
-    index = own.make_own(named.name, settings.given, before.config) if named.own else None
+    index = own.make_own(named.name, settings.options, before.config) if named.own else None
     meant = going(before)
-    instants = [each for each in before.timeline.commits if each.requested in meant]
-    undone = {each: read_whole(storage, before.timeline, each) for each in instants}
+    instants = [instant for instant in before.timeline.commits if instant.requested in meant]
+    undone = {instant: read_whole(storage, before.timeline, instant) for instant in instants}
     outside = {named.name, *_told(before, undone)}
     with ExitStack() as stack:
         for kind in OUTSIDE:
             if kind in outside:
-                stack.enter_context(package(kind).follow(before, settings.given, undone, run))
+                stack.enter_context(package(kind).follow(before, settings.options, undone, run))
         yield
     if index is not None:
         notify_of_rollbacks(index, gone_since(before, load_state(storage)))
@@ -111,7 +111,7 @@ def index_follows(
 def gone_since(before: TableState, after: TableState) -> list[str]:
     """Requested times of the writes that are gone, newest first."""
     writes = [instant for instant in reversed(before.timeline.instants) if instant.action in WRITES]
-    return [each.requested for each in writes if after.timeline.find(each.requested, each.action) is None]
+    return [instant.requested for instant in writes if after.timeline.find(instant.requested, instant.action) is None]
 
 
 def _told(before: TableState, undone: Undone) -> Iterator[str]:
@@ -135,9 +135,9 @@ def rebuild_index(storage: Storage, settings: Settings, *, mend_doubled: bool = 
     state = load_state(storage)
     named = named_index(state, settings)
     if named.own:
-        index = own.make_own(named.name, settings.given, state.config)
+        index = own.make_own(named.name, settings.options, state.config)
     elif named.name in OUTSIDE or not named.name:
-        index = make_index(IndexType(named.name or OUTSIDE[0]), settings.given, state.config)
+        index = make_index(IndexType(named.name or OUTSIDE[0]), settings.options, state.config)
     else:
         index = None
     if index is None or index.rebuild is None:

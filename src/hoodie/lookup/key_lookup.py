@@ -73,8 +73,8 @@ def find_keys(
     stored   footers that need not be read, by path of the file
     returns  per file the positions in `keys` of those it holds, ascending, those of their rows, and the cost
     """
-    known = stored or {}
-    footers = list(pool.map(lambda file: known.get(file.path) or footer_of(storage, file), files)) if pruned else None
+    by_path = stored or {}
+    footers = list(pool.map(lambda file: by_path.get(file.path) or footer_of(storage, file), files)) if pruned else None
     return [pool.submit(look_up) for look_up in _look_ups(storage, files, footers, keys, bloom)]
 
 
@@ -87,8 +87,8 @@ def find_in_file(storage: Storage, file: BaseFile, keys: pa.Array, pruned: bool,
 
 def keys_in_base(storage: Storage, path: str, keys: pa.Array, size: int | None = None) -> Mask:
     """Which of the keys a base file holds, by its key column."""
-    found: Mask = positions_in_base(storage, path, keys, size) != ABSENT
-    return found
+    mask: Mask = positions_in_base(storage, path, keys, size) != ABSENT
+    return mask
 
 
 def positions_in_base(storage: Storage, path: str, keys: pa.Array, size: int | None = None) -> Indices:
@@ -103,14 +103,14 @@ def positions_in_base(storage: Storage, path: str, keys: pa.Array, size: int | N
 
 
 def _positions(parquet: pq.ParquetFile, path: str, keys: pa.Array) -> Indices:
-    found = np.full(len(keys), ABSENT, np.int64)
+    positions = np.full(len(keys), ABSENT, np.int64)
     start = 0
     for group in range(parquet.num_row_groups):  # one row group's keys in memory at a time
         stored = read_columns(parquet, group, [RECORD_KEY], path).column(0)
         here = lookup_positions(stored, keys)
-        found = np.where(here == ABSENT, found, np.where(found == ABSENT, _moved(here, start), SEVERAL))
+        positions = np.where(here == ABSENT, positions, np.where(positions == ABSENT, _moved(here, start), SEVERAL))
         start += len(stored)
-    return found
+    return positions
 
 
 def _look_up_if_likely(storage: Storage, file: BaseFile, keys: pa.Array, span: KeySpan) -> Hits:
@@ -121,40 +121,40 @@ def _look_up_if_likely(storage: Storage, file: BaseFile, keys: pa.Array, span: K
         bounds = stored_key_range(parquet.metadata)
         within = None if bounds is None else span.within(*bounds)
         in_range = np.arange(len(keys)) if within is None else within
-        wanted = in_range
+        indices = in_range
         # Beside this process keys are read soon: a filter that rules nothing out must not cost as much.
         few = 0 < len(in_range) * _WORTH_A_FILTER <= parquet.metadata.num_rows
         if few and (storage.remote or _keys_outweigh_filter(parquet.metadata)):
-            wanted = _unless_ruled_out(parquet.metadata, file.path, keys, in_range)
-        asked = keys if len(wanted) == len(keys) else keys.take(pa.array(wanted))
-        places = _positions(parquet, file.path, asked) if len(asked) else np.empty(0, np.int64)
+            indices = _unless_ruled_out(parquet.metadata, file.path, keys, in_range)
+        likely_keys = keys if len(indices) == len(keys) else keys.take(pa.array(indices))
+        places = _positions(parquet, file.path, likely_keys) if len(likely_keys) else np.empty(0, np.int64)
     hits = places != ABSENT
-    found = int(np.count_nonzero(hits))
+    hit_count = int(np.count_nonzero(hits))
     cost = IndexStats(
         files=1,
-        files_read=int(len(asked) > 0),
+        files_read=int(len(likely_keys) > 0),
         files_pruned_by_range=int(len(in_range) == 0),
-        files_pruned_by_filter=int(len(in_range) > len(asked) == 0),
+        files_pruned_by_filter=int(len(in_range) > len(likely_keys) == 0),
         candidates=len(keys),
         pruned_by_range=len(keys) - len(in_range),
-        pruned_by_filter=len(in_range) - len(asked),
-        checked=len(asked),
-        false_positives=len(asked) - found,
-        hits=found,
+        pruned_by_filter=len(in_range) - len(likely_keys),
+        checked=len(likely_keys),
+        false_positives=len(likely_keys) - hit_count,
+        hits=hit_count,
     )
-    return wanted[hits], places[hits], cost
+    return indices[hits], places[hits], cost
 
 
-def _unless_ruled_out(footer: pq.FileMetaData, path: str, keys: pa.Array, wanted: Indices) -> Indices:
+def _unless_ruled_out(footer: pq.FileMetaData, path: str, keys: pa.Array, indices: Indices) -> Indices:
     """Some of the keys, or those of them that a file's filter lets pass. A sample decides whether all are tested: most
     often files hold some of the keys, and then all of their own are read anyway."""
     filter = stored_filter(footer, path)
     if filter is None:
-        return wanted
-    sample = keys.take(pa.array(wanted[:: 1 + len(wanted) // _SAMPLE]))
+        return indices
+    sample = keys.take(pa.array(indices[:: 1 + len(indices) // _SAMPLE]))
     if len(prune_by_filter(filter, KeyHashes.of(sample), np.arange(len(sample)))):
-        return wanted
-    return np.sort(prune_by_filter(filter, KeyHashes.of(keys), wanted))
+        return indices
+    return np.sort(prune_by_filter(filter, KeyHashes.of(keys), indices))
 
 
 def _keys_outweigh_filter(footer: pq.FileMetaData) -> bool:
@@ -202,10 +202,10 @@ def _look_up(
     footer: BaseFooter | None,
     keys: pa.Array,
     hashes: KeyHashes | None,
-    wanted: Indices,
+    indices: Indices,
 ) -> Hits:
     """Look up in one file those of the keys that its key range lets pass. footer, hashes: None: without its filter"""
-    passed = len(wanted)
+    passed = len(indices)
     cost = IndexStats(
         files=1,
         candidates=len(keys),
@@ -213,37 +213,37 @@ def _look_up(
         files_pruned_by_range=int(len(keys) > 0 and passed == 0),
     )
     if footer is not None and hashes is not None and 0 < passed <= max(footer.rows, _FEW_KEYS):
-        wanted = prune_by_filter(footer.bloom(file.path), hashes, wanted)
-        ruled_out = passed - len(wanted)
-        cost = replace(cost, pruned_by_filter=ruled_out, files_pruned_by_filter=int(len(wanted) == 0))
+        indices = prune_by_filter(footer.bloom(file.path), hashes, indices)
+        ruled_out = passed - len(indices)
+        cost = replace(cost, pruned_by_filter=ruled_out, files_pruned_by_filter=int(len(indices) == 0))
     positions = np.empty(0, np.int64)
-    if len(wanted):
-        wanted = np.sort(wanted)  # pruning gives them in the order of their keys
-        asked = keys if len(wanted) == len(keys) else keys.take(pa.array(wanted))
-        places = positions_in_base(storage, file.path, asked, file.size)
-        hits, positions = wanted[places != ABSENT], places[places != ABSENT]
-        missed = len(asked) - len(hits)
-        cost = replace(cost, files_read=1, checked=len(asked), false_positives=missed, hits=len(hits))
-        wanted = hits
-    return wanted, positions, cost
+    if len(indices):
+        indices = np.sort(indices)  # pruning gives them in the order of their keys
+        likely_keys = keys if len(indices) == len(keys) else keys.take(pa.array(indices))
+        places = positions_in_base(storage, file.path, likely_keys, file.size)
+        hits, positions = indices[places != ABSENT], places[places != ABSENT]
+        missed = len(likely_keys) - len(hits)
+        cost = replace(cost, files_read=1, checked=len(likely_keys), false_positives=missed, hits=len(hits))
+        indices = hits
+    return indices, positions, cost
 
 
 def find_late(file: FileWithLogs, keys: pa.Array) -> Indices:
     """Positions of the keys, rising, that logs hold and the base file beside them lacks. keys: those it lacks"""
-    found = np.zeros(len(keys), dtype=np.bool_)
+    mask = np.zeros(len(keys), dtype=np.bool_)
     for late in file.late():
-        found |= lookup_keys(late, keys)
-    return np.flatnonzero(found)
+        mask |= lookup_keys(late, keys)
+    return np.flatnonzero(mask)
 
 
 def _with_late(file: BaseFile, keys: pa.Array, hits: Hits) -> Hits:
     """The hits in a base file and those in the logs beside it."""
-    wanted, positions, cost = hits
-    if not isinstance(file, FileWithLogs) or len(wanted) == len(keys):
+    indices, positions, cost = hits
+    if not isinstance(file, FileWithLogs) or len(indices) == len(keys):
         return hits
-    lacking = np.delete(np.arange(len(keys)), wanted)
+    lacking = np.delete(np.arange(len(keys)), indices)
     late = lacking[find_late(file, keys.take(pa.array(lacking)))]
-    rows = np.concatenate([wanted, late])
+    rows = np.concatenate([indices, late])
     order, places = np.argsort(rows), np.concatenate([positions, np.full(len(late), ABSENT)])
     return rows[order], places[order], replace(cost, hits=len(rows))
 

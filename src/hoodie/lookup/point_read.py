@@ -148,12 +148,12 @@ def held(places: LocatedKeys, storage: Storage, reader: SliceReader | None, pool
 def _held_in(storage: Storage, reader: SliceReader | None, slice_: FileSlice, keys: pa.Array) -> Mask:
     if slice_.base is not None and not slice_.logs:
         return keys_in_base(storage, slice_.base.path, keys, slice_.base.size)
-    found = np.zeros(len(keys), np.bool_)
+    mask = np.zeros(len(keys), np.bool_)
     if slice_.logs:
         assert reader is not None  # `reader_for` saw to it
         for rows in merged_batches(reader, slice_, [RECORD_KEY]):
-            found |= lookup_keys(rows.column(0), keys)
-    return found
+            mask |= lookup_keys(rows.column(0), keys)
+    return mask
 
 
 def read_rows(
@@ -176,8 +176,8 @@ def read_rows(
         calls.append(pool.submit(read_slice, storage, reader, slice_, keys, target))
     parts, stats = [target.empty_table()], ReadStats(index=places.located.stats)
     for call in calls:
-        found, cost = call.result()
-        parts.append(found)
+        rows, cost = call.result()
+        parts.append(rows)
         stats += cost
     result = pa.concat_tables(parts).combine_chunks()
     seconds = time.perf_counter() - started + places.located.stats.seconds
@@ -197,8 +197,8 @@ def read_slice(
 def _merged(reader: SliceReader, slice_: FileSlice, keys: pa.Array, target: pa.Schema) -> tuple[pa.Table, ReadStats]:
     names = list(dict.fromkeys([*target.names, RECORD_KEY]))
     batches = merged_batches(reader, slice_, names)
-    found = [rows.filter(pc.is_in(rows.column(RECORD_KEY), keys)).select(target.names) for rows in batches]
-    return pa.concat_tables([target.empty_table(), *found]), ReadStats(
+    parts = [rows.filter(pc.is_in(rows.column(RECORD_KEY), keys)).select(target.names) for rows in batches]
+    return pa.concat_tables([target.empty_table(), *parts]), ReadStats(
         files_opened=int(slice_.base is not None), slices_merged=1
     )
 
@@ -209,9 +209,9 @@ def _stored(storage: Storage, slice_: FileSlice, keys: pa.Array, target: pa.Sche
         parquet = open_encoded(source, slice_.base.path)
         groups = list(_may_hold(parquet, keys))
         types = base_columns(storage, parquet, target, slice_.base.instant)
-        found = [_rows_of_group(parquet, group, slice_.base, keys, target, types) for group in groups]
+        parts = [_rows_of_group(parquet, group, slice_.base, keys, target, types) for group in groups]
     stats = ReadStats(files_opened=1, row_groups=parquet.num_row_groups, row_groups_read=len(groups))
-    return pa.concat_tables([target.empty_table(), *found]), stats
+    return pa.concat_tables([target.empty_table(), *parts]), stats
 
 
 def _rows_of_group(
@@ -225,20 +225,20 @@ def _rows_of_group(
     names = [name for name in types.names(target.names, in_file) if name != RECORD_KEY]
     rows = read_columns(parquet, group, names, base.path).take(pa.array(at)) if names else pa.table({})
     # The key column is here already.
-    found = pa.Table.from_arrays([*rows.columns, stored.take(pa.array(at))], [*rows.column_names, RECORD_KEY])
-    return conform(types.applied(found), target, drop_extra=True)
+    keyed_rows = pa.Table.from_arrays([*rows.columns, stored.take(pa.array(at))], [*rows.column_names, RECORD_KEY])
+    return conform(types.applied(keyed_rows), target, drop_extra=True)
 
 
 def _may_hold(parquet: pq.ParquetFile, keys: pa.Array) -> Iterator[int]:
     """The row groups that can hold one of the keys, by their least and greatest. Parquet orders strings by bytes."""
-    asked = keys.cast(pa.binary())
+    binary_keys = keys.cast(pa.binary())
     paths = [parquet.schema.column(number).path for number in range(len(parquet.schema))]
     column = paths.index(RECORD_KEY)
     for group in range(parquet.num_row_groups):
-        found = parquet.metadata.row_group(group).column(column).statistics
-        if found is None or not found.has_min_max:
+        statistics = parquet.metadata.row_group(group).column(column).statistics
+        if statistics is None or not statistics.has_min_max:
             yield group
             continue
-        low, high = (value.encode() if isinstance(value, str) else value for value in (found.min, found.max))
-        if pc.any(pc.and_(pc.greater_equal(asked, low), pc.less_equal(asked, high))).as_py():
+        low, high = (value.encode() if isinstance(value, str) else value for value in (statistics.min, statistics.max))
+        if pc.any(pc.and_(pc.greater_equal(binary_keys, low), pc.less_equal(binary_keys, high))).as_py():
             yield group

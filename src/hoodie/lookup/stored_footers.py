@@ -45,13 +45,13 @@ def _footers(table: MetadataTable, files: Sequence[BaseFile]) -> dict[str, BaseF
     for file in files:
         stored = filters.get(bloom_filter_key(file.group.partition, file.name))
         if stored is not None:
-            known = statistics.get(column_stats_key(RECORD_KEY, file.group.partition, file.name), {})
+            key_stats = statistics.get(column_stats_key(RECORD_KEY, file.group.partition, file.name), {})
             footers[file.path] = BaseFooter(
-                min_key=_text(known.get("min")),
-                max_key=_text(known.get("max")),
+                min_key=_text(key_stats.get("min")),
+                max_key=_text(key_stats.get("max")),
                 bloom_text=stored["filter"].decode("latin-1"),
                 bloom_code=stored["type"],
-                rows=known.get("values") or 0,
+                rows=key_stats.get("values") or 0,
             )
     return footers
 

@@ -34,7 +34,7 @@ class Incoming:
     keys     string[n], the record key of each row
     deleted  bool[n]: rows that are tombstones: they have a key, may have an ordering value, and no more. None: none
     added    bool[n]: rows that are inserted where no stored row has their key; None: all but tombstones
-    kept     bool[n]: rows that leave a stored row of their key as it is; None: none
+    keeps_stored  bool[n]: rows that leave a stored row of their key as it is; None: none
     after_delete  bool[n]: rows that came after a delete, which took the stored row of their key away, and tombstones
              that delete it whatever its ordering value; None: none
     versions  several rows of a key may be there, in the order of their arrival, none of them a delete: each in turn
@@ -45,7 +45,7 @@ class Incoming:
     keys: pa.Array
     deleted: Mask | None = None
     added: Mask | None = None
-    kept: Mask | None = None
+    keeps_stored: Mask | None = None
     after_delete: Mask | None = None
     versions: bool = False
 
@@ -59,7 +59,7 @@ def taken(incoming: Incoming, rows: Mask) -> Incoming:
     if rows.all():
         return incoming
     chosen = pa.array(rows)
-    masks = {name: getattr(incoming, name) for name in ("deleted", "added", "kept", "after_delete")}
+    masks = {name: getattr(incoming, name) for name in ("deleted", "added", "keeps_stored", "after_delete")}
     return replace(
         incoming,
         rows=incoming.rows.filter(chosen),
@@ -75,9 +75,9 @@ def tombstones(
     values: Mapping[str, pa.Array] | None = None,
 ) -> pa.Table:
     """Rows of the schema, made nullable, that hold a key, a partition path and the columns `values`, all else null."""
-    given = {RECORD_KEY: keys, **({} if partitions is None else {PARTITION_PATH: partitions}), **(values or {})}
+    arrays = {RECORD_KEY: keys, **({} if partitions is None else {PARTITION_PATH: partitions}), **(values or {})}
     columns = [
-        as_array(given[field.name]).cast(field.type) if field.name in given else pa.nulls(len(keys), field.type)
+        as_array(arrays[field.name]).cast(field.type) if field.name in arrays else pa.nulls(len(keys), field.type)
         for field in schema
     ]
     return pa.Table.from_arrays(columns, schema=nullable(schema))
@@ -89,7 +89,7 @@ class Merged:
 
     rows     in the order of the file; rows that no incoming one replaced are as they were
     matched  int64[...]: positions of the incoming rows whose key is that of a stored row, each once
-    updated, deleted, kept  numbers of stored rows: replaced or changed, dropped, as they were
+    updated, deleted, unchanged  numbers of stored rows: replaced or changed, dropped, as they were
     met      int64[...], rising: positions of the stored rows that met an incoming one
     choice   int8[...]: what became of these
     """
@@ -98,7 +98,7 @@ class Merged:
     matched: Positions
     updated: int
     deleted: int
-    kept: int
+    unchanged: int
     met: Positions
     choice: Choices
 
@@ -131,9 +131,13 @@ def merge_base(
         return Merged(table, none, 0, 0, table.num_rows, none, np.empty(0, np.int8))
     stored_rows = np.flatnonzero(hits.is_valid().to_numpy(zero_copy_only=False))
     incoming_rows = hits.drop_null().to_numpy().astype(np.int64)
-    choice, made = _decide(table, stored_rows, incoming, incoming_rows, rule)
+    choice, merged_rows = _decide(table, stored_rows, incoming, incoming_rows, rule)
     taken = incoming_rows[choice == Choice.TAKE]
-    parts = [table, *([incoming.rows.take(pa.array(taken))] if len(taken) else []), *([] if made is None else [made])]
+    parts = [
+        table,
+        *([incoming.rows.take(pa.array(taken))] if len(taken) else []),
+        *([] if merged_rows is None else [merged_rows]),
+    ]
     source = np.arange(table.num_rows)
     source[stored_rows[choice == Choice.TAKE]] = table.num_rows + np.arange(len(taken))
     merged_at = stored_rows[choice == Choice.MERGED]
@@ -146,8 +150,8 @@ def merge_base(
         rows = pick(parts, source[stays] if deleted else source, table.schema)
     else:
         rows = table.filter(pa.array(stays)) if deleted else table
-    kept = table.num_rows - updated - deleted
-    return Merged(rows, distinct(incoming_rows), updated, deleted, kept, stored_rows, choice)
+    unchanged = table.num_rows - updated - deleted
+    return Merged(rows, distinct(incoming_rows), updated, deleted, unchanged, stored_rows, choice)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -182,10 +186,10 @@ def replaced_rows(stored: pa.Table, incoming: Incoming, rule: MergeRule) -> Repl
     incoming_rows = hits.drop_null().to_numpy().astype(np.int64)
     if not len(stored_rows):
         return Replaced(stored_rows, incoming.rows.slice(0, 0), incoming_rows)
-    choice, made = _decide(stored, stored_rows, incoming, incoming_rows, rule)
+    choice, merged_rows = _decide(stored, stored_rows, incoming, incoming_rows, rule)
     rows = incoming.rows.take(pa.array(incoming_rows[choice == Choice.TAKE]))
-    if made is not None:
-        rows = pa.concat_tables([rows, made.cast(rows.schema)])
+    if merged_rows is not None:
+        rows = pa.concat_tables([rows, merged_rows.cast(rows.schema)])
     if rule.leader_meta:
         stays = stored.take(pa.array(stored_rows[choice == Choice.KEEP]))
         return Replaced(stored_rows, pa.concat_tables([rows, stays.cast(rows.schema)]), distinct(incoming_rows))
@@ -213,14 +217,14 @@ def inserts(incoming: Incoming, matched: Mask, rule: MergeRule) -> Inserted:
         incoming, groups = single_versions(incoming, rule)
         met, matched = matched, np.zeros(incoming.num_rows, np.bool_)
         matched[groups[met]] = True
-    left = ~matched
+    remaining = ~matched
     if incoming.added is not None:
-        left &= incoming.added
+        remaining &= incoming.added
     elif incoming.deleted is not None:
-        left &= ~incoming.deleted
-    if not left.any():
+        remaining &= ~incoming.deleted
+    if not remaining.any():
         return Inserted(incoming.rows.slice(0, 0), int(np.count_nonzero(~matched)))
-    rows = incoming.rows if left.all() else incoming.rows.filter(pa.array(left))
+    rows = incoming.rows if remaining.all() else incoming.rows.filter(pa.array(remaining))
     deletes = rule.is_delete(rows)
     if deletes.any():
         rows = rows.filter(pa.array(~deletes))
@@ -232,7 +236,7 @@ class BaseMerge:
 
     def __init__(self, incoming: Incoming, rule: MergeRule) -> None:
         self.incoming, self.rule = incoming, rule
-        self.updated = self.deleted = self.kept = self.inserted = 0
+        self.updated = self.deleted = self.unchanged = self.inserted = 0
         self._matched = np.zeros(incoming.num_rows, np.bool_)
 
     def batch(self, stored: pa.Table | pa.RecordBatch, keys: pa.Array | pa.ChunkedArray | None = None) -> pa.Table:
@@ -245,15 +249,15 @@ class BaseMerge:
         self._matched[merged.matched] = True
         self.updated += merged.updated
         self.deleted += merged.deleted
-        self.kept += merged.kept
+        self.unchanged += merged.unchanged
         return merged
 
     def inserts(self) -> pa.Table:
         """After the last batch: the incoming rows whose keys were not stored. Deletes among them are counted."""
-        left = inserts(self.incoming, self._matched, self.rule)
-        self.deleted += left.deleted
-        self.inserted += left.rows.num_rows
-        return left.rows
+        inserted = inserts(self.incoming, self._matched, self.rule)
+        self.deleted += inserted.deleted
+        self.inserted += inserted.rows.num_rows
+        return inserted.rows
 
 
 def single_versions(
@@ -291,12 +295,12 @@ def single_versions(
         of_key = np.concatenate([np.flatnonzero(at >= 0), of_key])
         in_turn = np.argsort(of_key, kind="stable")
         versions, of_key = pick([versions], in_turn), of_key[in_turn]
-    made = fold_fields(versions, of_key, rule)
+    folded = fold_fields(versions, of_key, rule)
     source = first.copy()
-    source[several] = rows.num_rows + np.arange(made.num_rows)
+    source[several] = rows.num_rows + np.arange(folded.num_rows)
     after_delete = np.zeros(len(first), np.bool_) if once.after_delete is None else once.after_delete[first]
     after_delete[several] = at >= 0
-    rows = pick([rows, made], source)
+    rows = pick([rows, folded], source)
     return replace(
         once,
         rows=rows,
@@ -318,9 +322,9 @@ def _decide(
     stored: pa.Table, stored_rows: Positions, incoming: Incoming, incoming_rows: Positions, rule: MergeRule
 ) -> tuple[Choices, pa.Table | None]:
     """What becomes of each matched pair, and the rows made of both, in the order of their pairs."""
-    if incoming.kept is not None and (stays := incoming.kept[incoming_rows]).any():
+    if incoming.keeps_stored is not None and (stays := incoming.keeps_stored[incoming_rows]).any():
         choice = np.full(len(stored_rows), Choice.KEEP, np.int8)
-        others = replace(incoming, kept=None)
+        others = replace(incoming, keeps_stored=None)
         choice[~stays], merged = _decide(stored, stored_rows[~stays], others, incoming_rows[~stays], rule)
         return choice, merged
     if incoming.after_delete is not None and (alone := incoming.after_delete[incoming_rows]).any():
@@ -332,20 +336,20 @@ def _decide(
         others = replace(incoming, after_delete=None)
         choice[~alone], merged = _decide(stored, stored_rows[~alone], others, incoming_rows[~alone], rule)
         return choice, merged
-    gone = None if incoming.deleted is None else incoming.deleted[incoming_rows]
-    if gone is None or not gone.any():
+    deleted = None if incoming.deleted is None else incoming.deleted[incoming_rows]
+    if deleted is None or not deleted.any():
         outcome = rule.combine(*_pairs(stored, stored_rows, incoming, incoming_rows, rule))
         return outcome.choice, outcome.merged
     choice = np.full(len(stored_rows), Choice.DELETE, np.int8)
     if rule.ordered_deletes:
-        older, newer = _pairs(stored, stored_rows[gone], incoming, incoming_rows[gone], rule)
+        older, newer = _pairs(stored, stored_rows[deleted], incoming, incoming_rows[deleted], rule)
         ranks = order_ranks([older, newer], rule.ordering)
         outranked = ranks[: older.num_rows] > ranks[older.num_rows :]
-        choice[gone] = np.where(outranked & has_ordering(newer, rule.ordering), Choice.KEEP, Choice.DELETE)
-    if gone.all():
+        choice[deleted] = np.where(outranked & has_ordering(newer, rule.ordering), Choice.KEEP, Choice.DELETE)
+    if deleted.all():
         return choice, None
-    outcome = rule.combine(*_pairs(stored, stored_rows[~gone], incoming, incoming_rows[~gone], rule))
-    choice[~gone] = outcome.choice
+    outcome = rule.combine(*_pairs(stored, stored_rows[~deleted], incoming, incoming_rows[~deleted], rule))
+    choice[~deleted] = outcome.choice
     return choice, outcome.merged
 
 

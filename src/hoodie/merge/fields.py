@@ -36,16 +36,16 @@ def merge_fields(rule: MergeRule, older: pa.Table, newer: pa.Table, newer_leads:
         wants_older[i] = newer_lacks(i)
         if (rule.leader_meta or name not in META_COLUMNS) and not newer_leads.all():
             wants_older[i] = np.where(newer_leads, wants_older[i], ~older_lacks(i) | wants_older[i])
-    made = wants_older.any(axis=0)
+    mixed = wants_older.any(axis=0)
     choice = choice.copy()
-    choice[pairs[~made]] = Choice.TAKE
+    choice[pairs[~mixed]] = Choice.TAKE
     if rule.leader_meta:
         unchanged = wants_older.all(axis=0)
         choice[pairs[unchanged]] = Choice.KEEP
-        made &= ~unchanged
-    if not made.any():
+        mixed &= ~unchanged
+    if not mixed.any():
         return Combined(choice)
-    rows = np.flatnonzero(made)
+    rows = np.flatnonzero(mixed)
     columns = [_choose(older.column(i), newer.column(i), wants_older[i][rows], rows) for i in range(len(names))]
     if rule.partial:
         columns.append(held_by_either(older, newer).take(pa.array(rows)))

@@ -49,8 +49,10 @@ def fold(
     if after_delete is not None:
         cut[groups[after_delete]] = True
     if not rule.picks_rows:
-        rows, gone = _folded(rows, groups, np.zeros(len(groups), np.bool_) if deleted is None else deleted, cut, rule)
-        return Folded(rows, _some(gone), _some(cut))
+        rows, tombstones = _folded(
+            rows, groups, np.zeros(len(groups), np.bool_) if deleted is None else deleted, cut, rule
+        )
+        return Folded(rows, _some(tombstones), _some(cut))
     if deleted is None:
         return Folded(pick([rows], _latest(rows, groups, rule)), None, _some(cut))
     survivors = _survivors(rows, groups, deleted, cut, rule)
@@ -65,11 +67,11 @@ class _Versions(NamedTuple):
     """Versions as far as it matters for who wins when one of two is a tombstone; aligned arrays."""
 
     ranks: Positions
-    gone: Mask  # tombstones
+    tombstones: Mask
     final: Mask  # tombstones that win over all before them
 
     def at(self, where: Positions | slice) -> _Versions:
-        return _Versions(self.ranks[where], self.gone[where], self.final[where])
+        return _Versions(self.ranks[where], self.tombstones[where], self.final[where])
 
 
 def _newer_wins(older: _Versions, newer: _Versions, rule: MergeRule) -> Mask:
@@ -86,7 +88,7 @@ def _newer_wins(older: _Versions, newer: _Versions, rule: MergeRule) -> Mask:
         record = older.ranks <= newer.ranks
     delete = ((older.ranks <= newer.ranks) & ~older.final) | newer.final
     revival = older.ranks <= newer.ranks if rule.ordered_deletes else np.True_
-    return np.where(newer.gone, delete, np.where(older.gone, revival, record))
+    return np.where(newer.tombstones, delete, np.where(older.tombstones, revival, record))
 
 
 def _cuts(older: _Versions, newer: _Versions, newer_wins: Mask, rule: MergeRule) -> Mask:
@@ -94,7 +96,7 @@ def _cuts(older: _Versions, newer: _Versions, newer_wins: Mask, rule: MergeRule)
 
     A delete that the rule orders like a record may lose to the stored row, unless it has no ordering value.
     """
-    return older.gone & ~newer.gone & newer_wins & (older.final if rule.ordered_deletes else np.True_)
+    return older.tombstones & ~newer.tombstones & newer_wins & (older.final if rule.ordered_deletes else np.True_)
 
 
 def _versions(rows: pa.Table, deleted: Mask, rule: MergeRule) -> _Versions:
@@ -184,45 +186,45 @@ def _folded(rows: pa.Table, groups: Positions, deleted: Mask, cut: Mask, rule: M
         return fast, np.zeros(count, np.bool_)
     slow_at = np.flatnonzero(slow)
     slow_cut = cut[in_passes]
-    made, made_gone = _made(pick([rows], slow_at), number[groups[slow_at]], deleted[slow_at], slow_cut, rule)
-    gone = np.zeros(count, np.bool_)
-    gone[in_passes], cut[in_passes] = made_gone, slow_cut
-    return pick([fast, made], np.where(in_passes, number + fast.num_rows, number)), gone
+    slow_rows, slow_tombstones = _made(pick([rows], slow_at), number[groups[slow_at]], deleted[slow_at], slow_cut, rule)
+    tombstones = np.zeros(count, np.bool_)
+    tombstones[in_passes], cut[in_passes] = slow_tombstones, slow_cut
+    return pick([fast, slow_rows], np.where(in_passes, number + fast.num_rows, number)), tombstones
 
 
 def _made(rows: pa.Table, groups: Positions, deleted: Mask, cut: Mask, rule: MergeRule) -> tuple[pa.Table, Mask]:
     """The fold in passes, each making the rows that the next one goes on with. Marks groups in `cut`."""
     rows, passes = rows.combine_chunks(), _Passes(groups)
-    current, gone = pick([rows], passes.first), deleted[passes.first]
-    done: list[tuple[pa.Table, Mask]] = []
+    current, tombstones = pick([rows], passes.first), deleted[passes.first]
+    parts: list[tuple[pa.Table, Mask]] = []
     for r in range(1, passes.number + 1):
         positions = passes.further(r)
-        done.append((current.slice(len(positions)), gone[len(positions) :]))
+        parts.append((current.slice(len(positions)), tombstones[len(positions) :]))
         newer = pick([rows], positions)
-        older, older_gone = current.slice(0, len(positions)), gone[: len(positions)]
-        current, gone, cuts = _step(older, older_gone, newer, deleted[positions], rule)
+        older, older_tombstones = current.slice(0, len(positions)), tombstones[: len(positions)]
+        current, tombstones, cuts = _step(older, older_tombstones, newer, deleted[positions], rule)
         cut[passes.by_size[: len(positions)]] |= cuts
-    done.append((current, gone))
-    done.reverse()
+    parts.append((current, tombstones))
+    parts.reverse()
     layout = np.empty_like(passes.by_size)
     layout[passes.by_size] = np.arange(len(layout))
-    return pick([part for part, _ in done], layout), np.concatenate([mask for _, mask in done])[layout]
+    return pick([part for part, _ in parts], layout), np.concatenate([mask for _, mask in parts])[layout]
 
 
 def _step(
-    older: pa.Table, older_gone: Mask, newer: pa.Table, newer_gone: Mask, rule: MergeRule
+    older: pa.Table, older_tombstones: Mask, newer: pa.Table, newer_tombstones: Mask, rule: MergeRule
 ) -> tuple[pa.Table, Mask, Mask]:
     """One version folded into another, pair by pair: the rows, which are tombstones, and which follow a delete."""
-    live = ~(older_gone | newer_gone)
+    live = ~(older_tombstones | newer_tombstones)
     if live.all():
         outcome = rule.precombine(older, newer)
         return outcome.rows(older, newer), outcome.choice == Choice.DELETE, ~live
     count = older.num_rows
-    both = _versions(pa.concat_tables([older, newer]), np.concatenate([older_gone, newer_gone]), rule)
+    both = _versions(pa.concat_tables([older, newer]), np.concatenate([older_tombstones, newer_tombstones]), rule)
     pair = both.at(slice(0, count)), both.at(slice(count, None))
     wins = _newer_wins(*pair, rule)
     source = np.where(wins, np.arange(count) + count, np.arange(count))
-    gone = np.where(wins, newer_gone, older_gone)
+    tombstones = np.where(wins, newer_tombstones, older_tombstones)
     parts = [older, newer]
     if live.any():
         positions = pa.array(np.flatnonzero(live))
@@ -230,5 +232,5 @@ def _step(
         outcome = rule.precombine(some_older, some_newer)
         parts.append(outcome.rows(some_older, some_newer))
         source[live] = 2 * count + np.arange(np.count_nonzero(live))
-        gone[live] = outcome.choice == Choice.DELETE
-    return pick(parts, source), gone, _cuts(*pair, wins, rule)
+        tombstones[live] = outcome.choice == Choice.DELETE
+    return pick(parts, source), tombstones, _cuts(*pair, wins, rule)

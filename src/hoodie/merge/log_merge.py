@@ -77,11 +77,11 @@ class LogMerge:
         """
         check_same_columns(deletes.schema, DELETES, "delete block")
         names = self._rule.ordering
-        given = {}
+        ordering_values = {}
         if all(name in self._schema.names for name in names):  # the values of nested fields have no place in a row
             for name, values in zip(names, _ordering_values(deletes, len(names)), strict=True):
-                given[name] = _comparable(values, self._schema.field(name).type, path)
-        rows = tombstones(deletes.column("record_key"), self._schema, deletes.column("partition"), given)
+                ordering_values[name] = _comparable(values, self._schema.field(name).type, path)
+        rows = tombstones(deletes.column("record_key"), self._schema, deletes.column("partition"), ordering_values)
         return Versions(rows, np.ones(deletes.num_rows, np.bool_))
 
     def add(self, versions: Versions) -> None:
@@ -134,13 +134,13 @@ class LogMerge:
             if mask is not None:
                 closed[groups[mask]] = True
         some = closed[groups]
-        kept = Versions(rows).filter(~some)
+        unfolded = Versions(rows).filter(~some)
         if not some.any():
-            return kept
+            return unfolded
         part = Versions(rows, deleted, after_delete).filter(some)
         numbers = (np.cumsum(closed) - 1)[groups[some]]
         folded = fold(part.rows, numbers, part.deleted, self._rule, part.after_delete)
-        parts = [Versions(folded.rows, folded.deleted, folded.after_delete), kept]
+        parts = [Versions(folded.rows, folded.deleted, folded.after_delete), unfolded]
         return Versions(
             pa.concat_tables([versions.rows for versions in parts]),
             _together([(versions.rows, versions.deleted) for versions in parts]),

@@ -68,9 +68,9 @@ def blocks_to_merge(blocks: Iterable[B], committed: Committed) -> Scanned[B]:
         elif block.kind is BlockKind.COMMAND:
             # Honoured whatever the state of the rollback itself: its target may be archived by now.
             target = _target(block)
-            kept = [one for one in queue if one.kind is not BlockKind.CORRUPT and one.header.instant != target]
-            rollbacks, rolled_back = rollbacks + 1, rolled_back + len(queue) - len(kept)
-            queue = kept
+            remaining = [one for one in queue if one.kind is not BlockKind.CORRUPT and one.header.instant != target]
+            rollbacks, rolled_back = rollbacks + 1, rolled_back + len(queue) - len(remaining)
+            queue = remaining
         elif not _mergeable(block) or not committed.shows(block.header.instant):
             hidden += 1
         else:

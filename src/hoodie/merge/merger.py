@@ -146,10 +146,10 @@ def _checked_rows(name: str, rows: object, like: pa.Table) -> pa.Table:
         raise InvalidInput(f"merger {name}: merge returned other columns: missing {missing}, unexpected {extra}")
     columns = []
     for field in like.schema:
-        given = like.column(field.name) if field.name in META_COLUMNS else rows.column(field.name)
-        if given.type != field.type:
-            raise InvalidInput(f"merger {name}: column {field.name!r} became {given.type}, expected {field.type}")
-        columns.append(given)
+        values = like.column(field.name) if field.name in META_COLUMNS else rows.column(field.name)
+        if values.type != field.type:
+            raise InvalidInput(f"merger {name}: column {field.name!r} became {values.type}, expected {field.type}")
+        columns.append(values)
     return pa.Table.from_arrays(columns, schema=like.schema)
 
 

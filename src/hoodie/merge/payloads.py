@@ -79,10 +79,10 @@ def rule_for(
     payload_class = payload_name(payload_class)
     make = _PAYLOADS.get(payload_class)
     if make is None:
-        known = ", ".join(name.rpartition(".")[2] for name in _PAYLOADS)
+        class_names = ", ".join(name.rpartition(".")[2] for name in _PAYLOADS)
         reason = " (it evaluates a MERGE INTO statement and needs Spark SQL)" if payload_class == _EXPRESSION else ""
         raise UnsupportedTable(
-            f"no merge rule for the payload class {payload_class!r}{reason}. Known: {known}. "
+            f"no merge rule for the payload class {payload_class!r}{reason}. Known: {class_names}. "
             "A rule of your own: hoodie.merge.merger."
         )
     return make(MergeRule(payload_class, ordering), properties or {})
@@ -213,8 +213,8 @@ def schema_defaults(schema: pa.Schema | str | None) -> tuple[tuple[str, object],
     if not schema:
         return ()
     if isinstance(schema, pa.Schema):
-        kept = ((field.name, (field.metadata or {}).get(AVRO_DEFAULT)) for field in schema)
-        return tuple((name, _hashable(json.loads(text))) for name, text in kept if text is not None)
+        defaults = ((field.name, (field.metadata or {}).get(AVRO_DEFAULT)) for field in schema)
+        return tuple((name, _hashable(json.loads(text))) for name, text in defaults if text is not None)
     try:
         fields = json.loads(schema)["fields"]
         return tuple((f["name"], _hashable(f["default"])) for f in fields if f.get("default") is not None)
@@ -327,12 +327,12 @@ def _binlog_positions(rows: pa.Table, name: str, *, required: bool) -> tuple[tup
         return (nothing, nothing), np.zeros(rows.num_rows, np.bool_)
     parts = pc.extract_regex(column.cast(pa.string()), r"^(?P<file>\d{1,18})\.(?P<pos>\d{1,18})$")
     read = as_mask(parts.is_valid())
-    given = as_mask(column.is_valid())
-    if (given & ~read).any():
-        example = column[int(np.flatnonzero(given & ~read)[0])].as_py()
+    valid = as_mask(column.is_valid())
+    if (valid & ~read).any():
+        example = column[int(np.flatnonzero(valid & ~read)[0])].as_py()
         raise InvalidInput(f"column {name!r} holds {example!r}: expected <file>.<position>, such as '000002.1543'")
     positions = tuple(pc.struct_field(parts, i).cast(pa.int64()).fill_null(0).to_numpy() for i in range(2))
-    return positions, given
+    return positions, valid
 
 
 def _sequence(rows: pa.Table, name: str, required: bool) -> pa.Array | None:

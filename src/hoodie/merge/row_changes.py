@@ -43,12 +43,12 @@ def merged_changes(stored: pa.Table, merged: Merged, image: pa.StructType) -> pa
     image   `image_type` of their columns, or of some of them
     """
     touched = merged.choice != Choice.KEEP
-    at, gone = merged.met[touched], merged.choice[touched] == Choice.DELETE
+    at, deletes = merged.met[touched], merged.choice[touched] == Choice.DELETE
     # Rows after a dropped one have moved up.
-    now = at - (np.cumsum(gone) - gone)
+    now = at - (np.cumsum(deletes) - deletes)
     before = stored.take(pa.array(at))
-    ops = pc.if_else(pa.array(gone), RowOp.DELETE.value, RowOp.UPDATE.value)
-    after = images(merged.rows.take(pa.array(now, mask=gone)), image, gone)
+    ops = pc.if_else(pa.array(deletes), RowOp.DELETE.value, RowOp.UPDATE.value)
+    after = images(merged.rows.take(pa.array(now, mask=deletes)), image, deletes)
     return _changes(ops, before, images(before, image), after, image)
 
 

@@ -75,8 +75,8 @@ def values_of_keys(keys: pa.Array, rows: pa.Table, values: npt.NDArray[Number]) 
     keys    string[k], each among the rows' record keys
     values  [n], of the rows
     """
-    found = pc.index_in(keys, value_set=as_array(rows.column(RECORD_KEY)))
-    taken: npt.NDArray[Number] = values[found.to_numpy(zero_copy_only=False).astype(np.int64)]
+    positions = pc.index_in(keys, value_set=as_array(rows.column(RECORD_KEY)))
+    taken: npt.NDArray[Number] = values[positions.to_numpy(zero_copy_only=False).astype(np.int64)]
     return taken
 
 

@@ -60,8 +60,8 @@ class Combined:
         source[self.choice != Choice.KEEP] += count
         if self.merged is None:
             return pick([older, newer], source)
-        made = self.choice == Choice.MERGED
-        source[made] = 2 * count + np.arange(np.count_nonzero(made))
+        merged_pairs = self.choice == Choice.MERGED
+        source[merged_pairs] = 2 * count + np.arange(np.count_nonzero(merged_pairs))
         return pick([older, newer, self.merged], source)
 
 
@@ -265,16 +265,16 @@ def _keep(combine: Combine, rule: MergeRule, stored: pa.Table, incoming: pa.Tabl
     return Combined(choice, outcome.rows(stored, whole).filter(pa.array(choice == Choice.MERGED)))
 
 
-def with_stored_columns(stored: pa.Table, incoming: pa.Table, kept: Sequence[str]) -> pa.Table:
+def with_stored_columns(stored: pa.Table, incoming: pa.Table, paths: Sequence[str]) -> pa.Table:
     """The incoming rows, with the values of the stored ones in some columns.
 
     stored  aligned with `incoming`, row by row, and of the same column types
-    kept    columns, those within structs dotted. A struct that is null in either row keeps nothing
+    paths   columns, those within structs dotted. A struct that is null in either row keeps nothing
     """
     columns = []
     for field in incoming.schema:
-        below = _below(field.name, kept)
-        if field.name in kept:
+        below = _below(field.name, paths)
+        if field.name in paths:
             columns.append(stored.column(field.name))
         elif below:
             columns.append(
@@ -285,16 +285,16 @@ def with_stored_columns(stored: pa.Table, incoming: pa.Table, kept: Sequence[str
     return pa.Table.from_arrays(columns, schema=incoming.schema)
 
 
-def _kept_fields(stored: pa.StructArray, incoming: pa.StructArray, kept: Sequence[str]) -> pa.StructArray:
+def _kept_fields(stored: pa.StructArray, incoming: pa.StructArray, paths: Sequence[str]) -> pa.StructArray:
     children = []
     for position, field in enumerate(incoming.type):
-        before, after, below = pc.struct_field(stored, field.name), incoming.field(position), _below(field.name, kept)
-        if field.name in kept:
+        before, after, below = pc.struct_field(stored, field.name), incoming.field(position), _below(field.name, paths)
+        if field.name in paths:
             children.append(before)
         else:
             children.append(_kept_fields(before, after, below) if below else after)
     return pa.StructArray.from_arrays(children, fields=list(incoming.type), mask=incoming.is_null())
 
 
-def _below(name: str, kept: Sequence[str]) -> list[str]:
-    return [path.removeprefix(f"{name}.") for path in kept if path.startswith(f"{name}.")]
+def _below(name: str, paths: Sequence[str]) -> list[str]:
+    return [path.removeprefix(f"{name}.") for path in paths if path.startswith(f"{name}.")]

@@ -84,12 +84,12 @@ def changes_of_commit(metadata: CommitMetadata) -> FileChanges:
     return FileChanges(partitions=tuple(metadata.stats), added=added)
 
 
-def of_clean(metadata: CleanMetadata, kept: Collection[str] = ()) -> FileChanges:
+def of_clean(metadata: CleanMetadata, saved: Collection[str] = ()) -> FileChanges:
     """A clean: the files that it was to delete, by this run or an earlier one that died.
 
-    kept  names of planned files that a savepoint has saved since
+    saved  names of planned files that a savepoint has saved since
     """
-    stay = frozenset(kept)
+    stay = frozenset(saved)
     deleted = {
         partition: tuple(name for name in part.planned if name not in stay)
         for partition, part in metadata.partitions.items()

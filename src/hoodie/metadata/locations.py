@@ -65,5 +65,5 @@ def open_locator(storage: Storage, config: TableConfig, timeline: Timeline) -> R
         return RecordLocator(table, tuple(partition_slices(table, _PARTITION)))
     except (CorruptFile, UnsupportedTable) as damage:
         return str(damage)
-    except FileNotFoundError as gone:
-        return f"a file of it is gone: {gone}"
+    except FileNotFoundError as error:
+        return f"a file of it is gone: {error}"

@@ -96,7 +96,10 @@ class _Stored:
 
 
 def read_records(
-    table: MetadataTable, partition: MetadataPartition, wanted: Wanted = ALL, slices: Sequence[FileSlice] | None = None
+    table: MetadataTable,
+    partition: MetadataPartition,
+    selection: Wanted = ALL,
+    slices: Sequence[FileSlice] | None = None,
 ) -> pa.Table:
     """Records of a partition, in the form of `records.SCHEMAS`; deleted ones are left out. No order.
 
@@ -105,9 +108,9 @@ def read_records(
             table's timeline has lost; UnsupportedTable; FileNotFoundError when cleaning took a file away meanwhile
     """
     slices = partition_slices(table, partition) if slices is None else slices
-    if wanted.keys is not None:
-        return _records_of_keys(table, partition, wanted.keys, slices)
-    tables = in_threads(partial(slice_records, table, partition, wanted=wanted), slices)
+    if selection.keys is not None:
+        return _records_of_keys(table, partition, selection.keys, slices)
+    tables = in_threads(partial(slice_records, table, partition, selection=selection), slices)
     return pa.concat_tables([SCHEMAS[partition].empty_table(), *tables])
 
 
@@ -212,10 +215,10 @@ def _was_compacted(table: MetadataTable, slice_: FileSlice, timeline: Timeline) 
 
 
 def slice_records(
-    table: MetadataTable, partition: MetadataPartition, slice_: FileSlice, wanted: Wanted = ALL
+    table: MetadataTable, partition: MetadataPartition, slice_: FileSlice, selection: Wanted = ALL
 ) -> pa.Table:
     """Those of one file slice. Raises as `read_records`"""
-    return _merged(_stored(table, partition, slice_, wanted), partition)
+    return _merged(_stored(table, partition, slice_, selection), partition)
 
 
 def _records_of_keys(
@@ -267,13 +270,13 @@ def _decoded(parts: Iterable[_Stored], partition: MetadataPartition) -> list[pa.
 
 
 def _stored(
-    table: MetadataTable, partition: MetadataPartition, slice_: FileSlice, wanted: Wanted, at_once: int = AT_ONCE
+    table: MetadataTable, partition: MetadataPartition, slice_: FileSlice, selection: Wanted, at_once: int = AT_ONCE
 ) -> list[_Stored]:
     """What a slice holds, in the order in which it counts. Cells are read as they are taken.
 
     at_once  requests for them at the same time, at most
     """
-    whole = WHOLE if wanted.keys is not None or wanted.prefixes else WHOLE_OF_ALL
+    whole = WHOLE if selection.keys is not None or selection.prefixes else WHOLE_OF_ALL
 
     def of_base() -> list[_Stored]:
         if slice_.base is None:
@@ -281,12 +284,12 @@ def _stored(
         path, size = slice_.base.path, slice_.base.size
         read = open_ranges(table.storage, path, size, whole=whole, at_once=at_once)
         file = open_hfile(read, size, path, read.many)
-        return [_Stored(path, _schema(file), wanted.cells(file), is_base=True)]
+        return [_Stored(path, _schema(file), selection.cells(file), is_base=True)]
 
     def of_logs() -> list[_Stored]:
         blocks = _blocks(table, slice_.logs)
         return in_threads(
-            lambda block: _in_block(block, partition, wanted, at_once), blocks, waiting_threads(table.storage)
+            lambda block: _in_block(block, partition, selection, at_once), blocks, waiting_threads(table.storage)
         )
 
     base, logs = together(table.storage, of_base, of_logs) if slice_.logs else (of_base(), [])
@@ -316,20 +319,20 @@ def _heads(storage: Storage, log: LogFile) -> list[_Block]:
     return [_Block(log.path, head, read) for head in read_block_headers(read, log.size, log.path)]
 
 
-def _in_block(block: _Block, partition: MetadataPartition, wanted: Wanted, at_once: int = AT_ONCE) -> _Stored:
+def _in_block(block: _Block, partition: MetadataPartition, selection: Wanted, at_once: int = AT_ONCE) -> _Stored:
     if block.kind is BlockKind.DELETE:
         keys = decode_deletes(block.content(), block.path, block.head.offset).column("record_key")
-        found = keys.combine_chunks() if keys.num_chunks else pa.array([], pa.string())
-        if len(found) and wanted.keys is not None:
-            found = found.filter(pc.is_in(found, pa.array(sorted(wanted.keys), pa.string())))
-        if len(found) and partition is MetadataPartition.FILES:  # whose records are lists: nobody deletes one
+        deleted_keys = keys.combine_chunks() if keys.num_chunks else pa.array([], pa.string())
+        if len(deleted_keys) and selection.keys is not None:
+            deleted_keys = deleted_keys.filter(pc.is_in(deleted_keys, pa.array(sorted(selection.keys), pa.string())))
+        if len(deleted_keys) and partition is MetadataPartition.FILES:  # whose records are lists: nobody deletes one
             raise CorruptLogBlock(block.path, "deletes whole lists of files", block.head.offset)
-        return _Stored(block.path, deleted=deleted_records(found, partition))
+        return _Stored(block.path, deleted=deleted_records(deleted_keys, partition))
     if block.kind is not BlockKind.HFILE_DATA:
         raise CorruptLogBlock(block.path, f"a {block.kind.name} block in the metadata table", block.head.offset)
     read = replace(block.read.part(block.head.content_offset), at_once=at_once)
     file = open_hfile(read, block.head.content_length, block.path, read.many)
-    return _Stored(block.path, block.header.schema or _schema(file), wanted.cells(file))
+    return _Stored(block.path, block.header.schema or _schema(file), selection.cells(file))
 
 
 def _schema(file: HFile) -> str:

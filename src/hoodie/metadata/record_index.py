@@ -72,11 +72,11 @@ def entries(places: pa.Table, millis: int) -> pa.Table:
     paths, ids = (column_in_one_piece(places, name).dictionary_encode() for name in ("partition", "file_id"))
     stored = [stored_file_id(file_id) for file_id in ids.dictionary.to_pylist()]
     of_file = {
-        "high": [each.high for each in stored],
-        "low": [each.low for each in stored],
-        "file_index": [each.index for each in stored],
-        "file_id": [each.text for each in stored],
-        "encoding": [each.encoding for each in stored],
+        "high": [file_id.high for file_id in stored],
+        "low": [file_id.low for file_id in stored],
+        "file_index": [file_id.index for file_id in stored],
+        "file_id": [file_id.text for file_id in stored],
+        "encoding": [file_id.encoding for file_id in stored],
     }
     count = len(places)
     columns = {

@@ -205,8 +205,8 @@ def _fields_of(version: TableVersion) -> list[dict[str, Any]]:
     keys[-1]["doc"] = keys[-1]["doc"].replace("fileIdLowBits, fileIdLowBits", "fileIdLowBits, fileIdHighBits")
     doc = "Represents position of record within a file group for easier access. It will be used for index lookup."
     keys.append(_optional("position", "long", doc))
-    gone = _field("isDeleted", "boolean", "True if this entry has been deleted")
-    secondary = {"type": "record", "name": "HoodieSecondaryIndexInfo", "fields": [gone]}
+    deleted_flag = _field("isDeleted", "boolean", "True if this entry has been deleted")
+    secondary = {"type": "record", "name": "HoodieSecondaryIndexInfo", "fields": [deleted_flag]}
     members = {
         "ColumnStatsMetadata": {**_COLUMN_STATS, "fields": statistics},
         "recordIndexMetadata": {**_RECORD_INDEX, "fields": keys},

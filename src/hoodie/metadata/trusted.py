@@ -65,9 +65,9 @@ def _believed(read: Callable[[], T]) -> T | str:
     for attempt in range(_TRIES):
         try:
             return read()
-        except FileNotFoundError as gone:
+        except FileNotFoundError as error:
             if attempt == _TRIES - 1:
-                return f"a file of it is gone: {gone}"
+                return f"a file of it is gone: {error}"
         except (CorruptFile, UnsupportedTable) as damage:
             return str(damage)
     raise AssertionError("unreachable")

@@ -143,7 +143,7 @@ def _record_index_problems(
     keys_of = read_keys(storage, config, table.data, slices)
     rows = pa.concat_tables(
         [PLACES.empty_table()]
-        + [placed(chunk.cast(pa.string()), each.group) for each in slices for chunk in keys_of(each).chunks]
+        + [placed(chunk.cast(pa.string()), slice_.group) for slice_ in slices for chunk in keys_of(slice_).chunks]
     )
     records = read_records(table, MetadataPartition.RECORD_INDEX)
     paths, ids = locations(records)

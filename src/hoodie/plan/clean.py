@@ -25,18 +25,18 @@ def earliest_retained(timeline: Timeline, options: CleanOptions, now: str) -> In
 
     now  instant time of the clean
     """
-    commits, kept = timeline.commits, None
+    commits, earliest = timeline.commits, None
     if options.policy is CleanPolicy.KEEP_LATEST_COMMITS and len(commits) > options.commits:
-        kept = commits[-options.commits]
+        earliest = commits[-options.commits]
     elif options.policy is CleanPolicy.KEEP_LATEST_BY_HOURS:
         since = time_before(now, hours=options.hours)
         recent = (commit for commit in commits if commit.requested >= since)
-        kept = next(recent, commits[-1] if commits else None)  # where all are older, the newest is what readers see
+        earliest = next(recent, commits[-1] if commits else None)  # where all are older, the newest is what readers see
     pending = timeline.pending()
-    if kept is not None and pending and kept.requested > pending[0].requested:
+    if earliest is not None and pending and earliest.requested > pending[0].requested:
         # The files that a pending write or plan started from stay.
-        kept = max((c for c in commits if c.requested < pending[0].requested), default=None)
-    return kept
+        earliest = max((c for c in commits if c.requested < pending[0].requested), default=None)
+    return earliest
 
 
 def looked_up_to(timeline: Timeline, options: CleanOptions) -> str:
@@ -138,7 +138,7 @@ def files_to_delete(
     saved    paths of the files in savepoints
     A slice with one of these stays whole.
     """
-    made: dict[str, set[str]] = {}
+    deletions: dict[str, set[str]] = {}
     for group, files in view.groups.items():
         slices = committed_slices(view, group)
         replaced = view.replaced.get(group)
@@ -153,8 +153,8 @@ def files_to_delete(
         for slice_ in old:
             paths = [file.path for file in _files(slice_, files)]
             if not any(path in pending or path in saved for path in paths):
-                made.setdefault(group.partition, set()).update(file.name for file in _files(slice_, files))
-    return {partition: tuple(sorted(names)) for partition, names in sorted(made.items())}
+                deletions.setdefault(group.partition, set()).update(file.name for file in _files(slice_, files))
+    return {partition: tuple(sorted(names)) for partition, names in sorted(deletions.items())}
 
 
 def _before(slices: tuple[FileSlice, ...], earliest: str) -> tuple[FileSlice, ...]:
@@ -175,8 +175,8 @@ def _beyond_versions(
         for slice_ in slices
         if slice_.base_instant != opened and not any(file.path in pending for file in _own_files(slice_))
     ]
-    kept = versions - (1 if opened is not None else 0)
-    return tuple(closed[: max(0, len(closed) - kept)])
+    retained = versions - (1 if opened is not None else 0)
+    return tuple(closed[: max(0, len(closed) - retained)])
 
 
 def _own_files(slice_: FileSlice) -> Iterator[BaseFile | LogFile]:
@@ -193,11 +193,11 @@ def _files(slice_: FileSlice, files: GroupFiles) -> Iterator[BaseFile | LogFile]
 
 def emptied(view: FileSystemView, deleted: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
     """Partitions in which no data file is left, committed or not: those to remove whole."""
-    left: dict[str, set[str]] = {partition: set() for partition in deleted}
+    stored_names: dict[str, set[str]] = {partition: set() for partition in deleted}
     for group, files in view.groups.items():
-        if group.partition in left:
-            left[group.partition].update(_names(files))
-    return tuple(p for p, names in sorted(left.items()) if p and names <= set(deleted[p]))
+        if group.partition in stored_names:
+            stored_names[group.partition].update(_names(files))
+    return tuple(p for p, names in sorted(stored_names.items()) if p and names <= set(deleted[p]))
 
 
 def _names(files: GroupFiles) -> Iterable[str]:

@@ -90,19 +90,19 @@ def plan_compaction(
 
 
 def _checked(strategy: Strategy, chosen: Iterable[FileSlice], offered: Sequence[FileSlice]) -> list[FileSlice]:
-    left = {slice_.group: slice_ for slice_ in offered}
+    slices_by_group = {slice_.group: slice_ for slice_ in offered}
     taken: set[FileGroupId] = set()
-    made = []
+    slices = []
     for slice_ in chosen:
         group = slice_.group if isinstance(slice_, FileSlice) else None
         if group in taken:
             raise InvalidOption(f"{OPTION}={strategy.name!r} took the slice of file group {group} twice")
-        known = None if group is None else left.get(group)
-        if group is None or (known is not slice_ and known != slice_):
+        offered_slice = None if group is None else slices_by_group.get(group)
+        if group is None or (offered_slice is not slice_ and offered_slice != slice_):
             raise InvalidOption(f"{OPTION}={strategy.name!r} took {slice_!r}, which is none of the slices it was given")
         taken.add(group)
-        made.append(slice_)
-    return made
+        slices.append(slice_)
+    return slices
 
 
 def operation_of(slice_: FileSlice, max_file_size: int) -> CompactionOperation:
@@ -171,10 +171,10 @@ def _find(operation: CompactionOperation, instant: str, files: GroupFiles) -> Fo
     )
 
 
-def problems(found: Iterable[Found]) -> list[str]:
+def problems(operations: Iterable[Found]) -> list[str]:
     """Why a plan cannot be carried out, a line each; unknown logs may hold nothing that counts."""
     lines = []
-    for operation in found:
+    for operation in operations:
         where = f"file group {operation.slice.group.file_id} of partition {operation.slice.group.partition!r}"
         lines += [f"{where}: {name} is missing" for name in operation.missing]
         lines += [f"{where}: {log.name} is in the slice, but not in the plan" for log in operation.unknown]

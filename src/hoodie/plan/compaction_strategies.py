@@ -73,12 +73,12 @@ def unbounded(slices: Sequence[FileSlice], planning: Planning) -> Sequence[FileS
 
 def bounded_io(slices: Sequence[FileSlice], planning: Planning) -> list[FileSlice]:
     """In the order given, up to and including the slice with which the target IO is reached."""
-    left = planning.options.target_io
+    remaining_io = planning.options.target_io
     taken = []
     for slice_ in slices:
         taken.append(slice_)
-        left -= sum(io_mb(slice_, planning.max_file_size))
-        if left <= 0:
+        remaining_io -= sum(io_mb(slice_, planning.max_file_size))
+        if remaining_io <= 0:
             break
     return taken
 

@@ -85,14 +85,16 @@ def since(before: Timeline, now: Timeline, own: Instant) -> tuple[Instant, ...]:
     now     when it is to be published
     own     its instant
     """
-    done = {instant.requested for instant in before.completed(COMMITS)}
-    known = {(i.requested, comparable_action(i.action)) for i in before.pending(_PLANNED)}
-    completed = [i for i in now.completed(COMMITS) if i.requested not in done and i.requested != own.requested]
+    completed_before = {instant.requested for instant in before.completed(COMMITS)}
+    planned_before = {(i.requested, comparable_action(i.action)) for i in before.pending(_PLANNED)}
+    completed = [
+        i for i in now.completed(COMMITS) if i.requested not in completed_before and i.requested != own.requested
+    ]
     planned = [
         i
         for i in now.pending(_PLANNED)
         if i.requested != own.requested
-        and (i.requested > own.requested or (i.requested, comparable_action(i.action)) not in known)
+        and (i.requested > own.requested or (i.requested, comparable_action(i.action)) not in planned_before)
     ]
     return tuple(sorted(completed + planned))
 

@@ -65,11 +65,11 @@ def expected_pairs(lowest: pa.Array, highest: pa.Array, keys: int) -> float:
     lowest, highest  string[f], the bounds; null in either: the file may hold any key
     keys             of the batch in the partition
     """
-    known = np.asarray(lowest.is_valid()) & np.asarray(highest.is_valid())
-    mask = pa.array(known)
+    bounded = np.asarray(lowest.is_valid()) & np.asarray(highest.is_valid())
+    mask = pa.array(bounded)
     bounds = pa.concat_arrays([lowest.filter(mask), highest.filter(mask)])
-    count = int(known.sum())
-    whole = float(len(known) - count)
+    count = int(bounded.sum())
+    whole = float(len(bounded) - count)
     if count:
         order = np.unique(np.asarray(bounds.to_numpy(zero_copy_only=False), dtype=object), return_inverse=True)[1]
         below, above = order[:count], order[count:]

@@ -34,9 +34,13 @@ class Before:
 
 def needed_before(metadata: CommitMetadata, compaction: CompactionPlan | None = None) -> Before:
     """What readers see in place of a commit's files once it is rolled back. compaction: its plan, when it is one"""
-    replaced = frozenset(FileGroupId(partition, each) for partition, ids in metadata.replaced.items() for each in ids)
+    replaced = frozenset(
+        FileGroupId(partition, file_id) for partition, ids in metadata.replaced.items() for file_id in ids
+    )
     if compaction is not None:
-        return Before(frozenset((each.group, each.base_instant) for each in compaction.operations), replaced)
+        return Before(
+            frozenset((operation.group, operation.base_instant) for operation in compaction.operations), replaced
+        )
     slices = set()
     for partition, stats in metadata.stats.items():
         for stat in stats:
@@ -74,15 +78,15 @@ def why_no_rollback(
     saved = timeline.find(target.requested, Action.SAVEPOINT)
     if saved is not None and saved.state is State.COMPLETED:
         return "it is a savepoint: delete the savepoint first"
-    writes = [each for each in timeline.pending(COMMITS) if each not in plans]
+    writes = [instant for instant in timeline.pending(COMMITS) if instant not in plans]
     if writes:
         return (
             f"the {writes[0].action} {writes[0].requested} is pending and may build on it: if its writer is dead, roll "
             "that back first, unless `hoodie check` says that its completed file is lost"
         )
-    for each, theirs in plans.items():
-        if each.requested > target.requested and not set(theirs).isdisjoint(groups):
-            return f"the pending {each.action} {each.requested} builds on its files: run it or withdraw it first"
+    for instant, theirs in plans.items():
+        if instant.requested > target.requested and not set(theirs).isdisjoint(groups):
+            return f"the pending {instant.action} {instant.requested} builds on its files: run it or withdraw it first"
     return ""
 
 
@@ -94,7 +98,7 @@ def missing_before(before: Before, files: Collection[BaseFile | LogFile]) -> lis
 
 def cleaned_before(before: Before, paths: Collection[str], target: str) -> list[str]:
     """Which of the files that cleaning removed, or is to remove, are needed."""
-    gone = []
+    needed_paths = []
     for path in sorted(paths):
         partition, _, name = path.rpartition("/")
         file = parse_data_file(partition, name, 0)
@@ -102,5 +106,5 @@ def cleaned_before(before: Before, paths: Collection[str], target: str) -> list[
             continue
         base = file.base_instant
         if (file.group, base) in before.slices or (file.group in before.replaced and base < target):
-            gone.append(path)
-    return gone
+            needed_paths.append(path)
+    return needed_paths

@@ -120,9 +120,9 @@ def plan_write(
         rows = profile[partition]
         filled = dict(_fill_small(rows.inserts, small_files.get(partition, ()), sizing, record_size))
         chosen = {slice_.group.file_id: slice_ for slice_ in filled}
-        given: dict[str, int] = {slice_.group.file_id: count for slice_, count in filled.items()}
+        small_inserts: dict[str, int] = {slice_.group.file_id: count for slice_, count in filled.items()}
         numbers: dict[str, int] = {}
-        for file_id in sorted({*rows.updates, *given}):
+        for file_id in sorted({*rows.updates, *small_inserts}):
             group = FileGroupId(partition, file_id)
             numbers[file_id] = len(tasks)
             if names_new and group not in slices:
@@ -132,14 +132,14 @@ def plan_write(
                 WriteTask(
                     len(tasks),
                     group,
-                    kinds.fill if file_id in given else kinds.update,
+                    kinds.fill if file_id in small_inserts else kinds.update,
                     chosen.get(file_id) or slices[group],
                     rows.updates.get(file_id, 0),
-                    given.get(file_id, 0),
+                    small_inserts.get(file_id, 0),
                 )
             )
-        dealt = [(numbers[file_id], count) for file_id, count in given.items()]
-        for count in new_group_sizes(rows.inserts - sum(given.values()), sizing, record_size):
+        dealt = [(numbers[file_id], count) for file_id, count in small_inserts.items()]
+        for count in new_group_sizes(rows.inserts - sum(small_inserts.values()), sizing, record_size):
             dealt.append((len(tasks), count))
             group = FileGroupId(partition, new_file_id())
             tasks.append(WriteTask(len(tasks), group, kinds.insert, None, 0, count))
@@ -157,11 +157,11 @@ def _fill_small(
     inserts: int, candidates: Iterable[tuple[FileSlice, int]], sizing: FileSizing, record_size: int
 ) -> Iterable[tuple[FileSlice, int]]:
     """How many inserts each small file takes, as far as they reach."""
-    left = inserts
+    remaining = inserts
     for slice_, size in candidates:
-        room = min((sizing.max_size - size) // record_size, left)
+        room = min((sizing.max_size - size) // record_size, remaining)
         if room > 0:
-            left -= room
+            remaining -= room
             yield slice_, room
 
 

@@ -87,17 +87,17 @@ def usable_tests(tests: Tests, schema: pa.Schema) -> Tests:
 def known_bounds(records: pa.Table, schema: pa.Schema, columns: Collection[str]) -> Known:
     """What statistics say of columns of the table, by file and column. What two records of one file say of a column
     differently counts for nothing."""
-    known: dict[tuple[str, str], Bounds] = {}
+    statistics: dict[tuple[str, str], Bounds] = {}
     twice: set[tuple[str, str]] = set()
     for record in records.select(["file", "column", "min", "max", "values", "nulls"]).to_pylist():
         key = (record["file"], record["column"])
         if record["column"] not in columns or None in key:
             continue
         bounds = bounds_of(record, schema.field(record["column"]).type)
-        if key in known and known[key] != bounds:
+        if key in statistics and statistics[key] != bounds:
             twice.add(key)
-        known[key] = bounds
-    return {key: bounds for key, bounds in known.items() if key not in twice}
+        statistics[key] = bounds
+    return {key: bounds for key, bounds in statistics.items() if key not in twice}
 
 
 def bounds_of(record: Mapping[str, Any], kind: pa.DataType) -> Bounds:
@@ -120,11 +120,11 @@ def bounds_of(record: Mapping[str, Any], kind: pa.DataType) -> Bounds:
     return Bounds(pair[0], pair[1], nulls, exact=statistics_kind.exact)
 
 
-def _united(known: Known, names: Iterable[str], column: str) -> Bounds | None:
+def _united(statistics: Known, names: Iterable[str], column: str) -> Bounds | None:
     """What is known of a column in some files together; None: nothing of one of them."""
     lows, highs, nulls, exact = [], [], 0, True
     for name in names:
-        bounds = known.get((name, column))
+        bounds = statistics.get((name, column))
         if bounds is None or bounds.nulls is None:
             return None
         if bounds.low is None or bounds.high is None:

@@ -86,13 +86,13 @@ def by_reason(
     files: Iterable[tuple[BaseFile | LogFile, PruneReason]], partitions_read: Collection[str]
 ) -> Iterator[Pruned]:
     """Files counted by the reason why they are not read."""
-    found: dict[PruneReason, list[BaseFile | LogFile]] = {}
+    files_by_reason: dict[PruneReason, list[BaseFile | LogFile]] = {}
     for file, reason in files:
-        found.setdefault(reason, []).append(file)
+        files_by_reason.setdefault(reason, []).append(file)
     for reason in PruneReason:
-        if left := found.get(reason):
-            whole = {file.group.partition for file in left}.difference(partitions_read)
-            yield Pruned(reason, len(whole), len(left), sum(file.size for file in left))
+        if unread := files_by_reason.get(reason):
+            whole = {file.group.partition for file in unread}.difference(partitions_read)
+            yield Pruned(reason, len(whole), len(unread), sum(file.size for file in unread))
 
 
 def _reason_of_other(file: BaseFile | LogFile, visible: Visible, as_of: str | None) -> PruneReason:

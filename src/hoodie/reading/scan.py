@@ -54,7 +54,7 @@ class ScanPlan:
     columns     those wanted, in order
     read        those that are read of files: `columns`, and what filters ask for. Merges add what their rule needs
     slices      by partition path and file id, as they are read: those with logs are merged
-    asked       the partition paths that were listed: those asked for, or that the range wrote to; None: all
+    folders     the partition paths that were listed: those asked for, or that the range wrote to; None: all
     filter      rows to keep, of the merged rows. None: all
     tests       what is known of the filter column by column: partitions that cannot pass are not among `slices`, and
                 row groups of base files without logs that cannot are not read, nor base files below logs whose rows
@@ -79,7 +79,7 @@ class ScanPlan:
     columns: tuple[str, ...]
     read: tuple[str, ...]
     slices: tuple[FileSlice, ...]
-    asked: frozenset[str] | None = None
+    folders: frozenset[str] | None = None
     filter: pc.Expression | SqlCondition | None = None
     as_of: str | None = None
     times: CommitTimes | None = None
@@ -188,8 +188,8 @@ class ScanPlan:
     def pruned(self) -> tuple[Pruned, ...]:
         """What is left out, by reason. Counted anew each time, out of the listing that the scan was planned by."""
         unlisted = self._unlisted()
-        left = left_out(self.view, self.view_as_of, self.slices, self._reason_of_newest)
-        return (*([] if unlisted is None else [Pruned(unlisted)]), *by_reason(left, self.partitions))
+        files = left_out(self.view, self.view_as_of, self.slices, self._reason_of_newest)
+        return (*([] if unlisted is None else [Pruned(unlisted)]), *by_reason(files, self.partitions))
 
     def __repr__(self) -> str:
         return f"Scan({self._what()}: {self._slices()}, {self._files()})"
@@ -244,7 +244,7 @@ class ScanPlan:
 
     def _unlisted(self) -> PruneReason | None:
         """Why there are partitions that were not listed; None: all were."""
-        if self.asked is None:
+        if self.folders is None:
             return None
         return PruneReason.NOT_WRITTEN if self.kind is ScanKind.CHANGES else PruneReason.NOT_ASKED
 

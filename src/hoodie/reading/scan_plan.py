@@ -89,15 +89,15 @@ def _plan_state(state: TableState, kind: ScanKind, read: Read, settings: ReadSet
     """The rows at one moment."""
     moment = None if read.as_of is None else query_instant(read.as_of, state.config.timezone)
     taken = read_optimized_files(moment) if kind is ScanKind.READ_OPTIMIZED else snapshot_files(moment)
-    found = listed_view(state, read.partitions, taken, settings, moment)
-    state, view = found.state, found.view
+    listing = listed_view(state, read.partitions, taken, settings, moment)
+    state, view = listing.state, listing.view
     schema = read_schema(state, view, moment)
     names, columns, rows = _selected(schema, read)
     tests = tests if rows is None else both(rows.tests, tests)
     statistics = None
-    if found.metadata is not None:
+    if listing.metadata is not None:
         merged = not settings.mergers.mergers  # a user's own may make other values
-        statistics = partial(slices_with_statistics, found.metadata, schema=schema, merged=merged)
+        statistics = partial(slices_with_statistics, listing.metadata, schema=schema, merged=merged)
     scan = ScanPlan(
         kind,
         state,
@@ -105,12 +105,12 @@ def _plan_state(state: TableState, kind: ScanKind, read: Read, settings: ReadSet
         names,
         columns,
         tuple(taken(view)),
-        asked=None if read.partitions is None else frozenset(read.partitions),
+        folders=None if read.partitions is None else frozenset(read.partitions),
         filter=None if rows is None else rows.expression,
         as_of=moment,
         view=view,
         view_as_of=moment,
-        listed=found.metadata is not None,
+        listed=listing.metadata is not None,
         statistics=statistics,
     ).with_tests(tests)
     if not scan.logged:
@@ -131,7 +131,7 @@ def _plan_changes(state: TableState, read: Read, settings: ReadSettings) -> Scan
         names,
         tuple(dict.fromkeys([*columns, COMMIT_TIME])),
         plan.slices,
-        asked=None if plan.whole else frozenset(group.partition for group in plan.view.groups),
+        folders=None if plan.whole else frozenset(group.partition for group in plan.view.groups),
         filter=None if rows is None else rows.expression,
         tests=ANY if rows is None else rows.tests,
         times=plan.times,
@@ -175,15 +175,15 @@ def _texts(values: Any) -> tuple[str, ...] | None:
     return texts if all(isinstance(text, str) for text in texts) else None
 
 
-def _selected(schema: pa.Schema, asked: Read) -> tuple[tuple[str, ...], tuple[str, ...], RowFilter | None]:
+def _selected(schema: pa.Schema, request: Read) -> tuple[tuple[str, ...], tuple[str, ...], RowFilter | None]:
     """The columns wanted, those that are read, and the filter. Raises InvalidInput."""
-    columns = asked.columns
+    columns = request.columns
     if isinstance(columns, str):
         raise InvalidInput(f"columns={columns!r}: expected a list, such as [{columns!r}]")
-    names = _texts(every_column(schema, asked.meta) if columns is None else columns)
+    names = _texts(every_column(schema, request.meta) if columns is None else columns)
     if names is None:
         raise InvalidInput(f"columns={columns!r}: expected a list of names, such as {schema.names[-1:]}")
-    rows = read_filter(asked.filters, schema)
+    rows = read_filter(request.filters, schema)
     read = tuple(dict.fromkeys([*names, *(rows.columns if rows else ())]))
     check_columns(read, schema)
     return names, read, rows

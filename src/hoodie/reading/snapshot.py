@@ -83,7 +83,7 @@ def _rows_of(
     storage: Storage,
     slices: Sequence[FileSlice],
     schema: pa.Schema,
-    wanted: Sequence[str],
+    columns: Sequence[str],
     read: Sequence[str],
     keep: Callable[[pa.Table], pa.Table],
     merge: MergeSlice | None,
@@ -101,12 +101,12 @@ def _rows_of(
         else:
             assert slice_.base is not None  # a slice without logs has a base file
             rows = read_base_file(storage, slice_.base, schema, read, threads=len(slices) == 1, tests=tests)
-        return keep(rows).select(list(wanted))
+        return keep(rows).select(list(columns))
 
     parts = in_threads(counted(rows_of, len(slices), "file slice"), slices, slice_threads(storage, slices))
-    if not wanted:  # pyarrow forgets the number of rows of a table without columns
+    if not columns:  # pyarrow forgets the number of rows of a table without columns
         return pa.table({"_": pa.nulls(sum(map(len, parts)))}).select([])
-    return pa.concat_tables(parts) if parts else pa.schema([schema.field(name) for name in wanted]).empty_table()
+    return pa.concat_tables(parts) if parts else pa.schema([schema.field(name) for name in columns]).empty_table()
 
 
 def merged_rows(reader: SliceReader, slice_: FileSlice, schema: pa.Schema, columns: Sequence[str]) -> pa.Table:

@@ -76,8 +76,8 @@ def _gone(
     missing: dict[FileGroupId, str] = {}
     earliest = ""
     for cleaning in cleanings(state.storage, state.config, state.timeline, as_of):
-        earliest = max(earliest, cleaning.kept)
-        if cleaning.kept and cleaning.kept <= as_of:
+        earliest = max(earliest, cleaning.earliest)
+        if cleaning.earliest and cleaning.earliest <= as_of:
             continue  # it left what reads as of then need; the overwrites of what it took may be archived
         for path in sorted(cleaning.files - present):
             partition, name = split(path)

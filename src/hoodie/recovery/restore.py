@@ -159,12 +159,12 @@ def _restore(
             drop_metadata(storage)
     else:
         recover(storage)  # of an earlier run that died as it removed it
-    done = _take_back(state.reload(), plan, pending.requested, lock)
+    rollbacks = _take_back(state.reload(), plan, pending.requested, lock)
     metadata = RestoreMetadata(
         start=pending.requested,
         millis=int((time.monotonic() - started) * 1000),
-        instants=tuple(done),
-        rollbacks=done,
+        instants=tuple(rollbacks),
+        rollbacks=rollbacks,
         refs=plan.instants,
     )
     lock.check()
@@ -195,10 +195,18 @@ def _build_again(settings: Settings, run: MapItems | None, storage: Storage, par
     if reason := why_not_built(now.timeline):
         _log.info("%s: the metadata table is not built again: %s", now.config.name, reason)
         return
-    kept = [name for name in partitions if not not_built(now.config, [name])]
+    buildable_partitions = [name for name in partitions if not not_built(now.config, [name])]
     executors = settings.executors(run)
     try:
-        build(storage, now.config, now.timeline, kept, settings.writers.metadata.options, read_keys, executors)
+        build(
+            storage,
+            now.config,
+            now.timeline,
+            buildable_partitions,
+            settings.writers.metadata.options,
+            read_keys,
+            executors,
+        )
     except (CorruptFile, UnsupportedTable) as problem:
         drop_metadata(storage)  # what was begun of it
         tell_of_drop(storage, "the metadata table", str(problem))
@@ -207,7 +215,7 @@ def _build_again(settings: Settings, run: MapItems | None, storage: Storage, par
 def _take_back(state: TableState, plan: RestorePlan, by: str, lock: Lock) -> dict[str, tuple[RollbackMetadata, ...]]:
     """Roll back what is on the timeline after the savepoint. Returns what was done, by instant, without the work of an
     earlier, interrupted run."""
-    done: dict[str, tuple[RollbackMetadata, ...]] = {ref.time: () for ref in plan.instants}
+    rollbacks: dict[str, tuple[RollbackMetadata, ...]] = {ref.time: () for ref in plan.instants}
     for target in _instants(state, _plan(state, plan.savepoint)):
         lock.check()
         started, rollback = time.monotonic(), _rollback_plan(state, target)
@@ -216,14 +224,14 @@ def _take_back(state: TableState, plan: RestorePlan, by: str, lock: Lock) -> dic
             unpublish(state.storage, target, action, keep_stats=True, layout=state.layout)
         partitions = undo(state.storage, by, rollback, keeps_plan=False, layout=state.layout)
         remove_heartbeat(state.storage, target.requested)
-        done[target.requested] = (outcome(by, rollback, partitions, started),)
-    left = _plan(state.reload(), plan.savepoint).instants
-    if left:
+        rollbacks[target.requested] = (outcome(by, rollback, partitions, started),)
+    late_writes = _plan(state.reload(), plan.savepoint).instants
+    if late_writes:
         raise WriteConflict(
-            f"{len(left)} writes, such as {left[0].action} {left[0].time}, were published during the restore. Stop "
-            f"their writers, and call restore({plan.savepoint!r}) again to resume it."
+            f"{len(late_writes)} writes, such as {late_writes[0].action} {late_writes[0].time}, were published during "
+            f"the restore. Stop their writers, and call restore({plan.savepoint!r}) again to resume it."
         )
-    return done
+    return rollbacks
 
 
 def _rollback_plan(state: TableState, target: Instant) -> RollbackPlan:
@@ -280,8 +288,8 @@ def _check(state: TableState, instant: str) -> None:
     savepoints = read_savepoints(state)
     target = next((savepoint for savepoint in savepoints if savepoint.instant == instant), None)
     if target is None:
-        known = ", ".join(savepoint.instant for savepoint in savepoints)
-        raise InstantNotFound(f"instant {instant} is not a savepoint. Savepoints: {known or 'none'}")
+        savepoint_list = ", ".join(savepoint.instant for savepoint in savepoints)
+        raise InstantNotFound(f"instant {instant} is not a savepoint. Savepoints: {savepoint_list or 'none'}")
     newer = [savepoint.instant for savepoint in savepoints if savepoint.instant > instant]
     if newer:
         raise InvalidInput(
@@ -335,10 +343,10 @@ def _missing(storage: Storage, savepoint: Savepoint) -> list[str]:
     for path in savepoint.files:
         folder, name = split(path)
         by_folder.setdefault(folder, set()).add(name)
-    gone = []
+    missing_paths = []
     for folder, names in sorted(by_folder.items()):
-        gone += [join(folder, name) for name in sorted(names - {entry.name for entry in storage.list(folder)})]
-    return gone
+        missing_paths += [join(folder, name) for name in sorted(names - {entry.name for entry in storage.list(folder)})]
+    return missing_paths
 
 
 def _forget_rollbacks(storage: Storage, savepoint: str, restore: str) -> None:

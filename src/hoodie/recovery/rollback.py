@@ -139,9 +139,9 @@ def _rollback(state: TableState, instant: str | None, listing: bool, clock: Cloc
     for begun in pending_rollbacks(state.timeline):
         plan = _plan_of(state, begun)
         matches = plan.instant.time == instant or instant is None
-        done = resume_rollback(state.storage, begun, state.layout) if clock else None
-        if matches and (done or clock is None):
-            return _result(state, plan, done)
+        completed = resume_rollback(state.storage, begun, state.layout) if clock else None
+        if matches and (completed or clock is None):
+            return _result(state, plan, completed)
     state = state.reload()
     target = find_target(state, instant)
     if target.state is State.COMPLETED:
@@ -157,9 +157,9 @@ def _rollback(state: TableState, instant: str | None, listing: bool, clock: Cloc
     if clock is None:
         return _result(state, plan, None)
     time = new_time(state.timeline, state.config.timezone, clock)
-    done = roll_back(state.storage, target, time, listing=listing, layout=state.layout)
+    completed = roll_back(state.storage, target, time, listing=listing, layout=state.layout)
     remove_heartbeat(state.storage, target.requested)
-    return _result(state, plan, done)
+    return _result(state, plan, completed)
 
 
 def _plan_of(state: TableState, begun: Instant) -> RollbackPlan:
@@ -239,16 +239,16 @@ def _said(state: TableState, target: Instant) -> CommitMetadata:
     return rebuild_commit(state.storage, state.timeline, target, removed)
 
 
-def pending_action(state: TableState, done: Instant) -> Action:
+def pending_action(state: TableState, completed: Instant) -> Action:
     """The action under which a completed instant was pending."""
     for action in PLANS:
-        path = state.layout.path(Instant(done.requested, action, State.REQUESTED))
+        path = state.layout.path(Instant(completed.requested, action, State.REQUESTED))
         completes_as = {Action.COMPACTION: Action.COMMIT, Action.LOG_COMPACTION: Action.DELTA_COMMIT}[action]
-        if done.action is completes_as and state.storage.exists(path):
+        if completed.action is completes_as and state.storage.exists(path):
             return action
-    if done.action is Action.COMMIT and state.config.merge_on_read:
+    if completed.action is Action.COMMIT and state.config.merge_on_read:
         return Action.COMPACTION
-    return done.action
+    return completed.action
 
 
 def _check(state: TableState, target: Instant, action: Action, metadata: CommitMetadata) -> None:
@@ -281,16 +281,16 @@ def _check(state: TableState, target: Instant, action: Action, metadata: CommitM
         )
     before = needed_before(metadata, compaction)
     files = data_files(list_partitions(storage, {group.partition for group in before.groups}))
-    gone = [f"{group.file_id} of {base} in {group.partition!r}" for group, base in missing_before(before, files)]
+    lost_files = [f"{group.file_id} of {base} in {group.partition!r}" for group, base in missing_before(before, files)]
     for cleaning in cleanings(state.storage, state.config, state.timeline, target.requested):
-        gone += [
+        lost_files += [
             f"{path} (by the cleaning {cleaning.requested})"
             for path in cleaned_before(before, cleaning.files, target.requested)
         ]
-    if gone:
+    if lost_files:
         raise InvalidPlan(
-            f"{target.action} {target.requested} cannot be rolled back: {len(gone)} older files that the table needs "
-            f"then were removed by cleaning, or will be, such as {gone[0]}. Write rows that undo it."
+            f"{target.action} {target.requested} cannot be rolled back: {len(lost_files)} older files that the table "
+            f"needs then were removed by cleaning, or will be, such as {lost_files[0]}. Write rows that undo it."
         )
 
 
@@ -300,9 +300,9 @@ def _plans(state: TableState) -> dict[Instant, set[FileGroupId]]:
     return {instant: {slice_.group for slice_ in slices} for instant, slices in plans.items()}
 
 
-def _result(state: TableState, plan: RollbackPlan, done: Instant | None) -> RollbackResult:
-    if done is None:
+def _result(state: TableState, plan: RollbackPlan, completed: Instant | None) -> RollbackResult:
+    if completed is None:
         return RollbackResult(plan.instant.time, "", plan, None)
-    path = state.layout.path(done)
+    path = state.layout.path(completed)
     metadata = decode_rollback_metadata(state.storage.read(path), path)
-    return RollbackResult(plan.instant.time, done.requested, plan, metadata)
+    return RollbackResult(plan.instant.time, completed.requested, plan, metadata)

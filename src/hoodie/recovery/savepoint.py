@@ -62,8 +62,10 @@ class SavepointList(DisplayedList[Savepoint]):
     __slots__ = ()
 
     def _summary(self) -> ResultSummary:
-        made = (dt.datetime.fromtimestamp(s.at / 1000, dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC") for s in self)
-        rows = ((s.instant, at, s.user, s.comment, len(s.files)) for s, at in zip(self, made, strict=True))
+        creation_times = (
+            dt.datetime.fromtimestamp(s.at / 1000, dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC") for s in self
+        )
+        rows = ((s.instant, at, s.user, s.comment, len(s.files)) for s, at in zip(self, creation_times, strict=True))
         columns = ("instant", "made", "user", "comment", ShownColumn("files", ColumnKind.COUNT))
         return summary(count_text(len(self), "savepoint"), columns, rows, len(self))
 
@@ -142,23 +144,23 @@ def _keepable(instant: str | None, state: TableState) -> tuple[Instant, FileSyst
 def _make(state: TableState, instant: str | None, comment: str, user: str, millis: Callable[[], int]) -> Savepoint:
     storage = state.storage
     commit, view = _keepable(instant, state)
-    kept = _names(merged_slices(view, commit.requested).values())
-    metadata = SavepointMetadata(by=user, at=millis(), comments=comment, files=kept)
+    files = _names(merged_slices(view, commit.requested).values())
+    metadata = SavepointMetadata(by=user, at=millis(), comments=comment, files=files)
     begun = Instant(commit.requested, Action.SAVEPOINT, State.INFLIGHT)
     with suppress(WriteConflict):  # of an interrupted call, or a concurrent one: the process that completes it wins
         to_inflight(storage, begun, layout=state.layout)
-    done = complete(storage, begun, encode_savepoint(metadata), layout=state.layout)
+    completed = complete(storage, begun, encode_savepoint(metadata), layout=state.layout)
     _require_kept(storage, commit, view)
     _log.info("%s: savepoint made at %s", state.config.name, commit.requested)
-    return _read(storage, done, state.layout.path(done))
+    return _read(storage, completed, state.layout.path(completed))
 
 
 def find_savepoint(timeline: Timeline, instant: str) -> Instant:
     """Raises InstantNotFound"""
     savepoint = timeline.find(instant, Action.SAVEPOINT)
     if savepoint is None:
-        known = ", ".join(other.requested for other in timeline.completed({Action.SAVEPOINT}))
-        raise InstantNotFound(f"instant {instant} is not a savepoint. Savepoints: {known or 'none'}.")
+        savepoint_list = ", ".join(other.requested for other in timeline.completed({Action.SAVEPOINT}))
+        raise InstantNotFound(f"instant {instant} is not a savepoint. Savepoints: {savepoint_list or 'none'}.")
     return savepoint
 
 
@@ -200,15 +202,19 @@ def _require_not_cleaned(state: TableState, view: FileSystemView, instant: str) 
     for cleaning in cleanings(state.storage, state.config, state.timeline, instant):
         # One that counts versions does not say how far back the table can be read. Files older than the slice that a
         # reader uses were removed for their age.
-        gone = {
+        losses = {
             group: path
-            for path, group, base in _slices_of(() if cleaning.kept else cleaning.files)
+            for path, group, base in _slices_of(() if cleaning.earliest else cleaning.files)
             if group not in replaced and current.get(group, "") <= base <= instant
         }
-        for group in replaced_in_archive(state.storage, state.config, gone, instant) if gone else ():
-            del gone[group]
-        if gone or (cleaning.kept > instant and instant != state.timeline.newest_commit):  # the newest slice stays
-            what = f"removes {next(iter(gone.values()))}" if gone else f"keeps nothing older than {cleaning.kept}"
+        for group in replaced_in_archive(state.storage, state.config, losses, instant) if losses else ():
+            del losses[group]
+        if losses or (
+            cleaning.earliest > instant and instant != state.timeline.newest_commit
+        ):  # the newest slice stays
+            what = (
+                f"removes {next(iter(losses.values()))}" if losses else f"keeps nothing older than {cleaning.earliest}"
+            )
             raise InvalidPlan(
                 f"the table as of {instant} cannot be kept: the cleaning {cleaning.requested} {what}. "
                 "Take a newer commit."

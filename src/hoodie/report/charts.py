@@ -21,7 +21,7 @@ class Part:
 
     size: float
     style: str
-    told: str
+    title: str
 
 
 def stacked_bars(rows: Sequence[tuple[str, Sequence[Part]]], label: str) -> str:
@@ -30,13 +30,13 @@ def stacked_bars(rows: Sequence[tuple[str, Sequence[Part]]], label: str) -> str:
     label  what the picture shows, for those who do not see it
     """
     greatest = max((sum(part.size for part in parts) for _, parts in rows), default=0) or 1
-    left, right, height = 210, 90, 26
-    room = _WIDTH - left - right
+    left_margin, right_margin, height = 210, 90, 26
+    room = _WIDTH - left_margin - right_margin
     drawn = []
     for number, (name, parts) in enumerate(rows):
-        y, x = number * height, float(left)
+        y, x = number * height, float(left_margin)
         drawn.append(
-            f'<text class="name" x="{left - 10}" y="{y + 17}" text-anchor="end">{escape(cut(name, 30))}</text>'
+            f'<text class="name" x="{left_margin - 10}" y="{y + 17}" text-anchor="end">{escape(cut(name, 30))}</text>'
         )
         for part in parts:
             width = part.size / greatest * room
@@ -99,24 +99,27 @@ def columns(
 def timeline(instants: Sequence[Instant], as_of: str, label: str) -> str:
     """The instants over time, a lane for each action. Pending ones are hollow."""
     lanes = [action for action in Action if any(instant.action is action for instant in instants)]
-    left, lane = 120, 28
+    left_margin, lane = 120, 28
     times = [parse_time(instant.requested).timestamp() for instant in instants]
     start, end = min(times, default=0.0), max([*times, parse_time(as_of).timestamp()])
     span = (end - start) or 1.0
     drawn = []
     for number, action in enumerate(lanes):
         y = number * lane + lane / 2
-        drawn.append(f'<text class="name" x="{left - 16}" y="{y + 4}" text-anchor="end">{action}</text>')
-        drawn.append(f'<line class="grid" x1="{left}" x2="{_WIDTH - 10}" y1="{y}" y2="{y}"/>')
+        drawn.append(f'<text class="name" x="{left_margin - 16}" y="{y + 4}" text-anchor="end">{action}</text>')
+        drawn.append(f'<line class="grid" x1="{left_margin}" x2="{_WIDTH - 10}" y1="{y}" y2="{y}"/>')
     for instant, time in zip(instants, times, strict=True):
-        x = left + 6 + (time - start) / span * (_WIDTH - left - 22)
+        x = left_margin + 6 + (time - start) / span * (_WIDTH - left_margin - 22)
         y = lanes.index(instant.action) * lane + lane / 2
-        done = instant.state is State.COMPLETED
-        told = f"{instant.action} {instant_label(instant.requested)}{'' if done else f', {instant.state.name.lower()}'}"
-        style = f"dot {_LANES.get(instant.action, 'service')}{'' if done else ' open'}"
-        drawn.append(f'<circle class="{style}" cx="{x:.1f}" cy="{y}" r="5"><title>{told}</title></circle>')
+        completed = instant.state is State.COMPLETED
+        status = "" if completed else f", {instant.state.name.lower()}"
+        title = f"{instant.action} {instant_label(instant.requested)}{status}"
+        style = f"dot {_LANES.get(instant.action, 'service')}{'' if completed else ' open'}"
+        drawn.append(f'<circle class="{style}" cx="{x:.1f}" cy="{y}" r="5"><title>{title}</title></circle>')
     bottom = len(lanes) * lane
-    drawn.append(f'<text class="value" x="{left}" y="{bottom + 16}">{instant_label(instants[0].requested)}</text>')
+    drawn.append(
+        f'<text class="value" x="{left_margin}" y="{bottom + 16}">{instant_label(instants[0].requested)}</text>'
+    )
     drawn.append(
         f'<text class="value" x="{_WIDTH - 10}" y="{bottom + 16}" text-anchor="end">{instant_label(as_of)}</text>'
     )
@@ -144,7 +147,7 @@ _LANES = {
 def _rectangle(x: float, y: float, width: float, height: float, part: Part) -> str:
     return (
         f'<rect class="{part.style}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="2">'
-        f"<title>{escape(part.told)}</title></rect>"
+        f"<title>{escape(part.title)}</title></rect>"
     )
 
 

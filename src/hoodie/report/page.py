@@ -59,14 +59,14 @@ def html_page(facts: TableFacts) -> str:
 def _header(facts: TableFacts) -> str:
     config = facts.config
     partitions = partition_names(config.partition_by, config.properties)
-    told = [
+    properties = [
         str(config.type).replace("_", "-").title().replace("-On-", "-on-"),
         f"key {', '.join(config.record_key) or 'none'}",
         f"partitioned by {', '.join(partitions)}" if partitions else "not partitioned",
         f"ordered by {', '.join(config.ordering)}" if config.ordering else "",
         f"table version {config.version}",
     ]
-    line = " · ".join(escape(each) for each in told if each)
+    line = " · ".join(escape(property_text) for property_text in properties if property_text)
     return f"<header><h1>{escape(config.name)}</h1><p>{escape(facts.path)}</p><p>{line}</p></header>"
 
 
@@ -117,11 +117,11 @@ def _amplification(commits: Sequence[CommitFacts], what: str) -> str:
     values = [commit.amplification or 0.0 for commit in commits]
     if not any(values):
         return ""
-    told = [
+    titles = [
         f"{instant_label(c.instant)}: {v:.1f} rows for each changed row" for c, v in zip(commits, values, strict=True)
     ]
     names = ticks([commit.instant for commit in commits])
-    bars = [(name, Part(v, "service", text)) for name, v, text in zip(names, values, told, strict=True)]
+    bars = [(name, Part(v, "service", text)) for name, v, text in zip(names, values, titles, strict=True)]
     picture = columns(bars, "Rows written for each row changed, by commit", lambda rows: f"{rows:,.1f}", 80)
     return f"<h3>Rows written for each row that was changed{what}</h3>{picture}"
 
@@ -186,8 +186,8 @@ def _histogram(facts: TableFacts) -> str:
     for step in range(min(counts), max(counts) + 1):
         low, high, count = _bound(step), _bound(step + 1), counts.get(step, 0)
         style = "good" if low > facts.sizing.small_limit else "base"
-        told = f"{count_text(count, 'base file')} of {bytes_text(low)} to {bytes_text(high)}"
-        bars.append((bytes_text(low), Part(count, style, told)))
+        title = f"{count_text(count, 'base file')} of {bytes_text(low)} to {bytes_text(high)}"
+        bars.append((bytes_text(low), Part(count, style, title)))
     return columns(bars, "Base files by size", lambda files: count_text(round(files), "file"), whole=True)
 
 
@@ -237,7 +237,7 @@ def _part_of(facts: TableFacts, name: str) -> str:
 
 def _services(facts: TableFacts) -> str:
     jobs = [_cleaning(facts), _compaction(facts), _archiving(facts), _savepoints(facts), _pending(facts)]
-    body = "".join(f"<div><h3>{name}</h3><p>{escape(told)}</p></div>" for name, told in jobs)
+    body = "".join(f"<div><h3>{name}</h3><p>{escape(text)}</p></div>" for name, text in jobs)
     about = "By the options of the writes that this report was made with. Nothing was changed."
     return _section("What services would do now", about, f'<div class="jobs">{body}</div>')
 
@@ -246,8 +246,8 @@ def _cleaning(facts: TableFacts) -> tuple[str, str]:
     clean = facts.cleaning
     if not clean.files:
         return "Cleaning", "has nothing to delete."
-    kept = f" Reads as of {instant_label(clean.earliest)} and later would still work." if clean.earliest else ""
-    return "Cleaning", f"would delete {count_text(clean.files, 'file')} of {bytes_text(clean.bytes)}.{kept}"
+    retention = f" Reads as of {instant_label(clean.earliest)} and later would still work." if clean.earliest else ""
+    return "Cleaning", f"would delete {count_text(clean.files, 'file')} of {bytes_text(clean.bytes)}.{retention}"
 
 
 def _compaction(facts: TableFacts) -> tuple[str, str]:
@@ -275,8 +275,8 @@ def _archiving(facts: TableFacts) -> tuple[str, str]:
 
 
 def _savepoints(facts: TableFacts) -> tuple[str, str]:
-    kept = [f"{instant_label(s.instant)}{f' ({s.comment})' if s.comment else ''}" for s in facts.savepoints[-5:]]
-    return "Savepoints", f"keep {', '.join(kept)}." if kept else "There are none."
+    savepoints = [f"{instant_label(s.instant)}{f' ({s.comment})' if s.comment else ''}" for s in facts.savepoints[-5:]]
+    return "Savepoints", f"keep {', '.join(savepoints)}." if savepoints else "There are none."
 
 
 def _pending(facts: TableFacts) -> tuple[str, str]:
@@ -290,7 +290,7 @@ def _section(title: str, about: str, body: str) -> str:
 
 
 def _legend(items: Iterable[tuple[str, str]]) -> str:
-    keys = (f'<span><i style="background:var(--{style})"></i>{escape(told)}</span>' for style, told in items)
+    keys = (f'<span><i style="background:var(--{style})"></i>{escape(label)}</span>' for style, label in items)
     return f'<div class="key">{"".join(keys)}</div>'
 
 

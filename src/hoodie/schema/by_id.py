@@ -163,17 +163,17 @@ def columns_of_version(version: Node, before: Node, columns: pa.Schema) -> pa.Sc
 
     columns  those of `before`
     """
-    known = dict(_fields_by_id(before["fields"], list(with_meta_fields(columns))))
+    old_fields = dict(_fields_by_id(before["fields"], list(with_meta_fields(columns))))
     types = {node["id"]: node["type"] for node in before["fields"]}
     fields = []
     for node in version["fields"]:
         if _is_meta(node):
             continue
         if types.get(node["id"]) == node["type"]:
-            same = known[node["id"]].with_name(node["name"]).with_nullable(node["optional"])
+            same = old_fields[node["id"]].with_name(node["name"]).with_nullable(node["optional"])
             fields.append(_with_marks(same, same, node))
         else:
-            fields.append(_field(node, known))
+            fields.append(_field(node, old_fields))
     return pa.schema(fields)
 
 
@@ -359,8 +359,8 @@ def _allowed(old: str, new: str) -> bool:
     return new == "string" and old == "date"
 
 
-def _kind(node: str | Node, known: Mapping[int, pa.Field] | None = None) -> pa.DataType:
-    known = known or {}
+def _kind(node: str | Node, old_fields: Mapping[int, pa.Field] | None = None) -> pa.DataType:
+    old_fields = old_fields or {}
     if isinstance(node, str):
         if decimal := _DECIMAL.fullmatch(node):
             return pa.decimal128(int(decimal[1]), int(decimal[2]))
@@ -368,16 +368,16 @@ def _kind(node: str | Node, known: Mapping[int, pa.Field] | None = None) -> pa.D
             raise SchemaMismatch(f"the table has a column of Hudi's type {node}, which is not altered here")
         return _KINDS[node]
     if node["type"] == "record":
-        return pa.struct([_field(child, known) for child in node["fields"]])
+        return pa.struct([_field(child, old_fields) for child in node["fields"]])
     if node["type"] == "array":
-        return list_of(pa.field("element", _kind(node["element"], known), node["element_optional"]))
-    return map_of(pa.field("value", _kind(node["value"], known), node["value_optional"]))
+        return list_of(pa.field("element", _kind(node["element"], old_fields), node["element_optional"]))
+    return map_of(pa.field("value", _kind(node["value"], old_fields), node["value_optional"]))
 
 
-def _field(node: Node, known: Mapping[int, pa.Field]) -> pa.Field:
+def _field(node: Node, old_fields: Mapping[int, pa.Field]) -> pa.Field:
     """A column of a version; what its field of before says of it beside name and type stays."""
-    field = pa.field(node["name"], _kind(node["type"], known), node["optional"])
-    return _with_marks(field, known.get(node["id"]), node)
+    field = pa.field(node["name"], _kind(node["type"], old_fields), node["optional"])
+    return _with_marks(field, old_fields.get(node["id"]), node)
 
 
 def _with_marks(field: pa.Field, old: pa.Field | None, node: Node) -> pa.Field:

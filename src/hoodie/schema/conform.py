@@ -143,8 +143,8 @@ def _check_names(have: list[str], want: list[str], path: str, drop_extra: bool) 
     if len(set(have)) < len(have):
         twice = sorted({name for name in have if have.count(name) > 1})
         raise SchemaMismatch(f"column {path}{twice[0]} occurs more than once.")
-    known = set(want)
-    extra = [name for name in have if name not in known]
+    table_names = set(want)
+    extra = [name for name in have if name not in table_names]
     if extra and not drop_extra:
         raise SchemaMismatch(f"the table has no column {', '.join(path + name for name in extra)}.")
 

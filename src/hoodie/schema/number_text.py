@@ -22,10 +22,10 @@ def number_text(numbers: pa.Array) -> pa.Array:
     return by_distinct_value(numbers, lambda value: _java_float(width(value)))
 
 
-def by_distinct_value(column: pa.Array, made: Callable[[Any], str | None]) -> pa.Array:
+def by_distinct_value(column: pa.Array, convert: Callable[[Any], str | None]) -> pa.Array:
     """large_string[n]: what a function makes of each value that occurs, called once for each; null for null."""
     encoded = column.dictionary_encode()
-    texts = pa.array([made(value) for value in encoded.dictionary.to_pylist()], pa.large_string())
+    texts = pa.array([convert(value) for value in encoded.dictionary.to_pylist()], pa.large_string())
     return pc.take(texts, encoded.indices)
 
 

@@ -79,7 +79,7 @@ def reconcile(
     incoming: pa.Schema,
     *,
     pinned: Collection[str] = (),
-    kept: Collection[str] = (),
+    optional: Collection[str] = (),
     refusal: str = "",
 ) -> pa.Schema:
     """The table's schema after a batch: its columns in order, types widened where that is safe, new columns appended.
@@ -88,7 +88,7 @@ def reconcile(
     incoming  the batch's columns; what it lacks is filled with null
     pinned    columns that keep their type: key, partition and ordering columns. Keys and partition paths are made of
               their text, and readers compare ordering values of one type only
-    kept      columns that the batch may lack though they take no nulls: their stored values stay
+    optional  columns that the batch may lack though they take no nulls: their stored values stay
     refusal   what else is wrong with the batch, to be named with the rest; "": nothing
     returns   a column is nullable if the table's or the batch's is; pinned ones keep the table's word
     Raises    SchemaMismatch, one for all columns, with types in Spark's words
@@ -100,7 +100,7 @@ def reconcile(
     """
     batch = stored_form(incoming)
     problems = list(_bad_case(table.names, batch.names, ""))
-    batch_and_kept = [*batch, *(field for field in table if field.name in kept and field.name not in batch.names)]
+    batch_and_kept = [*batch, *(field for field in table if field.name in optional and field.name not in batch.names)]
     fields = _merge_fields(list(table), batch_and_kept, "", frozenset(pinned), problems)
     problems += [refusal] if refusal else []
     _refuse(problems, "The batch does not fit the table's schema; nothing was written")
@@ -130,10 +130,10 @@ def bad_names(names: list[str], path: str) -> Iterator[str]:
 
 
 def _bad_case(table: list[str], batch: list[str], path: str) -> Iterator[str]:
-    known = {name.lower(): name for name in table}
+    spellings = {name.lower(): name for name in table}
     for name in batch:
-        if known.get(name.lower(), name) != name:
-            yield f"column {path}{name} is {path}{known[name.lower()]} in the table; rename it"
+        if spellings.get(name.lower(), name) != name:
+            yield f"column {path}{name} is {path}{spellings[name.lower()]} in the table; rename it"
 
 
 def _stored(field: pa.Field, path: str, problems: list[str]) -> pa.Field:
@@ -174,9 +174,9 @@ def _merge_fields(
         if not field.nullable and AVRO_DEFAULT not in (field.metadata or {}):
             problems.append(f"column {dotted} is missing in the batch and takes no nulls in the table")
         merged.append(field)
-    known = {field.name for field in table}
+    table_names = {field.name for field in table}
     for field in batch:
-        if field.name in known:
+        if field.name in table_names:
             continue
         merged.append(field.with_nullable(True))  # older rows have nulls there, whatever this batch has
     return merged
@@ -232,7 +232,7 @@ def refuse_names(columns: Iterable[str]) -> None:
     problems = [
         f"column {column!r} {problem}"
         for column in columns
-        if (problem := next((found for part in column.split(".") if (found := name_problem(part))), None))
+        if (problem := next((fault for part in column.split(".") if (fault := name_problem(part))), None))
     ]
     if problems:
         raise InvalidInput("; ".join(problems))

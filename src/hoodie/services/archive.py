@@ -197,7 +197,7 @@ def _followed_bound(state: TableState) -> str | None:
     metadata = open_metadata(state.storage, state.config, state.timeline)
     if metadata is None:
         return None
-    return max((done.requested for done in metadata.timeline.completed({Action.COMMIT})), default="")
+    return max((instant.requested for instant in metadata.timeline.completed({Action.COMMIT})), default="")
 
 
 def _empty_bound(state: TableState, chosen: Iterable[Instant]) -> str:
@@ -236,8 +236,8 @@ def replaced_bound(state: TableState, chosen: Iterable[Instant]) -> str:
         if instant.action is not Action.REPLACE_COMMIT:
             continue
         replaced = read_commit(state.storage, state.timeline, instant).replaced
-        gone = {FileGroupId(partition, file_id) for partition, ids in replaced.items() for file_id in ids}
-        if any(file.group in gone for file in data_files(list_partitions(state.storage, replaced))):
+        replaced_groups = {FileGroupId(partition, file_id) for partition, ids in replaced.items() for file_id in ids}
+        if any(file.group in replaced_groups for file in data_files(list_partitions(state.storage, replaced))):
             return instant.requested
     return ""
 
@@ -263,9 +263,11 @@ def history(state: TableState, *, archived: bool = False) -> CommitHistory:
     active = CommitHistory(zip(reversed(state.timeline.commits), state.commits(), strict=True))
     if not archived:
         return active
-    known = {_identity(instant) for instant, _ in active}
-    left = [pair for pair in archived_commits(state.storage, state.config) if _identity(pair[0]) not in known]
-    return CommitHistory(sorted([*active, *left], key=lambda pair: pair[0], reverse=True))
+    identities = {_identity(instant) for instant, _ in active}
+    archived_pairs = [
+        pair for pair in archived_commits(state.storage, state.config) if _identity(pair[0]) not in identities
+    ]
+    return CommitHistory(sorted([*active, *archived_pairs], key=lambda pair: pair[0], reverse=True))
 
 
 # --- files ---
@@ -300,8 +302,8 @@ def _write(state: TableState, files: Sequence[_StateFile], batch: int, again: Ar
     while True:
         archived = archive_files(storage, state.config)
         newest = next(iter(archived.values()), "")
-        known = archived_among(storage, newest, {file.instant for file in files}) if newest else set()
-        missing = [file for file in files if file.instant not in known]
+        archived_instants = archived_among(storage, newest, {file.instant for file in files}) if newest else set()
+        missing = [file for file in files if file.instant not in archived_instants]
         if not missing:
             return ""
         path = join(folder, archive_name(max(archived, default=0) + 1))
@@ -332,11 +334,11 @@ def _history_entries(state: TableState, files: Iterable[_StateFile]) -> list[His
         by_identity.setdefault(_identity(file.instant), []).append(file)
     entries = []
     for parts in by_identity.values():
-        done = max((part for part in parts if part.instant.state is State.COMPLETED), key=lambda part: part.instant)
+        newest = max((part for part in parts if part.instant.state is State.COMPLETED), key=lambda part: part.instant)
         pending = [part for part in parts if part.instant.state is not State.COMPLETED]
         plans = {(part.instant.state, part.instant.action): state.storage.read(part.path) for part in pending}
-        instant = done.instant if done.instant.completed else replace(done.instant, completed=done.changed)
-        entries.append(HistoryEntry(instant, state.storage.read(done.path), plans))
+        instant = newest.instant if newest.instant.completed else replace(newest.instant, completed=newest.changed)
+        entries.append(HistoryEntry(instant, state.storage.read(newest.path), plans))
     return entries
 
 
@@ -365,7 +367,7 @@ def _content(instant: Instant, data: bytes, path: str) -> tuple[str, Mapping[str
 
     Raises CorruptFile
     """
-    action, done = instant.action, instant.state is State.COMPLETED
+    action, completed = instant.action, instant.state is State.COMPLETED
     if action in (Action.COMMIT, Action.DELTA_COMMIT):
         return "hoodieCommitMetadata", commit_record(decode_commit(data, path))
     if not data:
@@ -373,13 +375,13 @@ def _content(instant: Instant, data: bytes, path: str) -> tuple[str, Mapping[str
     if action is Action.REPLACE_COMMIT:
         if instant.state is State.REQUESTED:
             return "hoodieRequestedReplaceMetadata", REPLACE_PLAN.parse(data, path)
-        record = commit_record(decode_commit(data, path), replacing=done)
-        return ("hoodieReplaceCommitMetadata" if done else "HoodieInflightReplaceMetadata"), record
+        record = commit_record(decode_commit(data, path), replacing=completed)
+        return ("hoodieReplaceCommitMetadata" if completed else "HoodieInflightReplaceMetadata"), record
     if action is Action.CLEAN:
-        if done:
+        if completed:
             return "hoodieCleanMetadata", CLEAN_METADATA.parse(data, path)
         return "hoodieCleanerPlan", CLEAN_PLAN.parse(data, path)
-    if action is Action.ROLLBACK and done:
+    if action is Action.ROLLBACK and completed:
         return "hoodieRollbackMetadata", ROLLBACK_METADATA.parse(data, path)
     if action in (Action.COMPACTION, Action.LOG_COMPACTION) and instant.state is State.REQUESTED:
         return "hoodieCompactionPlan", COMPACTION_PLAN.parse(data, path)

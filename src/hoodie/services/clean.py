@@ -87,10 +87,10 @@ class CleanResult(Displayed):
 
     def __str__(self) -> str:
         verb = "would delete" if self.dry_run else "deleted"
-        kept = f", keeping what reads as of {self.earliest} and later need" if self.earliest else ""
+        retention = f", keeping what reads as of {self.earliest} and later need" if self.earliest else ""
         whole = f", {len(self.partitions)} of them whole" if self.partitions else ""
         lines = [f"clean {self.instant or '(nothing to do)'}: {verb} {len(self.paths)} files in {len(self.files)} "]
-        lines[0] += f"partitions{whole}{kept}"
+        lines[0] += f"partitions{whole}{retention}"
         if self.finished:
             lines.append(
                 f"  {'would finish' if self.dry_run else 'finished'} {', '.join(self.finished)}, interrupted before"
@@ -146,10 +146,10 @@ def clean(
         content = encode_clean_plan(plan, storage.root)
         requested = create_requested(storage, time, Action.CLEAN, content, ahead=True, layout=state.layout)
     _log.info("%s: clean %s begins: %d files", state.config.name, time, sum(map(len, plan.files.values())))
-    done = execute_clean(storage, requested, plan, settings, state, just_requested=True)
-    gone = {partition: part.deleted for partition, part in done.partitions.items() if part.deleted}
-    whole = tuple(partition for partition, part in done.partitions.items() if part.removed)
-    return replace(result, instant=time, files=gone, partitions=whole)
+    metadata = execute_clean(storage, requested, plan, settings, state, just_requested=True)
+    deleted_files = {partition: part.deleted for partition, part in metadata.partitions.items() if part.deleted}
+    whole = tuple(partition for partition, part in metadata.partitions.items() if part.removed)
+    return replace(result, instant=time, files=deleted_files, partitions=whole)
 
 
 def service_state(storage: Storage, settings: Settings, dry_run: bool) -> TableState:
@@ -276,8 +276,8 @@ def execute_clean(
     saved = savepointed_files(replace(state, timeline=load_timeline(storage, state.config, before=state.timeline)))
     partitions = _delete(storage, plan, saved, listed=just_requested)
     for partition in _remove_partitions(storage, plan.partitions, instant.requested):
-        done = partitions.get(partition, CleanedPartition(policy=plan.policy))
-        partitions[partition] = replace(done, removed=True)
+        cleaned_partition = partitions.get(partition, CleanedPartition(policy=plan.policy))
+        partitions[partition] = replace(cleaned_partition, removed=True)
     metadata = CleanMetadata(
         start=instant.requested,
         millis=int((time.monotonic() - started) * 1000),
@@ -303,13 +303,13 @@ def execute_clean(
     return metadata
 
 
-def _tell_metadata_table(state: TableState, begun: Instant, done: CleanMetadata, saved: frozenset[str]) -> None:
+def _tell_metadata_table(state: TableState, begun: Instant, metadata: CleanMetadata, saved: frozenset[str]) -> None:
     """Write to the metadata table what is gone, unless another process has completed the clean meanwhile."""
     now = state.look_again()
     current = now.timeline.find(begun.requested, Action.CLEAN)
     if current is None or current.state is not State.COMPLETED:
-        kept = {split(path)[1] for path in saved}
-        follow_change(Change(state.storage, now.config, now.timeline, begun.requested, of_clean(done, kept)))
+        saved_names = {split(path)[1] for path in saved}
+        follow_change(Change(state.storage, now.config, now.timeline, begun.requested, of_clean(metadata, saved_names)))
 
 
 def _require_data_files(plan: CleanPlan, path: str) -> None:

@@ -103,10 +103,10 @@ def expire_partitions(
         return ExpiryResult("", partitions, before, dry_run)
     # Seen again once the delete has begun: other writers may have written to them since.
     choose = partial(expired_partitions, how=how, before=before, partitions=partitions)
-    done = delete_partitions(storage, partitions, _own(settings), after_commit, choose=choose, run=run)
-    gone = tuple(path for path in partitions if path in done.metadata.replaced)
-    _log.info("%s: %d partitions expired at %s", state.config.name, len(gone), done.instant)
-    return ExpiryResult(done.instant, gone, before)
+    deletion = delete_partitions(storage, partitions, _own(settings), after_commit, choose=choose, run=run)
+    deleted_partitions = tuple(path for path in partitions if path in deletion.metadata.replaced)
+    _log.info("%s: %d partitions expired at %s", state.config.name, len(deleted_partitions), deletion.instant)
+    return ExpiryResult(deletion.instant, deleted_partitions, before)
 
 
 def expired_partitions(
@@ -169,7 +169,7 @@ def _own(settings: Settings) -> Settings:
     return Settings.of(
         {
             key: value
-            for key, value in settings.given.items()
+            for key, value in settings.options.items()
             if key not in others and key != INLINE and not (prefix and key.startswith(prefix))
         }
     )

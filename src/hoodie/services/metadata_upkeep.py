@@ -53,10 +53,10 @@ def keep_up(storage: Storage, settings: Settings) -> None:
             if compacted:
                 _log.info("%s: the metadata table was compacted at %s", state.config.name, compacted)
                 table = table.reload()
-            gone = clean_metadata(table, settings.cleaning)
+            deleted_files = clean_metadata(table, settings.cleaning)
             lock.check()
-            if gone:
-                _log.info("%s: %d files of the metadata table were deleted", state.config.name, len(gone))
+            if deleted_files:
+                _log.info("%s: %d files of the metadata table were deleted", state.config.name, len(deleted_files))
                 table = table.reload()
             how = settings.archiving
             if chosen := _instants_to_archive(table, how, retained(settings.cleaning)):

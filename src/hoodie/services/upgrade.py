@@ -94,8 +94,8 @@ def upgrade(
             return UpgradeResult(6, to, (step, "what an upgrade needs then", version), dry_run=True)
         with settings.writers.lock_on(storage):
             move_back(storage)
-        done = upgrade(storage, settings, to, run=run)
-        return replace(done, steps=(step, *done.steps))
+        result = upgrade(storage, settings, to, run=run)
+        return replace(result, steps=(step, *result.steps))
     state = load_state(storage)
     require_writable(state.config, KNOWN_PAYLOADS)
     before, target = state.layout.version, target_version(state, to, later=True)
@@ -152,7 +152,7 @@ def _config_after(
     state: TableState, target: TableVersion, settings: Settings
 ) -> tuple[TableConfig, dict[str, str | None]]:
     """The settings afterwards, and how they differ. Raises UnsupportedTable when such a table is not written here."""
-    before = with_path_options(state, settings.given).config
+    before = with_path_options(state, settings.options).config
     config = from_properties(upgraded(before.properties, target))
     change = change_of(state.config, config)
     require_writable(config, KNOWN_PAYLOADS)
@@ -234,7 +234,7 @@ def make_ready(state: TableState, settings: Settings, run: RunTasks | None) -> N
         return
     while compact(storage, settings, run=run) is not None:
         pass
-    every = Settings.of({**settings.given, **_ALL})
+    every = Settings.of({**settings.options, **_ALL})
     if (instant_of_all := schedule_compaction(storage, every, at_once=True)) is not None:
         compact(storage, every, instant_of_all, run)
 

@@ -66,12 +66,14 @@ def load(session: SparkSession, path: object, options: Mapping[str, Any]) -> Dat
     Raises  InvalidOption on unknown options; TableNotFound; InvalidInput on none or several paths
     """
     where = _named_path(session, path, options)
-    given = job_options(options)
+    call_options = job_options(options)
     with raise_worker_errors():
-        rows = read(where, given, spark=session)
-    query = check_options(given, Purpose.READ).read(QueryOptions)
+        rows = read(where, call_options, spark=session)
+    query = check_options(call_options, Purpose.READ).read(QueryOptions)
     return (
-        of_table(rows, where, driver_options(given)) if query.query is QueryType.SNAPSHOT and not query.as_of else rows
+        of_table(rows, where, driver_options(call_options))
+        if query.query is QueryType.SNAPSHOT and not query.as_of
+        else rows
     )
 
 
@@ -84,10 +86,10 @@ def save(frame: DataFrame, path: object, mode: str, partition_by: Sequence[str],
     """
     session = frame.sparkSession
     where = _one_path(session, path, options)
-    given = job_options(partitioned(options, partition_by))
+    call_options = job_options(partitioned(options, partition_by))
     mode = mode.lower()
     with raise_worker_errors():
-        write(frame, where, given, mode=_MODES.get(mode, mode))
+        write(frame, where, call_options, mode=_MODES.get(mode, mode))
 
 
 def load_stream(session: SparkSession, path: object, options: Mapping[str, Any]) -> tuple[str, StructType]:
@@ -97,16 +99,16 @@ def load_stream(session: SparkSession, path: object, options: Mapping[str, Any])
     Raises  as `load`; InvalidInput on a table without columns
     """
     where = _one_path(session, path, options)
-    given = check_options(job_options(options), Purpose.READ)
-    query = given.read(QueryOptions)
-    given.read(StreamOptions)
+    checked_options = check_options(job_options(options), Purpose.READ)
+    query = checked_options.read(QueryOptions)
+    checked_options.read(StreamOptions)
     if query.query is QueryType.READ_OPTIMIZED or query.begin or query.end or query.as_of:
         raise InvalidOption(
             "a stream gives the changes since it began: hoodie.datasource.streaming.startOffset says where that is. "
             "It takes no read_optimized, begin, end or as.of.instant"
         )
     with typed_errors():
-        return absolute_uri(where), stream_schema(where, given)
+        return absolute_uri(where), stream_schema(where, checked_options)
 
 
 def stream_sink(
@@ -133,10 +135,10 @@ def stream_sink(
             "spark.sql.streaming.checkpointLocation. Each micro-batch is then written exactly once"
         )
     named = {key: value for key, value in options.items() if key.lower() != "checkpointlocation"}
-    given = job_options(partitioned(named, partition_by))
+    call_options = job_options(partitioned(named, partition_by))
     if mode.lower() == "complete":
-        given["hoodie.datasource.write.operation"] = WriteOperation.INSERT_OVERWRITE_TABLE.value
-    return StreamSink(where, check_options(given, Purpose.WRITE), absolute_uri(checkpoint))
+        call_options["hoodie.datasource.write.operation"] = WriteOperation.INSERT_OVERWRITE_TABLE.value
+    return StreamSink(where, check_options(call_options, Purpose.WRITE), absolute_uri(checkpoint))
 
 
 def partitioned(options: Mapping[str, Any], by: Sequence[str]) -> dict[str, str]:
@@ -162,11 +164,11 @@ def source_options(options: Mapping[str, str]) -> tuple[str, Options]:
 
 def job_options(options: Mapping[str, Any]) -> dict[str, str]:
     """The options of a Hudi job as text, without the path; names as they are declared, if only their case differs."""
-    given = {_cased().get(key.lower(), key): value for key, value in options.items()}
-    given = {key: value for key, value in given.items() if key.lower() not in ("path", "paths")}
+    cased_options = {_cased().get(key.lower(), key): value for key, value in options.items()}
+    cased_options = {key: value for key, value in cased_options.items() if key.lower() not in ("path", "paths")}
     return {
         key: str(value).lower() if isinstance(value, bool) else str(value)
-        for key, value in given.items()
+        for key, value in cased_options.items()
         if value is not None
     }
 
@@ -180,17 +182,17 @@ def _cased() -> dict[str, str]:
 
 def _one_path(session: SparkSession, path: object, options: Mapping[str, Any]) -> str:
     """The path of a table; a pattern of all its files is that."""
-    found = _named_path(session, path, options)
-    return found.rstrip("*/") or found
+    table_path = _named_path(session, path, options)
+    return table_path.rstrip("*/") or table_path
 
 
 def _named_path(session: SparkSession, path: object, options: Mapping[str, Any]) -> str:
     named = next((value for key, value in options.items() if key.lower() == "path"), None)
     if path is not None and named is not None:
         raise InvalidInput("the path is given twice: as option and as argument")
-    found = path if path is not None else named
-    if isinstance(found, (list, tuple)) and len(found) == 1:
-        found = found[0]
-    if not isinstance(found, str) or not found:
-        raise InvalidInput(f"expected the path of one table, not {found!r}")
-    return registered_path(session, found) or found.rstrip("/") or found
+    table_path = path if path is not None else named
+    if isinstance(table_path, (list, tuple)) and len(table_path) == 1:
+        table_path = table_path[0]
+    if not isinstance(table_path, str) or not table_path:
+        raise InvalidInput(f"expected the path of one table, not {table_path!r}")
+    return registered_path(session, table_path) or table_path.rstrip("/") or table_path

@@ -27,10 +27,10 @@ def _load(
     frame = answers.load(session, path, {**said_to(reader)["options"], **options})
     if schema is None:
         return frame
-    wanted = schema if isinstance(schema, StructType) else StructType.fromDDL(schema)
-    names = [field.name for field in cast("StructType", wanted)]
-    there = {name.lower() for name in frame.columns}
-    if missing := [name for name in names if name.lower() not in there]:
+    requested_schema = schema if isinstance(schema, StructType) else StructType.fromDDL(schema)
+    names = [field.name for field in cast("StructType", requested_schema)]
+    table_columns = {name.lower() for name in frame.columns}
+    if missing := [name for name in names if name.lower() not in table_columns]:
         raise InvalidInput(f"the table has no columns {', '.join(missing)}, which the schema of the read names")
     return frame.select(*map(quoted, names))
 

@@ -14,9 +14,9 @@ CAUGHT: set[str] = set()
 
 def said_to(builder: Any) -> dict[str, Any]:
     """What was said to a reader or writer so far."""
-    found = builder.__dict__.setdefault("_hoodie", {"format": "", "options": {}, "mode": "default", "by": []})
-    assert isinstance(found, dict)
-    return found
+    state = builder.__dict__.setdefault("_hoodie", {"format": "", "options": {}, "mode": "default", "by": []})
+    assert isinstance(state, dict)
+    return state
 
 
 def ours(name: object) -> bool:
@@ -37,18 +37,18 @@ def names_in(*columns: Any) -> list[Any]:
     return list(columns[0]) if len(columns) == 1 and isinstance(columns[0], (list, tuple)) else list(columns)
 
 
-def columns_to_partition_by(given: Any, said: dict[str, Any]) -> list[Any]:
+def columns_to_partition_by(columns: Any, said: dict[str, Any]) -> list[Any]:
     """The partition columns of a write: those of its last call, a name or several, else those said before."""
-    return [given] if isinstance(given, str) else list(given or said["by"])
+    return [columns] if isinstance(columns, str) else list(columns or said["by"])
 
 
 def recorder(what: str, read: Callable[..., Any] = lambda value: value) -> Callable[[Callable[..., Any]], Any]:
     """The wrapper of a method that says one thing, which is remembered under `what` as `read` gives it."""
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
-        def say(self: Any, *given: Any, **named: Any) -> Any:
-            returned = original(self, *given, **named)
-            said_to(self)[what] = read(*given, *named.values())
+        def say(self: Any, *arguments: Any, **named: Any) -> Any:
+            returned = original(self, *arguments, **named)
+            said_to(self)[what] = read(*arguments, *named.values())
             return returned
 
         return say
@@ -85,8 +85,8 @@ def wrap_load(answer: Callable[..., DataFrame]) -> Callable[[Callable[..., Any]]
             if not ours(format or said["format"]):
                 return original(self, path, format, schema, **options)
             session = self._spark if hasattr(self, "_spark") else self._client
-            wanted = schema if schema is not None else said.get("schema")
-            return answer(original, self, session, path, options, wanted)
+            requested_schema = schema if schema is not None else said.get("schema")
+            return answer(original, self, session, path, options, requested_schema)
 
         return load
 

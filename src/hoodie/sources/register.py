@@ -147,9 +147,9 @@ def unset_settings(session: SparkSession) -> None:
         _REGISTRATOR: "each job of this session fails, and a session cannot unset it",
         _EXTENSIONS: "Spark leaves the class out",
     }
-    left = {key: named for key in consequences if (named := _of_hudi(session, key))}
-    if left:
-        warnings.warn(HudiSettings({key: (value, consequences[key]) for key, value in left.items()}), stacklevel=3)
+    settings = {key: named for key in consequences if (named := _of_hudi(session, key))}
+    if settings:
+        warnings.warn(HudiSettings({key: (value, consequences[key]) for key, value in settings.items()}), stacklevel=3)
 
 
 def _of_hudi(session: SparkSession, key: str) -> str:

@@ -54,14 +54,14 @@ def _answered(session: SparkSession, text: str, arguments: Any, named: dict[str,
         return answer(session, text, args, frames)
 
     def attempt() -> Any:
-        done = ours()
-        if done is not None:
-            return done
+        rows = ours()
+        if rows is not None:
+            return rows
         try:
             return run()
         except (AnalysisException, UnsupportedOperationException):
-            if forget_foreign(session) and (done := ours()) is not None:  # a name was another's a moment ago
-                return done
+            if forget_foreign(session) and (rows := ours()) is not None:  # a name was another's a moment ago
+                return rows
             raise
 
     return with_views(session, text, attempt)
@@ -75,8 +75,8 @@ def _table(original: Callable[..., Any]) -> Callable[..., Any]:
         if is_handed_over() or not takes_sql():
             return original(self, tableName)
         prepare(session)
-        done = _frame(session, tableName, None if is_session else self)
-        return original(self, tableName) if done is None else done
+        rows = _frame(session, tableName, None if is_session else self)
+        return original(self, tableName) if rows is None else rows
 
     return table
 
@@ -100,22 +100,22 @@ def named_or_none(session: SparkSession, name: object) -> tuple[Name, NamedTable
 
 def _frame(session: SparkSession, name: str, reader: Any) -> DataFrame | None:
     """The rows of a table of ours by its name, as the options of a reader say; None: it is none."""
-    found = named_or_none(session, name)
-    if found is None:
+    named_entry = named_or_none(session, name)
+    if named_entry is None:
         return None
-    open_named(session, *found, session_options(session))  # an entry without a table is named as that
+    open_named(session, *named_entry, session_options(session))  # an entry without a table is named as that
     options = dict(job_options(said_to(reader)["options"])) if reader is not None else {}
-    if found[1].read_optimized:
+    if named_entry[1].read_optimized:
         options["hoodie.datasource.query.type"] = "read_optimized"
     with raise_worker_errors():
-        return read(found[1].path, options, spark=session)
+        return read(named_entry[1].path, options, spark=session)
 
 
 def _table_exists(original: Callable[..., Any]) -> Callable[..., Any]:
     def tableExists(self: Any, tableName: str, dbName: str | None = None) -> bool:
-        there: bool = original(self, tableName, dbName)
-        if there or is_handed_over() or not takes_sql():
-            return there
+        exists: bool = original(self, tableName, dbName)
+        if exists or is_handed_over() or not takes_sql():
+            return exists
         parts = name_parts(f"{dbName}.{tableName}" if dbName else tableName)
         if parts is not None and len(parts) == 3 and parts[0].lower() == SESSION_CATALOG:
             parts = parts[1:]
@@ -134,9 +134,11 @@ def _list_tables(original: Callable[..., Any]) -> Callable[..., Any]:
         database = parts[-1] if parts else current_database(session)
         if database is None:
             return tables
-        there = {table.name.lower() for table in tables if not table.isTemporary}
+        listed_names = {table.name.lower() for table in tables if not table.isTemporary}
         names = [
-            name for name in registered_names(session, database) if name not in there and fits(name, pattern or "*")
+            name
+            for name in registered_names(session, database)
+            if name not in listed_names and fits(name, pattern or "*")
         ]
         return [*tables, *(Table(name, SESSION_CATALOG, [database], None, "EXTERNAL", False) for name in names)]
 

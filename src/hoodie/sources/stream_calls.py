@@ -37,14 +37,14 @@ def _entry(session: Any, name: str) -> NamedTable | None:
 
     Raises StatementError on an entry of the newest base files alone
     """
-    found = named_or_none(session, name)
-    if found is None:
+    named_entry = named_or_none(session, name)
+    if named_entry is None:
         return None
-    if found[1].read_optimized:
+    if named_entry[1].read_optimized:
         raise StatementError(
             f"{name} is an entry for queries of the newest base files alone: a stream takes the table's other name"
         )
-    return found[1]
+    return named_entry[1]
 
 
 def _partition_by(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -57,9 +57,9 @@ def _partition_by(original: Callable[..., Any]) -> Callable[..., Any]:
     return partitionBy
 
 
-def _pass_partitions_on(writer: Any, given: Any) -> None:
-    if given is not None:
-        writer.partitionBy(given)
+def _pass_partitions_on(writer: Any, columns: Any) -> None:
+    if columns is not None:
+        writer.partitionBy(columns)
     said_to(writer).pop("partition", lambda: None)()
 
 

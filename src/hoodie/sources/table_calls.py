@@ -50,10 +50,10 @@ def _insert(
     frame: DataFrame, table: str, options: Mapping[str, Any], *, overwrite: bool, by_name: bool, dynamic: bool
 ) -> bool:
     session = frame.sparkSession
-    found = named_or_none(session, table)
-    if found is None:
+    named_entry = named_or_none(session, table)
+    if named_entry is None:
         return False
-    name, entry = found
+    name, entry = named_entry
     if entry.read_optimized:
         raise StatementError(f"{name} is an entry for queries of the newest base files alone, and is not written by")
     opened = open_named(session, name, entry, overridden(session_options(session), answers.job_options(options)))
@@ -76,32 +76,32 @@ def save_as_table(
     if parts is None:
         raise InvalidInput(f"{table!r} is no name of a table, such as trips or db.trips")
     name, parts, mode = Name(parts, parts[-1]), qualified(session, parts), mode.lower()
-    given = {_PROPERTIES.get(key.lower(), key): value for key, value in options.items()}
-    kind = str(given.get(_PROPERTIES["type"], ""))
+    write_options = {_PROPERTIES.get(key.lower(), key): value for key, value in options.items()}
+    kind = str(write_options.get(_PROPERTIES["type"], ""))
     if kind.lower() in TYPES:
-        given[_PROPERTIES["type"]] = TYPES[kind.lower()]
-    found = named_or_none(session, table)
-    if found is not None:
-        opened = open_named(session, name, found[1], session_options(session))
+        write_options[_PROPERTIES["type"]] = TYPES[kind.lower()]
+    named_entry = named_or_none(session, table)
+    if named_entry is not None:
+        opened = open_named(session, name, named_entry[1], session_options(session))
         if mode == "ignore":
             return
         if mode not in ("append", "overwrite"):
             raise StatementError(
-                f"[TABLE_OR_VIEW_ALREADY_EXISTS] {name} is a table of Hudi already, at {found[1].path}"
+                f"[TABLE_OR_VIEW_ALREADY_EXISTS] {name} is a table of Hudi already, at {named_entry[1].path}"
             )
-        given = {key: value for key, value in given.items() if key.lower() != "path"}
+        write_options = {key: value for key, value in write_options.items() if key.lower() != "path"}
         if mode == "overwrite":
-            named = answers.partitioned(given, partition_by)
-            given = options_of(load_state(opened.storage).config.properties, named)
-        answers.save(frame, found[1].path, mode, partition_by, given)
+            named = answers.partitioned(write_options, partition_by)
+            write_options = options_of(load_state(opened.storage).config.properties, named)
+        answers.save(frame, named_entry[1].path, mode, partition_by, write_options)
         return
     refuse_taken(session, name, parts)
-    path = next((str(value) for key, value in given.items() if key.lower() == "path"), "")
-    given = {key: value for key, value in given.items() if key.lower() != "path"}
-    given.setdefault("hoodie.table.name", parts[-1])
+    path = next((str(value) for key, value in write_options.items() if key.lower() == "path"), "")
+    write_options = {key: value for key, value in write_options.items() if key.lower() != "path"}
+    write_options.setdefault("hoodie.table.name", parts[-1])
     managed, path = not path, absolute_uri(path or managed_path(session, parts))
     with entered(session, parts, path, frame.schema, managed=managed):
-        answers.save(frame, path, mode, partition_by, given)
+        answers.save(frame, path, mode, partition_by, write_options)
 
 
 def _insert_into(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -204,10 +204,10 @@ def _overwrite(frame: DataFrame, said: dict[str, Any], arguments: tuple[Any, ...
 
 def _creating(mode: str) -> Action:
     def create(frame: DataFrame, said: dict[str, Any], arguments: tuple[Any, ...]) -> bool:
-        found = named_or_none(frame.sparkSession, said["table"])
-        if not ours(said["format"]) and (said["format"] or found is None):
+        named_entry = named_or_none(frame.sparkSession, said["table"])
+        if not ours(said["format"]) and (said["format"] or named_entry is None):
             return False
-        if mode == "replace" and found is None:
+        if mode == "replace" and named_entry is None:
             raise StatementError(f"[TABLE_OR_VIEW_NOT_FOUND] there is no table {said['table']}: create() makes it")
         by = [column if isinstance(column, str) else frame.select(column).columns[0] for column in said["by"]]
         save_mode = "errorifexists" if mode == "create" else "overwrite"

@@ -55,8 +55,8 @@ def with_source(schema: StructType, name: str, options: Mapping[str, str]) -> St
     Spark writes such notes into files that are made of the view's rows: options of the storage stay out of it.
     """
     first, *others = schema.fields
-    kept = {key: value for key, value in options.items() if not is_driver_option(key)}
-    note = {_KEY: json.dumps({"format": name, "options": kept, "whole": len(kept) == len(options)})}
+    noted_options = {key: value for key, value in options.items() if not is_driver_option(key)}
+    note = {_KEY: json.dumps({"format": name, "options": noted_options, "whole": len(noted_options) == len(options)})}
     return StructType([StructField(first.name, first.dataType, first.nullable, note), *others])
 
 
@@ -87,8 +87,8 @@ def refresh_view(session: SparkSession, name: str) -> None:
             "CREATE OR REPLACE TEMPORARY VIEW … USING hudi OPTIONS (…)"
         )
     options = ", ".join(f"`{key}` {sql_text(value)}" for key, value in source["options"].items())
-    made = f"CREATE OR REPLACE TEMPORARY VIEW {tick(name)} USING `{source['format']}` OPTIONS ({options})"
-    spark_sql(session, made)
+    statement = f"CREATE OR REPLACE TEMPORARY VIEW {tick(name)} USING `{source['format']}` OPTIONS ({options})"
+    spark_sql(session, statement)
 
 
 # --- what is caught ---
@@ -96,8 +96,8 @@ def refresh_view(session: SparkSession, name: str) -> None:
 
 def _views(session: SparkSession) -> dict[str, _View]:
     """The views that were made since `hoodie.register`, by their names in small letters."""
-    found: dict[str, _View] = vars(session).setdefault("_hoodie_views", {})
-    return found
+    views: dict[str, _View] = vars(session).setdefault("_hoodie_views", {})
+    return views
 
 
 def _commits(path: str) -> tuple[Instant, ...]:
@@ -106,15 +106,15 @@ def _commits(path: str) -> tuple[Instant, ...]:
 
 def with_views(session: SparkSession, text: str, run: Callable[[], Any]) -> Any:
     """Run a statement, with the views that it names as their tables are now; one that it makes is remembered."""
-    made = _MADE.match(text)
-    name = made["name"] if made else ""
+    match = _MADE.match(text)
+    name = match["name"] if match else ""
     if name.startswith("`"):
         name = name[1:-1].replace("``", "`")
     refresh_named(session, text, name)
-    done = run()
-    if made:
+    outcome = run()
+    if match:
         _remember(session, name)
-    return done
+    return outcome
 
 
 def _remember(session: SparkSession, name: str) -> None:

@@ -99,8 +99,8 @@ class ViewWriter(DataSourceArrowWriter):
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         with mark_worker_errors():
             try:
-                staged = [found for found in messages if isinstance(found, StagedRows) and found.path]
-                self._require_small(sum(found.bytes for found in staged))
+                staged = [message for message in messages if isinstance(message, StagedRows) and message.path]
+                self._require_small(sum(rows.bytes for rows in staged))
                 if staged or self.overwrite:
                     operation, options = sql_insert(self.options, load_state(self.storage).config)
                     if self.overwrite:
@@ -119,7 +119,7 @@ class ViewWriter(DataSourceArrowWriter):
             )
         with self.storage.open_input(staged[0].path) as source:
             schema = pa.ipc.open_file(source).schema
-        return pa.RecordBatchReader.from_batches(schema, _batches(self.storage, [found.path for found in staged]))
+        return pa.RecordBatchReader.from_batches(schema, _batches(self.storage, [rows.path for rows in staged]))
 
     def _require_small(self, size: int) -> None:
         if size > self.most:
@@ -243,12 +243,12 @@ class _Reader(DataSourceReader):
         with mark_worker_errors():
             try:
                 yield from task_rows(partition, self.target)
-            except (FileGone, FileNotFoundError) as gone:
+            except (FileGone, FileNotFoundError) as error:
                 raise FileGone(
                     errno.ENOENT,
-                    f"{gone}: the view shows the table as of its creation, and its files were cleaned since. "
+                    f"{error}: the view shows the table as of its creation, and its files were cleaned since. "
                     "hoodie.spark.refresh_view(spark, name) has it show the table as it is now",
-                ) from gone
+                ) from error
 
 
 def _scan(path: str, options: Options, columns: Sequence[str] | None) -> ScanPlan | ChangeData:

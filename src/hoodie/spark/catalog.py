@@ -76,11 +76,11 @@ def catalog_table(session: SparkSession, parts: Sequence[str]) -> CatalogTable |
         return None
     where = f" IN {SESSION_CATALOG}.`{database[0]}`" if database else ""
     rows = spark_sql(session, f"SHOW TABLE EXTENDED{where} LIKE '{name}'").collect()
-    found = [row for row in rows if row["tableName"].lower() == name.lower()]
-    views = [row for row in found if row["isTemporary"]]
+    matches = [row for row in rows if row["tableName"].lower() == name.lower()]
+    views = [row for row in matches if row["isTemporary"]]
     if views and not database:
         return CatalogTable(name, temporary=True)
-    entries = [row for row in found if not row["isTemporary"]]
+    entries = [row for row in matches if not row["isTemporary"]]
     return parse_entry(entries[0]["information"], ".".join(parts)) if entries else None
 
 

@@ -28,11 +28,11 @@ def zip_package(package: Path, folder: Path) -> Path:
     files = sorted(path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     content = [(f"{package.name}/{path.relative_to(package).as_posix()}", path.read_bytes()) for path in files]
     digest = hashlib.sha256(b"".join(name.encode() + b"\0" + data for name, data in content)).hexdigest()[:16]
-    made = folder / f"{package.name}-{digest}.zip"
-    with zipfile.ZipFile(made, "w") as zipped:
+    archive = folder / f"{package.name}-{digest}.zip"
+    with zipfile.ZipFile(archive, "w") as zipped:
         for name, data in content:
             zipped.writestr(zipfile.ZipInfo(name, _WRITTEN), data, zipfile.ZIP_DEFLATED)
-    return made
+    return archive
 
 
 @cache

@@ -67,13 +67,13 @@ def ensure_java() -> str | None:
 def java_version(java: Path) -> int | None:
     """The major version that `java -version` tells: 8 for "1.8.0_292"; None if it cannot be run or tells none."""
     try:
-        told = _asked_for_version(java)
+        process = _asked_for_version(java)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = re.search(r'version "(\d+)(?:\.(\d+))?', told.stderr + told.stdout)
-    if told.returncode != 0 or found is None:
+    match = re.search(r'version "(\d+)(?:\.(\d+))?', process.stderr + process.stdout)
+    if process.returncode != 0 or match is None:
         return None
-    major, minor = int(found[1]), int(found[2] or 0)
+    major, minor = int(match[1]), int(match[2] or 0)
     return minor if major == 1 else major
 
 

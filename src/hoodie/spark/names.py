@@ -74,9 +74,9 @@ def registered_path(session: SparkSession, name: str) -> str | None:
     if "/" in name:
         return None
     for key in _keys(session, name.lower()):
-        found = session.conf.get(PREFIX + key, None)
-        if found is not None:
-            return found
+        path = session.conf.get(PREFIX + key, None)
+        if path is not None:
+            return path
     return None
 
 
@@ -167,32 +167,32 @@ def _is_for_statements(key: str) -> bool:
     return key.startswith("hoodie.") and not key.startswith(_OF_TABLE)
 
 
-def located(session: SparkSession, given: str) -> str:
+def located(session: SparkSession, location: str) -> str:
     """The path of what `open_table` is given: a path, or a name of the registry or of the session's catalog.
 
     Raises  UnsupportedTable when the catalog's entry is no table of Hudi, or lacks what it takes to read it right;
             InvalidInput when a folder of that name has a table, too, elsewhere
     """
-    registered = registered_path(session, given)
+    registered = registered_path(session, location)
     if registered is not None:
         return registered
-    parts = given.split(".")
+    parts = location.split(".")
     if len(parts) > 2 or not all(part.isidentifier() for part in parts):
-        return given
-    folder = storage_for(given)
-    there = folder.exists(PROPERTIES_FILE)
-    if there and len(parts) == 1:
-        return given
-    found = catalog_table(session, parts)
-    if found is None:
-        return given
-    if not found.ours:
-        raise UnsupportedTable(f"{given} is {found.kind} in the session's catalog, no table of Hudi")
-    path = checked(found).path
-    if there and storage_for(path).root != folder.root:
+        return location
+    folder = storage_for(location)
+    has_table = folder.exists(PROPERTIES_FILE)
+    if has_table and len(parts) == 1:
+        return location
+    entry = catalog_table(session, parts)
+    if entry is None:
+        return location
+    if not entry.ours:
+        raise UnsupportedTable(f"{location} is {entry.kind} in the session's catalog, no table of Hudi")
+    path = checked(entry).path
+    if has_table and storage_for(path).root != folder.root:
         raise InvalidInput(
-            f"{given!r} is a folder with a table and also an entry of the session's catalog, which is at {path}: give "
-            f"the path of the one that is meant, such as './{given}'"
+            f"{location!r} is a folder with a table and also an entry of the session's catalog, which is at {path}: "
+            f"give the path of the one that is meant, such as './{location}'"
         )
     return path
 

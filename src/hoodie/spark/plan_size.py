@@ -11,8 +11,8 @@ _UNITS = {"": 1, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50
 
 def estimated_bytes(frame: DataFrame) -> int | None:
     """Spark's estimate of the frame's size, from the text of its plan; None when it has none."""
-    found = _SIZE.search(_explained(frame))
-    return int(float(found[1]) * _UNITS[found[2] or ""]) if found else None
+    match = _SIZE.search(_explained(frame))
+    return int(float(match[1]) * _UNITS[match[2] or ""]) if match else None
 
 
 def _explained(frame: DataFrame) -> str:

@@ -26,12 +26,12 @@ _PANDAS = "PySpark does not yet fully support pandas"
 LOG4J = Path(__file__).with_name("log4j2.properties")
 
 
-def java_options(given: str) -> str:
+def java_options(options: str) -> str:
     """Options of a JVM that logs errors only.
 
-    given  those that the user wants; a log configuration among them stays as it is
+    options  those that the user wants; a log configuration among them stays as it is
     """
-    return given if "log4j" in given else f"{given} -Dlog4j2.configurationFile={LOG4J.as_uri()}".strip()
+    return options if "log4j" in options else f"{options} -Dlog4j2.configurationFile={LOG4J.as_uri()}".strip()
 
 
 def ignore_logged_sql_errors() -> None:

@@ -36,7 +36,7 @@ class StreamWriter:
         """Write one micro-batch. Raises as `HoodieTable.upsert`: the query fails then, and may be started again."""
         if not hasattr(batch, "sparkSession"):
             raise InvalidInput(f"a stream's batch is a Spark DataFrame, not a {type(batch).__name__}")
-        given = Options(
+        batch_options = Options(
             {
                 **self.options,
                 "hoodie.datasource.write.streaming.checkpoint.identifier": self.name,
@@ -44,15 +44,15 @@ class StreamWriter:
             }
         )
         with failures_heard(self.storage, self.operation), raise_worker_errors():
-            run(check_frame(batch.sparkSession, self.storage, self.operation, batch, Settings.read(given)))
+            run(check_frame(batch.sparkSession, self.storage, self.operation, batch, Settings.read(batch_options)))
 
 
 def stream_writer(storage: Storage, name: str, operation: str, options: Options) -> Callable[[DataFrame, int], None]:
     """Raises InvalidInput without a name, or on another operation."""
     if not name:
         raise InvalidInput("the stream needs a name: by it and the batch's number the table knows what it has")
-    known = {word.value: word for word in _OPERATIONS}
-    if operation not in known:
-        raise InvalidInput(f"operation {operation!r}: a stream can {', '.join(known)}")
-    refuse_dropping(known[operation], Settings.read(options))
-    return StreamWriter(storage, known[operation], options, name)
+    operations = {word.value: word for word in _OPERATIONS}
+    if operation not in operations:
+        raise InvalidInput(f"operation {operation!r}: a stream can {', '.join(operations)}")
+    refuse_dropping(operations[operation], Settings.read(options))
+    return StreamWriter(storage, operations[operation], options, name)

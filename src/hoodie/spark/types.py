@@ -85,8 +85,8 @@ def with_types_of(table: pa.Schema | None, schema: sql.StructType) -> sql.Struct
     untyped = {field.name for field in schema.fields if isinstance(field.dataType, sql.NullType)} & names
     if table is None or not untyped:
         return schema
-    known = to_spark(pa.schema([table.field(name) for name in untyped]))
-    fields = [sql.StructField(f.name, known[f.name].dataType) if f.name in untyped else f for f in schema.fields]
+    table_types = to_spark(pa.schema([table.field(name) for name in untyped]))
+    fields = [sql.StructField(f.name, table_types[f.name].dataType) if f.name in untyped else f for f in schema.fields]
     return sql.StructType(fields)
 
 
@@ -133,7 +133,7 @@ def all_nullable(schema: sql.StructType) -> sql.StructType:
     struct whose fields take no nulls.
     """
     return sql.StructType(
-        [sql.StructField(each.name, nullable_type(each.dataType), True, each.metadata) for each in schema.fields]
+        [sql.StructField(field.name, nullable_type(field.dataType), True, field.metadata) for field in schema.fields]
     )
 
 
@@ -178,7 +178,7 @@ def sound(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def _holds_lists(kind: pa.DataType) -> bool:
     inner = [kind.field(number).type for number in range(kind.num_fields)]
-    return any(arrow.is_list(each) or arrow.is_map(each) or _holds_lists(each) for each in inner)
+    return any(arrow.is_list(child) or arrow.is_map(child) or _holds_lists(child) for child in inner)
 
 
 def _spark_field(field: pa.Field, path: str, bad: list[str]) -> sql.StructField:
@@ -225,7 +225,7 @@ def _arrow_type(kind: sql.DataType, path: str, bad: list[str]) -> pa.DataType:
     if isinstance(kind, sql.ArrayType):
         return list_of(_arrow_field("element", kind.elementType, kind.containsNull, f"{path}.element", bad))
     if isinstance(kind, sql.StructType):
-        return pa.struct([_commented(each, f"{path}.{each.name}", bad) for each in kind.fields])
+        return pa.struct([_commented(field, f"{path}.{field.name}", bad) for field in kind.fields])
     if isinstance(kind, sql.MapType) and _TO_ARROW.get(type(kind.keyType)) == pa.string():
         return map_of(_arrow_field("value", kind.valueType, kind.valueContainsNull, f"{path}.value", bad))
     problem = ": the keys of a map must be strings" if isinstance(kind, sql.MapType) else ""

@@ -93,6 +93,6 @@ def _check(session: SparkSession, validation: Validation, old: str, new: str) ->
 
 def _shown(rows: DataFrame) -> str:
     """The first rows of a result, for an error."""
-    found = [tuple(row) for row in rows.limit(_SHOWN + 1).collect()]
-    more = ", …" if len(found) > _SHOWN else ""
-    return f"[{', '.join(map(str, found[:_SHOWN]))}{more}]"
+    shown_rows = [tuple(row) for row in rows.limit(_SHOWN + 1).collect()]
+    more = ", …" if len(shown_rows) > _SHOWN else ""
+    return f"[{', '.join(map(str, shown_rows[:_SHOWN]))}{more}]"

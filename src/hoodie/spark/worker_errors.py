@@ -91,10 +91,10 @@ def _raising(cause: Callable[[str], HoodieError | None]) -> Iterator[None]:
     except HoodieError:
         raise
     except Exception as problem:  # Spark has several bases, one of them of a package that Spark Connect is without
-        found = cause(str(problem))
-        if found is None:
+        error = cause(str(problem))
+        if error is None:
             raise
-        raise found from problem
+        raise error from problem
 
 
 def _marked_cause(text: str) -> HoodieError | None:

@@ -272,10 +272,10 @@ def unset_table_properties(session: SparkSession, name: Name, text: Text, at: in
     _require_entry(session, name, text, at)
     parts = qualified(session, name.parts)
     entry = catalog_table(session, parts)
-    known = {} if entry is None else entry.properties
-    if not quiet and (missing := [key for key in keys if key not in known]):
+    properties = {} if entry is None else entry.properties
+    if not quiet and (missing := [key for key in keys if key not in properties]):
         raise text.unreadable(f"{name} has no properties {', '.join(missing)}: IF EXISTS passes those by", at)
-    if present := [key for key in keys if key in known]:
+    if present := [key for key in keys if key in properties]:
         unset_properties(session, parts, present)
     return nothing(session)
 

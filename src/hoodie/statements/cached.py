@@ -19,12 +19,12 @@ class _Kept:
 
 def snapshot_of(session: SparkSession, table: HoodieTable[DataFrame]) -> DataFrame:
     """The rows of a table, from memory if they are kept there."""
-    kept = _tables(session).get(table.storage.root)
-    if kept is None:
+    cached = _tables(session).get(table.storage.root)
+    if cached is None:
         return table.snapshot()
-    if kept.commits != load_state(table.storage).timeline.commits:
-        return keep(session, table, kept.level)
-    return kept.frame
+    if cached.commits != load_state(table.storage).timeline.commits:
+        return keep(session, table, cached.level)
+    return cached.frame
 
 
 def keep(session: SparkSession, table: HoodieTable[DataFrame], level: StorageLevel) -> DataFrame:
@@ -38,9 +38,9 @@ def keep(session: SparkSession, table: HoodieTable[DataFrame], level: StorageLev
 
 def drop(session: SparkSession, table: HoodieTable[DataFrame]) -> None:
     """Forget the rows of a table, if they are kept."""
-    kept = _tables(session).pop(table.storage.root, None)
-    if kept is not None:
-        kept.frame.unpersist()
+    cached = _tables(session).pop(table.storage.root, None)
+    if cached is not None:
+        cached.frame.unpersist()
 
 
 def drop_all(session: SparkSession) -> None:

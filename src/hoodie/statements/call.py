@@ -75,7 +75,7 @@ def _help(arguments: Mapping[str, Any]) -> list[str]:
     name = str(arguments.get("cmd") or "").lower()
     if name and name not in PROCEDURES:
         raise unknown(name)
-    return [_line(each) for each in ([name] if name else sorted(PROCEDURES))]
+    return [_line(procedure_name) for procedure_name in ([name] if name else sorted(PROCEDURES))]
 
 
 def _line(name: str) -> str:
@@ -95,10 +95,10 @@ def _read(text: Text) -> exp.Anonymous:
         selected = sqlglot.parse_one(f"SELECT {call_}", read=DIALECT).expressions[0]
     except SqlglotError as problem:
         raise call_.unreadable("expected CALL procedure(argument => value, …)") from problem
-    found = selected.expression if isinstance(selected, exp.Dot) else selected
-    if not isinstance(found, exp.Anonymous):
+    expression = selected.expression if isinstance(selected, exp.Dot) else selected
+    if not isinstance(expression, exp.Anonymous):
         raise call_.unreadable("expected CALL procedure(argument => value, …)")
-    return found
+    return expression
 
 
 def _arguments(name: str, procedure: Procedure, items: list[exp.Expr]) -> Mapping[str, Any]:
@@ -118,10 +118,12 @@ def _arguments(name: str, procedure: Procedure, items: list[exp.Expr]) -> Mappin
         if key in arguments:
             raise StatementError(f"{name}: argument {key} is given twice")
         arguments[key] = _value(name, key, value, procedure.parameters[key].kind)
-    missing = [key for key, each in procedure.parameters.items() if each.required and not arguments.get(key)]
+    missing = [key for key, parameter in procedure.parameters.items() if parameter.required and not arguments.get(key)]
     if missing:
         raise StatementError(f"{name} needs {', '.join(f'{key} => …' for key in missing)}")
-    defaults = {key: each.default for key, each in procedure.parameters.items() if each.default is not None}
+    defaults = {
+        key: parameter.default for key, parameter in procedure.parameters.items() if parameter.default is not None
+    }
     return {**defaults, **arguments}
 
 

@@ -72,20 +72,22 @@ def create_from_statement(session: SparkSession, text: Text) -> DataFrame | None
     entry = catalog_table(session, parts)
     if entry is not None and entry.ours:
         refuse_debris(name, entry)
-    there = named_table(session, parts)
-    if quiet and (entry is not None or there is not None):
+    existing_table = named_table(session, parts)
+    if quiet and (entry is not None or existing_table is not None):
         return nothing(session)
     if entry is not None and not entry.ours:
         raise StatementError(f"[TABLE_OR_VIEW_ALREADY_EXISTS] {name} is {entry.kind} already")
-    if there is not None and there.entry and not replaces:
-        raise StatementError(f"table {name} is an entry of the session's catalog already, of the table at {there.path}")
+    if existing_table is not None and existing_table.entry and not replaces:
+        raise StatementError(
+            f"table {name} is an entry of the session's catalog already, of the table at {existing_table.path}"
+        )
     if len(parts) == 2:
         require_database(session, parts[0])
-    wanted = _like(session, text, name, source) if source else read_create(text, name, at)
-    if replaces and there is not None:
-        _replace_table(session, wanted, parts, there.path)
+    statement = _like(session, text, name, source) if source else read_create(text, name, at)
+    if replaces and existing_table is not None:
+        _replace_table(session, statement, parts, existing_table.path)
     else:
-        _create_table(session, wanted, parts, quiet)
+        _create_table(session, statement, parts, quiet)
     return nothing(session)
 
 
@@ -123,8 +125,8 @@ def _like(session: SparkSession, text: Text, name: Name, source: tuple[str, ...]
     own = {_NAMES.get(key.lower(), key): value for key, value in statement.options.items()}
     said = {key.lower() for key in statement.options}
     options = {key: value for key, value in sql_properties(config).items() if key.lower() not in said}
-    known = options_of(config.properties, own)
-    alike = {key: value for key, value in known.items() if key not in own and key not in _SAID_APART}
+    table_options = options_of(config.properties, own)
+    alike = {key: value for key, value in table_options.items() if key not in own and key not in _SAID_APART}
     schema = None if declared is None else to_spark(without_meta_fields(declared))
     return replace(
         statement,
@@ -135,28 +137,30 @@ def _like(session: SparkSession, text: Text, name: Name, source: tuple[str, ...]
     )
 
 
-def _replace_table(session: SparkSession, wanted: Create, parts: Sequence[str], path: str) -> None:
+def _replace_table(session: SparkSession, statement: Create, parts: Sequence[str], path: str) -> None:
     """Put another table in place of the one that is there, with the rows of the statement, by one commit."""
-    rows = _rows(session, wanted)
-    schema = wanted.schema if wanted.schema is not None else None if rows is None else rows.schema
+    rows = _rows(session, statement)
+    schema = statement.schema if statement.schema is not None else None if rows is None else rows.schema
     if schema is None:
-        raise StatementError(f"CREATE OR REPLACE TABLE {wanted.name} names no columns, and has no query")
-    options = dict(wanted.options)
-    place = options.pop("path", "") or wanted.location
+        raise StatementError(f"CREATE OR REPLACE TABLE {statement.name} names no columns, and has no query")
+    options = dict(statement.options)
+    place = options.pop("path", "") or statement.location
     if place and storage_for(place).root != storage_for(path).root:
-        raise StatementError(f"table {wanted.name} is at {path}, and a table in its place stays there, not at {place}")
-    given, keys, kind = _settings(wanted, options)
-    _refuse_missing(wanted, schema, keys)
+        raise StatementError(
+            f"table {statement.name} is at {path}, and a table in its place stays there, not at {place}"
+        )
+    statement_settings, keys, kind = _settings(statement, options)
+    _refuse_missing(statement, schema, keys)
     if rows is None:
-        rows = session.createDataFrame([], all_nullable(_in_order(schema, wanted.partitions)))
+        rows = session.createDataFrame([], all_nullable(_in_order(schema, statement.partitions)))
     named = {
-        "hoodie.table.name": wanted.name.parts[-1],
+        "hoodie.table.name": statement.name.parts[-1],
         "hoodie.datasource.write.recordkey.field": keys,
-        "hoodie.datasource.write.partitionpath.field": ",".join(wanted.partitions),
+        "hoodie.datasource.write.partitionpath.field": ",".join(statement.partitions),
         "hoodie.datasource.write.table.type": TYPES[kind],
         "hoodie.datasource.write.operation": "bulk_insert",
     }
-    settings = overridden(_of_statements(session_options(session, creating=True)), given)
+    settings = overridden(_of_statements(session_options(session, creating=True)), statement_settings)
     write(rows, path, {**settings, **{key: value for key, value in named.items() if value}}, mode="overwrite")
     table = named_table(session, parts)
     if table is not None and table.entry:
@@ -164,21 +168,21 @@ def _replace_table(session: SparkSession, wanted: Create, parts: Sequence[str], 
         entry = catalog_table(session, parts)
         if entry is not None and entry.properties:
             unset_properties(session, parts, list(entry.properties))
-        if more := _more(wanted.options):
+        if more := _more(statement.options):
             set_properties(session, parts, more)
-        comment_on_entry(session, parts, wanted.comment)
+        comment_on_entry(session, parts, statement.comment)
     forget_foreign(session)
 
 
-def _settings(wanted: Create, options: Mapping[str, str]) -> tuple[dict[str, str], str, str]:
+def _settings(statement: Create, options: Mapping[str, str]) -> tuple[dict[str, str], str, str]:
     """The options of a statement as those of a write, the columns of the key, and the type. Raises StatementError"""
     said = dict(options)
     kind = said.pop("type", "cow").lower()
     if kind not in TYPES:
-        raise StatementError(f"type {kind!r} of table {wanted.name}: expected cow or mor")
+        raise StatementError(f"type {kind!r} of table {statement.name}: expected cow or mor")
     properties = {key: value for key, value in said.items() if key.lower() in _NAMES or key.startswith("hoodie.")}
     own = {_NAMES.get(key.lower(), key): value for key, value in properties.items()}
-    settings = dict(overridden(wanted.alike, check_options(own)))
+    settings = dict(overridden(statement.alike, check_options(own)))
     keys = settings.pop(_NAMES["primarykey"], "") or settings.pop("hoodie.table.recordkey.fields", "")
     settings.setdefault("hoodie.datasource.write.hive_style_partitioning", "true")  # as Hudi's SQL makes tables
     return settings, keys, kind
@@ -198,10 +202,10 @@ def _more(options: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in options.items() if key.lower() not in names and not is_driver_option(key)}
 
 
-def _rows(session: SparkSession, wanted: Create) -> DataFrame | None:
-    if not wanted.query:
+def _rows(session: SparkSession, statement: Create) -> DataFrame | None:
+    if not statement.query:
         return None
-    rows = with_tables(session, wanted.query) or spark_sql(session, wanted.query)
+    rows = with_tables(session, statement.query) or spark_sql(session, statement.query)
     return rows.drop(*META_COLUMNS)
 
 
@@ -221,10 +225,10 @@ def _refuse_taken(session: SparkSession, text: Text, at: int, quiet: bool) -> Da
     )
 
 
-def _create_table(session: SparkSession, wanted: Create, parts: Sequence[str], quiet: bool) -> None:
+def _create_table(session: SparkSession, statement: Create, parts: Sequence[str], quiet: bool) -> None:
     """parts  the table's name with its database"""
-    options = dict(wanted.options)
-    path = options.pop("path", "") or wanted.location
+    options = dict(statement.options)
+    path = options.pop("path", "") or statement.location
     managed, with_entry = not path, takes_sql() and len(parts) == 2
     path = path or managed_path(session, parts)
     if with_entry:
@@ -232,58 +236,58 @@ def _create_table(session: SparkSession, wanted: Create, parts: Sequence[str], q
     registered = registered_path(session, ".".join(parts))
     if registered is not None and storage_for(registered).root != storage_for(path).root:
         raise StatementError(
-            f"[TABLE_OR_VIEW_ALREADY_EXISTS] {wanted.name} is a table of Hudi already, at {registered}"
+            f"[TABLE_OR_VIEW_ALREADY_EXISTS] {statement.name} is a table of Hudi already, at {registered}"
         )
-    settings, keys, kind = _settings(wanted, options)
-    with_location = bool(wanted.location or "path" in wanted.options)
+    settings, keys, kind = _settings(statement, options)
+    with_location = bool(statement.location or "path" in statement.options)
     storage = storage_for(path)
     exists = storage.exists(PROPERTIES_FILE)
     described = bool(keys)
     if not described and exists and with_location:  # what the table is, it says itself
         config = load_state(storage).config
         keys = ",".join(config.record_key)
-        if not wanted.partitions:
-            wanted = replace(wanted, partitions=config.partition_columns)
-        if "type" not in wanted.options:
+        if not statement.partitions:
+            statement = replace(statement, partitions=config.partition_columns)
+        if "type" not in statement.options:
             kind = sql_properties(config)["type"]
         if config.ordering:
             settings.setdefault(_NAMES["precombinefield"], ",".join(config.ordering))
-    rows = _rows(session, wanted)
-    schema = wanted.schema if wanted.schema is not None else None if rows is None else rows.schema
+    rows = _rows(session, statement)
+    schema = statement.schema if statement.schema is not None else None if rows is None else rows.schema
     if schema is None and not exists:  # as Hudi: a location misspelt would be a second, empty table
         raise StatementError(
-            f"CREATE TABLE {wanted.name} names no columns, and there is no table at {path}: name the columns of a new "
-            "table, or the LOCATION of one that is there"
+            f"CREATE TABLE {statement.name} names no columns, and there is no table at {path}: name the columns of a "
+            "new table, or the LOCATION of one that is there"
         )
     if schema is not None and (described or not exists):
-        _refuse_missing(wanted, schema, keys)
+        _refuse_missing(statement, schema, keys)
     if exists and not with_location:
-        raise StatementError(f"table {wanted.name} is there already, at {path}")
+        raise StatementError(f"table {statement.name} is there already, at {path}")
     record_key = [key.strip() for key in keys.split(",") if key.strip()]
     if exists:
-        named = [] if wanted.schema is None else wanted.schema.names
-        _refuse_other(open_table(path, spark=session), wanted, record_key, named, TYPES[kind])
+        named = [] if statement.schema is None else statement.schema.names
+        _refuse_other(open_table(path, spark=session), statement, record_key, named, TYPES[kind])
         if rows is not None and not quiet:
             raise StatementError(f"there is a table at {path} already: INSERT INTO it, or DROP TABLE … PURGE first")
     avro = ""
     if schema is not None and not exists:
-        columns = stored_form(to_arrow(_in_order(schema, wanted.partitions)))
-        avro = to_avro(columns, wanted.name.parts[-1])
+        columns = stored_form(to_arrow(_in_order(schema, statement.partitions)))
+        avro = to_avro(columns, statement.name.parts[-1])
     facts = {"primaryKey": ",".join(record_key), "preCombineField": settings.get(_NAMES["precombinefield"], "")}
     properties = {"type": kind, **{key: value for key, value in facts.items() if value}}
     if not exists:
         with ExitStack() as undo:
             if with_entry:
-                columns_of_entry = _in_order(schema or StructType(), wanted.partitions)
-                more = _more(wanted.options)
-                enter(session, parts, path, columns_of_entry, properties, more, wanted.comment, managed=managed)
+                columns_of_entry = _in_order(schema or StructType(), statement.partitions)
+                more = _more(statement.options)
+                enter(session, parts, path, columns_of_entry, properties, more, statement.comment, managed=managed)
                 undo.callback(leave, session, parts, storage, managed=managed)
             table = create_table(
                 path,
                 spark=session,
-                name=wanted.name.parts[-1],
+                name=statement.name.parts[-1],
                 record_key=record_key,
-                partition_by=wanted.partitions,
+                partition_by=statement.partitions,
                 table_type=TYPES[kind],
                 options=_ordered_as_by_hudi(
                     overridden(_of_statements(session_options(session, creating=True)), settings)
@@ -298,8 +302,8 @@ def _create_table(session: SparkSession, wanted: Create, parts: Sequence[str], q
             undo.pop_all()
     elif with_entry:
         columns_of_entry = open_table(path, spark=session).snapshot().schema
-        more = _more(wanted.options)
-        enter(session, parts, path, columns_of_entry, properties, more, wanted.comment, managed=False)
+        more = _more(statement.options)
+        enter(session, parts, path, columns_of_entry, properties, more, statement.comment, managed=False)
     if with_location and not with_entry:
         register_table(session, ".".join(parts), path)
     forget_foreign(session)
@@ -324,30 +328,30 @@ def _take_back(storage: Storage) -> None:
 
 
 def _refuse_other(
-    table: HoodieTable[DataFrame], wanted: Create, keys: Sequence[str], columns: Sequence[str], kind: str
+    table: HoodieTable[DataFrame], statement: Create, keys: Sequence[str], columns: Sequence[str], kind: str
 ) -> None:
     """Raises TableMismatch when the table that is there is not the one that the statement describes."""
     state = load_state(table.storage)
     config, declared = state.config, declared_schema(state)
     pairs = {
         **({"primaryKey": (config.record_key, tuple(keys))} if keys else {}),
-        "PARTITIONED BY": (config.partition_columns, wanted.partitions),
+        "PARTITIONED BY": (config.partition_columns, statement.partitions),
     }
-    if "type" in wanted.options:
+    if "type" in statement.options:
         pairs["type"] = ((config.type.value,), (kind,))
     for what, (has, values) in pairs.items():
         if has != values:
             raise TableMismatch(
                 f"the table at {table.path} has {what} ({', '.join(has)}), and the statement says ({', '.join(values)})"
             )
-    there = set() if declared is None else {name.lower() for name in declared.names}
-    if there and (lacking := [name for name in columns if name.lower() not in there]):
+    declared_names = set() if declared is None else {name.lower() for name in declared.names}
+    if declared_names and (lacking := [name for name in columns if name.lower() not in declared_names]):
         raise TableMismatch(
             f"the table at {table.path} has no columns {', '.join(lacking)}: ALTER TABLE … ADD COLUMNS adds them"
         )
 
 
-def _refuse_missing(wanted: Create, schema: StructType, keys: str) -> None:
-    named = [*(key.strip() for key in keys.split(",") if key.strip()), *wanted.partitions]
+def _refuse_missing(statement: Create, schema: StructType, keys: str) -> None:
+    named = [*(key.strip() for key in keys.split(",") if key.strip()), *statement.partitions]
     if missing := [name for name in named if name not in schema.names]:
-        raise StatementError(f"table {wanted.name}: columns {', '.join(missing)} are named and not there")
+        raise StatementError(f"table {statement.name}: columns {', '.join(missing)} are named and not there")

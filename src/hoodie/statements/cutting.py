@@ -206,7 +206,7 @@ def check_grammar(text: Text) -> exp.Expr:
     try:
         return sqlglot.parse_one(str(text), read=DIALECT)
     except SqlglotError as problem:
-        found = getattr(problem, "errors", None) or [{}]
-        line, column = found[0].get("line"), found[0].get("col")
+        errors = getattr(problem, "errors", None) or [{}]
+        line, column = errors[0].get("line"), errors[0].get("col")
         where = f"line {line}, column {column}: " if line else ""
-        raise StatementError(f"{where}{found[0].get('description') or plain_problem(problem)}") from problem
+        raise StatementError(f"{where}{errors[0].get('description') or plain_problem(problem)}") from problem

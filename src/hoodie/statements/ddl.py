@@ -82,19 +82,19 @@ def _show(session: SparkSession, rest: Text) -> DataFrame | None:
 def _drop(session: SparkSession, text: Text) -> DataFrame | None:
     at, quiet = 2, text.words(4)[2:] == ("IF", "EXISTS")
     parts, end = text.name(at + 2 * quiet)
-    found = named_table(session, parts)
+    table = named_table(session, parts)
     if len(parts) == 2 and parts[0].lower() in PROVIDERS and text.word(end) != "PURGE":
         raise text.unreadable("a path is no name to forget: DROP TABLE … PURGE removes the table's files", 2)
-    if found is None:
+    if table is None:
         return None
     require_grammar(session, text)
-    if found.entry:  # Spark drops it, and the files of a table without a location
-        purged = text.word(end) == "PURGE" and storage_for(found.path).exists(PROPERTIES_FILE)
+    if table.entry:  # Spark drops it, and the files of a table without a location
+        purged = text.word(end) == "PURGE" and storage_for(table.path).exists(PROPERTIES_FILE)
         drop_entry(session, qualified(session, parts))
-        if purged and storage_for(found.path).exists(PROPERTIES_FILE):
-            _remove(storage_for(found.path))
+        if purged and storage_for(table.path).exists(PROPERTIES_FILE):
+            _remove(storage_for(table.path))
         return nothing(session)
-    path, name = found.path, ".".join(qualified(session, parts))
+    path, name = table.path, ".".join(qualified(session, parts))
     external = registered_path(session, name) is not None
     if external:
         unregister_table(session, name)
@@ -148,8 +148,8 @@ def _alter(session: SparkSession, text: Text) -> DataFrame | None:
         return None
     if alters_columns(text, at):
         return alter_table_columns(session, table, name, text, at)
-    if (done := alter_partitions(session, table, text, at)) is not None:
-        return done
+    if (frame := alter_partitions(session, table, text, at)) is not None:
+        return frame
     match (text.word(at), text.word(at + 1)):
         case ("RENAME", "TO"):
             return rename_table(session, name, text, at)

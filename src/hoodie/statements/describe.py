@@ -48,8 +48,8 @@ class Described:
     @property
     def properties(self) -> dict[str, str]:
         """Hudi's of the table, and those that somebody gave its entry."""
-        given = {} if self.entry is None else self.entry.properties
-        return dict(sorted({**given, **sql_properties(self.config)}.items()))
+        entry_properties = {} if self.entry is None else self.entry.properties
+        return dict(sorted({**entry_properties, **sql_properties(self.config)}.items()))
 
 
 def described(session: SparkSession, name: Name) -> Described | None:
@@ -79,31 +79,31 @@ def describe_from_statement(session: SparkSession, text: Text) -> DataFrame | No
     if text.word(0) in ("DATABASE", "SCHEMA", "NAMESPACE", "FUNCTION", "CATALOG") and len(text.tokens) > 1:
         return None
     parts, behind = text.name(at)
-    found = described(session, Name(parts, parts[-1]))
-    if found is None:
+    description = described(session, Name(parts, parts[-1]))
+    if description is None:
         return None
     if text.words(behind + 2)[behind:] == ("AS", "JSON"):
         raise text.unreadable("DESCRIBE … AS JSON is not supported: leave AS JSON out", behind)
     require_grammar(session, text)
     if text.word(behind) == "PARTITION":
-        partition = named_partition(found.table, text, behind)
-        rows = [*_columns(found), *(_partition(found, *partition) if extended else ())]
+        partition = named_partition(description.table, text, behind)
+        rows = [*_columns(description), *(_partition(description, *partition) if extended else ())]
         return table_rows(session, rows, _COLUMNS)
     if behind < len(text.tokens):
-        return _column(session, found, text, behind, extended=extended)
-    rows = [*_columns(found), *(_details(found) if extended else ())]
+        return _column(session, description, text, behind, extended=extended)
+    rows = [*_columns(description), *(_details(description) if extended else ())]
     return table_rows(session, rows, _COLUMNS)
 
 
-def _column(session: SparkSession, found: Described, text: Text, at: int, *, extended: bool) -> DataFrame:
+def _column(session: SparkSession, description: Described, text: Text, at: int, *, extended: bool) -> DataFrame:
     parts, _ = text.name(at)
     name = parts[-1]
-    fields = [field for field in found.columns.fields if field.name.lower() == name.lower()]
+    fields = [field for field in description.columns.fields if field.name.lower() == name.lower()]
     if name in META_COLUMNS:
         rows = [("col_name", name), ("data_type", "string"), ("comment", "NULL")]
     elif len(parts) > 1 or not fields:
-        names = ", ".join(found.columns.names)
-        raise text.unreadable(f"{found.name} has no column {'.'.join(parts)}: there are {names}", at)
+        names = ", ".join(description.columns.names)
+        raise text.unreadable(f"{description.name} has no column {'.'.join(parts)}: there are {names}", at)
     else:
         comment = fields[0].metadata.get(COMMENT, "NULL")
         rows = [("col_name", fields[0].name), ("data_type", fields[0].dataType.simpleString()), ("comment", comment)]
@@ -112,74 +112,78 @@ def _column(session: SparkSession, found: Described, text: Text, at: int, *, ext
     return table_rows(session, rows, "info_name string, info_value string")
 
 
-def _columns(found: Described) -> Iterator[tuple[str, str, str | None]]:
+def _columns(description: Described) -> Iterator[tuple[str, str, str | None]]:
     for name in META_COLUMNS:
         yield name, "string", None
-    for field in found.columns.fields:
+    for field in description.columns.fields:
         yield field.name, field.dataType.simpleString(), field.metadata.get(COMMENT)
-    if not found.config.partition_columns:
+    if not description.config.partition_columns:
         return
     yield "# Partition Information", "", ""
     yield "# col_name", "data_type", "comment"
-    for name in found.config.partition_columns:
-        own = found.columns[name] if name in found.columns.names else None
+    for name in description.config.partition_columns:
+        own = description.columns[name] if name in description.columns.names else None
         kind = "string" if own is None else own.dataType.simpleString()
         yield name, kind, None if own is None else own.metadata.get(COMMENT)
 
 
-def _details(found: Described) -> Iterator[tuple[str, str, str]]:
+def _details(description: Described) -> Iterator[tuple[str, str, str]]:
     yield "", "", ""
     yield "# Detailed Table Information", "", ""
-    said: Mapping[str, str] = {"Table": str(found.name), "Type": "EXTERNAL", "Provider": "hudi"}
-    if found.entry is not None:
-        said = {"Catalog": SESSION_CATALOG, **found.entry.details}
-    properties = ", ".join(f"{key}={value}" for key, value in found.properties.items())
-    for key, value in {**said, "Table Properties": f"[{properties}]", "Location": _location(found)}.items():
+    said: Mapping[str, str] = {"Table": str(description.name), "Type": "EXTERNAL", "Provider": "hudi"}
+    if description.entry is not None:
+        said = {"Catalog": SESSION_CATALOG, **description.entry.details}
+    properties = ", ".join(f"{key}={value}" for key, value in description.properties.items())
+    for key, value in {**said, "Table Properties": f"[{properties}]", "Location": _location(description)}.items():
         yield key, value, ""
 
 
-def _partition(found: Described, path: str, values: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+def _partition(description: Described, path: str, values: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     """What Spark says of a partition of its own tables, as far as one without an entry has it."""
     yield "", "", ""
     yield "# Detailed Partition Information", "", ""
-    details = {} if found.entry is None else found.entry.details
+    details = {} if description.entry is None else description.entry.details
     if "Database" in details:
         yield "Database", details["Database"], ""
-    yield "Table", details.get("Table", str(found.name)), ""
+    yield "Table", details.get("Table", str(description.name)), ""
     yield "Partition Values", f"[{', '.join(f'{name}={value}' for name, value in values.items())}]", ""
-    yield "Location", f"{_location(found).rstrip('/')}/{path}", ""
-    slices = found.table.file_slices(partitions=[path])
+    yield "Location", f"{_location(description).rstrip('/')}/{path}", ""
+    slices = description.table.file_slices(partitions=[path])
     size = sum(slice_.bytes for slice_ in slices)
     yield "Partition Statistics", f"{size} bytes, {len(slices)} file groups", ""
 
 
-def _location(found: Described) -> str:
-    return found.table.path if found.entry is None else found.entry.path
+def _location(description: Described) -> str:
+    return description.table.path if description.entry is None else description.entry.path
 
 
 def show_create(session: SparkSession, text: Text) -> DataFrame | None:
     """SHOW CREATE TABLE: a statement that makes such a table by `spark.sql`. Hudi's own five columns stay out of it."""
     parts, _ = text.name(2)
-    found = described(session, Name(parts, parts[-1]))
-    if found is None:
+    description = described(session, Name(parts, parts[-1]))
+    if description is None:
         return None
     require_grammar(session, text)
-    name = ".".join((SESSION_CATALOG, *map(_plain, qualified(session, parts)))) if found.entry else str(found.name)
+    name = (
+        ".".join((SESSION_CATALOG, *map(_plain, qualified(session, parts))))
+        if description.entry
+        else str(description.name)
+    )
     columns = ",\n".join(
         f"  {_plain(field.name)} {sql_type(field.dataType)}{'' if field.nullable else ' NOT NULL'}"
         + (f" COMMENT {sql_text(comment)}" if (comment := field.metadata.get(COMMENT)) else "")
-        for field in found.columns.fields
+        for field in description.columns.fields
     )
-    properties = ",\n".join(f"  {sql_text(key)} = {sql_text(value)}" for key, value in found.properties.items())
-    comment = found.entry.details.get("Comment", "") if found.entry else ""
-    managed = found.entry is not None and found.entry.details.get("Type") == "MANAGED"
-    partitions = ", ".join(map(_plain, found.config.partition_columns))
+    properties = ",\n".join(f"  {sql_text(key)} = {sql_text(value)}" for key, value in description.properties.items())
+    comment = description.entry.details.get("Comment", "") if description.entry else ""
+    managed = description.entry is not None and description.entry.details.get("Type") == "MANAGED"
+    partitions = ", ".join(map(_plain, description.config.partition_columns))
     clauses = [
         f"CREATE TABLE {name} (\n{columns})" if columns else f"CREATE TABLE {name}",
         "USING hudi",
         f"PARTITIONED BY ({partitions})" if partitions else "",
         f"COMMENT {sql_text(comment)}" if comment else "",
-        "" if managed else f"LOCATION {sql_text(_location(found))}",
+        "" if managed else f"LOCATION {sql_text(_location(description))}",
         f"TBLPROPERTIES (\n{properties})",
     ]
     return table_rows(session, [("\n".join(filter(None, clauses)) + "\n",)], "createtab_stmt string")
@@ -192,15 +196,15 @@ def _plain(name: str) -> str:
 def show_properties(session: SparkSession, text: Text) -> DataFrame | None:
     """SHOW TBLPROPERTIES t [('key')]"""
     parts, at = text.name(1)
-    found = described(session, Name(parts, parts[-1]))
-    if found is None:
+    description = described(session, Name(parts, parts[-1]))
+    if description is None:
         return None
     require_grammar(session, text)
-    rows = list(found.properties.items())
+    rows = list(description.properties.items())
     if text.word(at) == "(":
         key = "".join(token.text for token in text.inside(at)[0].tokens)
-        missing = f"Table {found.name} does not have property: {key}"
-        rows = [(key, found.properties.get(key, missing))]
+        missing = f"Table {description.name} does not have property: {key}"
+        rows = [(key, description.properties.get(key, missing))]
     return table_rows(session, rows, "key string, value string")
 
 
@@ -211,8 +215,8 @@ def show_columns(session: SparkSession, text: Text) -> DataFrame | None:
     parts, at = text.name(2)
     if text.word(at) in ("IN", "FROM") and len(parts) == 1:
         parts = (*text.name(at + 1)[0], *parts)
-    found = described(session, Name(parts, parts[-1]))
-    if found is None:
+    description = described(session, Name(parts, parts[-1]))
+    if description is None:
         return None
     require_grammar(session, text)
-    return table_rows(session, [(name,) for name in (*META_COLUMNS, *found.columns.names)], "col_name string")
+    return table_rows(session, [(name,) for name in (*META_COLUMNS, *description.columns.names)], "col_name string")

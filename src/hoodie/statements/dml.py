@@ -66,9 +66,9 @@ def _merge(statement: Merge, session: SparkSession, table: HoodieTable[DataFrame
         values: Sequence[str] = [] if clause.values is None else list(clause.values.values())
         texts += [clause.condition if isinstance(clause.condition, str) else None, *values]
     with views_of(session, *texts) as bound:
-        left = iter(bound)
-        condition = next(left)
-        clauses = [_rebound(clause, left) for clause in statement.clauses]
+        expressions = iter(bound)
+        condition = next(expressions)
+        clauses = [_rebound(clause, expressions) for clause in statement.clauses]
         request = MergeRequest(source, condition, tuple(clauses), statement.table.alias, statement.source_name)
         return merge_run.merge_with_spark(session, table.storage, request, table.options)
 
@@ -91,8 +91,8 @@ def _insert(statement: Insert, session: SparkSession, table: HoodieTable[DataFra
 def _selected(session: SparkSession, query: str) -> DataFrame:
     """The rows of a query. A DEFAULT that it selects is null, unless a column has that name."""
     try:
-        found = with_tables(session, query)
-        rows = spark_sql(session, query) if found is None else found
+        frame = with_tables(session, query)
+        rows = spark_sql(session, query) if frame is None else frame
         rows.schema  # noqa: B018 - Spark Connect looks at the query now
     except AnalysisException:
         plain = with_selected_nulls(query)
@@ -164,8 +164,8 @@ def _refuse_other_than_partitions(statement: Insert, table: HoodieTable[DataFram
     if not statement.partition:
         return
     columns = load_state(table.storage).config.partition_columns
-    known = {name.lower() for name in columns}
-    if others := [name for name in statement.partition if name.lower() not in known]:
+    column_names = {name.lower() for name in columns}
+    if others := [name for name in statement.partition if name.lower() not in column_names]:
         raise InvalidInput(
             f"PARTITION names {', '.join(others)}, and {statement.table} is partitioned by "
             f"{', '.join(columns) or 'nothing'}"
@@ -183,13 +183,13 @@ def _placed(statement: Insert, rows: DataFrame, columns: StructType | None) -> D
 
     Raises SchemaMismatch when there are more or fewer than the table asks for
     """
-    given = rows.columns
-    rows = rows.toDF(*(f"_{place}" for place in range(len(given))))  # the query may call two columns alike
-    rows = rows.select(*(f"_{place}" for place, name in enumerate(given) if name not in META_COLUMNS))
-    given = [name for name in given if name not in META_COLUMNS]
+    query_columns = rows.columns
+    rows = rows.toDF(*(f"_{place}" for place in range(len(query_columns))))  # the query may call two columns alike
+    rows = rows.select(*(f"_{place}" for place, name in enumerate(query_columns) if name not in META_COLUMNS))
+    query_columns = [name for name in query_columns if name not in META_COLUMNS]
     named_by = statement.columns
     if not named_by and (statement.by_name or columns is None):
-        named_by = tuple(given)
+        named_by = tuple(query_columns)
     names = columns.names if columns is not None else list(dict.fromkeys([*named_by, *statement.partition]))
     fixed = {
         column_of(name, names, statement.table.alias): value
@@ -197,19 +197,20 @@ def _placed(statement: Insert, rows: DataFrame, columns: StructType | None) -> D
         if value is not None
     }
     if named_by:
-        wanted = [column_of(name, names, statement.table.alias) for name in named_by]
-        if twice := sorted({name for name in [*wanted, *fixed] if [*wanted, *fixed].count(name) > 1}):
+        targets = [column_of(name, names, statement.table.alias) for name in named_by]
+        if twice := sorted({name for name in [*targets, *fixed] if [*targets, *fixed].count(name) > 1}):
             raise InvalidInput(f"{', '.join(twice)} of {statement.table} is given twice")
     else:
-        wanted = [name for name in names if name not in fixed]
-    if len(wanted) != len(given):
+        targets = [name for name in names if name not in fixed]
+    if len(targets) != len(query_columns):
         raise SchemaMismatch(
-            f"the query has {len(given)} columns, and {statement.table} takes {len(wanted)}: {', '.join(wanted)}"
+            f"the query has {len(query_columns)} columns, and {statement.table} takes {len(targets)}: "
+            f"{', '.join(targets)}"
         )
-    named = rows.toDF(*wanted)
+    named = rows.toDF(*targets)
     whole = named.select(
         *(
-            quoted(name) if name in wanted else F.expr(fixed[name]).alias(name) if name in fixed else _null(name)
+            quoted(name) if name in targets else F.expr(fixed[name]).alias(name) if name in fixed else _null(name)
             for name in names
         )
     )

@@ -90,8 +90,8 @@ def _insert(text: Text, prefix: str) -> Insert:
         inner, closes = text.inside(at + 1)
         for item in inner.split():
             column, behind = item.name()
-            given = behind < len(item.tokens)
-            partition[column[-1]] = str(item.after(behind)) if given else None
+            has_value = behind < len(item.tokens)
+            partition[column[-1]] = str(item.after(behind)) if has_value else None
         at = closes + 1
     by_name = text.words(at + 2)[at:] == ("BY", "NAME")
     at += 2 * by_name
@@ -266,11 +266,11 @@ def _inserted(action: Text) -> dict[str, str] | None:
     names, closes = action.inside(1)
     if action.words(closes + 3)[closes + 1 :] != ("VALUES", "("):
         raise action.unreadable("expected VALUES (…)", closes)
-    given, end = action.inside(closes + 2)
+    values_text, end = action.inside(closes + 2)
     if end + 1 < len(action.tokens):
         raise action.unreadable("unexpected text", end + 1)
     columns = [".".join(item.name()[0]) for item in names.split()]
-    values = [_value(item) for item in given.split()]
+    values = [_value(item) for item in values_text.split()]
     if len(columns) != len(values):
         raise action.unreadable(f"{len(columns)} columns and {len(values)} values")
     if len({column.lower() for column in columns}) < len(columns):

@@ -73,10 +73,10 @@ def function_calls(text: Text) -> Iterator[FunctionCall]:
             continue
         inner, closes = text.inside(at + 1)
         function = FUNCTIONS[name]
-        given = [_literal(item, function.form) for item in inner.split()]
-        if not function.least <= len(given) - 1 <= function.most:
+        literals = [_literal(item, function.form) for item in inner.split()]
+        if not function.least <= len(literals) - 1 <= function.most:
             raise text.unreadable(f"expected {function.form}", at)
-        table, *arguments = given
+        table, *arguments = literals
         if arguments and function.words and arguments[0].lower() not in function.words:
             raise text.unreadable(f"expected {function.form}, not {arguments[0]!r}", at)
         start, stop = text.tokens[at].start, text.tokens[closes].end + 1

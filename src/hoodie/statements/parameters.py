@@ -110,12 +110,12 @@ def with_frames(
         return
     package = type(session).__module__.rpartition(".")[0]
     formatter = importlib.import_module(f"{package}.sql_formatter").SQLStringFormatter(session)
-    made = formatter.format(text, **frames)
+    formatted_text = formatter.format(text, **frames)
     named = {name: frame for frame, name in formatter._temp_views}
     for name, frame in named.items():
         frame.createOrReplaceTempView(name)
     try:
-        yield made, named
+        yield formatted_text, named
     finally:
         for name in named:
             session.catalog.dropTempView(name)

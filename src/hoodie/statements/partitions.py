@@ -72,7 +72,7 @@ def alter_partitions(session: SparkSession, table: HoodieTable[DataFrame], text:
     require_grammar(session, text)
     if word == "ADD":
         for spec in _specs(text, start):
-            _require_columns(table, spec, _given(spec), whole=True)
+            _require_columns(table, spec, _clause_values(spec), whole=True)
     elif paths := _partition_paths(table, text, start, quiet):
         table.delete_partitions(paths)
     return nothing(session)
@@ -100,10 +100,10 @@ def _partition_paths(table: HoodieTable[DataFrame], text: Text, at: int, quiet: 
     specs = {path: spec.items() for path, spec in _values(table).items()}
     paths: dict[str, None] = {}
     for part in _specs(text, at):
-        given = _given(part)
-        _require_columns(table, part, given, whole=False)
-        given = _as_in_paths(table, given)
-        chosen = [path for path, spec in specs.items() if given.items() <= spec]
+        values = _clause_values(part)
+        _require_columns(table, part, values, whole=False)
+        values = _as_in_paths(table, values)
+        chosen = [path for path, spec in specs.items() if values.items() <= spec]
         if not chosen and not quiet:
             raise part.unreadable(f"the table has no such partition; SHOW PARTITIONS lists those of {table.path}")
         paths |= dict.fromkeys(chosen)
@@ -120,33 +120,33 @@ def named_partition(table: HoodieTable[DataFrame], text: Text, at: int) -> tuple
     part, closes = text.inside(at + 1)
     if closes + 1 < len(text.tokens):
         raise text.unreadable("unexpected text behind PARTITION (…)", closes + 1)
-    given = _given(part)
-    _require_columns(table, part, given, whole=True)
-    given = _as_in_paths(table, given)
+    values = _clause_values(part)
+    _require_columns(table, part, values, whole=True)
+    values = _as_in_paths(table, values)
     for path, spec in _values(table).items():
-        if given == spec:
-            return path, given
+        if values == spec:
+            return path, values
     raise part.unreadable(f"the table has no such partition; SHOW PARTITIONS lists those of {table.path}")
 
 
-def _require_columns(table: HoodieTable[DataFrame], spec: Text, given: Mapping[str, str], *, whole: bool) -> None:
+def _require_columns(table: HoodieTable[DataFrame], spec: Text, values: Mapping[str, str], *, whole: bool) -> None:
     """Raises StatementError where a PARTITION clause names other columns than those of the partitions, or not all."""
     columns = [name.lower() for name in load_state(table.storage).config.partition_columns]
-    others, missing = given.keys() - set(columns), set(columns) - given.keys()
-    if others or (whole and missing) or not given:
+    others, missing = values.keys() - set(columns), set(columns) - values.keys()
+    if others or (whole and missing) or not values:
         raise spec.unreadable(f"the table is partitioned by {', '.join(columns) or 'nothing'}")
 
 
-def _given(spec: Text) -> dict[str, str]:
+def _clause_values(spec: Text) -> dict[str, str]:
     """What `dt = '2024-01-31', city = 'oslo'` says: column in lower case -> text of the value."""
-    given = {}
+    values = {}
     for item in spec.split():
         parts, behind = item.name()
         value = _literal(item, behind + 1) if item.word(behind) == "=" else None
         if value is None:
             raise item.unreadable("expected partition column = value")
-        given[parts[-1].lower()] = value
-    return given
+        values[parts[-1].lower()] = value
+    return values
 
 
 def _literal(item: Text, at: int) -> str | None:
@@ -212,12 +212,12 @@ def _values(table: HoodieTable[DataFrame]) -> dict[str, dict[str, str]]:
     state = load_state(table.storage)
     keygen = stored_key_generator(state.config.properties)
     names = [field.name.lower() for field in keygen.partition_fields]
-    found: dict[str, dict[str, str]] = {}
+    values_by_path: dict[str, dict[str, str]] = {}
     for path in _paths(table):
         texts = [text for text in partition_texts(path, keygen) if text is not None]
         texts = [*map(unescape_path, texts)] if keygen.url_encode else texts
-        found[path] = dict(zip(names, texts, strict=True)) if len(texts) == len(names) else {}
-    return found
+        values_by_path[path] = dict(zip(names, texts, strict=True)) if len(texts) == len(names) else {}
+    return values_by_path
 
 
 def show_partitions(session: SparkSession, text: Text) -> DataFrame | None:
@@ -227,7 +227,7 @@ def show_partitions(session: SparkSession, text: Text) -> DataFrame | None:
         return None
     require_grammar(session, text)
     has_clause = text.words(at + 2)[at:] == ("PARTITION", "(")
-    values = _as_in_paths(table, _given(text.inside(at + 1)[0])) if has_clause else {}
+    values = _as_in_paths(table, _clause_values(text.inside(at + 1)[0])) if has_clause else {}
     names = load_state(table.storage).config.partition_columns
     specs = {path: spec for path, spec in _values(table).items() if path}
     rows = [

@@ -95,14 +95,14 @@ def opened(session: SparkSession, name: Name) -> HoodieTable[DataFrame] | None:
     Raises TableNotFound when the name is registered, or a path, and no table is there; StatementError on an entry of
            the newest base files alone, which is not written by
     """
-    found = seen(session, name.parts)
-    if found is None:
+    table = seen(session, name.parts)
+    if table is None:
         return None
-    if found.read_optimized:
+    if table.read_optimized:
         raise StatementError(
             f"{name} is an entry for queries of the newest base files alone: the statement takes the table's other name"
         )
-    return open_named(session, name, found, session_options(session))
+    return open_named(session, name, table, session_options(session))
 
 
 def opened_view(session: SparkSession, name: Name) -> tuple[TableView, HoodieTable[DataFrame]] | None:
@@ -116,26 +116,26 @@ def opened_view(session: SparkSession, name: Name) -> tuple[TableView, HoodieTab
     return view, open_table(view.path, spark=session, storage_options=view.driver, options=session_options(session))
 
 
-def open_named(session: SparkSession, name: Name, found: NamedTable, options: Options) -> HoodieTable[DataFrame]:
+def open_named(session: SparkSession, name: Name, table: NamedTable, options: Options) -> HoodieTable[DataFrame]:
     """The table that a name stands for. What its entry says as `hoodie.*` lies below the options.
 
     Raises as `open_table`; StatementError when the name's entry has none
     """
     try:
-        return open_table(found.path, spark=session, options=with_entrys(name, found, options))
+        return open_table(table.path, spark=session, options=with_entrys(name, table, options))
     except TableNotFound as missing:
-        if not found.entry:
+        if not table.entry:
             raise
-        raise without_table(name, found.path) from missing
+        raise without_table(name, table.path) from missing
 
 
-def with_entrys(name: Name | str, found: NamedTable, options: Options) -> Options:
+def with_entrys(name: Name | str, table: NamedTable, options: Options) -> Options:
     """The options, and those of the table's entry that they do not have. Raises InvalidOption as `check_options`"""
-    known = {key: value for key, value in found.options.items() if key not in options}
-    if not known:
+    entry_options = {key: value for key, value in table.options.items() if key not in options}
+    if not entry_options:
         return options
     try:
-        return overridden(write_options(check_options(known)), options)
+        return overridden(write_options(check_options(entry_options)), options)
     except InvalidOption as problem:
         advice = f"(A property of the entry of {name}: ALTER TABLE … UNSET TBLPROPERTIES removes it.)"
         raise InvalidOption(f"{problem} {advice}") from problem
@@ -169,23 +169,23 @@ def with_tables(
 @contextmanager
 def views_of(session: SparkSession, *texts: str | None) -> Iterator[tuple[str | None, ...]]:
     """Expressions, with the tables of ours in their subqueries as temporary views that are there in the block only."""
-    made: list[str] = []
-    found: list[str | None] = []
+    views: list[str] = []
+    expressions: list[str | None] = []
     try:
         for text in texts:
             bound = None if text is None or "select" not in text.lower() else _bound(session, f"SELECT {text}")
             if bound is None:
-                found.append(text)
+                expressions.append(text)
                 continue
             rewritten, frames = bound
             names = {key: f"_hoodie_{uuid4().hex}" for key in frames}
             for key, frame in frames.items():
                 frame.createOrReplaceTempView(names[key])
-                made.append(names[key])
-            found.append(rewritten.format(**names).removeprefix("SELECT "))
-        yield tuple(found)
+                views.append(names[key])
+            expressions.append(rewritten.format(**names).removeprefix("SELECT "))
+        yield tuple(expressions)
     finally:
-        for view in made:
+        for view in views:
             session.catalog.dropTempView(view)
 
 
@@ -221,30 +221,30 @@ def _bound(
             frames[key] = named[parts[-1]]
             spans.append((start, end, f"{{{key}}}"))
             continue
-        found = seen(session, parts)
-        if found is None:
+        own_table = seen(session, parts)
+        if own_table is None:
             continue
         has_ours = True
         moment, end = moment_behind(session, whole, end)
-        opened_table = open_named(session, Name(parts, parts[-1]), found, session_options(session, Purpose.READ))
-        if found.read_optimized:
+        opened_table = open_named(session, Name(parts, parts[-1]), own_table, session_options(session, Purpose.READ))
+        if own_table.read_optimized:
             frames[key] = opened_table.snapshot(optimized=True, as_of=moment)
         else:
             frames[key] = snapshot_of(session, opened_table) if moment is None else opened_table.as_of(moment)
         spans.append((start, end, f"{{{key}}}"))
         if not table.alias and "/" not in parts[-1]:
             behind = _behind_sample(whole, end)
-            known = tuple(part.lower() for part in qualified(session, parts))
-            shown[known] = "_".join(known) if _has_namesake(table) else parts[-1]
-            spans.append((behind, behind, f" AS {tick(shown[known])}"))
+            qualified_name = tuple(part.lower() for part in qualified(session, parts))
+            shown[qualified_name] = "_".join(qualified_name) if _has_namesake(table) else parts[-1]
+            spans.append((behind, behind, f" AS {tick(shown[qualified_name])}"))
     if not has_ours:
         return None
     spans += databases_of_columns(tree, shown)
-    done, at = [], 0
+    pieces, at = [], 0
     for start, end, put in sorted(spans):
-        done += [_escaped(text[at:start]), put]
+        pieces += [_escaped(text[at:start]), put]
         at = end
-    return "".join([*done, _escaped(text[at:])]), frames
+    return "".join([*pieces, _escaped(text[at:])]), frames
 
 
 def _as_selects(text: str) -> str:

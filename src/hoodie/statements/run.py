@@ -62,8 +62,8 @@ def sql(session: SparkSession, text: str) -> DataFrame:
         if text.lstrip().upper().startswith(_OURS):
             raise
         return spark_sql(session, text)
-    done = _run(session, statement)
-    return spark_sql(session, text) if done is None else done
+    frame = _run(session, statement)
+    return spark_sql(session, text) if frame is None else frame
 
 
 @typed_errors()
@@ -153,29 +153,29 @@ def _run(
         return repair_statement(session, statement)
     if is_about_index(statement):
         return ddl(session, statement)
-    if word in COMMANDS and (done := run_command(session, statement, named)) is not None:
-        return done
+    if word in COMMANDS and (frame := run_command(session, statement, named)) is not None:
+        return frame
     if word in _DDL:
-        done = ddl(session, statement)
-        if done is not None:
-            return done
+        frame = ddl(session, statement)
+        if frame is not None:
+            return frame
         if makes_ours(statement):
             raise statement.unreadable("expected CREATE TABLE [IF NOT EXISTS] name … USING hudi", 1)
         if word == "CREATE" and "VIEW" in statement.words(5):
             return _view(session, statement, named)
         return _read_by_spark(session, statement, named) if word == "CREATE" else None
     _refuse_insert_behind_from(session, statement)
-    found = _change(session, statement) if word in _DML else None
-    if found is not None:
-        table = opened(session, found.table)
+    change = _change(session, statement) if word in _DML else None
+    if change is not None:
+        table = opened(session, change.table)
         if table is not None:
-            found = without_databases(session, statement, check_grammar(statement), found)
-            return counts_frame(session, run_dml(session, table, found))
-        if (shown := opened_view(session, found.table)) is not None and not (
-            shown[0].live and isinstance(found, Insert)
+            change = without_databases(session, statement, check_grammar(statement), change)
+            return counts_frame(session, run_dml(session, table, change))
+        if (shown := opened_view(session, change.table)) is not None and not (
+            shown[0].live and isinstance(change, Insert)
         ):
             check_grammar(statement)
-            return _change_view(session, found, *shown)
+            return _change_view(session, change, *shown)
         if shown is None:
             refuse_changes_of_views(session, statement)
     return _read_by_spark(session, statement, named)
@@ -218,9 +218,9 @@ def _read_by_spark(session: SparkSession, statement: Text, named: Mapping[str, D
     """What comes of a statement of Spark's that reads tables of ours: a query, or one that writes elsewhere."""
     if statement.word(0) not in _READS:
         return None
-    done = with_tables(session, str(statement), named)
-    if done is not None or statement.word(0) not in ("INSERT", "CREATE"):
-        return done
+    frame = with_tables(session, str(statement), named)
+    if frame is not None or statement.word(0) not in ("INSERT", "CREATE"):
+        return frame
     at = statement.find("SELECT", "WITH", "FROM", "VALUES", start=2)
     if at < 0:
         return None

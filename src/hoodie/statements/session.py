@@ -110,8 +110,8 @@ def _show_tables(session: SparkSession, text: Text, rest: Text) -> DataFrame | N
         return None
     of_spark = spark_sql(session, str(text)).collect()
     rows = [(row["namespace"], row["tableName"], row["isTemporary"]) for row in of_spark]
-    there = {name.lower() for _, name, temporary in rows if not temporary}
-    rows += [(database, name, False) for name in names if name not in there]
+    spark_names = {name.lower() for _, name, temporary in rows if not temporary}
+    rows += [(database, name, False) for name in names if name not in spark_names]
     return table_rows(session, rows, "namespace string, tableName string, isTemporary boolean")
 
 

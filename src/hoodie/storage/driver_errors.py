@@ -185,11 +185,11 @@ def wrong_region(error: BaseException) -> str | None:
 
 
 def _of_answer(response: dict[str, Any]) -> str | None:
-    told = response.get("Error", {})
-    code, status = str(told.get("Code", "")), response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    error = response.get("Error", {})
+    code, status = str(error.get("Code", "")), response.get("ResponseMetadata", {}).get("HTTPStatusCode")
     header = str(response.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get(_HEADER, ""))
-    expected = _EXPECTED.search(str(told.get("Message", "")))
-    region = header or str(told.get("Region", "")) or (expected[1] if expected else "")
+    expected = _EXPECTED.search(str(error.get("Message", "")))
+    region = header or str(error.get("Region", "")) or (expected[1] if expected else "")
     if code == "AuthorizationHeaderMalformed":
         return region or None  # else it is the header itself that is malformed
     if code in _CODES or code in _STATUS_ALONE or status in (301, 307):

@@ -84,8 +84,8 @@ class Driver:
         beginning  only those whose path goes on so, behind the folder's; of stores without folders
         """
         self.fs.invalidate_cache(path)
-        found: dict[str, dict[str, Any]] = self.fs.find(path, detail=True)
-        return found
+        files: dict[str, dict[str, Any]] = self.fs.find(path, detail=True)
+        return files
 
     def remove_folders(self, path: str) -> None:
         """Remove what is left of a folder whose files are removed; object stores have nothing left."""

@@ -51,15 +51,15 @@ class FsspecStorage(UriStorage):
             raise InvalidInput(f"{root}: no bucket is named; expected {scheme}://bucket/path")
         super().__init__(root.rstrip("/"), options)
         try:
-            given = {**_with_connections(scheme, self._options), **_NO_LISTINGS_CACHE}
-            self.fs, base = url_to_fs(self.root, **given)
+            driver_options = {**_with_connections(scheme, self._options), **_NO_LISTINGS_CACHE}
+            self.fs, base = url_to_fs(self.root, **driver_options)
         except (ValueError, TypeError, ImportError) as error:
             if isinstance(error, ImportError) and (extra := _EXTRAS.get(scheme.lower())):
                 missing = f"the driver of {scheme}:// is not installed: pip install 'hoodie[{extra}]'"
                 raise InvalidOption(f"{redacted(root)}: {missing}") from error
-            if (told := _without_values(str(error), self._options)) != str(error):
-                raise InvalidOption(f"{root}: {told}") from None  # the cause would show the values
-            raise InvalidOption(f"{root}: {told}") from error
+            if (message := _without_values(str(error), self._options)) != str(error):
+                raise InvalidOption(f"{root}: {message}") from None  # the cause would show the values
+            raise InvalidOption(f"{root}: {message}") from error
         self._base = base.rstrip("/")
         self._driver = driver_for(self.fs)
         self.remote = self._driver.remote
@@ -238,20 +238,20 @@ def common_beginnings(names: Sequence[str], others: Sequence[str], most: int) ->
     names   of the folders
     others  paths beside them that no beginning may be of: "/" ends those of folders
     """
-    groups, done = [("", [f"{name}/" for name in names])], []
+    groups, beginnings = [("", [f"{name}/" for name in names])], []
     while groups:
         groups.sort(key=lambda group: (_any_begins(others, group[0]), len(group[1])))
         beginning, paths = groups.pop()
         if len(paths) == 1:
-            done.append(paths[0])
-        elif len(done) + len(groups) + 1 < most or _any_begins(others, beginning):
+            beginnings.append(paths[0])
+        elif len(beginnings) + len(groups) + 1 < most or _any_begins(others, beginning):
             parts: dict[str, builtins.list[str]] = {}
             for path in paths:
                 parts.setdefault(path[: len(beginning) + 1], []).append(path)
             groups.extend(parts.items())
         else:
-            done.append(beginning)
-    return done
+            beginnings.append(beginning)
+    return beginnings
 
 
 def _any_begins(paths: Sequence[str], beginning: str) -> bool:

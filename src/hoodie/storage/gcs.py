@@ -49,8 +49,8 @@ class GCS(ObjectStore):
             return None
 
     def head(self, path: str) -> tuple[Mapping[str, str] | None, int | None]:
-        found = self._object(path)
-        return found.get("metadata"), int(found["size"])
+        attributes = self._object(path)
+        return attributes.get("metadata"), int(attributes["size"])
 
     def _upload(self, path: str, mark: str) -> Any:
         """Each part says where it belongs, and may come twice: gcsfs repeats it after errors, but not a time-out."""
@@ -62,8 +62,8 @@ class GCS(ObjectStore):
     def _object(self, path: str) -> dict[str, Any]:
         """What the store says of an object. Raises FileNotFoundError."""
         bucket, key, _ = self.fs.split_path(path)
-        found: dict[str, Any] = self.fs.call("GET", "b/{}/o/{}", bucket, key, json_out=True)
-        return found
+        attributes: dict[str, Any] = self.fs.call("GET", "b/{}/o/{}", bucket, key, json_out=True)
+        return attributes
 
     def _put_new(self, path: str, data: bytes, mark: str) -> None:
         with as_os_error():

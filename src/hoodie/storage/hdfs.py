@@ -84,8 +84,8 @@ def _fault(error: Exception) -> OSError:
         return CredentialsRejected(errno.EACCES, text)
     if isinstance(error, OSError) and type(error) is not OSError:
         number = next(number for kind, number in _OF_PYTHON.items() if isinstance(error, kind))
-    elif found := _NUMBER.search(text):
-        number = int(found[1])
+    elif match := _NUMBER.search(text):
+        number = int(match[1])
     elif _BROKEN.search(text):
         number = errno.ECONNRESET
     else:
@@ -142,12 +142,12 @@ class HdfsStorage(UriStorage):
     def list(self, folder: str = "") -> list[Entry]:
         full = self._at(check_path(folder))
         try:
-            found = _asked(lambda: list(self._client.list_status(full or "/")))
+            statuses = _asked(lambda: list(self._client.list_status(full or "/")))
         except FileNotFoundError:
             return []
-        if len(found) == 1 and not found[0].isdir and found[0].path == full:
+        if len(statuses) == 1 and not statuses[0].isdir and statuses[0].path == full:
             raise NotADirectoryError(full)
-        return sorted(_entry(status) for status in found)
+        return sorted(_entry(status) for status in statuses)
 
     def list_tree(self, folder: str = "", skip: Collection[str] = ()) -> dict[str, builtins.list[Entry]]:
         tree: dict[str, list[Entry]] = {}
@@ -203,7 +203,7 @@ class HdfsStorage(UriStorage):
         try:
             yield file
             if file.stream is None:
-                self.write(path, bytes(file.kept))
+                self.write(path, bytes(file.content))
             else:
                 file.stream.close()
                 self._publish(temporary, full, overwrite=True)
@@ -304,9 +304,9 @@ def _client(url: str, options: Mapping[str, Any]) -> Any:
     if wrong := sorted(str(key) for key, value in options.items() if not isinstance(value, str | int | float)):
         raise InvalidOption(f"{url}: options of HDFS are settings of Hadoop, as text: {', '.join(wrong)}")
     texts = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items()}
-    given = {key: texts.pop(key) for key in sorted(_OF_THE_CLIENT & texts.keys())}
+    client_options = {key: texts.pop(key) for key in sorted(_OF_THE_CLIENT & texts.keys())}
     try:
-        return Client(url, texts, **given)
+        return Client(url, texts, **client_options)
     except RuntimeError as error:  # its message is of addresses and files, not of settings' values
         advice = "name the NameNode (hdfs://host:port/folder), or set HADOOP_CONF_DIR to the folder of core-site.xml"
         raise InvalidOption(f"{url}: {clause(error)}; {advice}") from error

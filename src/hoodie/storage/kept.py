@@ -10,15 +10,15 @@ from hoodie.storage.retry import as_os_error
 class KeptOutput(io.RawIOBase):
     """A file to write from start to end.
 
-    most    bytes that are kept
-    begin   opens the file that what comes after goes into, and all that was kept
-    kept    the bytes of a file that is not longer than `most`
-    stream  the file that `begin` opened; None while the bytes are kept. This does not close it
+    most     bytes that are kept
+    begin    opens the file that what comes after goes into, and all that was kept
+    content  the bytes of a file that is not longer than `most`
+    stream   the file that `begin` opened; None while the bytes are kept. This does not close it
     """
 
     def __init__(self, most: int, begin: Callable[[], Any]) -> None:
         self._most, self._begin, self._size = most, begin, 0
-        self.kept = bytearray()
+        self.content = bytearray()
         self.stream: Any = None
 
     def writable(self) -> bool:
@@ -31,12 +31,12 @@ class KeptOutput(io.RawIOBase):
         piece = memoryview(data).cast("B")
         self._size += len(piece)
         if self.stream is None and self._size <= self._most:
-            self.kept += piece
+            self.content += piece
             return len(piece)
         with as_os_error():
             if self.stream is None:
                 self.stream = self._begin()
-                self.stream.write(bytes(self.kept))
-                self.kept.clear()
+                self.stream.write(bytes(self.content))
+                self.content.clear()
             self.stream.write(piece)
         return len(piece)

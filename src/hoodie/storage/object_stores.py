@@ -87,21 +87,21 @@ class ObjectStore(Driver):
 
     def find(self, path: str, beginning: str = "") -> dict[str, dict[str, Any]]:
         self.fs.invalidate_cache(path)
-        found: dict[str, dict[str, Any]] = self.fs.find(path, detail=True, prefix=beginning)
-        return found
+        files: dict[str, dict[str, Any]] = self.fs.find(path, detail=True, prefix=beginning)
+        return files
 
     def open_input(self, path: str, size: int | None) -> Any:
         def ask() -> int:
-            known = retrying(lambda: self.size(path))
-            if known is None:
+            length = retrying(lambda: self.size(path))
+            if length is None:
                 raise FileNotFoundError(path)
-            return known
+            return length
 
         def fetch(start: int, end: int) -> bytes:
             try:
                 return self._parts(path, start, end)
-            except FileNotFoundError as gone:  # the store says "key", and not which
-                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from gone
+            except FileNotFoundError as error:  # the store says "key", and not which
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from error
             except Exception:
                 if start < ask():
                     raise
@@ -132,7 +132,7 @@ class ObjectStore(Driver):
         try:
             yield file
             if file.stream is None:
-                retrying(lambda: self.overwrite(path, bytes(file.kept)))
+                retrying(lambda: self.overwrite(path, bytes(file.content)))
             else:
                 with as_os_error():
                     self._complete(file.stream, path, mark, file.tell())
@@ -239,8 +239,8 @@ class Azure(ObjectStore):
         return parts
 
     def _is_done(self, parts: Any, path: str, mark: str, size: int) -> bool:
-        found = retrying(lambda: self._version(path))
-        return found is not None and found != parts.replaces and found[1] == size
+        version = retrying(lambda: self._version(path))
+        return version is not None and version != parts.replaces and version[1] == size
 
     def _version(self, path: str) -> tuple[str, int] | None:
         """What tells one content of an object from another, and its size; None when there is no object."""

@@ -30,7 +30,7 @@ class RangedInput(io.RawIOBase):
         super().__init__()
         self._path, self._fetch, self._ask, self._size = path, fetch, ask, size
         self._at = 0
-        self._kept: tuple[int, bytes] = (0, b"")  # where they begin, and the bytes read last
+        self._cache: tuple[int, bytes] = (0, b"")  # where they begin, and the bytes read last
         self._tail: tuple[int, bytes] = (0, b"")
         self._ended = -1  # where the last read ended
         self._window = _LEAST
@@ -63,11 +63,11 @@ class RangedInput(io.RawIOBase):
     def read(self, size: int | None = -1, /) -> bytes:
         with self._lock:
             self._open()
-            whole, left = self.size(), max(0, self.size() - self._at)
-            wanted = left if size is None or size < 0 else min(size, left)
-            if not wanted:
+            whole, remaining = self.size(), max(0, self.size() - self._at)
+            count = remaining if size is None or size < 0 else min(size, remaining)
+            if not count:
                 return b""
-            start, end = self._at, self._at + wanted
+            start, end = self._at, self._at + count
             data = self._from_memory(start, end)
             if data is None:
                 data = self._read(start, end, whole)
@@ -83,7 +83,7 @@ class RangedInput(io.RawIOBase):
         return len(data)
 
     def close(self) -> None:
-        self._kept = self._tail = (0, b"")
+        self._cache = self._tail = (0, b"")
         super().close()
 
     def _open(self) -> None:
@@ -91,7 +91,7 @@ class RangedInput(io.RawIOBase):
             raise ValueError(f"{self._path}: read of a closed file")
 
     def _from_memory(self, start: int, end: int) -> bytes | None:
-        for begin, data in (self._kept, self._tail):
+        for begin, data in (self._cache, self._tail):
             if begin <= start and end <= begin + len(data):
                 return data[start - begin : end - begin]
         return None
@@ -105,14 +105,14 @@ class RangedInput(io.RawIOBase):
             self._tail = (begin, self._exactly(begin, size))
             return self._tail[1][start - begin : end - begin]
         self._window = min(2 * self._window, _MOST) if start == self._ended else _LEAST
-        begin, kept = self._kept
-        known = kept[start - begin :] if begin <= start < begin + len(kept) else b""
-        after = start + len(known)
+        begin, cached = self._cache
+        prefix = cached[start - begin :] if begin <= start < begin + len(cached) else b""
+        after = start + len(prefix)
         upto = max(end, min(after + self._window, size))
         if end - start >= _MOST:  # as large as a request gets: nothing is kept of it
-            return known + self._exactly(after, end)
-        data = known + self._exactly(after, upto)
-        self._kept = (start, data)
+            return prefix + self._exactly(after, end)
+        data = prefix + self._exactly(after, upto)
+        self._cache = (start, data)
         return data[: end - start]
 
     def _exactly(self, start: int, end: int) -> bytes:

@@ -181,16 +181,16 @@ class RememberingStorage(WrappedStorage):
 
     def __init__(self, inner: Storage) -> None:
         super().__init__(inner)
-        self._known: dict[str, bytes] = {}
-        self._left = _MOST
+        self._contents: dict[str, bytes] = {}
+        self._space = _MOST
         self._turn = threading.Lock()
 
     def __reduce__(self) -> tuple[type[RememberingStorage], tuple[Storage]]:
         return RememberingStorage, (self.inner,)
 
     def open_listed(self, path: str, size: int | None) -> InputFile:
-        data = self._known.get(path)
-        if data is None and size and size <= min(_LARGEST, self._left) and path.endswith(".parquet"):
+        data = self._contents.get(path)
+        if data is None and size and size <= min(_LARGEST, self._space) and path.endswith(".parquet"):
             data = self.inner.read(path)
             if len(data) == size:
                 self._remember(path, data)
@@ -200,6 +200,6 @@ class RememberingStorage(WrappedStorage):
 
     def _remember(self, path: str, data: bytes) -> None:
         with self._turn:
-            if path not in self._known:
-                self._known[path] = data
-                self._left -= len(data)
+            if path not in self._contents:
+                self._contents[path] = data
+                self._space -= len(data)

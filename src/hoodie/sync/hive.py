@@ -295,15 +295,15 @@ def _fitting(job: _Job, deleted: Collection[str]) -> list[tuple[Values, str]]:
 
 
 def _registered(
-    job: _Job, entry: SyncedEntry, existing: Any | None, wanted: Collection[Values] | None
+    job: _Job, entry: SyncedEntry, existing: Any | None, partition_values: Collection[Values] | None
 ) -> dict[Values, str]:
-    """Values -> location of the entry's partitions: of those wanted; None: of all."""
+    """Values -> location of the entry's partitions: of those with `partition_values`; None: of all."""
     if existing is None:
         return {}
-    if wanted is None:
+    if partition_values is None:
         names = job.metastore.partition_names(entry.database, entry.name)
     else:
-        names = [partition_name(job.fields, values) for values in wanted]
+        names = [partition_name(job.fields, values) for values in partition_values]
     partitions = job.metastore.partitions(entry.database, entry.name, names, job.hive.batch)
     return {tuple(partition.values): partition.sd.location for partition in partitions}
 
@@ -382,13 +382,13 @@ def _carry_out(job: _Job, plan: _Plan) -> EntrySync:
         metastore.alter_partitions(*named, moved, batch)
     if events.drop:
         metastore.drop_partitions(*named, [partition_name(job.fields, values) for values in events.drop], batch)
-    done = EntrySync(
+    entry_sync = EntrySync(
         entry.full_name, created, plan.differs, len(events.add), len(events.alter), len(events.drop), plan.whole
     )
-    if done.changed or not (job.meta.conditional or (entry.plain and not entry.keys)):
+    if entry_sync.changed or not (job.meta.conditional or (entry.plain and not entry.keys)):
         _, last = _alter(job, plan, existing, recorded=job.now)
         refused = refused or last
-    return replace(done, refused=refused)
+    return replace(entry_sync, refused=refused)
 
 
 def _alter(job: _Job, plan: _Plan, table: Any, recorded: SyncedUpTo | None) -> tuple[Any, str]:

@@ -37,8 +37,8 @@ class ManifestState:
 
     @classmethod
     def of(cls, timeline: Timeline, formats: Collection[str], base: str) -> ManifestState:
-        done = tuple(instant.requested for instant in timeline.commits)
-        return cls(tuple(sorted(formats)), base, done, tuple(instant.requested for instant in timeline.pending()))
+        completed = tuple(instant.requested for instant in timeline.commits)
+        return cls(tuple(sorted(formats)), base, completed, tuple(instant.requested for instant in timeline.pending()))
 
     def encode(self) -> bytes:
         content = {
@@ -72,9 +72,9 @@ def new_commits(before: ManifestState | None, now: ManifestState) -> frozenset[s
     if not before.completed or not now.completed or before.completed[-1] not in now.completed:
         return None
     first = now.completed[0]
-    gone = set(before.completed) - set(now.completed)
+    former_commits = set(before.completed) - set(now.completed)
     unseen = set(before.pending) - set(now.completed) - set(now.pending)
-    if any(time >= first for time in gone) or any(time < first for time in unseen):
+    if any(time >= first for time in former_commits) or any(time < first for time in unseen):
         return None
     return frozenset(now.completed) - set(before.completed)
 
@@ -131,10 +131,10 @@ def write_manifests(
              goes on
     With a lock provider only one process writes them at a time, so that none puts an older list over a newer one.
     """
-    asked = settings.manifests
+    manifest_options = settings.manifests
     if formats is not None:
-        asked = read_options(ManifestOptions, {"hoodie.sync.manifest": ",".join(formats)})
-    chosen = asked.chosen
+        manifest_options = read_options(ManifestOptions, {"hoodie.sync.manifest": ",".join(formats)})
+    chosen = manifest_options.chosen
     if not chosen:
         return ManifestResult()
     with settings.writers.lock_on(storage, "manifest") as lock:
@@ -153,8 +153,8 @@ def write_manifests(
             if ManifestFormat.SYMLINK in chosen:
                 _write_symlinks(storage, base, files, partitions)
             if ManifestFormat.CSV in chosen:
-                kept = [] if partitions is None else [p for p in listed or [] if split(p)[0] not in partitions]
-                _write_csv(storage, base, files, kept)
+                other_paths = [] if partitions is None else [p for p in listed or [] if split(p)[0] not in partitions]
+                _write_csv(storage, base, files, other_paths)
             count = sum(map(len, files.values()))
             result = replace(result, partitions=tuple(files), whole=partitions is None, files=count)
         storage.write(STATE_FILE, now.encode())
@@ -223,9 +223,9 @@ def _write_symlinks(
         storage.delete(symlink_path(partition))
 
 
-def _write_csv(storage: Storage, base: str, files: Mapping[str, Sequence[str]], kept: Iterable[str]) -> None:
-    """The two lists of the whole table. kept: paths that were listed of partitions that were not looked at now"""
-    paths = sorted([*kept, *(path for found in files.values() for path in found)])
+def _write_csv(storage: Storage, base: str, files: Mapping[str, Sequence[str]], other_paths: Iterable[str]) -> None:
+    """The two lists of the whole table. other_paths: those listed before, of partitions that were not looked at now"""
+    paths = sorted([*other_paths, *(path for partition_files in files.values() for path in partition_files)])
     rewrite(storage, CSV_URIS, _lines(f"{base}/{path}" for path in paths))
     rewrite(storage, CSV_NAMES, _lines(split(path)[1] for path in paths))
 

@@ -53,22 +53,23 @@ _EXTRACTORS: Mapping[str, tuple[Extractor, str]] = {
 }
 
 
-def extractor_name(given: str, fields: Sequence[str], *, hive_style: bool) -> str:
+def extractor_name(extractor: str, fields: Sequence[str], *, hive_style: bool) -> str:
     """The simple name of the extractor class.
 
-    given   of the options, with or without its package; "": chosen by the fields as Hudi does
-    Raises  InvalidOption on an unknown one
+    extractor  of the options, with or without its package; "": chosen by the fields as Hudi does
+    Raises     InvalidOption on an unknown one
     """
-    if not given:
+    if not extractor:
         if not fields:
             return "NonPartitionedExtractor"
         if len(fields) > 1:
             return "MultiPartKeysValueExtractor"
         return "HiveStylePartitionValueExtractor" if hive_style else "SinglePartPartitionValueExtractor"
-    name = given.rpartition(".")[2]
+    name = extractor.rpartition(".")[2]
     if name not in _EXTRACTORS:
         raise InvalidOption(
-            f"hoodie.datasource.hive_sync.partition_extractor_class={given}: expected one of {', '.join(_EXTRACTORS)}"
+            f"hoodie.datasource.hive_sync.partition_extractor_class={extractor}: expected one of "
+            + ", ".join(_EXTRACTORS)
         )
     return name
 

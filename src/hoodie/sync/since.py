@@ -47,8 +47,8 @@ def touched_since(state: TableState, last: SyncedUpTo, *, incremental: bool) -> 
 
     Reads these commits and cleans; lists all partitions when the timeline does not reach back to the last sync
     """
-    known = {instant.requested for instant in state.timeline.commits}
-    if not incremental or last.instant not in known:
+    commit_times = {instant.requested for instant in state.timeline.commits}
+    if not incremental or last.instant not in commit_times:
         _, deleted = _written_and_deleted(state, state.timeline.commits, "")
         return TouchedPartitions(frozenset(list_folders(state.storage).marked) - deleted, deleted, True)
     times = completion_times(state.storage, state.config, state.timeline)

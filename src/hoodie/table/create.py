@@ -137,20 +137,20 @@ def table_properties(
         del properties["hoodie.table.partition.fields"]
     if keygen.makes_new_keys:
         del properties[_KEY]
-    kept = {key: value for key, value in options.items() if key.startswith(_TIMES)}
+    stored_options = {key: value for key, value in options.items() if key.startswith(_TIMES)}
     if keygen.kind is Kind.CUSTOM:  # readers take partition.fields for column names; the types stand apart
         typed = ",".join(f"{field.name}:{field.kind}" for field in keygen.partition_fields)
-        kept["hoodie.datasource.write.partitionpath.field"] = typed
+        stored_options["hoodie.datasource.write.partitionpath.field"] = typed
     if keygen.consistent_timestamps:
-        kept["hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"] = "true"
+        stored_options["hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"] = "true"
         # Key generators of Hudi that print no times pass it by; of those that do it may be the zone of the text.
         if not output_zone(options) and all(field.kind is FieldKind.SIMPLE for field in keygen.partition_fields):
-            kept["hoodie.keygen.timebased.output.timezone"] = keygen.zone
+            stored_options["hoodie.keygen.timebased.output.timezone"] = keygen.zone
     if keygen.prefix_single_key:
-        kept["hoodie.write.complex.keygen.new.encoding"] = "false"
+        stored_options["hoodie.write.complex.keygen.new.encoding"] = "false"
     if own_call and chosen.type == TableType.MERGE_ON_READ:
-        kept |= {key: options[key] for key in RECORDED if key in options}
-    properties |= kept | kept_options(keep) | recorded_index(options, properties)
+        stored_options |= {key: options[key] for key in RECORDED if key in options}
+    properties |= stored_options | kept_options(keep) | recorded_index(options, properties)
     return of_version(properties, version)
 
 
@@ -179,9 +179,9 @@ def create(
            TableMismatch naming each setting that differs, or where the folder holds Parquet files, or a table of Delta
            or Iceberg
     """
-    wanted = table_properties(options, own_call=own_call, keep=keep)
+    properties = table_properties(options, own_call=own_call, keep=keep)
     require_unicode("the table's path", storage.root)
-    for key, value in wanted.items():
+    for key, value in properties.items():
         require_unicode(key, value)
     try:
         empty = not storage.list(".hoodie")
@@ -193,32 +193,32 @@ def create(
             "nothing has changed."
         )
     if not storage.exists(PROPERTIES_FILE):
-        warn_without_key(wanted)
+        warn_without_key(properties)
         if not empty:
-            _require_layout(storage, wanted)
+            _require_layout(storage, properties)
     try:
-        create_properties(storage, wanted)
+        create_properties(storage, properties)
     except FileExistsError:
         state = load_state(storage)
         named = named_settings(options)
-        wanted = as_version_6(wanted)
+        properties = as_version_6(properties)
         for key in (_PAYLOAD, _VERSION):
             if key not in named:
-                del wanted[key]
-        require_same(state, wanted)
+                del properties[key]
+        require_same(state, properties)
         return state
     return load_state(storage)
 
 
-def _require_layout(storage: Storage, wanted: Mapping[str, str]) -> None:
+def _require_layout(storage: Storage, properties: Mapping[str, str]) -> None:
     """Refuse settings that hide the commits of a table which lost its own. Raises TableMismatch"""
     commits = completed_commits(storage)
-    layout = int(wanted["hoodie.timeline.layout.version"])
+    layout = int(properties["hoodie.timeline.layout.version"])
     if any(commits) and not commits[layout - 1]:
         versions = " or ".join(str(number) for number in WRITTEN if VERSIONS[number].layout != layout)
         raise TableMismatch(
             f"{storage.root} holds {sum(commits)} commits of a table that lost its settings, and they lie where "
-            f"version {wanted[_VERSION]} does not look for them. Set hoodie.write.table.version={versions}, as the "
+            f"version {properties[_VERSION]} does not look for them. Set hoodie.write.table.version={versions}, as the "
             "table had it; nothing has changed."
         )
 
@@ -235,21 +235,21 @@ def new_state(storage: Storage, options: Mapping[str, str]) -> TableState:
     return TableState(storage, config, load_timeline(storage, config))
 
 
-def require_same(state: TableState, wanted: Mapping[str, str]) -> None:
+def require_same(state: TableState, settings: Mapping[str, str]) -> None:
     """Refuse a table whose settings differ from those named. Settings that are not named agree with any.
 
     Raises TableMismatch naming them all
     """
-    there, wanted = as_version_6(state.config.properties), as_version_6(wanted)
+    properties, settings = as_version_6(state.config.properties), as_version_6(settings)
     defaults = {_PAYLOAD: DEFAULT_PAYLOAD}
     problems = [
-        f"{key} is {there.get(key, defaults.get(key, ''))!r} in the table, not {wanted[key]!r}"
+        f"{key} is {properties.get(key, defaults.get(key, ''))!r} in the table, not {settings[key]!r}"
         for key in _COMPARED
-        if key in wanted and _text(there.get(key, defaults.get(key, ""))) != _text(wanted[key])
+        if key in settings and _text(properties.get(key, defaults.get(key, ""))) != _text(settings[key])
     ]
-    problems += _change_logs_wanted(state.config, wanted)
+    problems += _change_logs_wanted(state.config, settings)
     if problems:
-        changed = _VERSION in wanted and _text(there[_VERSION]) != _text(wanted[_VERSION])
+        changed = _VERSION in settings and _text(properties[_VERSION]) != _text(settings[_VERSION])
         advice = "Leave hoodie.write.table.version unset: the table may have been upgraded or downgraded. "
         raise TableMismatch(
             f"{state.storage.root} holds a table with other settings: {'; '.join(problems)}. "
@@ -257,16 +257,16 @@ def require_same(state: TableState, wanted: Mapping[str, str]) -> None:
         )
 
 
-def _change_logs_wanted(config: TableConfig, wanted: Mapping[str, str]) -> list[str]:
+def _change_logs_wanted(config: TableConfig, settings: Mapping[str, str]) -> list[str]:
     """What a caller who asks for change data would not get: the table's own settings decide."""
-    if wanted.get(CDC) != "true":
+    if settings.get(CDC) != "true":
         return []
     if not config.cdc:
         return [f"{CDC} is 'false' in the table, not 'true'"]
-    asked = wanted.get(CDC_MODE, config.logged_images.value)
-    if asked == config.logged_images:
+    images = settings.get(CDC_MODE, config.logged_images.value)
+    if images == config.logged_images:
         return []
-    return [f"{CDC_MODE} is {config.logged_images.value!r} in the table, not {asked!r}"]
+    return [f"{CDC_MODE} is {config.logged_images.value!r} in the table, not {images!r}"]
 
 
 def _text(value: str) -> str:
@@ -281,10 +281,10 @@ def _text(value: str) -> str:
 def named_settings(options: Mapping[str, str]) -> dict[str, str]:
     """The table properties that options of a write name, by their name in `hoodie.properties`."""
     read = {}
-    for found, spec in declared(TableOptions):
+    for option, spec in declared(TableOptions):
         present = [key for key in spec.keys if key in options]
         if present:
-            read[found.name] = options[present[0]]
+            read[option.name] = options[present[0]]
     if "payload" in read:
         read["payload"] = payload_name(read["payload"])
     if not _VERSION_KEYS.isdisjoint(options):
@@ -379,16 +379,16 @@ def with_path_options(state: TableState, options: Mapping[str, str]) -> TableSta
 
 
 def _refuse_other_keys(state: TableState, options: Mapping[str, str]) -> None:
-    there = state.config.properties
+    properties = state.config.properties
     problems = []
     for _, spec in declared(TimeOptions):
-        stored, given = ([group[key] for key in spec.keys if key in group] for group in (there, options))
-        if stored and given and stored[0] != given[0]:
-            problems.append(f"{spec.keys[0]} is {stored[0]!r} in the table, not {given[0]!r}")
+        stored, named = ([group[key] for key in spec.keys if key in group] for group in (properties, options))
+        if stored and named and stored[0] != named[0]:
+            problems.append(f"{spec.keys[0]} is {stored[0]!r} in the table, not {named[0]!r}")
     if options:
         read_options(KeyOptions, options)  # malformed is another error than different
         try:
-            before, after = stored_key_generator(there), stored_key_generator({**there, **options})
+            before, after = stored_key_generator(properties), stored_key_generator({**properties, **options})
         except InvalidOption as problem:
             raise TableMismatch(f"{state.storage.root}: {problem}") from problem
         problems += [

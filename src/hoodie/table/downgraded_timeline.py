@@ -146,11 +146,11 @@ def copy_down(state: TableState, target: TableConfig, names: LogNames, batch: in
     storage.write(join(state.layout.folder, COPIED), b"")
     for instant, path in _timeline_files(state):
         data = _content(state, instant, storage.read(path), path, names)
-        made = join(PROPERTIES_FOLDER, split(LAYOUT_1.path(_of_version_6(instant)))[1])
-        storage.create_new(made, data)
+        new_path = join(PROPERTIES_FOLDER, split(LAYOUT_1.path(_of_version_6(instant)))[1])
+        storage.create_new(new_path, data)
         if instant.completed:
             moment = moment_of(instant.completed, state.config.timezone)
-            set_modified(storage, made, int(moment.timestamp() * 1000))
+            set_modified(storage, new_path, int(moment.timestamp() * 1000))
     rows = history_rows(storage, state.config.history_folder, _ARCHIVED)
     for number, part in enumerate(rows, 1):
         entries = [entry for row in part for entry in _archived(row, state.config.history_folder, names)]
@@ -210,13 +210,15 @@ def _timeline_files(state: TableState) -> Iterator[tuple[Instant, str]]:
     """The files of the active timeline, of an instant that was completed twice the later one; completed ones last."""
     folder, layout = state.timeline.folder, state.timeline.layout
     files: dict[tuple[str, Action, State], tuple[Instant, str]] = {}
-    known = {(i.requested, comparable_action(i.action)): i for i in state.timeline.instants}
+    instants = {(i.requested, comparable_action(i.action)): i for i in state.timeline.instants}
     for entry in state.storage.list(folder):
         instant = None if entry.is_dir else parse_name(entry.name, layout, folder)
         if instant is None:
             continue
         if instant.state is State.COMPLETED:  # whose completion the timeline knows, if its name does not
-            instant = known[instant.requested, comparable_action(instant.action)] if not instant.completed else instant
+            instant = (
+                instants[instant.requested, comparable_action(instant.action)] if not instant.completed else instant
+            )
         key = (instant.requested, instant.action, instant.state)
         if key not in files or files[key][0].completed < instant.completed:
             files[key] = (instant, join(folder, entry.name))

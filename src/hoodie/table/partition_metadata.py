@@ -19,17 +19,17 @@ def require_partition_paths(paths: Iterable[str]) -> None:
     paths   of all rows; "" in a table without partitions
     Raises  InvalidInput naming one that is no path of a folder in the table, or that lies in another one
     """
-    given = set(paths)
-    bad = sorted(path for path in given if path and ("\0" in path or not _NO_FOLDERS.isdisjoint(path.split("/"))))
+    partitions = set(paths)
+    bad = sorted(path for path in partitions if path and ("\0" in path or not _NO_FOLDERS.isdisjoint(path.split("/"))))
     if bad:
         raise InvalidInput(
             f"{len(bad)} partition values make no folder of the table, such as {bad[0]!r}: '.', '..', '.hoodie' and "
             "nothing are no names. A table made with hoodie.datasource.write.partitionpath.urlencode=true and "
             "hoodie.datasource.write.hive_style_partitioning=true holds such values."
         )
-    for path in sorted(given):
+    for path in sorted(partitions):
         for above in _above(path):
-            if above in given:
+            if above in partitions:
                 raise _nested(path, above)
 
 

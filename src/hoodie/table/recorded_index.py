@@ -21,15 +21,15 @@ def recorded_index(options: Mapping[str, str], table: Mapping[str, str]) -> dict
     kind = read_options(WriteOptions, options).index
     if kind is IndexType.AUTO:
         return {}
-    kept = {RECORDED: kind.value}
+    properties = {RECORDED: kind.value}
     if kind is IndexType.RECORD_INDEX:  # by the name that its writers give: Hudi refuses a job that gives another one
-        kept[RECORDED] = options[RECORDED].strip().upper()
+        properties[RECORDED] = options[RECORDED].strip().upper()
     if kind is IndexType.BUCKET:
         make_index(kind, options, from_properties(table))
         chosen = read_options(IndexOptions, options)
-        kept[BUCKETS] = str(chosen.buckets)
+        properties[BUCKETS] = str(chosen.buckets)
         if chosen.engine is not BucketEngine.SIMPLE:
-            kept[ENGINE] = chosen.engine.value
+            properties[ENGINE] = chosen.engine.value
         if chosen.hash_fields:
-            kept[HASH_FIELDS] = ",".join(chosen.hash_fields)
-    return kept
+            properties[HASH_FIELDS] = ",".join(chosen.hash_fields)
+    return properties

@@ -33,13 +33,13 @@ _KEPT = (
 )
 
 
-def taking_over(wanted: Mapping[str, str], there: Mapping[str, str]) -> dict[str, str]:
+def taking_over(settings: Mapping[str, str], old_settings: Mapping[str, str]) -> dict[str, str]:
     """The settings of a new table in place of an old one.
 
-    wanted  of the new table, as if nothing were there
-    there   of the old one
+    settings      of the new table, as if nothing were there
+    old_settings  of the old one
     """
-    return {**wanted, **{key: there[key] for key in _KEPT if key in there}}
+    return {**settings, **{key: old_settings[key] for key in _KEPT if key in old_settings}}
 
 
 def holding(properties: Mapping[str, str], timeline: Timeline) -> dict[str, str] | None:
@@ -49,7 +49,7 @@ def holding(properties: Mapping[str, str], timeline: Timeline) -> dict[str, str]
     """
     instant = properties.get(WAITING, "")
     completed = timeline.completed({Action.REPLACE_COMMIT})
-    if not instant or all(done.requested != instant for done in completed):
+    if not instant or all(commit.requested != instant for commit in completed):
         return None
     waiting = {key.removeprefix(_PROPERTY): properties[key] for key in properties if key.startswith(_PROPERTY)}
     return {**waiting, REPLACED: instant, WAITING: instant}
@@ -61,8 +61,8 @@ def let_wait(storage: Storage, instant: str, settings: Mapping[str, str]) -> Non
 
     Raises WriteConflict when another writer is changing the settings
     """
-    there = load_properties(storage)
-    change: dict[str, str | None] = {key: None for key in there if key.startswith(_PROPERTY)}
+    properties = load_properties(storage)
+    change: dict[str, str | None] = {key: None for key in properties if key.startswith(_PROPERTY)}
     change |= {WAITING: instant} | {_PROPERTY + key: value for key, value in settings.items()}
     _update(storage, change)
 
@@ -76,10 +76,10 @@ def settle(storage: Storage, config: TableConfig) -> bool:
     instant = config.properties.get(WAITING, "")
     if not instant or config.replaced_at != instant:
         return False
-    there = load_properties(storage)
-    if there.get(WAITING) == instant:
+    properties = load_properties(storage)
+    if properties.get(WAITING) == instant:
         held = {key: value for key, value in config.properties.items() if key != WAITING}
-        _update(storage, {**dict.fromkeys(there, None), **held})
+        _update(storage, {**dict.fromkeys(properties, None), **held})
     return True
 
 

@@ -84,9 +84,9 @@ class Writers:
         )
         named, numbered = read.batch.application != "", read.batch.batch >= 0
         if named != numbered:
-            given, missing = (0, 1) if named else (1, 0)
+            half, other_half = (0, 1) if named else (1, 0)
             keys = [spec.keys[0] for _, spec in declared(BatchOptions)]
-            raise InvalidOption(f"{keys[given]} needs {keys[missing]}: together they say which batch this is")
+            raise InvalidOption(f"{keys[half]} needs {keys[other_half]}: together they say which batch this is")
         return read
 
     def warn_of_half(self) -> None:
@@ -141,7 +141,7 @@ class Settings:
     manifests: ManifestOptions
     hive_sync: HiveSyncOptions
     meta_sync: MetaSyncOptions
-    given: Options  # as they were given: an index has options of its own
+    options: Options  # as they were given: an index has options of its own
     writers: Writers
 
     @classmethod
@@ -156,16 +156,16 @@ class Settings:
 
     def cleaning_of(self, table: TableConfig) -> CleanOptions:
         """How a table is cleaned: by the options, else as it keeps itself."""
-        kept = any(key in table.properties for key in RECORDED)
-        return cleaning(self.given, table.properties) if kept else self.cleaning
+        recorded = any(key in table.properties for key in RECORDED)
+        return cleaning(self.options, table.properties) if recorded else self.cleaning
 
     def compaction_of(self, table: TableConfig | None) -> CompactionOptions:
         """When a table is compacted: by the options, else as it keeps itself."""
-        return compaction(self.given, table.properties if table else {})
+        return compaction(self.options, table.properties if table else {})
 
     def compacts_after_commit(self, table: TableConfig | None = None) -> CompactionAfterCommit:
         """What a writer does by itself. table: None: by the options alone"""
-        return inline_compaction(self.given, table.properties if table else None)
+        return inline_compaction(self.options, table.properties if table else None)
 
     def executors(self, run: MapItems | None) -> Executors | None:
         """Who builds what is large, by the options that decide so for writes. run: None: this process builds all"""
@@ -175,7 +175,7 @@ class Settings:
     @property
     def reading(self) -> ReadSettings:
         """The settings of the reads that the write makes."""
-        return ReadSettings.read(self.given)
+        return ReadSettings.read(self.options)
 
 
 def _settings(options: Options) -> Settings:

@@ -130,12 +130,12 @@ class TableState(Short):
         """The file ids of some partitions, by partition path, for those who take them all away; None: of all. Those
         whose files are missing are among them."""
         view = self.view(partitions)
-        found = {part: [s.group.file_id for s in slices] for part, slices in self._files(view).slices.items()}
-        for each in self.missing(view, partitions):
-            ids = found.setdefault(each.group.partition, [])
-            if each.group.file_id not in ids:
-                ids.append(each.group.file_id)
-        return found
+        file_ids = {part: [s.group.file_id for s in slices] for part, slices in self._files(view).slices.items()}
+        for file in self.missing(view, partitions):
+            ids = file_ids.setdefault(file.group.partition, [])
+            if file.group.file_id not in ids:
+                ids.append(file.group.file_id)
+        return file_ids
 
     def missing(self, view: FileSystemView, partitions: Collection[str] | None = None) -> list[Missing]:
         """The published files that a writer would build on, and that are not there, by path; by all commits of the
@@ -172,19 +172,19 @@ class TableState(Short):
         return TableFiles(slices, bases, compacted, view.unmarked)
 
     def _compacted(self, view: FileSystemView, bases: BaseFiles) -> dict[BaseFile, tuple[LogFile, ...]]:
-        made, latest = view.timeline.visible(), latest_slices(view)
+        visible, latest = view.timeline.visible(), latest_slices(view)
         others = {i.requested for i in self.timeline.completed({Action.DELTA_COMMIT, Action.REPLACE_COMMIT})}
-        found = {}
+        logs = {}
         for base in (base for part in bases.values() for base in part):
             # What an instant before the timeline was, nobody says.
-            if base.instant not in others and made.committed(base.instant):
+            if base.instant not in others and visible.committed(base.instant):
                 slice_ = latest.get(base.group)
                 if slice_ is None or slice_.base_instant != base.instant:  # a pending compaction has opened another
                     slices = committed_slices(view, base.group)
                     slice_ = next((one for one in slices if one.base_instant == base.instant), None)
                 if slice_ is not None and slice_.logs:
-                    found[base] = slice_.logs
-        return found
+                    logs[base] = slice_.logs
+        return logs
 
 
 def load_state(storage: Storage, before: Timeline | None = None) -> TableState:
@@ -227,15 +227,15 @@ def tell_of_missing(storage: Storage, lost: Sequence[Missing], reading: ReadSett
     reading  settings of a read, which may say to read what is left; None: of a write, which never goes on
     Raises   ListingStale when one is there all the same; MissingFile; else warns MissingFileIgnored of each file
     """
-    for each, there in zip(lost, in_threads(lambda each: storage.exists(each.path), lost), strict=True):
-        if there:
-            raise ListingStale(each.path)
+    for file, exists in zip(lost, in_threads(lambda file: storage.exists(file.path), lost), strict=True):
+        if exists:
+            raise ListingStale(file.path)
     if reading is None or not reading.missing.ignore:
         first = lost[0]
         doing = "write" if reading is None else "read"
         raise MissingFile(first.path, first.instant.requested, first.instant.action, len(lost), doing)
-    for each in lost:
-        warnings.warn(MissingFileIgnored(each.path, each.instant.requested, each.instant.action), stacklevel=4)
+    for file in lost:
+        warnings.warn(MissingFileIgnored(file.path, file.instant.requested, file.instant.action), stacklevel=4)
 
 
 def declared_schema(state: TableState, as_of: str | None = None) -> pa.Schema | None:
@@ -249,12 +249,12 @@ def declared_schema(state: TableState, as_of: str | None = None) -> pa.Schema | 
     then = [instant for instant in commits if as_of is None or instant.requested <= as_of]
     later = commits[len(then) :]
     declarations = _declarations(state, [*reversed(then), *later])
-    found = next(declarations, None)
-    if found is None:
+    schema = next(declarations, None)
+    if schema is None:
         return None
     if later and then and (newest := next(_declarations(state, list(reversed(later)), created=False), None)):
-        found = corrected(found, newest)
-    return _with_value_types(state, found, declarations)
+        schema = corrected(schema, newest)
+    return _with_value_types(state, schema, declarations)
 
 
 def _declarations(state: TableState, instants: Sequence[Instant], *, created: bool = True) -> Iterator[pa.Schema]:
@@ -271,17 +271,17 @@ def _declarations(state: TableState, instants: Sequence[Instant], *, created: bo
 def _declaring(state: TableState, instants: Iterable[Instant]) -> Iterator[tuple[Instant, CommitMetadata]]:
     """Those of some commits that say what the table's columns are; where none does, the first that kept them: the last
     write that did was archived, or rolled back."""
-    kept: tuple[Instant, CommitMetadata] | None = None
+    fallback: tuple[Instant, CommitMetadata] | None = None
     declares = False
     for instant in instants:
         commit = read_commit(state.storage, state.timeline, instant)
         if commit.schema and commit.operation not in KEEPS_SCHEMA:
             declares = True
             yield instant, commit
-        elif commit.schema and kept is None:
-            kept = instant, commit
-    if kept is not None and not declares:
-        yield kept
+        elif commit.schema and fallback is None:
+            fallback = instant, commit
+    if fallback is not None and not declares:
+        yield fallback
 
 
 def columns_by_id(state: TableState, as_of: str | None = None) -> dict[str, str]:
@@ -310,8 +310,8 @@ def _with_value_types(state: TableState, schema: pa.Schema, older: Iterator[pa.S
         column = schema.field(at)
         if column.type == pa.string():
             created = next(_declarations(state, []), None)
-            known = [] if created is None else [created]
-            kinds = (s.field(name).type for s in chain(known, older) if name in s.names)
+            schemas = [] if created is None else [created]
+            kinds = (s.field(name).type for s in chain(schemas, older) if name in s.names)
             kind = next((kind for kind in kinds if kind != pa.string()), column.type)
             column = column.with_type(kind)
         schema = schema.set(at, column.with_metadata({**(column.metadata or {}), ALSO_TEXT: b"true"}))

@@ -79,19 +79,19 @@ def copy_timeline(state: TableState, target: TableConfig) -> int:
     files = files_of_layout_1(storage, state.config)
     archived = _newest_first(archived_entries(storage, state.config))
     active = {(file.instant.requested, comparable_action(file.instant.action)) for file in files}
-    left = {key: entries for key, entries in archived.items() if key not in active}
+    archived_only = {key: entries for key, entries in archived.items() if key not in active}
     changed = {
         (entry.instant.requested, comparable_action(entry.instant.action)): entry.changed
-        for entries in left.values()
+        for entries in archived_only.values()
         for entry in entries
         if entry.instant.state is State.COMPLETED
     }
-    done = [file for file in files if file.instant.state is State.COMPLETED]
-    changed |= {(file.instant.requested, comparable_action(file.instant.action)): file.changed for file in done}
+    completed = [file for file in files if file.instant.state is State.COMPLETED]
+    changed |= {(file.instant.requested, comparable_action(file.instant.action)): file.changed for file in completed}
     completions = estimated_completions(changed, [file.instant.requested for file in files])
     for file in files:
         _copy(storage, file, layout, completions)
-    history = [_history_entry(entries, completions) for entries in left.values()]
+    history = [_history_entry(entries, completions) for entries in archived_only.values()]
     add_to_history(storage, target.history_folder, [entry for entry in history if entry is not None])
     return len(files)
 
@@ -129,18 +129,20 @@ def _copy(storage: Storage, file: _File, layout: TimelineLayout, completions: Ma
     data = storage.read(join(PROPERTIES_FOLDER, file.name))
     path = LAYOUT_1.path(instant)
     if instant.state is State.COMPLETED:
-        made = dataclasses.replace(instant, completed=completions[instant.requested, comparable_action(instant.action)])
+        new_instant = dataclasses.replace(
+            instant, completed=completions[instant.requested, comparable_action(instant.action)]
+        )
         if instant.action in COMMITS:
             data = completed_content(commit_content(data, path, instant), instant.action, layout)
     else:
-        made = instant
+        new_instant = instant
         if instant.action is Action.REPLACE_COMMIT and _is_clustering(storage, instant):
-            made = dataclasses.replace(instant, action=Action.CLUSTERING)
+            new_instant = dataclasses.replace(instant, action=Action.CLUSTERING)
         if instant.action in COMMITS and instant.state is State.INFLIGHT and data:
             data = inflight_content(commit_content(data, path, instant), layout)
         if instant.action is Action.CLEAN and instant.state is State.INFLIGHT and not layout.version.clean_has_plan:
             data = b""
-    storage.create_new(layout.path(made), data)
+    storage.create_new(layout.path(new_instant), data)
 
 
 def _is_clustering(storage: Storage, instant: Instant) -> bool:
@@ -157,29 +159,31 @@ def _newest_first(entries: Iterable[ArchivedEntry]) -> dict[tuple[str, Action], 
     for entry in entries:
         key = entry.instant.requested, comparable_action(entry.instant.action)
         by_instant.setdefault(key, {}).setdefault(entry.instant, entry)
-    return {key: list(found.values()) for key, found in by_instant.items()}
+    return {key: list(group.values()) for key, group in by_instant.items()}
 
 
 def _history_entry(
     entries: Iterable[ArchivedEntry], completions: Mapping[tuple[str, Action], str]
 ) -> HistoryEntry | None:
     """None: it was never completed."""
-    done: ArchivedEntry | None = None
+    completion: ArchivedEntry | None = None
     plans: dict[tuple[State, Action], bytes] = {}
     for entry in entries:
         if entry.instant.state is State.COMPLETED:
-            done = entry
+            completion = entry
         elif entry.column in _ARCHIVED and entry.record is not None:
             content = write_one(_ARCHIVED[entry.column], entry.record)
             plans[entry.instant.state, entry.instant.action] = content
-    if done is None:
+    if completion is None:
         return None
-    instant = done.instant
+    instant = completion.instant
     completed = completions[instant.requested, comparable_action(instant.action)]
     layout = TimelineLayout(VERSIONS[8])
     if instant.action in COMMITS:
-        content = completed_content(commit_of(done.record or {}, done.path), instant.action, layout)
+        content = completed_content(commit_of(completion.record or {}, completion.path), instant.action, layout)
     else:
-        known = done.column in _ARCHIVED and done.record is not None
-        content = write_one(_ARCHIVED[done.column], done.record) if known and done.record else b""
+        has_record = completion.column in _ARCHIVED and completion.record is not None
+        content = (
+            write_one(_ARCHIVED[completion.column], completion.record) if has_record and completion.record else b""
+        )
     return HistoryEntry(dataclasses.replace(instant, completed=completed), content, plans)

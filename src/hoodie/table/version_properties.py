@@ -121,7 +121,7 @@ def of_version(properties: Mapping[str, str], version: TableVersion) -> dict[str
         version, mode="" if strategy else mode, payload="" if mode or strategy else payload, strategy=strategy,
         ordering=ordering,
     )  # fmt: skip
-    made = {
+    new_properties = {
         **rest,
         "hoodie.table.version": str(version.number),
         "hoodie.table.initial.version": str(version.number),
@@ -133,57 +133,57 @@ def of_version(properties: Mapping[str, str], version: TableVersion) -> dict[str
         KEYGEN_TYPE: keygen.kind.value,
     }
     if ordering:
-        made[ORDERING if version.drops_old_payloads else PRECOMBINE] = ordering
+        new_properties[ORDERING if version.drops_old_payloads else PRECOMBINE] = ordering
     if version.drops_old_payloads:
-        made["hoodie.table.format"] = "native"
-    made |= merging
+        new_properties["hoodie.table.format"] = "native"
+    new_properties |= merging
     if version.prefixes_single_key:  # always: no option changes it
-        made.pop(_SINGLE_KEY, None)
+        new_properties.pop(_SINGLE_KEY, None)
     if any(field.kind is not FieldKind.SIMPLE for field in keygen.partition_fields) and keygen.kind.value == "CUSTOM":
-        made[_PARTITIONS] = ",".join(f"{field.name}:{field.kind}" for field in keygen.partition_fields)
-    return made
+        new_properties[_PARTITIONS] = ",".join(f"{field.name}:{field.kind}" for field in keygen.partition_fields)
+    return new_properties
 
 
 def as_version_6(properties: Mapping[str, str]) -> dict[str, str]:
     """The properties of any table under the names of version 6, to compare with: which key generator, ordering columns
     and payload class it has."""
-    made = dict(properties)
+    comparable = dict(properties)
     if MODE in properties:  # else of version 6, which Hudi 1.1 and later make with the other names below
         payload = properties.get(PAYLOAD) or properties.get(LEGACY_PAYLOAD) or ""
         by_mode = PAYLOAD_OF_MODE.get(properties[MODE], "")
-        made[PAYLOAD] = payload_name(payload) if payload else by_mode or _DEFAULT
+        comparable[PAYLOAD] = payload_name(payload) if payload else by_mode or _DEFAULT
     if ORDERING in properties:
-        made[PRECOMBINE] = properties[ORDERING]
+        comparable[PRECOMBINE] = properties[ORDERING]
     if KEYGEN_CLASS not in properties and KEYGEN_TYPE in properties:
-        made[KEYGEN_CLASS] = properties[KEYGEN_TYPE]
+        comparable[KEYGEN_CLASS] = properties[KEYGEN_TYPE]
     if _PARTITIONS in properties:
-        made[_PARTITIONS] = ",".join(field.partition(":")[0] for field in properties[_PARTITIONS].split(","))
-    return made
+        comparable[_PARTITIONS] = ",".join(field.partition(":")[0] for field in properties[_PARTITIONS].split(","))
+    return comparable
 
 
 def upgraded(properties: Mapping[str, str], version: TableVersion) -> dict[str, str]:
     """The properties of a table that gets a later version: it merges rows as before. Raises as `merge_properties`."""
     initial = properties.get("hoodie.table.initial.version") or properties["hoodie.table.version"]
     if MODE not in properties:
-        made = of_version(properties, version)
+        new_properties = of_version(properties, version)
     else:
-        kept = (key for key in properties if key not in (MODE, STRATEGY, PAYLOAD, PRECOMBINE, _OLD_STRATEGY))
-        made = {key: properties[key] for key in kept}
+        keys = (key for key in properties if key not in (MODE, STRATEGY, PAYLOAD, PRECOMBINE, _OLD_STRATEGY))
+        new_properties = {key: properties[key] for key in keys}
         mode, payload = properties[MODE], properties.get(PAYLOAD, "")
         ordering = properties.get(PRECOMBINE) or properties.get(ORDERING) or ""
         strategy = properties.get(STRATEGY, "")
         own = strategy if strategy not in _MODE_OF_STRATEGY else ""
         if mode != _CUSTOM:
             own, payload = "", ""
-        made |= {"hoodie.table.version": str(version.number), "hoodie.table.format": "native"}
+        new_properties |= {"hoodie.table.version": str(version.number), "hoodie.table.format": "native"}
         if ordering:
-            made[ORDERING] = ordering
-        made |= merge_properties(
+            new_properties[ORDERING] = ordering
+        new_properties |= merge_properties(
             version, mode=mode if not payload else "", payload="" if own else payload, strategy=own, ordering=ordering
         )
         if version.prefixes_single_key:
-            made.pop(_SINGLE_KEY, None)
-    return {**made, "hoodie.table.initial.version": initial}
+            new_properties.pop(_SINGLE_KEY, None)
+    return {**new_properties, "hoodie.table.initial.version": initial}
 
 
 #: What only versions 8 and 9 have, beside the settings that say which row wins.
@@ -198,13 +198,13 @@ def downgraded(properties: Mapping[str, str], version: TableVersion) -> dict[str
     name, mode = properties.get("hoodie.table.name", ""), properties.get(MODE, "")
     payload, strategy = _payload_before(properties, version), properties.get(STRATEGY, "")
     dropped = (MODE, STRATEGY, PAYLOAD, LEGACY_PAYLOAD, PRECOMBINE, ORDERING, PARTIAL_MODE, _OLD_STRATEGY)
-    made = {
+    new_properties = {
         key: value
         for key, value in properties.items()
         if key not in dropped and not key.startswith(MERGE_PROPERTY) and key != _LATER_ONLY[0]
     }
-    made["hoodie.table.version"] = str(version.number)
-    made["hoodie.timeline.layout.version"] = str(version.layout)
+    new_properties["hoodie.table.version"] = str(version.number)
+    new_properties["hoodie.timeline.layout.version"] = str(version.layout)
     ordering = [part.strip() for part in (properties.get(ORDERING) or properties.get(PRECOMBINE) or "").split(",")]
     if payload == f"{_MODEL}debezium.MySqlDebeziumAvroPayload":
         ordering = ["_event_seq"]  # of which the two columns of version 9 are the parts
@@ -214,30 +214,32 @@ def downgraded(properties: Mapping[str, str], version: TableVersion) -> dict[str
             "ordering column. Keep its version, or set hoodie.table.ordering.fields to one of them first"
         )
     if ordering[0]:
-        made[PRECOMBINE] = ordering[0]
+        new_properties[PRECOMBINE] = ordering[0]
     keygen = stored_key_generator(properties)
     single = keygen.kind is Kind.COMPLEX and len(keygen.record_keys) == 1
     if single and keygen.prefix_single_key and not version.prefixes_single_key:
-        made[_SINGLE_KEY] = "false"
+        new_properties[_SINGLE_KEY] = "false"
     own = strategy if strategy not in _MODE_OF_STRATEGY else ""
     if version.layout == 2:
         by_payload = bool(payload) and payload not in PAYLOAD_OF_MODE.values()
-        return made | merge_properties(
+        return new_properties | merge_properties(
             version,
             mode="" if by_payload or own else mode,
             payload=payload if by_payload and not own else "",
             strategy=own,
             ordering=ordering[0],
         )
-    made = {key: value for key, value in made.items() if key not in _LATER_ONLY}
-    made[PAYLOAD] = payload or _DEFAULT
-    made[_OLD_STRATEGY] = own or STRATEGIES[_EVENT_TIME]  # beside any payload class
-    if KEYGEN_CLASS not in made:
-        made[KEYGEN_CLASS] = KEY_GENERATOR_CLASSES[keygen.kind]
-    if _PARTITIONS in made and ":" in made[_PARTITIONS]:
-        made[_TYPED_PARTITIONS] = made[_PARTITIONS]
-        made[_PARTITIONS] = ",".join(field.partition(":")[0] for field in made[_PARTITIONS].split(","))
-    return made
+    new_properties = {key: value for key, value in new_properties.items() if key not in _LATER_ONLY}
+    new_properties[PAYLOAD] = payload or _DEFAULT
+    new_properties[_OLD_STRATEGY] = own or STRATEGIES[_EVENT_TIME]  # beside any payload class
+    if KEYGEN_CLASS not in new_properties:
+        new_properties[KEYGEN_CLASS] = KEY_GENERATOR_CLASSES[keygen.kind]
+    if _PARTITIONS in new_properties and ":" in new_properties[_PARTITIONS]:
+        new_properties[_TYPED_PARTITIONS] = new_properties[_PARTITIONS]
+        new_properties[_PARTITIONS] = ",".join(
+            field.partition(":")[0] for field in new_properties[_PARTITIONS].split(",")
+        )
+    return new_properties
 
 
 def _payload_before(properties: Mapping[str, str], version: TableVersion) -> str:

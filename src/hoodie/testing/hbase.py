@@ -62,7 +62,7 @@ class HBaseGateway:
 
     def __init__(self, host: str, port: int) -> None:
         self.host, self.port = host, port
-        self.made: list[str] = []
+        self.table_names: list[str] = []
 
     @property
     def address(self) -> str:
@@ -82,16 +82,16 @@ class HBaseGateway:
         name = name or f"hoodie_test_{uuid4().hex}"
         with self.connected() as connection:
             connection.create_table(name, {"_s": {"max_versions": versions}})
-        self.made.append(name)
+        self.table_names.append(name)
         return name
 
     def drop_tables(self) -> None:
         """Drop the tables that `create_table` made."""
         with self.connected() as connection:
-            left = {name.encode() for name in self.made} & set(connection.tables())
-            for name in left:
+            names = {name.encode() for name in self.table_names} & set(connection.tables())
+            for name in names:
                 connection.delete_table(name, disable=True)
-        self.made.clear()
+        self.table_names.clear()
 
     def dump(self, table: str) -> dict[bytes, dict[bytes, bytes]]:
         """The entries that a scan of a table shows, without the index's mark: row -> column -> value."""
@@ -285,14 +285,14 @@ class HBaseServer(HBaseGateway):
         if self.faults.lost_puts <= 0 or name not in ("mutateRows", "mutateRowsTs"):
             return arguments
         table, batches, *rest = arguments
-        kept = []
+        delivered = []
         for batch in batches:
             with self._lock:
                 losing = self.faults.lost_puts > 0 and any(not m.isDelete for m in batch.mutations)
                 self.faults.lost_puts -= losing
             if not losing:
-                kept.append(batch)
-        return (table, kept, *rest)
+                delivered.append(batch)
+        return (table, delivered, *rest)
 
 
 class _Calls:
@@ -311,9 +311,9 @@ def _main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--table", action="append", default=[])
-    given = parser.parse_args(arguments)
-    with HBaseServer(given.port) as server:
-        for name in given.table:
+    options = parser.parse_args(arguments)
+    with HBaseServer(options.port) as server:
+        for name in options.table:
             server.create_table(name)
         print(server.port, flush=True)
         sys.stdin.read()

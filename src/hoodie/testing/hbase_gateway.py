@@ -56,8 +56,8 @@ class Gateway:
         """A call by its name. One that this stand-in does not serve is answered as one that a gateway lacks."""
         if name.startswith("_") or name == "method" or not hasattr(self, name):
             return _invalid_method(name)
-        found: Callable[..., Any] = getattr(self, name)
-        return found
+        call: Callable[..., Any] = getattr(self, name)
+        return call
 
     # --- tables ---
 
@@ -76,8 +76,8 @@ class Gateway:
     def getColumnDescriptors(self, name: bytes) -> dict[bytes, ColumnDescriptor]:
         table = self._table(name, enabled=False)
         return {
-            family: ColumnDescriptor(name=family, maxVersions=kept, timeToLive=table.time_to_live)
-            for family, kept in table.families.items()
+            family: ColumnDescriptor(name=family, maxVersions=versions, timeToLive=table.time_to_live)
+            for family, versions in table.families.items()
         }
 
     def getTableRegions(self, name: bytes) -> list[TRegionInfo]:
@@ -159,8 +159,8 @@ class Gateway:
         self, table: bytes, row: bytes, column: bytes, value: bytes | None, put: Mutation, attributes: Any
     ) -> bool:
         with self._store.lock:
-            found = self._rows(table, [row], [column], None)
-            present = found[0].columns[column].value if found else None
+            rows = self._rows(table, [row], [column], None)
+            present = rows[0].columns[column].value if rows else None
             if present != value:
                 return False
             self._mutate(table, [BatchMutation(row, [put])], None)
@@ -178,21 +178,21 @@ class Gateway:
                 keys = [k for k in keys if (not start or k <= start) and k > stop]
             else:
                 keys = [k for k in keys if k >= start and (not stop or k < stop)]
-        wanted = _parse_filter(scan.filterString)
+        conditions = _parse_filter(scan.filterString)
         columns = _whole_families(scan.columns)
         self._last_scanner += 1
         self._scanners[self._last_scanner] = Scanner(
-            table, columns, scan.timestamp, wanted, bool(scan.sortColumns), iter(keys)
+            table, columns, scan.timestamp, conditions, bool(scan.sortColumns), iter(keys)
         )
         return self._last_scanner
 
     def scannerGetList(self, number: int, count: int) -> list[TRowResult]:
         scanner = self._scanner(number)
-        found: list[TRowResult] = []
+        results: list[TRowResult] = []
         with self._store.lock:
-            while len(found) < count and (row := scanner.next()) is not None:
-                found.append(_result(*row, as_list=scanner.sorted))
-        return found
+            while len(results) < count and (row := scanner.next()) is not None:
+                results.append(_result(*row, as_list=scanner.sorted))
+        return results
 
     def scannerClose(self, number: int) -> None:
         self._scanner(number)
@@ -250,8 +250,8 @@ class Gateway:
         with self._locked(name, keys) as table:
             _check_families(table, columns)
             columns = _whole_families(columns)
-            found = ((key, table.rows[key].read(columns, before)) for key in keys if key in table.rows)
-            return [_result(key, cells, as_list=False) for key, cells in found if cells]
+            rows = ((key, table.rows[key].read(columns, before)) for key in keys if key in table.rows)
+            return [_result(key, cells, as_list=False) for key, cells in rows if cells]
 
     def _versions(self, name: bytes, row: bytes, column: bytes, count: int, before: int | None) -> list[TCell]:
         with self._locked(name, [row]) as table:
@@ -303,10 +303,10 @@ def _parse_filter(text: bytes | None) -> dict[bytes, bytes]:
     """column -> value that rows must have. Only equality of a column is served."""
     if not text:
         return {}
-    found = _FILTER.fullmatch(text.strip())
-    if found is None:
+    match = _FILTER.fullmatch(text.strip())
+    if match is None:
         raise UnexpectedError(f"Incorrect filter string {text!r}")
-    family, qualifier, value = found.groups()
+    family, qualifier, value = match.groups()
     return {family + b":" + qualifier: value}
 
 

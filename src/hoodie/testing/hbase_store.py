@@ -30,16 +30,16 @@ class Row:
         before  timestamp, exclusive
         """
         hidden = max(self.tombstones.get(column, -1), self.tombstones.get(family_of(column), -1))
-        found = self.cells.get(column, {})
-        times = sorted((t for t in found if t > hidden and (before is None or t < before)), reverse=True)
-        return [(found[t], t) for t in times]
+        cells = self.cells.get(column, {})
+        times = sorted((t for t in cells if t > hidden and (before is None or t < before)), reverse=True)
+        return [(cells[t], t) for t in times]
 
     def read(self, columns: Sequence[bytes] | None, before: int | None = None) -> Cells:
         """The newest version of each of the columns (also: b"family:", or None for all) that has one."""
-        wanted = None if columns is None else set(columns)
+        names = None if columns is None else set(columns)
         shown: Cells = {}
         for column in sorted(self.cells):
-            if wanted is None or column in wanted or family_of(column) in wanted:
+            if names is None or column in names or family_of(column) in names:
                 versions = self.versions(column, before)
                 if versions:
                     shown[column] = versions[0]
@@ -61,9 +61,9 @@ class StoredTable:
         """Drop what is hidden, and versions beyond the family's number; then forget the tombstones."""
         for key, row in list(self.rows.items()):
             for column in list(row.cells):
-                kept = row.versions(column)[: self.families[family_of(column)]]
-                row.cells[column] = {stamp: value for value, stamp in kept}
-                if not kept:
+                versions = row.versions(column)[: self.families[family_of(column)]]
+                row.cells[column] = {stamp: value for value, stamp in versions}
+                if not versions:
                     del row.cells[column]
             row.tombstones.clear()
             if not row.cells:
@@ -101,7 +101,7 @@ class Scanner:
     table: StoredTable
     columns: Sequence[bytes] | None
     before: int | None
-    wanted: Mapping[bytes, bytes]
+    conditions: Mapping[bytes, bytes]
     sorted: bool
     keys: Iterator[bytes]
 
@@ -111,7 +111,7 @@ class Scanner:
             if row is None:
                 continue
             cells = row.read(self.columns, self.before)  # a filter sees the scan's columns only
-            if cells and all(cells.get(column, (None, 0))[0] == value for column, value in self.wanted.items()):
+            if cells and all(cells.get(column, (None, 0))[0] == value for column, value in self.conditions.items()):
                 return key, cells
         return None
 

@@ -73,13 +73,13 @@ class Subject:
         return self.table.upsert(batch(rows), options=options)
 
     def holds(self, rows: Rows) -> None:
-        found = self.table.snapshot()
-        there = {
+        snapshot = self.table.snapshot()
+        stored_rows = {
             (row["id"], row["_hoodie_partition_path"]): (row["city"], row["ts"], row["note"])
-            for row in found.to_pylist()
+            for row in snapshot.to_pylist()
         }
-        assert len(there) == found.num_rows, "a key occurs twice in a partition"
-        assert there == {(key, row[0]): row for key, row in rows.items()}
+        assert len(stored_rows) == snapshot.num_rows, "a key occurs twice in a partition"
+        assert stored_rows == {(key, row[0]): row for key, row in rows.items()}
 
 
 class IndexSuite:
@@ -125,10 +125,10 @@ class IndexSuite:
         subject.upsert(FIRST)
         result = subject.table.delete(batch({"a": FIRST["a"], "x": ("oslo", 0, "")}).select(["id", "city"]))
         assert result.deleted >= 1
-        left = {key: row for key, row in FIRST.items() if key != "a"}
-        subject.holds(left)
+        remaining_rows = {key: row for key, row in FIRST.items() if key != "a"}
+        subject.holds(remaining_rows)
         subject.upsert({"a": ("oslo", 5, "again")})
-        subject.holds({**left, "a": ("oslo", 5, "again")})
+        subject.holds({**remaining_rows, "a": ("oslo", 5, "again")})
 
     def test_the_delete_of_keys_that_are_nowhere_changes_nothing(self, subject: Subject) -> None:
         subject.table.delete(batch(FIRST).select(["id", "city"]))
@@ -139,10 +139,10 @@ class IndexSuite:
     def test_keys_of_an_overwritten_partition_are_new_again(self, subject: Subject) -> None:
         subject.upsert(FIRST)
         subject.table.insert_overwrite(batch({"n": ("oslo", 1, "n1")}))
-        left = {"n": ("oslo", 1, "n1"), "c": FIRST["c"], "d:4": FIRST["d:4"]}
-        subject.holds(left)
+        remaining_rows = {"n": ("oslo", 1, "n1"), "c": FIRST["c"], "d:4": FIRST["d:4"]}
+        subject.holds(remaining_rows)
         subject.upsert({"a": ("oslo", 2, "a2"), "n": ("oslo", 2, "n2")})
-        subject.holds({**left, "a": ("oslo", 2, "a2"), "n": ("oslo", 2, "n2")})
+        subject.holds({**remaining_rows, "a": ("oslo", 2, "a2"), "n": ("oslo", 2, "n2")})
         subject.table.delete_partitions(["bern"])
         subject.upsert({"c": ("bern", 3, "c3")})
         subject.holds({"a": ("oslo", 2, "a2"), "n": ("oslo", 2, "n2"), "c": ("bern", 3, "c3")})
@@ -153,11 +153,11 @@ class IndexSuite:
         moved = {("a", "bern"): ("bern", 2, "a2"), ("b", "kyiv"): ("kyiv", 2, "b2")}
         old = {("a", "oslo"): FIRST["a"], ("b", "oslo"): FIRST["b"]}
         same = {("c", "bern"): FIRST["c"], ("d:4", "bern"): FIRST["d:4"]}
-        found = {
+        stored_rows = {
             (r["id"], r["_hoodie_partition_path"]): (r["city"], r["ts"], r["note"])
             for r in subject.table.snapshot().to_pylist()
         }
-        assert found == {**moved, **same, **({} if subject.index.is_global else old)}
+        assert stored_rows == {**moved, **same, **({} if subject.index.is_global else old)}
         if subject.index.is_global:
             assert counts(result) == (2, 0, 2)
             subject.upsert({"a": ("oslo", 3, "back"), "b": ("kyiv", 3, "stays")})  # back to where it was deleted
@@ -203,9 +203,11 @@ class IndexSuite:
                 try:
                     subject.upsert(change, **BY_HAND)
                 except (Crash, *REFUSED):
-                    found = {row["id"]: row for row in subject.table.snapshot().to_pylist()}
-                    assert (f"n{calls}" in found) == (found["a"]["note"] == f"w{calls}"), "half of a write is seen"
-                    if f"n{calls}" in found:
+                    stored_rows = {row["id"]: row for row in subject.table.snapshot().to_pylist()}
+                    assert (f"n{calls}" in stored_rows) == (stored_rows["a"]["note"] == f"w{calls}"), (
+                        "half of a write is seen"
+                    )
+                    if f"n{calls}" in stored_rows:
                         expected |= change
                 else:
                     expected |= change

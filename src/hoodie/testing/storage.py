@@ -214,7 +214,7 @@ class CrashAfter(WrappedStorage):
 
     def __init__(self, inner: Storage, writes: int, dying: Dying = Dying.BEFORE) -> None:
         super().__init__(inner)
-        self.left, self.dying, self.dead = writes, dying, False
+        self.remaining, self.dying, self.dead = writes, dying, False
 
     def mutate(self, name: str, path: str, call: Callable[[], T]) -> T:
         if self._alive():
@@ -252,7 +252,7 @@ class CrashAfter(WrappedStorage):
 
     def delete_tree(self, folder: str) -> None:
         def half() -> None:
-            paths = [join(parent, e.name) for parent, found in self.inner.list_tree(folder).items() for e in found]
+            paths = [join(parent, e.name) for parent, entries in self.inner.list_tree(folder).items() for e in entries]
             for path in paths[: len(paths) // 2]:
                 self.inner.delete(path)
 
@@ -274,8 +274,8 @@ class CrashAfter(WrappedStorage):
         with _COUNTING:
             if self.dead:
                 raise Crash("this process is dead")
-            self.dead = self.left == 0
-            self.left -= 1
+            self.dead = self.remaining == 0
+            self.remaining -= 1
             return not self.dead
 
 

@@ -216,11 +216,11 @@ class StorageSuite:
         before = time.time_ns() // 1_000_000
         for path in ("z", "a/b/c", "a/d", "ab/e", "0"):
             storage.write(path, path.encode())
-        found = storage.list()
-        assert [(entry.name, entry.size, entry.is_dir) for entry in found] == [
+        entries = storage.list()
+        assert [(entry.name, entry.size, entry.is_dir) for entry in entries] == [
             ("0", 1, False), ("a", 0, True), ("ab", 0, True), ("z", 1, False),
         ]  # fmt: skip
-        for entry in found:
+        for entry in entries:
             if not entry.is_dir:
                 assert before - 2_000 <= entry.mtime <= time.time_ns() // 1_000_000 + 2_000
         assert [(entry.name, entry.is_dir) for entry in storage.list("a")] == [("b", True), ("d", False)]

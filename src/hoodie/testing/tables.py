@@ -50,11 +50,11 @@ class FailsAt(WrappedStorage):
 
     def __init__(self, inner: Storage, at: int) -> None:
         super().__init__(inner)
-        self.left = at
+        self.remaining = at
 
     def mutate(self, name: str, path: str, call: Callable[[], T]) -> T:
-        self.left -= 1
-        if self.left == -1:
+        self.remaining -= 1
+        if self.remaining == -1:
             raise StorageError(f"{name} of {path}: refused")
         return call()
 
@@ -110,18 +110,18 @@ class ArrowTable:
 
         Raises  as `HoodieTable.upsert`; what `fail_next` planted
         """
-        given, storage = self._options(options), self._storage()
-        return run(check_batch(storage, operation, rows.to_reader(), Settings.read(given), after_commit))
+        write_options, storage = self._options(options), self._storage()
+        return run(check_batch(storage, operation, rows.to_reader(), Settings.read(write_options), after_commit))
 
     def replace(self, rows: pa.Table, options: Options) -> WriteResult:
         """Put a new table with the rows in place of this one, as `hoodie.hudi.write` does with mode overwrite.
 
         options  of the new table and of its writes
         """
-        storage, given = self._storage(), Checked({key: as_text(value) for key, value in options.items()})
-        new = replacement(storage, given)
+        storage, write_options = self._storage(), Checked({key: as_text(value) for key, value in options.items()})
+        new = replacement(storage, write_options)
         operation = WriteOperation.INSERT_OVERWRITE_TABLE
-        batch = check_batch(storage, operation, rows.to_reader(), Settings.read(given), after_commit, new.state)
+        batch = check_batch(storage, operation, rows.to_reader(), Settings.read(write_options), after_commit, new.state)
         return run(batch, replacing=new)
 
     # --- services ---

@@ -197,12 +197,12 @@ def replaced_in_archive(
     """Those of the file groups that a commit up to an instant replaced which left the timeline: without their files it
     makes no difference to readers. Reads the archive back to the oldest of them. Raises CorruptFile
     """
-    found: set[FileGroupId] = set()
+    replaced: set[FileGroupId] = set()
     for commit in (_replaces_in_history if config.layout == 2 else _replaces_in_archive)(storage, config, by):
-        found |= {group for group in groups if group.file_id in commit.replaced.get(group.partition, ())}
-        if found >= set(groups):
+        replaced |= {group for group in groups if group.file_id in commit.replaced.get(group.partition, ())}
+        if replaced >= set(groups):
             break
-    return found
+    return replaced
 
 
 def _replaces_in_archive(storage: Storage, config: TableConfig, by: str) -> Iterator[CommitMetadata]:

@@ -14,12 +14,12 @@ from hoodie.timeline.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class CleanedFiles:
-    """kept   the oldest commit that the clean keeps; "" when it counts versions
-    files  paths of what it removed or will remove
+    """earliest  the oldest commit that the clean keeps; "" when it counts versions
+    files     paths of what it removed or will remove
     """
 
     requested: str
-    kept: str
+    earliest: str
     files: frozenset[str]
 
 
@@ -48,13 +48,13 @@ def _read(storage: Storage, timeline: Timeline, cleans: Iterable[Instant]) -> li
     """None: it was archived since the timeline was loaded."""
 
     def read(instant: Instant) -> CleanedFiles | None:
-        done = instant.state is State.COMPLETED
-        path = timeline.path(instant if done else replace(instant, state=State.REQUESTED))
+        completed = instant.state is State.COMPLETED
+        path = timeline.path(instant if completed else replace(instant, state=State.REQUESTED))
         try:
             data = storage.read(path)
         except FileNotFoundError:
             return None
-        if done:
+        if completed:
             return _done(decode_clean_metadata(data, path))
         if not data:  # its planner died: it is planned again
             return CleanedFiles(instant.requested, "", frozenset())
@@ -64,10 +64,10 @@ def _read(storage: Storage, timeline: Timeline, cleans: Iterable[Instant]) -> li
     return in_threads(read, list(cleans))
 
 
-def _done(done: CleanMetadata) -> CleanedFiles:
-    parts = done.partitions.items()
+def _done(metadata: CleanMetadata) -> CleanedFiles:
+    parts = metadata.partitions.items()
     names = {partition: (*part.planned, *part.deleted, *part.failed) for partition, part in parts}
-    return CleanedFiles(done.start, done.earliest, _paths(names))
+    return CleanedFiles(metadata.start, metadata.earliest, _paths(names))
 
 
 def _paths(names: Mapping[str, Iterable[str]]) -> frozenset[str]:

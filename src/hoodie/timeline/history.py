@@ -73,9 +73,9 @@ def add_to_history(storage: Storage, folder: str, entries: Collection[HistoryEnt
     returns  the path of the file that has them; "" when the history has them all
     """
     names = history_files(storage, folder)
-    there = _instants_in(storage, folder, names, {entry.instant.requested for entry in entries})
+    existing = _instants_in(storage, folder, names, {entry.instant.requested for entry in entries})
     missing = sorted(
-        (entry for entry in entries if (entry.instant.requested, entry.instant.action.value) not in there),
+        (entry for entry in entries if (entry.instant.requested, entry.instant.action.value) not in existing),
         key=lambda entry: entry.instant.requested,
     )
     if not missing:
@@ -108,14 +108,14 @@ def history_rows(storage: Storage, folder: str, batch: int) -> Iterator[list[dic
 
 def _instants_in(storage: Storage, folder: str, names: Collection[str], times: Collection[str]) -> set[tuple[str, str]]:
     """Which of the instants of some times the history has: with the action that it says."""
-    found: set[tuple[str, str]] = set()
+    instants: set[tuple[str, str]] = set()
     for name in names:
         oldest, newest = history_span(name)
         if not any(oldest <= time <= newest for time in times):
             continue
         rows = read_history(storage, join(folder, name), ["instantTime", "action"])
-        found.update(zip(*(column.to_pylist() for column in rows.columns), strict=True))
-    return found
+        instants.update(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+    return instants
 
 
 def _write(storage: Storage, path: str, rows: pa.Table) -> None:
@@ -169,12 +169,12 @@ def _merge_layers(storage: Storage, folder: str) -> int:
         merges, layer = merges + 1, layer + 1
 
 
-def _clean(storage: Storage, folder: str, kept: int) -> None:
+def _clean(storage: Storage, folder: str, manifest_count: int) -> None:
     """Remove all but the newest manifests, then the files that none of these lists."""
     entries = [entry.name for entry in storage.list(folder) if not entry.is_dir]
     manifests = sorted((int(m[1]) for name in entries if (m := MANIFEST.fullmatch(name))), reverse=True)
     current = history_version(storage, folder) or 0
-    stays = [number for number in manifests if number <= current][:kept]
+    stays = [number for number in manifests if number <= current][:manifest_count]
     for number in manifests:
         if number < min(stays):
             storage.discard(join(folder, f"manifest_{number}"))

@@ -107,13 +107,13 @@ def load_timeline(
     if not usable:
         older = LISTED.within(storage, folder, layout, sizes, stamped)
         fresh = files - older.files
-    known = older.stamps
+    earlier_stamps = older.stamps
     if not older.files <= files:  # some went away
         older, fresh = Timeline(layout=layout), files
     folders = frozenset([entry.name for entry in entries if entry.is_dir])
     if layout == 1 and UPGRADED_FOLDER in folders:
         refuse_stopped_upgrade(storage, files)
-    timeline = _extended(older, config, fresh, sizes, known, folders, files)
+    timeline = _extended(older, config, fresh, sizes, earlier_stamps, folders, files)
     if not usable:
         LISTED.keep(storage, timeline, sizes, stamped)
     return timeline
@@ -124,15 +124,15 @@ def _extended(
     config: TableConfig,
     fresh: Set[str],
     sizes: Mapping[str, Entry],
-    known: Mapping[Instant, tuple[int, int]],
+    earlier_stamps: Mapping[Instant, tuple[int, int]],
     folders: frozenset[str],
     files: frozenset[str],
 ) -> Timeline:
     """A timeline with files that were added to it: these are looked at, and the instants before them stay.
 
-    fresh  names of the files
-    sizes  entries of those of completed instants, save those whose size and time are known
-    known  sizes and times
+    fresh           names of the files
+    sizes           entries of those of completed instants, save those whose size and time are known
+    earlier_stamps  sizes and times that are known
     """
     layout, folder = config.layout, config.timeline_folder
     instants = [(n, instant) for n in fresh if (instant := parse_name(n, layout, folder)) is not None]
@@ -148,7 +148,7 @@ def _extended(
             if layout == 2 and not instant.completed:
                 instant = dataclasses.replace(instant, completed=modified(sizes[name], config.timezone))
                 names[instant] = name
-            if stamp := sizes[name][1:3] if name in sizes else known.get(instant):
+            if stamp := sizes[name][1:3] if name in sizes else earlier_stamps.get(instant):
                 stamps[instant] = stamp
         # A clean that two processes carried out may have been completed twice: the later one counts.
         lower = highest.get(key)
@@ -282,8 +282,8 @@ def with_history(storage: Storage, config: TableConfig, timeline: Timeline, inst
 
     Opens only files of the history whose range may hold one of them. Raises CorruptFile
     """
-    known = {instant.requested for instant in timeline.instants} | timeline.history.keys()
-    times = sorted(set(instants) - known)
+    recorded_times = {instant.requested for instant in timeline.instants} | timeline.history.keys()
+    times = sorted(set(instants) - recorded_times)
     if timeline.layout == 1 or not times:
         return timeline
     history = dict(timeline.history)

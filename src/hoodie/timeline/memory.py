@@ -51,10 +51,10 @@ class Memory(Generic[T]):
         if key is None:
             return None
         with self._turn:
-            found = self._known.get(key)
-            if found is not None:
+            value = self._known.get(key)
+            if value is not None:
                 self._known.move_to_end(key)
-            return found
+            return value
 
     def put(self, storage: Storage, timeline: Timeline, instant: Instant, value: T) -> None:
         """Remember what the instant's file holds, as the timeline has listed it."""
@@ -69,16 +69,16 @@ class Memory(Generic[T]):
                 if self._added % _PRUNED_EVERY == 0:
                     self._prune(storage.root, timeline)
             while self._bytes > self._most and len(self._known) > 1:
-                gone, _ = self._known.popitem(last=False)
-                self._bytes -= gone[2]
+                oldest, _ = self._known.popitem(last=False)
+                self._bytes -= oldest[2]
 
     def get_or_read(self, storage: Storage, timeline: Timeline, instant: Instant, read: Callable[[], T]) -> T:
         """What the instant's file holds; `read` reads it, unless it is remembered. Raises as `read`."""
-        found = self.get(storage, timeline, instant)
-        if found is None:
-            found = read()
-            self.put(storage, timeline, instant, found)
-        return found
+        value = self.get(storage, timeline, instant)
+        if value is None:
+            value = read()
+            self.put(storage, timeline, instant, value)
+        return value
 
     def __len__(self) -> int:
         with self._turn:
@@ -127,9 +127,9 @@ class Grown(_OfTables[str, tuple[tuple[Instant, ...], tuple[tuple[int, int], ...
 
     def get(self, storage: Storage, timeline: Timeline) -> tuple[int, T] | None:
         """The number of the oldest commits that something is remembered of, and what."""
-        if (found := self._get(storage.root)) is None:
+        if (remembered := self._get(storage.root)) is None:
             return None
-        commits, stamps, value = found
+        commits, stamps, value = remembered
         count = len(commits)
         same = timeline.commits[:count] == commits and timeline.commit_stamps[:count] == stamps
         return (count, value) if same else None

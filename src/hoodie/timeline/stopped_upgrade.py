@@ -38,7 +38,7 @@ def instants_moved(storage: Storage, *, copied: bool = False) -> list[str]:
     if COPIED in names and not copied:
         return []
     moved = [(instant, name) for name in names if (instant := parse_name(name, 2, _NEW)) is not None]
-    return [name for _, name in sorted(moved, key=lambda each: (each[0].requested, each[0].state, each[1]))]
+    return [name for _, name in sorted(moved, key=lambda pair: (pair[0].requested, pair[0].state, pair[1]))]
 
 
 def late_writes(storage: Storage, files: Collection[str], *, copied: bool = False) -> list[str]:

@@ -135,8 +135,8 @@ class Timeline(Short):
     def _chosen(self, actions: frozenset[Action], completed: bool) -> tuple[Instant, ...]:
         if (actions, completed) not in self._known:
             self._known[actions, completed] = tuple(self._chosen_from(0, actions, completed))
-        found: tuple[Instant, ...] = self._known[actions, completed]
-        return found
+        instants: tuple[Instant, ...] = self._known[actions, completed]
+        return instants
 
     def _chosen_from(self, position: int, actions: frozenset[Action], completed: bool) -> Iterator[Instant]:
         instants = self.instants[position:]
@@ -162,9 +162,9 @@ class Timeline(Short):
         return self._oldest(instant.requested for instant in self.commits)
 
     def _oldest(self, times: Iterable[str]) -> str:
-        known = set(times)
+        unique_times = set(times)
         saved = {instant.requested for instant in self.instants if instant.action is Action.SAVEPOINT}
-        return min(known - saved, default="") or max(known, default="")
+        return min(unique_times - saved, default="") or max(unique_times, default="")
 
     @cached_property
     def pending_compactions(self) -> tuple[Instant, ...]:
@@ -221,8 +221,8 @@ class Timeline(Short):
             return self._visible(as_of)
         if Visible not in self._known:
             self._known[Visible] = self._visible(None)
-        found: Visible = self._known[Visible]
-        return found
+        visible: Visible = self._known[Visible]
+        return visible
 
     def _visible(self, as_of: str | None) -> Visible:
         def cut(times: Iterable[str]) -> frozenset[str]:
@@ -230,11 +230,11 @@ class Timeline(Short):
 
         completed = cut(instant.requested for instant in self.commits)
         compactions = cut(instant.requested for instant in self.pending_compactions)
-        known = completed | compactions
+        request_times = completed | compactions
         return Visible(
             completed=completed | cut(self.history),
             open=compactions,
             pending=frozenset(i.requested for i in self.pending()) - compactions,
-            first=self._oldest(known),
+            first=self._oldest(request_times),
             archived=self.layout == 1,
         )

@@ -45,27 +45,27 @@ def to_inflight(
     just_requested  this process has requested it a moment ago: whether it still is need not be looked at
     Raises   InstantNotFound when it is not requested (rolled back meanwhile); WriteConflict when another has begun it
     """
-    made = dataclasses.replace(instant, state=State.INFLIGHT)
+    inflight = dataclasses.replace(instant, state=State.INFLIGHT)
     if instant.action is Action.SAVEPOINT or just_requested:
-        _create(storage, made, content, layout)
-        return made
+        _create(storage, inflight, content, layout)
+        return inflight
     requested = dataclasses.replace(instant, state=State.REQUESTED)
     if not storage.remote:
         _require(storage, requested, layout)
-        _create(storage, made, content, layout)
-        return made
+        _create(storage, inflight, content, layout)
+        return inflight
     # At once, as a look before the create is no better: who rolls the write back may come right after either. Whether
     # both files are there is looked at once more when the write is published.
-    there, problem = together(
-        storage, lambda: storage.exists(layout.path(requested)), lambda: _refused(storage, made, content, layout)
+    is_requested, problem = together(
+        storage, lambda: storage.exists(layout.path(requested)), lambda: _refused(storage, inflight, content, layout)
     )
-    if not there:
+    if not is_requested:
         if problem is None:
-            storage.discard(layout.path(made))
+            storage.discard(layout.path(inflight))
         raise _missing(requested, layout)
     if problem is not None:
         raise problem
-    return made
+    return inflight
 
 
 def complete(
@@ -87,15 +87,15 @@ def complete(
     Raises       InstantNotFound when it is not inflight (rolled back meanwhile); WriteConflict when it is completed
                  already
     """
-    made = Instant(instant.requested, COMPLETES_AS.get(instant.action, instant.action), State.COMPLETED)
+    completed = Instant(instant.requested, COMPLETES_AS.get(instant.action, instant.action), State.COMPLETED)
     if layout.stamps_completion:
-        made = dataclasses.replace(made, completed=_completion(storage, instant, layout, clock))
+        completed = dataclasses.replace(completed, completed=_completion(storage, instant, layout, clock))
     elif not just_listed:
         _require(storage, dataclasses.replace(instant, state=State.INFLIGHT), layout)
-    _create(storage, made, content, layout, ahead=ahead)
+    _create(storage, completed, content, layout, ahead=ahead)
     if storage.remote:
-        just_completed(storage, layout.path(made))
-    return made
+        just_completed(storage, layout.path(completed))
+    return completed
 
 
 def _completion(storage: Storage, instant: Instant, layout: TimelineLayout, clock: Clock) -> str:
@@ -108,8 +108,10 @@ def _completion(storage: Storage, instant: Instant, layout: TimelineLayout, cloc
     if layout.path(inflight).rpartition("/")[2] not in names:
         raise _missing(inflight, layout)
     instants = [other for name in names if (other := layout.parse(name)) is not None]
-    if done := next((other for other in instants if _completes(other, instant)), None):
-        raise WriteConflict(f"{layout.path(done)} exists: another process has completed instant {instant.requested}")
+    if completed := next((other for other in instants if _completes(other, instant)), None):
+        raise WriteConflict(
+            f"{layout.path(completed)} exists: another process has completed instant {instant.requested}"
+        )
     newest = max(max(other.requested, other.completed) for other in instants)
     return time_after(newest, layout.zone, clock)
 
@@ -126,8 +128,8 @@ def completed_instants(storage: Storage, instant: Instant, layout: TimelineLayou
     """The completed states of an instant that the timeline has, whatever the state of the one given: none or one, or
     more of a clean that two processes carried out at once."""
     if not layout.stamps_completion:
-        done = Instant(instant.requested, COMPLETES_AS.get(instant.action, instant.action), State.COMPLETED)
-        return [done] if storage.exists(layout.path(done)) else []
+        completed = Instant(instant.requested, COMPLETES_AS.get(instant.action, instant.action), State.COMPLETED)
+        return [completed] if storage.exists(layout.path(completed)) else []
     parsed = (layout.parse(entry.name) for entry in storage.list(layout.folder) if not entry.is_dir)
     return sorted(other for other in parsed if other is not None and _completes(other, instant))
 
@@ -164,11 +166,11 @@ def uncomplete(storage: Storage, instant: Instant, action: Action | None = None,
 def discard_completed(storage: Storage, instant: Instant, layout: TimelineLayout) -> None:
     """Remove the completed file of an instant. Idempotent."""
     if layout.stamps_completion:
-        for done in completed_instants(storage, instant, layout):
-            storage.discard(layout.path(done))
+        for completed in completed_instants(storage, instant, layout):
+            storage.discard(layout.path(completed))
     else:
-        done = Instant(instant.requested, COMPLETES_AS.get(instant.action, instant.action), State.COMPLETED)
-        storage.discard(layout.path(done))
+        completed = Instant(instant.requested, COMPLETES_AS.get(instant.action, instant.action), State.COMPLETED)
+        storage.discard(layout.path(completed))
 
 
 def remove_pending(storage: Storage, instant: Instant, layout: TimelineLayout) -> None:

@@ -91,14 +91,14 @@ def change_steps(
     logged   what the table's change logs hold
     """
     steps: dict[FileGroupId, list[ChangeStep]] = {}
-    gone: list[GoneFile] = []
+    missing_files: list[GoneFile] = []
     for instant, commit in commits:
         if not changes_rows(commit):
             continue
         for step, missing in _steps_of(view, instant.requested, commit, logged):
             steps.setdefault(step.group, []).append(step)
-            gone += [GoneFile(step.instant, name) for name in missing]
-    return steps, gone
+            missing_files += [GoneFile(step.instant, name) for name in missing]
+    return steps, missing_files
 
 
 def _steps_of(
@@ -126,7 +126,7 @@ def _written(
     bases = {base.name: base for base in files.bases}
     logs, changes = {log.name: log for log in files.logs}, {log.name: log for log in files.changes}
     written = [stat.path.rpartition("/")[2] for stat in stats if stat.path is not None]
-    told = [name.rpartition("/")[2] for stat in stats for name in stat.cdc_stats or ()]
+    change_names = [name.rpartition("/")[2] for stat in stats for name in stat.cdc_stats or ()]
     before = slice_before(view, group, instant)
     base = next((bases[name] for name in written if name in bases), None)
     step = ChangeStep(
@@ -135,18 +135,18 @@ def _written(
         before,
         base,
         tuple(logs[name] for name in written if name in logs),
-        tuple(changes[name] for name in told if name in changes),
+        tuple(changes[name] for name in change_names if name in changes),
         view.compacting.get(group, ""),
     )
-    needed = told + [stat.base_file for stat in stats if stat.base_file]
-    if not (told and logged.after):
+    needed = change_names + [stat.base_file for stat in stats if stat.base_file]
+    if not (change_names and logged.after):
         needed += written
-    gone = [name for name in dict.fromkeys(needed) if not (name in bases or name in logs or name in changes)]
+    missing = [name for name in dict.fromkeys(needed) if not (name in bases or name in logs or name in changes)]
     # The statistic of a base file names the instant of the one before it.
     old = stats[0].prev_commit
-    if not (told and logged.before) and not step.logs and old.isdigit() and not _is_at(before, old):
-        gone.append(f"{group.file_id} of {old}")
-    return step, gone
+    if not (change_names and logged.before) and not step.logs and old.isdigit() and not _is_at(before, old):
+        missing.append(f"{group.file_id} of {old}")
+    return step, missing
 
 
 def _is_at(slice_: FileSlice | None, instant: str) -> bool:

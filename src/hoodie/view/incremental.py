@@ -147,11 +147,11 @@ def _as_completed_by(timeline: Timeline, end: str, completions: Mapping[str, str
         return Instant(instant.requested, action, State.INFLIGHT)
 
     instants = tuple(sorted(map(then, timeline.instants)))
-    kept = frozenset(instants)
+    remaining = frozenset(instants)
     return replace(
         timeline,
         instants=instants,
-        names={i: n for i, n in timeline.names.items() if i in kept},
+        names={i: n for i, n in timeline.names.items() if i in remaining},
         archived={then(instant): commit for instant, commit in timeline.archived.items()},
     )
 
@@ -217,7 +217,7 @@ def cleaned_groups(view: FileSystemView, changes: Touched) -> dict[FileGroupId, 
         names = {base.name for base in files.bases} | {log.name for log in (*files.logs, *files.changes)}
         assert stat.path is not None  # `touched` checked it
         needed = (stat.path.rpartition("/")[2], stat.base_file or "", *stat.log_files)
-        gone = next((name for name in needed if name and name not in names), None)
-        if gone is not None:
-            missing_files[group] = gone
+        missing_file = next((name for name in needed if name and name not in names), None)
+        if missing_file is not None:
+            missing_files[group] = missing_file
     return missing_files

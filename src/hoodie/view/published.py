@@ -115,20 +115,20 @@ def _read(
 ) -> Iterator[Published | None]:
     def read(instant: Instant) -> Published | CorruptFile | None:
         try:
-            made = published_by(instant, read_commit(storage, timeline, instant))
+            published = published_by(instant, read_commit(storage, timeline, instant))
         except FileNotFoundError:  # archived, or rolled back, since the timeline was loaded
             return None
         except CorruptFile as damage:
             return damage
-        PUBLISHED.put(storage, timeline, instant, made)
-        return made
+        PUBLISHED.put(storage, timeline, instant, published)
+        return published
 
     ordered = list(instants)
     remembered = [_known(storage, timeline, instant) for instant in ordered]
-    fresh = [instant for instant, known in zip(ordered, remembered, strict=True) if known is None]
+    fresh = [instant for instant, commit in zip(ordered, remembered, strict=True) if commit is None]
     outcomes = iter(in_threads(read, fresh))
-    for known in remembered:
-        outcome = next(outcomes) if known is None else known
+    for commit in remembered:
+        outcome = next(outcomes) if commit is None else commit
         if isinstance(outcome, CorruptFile):
             if not tolerant:
                 raise outcome
@@ -138,11 +138,11 @@ def _read(
 
 
 def _known(storage: Storage, timeline: Timeline, instant: Instant) -> Published | None:
-    found = PUBLISHED.get(storage, timeline, instant)
-    if found is None and (commit := COMMITS.get(storage, timeline, instant)) is not None:
-        found = published_by(instant, commit)
-        PUBLISHED.put(storage, timeline, instant, found)
-    return found
+    published = PUBLISHED.get(storage, timeline, instant)
+    if published is None and (commit := COMMITS.get(storage, timeline, instant)) is not None:
+        published = published_by(instant, commit)
+        PUBLISHED.put(storage, timeline, instant, published)
+    return published
 
 
 #: The slices that a reader or writer uses of a view.
@@ -265,8 +265,8 @@ def missing_for_writers(
     file can be missing now only if a later commit names it, or if it was there: slices only follow each other.
     """
     timeline, present = view.timeline, _present(view)
-    _, known = COMPLETE.get(storage, timeline) or (0, _Complete(view.compacting, {}))
-    before = known.partitions if known.compacting == view.compacting else {}
+    _, remembered = COMPLETE.get(storage, timeline) or (0, _Complete(view.compacting, {}))
+    before = remembered.partitions if remembered.compacting == view.compacting else {}
     paths = present.keys() if partitions is None else partitions
     seen = [before[path] for path in paths if path in before]
     checked = min(count for count, _ in seen) if partitions is not None and seen and len(seen) == len(paths) else 0
@@ -318,16 +318,16 @@ def named_and_absent(
     absent: dict[tuple[str, str], Instant] = {}
     beside: dict[tuple[str, str], Instant] = {}
     for commit in commits:
-        for by_partition, kept in ((commit.files, absent), (commit.base_files, beside)):
+        for by_partition, instants in ((commit.files, absent), (commit.base_files, beside)):
             for partition, names in by_partition.items():
                 if only is None or partition in only:
                     existing = present.get(partition, set())
-                    kept |= {(partition, name): commit.instant for name in names if name not in existing}
-    found = []
+                    instants |= {(partition, name): commit.instant for name in names if name not in existing}
+    missing = []
     for (partition, name), instant in {**beside, **absent}.items():
         if (file := _data_file(partition, name)) is not None:
-            found.append(Missing(file, instant))
-    return found
+            missing.append(Missing(file, instant))
+    return missing
 
 
 def _present(view: FileSystemView) -> dict[str, set[str]]:

@@ -49,14 +49,14 @@ def finish(
     replaced = replaced_groups(write, outcome.partitions) if replaced is None else replaced
     write.keep_clear({FileGroupId(partition, file_id) for partition, ids in replaced.items() for file_id in ids})
     with phases.time("commit"):
-        told: Mapping[str, str] = {}
+        announcement: Mapping[str, str] = {}
         if write.index.announce is not None:
-            told = write.index.announce(write.begun.time, outcome.stats, outcome.later)
-        metadata = describe(write.begun, outcome.stats, replaced, {**_extra(write), **told})
+            announcement = write.index.announce(write.begun.time, outcome.stats, outcome.later)
+        metadata = describe(write.begun, outcome.stats, replaced, {**_extra(write), **announcement})
         after: TableState | None = None
-        if write.operation_rules.new_keys and (there := metadata.updated + metadata.deleted):
+        if write.operation_rules.new_keys and (existing := metadata.updated + metadata.deleted):
             raise InvalidInput(
-                f"{there} rows of the insert have keys that {write.state.config.name} has already: upsert them, or "
+                f"{existing} rows of the insert have keys that {write.state.config.name} has already: upsert them, or "
                 "leave them out (HoodieReadClient.filter_exists). Nothing has changed"
             )
         if validate is not None:
@@ -108,13 +108,13 @@ def _written(write: Write, outcome: TaskResults, replaced: Mapping[str, Collecti
 def _extra(write: Write) -> dict[str, str]:
     """What a commit's metadata keeps besides statistics: the schema, and options with the prefix for that."""
     prefix = write.settings.write.metadata_prefix
-    kept = {key: value for key, value in write.settings.given.items() if prefix and key.startswith(prefix)}
+    extra = {key: value for key, value in write.settings.options.items() if prefix and key.startswith(prefix)}
     if write.state.config.replaced_at == NOT_YET:
-        kept = {**kept, REPLACES: "true"}
+        extra = {**extra, REPLACES: "true"}
     # Keys deleted from a table without rows tell nothing about its columns: the first rows decide.
     if not write.schema.names:
-        return kept
-    return {**kept, "schema": write.avro_schema, **write.by_id}
+        return extra
+    return {**extra, "schema": write.avro_schema, **write.by_id}
 
 
 @contextmanager
@@ -194,10 +194,10 @@ def _rolled_back_meanwhile(transaction: Transaction, error: Exception) -> Instan
     reason."""
     if transaction.writers.concurrency.several or not isinstance(_fault(error), FileGone):
         return None
-    known = {instant.requested for instant in transaction.state.timeline.instants} | {transaction.time}
+    earlier_times = {instant.requested for instant in transaction.state.timeline.instants} | {transaction.time}
     now = transaction.state.reload().timeline
-    there = now.find(transaction.time, transaction.instant.action) is not None
-    if there and all(instant.requested in known for instant in now.instants):
+    listed = now.find(transaction.time, transaction.instant.action) is not None
+    if listed and all(instant.requested in earlier_times for instant in now.instants):
         return None
     return InstantNotFound(rolled_back(transaction.instant))
 

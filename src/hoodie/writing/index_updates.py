@@ -61,9 +61,9 @@ def run_and_record(
 
 
 def _placed(recorder: WriteRecorder, task: WriteTask, rows: pa.Table, stats: Sequence[WriteStat]) -> Iterator[Placed]:
-    rows, given = take_statuses(rows)
+    rows, row_statuses = take_statuses(rows)
     keys = as_array(rows.column(RECORD_KEY)).cast(pa.string())
-    statuses = np.full(len(keys), KeyStatus.INSERT, np.int8) if given is None else given
+    statuses = np.full(len(keys), KeyStatus.INSERT, np.int8) if row_statuses is None else row_statuses
     deletes = np.ones(len(keys), np.bool_) if recorder.operation_rules.delete else recorder.rule.is_delete(rows)
     # Other deletes may lose against a version in the file group: what is forgotten too early would be inserted again.
     certain = recorder.operation_rules.delete or (
@@ -74,14 +74,14 @@ def _placed(recorder: WriteRecorder, task: WriteTask, rows: pa.Table, stats: Seq
     deleted = keys.filter(pa.array(deletes & (statuses == KeyStatus.UPDATE) & certain))
     groups = dict.fromkeys(FileGroupId(stat.partition or "", stat.file_id) for stat in stats)
     if len(groups) == 1:
-        yield Placed(recorder.instant, next(iter(groups)), inserted, moved, deleted, given is not None)
+        yield Placed(recorder.instant, next(iter(groups)), inserted, moved, deleted, row_statuses is not None)
         return
     for stat in stats:  # new rows that filled a file: the rest went to the next ones
         assert stat.path is not None
         here = keys_in(recorder.storage, stat.path, stat.file_size)
         new, came = (part.filter(pc.is_in(part, value_set=here)) for part in (inserted, moved))
         group = FileGroupId(stat.partition or "", stat.file_id)
-        yield Placed(recorder.instant, group, new, came, deleted.slice(0, 0), given is not None)
+        yield Placed(recorder.instant, group, new, came, deleted.slice(0, 0), row_statuses is not None)
 
 
 def finalize_index(index: Index, instant: str, later: Sequence[pa.Table]) -> None:
@@ -108,7 +108,9 @@ def record_files(
         assert stat.path is not None
         none = pa.array([], pa.string())
         group = FileGroupId(stat.partition or "", stat.file_id)
-        told = record_writes([Placed(instant, group, keys_in(storage, stat.path, stat.file_size), none, none, False)])
-        if told is not None:
-            later.append(told)
+        entries = record_writes(
+            [Placed(instant, group, keys_in(storage, stat.path, stat.file_size), none, none, False)]
+        )
+        if entries is not None:
+            later.append(entries)
     return later

@@ -96,14 +96,14 @@ def key_changes(written: WrittenFiles) -> KeyChanges | None:
 def _changes(written: WrittenFiles, exact: bool) -> list[_Changed]:
     view, groups = _groups(written)
     slices = merged_slices(view)
-    gone = [
+    replaced_slices = [
         slices[FileGroupId(path, name)]
         for path, ids in written.replaced.items()
         for name in ids
         if FileGroupId(path, name) in slices
     ]
-    keys_of = _reader(written, [*gone, *(part.before for part in groups if part.before is not None)])
-    calls: list[Callable[[], _Changed]] = [partial(_replaced, keys_of, slice_) for slice_ in gone]
+    keys_of = _reader(written, [*replaced_slices, *(part.before for part in groups if part.before is not None)])
+    calls: list[Callable[[], _Changed]] = [partial(_replaced, keys_of, slice_) for slice_ in replaced_slices]
     calls += [partial(_of_bases, written, keys_of, part) for part in groups if part.bases]
     if logged := [part for part in groups if part.logs]:
         moves = any(stat.num_deletes for stat in written.stats)
@@ -119,8 +119,8 @@ def _groups(written: WrittenFiles) -> tuple[FileSystemView, list[_Group]]:
     """The file groups whose keys may have changed, with the slices that they had; one listing of their partitions."""
     order = sorted(written.stats, key=lambda stat: (stat.partition or "", stat.file_id))
     parts: list[_Group] = []
-    for group, found in groupby(order, key=lambda stat: FileGroupId(stat.partition or "", stat.file_id)):
-        stats = list(found)
+    for group, group_stats in groupby(order, key=lambda stat: FileGroupId(stat.partition or "", stat.file_id)):
+        stats = list(group_stats)
         bases = tuple(stat for stat in stats if stat.log_version is None and _changes_keys(stat))
         logs = tuple(stat for stat in stats if stat.log_version is not None)
         if bases or logs:
@@ -186,10 +186,10 @@ def _of_logs(written: WrittenFiles, locator: RecordLocator | None, part: _Group)
     stored, certain, doubtful = _keys_in_logs(written.state.storage, written.instant, part.logs)
     if locator is not None:
         stored = _not_there(locator, part.group, stored)
-    asked = pa.concat_arrays([stored, doubtful])
-    live = _live(written, part, asked) if len(asked) else asked
-    gone = pa.concat_arrays([certain, _without(doubtful, live)])
-    return placed(stored.filter(pc.is_in(stored, value_set=live)), part.group), placed(gone, part.group)
+    candidates = pa.concat_arrays([stored, doubtful])
+    live = _live(written, part, candidates) if len(candidates) else candidates
+    deleted_keys = pa.concat_arrays([certain, _without(doubtful, live)])
+    return placed(stored.filter(pc.is_in(stored, value_set=live)), part.group), placed(deleted_keys, part.group)
 
 
 def _keys_in_logs(storage: Storage, instant: str, logs: Iterable[WriteStat]) -> tuple[pa.Array, pa.Array, pa.Array]:
@@ -213,8 +213,8 @@ def _keys_in_logs(storage: Storage, instant: str, logs: Iterable[WriteStat]) -> 
 def _not_there(locator: RecordLocator, group: FileGroupId, keys: pa.Array) -> pa.Array:
     """Those of the keys whose entries say another file group, or that have none."""
     paths, ids = locator.locate(keys)
-    there = pc.and_(pc.equal(paths, group.partition), pc.equal(ids, group.file_id))
-    return keys.filter(pc.invert(pc.fill_null(there, False)))
+    in_group = pc.and_(pc.equal(paths, group.partition), pc.equal(ids, group.file_id))
+    return keys.filter(pc.invert(pc.fill_null(in_group, False)))
 
 
 def _live(written: WrittenFiles, part: _Group, keys: pa.Array) -> pa.Array:
@@ -241,5 +241,5 @@ def _live(written: WrittenFiles, part: _Group, keys: pa.Array) -> pa.Array:
         new if before is None else (*before.logs, *new),
     )
     own = KeyReader(state.storage, with_meta_fields(written.schema), replace(reader, committed=shown))
-    found = own.keys(merged)
-    return keys.filter(pc.is_in(keys, value_set=as_array(found).cast(pa.string())))
+    live_keys = own.keys(merged)
+    return keys.filter(pc.is_in(keys, value_set=as_array(live_keys).cast(pa.string())))

@@ -183,9 +183,9 @@ def stage_batches(storage: Storage, folder: str, batches: Iterator[pa.RecordBatc
 def _run_task(stage: Stage, run: TaskRunner, advance: Advance, work: tuple[WriteTask, StagedTask]) -> TaskResult:
     task, staged = work
     rows = rows_of(stage.storage, staged)
-    done = run(task, rows, f"{task.number}-0-0") if rows.num_rows else TaskResult(())
-    advance(1, *rows_and_bytes(done.stats))
-    return done
+    result = run(task, rows, f"{task.number}-0-0") if rows.num_rows else TaskResult(())
+    advance(1, *rows_and_bytes(result.stats))
+    return result
 
 
 def _threads(write: Write, work: Sequence[tuple[WriteTask, StagedTask]]) -> int:

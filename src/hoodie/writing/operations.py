@@ -92,8 +92,8 @@ def small_bases_without_logs(slices: Sequence[FileSlice], sizing: FileSizing) ->
 
     A pending compaction leaves its group's slice without a base file, so that such a group is never among them.
     """
-    found = [(slice_, size) for slice_, size in small_bases(slices, sizing) if not slice_.logs]
-    return sorted(found, key=_by_size)[: sizing.small_candidates]
+    candidates = [(slice_, size) for slice_, size in small_bases(slices, sizing) if not slice_.logs]
+    return sorted(candidates, key=_by_size)[: sizing.small_candidates]
 
 
 def small_slices(slices: Sequence[FileSlice], sizing: FileSizing) -> list[tuple[FileSlice, int]]:
@@ -101,11 +101,11 @@ def small_slices(slices: Sequence[FileSlice], sizing: FileSizing) -> list[tuple[
     if sizing.small_limit == 0:
         return []
     sizes = [(s, (s.base.size if s.base else 0) + int(sizing.log_ratio * s.log_bytes)) for s in slices]
-    return sorted((found for found in sizes if found[1] < sizing.max_size), key=_by_size)
+    return sorted((candidate for candidate in sizes if candidate[1] < sizing.max_size), key=_by_size)
 
 
-def _by_size(found: tuple[FileSlice, int]) -> int:
-    return found[1]
+def _by_size(candidate: tuple[FileSlice, int]) -> int:
+    return candidate[1]
 
 
 def no_small_files(slices: Sequence[FileSlice], sizing: FileSizing) -> list[tuple[FileSlice, int]]:
@@ -162,31 +162,31 @@ def rules_of(
         options = replace(
             options, combine_before_insert=False, duplicates=DuplicatePolicy.NONE, duplicates_on_insert=True
         )
-    found = _rules_of(operation, options, kind)
+    rules = _rules_of(operation, options, kind)
     if not placed_by_key or operation is WriteOperation.DELETE_PARTITION:
-        return found
-    found = replace(found, locate=True, bulk=False, small_files=no_small_files)
-    if not found.match and found.replaces is Replaces.NOTHING and kind.kinds.update is TaskKind.APPEND:
+        return rules
+    rules = replace(rules, locate=True, bulk=False, small_files=no_small_files)
+    if not rules.match and rules.replaces is Replaces.NOTHING and kind.kinds.update is TaskKind.APPEND:
         # A log has each key once: a second row of it is an update.
         combine = Combine.ORDERED if options.combine_before_insert else Combine.LAST
-        return replace(found, match=True, combine=combine)
-    return found
+        return replace(rules, match=True, combine=combine)
+    return rules
 
 
 def _rules_of(operation: WriteOperation, options: WriteOptions, kind: TableKind) -> OperationRules:
     on_insert = Combine.ORDERED if options.combine_before_insert else Combine.ALL
-    known = OperationRules(kind.kinds, locate=True, match=True)
+    matched = OperationRules(kind.kinds, locate=True, match=True)
     appended = OperationRules(kind.kinds, combine=on_insert, small_files=no_small_files)
     loaded = replace(appended, kinds=replace(kind.kinds, insert=TaskKind.CREATE))  # base files on any table
     match operation:
         case WriteOperation.UPSERT:
             combine = Combine.ORDERED if options.combine_before_upsert else Combine.LAST
-            return replace(known, combine=combine, small_files=kind.small_files)
+            return replace(matched, combine=combine, small_files=kind.small_files)
         case WriteOperation.DELETE:
-            return replace(known, delete=True, combine=Combine.LAST, small_files=no_small_files)
+            return replace(matched, delete=True, combine=Combine.LAST, small_files=no_small_files)
         case WriteOperation.INSERT if options.duplicates is DuplicatePolicy.FAIL:
             combine = Combine.ORDERED if options.combine_before_insert else Combine.UNIQUE
-            return replace(known, new_keys=True, combine=combine, small_files=kind.small_files)
+            return replace(matched, new_keys=True, combine=combine, small_files=kind.small_files)
         case WriteOperation.INSERT:
             if options.duplicates_on_insert:
                 return replace(appended, small_files=kind.small_files)
@@ -212,7 +212,7 @@ def blocking(settings: Settings) -> Settings:
     if not settings.writers.concurrency.non_blocking:
         return settings
     mode = ConcurrencyMode.OPTIMISTIC_CONCURRENCY_CONTROL.value
-    return replace(settings, given=Options({**settings.given, _MODE: mode}))
+    return replace(settings, options=Options({**settings.options, _MODE: mode}))
 
 
 def require_logs(state: TableState, index: Index, settings: Settings) -> None:
@@ -227,7 +227,7 @@ def require_logs(state: TableState, index: Index, settings: Settings) -> None:
         lacking.append(f"it has version {config.version}, whose log files do not say which write they are of")
     if index.name != bucket.NAME:
         lacking.append(f"its index is {index.name}")
-    elif bucket_engine(settings.given, config) is not BucketEngine.SIMPLE or keeps_metadata(
+    elif bucket_engine(settings.options, config) is not BucketEngine.SIMPLE or keeps_metadata(
         state.storage, state.timeline
     ):
         lacking.append(f"its buckets are those of {bucket.ENGINE}={BucketEngine.CONSISTENT_HASHING}")

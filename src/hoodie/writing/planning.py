@@ -156,9 +156,9 @@ class TaskReports:
 
     @classmethod
     def of(cls, tasks: Iterable[TaskResult]) -> TaskReports:
-        done = list(tasks)
-        later = tuple(task.later for task in done if task.later is not None)
-        return cls(tuple(stat for task in done for stat in task.stats), later)
+        results = list(tasks)
+        later = tuple(task.later for task in results if task.later is not None)
+        return cls(tuple(stat for task in results for stat in task.stats), later)
 
 
 @dataclass(frozen=True, slots=True)

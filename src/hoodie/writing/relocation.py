@@ -59,18 +59,18 @@ class RelocationRule:
 class Hits:
     """Which rows of a batch were found in which file groups.
 
-    rows    int64[h], positions in the batch
-    groups  int64[h], positions in `places`
-    stored  int64[h], of doubtful hits the position of the stored row in `there`; GONE_NOW: the file group holds the key
-            no more; UNREAD: the hit is not doubtful
-    there   stored rows: the columns of `RelocationRule`
+    rows      int64[h], positions in the batch
+    groups    int64[h], positions in `places`
+    stored    int64[h], of doubtful hits the position of the stored row in `versions`; GONE_NOW: the file group holds
+              the key no more; UNREAD: the hit is not doubtful
+    versions  stored rows: the columns of `RelocationRule`
     """
 
     rows: Positions
     groups: Positions
     places: tuple[FileGroupId, ...]
     stored: Positions
-    there: pa.Table
+    versions: pa.Table
 
 
 UNREAD, GONE_NOW = -1, -2
@@ -132,17 +132,17 @@ def resolve_locations(rows: pa.Table, hits: Hits, how: RelocationRule) -> Resolv
     into = _first_of_each(np.flatnonzero(~live & own & moved[hits.rows]), hits.rows)
 
     stays = np.flatnonzero(live & ~moved[hits.rows])  # updates where the key is, deletes among them
-    gone = np.flatnonzero(elsewhere & moved[hits.rows])
+    moved_out = np.flatnonzero(elsewhere & moved[hits.rows])
     placed = _any(hits.rows[np.concatenate([stays, back, into])], count)
     fresh = np.flatnonzero(~placed & ~deletes)
-    at_hit = np.concatenate([stays, back, gone, into])
+    at_hit = np.concatenate([stays, back, moved_out, into])
     source = np.concatenate([hits.rows[at_hit], fresh])
     groups = np.concatenate([hits.groups[at_hit], np.full(len(fresh), -1, np.int64)])
     statuses = np.concatenate(
         [
             np.full(len(stays), KeyStatus.UPDATE),
             np.full(len(back), KeyStatus.INSERT),
-            np.full(len(gone), KeyStatus.MOVED_OUT),
+            np.full(len(moved_out), KeyStatus.MOVED_OUT),
             np.full(len(into), KeyStatus.MOVED_IN),
             np.where(moved[fresh], KeyStatus.MOVED_IN, KeyStatus.INSERT),
         ]
@@ -153,9 +153,9 @@ def resolve_locations(rows: pa.Table, hits: Hits, how: RelocationRule) -> Resolv
 
 
 def _any(rows: Positions, count: int) -> Mask:
-    found = np.zeros(count, np.bool_)
-    found[rows] = True
-    return found
+    mask = np.zeros(count, np.bool_)
+    mask[rows] = True
+    return mask
 
 
 def _first_of_each(hits: Positions, rows: Positions) -> Positions:
@@ -166,8 +166,8 @@ def _first_of_each(hits: Positions, rows: Positions) -> Positions:
 def _refuse_two_partitions(rows: pa.Table, hits: Hits, live: Mask, deletes: Mask) -> None:
     names = {path: code for code, path in enumerate(dict.fromkeys(place.partition for place in hits.places))}
     codes = np.array([names[place.partition] for place in hits.places], np.int64)
-    asked = live & ~deletes[hits.rows]
-    pairs = np.unique(np.stack([hits.rows[asked], codes[hits.groups[asked]]]), axis=1)
+    relevant = live & ~deletes[hits.rows]
+    pairs = np.unique(np.stack([hits.rows[relevant], codes[hits.groups[relevant]]]), axis=1)
     of_row = np.bincount(pairs[0], minlength=rows.num_rows)
     if (of_row < 2).all():
         return
@@ -195,20 +195,20 @@ def _leaving(rows: pa.Table, hits: Hits, elsewhere: Mask, how: RelocationRule) -
     else:
         target = nullable(pa.schema([how.schema.field(name) for name in columns]))
         newer = conform(rows.take(pa.array(at)), target, drop_extra=True)
-        older = conform(hits.there.select(columns).take(pa.array(hits.stored[first])), target, drop_extra=True)
+        older = conform(hits.versions.select(columns).take(pa.array(hits.stored[first])), target, drop_extra=True)
     outcome = how.rule.combine(older, newer)
     leaves[at[outcome.choice == Choice.TAKE]] = True
     if outcome.merged is None:
         return leaves, rows
-    made = np.flatnonzero(outcome.choice == Choice.MERGED)
-    stays = np.ones(len(made), np.bool_)
+    merged_at = np.flatnonzero(outcome.choice == Choice.MERGED)
+    stays = np.ones(len(merged_at), np.bool_)
     for name in {path.partition(".")[0] for path in how.partitions}:
-        before, after = older.column(name).take(pa.array(made)), outcome.merged.column(name)
+        before, after = older.column(name).take(pa.array(merged_at)), outcome.merged.column(name)
         stays &= np.asarray(
             pc.or_(pc.fill_null(pc.equal(before, after), False), pc.and_(before.is_null(), after.is_null()))
         )
-    leaves[at[made[~stays]]] = True
-    return leaves, _replaced(rows, at[made[~stays]], outcome.merged.filter(pa.array(~stays)), how)
+    leaves[at[merged_at[~stays]]] = True
+    return leaves, _replaced(rows, at[merged_at[~stays]], outcome.merged.filter(pa.array(~stays)), how)
 
 
 def _replaced(rows: pa.Table, at: Positions, merged: pa.Table, how: RelocationRule) -> pa.Table:
@@ -218,7 +218,7 @@ def _replaced(rows: pa.Table, at: Positions, merged: pa.Table, how: RelocationRu
     keys = [rows.schema.field(name) for name in (RECORD_KEY, PARTITION_PATH)]
     schema = pa.schema([*how.schema, *keys])
     whole = conform(rows, nullable(schema), drop_extra=True)
-    made = pa.Table.from_arrays(
+    replacements = pa.Table.from_arrays(
         [
             *(merged.column(f.name).cast(f.type) for f in how.schema),
             *(rows.column(f.name).take(pa.array(at)) for f in keys),
@@ -227,7 +227,7 @@ def _replaced(rows: pa.Table, at: Positions, merged: pa.Table, how: RelocationRu
     )
     source = np.arange(rows.num_rows)
     source[at] = rows.num_rows + np.arange(len(at))
-    return pick([whole, made], source)
+    return pick([whole, replacements], source)
 
 
 def _at_places(rows: pa.Table, groups: Positions, places: Sequence[FileGroupId]) -> pa.Table:
@@ -283,11 +283,11 @@ def stored_rows(stored: StoredReader, group: FileGroupId, keys: pa.Array) -> pa.
         assert slice_.base is not None  # a slice without logs has a base file
         rows = read_base_file(stored.reader.storage, slice_.base, stored.schema, stored.columns, threads=False)
     rows = rows.filter(pc.is_in(rows.column(RECORD_KEY), keys.cast(pa.string())))
-    found = as_array(rows.column(RECORD_KEY))
-    codes = found.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    stored_keys = as_array(rows.column(RECORD_KEY))
+    codes = stored_keys.dictionary_encode().indices.to_numpy(zero_copy_only=False)
     first = np.sort(np.unique(codes, return_index=True)[1])
-    kept = rows.take(pa.array(first)) if len(first) < len(found) else rows
-    return pa.Table.from_arrays(kept.columns, schema=stored.row_schema)
+    unique_rows = rows.take(pa.array(first)) if len(first) < len(stored_keys) else rows
+    return pa.Table.from_arrays(unique_rows.columns, schema=stored.row_schema)
 
 
 def with_stored(
@@ -309,14 +309,18 @@ def with_stored(
     doubts = doubtful(as_array(rows.column(PARTITION_PATH)), at, groups, places)
     if not doubts.any() or (certain and len(how.columns) == 1):
         return Hits(at, groups, places, unread, pa.table({RECORD_KEY: pa.array([], pa.string())}))
-    wanted = np.unique(groups[doubts]).tolist()
-    stored = stored_reader(state, {places[group].partition for group in wanted}, how, settings)
-    asked = [keys.take(pa.array(at[doubts & (groups == group)])) for group in wanted]
-    parts = list(pool.map(lambda call: stored_rows(stored, places[call[0]], call[1]), zip(wanted, asked, strict=True)))
+    doubtful_groups = np.unique(groups[doubts]).tolist()
+    stored = stored_reader(state, {places[group].partition for group in doubtful_groups}, how, settings)
+    doubtful_keys = [keys.take(pa.array(at[doubts & (groups == group)])) for group in doubtful_groups]
+    parts = list(
+        pool.map(
+            lambda call: stored_rows(stored, places[call[0]], call[1]), zip(doubtful_groups, doubtful_keys, strict=True)
+        )
+    )
     offset = 0
-    for group, own_keys, part in zip(wanted, asked, parts, strict=True):
+    for group, own_keys, part in zip(doubtful_groups, doubtful_keys, parts, strict=True):
         place = pc.index_in(own_keys, value_set=as_array(part.column(RECORD_KEY)).cast(own_keys.type))
-        found = place.fill_null(-1).to_numpy().astype(np.int64)
-        unread[doubts & (groups == group)] = np.where(found < 0, GONE_NOW, found + offset)
+        positions = place.fill_null(-1).to_numpy().astype(np.int64)
+        unread[doubts & (groups == group)] = np.where(positions < 0, GONE_NOW, positions + offset)
         offset += part.num_rows
     return Hits(at, groups, places, unread, pa.concat_tables(parts))

@@ -56,31 +56,31 @@ def replacement(storage: Storage, options: Options) -> Replacement:
     Raises InvalidOption as for a new table; UnsupportedTable when the one that is there is not one to write;
            InvalidInput when a savepoint or a planned compaction forbids it, or one of the tables has no partitions
     """
-    there = writable_state(storage, Settings.read(options))
-    _refuse_kept(there)
-    wanted = table_properties(options, version=there.layout.version)
-    warn_without_key(wanted)
-    properties = taking_over(wanted, there.config.properties)
+    current = writable_state(storage, Settings.read(options))
+    _refuse_kept(current)
+    new_properties = table_properties(options, version=current.layout.version)
+    warn_without_key(new_properties)
+    properties = taking_over(new_properties, current.config.properties)
     config = from_properties({**properties, REPLACED: NOT_YET})
-    if bool(config.partition_by) != bool(there.config.partition_by) and there.timeline.commits:
+    if bool(config.partition_by) != bool(current.config.partition_by) and current.timeline.commits:
         had, gets = ("no partitions", "some") if config.partition_by else ("partitions", "none")
         raise InvalidInput(
-            f"{there.config.name} has {had}, and the table in its place would have {gets}: readers do not look for "
+            f"{current.config.name} has {had}, and the table in its place would have {gets}: readers do not look for "
             "partitions within a partition, so that they would miss the rows of one of the two. Delete the folder "
             "first, or choose another path."
         )
-    return Replacement(TableState(storage, config, there.timeline), properties)
+    return Replacement(TableState(storage, config, current.timeline), properties)
 
 
-def _refuse_kept(there: TableState) -> None:
-    if kept := [instant.requested for instant in there.timeline.completed({Action.SAVEPOINT})]:
+def _refuse_kept(current: TableState) -> None:
+    if savepoints := [instant.requested for instant in current.timeline.completed({Action.SAVEPOINT})]:
         raise InvalidInput(
-            f"{there.config.name} has savepoints ({', '.join(kept)}), and an overwrite replaces the whole table: "
-            "nothing would be left to go back to. Delete them first (table.delete_savepoint), or write with the "
+            f"{current.config.name} has savepoints ({', '.join(savepoints)}), and an overwrite replaces the whole "
+            "table: nothing would be left to go back to. Delete them first (table.delete_savepoint), or write with the "
             "operation insert_overwrite_table, which replaces the rows alone."
         )
-    if planned := [instant.requested for instant in there.timeline.pending_compactions]:
+    if planned := [instant.requested for instant in current.timeline.pending_compactions]:
         raise InvalidInput(
-            f"{there.config.name} has planned compactions ({', '.join(planned)}), which are of the table that an "
+            f"{current.config.name} has planned compactions ({', '.join(planned)}), which are of the table that an "
             "overwrite replaces. Run them first (table.compact)."
         )

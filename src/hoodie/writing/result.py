@@ -69,10 +69,10 @@ class WriteResult(Displayed):
     @property
     def copied(self) -> int:
         """Rows that were written again as they were, beside those that changed in their base file."""
-        kept = (
+        counts = (
             stat.num_writes - stat.num_updates - stat.num_inserts for stat in self.stats if stat.log_version is None
         )
-        return sum(max(0, count) for count in kept)
+        return sum(max(0, count) for count in counts)
 
     @property
     def missing_columns(self) -> tuple[str, ...]:
@@ -168,7 +168,7 @@ class Registration:
         """End it: the callback is no longer called. May be called twice."""
         global _registered
         with _changing:
-            _registered = tuple(each for each in _registered if each is not self)
+            _registered = tuple(other for other in _registered if other is not self)
 
     def __enter__(self) -> Registration:
         return self
@@ -230,7 +230,7 @@ def on_failure(callback: HearFailure) -> Callable[[], None]:
     def cancel() -> None:
         global _hearing_failures
         with _changing:
-            _hearing_failures = tuple(each for each in _hearing_failures if each is not callback)
+            _hearing_failures = tuple(other for other in _hearing_failures if other is not callback)
 
     return cancel
 
@@ -247,9 +247,9 @@ def failures_heard(storage: Storage, operation: str) -> Iterator[None]:
     except (BatchKnown, PlanInUse):
         raise
     except Exception as error:
-        if told := _hearing_failures:
+        if callbacks := _hearing_failures:
             failed = FailedWrite(_name(storage, error), operation.upper(), type(error).__name__)
-            for callback in told:
+            for callback in callbacks:
                 try:
                     callback(failed)
                 except Exception:  # the error of the write is what its caller has to see

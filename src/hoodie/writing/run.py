@@ -83,10 +83,10 @@ def run(
     refuse_dropping(write.operation, settings)
     try:
         require_new(write.state, settings.writers.batch)
-    except BatchKnown as known:  # its rows are not even looked at
+    except BatchKnown as error:  # its rows are not even looked at
         if transaction is not None:
             abandon(transaction)
-        return earlier_result(known)
+        return earlier_result(error)
     with batch.phases.time("collect"):
         held = batch.acquire(write, batch.phases)
     try:
@@ -98,14 +98,14 @@ def run(
             result = _run(batch, begun, held, commit)
             replacing.finish()
         elif made_of is not None:
-            result = _attempts(batch, held, commit, made=False, made_of=made_of)()
+            result = _attempts(batch, held, commit, new_table=False, made_of=made_of)()
         else:
             if make_table is not None:
                 with batch.phases.time("begin"):
                     make_table()
-            result = with_retries(settings, _attempts(batch, held, commit, made=make_table is not None))
-    except BatchKnown as known:
-        return earlier_result(known)
+            result = with_retries(settings, _attempts(batch, held, commit, new_table=make_table is not None))
+    except BatchKnown as error:
+        return earlier_result(error)
     finally:
         with batch.phases.time("stage" if held.staged is not None else "collect"):
             held.release()
@@ -116,13 +116,13 @@ def run(
 
 
 def _attempts(
-    batch: IncomingBatch, held: HeldBatch, commit: bool, *, made: bool, made_of: TableState | None = None
+    batch: IncomingBatch, held: HeldBatch, commit: bool, *, new_table: bool, made_of: TableState | None = None
 ) -> Callable[[], WriteResult]:
     """One attempt after the other, each on the table as it is then. The batch is at hand.
 
-    made  the table has been made since the batch was checked
+    new_table  the table has been made since the batch was checked
     """
-    numbers = count(int(made))
+    numbers = count(int(new_table))
 
     def attempt() -> WriteResult:
         with batch.phases.time("begin"):
@@ -240,17 +240,17 @@ def _delete_partitions(
     with abandoned_on_error(write):
         if choose is not None and not (partitions := choose(write.state)):
             raise WriteConflict("other writers have just written to the partitions; nothing was deleted")
-        there = _require_partitions(write.state, partitions)
+        groups = _require_partitions(write.state, partitions)
         write = write.with_plan(None)
         nothing = TaskResults.nothing(frozenset(partitions))
-        return finish(write, nothing, phases, replaced=there, validate=validate)
+        return finish(write, nothing, phases, replaced=groups, validate=validate)
 
 
 def _require_partitions(state: TableState, partitions: Sequence[str]) -> dict[str, list[str]]:
-    there = state.groups(partitions)
-    if missing := sorted(set(partitions) - set(there)):
+    groups = state.groups(partitions)
+    if missing := sorted(set(partitions) - set(groups)):
         raise InvalidInput(f"the table has no rows in partitions {missing}; nothing was deleted")
-    return there
+    return groups
 
 
 #: The route of a write that had nothing to do, as its batch was in the table already.
@@ -265,28 +265,30 @@ def with_retries(settings: Settings, attempt: Callable[[], WriteResult]) -> Writ
              once when another writer without a lock rolled the write back: tried again, the two would take turns at it
     """
     how = settings.writers.concurrency
-    for left in range(how.conflict_retries, -1, -1):
+    for remaining in range(how.conflict_retries, -1, -1):
         try:
             return attempt()
-        except BatchKnown as known:
-            return earlier_result(known)
-        except InstantNotFound as gone:
+        except BatchKnown as error:
+            return earlier_result(error)
+        except InstantNotFound as error:
             if how.several:
                 raise
-            raise WriteConflict(with_remedy(gone)) from gone
+            raise WriteConflict(with_remedy(error)) from error
         except WriteConflict as conflict:
-            if not left:
+            if not remaining:
                 if how.conflict_retries:
                     conflict.add_note(f"{how.conflict_retries + 1} attempts were made.")
                 if not how.several and WITHOUT_LOCK not in str(conflict):
                     conflict.add_note(WITHOUT_LOCK)
                 raise
-            _log.info("conflict with another writer, the write starts again; %d attempts are left: %s", left, conflict)
+            _log.info(
+                "conflict with another writer, the write starts again; %d attempts are left: %s", remaining, conflict
+            )
     raise AssertionError  # the last attempt returns or raises
 
 
-def earlier_result(known: BatchKnown) -> WriteResult:
+def earlier_result(error: BatchKnown) -> WriteResult:
     """What the write that brought the batch did; its instant is "" when the active timeline does not have it any
     more."""
-    metadata = known.metadata or CommitMetadata(operation=Operation.UNKNOWN)
-    return WriteResult(known.instant, metadata, IndexStats(), KNOWN, {})
+    metadata = error.metadata or CommitMetadata(operation=Operation.UNKNOWN)
+    return WriteResult(error.instant, metadata, IndexStats(), KNOWN, {})

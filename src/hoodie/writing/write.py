@@ -126,8 +126,8 @@ class Write(LookupContext):
     def keeps_statuses(self) -> bool:
         """Whether rows take along what is known of their keys."""
         counts = self.index.sees_logs and not self.names_new and self.operation_rules.kinds.insert is TaskKind.APPEND
-        asked = self.index.is_global or self.index.record_writes is not None or counts
-        return self.operation_rules.locate and asked
+        needed = self.index.is_global or self.index.record_writes is not None or counts
+        return self.operation_rules.locate and needed
 
     @property
     def locates_staged(self) -> bool:
@@ -222,7 +222,7 @@ def state_of_write(storage: Storage, settings: Settings, new: TableState | None 
     Raises  as `writable_state` and `with_write_options`
     """
     state = new or writable_state(storage, settings)
-    return state if OF_TABLES.isdisjoint(settings.given) else with_write_options(state, settings.given)
+    return state if OF_TABLES.isdisjoint(settings.options) else with_write_options(state, settings.options)
 
 
 def writable_state(
@@ -312,16 +312,16 @@ def check(
     if len(state.config.record_key) > 1:
         operation_rules = replace(operation_rules, key_columns=state.config.record_key)
     declared = declared_schema(state)
-    schema, difference, kept = declared, NO_DIFFERENCE, tuple[str, ...]()
+    schema, difference, stored_columns = declared, NO_DIFFERENCE, tuple[str, ...]()
     if declared is None:
         schema = pa.schema([]) if columns is None else stored_form(columns)
     elif columns is not None and not columns.equals(declared):
         difference, policy = column_difference(declared, columns), settings.missing.policy
         refused = refusal(difference, policy, operation, keeps=operation is WriteOperation.UPSERT)
-        kept = difference.missing if refused or policy is MissingColumns.KEEP else ()
+        stored_columns = difference.missing if refused or policy is MissingColumns.KEEP else ()
         config = state.config
         pinned = {*config.record_key, *config.partition_columns, *config.ordering}
-        schema = reconcile(declared, columns, pinned=pinned, kept=kept, refusal=refused)
+        schema = reconcile(declared, columns, pinned=pinned, optional=stored_columns, refusal=refused)
     by_id = columns_by_id(state)
     if by_id:
         _require_columns_kept(state, declared, schema)
@@ -329,8 +329,8 @@ def check(
         _warn_of_columns(state.config.name, declared, schema)
     avro_schema = to_avro(schema, state.config.name)
     rule = table_rule(state.config.properties, avro_schema, settings.mergers)
-    if kept:
-        rule = keeping(rule, kept)
+    if stored_columns:
+        rule = keeping(rule, stored_columns)
     return Write(
         state, settings, index, chosen.why, schema,
         operation=operation, operation_rules=operation_rules, declared=declared, columns=columns,
@@ -342,8 +342,11 @@ def _refuse_for_new_keys(state: TableState, settings: Settings, index: Index, *,
     """Raises InvalidOption and UnsupportedTable where a table without key columns is to do what needs keys of its rows;
     Hudi refuses these, too."""
     name = state.config.name
-    asked = {"hoodie.combine.before.insert": settings.write.combine_before_insert, DROP: settings.dropping.duplicates}
-    for key, value in asked.items():
+    key_options = {
+        "hoodie.combine.before.insert": settings.write.combine_before_insert,
+        DROP: settings.dropping.duplicates,
+    }
+    for key, value in key_options.items():
         if value:
             raise InvalidOption(
                 f"{key}=true: {name} has no record key (hoodie.table.recordkey.fields): no two rows have one key. "
@@ -368,8 +371,8 @@ def as_merge(write: Write, keeps: Collection[str] = ()) -> Write:
     late_rows = LateRows.AS_READ if rule is plain else LateRows.LOSE
     needs_ordering = not write.operation_rules.delete and rule.combine_with is greater_or_equal
     rules = replace(write.operation_rules, combine=Combine.UNIQUE, needs_ordering=needs_ordering, late_rows=late_rows)
-    kept = write.rule.keeps or tuple(name for name in write.schema.names if name in keeps)
-    return replace(write, rule=keeping(rule, kept), operation_rules=rules, made_of_rows=True)
+    stored_columns = write.rule.keeps or tuple(name for name in write.schema.names if name in keeps)
+    return replace(write, rule=keeping(rule, stored_columns), operation_rules=rules, made_of_rows=True)
 
 
 def as_update(write: Write) -> Write:
@@ -398,8 +401,8 @@ def _warn_of_columns(table: str, before: pa.Schema | None, after: pa.Schema) -> 
     for column in before or ():
         if column.type != pa.string() and after.field(column.name).type == pa.string():
             warnings.warn(ColumnBecomesText(table, column.name, spark_name(column.type)), stacklevel=2)
-    known = set() if before is None else set(_times_without_zone(before, ""))
-    if new := [path for path in _times_without_zone(after, "") if path not in known]:
+    earlier_paths = set() if before is None else set(_times_without_zone(before, ""))
+    if new := [path for path in _times_without_zone(after, "") if path not in earlier_paths]:
         problem = (
             f"table {table!r} gets columns of type timestamp_ntz: {', '.join(new)}. Hudi 0.15 on Spark 3.5 cannot read "
             "a table that has one; cast them to timestamp if it is to."

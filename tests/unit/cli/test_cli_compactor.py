@@ -180,7 +180,7 @@ def test_a_watching_compactor_runs_what_is_planned_meanwhile(path: str) -> None:
                 threading.Event().wait(0.02)
             assert notes(storage) == after
     finally:
-        stop.asked.set()
+        stop.requested.set()
         thread.join()
 
 

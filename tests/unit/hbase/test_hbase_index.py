@@ -189,7 +189,7 @@ def test_a_missing_table_or_family_is_named_with_the_command_that_makes_it(hbase
     with hbase.connected() as connection:
         name = f"{hbase.create_table()}_other"
         connection.create_table(name, {"cf": {}})
-        hbase.made.append(name)
+        hbase.table_names.append(name)
     index = make_entries(hbase.options(name), CONFIG)
     for call in (lambda: index.check(index_context()), lambda: write(index, placed(FIRST, A, inserted=["k"]))):
         with pytest.raises(IndexUnavailable, match="no column family '_s'"):

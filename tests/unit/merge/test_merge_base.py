@@ -45,13 +45,13 @@ def test_matched_rows_are_replaced_in_place_and_others_stay_as_they_are() -> Non
     merged = merge_base(STORED, incoming_rows(rows("2", ("c", 1, "c2"), ("x", 1, "x2"), ("a", 9, "a2"))), OVERWRITE)
     assert seen(merged.rows) == [("a", "a2", "2"), ("b", "b1", "1"), ("c", "c2", "2"), ("d", "d1", "1")]
     assert merged.rows.schema == SCHEMA
-    assert (merged.matched.tolist(), merged.updated, merged.deleted, merged.kept) == ([0, 2], 2, 0, 2)
+    assert (merged.matched.tolist(), merged.updated, merged.deleted, merged.unchanged) == ([0, 2], 2, 0, 2)
 
 
 def test_a_stored_row_that_wins_keeps_its_own_commit() -> None:
     merged = merge_base(STORED, incoming_rows(rows("2", ("a", 4, "late"), ("b", 5, "tie"))), EVENT_TIME)
     assert seen(merged.rows)[:2] == [("a", "a1", "1"), ("b", "tie", "2")]
-    assert (merged.updated, merged.kept, merged.matched.tolist()) == (1, 3, [0, 1])
+    assert (merged.updated, merged.unchanged, merged.matched.tolist()) == (1, 3, [0, 1])
 
 
 def test_a_delete_drops_the_row_unless_the_rule_keeps_it() -> None:
@@ -59,7 +59,7 @@ def test_a_delete_drops_the_row_unless_the_rule_keeps_it() -> None:
     assert [r[0] for r in seen(merge_base(STORED, late, EVENT_TIME).rows)] == ["a", "c", "d"]
     merged = merge_base(STORED, late, OVERWRITE)
     assert [r[0] for r in seen(merged.rows)] == ["c", "d"]
-    assert (merged.updated, merged.deleted, merged.kept) == (0, 2, 2)
+    assert (merged.updated, merged.deleted, merged.unchanged) == (0, 2, 2)
 
 
 def test_a_batch_that_no_incoming_row_meets_is_passed_on_untouched() -> None:
@@ -74,7 +74,7 @@ def test_the_delete_operation_ignores_ordering_values() -> None:
         merge = BaseMerge(incoming_deletes(pa.array(["b", "x"]), SCHEMA), rule)
         assert [r[0] for r in seen(merge.batch(STORED))] == ["a", "c", "d"]
         assert merge.inserts().num_rows == 0
-        assert (merge.deleted, merge.kept, merge.inserted) == (2, 3, 0)
+        assert (merge.deleted, merge.unchanged, merge.inserted) == (2, 3, 0)
 
 
 def test_tombstones_with_an_ordering_value_are_compared_only_in_event_time_mode() -> None:
@@ -90,7 +90,7 @@ def test_tombstones_and_rows_come_together() -> None:
     merge = BaseMerge(Incoming(incoming, incoming["_hoodie_record_key"].combine_chunks(), deleted), EVENT_TIME)
     assert seen(merge.batch(STORED)) == [("b", "b2", "2"), ("c", "c1", "1"), ("d", "d1", "1")]
     assert seen(merge.inserts()) == [("x", "x2", "2")]
-    assert (merge.updated, merge.deleted, merge.kept, merge.inserted) == (1, 3, 2, 1)
+    assert (merge.updated, merge.deleted, merge.unchanged, merge.inserted) == (1, 3, 2, 1)
 
 
 def test_batches_stream_and_what_no_batch_had_is_inserted_in_its_order() -> None:
@@ -98,7 +98,7 @@ def test_batches_stream_and_what_no_batch_had_is_inserted_in_its_order() -> None
     out = [seen(merge.batch(batch)) for batch in STORED.to_batches(max_chunksize=2)]
     assert out == [[("a", "a2", "2"), ("b", "b1", "1")], [("c", "c1", "1"), ("d", "d2", "2")]]
     assert seen(merge.inserts()) == [("x", "x", "2"), ("w", "w", "2")]
-    assert (merge.updated, merge.kept, merge.inserted) == (2, 2, 2)
+    assert (merge.updated, merge.unchanged, merge.inserted) == (2, 2, 2)
 
 
 def test_a_key_stored_twice_is_updated_twice() -> None:
@@ -113,7 +113,7 @@ def test_merged_fields_carry_the_incoming_commit() -> None:
     merged = merge_base(STORED, incoming_rows(rows("2", ("a", 9, None), ("b", 1, "late"), ("c", 9, "c2"))), rule)
     assert seen(merged.rows) == [("a", "a1", "2"), ("b", "b1", "2"), ("c", "c2", "2"), ("d", "d1", "1")]
     assert merged.rows["ts"].to_pylist() == [9, 5, 9, 5]
-    assert (merged.updated, merged.kept) == (3, 1)
+    assert (merged.updated, merged.unchanged) == (3, 1)
 
 
 def test_keys_can_be_given_where_the_file_has_no_meta_columns() -> None:

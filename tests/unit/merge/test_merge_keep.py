@@ -72,7 +72,7 @@ def test_the_winner_has_the_stored_values_of_what_it_says_nothing_of(payload: st
     wins = payload == payloads.OVERWRITE_WITH_LATEST
     assert rows == {"a": late if wins else STORED.slice(0, 1).drop_columns("_hoodie_record_key").to_pylist()[0],
                     "b": B, "c": C, "n": NEW}  # fmt: skip
-    assert (merge.updated, merge.kept, merge.inserted) == ((3, 0, 1) if wins else (2, 1, 1))
+    assert (merge.updated, merge.unchanged, merge.inserted) == ((3, 0, 1) if wins else (2, 1, 1))
 
 
 def test_a_rule_that_fills_nulls_fills_the_others_as_before() -> None:

@@ -236,7 +236,7 @@ def test_the_result_merges_into_base_rows() -> None:
         "b": "log",
         "x": "new",
     }
-    assert (compaction.updated, compaction.deleted, compaction.inserted, compaction.kept) == (1, 2, 1, 1)
+    assert (compaction.updated, compaction.deleted, compaction.inserted, compaction.unchanged) == (1, 2, 1, 1)
 
 
 def test_an_empty_log_gives_nothing() -> None:

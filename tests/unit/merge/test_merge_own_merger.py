@@ -52,7 +52,7 @@ def test_a_merger_decides_against_stored_rows(module: types.ModuleType) -> None:
         {"_hoodie_commit_time": "1", "_hoodie_record_key": "c", "n": 3},
     ]
     assert merge.inserts()["n"].to_pylist() == [7]
-    assert (merge.updated, merge.deleted, merge.kept) == (1, 1, 1)
+    assert (merge.updated, merge.deleted, merge.unchanged) == (1, 1, 1)
 
 
 def test_a_merger_decides_within_a_batch_and_within_the_log(module: types.ModuleType) -> None:

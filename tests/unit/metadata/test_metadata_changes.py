@@ -174,7 +174,7 @@ def test_a_clean_takes_what_an_earlier_run_of_it_deleted_and_leaves_what_is_save
     part = CleanedPartition(policy="", planned=("a", "b", "c"), deleted=("b",), failed=("a", "c"), removed=True)
     metadata = CleanMetadata(start="1", partitions={"p": part})
     assert of_clean(metadata) == FileChanges(removed=("p",), deleted={"p": ("a", "b", "c")})
-    assert of_clean(metadata, kept={"c"}) == FileChanges(removed=("p",), deleted={"p": ("a", "b")})
+    assert of_clean(metadata, saved={"c"}) == FileChanges(removed=("p",), deleted={"p": ("a", "b")})
 
 
 def test_a_rollback_lists_its_command_blocks_and_the_logs_that_stay() -> None:

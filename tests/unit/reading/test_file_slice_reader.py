@@ -186,7 +186,7 @@ def test_all_ways_to_merge_count_their_rows() -> None:
     storage, slice_ = slice_of(BASE, put("1", ("a", 9, "log"), ("x", 9, "log")), drop("1", ("b", None), ("gone", None)))
     merge = SliceMerge(reader_of(storage), slice_)
     assert sum(part.num_rows for part in merge.batches()) == 4
-    assert (merge.updated, merge.kept, merge.deleted, merge.inserted) == (1, 2, 2, 1)
+    assert (merge.updated, merge.unchanged, merge.deleted, merge.inserted) == (1, 2, 2, 1)
     assert merge.report == ScanReport(merged=2)
 
 
@@ -544,7 +544,7 @@ def test_rows_on_disk_merge_into_the_same_rows(rule: MergeRule, limit: int, tmp_
     assert merged.slice(0, stored).equals(expected.slice(0, stored))
     by_key = [("_hoodie_record_key", "ascending")]
     assert merged.slice(stored).sort_by(by_key).equals(expected.slice(stored).sort_by(by_key))
-    counts = [(each.updated, each.deleted, each.kept, each.inserted) for each in (held, spilling)]
+    counts = [(each.updated, each.deleted, each.unchanged, each.inserted) for each in (held, spilling)]
     assert counts[0] == counts[1]
 
 

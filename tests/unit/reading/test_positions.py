@@ -150,7 +150,7 @@ def test_a_merge_by_position_gives_the_rows_and_counts_of_one_by_keys(
         changes = changes_of(*given, rule=rule_for(payload, ("ts",)))
         merge = SliceMerge(changes.reader, changes.slice)
         rows = [row for part in merge.batches() for row in part.to_pylist()]
-        return rows, merge.records, merge.keys, merge.updated, merge.deleted, merge.kept, merge.inserted
+        return rows, merge.records, merge.keys, merge.updated, merge.deleted, merge.unchanged, merge.inserted
 
     assert merged(*blocks) == merged(*map(without_positions, blocks))
 

@@ -84,7 +84,7 @@ def test_all_that_is_wrong_with_a_batch_is_in_one_message() -> None:
     columns = column_difference(strict, batch)
     why = refusal(columns, MissingColumns.REFUSE, "upsert", keeps=True)
     with pytest.raises(SchemaMismatch) as refused:
-        reconcile(strict, batch, kept=columns.missing, refusal=why)
+        reconcile(strict, batch, optional=columns.missing, refusal=why)
     assert str(refused.value) == (
         "The batch does not fit the table's schema; nothing was written: column fare is double in the table and "
         f"boolean in the batch: cast it to double; {why}."
@@ -93,7 +93,7 @@ def test_all_that_is_wrong_with_a_batch_is_in_one_message() -> None:
 
 def test_kept_columns_may_be_missing_though_they_take_no_nulls() -> None:
     strict = pa.schema([*TABLE, pa.field("n", LONG, nullable=False)])
-    assert reconcile(strict, TABLE, kept=["n"]) == strict
+    assert reconcile(strict, TABLE, optional=["n"]) == strict
     with pytest.raises(SchemaMismatch, match="column n is missing in the batch and takes no nulls"):
         reconcile(strict, TABLE)
 

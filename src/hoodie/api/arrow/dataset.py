@@ -46,13 +46,15 @@ class RowsDataset(ds.Dataset):  # type: ignore[misc]
         schema = self._rows_schema
         needed = schema.names
         if columns is None or not isinstance(columns, dict):
-            wanted = schema.names if columns is None else list(columns)
-            needed = filter_columns(filter, schema, wanted) or schema.names[:1]
-        known = {name: value for name, value in options.items() if name in ("batch_size", "use_threads", "memory_pool")}
+            requested_columns = schema.names if columns is None else list(columns)
+            needed = filter_columns(filter, schema, requested_columns) or schema.names[:1]
+        scan_options = {
+            name: value for name, value in options.items() if name in ("batch_size", "use_threads", "memory_pool")
+        }
         read = pa.schema([schema.field(name) for name in needed])
         batches = self._fetch(needed, tests_of_arrow(filter, schema))
         reader = pa.RecordBatchReader.from_batches(read, batches)
-        return ds.Scanner.from_batches(reader, columns=columns, filter=filter, **known)
+        return ds.Scanner.from_batches(reader, columns=columns, filter=filter, **scan_options)
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise InvalidInput("rows of a table are scanned only: read them first, by to_table() or to_batches()")

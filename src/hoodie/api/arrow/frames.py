@@ -22,11 +22,11 @@ def pandas_frame(rows: pa.Table, options: Mapping[str, Any]) -> Any:
     Raises   MissingPackage without pandas
     """
     if "types_mapper" in options:
-        return _made(rows, options)
+        return _to_pandas(rows, options)
     places = [place for place, column in enumerate(rows.columns) if _is_typed(column)]
     if not places:
-        return _made(rows, options)
-    frame = _made(rows.select([place for place in range(rows.num_columns) if place not in places]), options)
+        return _to_pandas(rows, options)
+    frame = _to_pandas(rows.select([place for place in range(rows.num_columns) if place not in places]), options)
     pandas = sys.modules["pandas"]  # pyarrow has loaded it
     if rows.num_columns == len(places):
         frame = pandas.DataFrame(index=range(rows.num_rows))
@@ -64,7 +64,7 @@ def _is_changed(values: pa.Array, *, nested: bool = False) -> bool:
     return arrow.is_map(kind) or (nested and arrow.is_integer(kind) and values.null_count > 0)
 
 
-def _made(rows: pa.Table, options: Mapping[str, Any]) -> Any:
+def _to_pandas(rows: pa.Table, options: Mapping[str, Any]) -> Any:
     try:
         return rows.to_pandas(**options)
     except ModuleNotFoundError as missing:

@@ -36,20 +36,22 @@ def lazy_frame(schema: pa.Schema, fetch: Fetch) -> pl.LazyFrame:
     def source(
         columns: list[str] | None, predicate: pl.Expr | None, limit: int | None, batch_size: int | None
     ) -> Iterator[pl.DataFrame]:
-        wanted = list(shown.schema) if columns is None else columns
-        needed = list(dict.fromkeys([*wanted, *(predicate.meta.root_names() if predicate is not None else ())]))
+        requested_columns = list(shown.schema) if columns is None else columns
+        needed = list(
+            dict.fromkeys([*requested_columns, *(predicate.meta.root_names() if predicate is not None else ())])
+        )
         needed = needed or list(shown.schema)[:1]  # rows are counted by a column that they have
-        left = limit
+        remaining_limit = limit
         for batch in fetch(needed, tests_of_polars(predicate)):
             frame = polars.from_arrow(batch)
             assert isinstance(frame, polars.DataFrame)
             if predicate is not None:
                 frame = frame.filter(predicate)
-            if left is not None:
-                frame = frame.head(left)
-                left -= frame.height
-            yield frame.select(wanted) if wanted else frame
-            if left == 0:
+            if remaining_limit is not None:
+                frame = frame.head(remaining_limit)
+                remaining_limit -= frame.height
+            yield frame.select(requested_columns) if requested_columns else frame
+            if remaining_limit == 0:
                 return
 
     return register_io_source(source, schema=shown.schema)

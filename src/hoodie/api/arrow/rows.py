@@ -110,13 +110,13 @@ class Rows:
         """The first rows, in no order but that of the files: no more files are opened than have them."""
         if not isinstance(rows, Integral) or isinstance(rows, bool) or rows < 0:
             raise InvalidInput(f"head({rows!r}): expected a number of rows")
-        found: list[pa.RecordBatch] = []
-        left = int(rows)
+        first_batches: list[pa.RecordBatch] = []
+        remaining_rows = int(rows)
         with closing(self.to_batches()) as batches:
-            while left > 0 and (batch := next(batches, None)) is not None:
-                found.append(batch.slice(0, left))
-                left -= found[-1].num_rows
-        return pa.Table.from_batches(found, self.schema)
+            while remaining_rows > 0 and (batch := next(batches, None)) is not None:
+                first_batches.append(batch.slice(0, remaining_rows))
+                remaining_rows -= first_batches[-1].num_rows
+        return pa.Table.from_batches(first_batches, self.schema)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as a stream that knows its schema."""
@@ -144,9 +144,9 @@ class Rows:
             import polars
         except ModuleNotFoundError as missing:
             raise MissingPackage("polars", "polars", "to_polars") from missing
-        found = polars.from_arrow(self.to_arrow())
-        assert isinstance(found, polars.DataFrame)
-        return found
+        frame = polars.from_arrow(self.to_arrow())
+        assert isinstance(frame, polars.DataFrame)
+        return frame
 
     def lazy(self) -> pl.LazyFrame:
         """The rows as a LazyFrame of Polars, which reads them when it collects: of the files its query's columns, and

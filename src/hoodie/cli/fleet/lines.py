@@ -92,8 +92,8 @@ class Selection:
             fields = lines.fields
             rows = pa.Table.from_pylist([values[id(outcome)] for outcome in rest], schema=_schema(fields))
             numbered = rows.append_column("", pa.array(range(len(rest)), pa.int64()))
-            kept = kept_rows(numbered, _filter(self.where, fields).expression)
-            rest = [rest[at] for at in kept.column("").to_pylist()]
+            matching_rows = kept_rows(numbered, _filter(self.where, fields).expression)
+            rest = [rest[at] for at in matching_rows.column("").to_pylist()]
         if name := self.sort.removeprefix("-"):
             falling = lines.fields[name] is not str
             rest = sorted(

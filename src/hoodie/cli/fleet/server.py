@@ -122,9 +122,9 @@ class Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "hoodie", ""
     timeout = 60  # seconds for a client that sends nothing, or takes nothing of an answer
 
-    def __init__(self, fleet: Fleet, loopback: bool, *given: Any) -> None:
+    def __init__(self, fleet: Fleet, loopback: bool, *arguments: Any) -> None:
         self.fleet, self.loopback = fleet, loopback
-        super().__init__(*given)
+        super().__init__(*arguments)
 
     def do_HEAD(self) -> None:
         self.do_GET()
@@ -167,7 +167,7 @@ class Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(data)
 
-    def log_message(self, format: str, *given: Any) -> None:
+    def log_message(self, format: str, *arguments: Any) -> None:
         """Requests are not logged."""
 
 

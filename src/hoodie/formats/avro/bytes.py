@@ -176,12 +176,12 @@ def regroup(items: pa.Array, offsets: NDArray[np.integer[Any]]) -> pa.Array:
 class Pieces:
     """What n rows are made of, piece after piece; `join` makes binary[n] of them."""
 
-    __slots__ = ("_columns", "_done", "rows")
+    __slots__ = ("_columns", "_parts", "rows")
 
     def __init__(self, rows: int) -> None:
         self.rows = rows
         self._columns: list[tuple[NDArray[np.uint8], Flags | None]] = []  # uint8[n] or [n, w], and which bytes count
-        self._done: list[pa.Array] = []
+        self._parts: list[pa.Array] = []
 
     def constant(self, byte: int) -> None:
         self._columns.append((np.full(self.rows, byte, np.uint8), None))
@@ -216,23 +216,23 @@ class Pieces:
     def binary(self, values: pa.Array) -> None:
         """binary[n] without nulls."""
         self._flush()
-        self._done.append(values)
+        self._parts.append(values)
 
     def join(self) -> pa.Array:
         self._flush()
-        if not self._done:
+        if not self._parts:
             return regroup(pa.array([], pa.binary()), np.zeros(self.rows + 1, np.int32))
-        return self._done[0] if len(self._done) == 1 else pc.binary_join_element_wise(*self._done, b"")
+        return self._parts[0] if len(self._parts) == 1 else pc.binary_join_element_wise(*self._parts, b"")
 
     def join_framed(self) -> pa.Array:
         """As `join`, each row after its length as a big-endian int32."""
         self._flush()
         lengths = np.zeros(self.rows, np.int64)
-        for piece in self._done:
+        for piece in self._parts:
             lengths += np.diff(offsets_of(piece))
         self.matrix(lengths.astype(">i4").view(np.uint8).reshape(-1, 4))
         self._flush()
-        return pc.binary_join_element_wise(self._done[-1], *self._done[:-1], b"")
+        return pc.binary_join_element_wise(self._parts[-1], *self._parts[:-1], b"")
 
     def _flush(self) -> None:
         if not self._columns:
@@ -252,5 +252,5 @@ class Pieces:
             np.cumsum(np.count_nonzero(counts, axis=1), out=offsets[1:])
             data = cells[counts]
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-        self._done.append(pa.Array.from_buffers(pa.binary(), self.rows, buffers))
+        self._parts.append(pa.Array.from_buffers(pa.binary(), self.rows, buffers))
         self._columns = []

@@ -60,10 +60,10 @@ def find_items(cells: Cells, at: Cursors, item: Item) -> tuple[Ints, Cursors, Cu
         active = active[count > 0]
     for row in active.tolist():
         begin_one = int(after[row])
-        found, end = _walk_one(cells, begin_one, item)
-        counts[row] += sum(map(len, found))
+        item_starts, end = _walk_one(cells, begin_one, item)
+        counts[row] += sum(map(len, item_starts))
         after[row] = end
-        starts += found
+        starts += item_starts
     fail_where(after > cells.size, "an array or map that reaches past the end of the data", at)
     # Rows lie one after the other, so the order of the bytes is the order of the arrays.
     every = np.concatenate(starts) if starts else np.zeros(0, np.int64)

@@ -332,11 +332,11 @@ class Record(Node):
         columns, at = self.read_columns(cells, at, None)
         return pa.StructArray.from_arrays(columns, fields=list(self.arrow)), at
 
-    def read_columns(self, cells: Cells, at: Cursors, wanted: frozenset[str] | None) -> tuple[list[pa.Array], Cursors]:
-        """The fields as columns; of the fields that are not wanted only the bytes are passed."""
+    def read_columns(self, cells: Cells, at: Cursors, names: frozenset[str] | None) -> tuple[list[pa.Array], Cursors]:
+        """The fields as columns; of the fields that are not among the names only the bytes are passed."""
         columns = []
         for name, node in self.fields:
-            if wanted is None or name in wanted:
+            if names is None or name in names:
                 column, at = node.read(cells, at)
                 columns.append(column)
             else:

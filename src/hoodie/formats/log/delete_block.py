@@ -175,14 +175,14 @@ def _single(values: pa.Array, ordering_class: OrderingClass | None) -> tuple[Ord
     return chosen, _stored(values, chosen).cast(DELETES.field(ORDERING_COLUMN[chosen]).type)
 
 
-def _several(fields: Sequence[pa.Array], given: pa.Array) -> tuple[OrderingClass, pa.Array]:
+def _several(fields: Sequence[pa.Array], has_values: pa.Array) -> tuple[OrderingClass, pa.Array]:
     """The values of several fields as one list a row; null where a field has none."""
-    parts = [_as_structs(values.filter(given)) for values in fields]
+    parts = [_as_structs(values.filter(has_values)) for values in fields]
     rows, number = len(parts[0]), len(parts)
     # Row by row: the first field's, the second's, and so on.
     turns = np.arange(rows * number).reshape(number, rows).T.ravel()
     elements = pa.concat_arrays(parts).take(pa.array(turns))
-    valid = given.to_numpy(zero_copy_only=False)
+    valid = has_values.to_numpy(zero_copy_only=False)
     ends = np.concatenate([[0], np.cumsum(valid) * number])
     offsets = pa.array(ends.astype(np.int32), mask=np.append(~valid, False))
     return OrderingClass.ARRAY, pa.ListArray.from_arrays(offsets, elements, type=_ARRAY)
@@ -252,15 +252,15 @@ class _Ordering(nodes.Node):
     def read(self, cells: Cells, at: Cursors) -> tuple[pa.Array, Cursors]:
         branches, after = self._branches(cells, at)
         kinds = {field.name: field.type for field in self.arrow}
-        found: dict[str, list[tuple[NDArray[np.int64], pa.Array]]] = {name: [] for name in self.arrow.names[1:]}
+        parts_by_name: dict[str, list[tuple[NDArray[np.int64], pa.Array]]] = {name: [] for name in self.arrow.names[1:]}
         for one in np.unique(branches).tolist():
             rows = np.flatnonzero(branches == one)
             values, after[rows] = self._nodes[one].read(cells, after[rows])
             if self._classes_of[one] != OrderingClass.NULL:
                 name = ORDERING_COLUMN[OrderingClass(self._classes_of[one])]
-                found[name].append((rows, values.cast(kinds[name])))
+                parts_by_name[name].append((rows, values.cast(kinds[name])))
         columns = [pa.array(self._classes_of[branches])]
-        columns += [_spread(parts, len(at), kinds[name]) for name, parts in found.items()]
+        columns += [_spread(parts, len(at), kinds[name]) for name, parts in parts_by_name.items()]
         return pa.StructArray.from_arrays(columns, fields=list(self.arrow)), after
 
     def skip(self, cells: Cells, at: Cursors) -> Cursors:

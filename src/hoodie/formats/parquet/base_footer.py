@@ -194,13 +194,13 @@ def _read_tail(file: BinaryIO | pa.NativeFile, path: str) -> bytes:
 
 def _read_end(file: BinaryIO | pa.NativeFile, size: int, count: int, path: str) -> bytes:
     file.seek(size - count)
-    parts, left = [], count
-    while left:
-        part = bytes(file.read(left))
+    parts, remaining = [], count
+    while remaining:
+        part = bytes(file.read(remaining))
         if not part:
-            raise CorruptFile(path, f"the file ends {left} bytes early", size - left)
+            raise CorruptFile(path, f"the file ends {remaining} bytes early", size - remaining)
         parts.append(part)
-        left -= len(part)
+        remaining -= len(part)
     return b"".join(parts)
 
 

@@ -332,12 +332,12 @@ def _passing(row: Bytes, filter: BloomFilter, keys: KeyHashes, alive: Indices) -
     for _ in range(SHARED, filter.hashes):
         chain.step(seeds)
         passed &= _is_set(row, seeds, filter.bits)
-        left = int(np.count_nonzero(passed))
+        survivors = int(np.count_nonzero(passed))
         # Dead keys are dropped once they are many: dropping costs about as much as one more hash.
-        if left < len(passed) * 3 // 4:
+        if survivors < len(passed) * 3 // 4:
             chain.keep(passed)
-            places, seeds, passed = places[passed], seeds[passed], np.ones(left, np.bool_)
-        if not left:
+            places, seeds, passed = places[passed], seeds[passed], np.ones(survivors, np.bool_)
+        if not survivors:
             break
     result = np.zeros(len(alive), np.bool_)
     result[places[passed]] = True

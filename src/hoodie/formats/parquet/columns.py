@@ -178,17 +178,17 @@ def _pays(column: pa.ChunkedArray, positions: pa.Array) -> bool:
     return 2 * distinct <= rows and distinct * sample.nbytes <= _LIMIT * len(sample)
 
 
-def _distinct(found: int, seen: int, rows: int) -> float:
-    """How many values a column has if `seen` of its rows, evenly spread, have `found`: D, of found = D(1-e^(-seen/D)).
+def _distinct(values: int, seen: int, rows: int) -> float:
+    """How many values a column has if `seen` of its rows, evenly spread, have `values`. At most `rows`.
 
-    At most `rows`.
+    It is D, of values = D(1-e^(-seen/D)).
     """
-    low, high = float(found), float(max(rows, found))
-    if seen >= rows or high * -math.expm1(-seen / high) <= found:
+    low, high = float(values), float(max(rows, values))
+    if seen >= rows or high * -math.expm1(-seen / high) <= values:
         return low if seen >= rows else high
     while high - low > 0.01 * high:
         middle = (low + high) / 2
-        low, high = (middle, high) if middle * -math.expm1(-seen / middle) < found else (low, middle)
+        low, high = (middle, high) if middle * -math.expm1(-seen / middle) < values else (low, middle)
     return high
 
 

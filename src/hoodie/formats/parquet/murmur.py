@@ -202,12 +202,12 @@ def _words_at(data: Bytes, at: Indices) -> Hashes:
 
 def _tails(keys: RawKeys) -> Hashes:
     """What the 0 to 3 bytes after the last whole word add: uint32[n], 0 where there are none."""
-    left = keys.lengths & 3
+    tail_lengths = keys.lengths & 3
     end = keys.starts + keys.lengths - 1
     tail = np.zeros(len(keys), np.int32)
     for place in range(3):
         # Two quirks of Hadoop's murmur2: the bytes are taken from the end, the last one unshifted, and they are
         # sign-extended, which matters for keys that are not ASCII.
         byte = keys.data[np.maximum(end - place, 0)].view(np.int8).astype(np.int32) << (8 * place)
-        np.bitwise_xor(tail, byte, out=tail, where=left > place)
+        np.bitwise_xor(tail, byte, out=tail, where=tail_lengths > place)
     return tail.view(np.uint32)

@@ -111,8 +111,8 @@ def _shares(table: MetadataTable, kind: PartitionKind, records: pa.Table) -> Ite
     for number, schema in schemas.items():
         chosen = pa.array(np.flatnonzero(groups[schema] == number))
         rows, values = (column.take(chosen) for column in cells[schema])
-        gone = deleted.filter(pa.array(groups_deleted == number))
-        yield _Share(slices[number], rows, values, gone, schema)
+        deleted_rows = deleted.filter(pa.array(groups_deleted == number))
+        yield _Share(slices[number], rows, values, deleted_rows, schema)
 
 
 def _blocks(instant: str, share: _Share) -> Iterator[LogBlock]:

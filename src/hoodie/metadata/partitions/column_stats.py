@@ -57,8 +57,8 @@ def _records(change: Change) -> pa.Table:
             records += (record for part in in_threads(of_log, logs[at : at + _LOGS_AT_ONCE]) for record in part)
     if deleted := deleted_base_files(change.files):
         columns = names or _table_columns(change)
-        gone = dict.fromkeys(columns, _GONE)
-        records += (record for file in deleted for record in recorded(file, gone, deleted=True))
+        ranges = dict.fromkeys(columns, _GONE)
+        records += (record for file in deleted for record in recorded(file, ranges, deleted=True))
     return pa.Table.from_pylist(records, schema=SCHEMA)
 
 
@@ -66,13 +66,13 @@ def _of_definition(change: Change) -> pa.Table:
     """As of the columns that the table's index definitions name. Raises UnsupportedTable"""
     names = kept_columns(change)
     bases, logs = added_files(change.files)
-    found = [] if change.commit is None else records_of_files(change.storage, [*bases, *logs], names)
+    rows = [] if change.commit is None else records_of_files(change.storage, [*bases, *logs], names)
     keys = [
         column_stats_key(column, file.group.partition, file.name)
         for file in deleted_base_files(change.files)
         for column in names
     ]
-    records = pa.Table.from_pylist(found, schema=SCHEMA)
+    records = pa.Table.from_pylist(rows, schema=SCHEMA)
     return pa.concat_tables([records, deleted_records(pa.array(keys, pa.string()), MetadataPartition.COLUMN_STATS)])
 
 
@@ -127,10 +127,14 @@ def _differences(building: Building, records: pa.Table) -> Iterator[str]:
     stored = {record["row"]: record for record in records.to_pylist()}
     names = {record["column"] for record in stored.values()}
     if VERSIONS[building.config.version].defines_indexes:
-        each: Iterator[Mapping[str, Range]] = (ranges for _, ranges in ranges_of_files(building.storage, bases, names))
+        ranges_per_file: Iterator[Mapping[str, Range]] = (
+            ranges for _, ranges in ranges_of_files(building.storage, bases, names)
+        )
     else:
-        each = of_footers(building.storage, bases, lambda file, footer: of_footer(footer, names) if names else {})
-    for file, ranges in zip(bases, each, strict=True):
+        ranges_per_file = of_footers(
+            building.storage, bases, lambda file, footer: of_footer(footer, names) if names else {}
+        )
+    for file, ranges in zip(bases, ranges_per_file, strict=True):
         for column, column_range in ranges.items():
             record = stored.get(column_stats_key(column, file.group.partition, file.name))
             if record is not None and any(_plain(record[name]) != _plain(column_range[name]) for name in column_range):

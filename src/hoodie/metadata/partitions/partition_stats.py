@@ -76,16 +76,16 @@ def _of_partitions(
 def _together(ranges: Iterable[Range | None]) -> Range | None:
     """What some files hold together of a column; None: none of them has it. Raises UnsupportedTable"""
     whole: Range | None = None
-    for found in ranges:
-        if found is None:
+    for file_range in ranges:
+        if file_range is None:
             continue
         if whole is None or whole["type"] == NO_TYPE:
-            kind = found["type"] if whole is None or found["type"] != NO_TYPE else whole["type"]
-            whole = {**(found if whole is None else united(found, whole)), "type": kind}
+            kind = file_range["type"] if whole is None or file_range["type"] != NO_TYPE else whole["type"]
+            whole = {**(file_range if whole is None else united(file_range, whole)), "type": kind}
             continue
-        if found["type"] not in (NO_TYPE, whole["type"]):
+        if file_range["type"] not in (NO_TYPE, whole["type"]):
             raise UnsupportedTable("files of one partition have statistics of other types")
-        whole = united({**found, "type": whole["type"]}, whole)
+        whole = united({**file_range, "type": whole["type"]}, whole)
     return whole
 
 

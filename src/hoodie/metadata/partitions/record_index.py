@@ -76,24 +76,24 @@ def _compared(change: Change, inserted: pa.Table, deleted: pa.Table) -> tuple[pa
     stored_rows = pa.Table.from_arrays([column_in_one_piece(stored, "row"), paths, ids], schema=PLACES)
     deleted = deleted.filter(_is_there(deleted, stored_rows))
     same = _is_there(inserted, stored_rows)
-    left = pc.is_in(inserted.column("row"), value_set=column_in_one_piece(deleted, "row"))
+    is_deleted = pc.is_in(inserted.column("row"), value_set=column_in_one_piece(deleted, "row"))
     is_stored = pc.is_in(inserted.column("row"), value_set=column_in_one_piece(stored_rows, "row"))
-    elsewhere = inserted.filter(pc.and_(is_stored, pc.invert(pc.or_(same, left))))
+    elsewhere = inserted.filter(pc.and_(is_stored, pc.invert(pc.or_(same, is_deleted))))
     if len(elsewhere):
         _refuse(change, elsewhere.slice(0, 1).to_pylist()[0], stored_rows)
     return inserted.filter(pc.invert(same)), deleted
 
 
-def _is_there(places: pa.Table, there: pa.Table) -> pa.ChunkedArray:
+def _is_there(places: pa.Table, stored_rows: pa.Table) -> pa.ChunkedArray:
     """bool[n]: whether entries say the same of keys."""
-    at = pc.index_in(places.column("row"), value_set=column_in_one_piece(there, "row"))
-    stored = there.take(at)
+    at = pc.index_in(places.column("row"), value_set=column_in_one_piece(stored_rows, "row"))
+    stored = stored_rows.take(at)
     equal = [pc.equal(places.column(name), stored.column(name)) for name in ("partition", "file_id")]
     return pc.fill_null(pc.and_(*equal), False)
 
 
-def _refuse(change: Change, place: dict[str, str], there: pa.Table) -> None:
-    (other,) = there.filter(pc.equal(there.column("row"), place["row"])).to_pylist()
+def _refuse(change: Change, place: dict[str, str], stored_rows: pa.Table) -> None:
+    (other,) = stored_rows.filter(pc.equal(stored_rows.column("row"), place["row"])).to_pylist()
     assert change.keys is not None
     if change.keys.looked_up:
         raise WriteConflict(

@@ -78,12 +78,12 @@ def _of_base_file(
     return {name: ranges[name] if name in ranges else no_rows(typed=True) for name in stored}
 
 
-def _is_unsure(found: Range | None) -> bool:
-    if found is None:
+def _is_unsure(column_range: Range | None) -> bool:
+    if column_range is None:
         return True
-    if found["nulls"] == found["values"]:
+    if column_range["nulls"] == column_range["values"]:
         return False
-    least = found["min"] or {}
+    least = column_range["min"] or {}
     return not least or not {"FloatWrapper", "DoubleWrapper"}.isdisjoint(least)
 
 
@@ -100,13 +100,14 @@ def _read(footer: pq.FileMetaData, source: pa.NativeFile, names: list[str], path
     return {name: _finite(column_range) for name, column_range in ranges.items()}
 
 
-def _finite(found: Range) -> Range:
+def _finite(column_range: Range) -> Range:
     """Without NaN, which Spark has above all numbers, and Hudi's filters below all."""
     ends = {"min": -math.inf, "max": math.inf}
     bounds = {
-        end: found[end] and {name: _known(value, ends[end]) for name, value in found[end].items()} for end in ends
+        end: column_range[end] and {name: _known(value, ends[end]) for name, value in column_range[end].items()}
+        for end in ends
     }
-    return {**found, **bounds}
+    return {**column_range, **bounds}
 
 
 def _known(value: Any, end: float) -> Any:

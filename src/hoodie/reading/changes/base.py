@@ -89,9 +89,9 @@ def _logged(reader: ChangeReader, step: ChangeStep, log: LogFile) -> Iterator[pa
             if name in present:
                 columns[name] = _image(reader, as_array(rows.column(name)), step.instant)
                 continue
-            wanted = np.asarray(pc.not_equal(ops, without.value))
+            needs_image = np.asarray(pc.not_equal(ops, without.value))
             files = _rows_before(reader, step) if name == BEFORE else _rows_after(reader, step)
-            columns[name] = _found(reader, as_array(rows.column(KEY)), wanted, files, log.path)
+            columns[name] = _found(reader, as_array(rows.column(KEY)), needs_image, files, log.path)
         yield pa.table(columns)
 
 
@@ -100,9 +100,11 @@ def _rows_after(reader: ChangeReader, step: ChangeStep) -> Iterator[pa.Table]:
     return base_batches(reader.slices.storage, step.base, reader.slices.schema)
 
 
-def _found(reader: ChangeReader, keys: pa.Array, wanted: Mask, files: Iterator[pa.Table], path: str) -> pa.StructArray:
+def _found(
+    reader: ChangeReader, keys: pa.Array, needs_image: Mask, files: Iterator[pa.Table], path: str
+) -> pa.StructArray:
     """The images of some keys among the rows of files. Raises CorruptFile naming a key that is not there."""
-    keys_of_file = keys.filter(pa.array(wanted))
+    keys_of_file = keys.filter(pa.array(needs_image))
     parts = (
         [rows.filter(pc.is_in(rows.column(RECORD_KEY), value_set=keys_of_file)) for rows in files]
         if len(keys_of_file)
@@ -110,11 +112,11 @@ def _found(reader: ChangeReader, keys: pa.Array, wanted: Mask, files: Iterator[p
     )
     rows = pa.concat_tables([reader.slices.schema.empty_table(), *parts]).combine_chunks()
     at = pc.index_in(keys, value_set=as_array(rows.column(RECORD_KEY)))
-    lost = keys_of_file.filter(at.filter(pa.array(wanted)).is_null())
+    lost = keys_of_file.filter(at.filter(pa.array(needs_image)).is_null())
     if len(lost):
         raise CorruptFile(path, f"{len(lost)} keys have no row in the data files beside it, such as {lost[0]}")
-    at = pc.if_else(pa.array(wanted), at, pa.scalar(None, at.type))
-    return images(rows.take(at), reader.image, ~wanted)
+    at = pc.if_else(pa.array(needs_image), at, pa.scalar(None, at.type))
+    return images(rows.take(at), reader.image, ~needs_image)
 
 
 def _image(reader: ChangeReader, stored: pa.StructArray, instant: str) -> pa.StructArray:

@@ -41,7 +41,7 @@ class ChangeReader:
     image      the type of a row before or after a change
     as_text    whether images are given as JSON
     completed  commits of the timeline
-    known      all its instants
+    instants   all its instants
     first      blocks of older instants count: their commits are archived
     completions  layout 2: when commits were completed, by their time. That is the order in which they changed rows
     """
@@ -50,7 +50,7 @@ class ChangeReader:
     image: pa.StructType
     as_text: bool
     completed: frozenset[str]
-    known: frozenset[str]
+    instants: frozenset[str]
     first: str
     completions: Mapping[str, str] = field(default_factory=dict)
 
@@ -75,8 +75,8 @@ class ChangeReader:
 
     def _blocks(self, completed: frozenset[str], first: str) -> Committed:
         # A rollback's block counts whenever it was, so the scan goes to the end.
-        latest = max(self.known, default="")
-        return Committed(completed=completed, latest=latest, first_active=first, inflight=self.known - completed)
+        latest = max(self.instants, default="")
+        return Committed(completed=completed, latest=latest, first_active=first, inflight=self.instants - completed)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

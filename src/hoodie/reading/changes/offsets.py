@@ -42,14 +42,14 @@ class StreamOffset:
         return asdict(self)
 
 
-def read_offset(found: Mapping[str, object], state: TableState, how: IncrementalOptions) -> StreamOffset:
+def read_offset(fields: Mapping[str, object], state: TableState, how: IncrementalOptions) -> StreamOffset:
     """The offset of a checkpoint. Raises InvalidInput when it is of another table, source or policy."""
     try:
-        offset = StreamOffset(**{name: str(found[name]) for name in StreamOffset.__dataclass_fields__})
+        offset = StreamOffset(**{name: str(fields[name]) for name in StreamOffset.__dataclass_fields__})
     except KeyError as missing:
         raise InvalidInput(
-            f"the checkpoint's offset {dict(found)} is not of a stream of hudi: it has no {missing}. Take a checkpoint "
-            "folder of its own for each query"
+            f"the checkpoint's offset {dict(fields)} is not of a stream of hudi: it has no {missing}. Take a "
+            "checkpoint folder of its own for each query"
         ) from None
     now = _offset(state, how, "", "")
     if (offset.table, offset.path) != (now.table, now.path):

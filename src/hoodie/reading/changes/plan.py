@@ -123,8 +123,8 @@ def plan_changes(
         if tries and now.timeline != state.timeline:
             return plan_changes(now, begin, end, settings, clock, tries - 1)
         tell_of_missing(storage, needed, settings)
-    groups = {each.group for each in needed}
-    missing = {each.group: each.file.name for each in absent} | cleaned_groups(view, changes)
+    groups = {entry.group for entry in needed}
+    missing = {entry.group: entry.file.name for entry in absent} | cleaned_groups(view, changes)
     if cleaned := {group: name for group, name in missing.items() if group not in groups}:
         # The changes of later commits are still available.
         earliest = max(changes.groups[group] for group in cleaned)
@@ -156,7 +156,7 @@ def _lost(
     view: FileSystemView,
     commits: Sequence[tuple[Instant, CommitMetadata]],
     changes: Touched,
-    wanted: Span,
+    span: Span,
 ) -> list[Missing]:
     """The files of the slices to be read that are not there, by the commits of the range."""
     published = [published_by(instant, commit) for instant, commit in reversed(commits)]
@@ -165,7 +165,7 @@ def _lost(
         state.config,
         view,
         published,
-        lambda then: changed_slices(then, changes, wanted.as_of),
+        lambda then: changed_slices(then, changes, span.as_of),
         changes.partitions,
     )
 
@@ -189,16 +189,16 @@ def _is_old(slice_: FileSlice, first: str) -> bool:
     return bool(slice_.logs) and slice_.base is not None and slice_.base.instant < first
 
 
-def _whole_table(state: TableState, wanted: Span, settings: ReadSettings) -> Changes:
+def _whole_table(state: TableState, span: Span, settings: ReadSettings) -> Changes:
     """All slices of now: of the rows that changed in the range, those that did not change again."""
     state, view = complete_view(state, None, snapshot_files(), settings)
     schema, slices = _schema(state), _fitting(merged_slices(view).values(), state, settings)
     reader = slice_reader(state, schema, None, settings) if any(slice_.logs for slice_ in slices) else None
-    return Changes(state, view, schema, slices, _times(wanted), reader, whole=True)
+    return Changes(state, view, schema, slices, _times(span), reader, whole=True)
 
 
-def _times(wanted: Span) -> CommitTimes:
-    return CommitTimes(wanted.begin, wanted.end, wanted.times if wanted.exact else None)
+def _times(span: Span) -> CommitTimes:
+    return CommitTimes(span.begin, span.end, span.times if span.exact else None)
 
 
 def _fitting(slices: Iterable[FileSlice], state: TableState, settings: ReadSettings) -> tuple[FileSlice, ...]:
@@ -239,9 +239,9 @@ def commits_between(
     since = _earliest(begin, zone)
     # One that took long may have been completed after begin, and left the timeline since.
     if with_archived and (by_completion or since < timeline.first_commit):
-        left = commits_that_left(state.storage, state.config, timeline, since)
-        timeline = timeline.with_archived(left.commits)
-        completions = {**left.completions, **completions} if by_completion else {}
+        history = commits_that_left(state.storage, state.config, timeline, since)
+        timeline = timeline.with_archived(history.commits)
+        completions = {**history.completions, **completions} if by_completion else {}
     now = _now(state, clock)
     low = moment(timeline, begin, completions, now, zone)
     if low < state.config.replaced_at:  # what was before is of another table, of which no row is left

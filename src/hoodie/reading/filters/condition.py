@@ -105,10 +105,10 @@ class _Tests:
             return self._compared(_MIRRORED[op], node.right, node.left)
         return ANY
 
-    def _compared(self, op: str, left: Any, right: Any) -> Tests:
-        if (column := self._column(left)) is None:
+    def _compared(self, op: str, operand: Any, constant: Any) -> Tests:
+        if (column := self._column(operand)) is None:
             return ANY
-        values = self._constants(op, column[1], [right])
+        values = self._constants(op, column[1], [constant])
         return ((Test(column[0], op.replace("<>", "!="), values[0]),),) if values else ANY
 
     def _among(self, node: Any) -> Tests:

@@ -55,17 +55,17 @@ def _may_pass(path: str, tests: Tests, schema: pa.Schema, keygen: KeyGenerator) 
 def _times(path: str, schema: pa.Schema, keygen: KeyGenerator) -> dict[str, Bounds]:
     """The times that the rows of a folder have, where its name is a unit of time."""
     unit = None if keygen.timestamp is None else keygen.timestamp.partition_unit
-    known: dict[str, Bounds] = {}
+    times: dict[str, Bounds] = {}
     if unit is None:
-        return known
+        return times
     for field, text in zip(keygen.partition_fields, partition_texts(path, keygen), strict=True):
         if field.kind is not FieldKind.TIMESTAMP or text is None or field.name not in schema.names:
             continue
         kind, bounds = schema.field(field.name).type, folder_bounds(text, unit)
         if bounds is not None and pa.types.is_timestamp(kind) and kind.unit == "us":
             low, high = (bound if kind.tz is None else bound.replace(tzinfo=dt.UTC) for bound in bounds)
-            known[field.name] = Bounds(low, high)  # a null is in the folder of 1970
-    return known
+            times[field.name] = Bounds(low, high)  # a null is in the folder of 1970
+    return times
 
 
 def _value(text: str, kind: pa.DataType) -> pa.Scalar | None:

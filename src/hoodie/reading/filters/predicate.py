@@ -105,8 +105,8 @@ def _plain(value: Any) -> Any:
     if type(value).__name__ in ("NAType", "NaTType"):
         return None
     if isinstance(value, np.datetime64):
-        known = np.datetime_data(value)[0] in ("D", "s", "ms", "us", "ns")
-        value = pa.array(np.array([value if known else value.astype("datetime64[us]")]))[0]
+        convertible = np.datetime_data(value)[0] in ("D", "s", "ms", "us", "ns")
+        value = pa.array(np.array([value if convertible else value.astype("datetime64[us]")]))[0]
     return value.as_py() if isinstance(value, pa.Scalar) else value
 
 
@@ -124,7 +124,7 @@ def both(one: Tests, other: Tests) -> Tests:
     """Tests that pass what passes both."""
     if len(one) * len(other) > _MOST:
         return one
-    return tuple((*left, *right) for left in one for right in other)
+    return tuple((*clause, *other_clause) for clause in one for other_clause in other)
 
 
 def passing_either(one: Tests, other: Tests) -> Tests:

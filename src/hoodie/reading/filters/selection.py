@@ -108,8 +108,8 @@ def condition_of(filters: Any, schema: pa.Schema, *, nulls: bool = True) -> Any:
     """
     if not isinstance(filters, Sequence) or isinstance(filters, str):
         return filters
-    found, text = tuples_in_sql(filters, schema)
-    never = [test for clause in found.tests for test in clause if test.value is None]
+    row_filter, text = tuples_in_sql(filters, schema)
+    never = [test for clause in row_filter.tests for test in clause if test.value is None]
     if never and not nulls:
         column, op = never[0].column, never[0].op
         raise InvalidInput(
@@ -121,9 +121,9 @@ def condition_of(filters: Any, schema: pa.Schema, *, nulls: bool = True) -> Any:
 
 def tuples_in_sql(filters: Any, schema: pa.Schema) -> tuple[RowFilter, str]:
     """Tuples as a filter, whose expression is not the whole of it, and as a condition in SQL. Raises InvalidInput"""
-    found, _ = _read_tuples(filters, schema)
-    check_columns(found.columns, schema)
-    return found, _text_of(filters, found.tests, schema)
+    row_filter, _ = _read_tuples(filters, schema)
+    check_columns(row_filter.columns, schema)
+    return row_filter, _text_of(filters, row_filter.tests, schema)
 
 
 def _text_of(filters: Sequence[Any], tests: Tests, schema: pa.Schema) -> str:
@@ -152,12 +152,12 @@ def _other_way(filters: object) -> str:
 
 
 def filter_columns(
-    expression: pc.Expression | SqlCondition | None, schema: pa.Schema, wanted: Sequence[str]
+    expression: pc.Expression | SqlCondition | None, schema: pa.Schema, columns: Sequence[str]
 ) -> list[str]:
     """The wanted columns, and those that an expression asks for: all where that is not to be told."""
     if expression is not None and not isinstance(expression, pc.Expression):
-        return list(dict.fromkeys([*wanted, *expression.columns]))
-    needed = list(dict.fromkeys(wanted))
+        return list(dict.fromkeys([*columns, *expression.columns]))
+    needed = list(dict.fromkeys(columns))
     while expression is not None:
         try:
             pa.schema([schema.field(name) for name in needed]).empty_table().filter(expression)
@@ -237,23 +237,23 @@ def _within_day(value: Any) -> bool:
     return isinstance(value, dt.datetime) and value.time() != dt.time()
 
 
-def _fitting(filters: Filters, found: RowFilter, schema: pa.Schema) -> RowFilter:
+def _fitting(filters: Filters, row_filter: RowFilter, schema: pa.Schema) -> RowFilter:
     """The filter, seen to be one of these columns' types. Columns that are not there are for the caller."""
-    if isinstance(found.expression, pc.Expression) and all(name in schema.names for name in found.columns):
+    if isinstance(row_filter.expression, pc.Expression) and all(name in schema.names for name in row_filter.columns):
         try:
-            schema.empty_table().filter(found.expression)
+            schema.empty_table().filter(row_filter.expression)
         except pa.ArrowException as problem:
             raise InvalidInput(f"filters={filters!r} do not fit the columns: {problem}") from problem
-    return found
+    return row_filter
 
 
 def check_columns(names: Iterable[str], schema: pa.Schema) -> None:
     """Raises InvalidInput naming a column that is not in the schema, and the nearest one that is."""
     for name in names:
         if name not in schema.names:
-            spellings = {known.lower(): known for known in schema.names}
+            spellings = {column.lower(): column for column in schema.names}
             near = difflib.get_close_matches(str(name).lower(), spellings, n=1, cutoff=0.5)
-            own = ", ".join(known for known in schema.names if known not in META_COLUMNS) or "none yet"
+            own = ", ".join(column for column in schema.names if column not in META_COLUMNS) or "none yet"
             hint = f" Did you mean {spellings[near[0]]!r}?" if near else f" It has {own}."
             raise InvalidInput(f"the table has no column {name!r}.{hint}")
 

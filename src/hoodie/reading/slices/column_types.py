@@ -188,8 +188,8 @@ def _retyped(array: pa.Array, kind: pa.DataType, place: _Place) -> pa.Array:
 
 
 #: What footers said, by table, file, size and columns: base files never change. A few hundred bytes each.
-_known: dict[tuple[str, str, int, bytes], StoredTypes] = {}
-_MOST_KNOWN = 100_000
+_stored_types: dict[tuple[str, str, int, bytes], StoredTypes] = {}
+_MOST_STORED_TYPES = 100_000
 
 
 def base_columns(storage: Storage, parquet: pq.ParquetFile, schema: pa.Schema, instant: str) -> FileColumns:
@@ -258,8 +258,8 @@ def mislabelled(
     each instant among the files, and footers only of those whose commit declares another type, or is archived.
     """
     fields = [column for column in schema if column.name in columns]
-    wanted = pa.schema(fields)
-    altered = frozenset(file for file in files if written_columns(wanted, file.instant))
+    projection = pa.schema(fields)
+    altered = frozenset(file for file in files if written_columns(projection, file.instant))
     suspects = list(files) if any(map(in_doubt, fields)) else _suspects(state, files, fields)
     suspects = [file for file in suspects if file not in altered]
     if not suspects:
@@ -281,8 +281,8 @@ def _suspects(state: TableState, files: Sequence[BaseFile], columns: Sequence[pa
     kinds = {c.name: c.type for c in columns if any(mark in (c.metadata or {}) for mark in marks)}
     if not kinds:
         return []
-    wanted = {file.instant for file in files}
-    instants = [instant for instant in state.timeline.commits if instant.requested in wanted]
+    file_instants = {file.instant for file in files}
+    instants = [instant for instant in state.timeline.commits if instant.requested in file_instants]
     if not instants:
         return list(files)
     clear = set(in_threads(partial(_declares, state, kinds), instants))
@@ -302,11 +302,11 @@ def _declares(state: TableState, kinds: Mapping[str, pa.DataType], instant: Inst
 
 def _types_of(storage: Storage, schema: pa.Schema, key: bytes, file: BaseFile) -> StoredTypes:
     place = (storage.root, file.path, file.size, key)
-    types = _known.get(place)
+    types = _stored_types.get(place)
     if types is None:
         with storage.open_listed(file.path, file.size) as source:
             types = types_of_file(open_parquet(source, file.path), schema)
-        if len(_known) >= _MOST_KNOWN:
-            _known.clear()
-        _known[place] = types
+        if len(_stored_types) >= _MOST_STORED_TYPES:
+            _stored_types.clear()
+        _stored_types[place] = types
     return types

@@ -67,12 +67,12 @@ class LogRows:
         if self._all is not None and len(self) <= len(keys):
             return np.arange(len(self))
         hashes = distinct(key_hashes(keys))
-        left = np.searchsorted(self._hashes, hashes)
-        hit = self._hashes[np.minimum(left, len(self._hashes) - 1)] == hashes
-        left, right = left[hit], np.searchsorted(self._hashes, hashes[hit], side="right")
-        counts = right - left
+        starts = np.searchsorted(self._hashes, hashes)
+        hit = self._hashes[np.minimum(starts, len(self._hashes) - 1)] == hashes
+        starts, ends = starts[hit], np.searchsorted(self._hashes, hashes[hit], side="right")
+        counts = ends - starts
         within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-        return np.sort(self._at[np.repeat(left, counts) + within]).astype(np.int64, copy=False)
+        return np.sort(self._at[np.repeat(starts, counts) + within]).astype(np.int64, copy=False)
 
     def take(self, positions: Positions) -> Incoming:
         """The rows at rising positions."""
@@ -166,7 +166,7 @@ class _Spill:
         self._paths = [folder / f"versions-{number}" for number in range(1 << self._bits)]
         self._writers = [pa.ipc.new_stream(str(path), self._schema) for path in self._paths]
         self._waiting: list[pa.Table] = []
-        self._kept = 0
+        self._file_count = 0
         self.nbytes = 0  # of the rows that wait
         step = max(1, first.rows.num_rows * buffer // max(1, first.rows.nbytes))
         for start in range(0, first.rows.num_rows, step):  # spreading copies, so not all at once
@@ -199,8 +199,8 @@ class _Spill:
 
     def kept(self, rows: pa.Table) -> pa.MemoryMappedFile:
         """The rows in a file of their own, mapped into memory: the system keeps as much of it there as fits."""
-        path = str(self._folder / f"rows-{self._kept}")
-        self._kept += 1
+        path = str(self._folder / f"rows-{self._file_count}")
+        self._file_count += 1
         with pa.ipc.new_file(path, self._schema) as writer:
             writer.write_table(rows)
         return pa.memory_map(path)

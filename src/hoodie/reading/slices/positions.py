@@ -21,13 +21,13 @@ def known_positions(blocks: Iterable[PlacedBlock], slice_: FileSlice) -> RowPosi
     blocks   those of the slice's logs that count
     returns  int64[n], rising, each once
     """
-    found: list[RowPositions] = []
+    parts: list[RowPositions] = []
     for block in blocks:
         positions = block_positions(block, slice_)
         if positions is None:
             return None
-        found.append(positions)
-    return distinct(np.concatenate(found)) if found else np.empty(0, np.int64)
+        parts.append(positions)
+    return distinct(np.concatenate(parts)) if parts else np.empty(0, np.int64)
 
 
 class PlacedKeys:

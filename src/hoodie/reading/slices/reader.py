@@ -239,8 +239,8 @@ class SliceMerge:
     report   of the logs, once batches have been asked for
     records  rows in the data blocks that counted, once a batch is out
     keys     different keys in the blocks that counted, then, too
-    updated, deleted, kept, inserted  numbers of rows, once all batches are out; `inserted` grows with the first batch
-             of new rows, which no stored rows follow
+    updated, deleted, unchanged, inserted  numbers of rows, once all batches are out; `inserted` grows with the first
+             batch of new rows, which no stored rows follow
     largest  most bytes of log rows that were held at a time
     """
 
@@ -260,7 +260,7 @@ class SliceMerge:
         self._target = pa.schema([reader.schema.field(name) for name in names])
         self.report = ScanReport()
         self.records = self.keys = 0
-        self.updated = self.deleted = self.kept = self.inserted = self.largest = 0
+        self.updated = self.deleted = self.unchanged = self.inserted = self.largest = 0
 
     def batches(self) -> Generator[pa.Table, None, None]:
         """Rows in the table's types, columns in the order wanted.
@@ -279,7 +279,7 @@ class SliceMerge:
         if not blocks:
             if base is not None:
                 for batch in base_batches(reader.storage, base, self._target):
-                    self.kept += batch.num_rows
+                    self.unchanged += batch.num_rows
                     yield batch
             return
         if base is not None and _stands_for_none(reader, base):
@@ -309,20 +309,20 @@ class SliceMerge:
                 require_keys(keys, base.path)
                 at = log.find(keys)
                 if not len(at):
-                    self.kept += stored.num_rows
+                    self.unchanged += stored.num_rows
                     yield stored
                     continue
                 merged = merge_base(stored, log.take(at), rule)
                 matched[at[merged.matched]] = True
                 self.updated += merged.updated
                 self.deleted += merged.deleted
-                self.kept += merged.kept
+                self.unchanged += merged.unchanged
                 yield merged.rows
         for place, incoming in log.parts():
-            left = rows_to_insert(incoming, matched[place], rule)
-            self.deleted += left.deleted
-            self.inserted += left.rows.num_rows
-            yield left.rows
+            inserts = rows_to_insert(incoming, matched[place], rule)
+            self.deleted += inserts.deleted
+            self.inserted += inserts.rows.num_rows
+            yield inserts.rows
 
     def _merge_placed(
         self, reader: SliceReader, base: BaseFile, log: LogRows, needed: MergeColumns, placed: PlacedKeys, matched: Mask
@@ -337,14 +337,14 @@ class SliceMerge:
             stored = placed.keyed(raw, start, here, needed.schema.names)
             at = log.find(stored.column(RECORD_KEY)) if len(stored) else np.empty(0, np.int64)
             if not len(at):
-                self.kept += raw.num_rows
+                self.unchanged += raw.num_rows
                 yield raw
             else:
                 merged = merge_base(stored, log.take(at), reader.rule)
                 matched[at[merged.matched]] = True
                 self.updated += merged.updated
                 self.deleted += merged.deleted
-                self.kept += raw.num_rows - merged.updated - merged.deleted
+                self.unchanged += raw.num_rows - merged.updated - merged.deleted
                 rows = np.arange(raw.num_rows)
                 places, deleted = placed.positions[here] - start, merged.met[merged.choice == Choice.DELETE]
                 stay = np.delete(places, deleted)

@@ -112,10 +112,10 @@ class SliceChanges:
         for rows, numbers in stored:
             at = log.find(rows.column(RECORD_KEY))
             if len(at):
-                found = replaced_rows(rows, log.take(at), merge.reader.rule)
-                matched[at[found.matched]] = True
-                replaced.append(numbers[found.stored])
-                yield found.rows
+                merged = replaced_rows(rows, log.take(at), merge.reader.rule)
+                matched[at[merged.matched]] = True
+                replaced.append(numbers[merged.stored])
+                yield merged.rows
         self.replaced = np.concatenate(replaced) if replaced else self.replaced
 
 

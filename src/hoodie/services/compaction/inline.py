@@ -45,7 +45,7 @@ def compact_inline(
     if not state.config.merge_on_read:
         return False
     how, due = settings.compacts_after_commit(state.config), settings.compaction_of(state.config)
-    if not (how.run or how.schedule) or not (how.asked or _is_due(state, due, clock)):
+    if not (how.run or how.schedule) or not (how.explicit or _is_due(state, due, clock)):
         return False
     compacted = False
     pending = bool(state.timeline.pending_compactions)
@@ -60,7 +60,7 @@ def compact_inline(
     except PlanInUse:  # another process does it
         return compacted
     except WriteConflict as conflict:
-        if how.asked:
+        if how.explicit:
             raise
         _log.info("%s: no compaction is planned: %s", state.config.name, conflict)  # after a later commit
         return compacted

@@ -100,7 +100,7 @@ def begin_compaction(storage: Storage, settings: Settings, instant: str | None =
         pending=begun,
         layout=state.layout,
     )
-    tasks = tuple(CompactionTask(number, operation.slice) for number, operation in enumerate(plan_files.found))
+    tasks = tuple(CompactionTask(number, operation.slice) for number, operation in enumerate(plan_files.operations))
     extra = {**plan_files.plan.extra, "schema": to_avro(plan_files.schema, state.config.name)}
     extra |= columns_by_id(state, pending.requested)
     limits = settings.engine
@@ -110,7 +110,7 @@ def begin_compaction(storage: Storage, settings: Settings, instant: str | None =
 
 
 def _require_files(state: TableState, plan_files: PlanFiles) -> None:
-    missing = problems(replace(operation, unknown=()) for operation in plan_files.found)
+    missing = problems(replace(operation, unknown=()) for operation in plan_files.operations)
     if missing:
         raise InvalidPlan(
             f"{state.config.name}: the compaction plan does not fit the table: {'; '.join(missing[:10])}"
@@ -121,7 +121,7 @@ def _require_files(state: TableState, plan_files: PlanFiles) -> None:
 
 def _require_all_logs(reader: SliceReader, plan_files: PlanFiles) -> None:
     """Rows in logs that the plan does not name would be lost: readers ignore them after the compaction."""
-    for operation in plan_files.found:
+    for operation in plan_files.operations:
         if operation.unknown and find_blocks(reader.storage, operation.unknown, reader.committed)[0]:
             raise InvalidPlan(
                 f"{', '.join(log.path for log in operation.unknown)}: committed rows that the compaction plan does not "

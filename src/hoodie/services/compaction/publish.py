@@ -41,9 +41,9 @@ def publish_compaction(job: CompactionJob, stats: Iterable[WriteStat | None]) ->
     Raises   HoodieError when statistics do not fit the plan: nothing is published. InstantNotFound, WriteConflict when
              another process undid the run or published its own; the files of this run are removed
     """
-    made = _checked(job, stats)
+    group_stats = _checked(job, stats)
     by_partition: dict[str, list[WriteStat]] = {}
-    for group, stat in made.items():
+    for group, stat in group_stats.items():
         by_partition.setdefault(group.partition, []).append(stat)
     metadata = CommitMetadata(
         operation=Operation.COMPACT,
@@ -51,7 +51,7 @@ def publish_compaction(job: CompactionJob, stats: Iterable[WriteStat | None]) ->
         extra=dict(job.extra),
         compacted=True,
     )
-    sizes = {stat.path: stat.file_size for stat in made.values() if stat.path}
+    sizes = {stat.path: stat.file_size for stat in group_stats.values() if stat.path}
     try:
         _finalize(job, sizes)
         state = load_state(job.storage)
@@ -72,23 +72,23 @@ def publish_compaction(job: CompactionJob, stats: Iterable[WriteStat | None]) ->
 
 def _checked(job: CompactionJob, stats: Iterable[WriteStat | None]) -> dict[FileGroupId, WriteStat]:
     tasks = {task.slice.group: task for task in job.tasks}
-    made: dict[FileGroupId, WriteStat] = {}
+    group_stats: dict[FileGroupId, WriteStat] = {}
     instant = job.instant.requested
     for stat in stats:
         if stat is None:
             continue
         group = FileGroupId(stat.partition or "", stat.file_id)
-        if group not in tasks or group in made:
-            what = "was compacted twice" if group in made else "is not in the plan"
+        if group not in tasks or group in group_stats:
+            what = "was compacted twice" if group in group_stats else "is not in the plan"
             raise HoodieError(f"compaction {instant}: file group {group} {what}; nothing is published")
         file = parse_data_file(group.partition, split(stat.path or "")[1], stat.file_size)
         if not isinstance(file, BaseFile) or (file.path, file.group, file.instant) != (stat.path, group, instant):
             raise HoodieError(f"compaction {instant}: {stat.path} is not a base file of {group}; nothing is published")
-        made[group] = stat
-    missing = [group for group, task in tasks.items() if group not in made and task.slice.base is not None]
+        group_stats[group] = stat
+    missing = [group for group, task in tasks.items() if group not in group_stats and task.slice.base is not None]
     if missing:
         raise HoodieError(f"compaction {instant}: {len(missing)} file groups, such as {missing[0]}, were not compacted")
-    return {group: made[group] for group in tasks if group in made}
+    return {group: group_stats[group] for group in tasks if group in group_stats}
 
 
 def _finalize(job: CompactionJob, sizes: Mapping[str, int]) -> None:

@@ -208,7 +208,7 @@ def validate_compaction(storage: Storage, instant: str | None = None) -> list[st
     """
     state = load_state(storage)
     pending = find_compaction(state, instant)
-    return [] if pending is None else problems(look_up(state, pending).found)
+    return [] if pending is None else problems(look_up(state, pending).operations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,12 +216,12 @@ class PlanFiles:
     """A plan with its files on storage, and the columns of its base files."""
 
     plan: CompactionPlan
-    found: tuple[Found, ...]
+    operations: tuple[Found, ...]
     schema: pa.Schema
 
     @property
     def leftovers(self) -> list[BaseFile]:
-        return [base for operation in self.found for base in operation.leftover]
+        return [base for operation in self.operations for base in operation.leftover]
 
 
 def look_up(state: TableState, instant: Instant) -> PlanFiles:
@@ -249,8 +249,8 @@ def take_back_plan(
     # The inflight file is removed first: a process that is considered dead cannot publish files that are removed next.
     requested = back_to_requested(storage, instant, layout)
     require_not_published(storage, instant, layout)
-    left = {*marked_files(storage, instant.requested), *(base.path for base in leftovers)}
-    remove_with_temporaries(storage, sorted(left))
+    paths = {*marked_files(storage, instant.requested), *(base.path for base in leftovers)}
+    remove_with_temporaries(storage, sorted(paths))
     delete_markers(storage, instant.requested)
     return requested
 
@@ -287,7 +287,7 @@ def unschedule_compaction(storage: Storage, settings: Settings, instant: str) ->
     """
     with _in_hand(storage, settings, instant, "withdrawn") as (pending, plan_files):
         layout = load_state(storage).layout
-        later = [log.path for operation in plan_files.found for log in operation.later]
+        later = [log.path for operation in plan_files.operations for log in operation.later]
         if later and not layout.version.logs_of_writes:
             raise InvalidPlan(
                 f"{len(later)} log files, such as {later[0]}, were written since compaction {instant} was planned, and "
@@ -305,20 +305,24 @@ def repair_compaction(storage: Storage, settings: Settings, instant: str) -> lis
     Raises   InvalidPlan when a base file is missing: nothing has changed; else as `unschedule_compaction`
     """
     with _in_hand(storage, settings, instant, "repaired") as (pending, plan_files):
-        gone = [operation for operation in plan_files.found if operation.missing and _needs_base(plan_files, operation)]
-        if gone:
+        broken_operations = [
+            operation for operation in plan_files.operations if operation.missing and _needs_base(plan_files, operation)
+        ]
+        if broken_operations:
             raise InvalidPlan(
                 f"compaction {instant}: a base file is missing: "
                 + "; ".join(
-                    f"{operation.slice.group.partition}/{name}" for operation in gone for name in operation.missing
+                    f"{operation.slice.group.partition}/{name}"
+                    for operation in broken_operations
+                    for name in operation.missing
                 )
                 + ". Restore it. Without it the rows of its file group are lost; `unschedule` releases the others."
             )
-        lines = list(_changes(plan_files.found))
+        lines = list(_changes(plan_files.operations))
         if lines:
             size = settings.sizing.max_size
             operations = tuple(
-                [_mended(*pair, size) for pair in zip(plan_files.plan.operations, plan_files.found, strict=True)]
+                [_mended(*pair, size) for pair in zip(plan_files.plan.operations, plan_files.operations, strict=True)]
             )
             plan = replace(plan_files.plan, operations=operations)
             layout = load_state(storage).layout
@@ -340,7 +344,7 @@ def _in_hand(storage: Storage, settings: Settings, instant: str, what: str) -> I
         plan_files = look_up(state, pending)
         if plan_files.leftovers:
             # Without its input the rows are in what it left, if anywhere.
-            refuse_lost(state, pending, input_gone=any(operation.missing for operation in plan_files.found))
+            refuse_lost(state, pending, input_gone=any(operation.missing for operation in plan_files.operations))
         yield pending, plan_files
 
 

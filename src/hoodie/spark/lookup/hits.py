@@ -66,33 +66,33 @@ class KeyLookup:
         """Keys found per partition path and file id, and what it cost to find them: one job."""
         by = [PARTITION_PATH, FILE_ID, *([COST] if self.context.by_file else [])]
         updates: Updates = {}
-        told: dict[tuple[str, str], IndexStats] = {}
+        file_costs: dict[tuple[str, str], IndexStats] = {}
         for row in collect(self.hits.groupBy(*by).agg(F.count(RECORD_KEY).alias("keys"))).to_pylist():
             partition, file_id = row[PARTITION_PATH], row[FILE_ID]
             if row.get(COST) is not None:  # of each task that looked into the file
                 cost = IndexStats(**json.loads(row[COST])[1])
-                told[partition, file_id] = told.get((partition, file_id), IndexStats()) + cost
+                file_costs[partition, file_id] = file_costs.get((partition, file_id), IndexStats()) + cost
             else:
                 updates.setdefault(partition, {})[file_id] = row["keys"]
-        return updates, self._cost(list(told.values()), sum(sum(rows.values()) for rows in updates.values()))
+        return updates, self._cost(list(file_costs.values()), sum(sum(rows.values()) for rows in updates.values()))
 
-    def _cost(self, told: Sequence[IndexStats], found: int) -> IndexStats:
-        """told  a file each: what those that were looked into cost"""
+    def _cost(self, file_costs: Sequence[IndexStats], hits: int) -> IndexStats:
+        """file_costs  a file each: what those that were looked into cost"""
         look_up, files = self.context.index.look_up, self.files.bases
         if isinstance(look_up, ByKey):
             total = sum(self.rows.values())
-            return IndexStats(candidates=total, checked=total, hits=found)
-        asked = _asked(self.context, self.rows, self.files)
+            return IndexStats(candidates=total, checked=total, hits=hits)
+        key_counts = _asked(self.context, self.rows, self.files)
         if self.joined:
-            return join_cost(asked, files, found)
-        cost = sum(told, IndexStats())
-        pairs = sum(asked[partition] * len(part) for partition, part in files.items())
-        number, read = sum(len(part) for part in files.values()), sum(cost.files_read > 0 for cost in told)
+            return join_cost(key_counts, files, hits)
+        cost = sum(file_costs, IndexStats())
+        pairs = sum(key_counts[partition] * len(part) for partition, part in files.items())
+        number, read = sum(len(part) for part in files.values()), sum(cost.files_read > 0 for cost in file_costs)
         return replace(
             cost,
             files=number,
-            files_pruned_by_range=number - len(told),
-            files_pruned_by_filter=len(told) - read,
+            files_pruned_by_range=number - len(file_costs),
+            files_pruned_by_filter=len(file_costs) - read,
             files_read=read,
             candidates=pairs,
             pruned_by_range=pairs - cost.candidates,
@@ -122,9 +122,9 @@ def look_up_keys(
         hits = keys.dropDuplicates(match_columns(index)).mapInArrow(partial(_tag, tag), TAGS)
     elif files.bases:
         small = 100 * sum(rows.values()) <= BROADCAST_KEYS  # a key and its path take about 100 bytes as a row
-        asked = _asked(context, rows, files)
+        key_counts = _asked(context, rows, files)
         hits, joined = locate_on_executors(
-            session, context, keys, asked, files.bases, broadcast=small, keeps_positions=keeps_positions
+            session, context, keys, key_counts, files.bases, broadcast=small, keeps_positions=keeps_positions
         )
     else:
         hits = session.createDataFrame([], HITS)
@@ -145,13 +145,13 @@ def _tag(tag: TagKeys, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
         yield pa.RecordBatch.from_arrays(columns, names=TAGS.names).filter(pc.is_valid(tags.file_ids))
 
 
-def join_hits(frame: DataFrame, found: DataFrame | None, broadcast: bool, *, drop_new: bool) -> DataFrame:
+def join_hits(frame: DataFrame, hits: DataFrame | None, broadcast: bool, *, drop_new: bool) -> DataFrame:
     """Each row with the id of the file group that holds its key, null for none. A row occurs once a hit.
 
-    found     hits, as of `KeyLookup.found` or `placed`; None: there are none
+    hits      as of `KeyLookup.found` or `placed`; None: there are none
     drop_new  rows whose key the table does not hold have no effect
     """
-    if found is None:
+    if hits is None:
         return frame.withColumn(FILE_ID, F.lit(None).cast("string"))
     how = "inner" if drop_new else "left"
-    return frame.join(F.broadcast(found) if broadcast else found, [RECORD_KEY, PARTITION_PATH], how)
+    return frame.join(F.broadcast(hits) if broadcast else hits, [RECORD_KEY, PARTITION_PATH], how)

@@ -51,7 +51,7 @@ def slices_of(lookup: KeyLookup) -> tuple[dict[FileGroupId, FileSlice], IndexSta
 
 
 def rows_of_keys(
-    session: SparkSession, asked: KeyLookup, schema: pa.Schema, columns: Sequence[str], settings: ReadSettings
+    session: SparkSession, lookup: KeyLookup, schema: pa.Schema, columns: Sequence[str], settings: ReadSettings
 ) -> tuple[DataFrame, ReadStats]:
     """The rows that the table has of the keys, read when an action asks for them; only file groups that hold a key are
     opened, each by one task.
@@ -59,17 +59,17 @@ def rows_of_keys(
     schema   all columns of the table
     columns  those wanted, in order
     """
-    state = asked.context.state
-    slices, cost = slices_of(asked)
+    state = lookup.context.state
+    slices, cost = slices_of(lookup)
     reader = reader_for(state, schema, slices.values(), settings)
-    wanted = pa.schema([schema.field(name) for name in columns])
-    target = all_nullable(to_spark(wanted))
+    requested_schema = pa.schema([schema.field(name) for name in columns])
+    target = all_nullable(to_spark(requested_schema))
     zone = session.conf.get("spark.sql.session.timeZone") or "UTC"
     returned = in_session_zone(to_arrow(target), zone)
     # As many as by bytes, but by hash: a task gets the keys of some file groups, whichever Spark puts together.
     tasks = max(1, len(pack(list(slices.values()), 2 * cores(session))))
-    kernel = partial(_read, state.storage, reader, slices, wanted, returned)
-    rows = asked.found.repartition(tasks, PARTITION_PATH, FILE_ID).mapInArrow(kernel, target)
+    kernel = partial(_read, state.storage, reader, slices, requested_schema, returned)
+    rows = lookup.found.repartition(tasks, PARTITION_PATH, FILE_ID).mapInArrow(kernel, target)
     merged = sum(bool(slice_.logs) for slice_ in slices.values())
     opened = sum(slice_.base is not None for slice_ in slices.values())
     return rows, ReadStats(index=cost, files_opened=opened, slices_merged=merged, seconds=cost.seconds)
@@ -79,18 +79,18 @@ def _read(
     storage: Storage,
     reader: SliceReader | None,
     slices: Mapping[FileGroupId, FileSlice],
-    wanted: pa.Schema,
+    requested_schema: pa.Schema,
     returned: pa.Schema,
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    found = [batch for batch in batches if len(batch)]
-    if not found:
+    hit_batches = [batch for batch in batches if len(batch)]
+    if not hit_batches:
         return
-    hits = pa.Table.from_batches(found)
+    hits = pa.Table.from_batches(hit_batches)
     columns = [hits.column(name).combine_chunks() for name in (PARTITION_PATH, FILE_ID)]
     groups, places = numbered_groups(*columns)
     located = only(KeyLocations(np.arange(len(hits)), groups, tuple(places), IndexStats()), slices.keys())
     for slice_, _, keys in LocatedKeys(Batch(hits, (), np.zeros(1, np.int64)), located, slices, certain=False).each():
         with mark_worker_errors():
-            rows, _ = read_slice(storage, reader, slice_, keys, wanted)
+            rows, _ = read_slice(storage, reader, slice_, keys, requested_schema)
         yield from conform(rows, returned).to_batches(max_chunksize=BATCH_ROWS)

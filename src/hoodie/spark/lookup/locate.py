@@ -174,18 +174,20 @@ def join_cost(counts: Mapping[str, int], files: Files, hits: int) -> IndexStats:
 class _KeyRanges:
     """What footers say of the base files of a partition: string[f] bounds, null where they say nothing; all their rows.
 
-    given  False: bounds were not looked at, any file may hold any key
+    bounded  False: bounds were not looked at, any file may hold any key
     """
 
     lowest: pa.Array
     highest: pa.Array
     rows: int
-    given: bool = True
+    bounded: bool = True
 
 
 def _no_ranges(files: Files) -> dict[str, _KeyRanges]:
     return {
-        partition: _KeyRanges(pa.nulls(len(part), pa.string()), pa.nulls(len(part), pa.string()), _NO_END, given=False)
+        partition: _KeyRanges(
+            pa.nulls(len(part), pa.string()), pa.nulls(len(part), pa.string()), _NO_END, bounded=False
+        )
         for partition, part in files.items()
     }
 
@@ -205,7 +207,7 @@ def _by_filter(
     """pairs  expected ones of key and file"""
     flat = [file for part in files.values() for file in part]
     bounds = {
-        part: (key_range.lowest, key_range.highest) if key_range.given else (None, None)
+        part: (key_range.lowest, key_range.highest) if key_range.bounded else (None, None)
         for part, key_range in ranges.items()
     }
     first, place = {}, 0
@@ -234,13 +236,13 @@ def _key_ranges(session: SparkSession, storage: Storage, files: Files) -> dict[s
         packs = [flat[start : start + _FOOTERS_OF_TASK] for start in range(0, len(flat), _FOOTERS_OF_TASK)]
         ranges = collect(run_per_item(session, list(enumerate(packs)), partial(_ranges_of, storage), _RANGE))
         read = ranges.sort_by("place")
-    found, place = {}, 0
+    partition_ranges, place = {}, 0
     for partition, part in files.items():
         own = read.slice(place, len(part))
         place += len(part)
         lowest, highest = (one_chunk(own.column(name)).cast(pa.string()) for name in ("lowest", "highest"))
-        found[partition] = _KeyRanges(lowest, highest, pc.sum(own.column("rows")).as_py() or 0)
-    return found
+        partition_ranges[partition] = _KeyRanges(lowest, highest, pc.sum(own.column("rows")).as_py() or 0)
+    return partition_ranges
 
 
 def _range_of(storage: Storage, file: BaseFile) -> dict[str, object]:
@@ -290,9 +292,9 @@ def _asked(rows: pa.RecordBatch, files: Iterable[str], is_global: bool) -> Itera
         yield from ((partition, rows.column(RECORD_KEY)) for partition in files)
         return
     batch = order_by_partition(pa.Table.from_batches([rows]))
-    there = frozenset(files)
+    partitions = frozenset(files)
     for number, partition in enumerate(batch.partitions):
-        if partition in there:
+        if partition in partitions:
             yield partition, batch.keys(number)
 
 
@@ -326,7 +328,7 @@ class _FileCheck:
         self.waiting: list[pa.Array] = []
         self.count = 0
         self.read = 0
-        self.told: list[pa.Array] = []
+        self.reported_keys: list[pa.Array] = []
         self.cost = IndexStats()
 
     def add(self, keys: pa.Array) -> Iterator[pa.RecordBatch]:
@@ -347,20 +349,20 @@ class _FileCheck:
     def _look_up(self) -> Iterator[pa.RecordBatch]:
         if not self.count:
             return
-        asked = pa.concat_arrays(self.waiting)
+        waiting_keys = pa.concat_arrays(self.waiting)
         with mark_worker_errors():
-            positions = positions_in_base(self.storage, self.file.path, asked, self.file.size)
-        found = np.flatnonzero(positions != ABSENT)
-        hits = len(found)
-        self.cost += IndexStats(checked=len(asked), hits=hits, false_positives=len(asked) - hits)
+            positions = positions_in_base(self.storage, self.file.path, waiting_keys, self.file.size)
+        hit_indices = np.flatnonzero(positions != ABSENT)
+        hits = len(hit_indices)
+        self.cost += IndexStats(checked=len(waiting_keys), hits=hits, false_positives=len(waiting_keys) - hits)
         self.waiting, self.count, self.read = [], 0, 1
         # A key that the batch holds twice is one hit: the rows of the batch are joined with it.
-        keys = asked.take(pa.array(found))
+        keys = waiting_keys.take(pa.array(hit_indices))
         new = pc.unique(keys)
-        if self.told:
-            new = new.filter(pc.invert(pc.is_in(new, value_set=pa.concat_arrays(self.told))))
-        self.told.append(new)
-        at = found if len(new) == len(keys) else found[np.asarray(pc.index_in(new, value_set=keys))]
+        if self.reported_keys:
+            new = new.filter(pc.invert(pc.is_in(new, value_set=pa.concat_arrays(self.reported_keys))))
+        self.reported_keys.append(new)
+        at = hit_indices if len(new) == len(keys) else hit_indices[np.asarray(pc.index_in(new, value_set=keys))]
         yield _hit_rows(new, self.file, None, pa.array(positions[at]))
 
 

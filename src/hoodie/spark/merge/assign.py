@@ -21,29 +21,29 @@ _TEXT = (T.StringType, T.CharType, T.VarcharType)
 
 
 def in_types(
-    rows: Mapping[str, Column], given: T.StructType, wanted: T.StructType, *, fields_by_name: bool = True
+    rows: Mapping[str, Column], value_types: T.StructType, column_types: T.StructType, *, fields_by_name: bool = True
 ) -> list[Column]:
     """Values as columns of the table's types.
 
-    rows            by column of `wanted`
-    given           the types that the values have
+    rows            by column of `column_types`
+    value_types     the types that the values have
     fields_by_name  the fields of structs are those of the same name; else of the same place
     Raises  SchemaMismatch, one for all columns whose values would lose their meaning: text for a number, and so on.
             A number that its column cannot hold fails the job with InvalidInput, in any mode of Spark's
     """
-    made, problems = [], []
-    for field in wanted:
-        kind, column = given[field.name].dataType, nullable_type(field.dataType)
+    casts, problems = [], []
+    for field in column_types:
+        kind, column = value_types[field.name].dataType, nullable_type(field.dataType)
         cast = _cast(rows[field.name], kind, column, field.name, fields_by_name)
         if cast is None:
             problems.append(
                 f"column {field.name!r} is {column.simpleString()}, and the value {nullable_type(kind).simpleString()}"
             )
         else:
-            made.append(cast.alias(field.name))
+            casts.append(cast.alias(field.name))
     if problems:
         raise SchemaMismatch(f"Values do not fit the table: {'; '.join(problems)}. Cast them.")
-    return made
+    return casts
 
 
 def refused(problem: str | Column) -> Column:
@@ -70,58 +70,67 @@ def equal_after_cast(column: T.DataType, value: T.DataType) -> bool:
     return _holds_all(column, value) or (isinstance(value, _INTEGERS) and isinstance(column, _INTEGERS))
 
 
-def _cast(value: Column, given: T.DataType, wanted: T.DataType, name: str, by_name: bool) -> Column | None:
+def _cast(value: Column, value_type: T.DataType, column_type: T.DataType, name: str, by_name: bool) -> Column | None:
     """A value in the type of its column; None: it would lose its meaning."""
-    if nullable_type(given) == wanted:
+    if nullable_type(value_type) == column_type:
         return value
-    if isinstance(given, T.StructType) and isinstance(wanted, T.StructType):
-        return _cast_struct(value, given, wanted, name, by_name)
-    if isinstance(given, T.ArrayType) and isinstance(wanted, T.ArrayType):
-        return _each(F.transform, value, given.elementType, wanted.elementType, name, by_name)
-    if isinstance(given, T.MapType) and isinstance(wanted, T.MapType):
-        keyed = _each(F.transform_keys, value, given.keyType, wanted.keyType, name, by_name)
+    if isinstance(value_type, T.StructType) and isinstance(column_type, T.StructType):
+        return _cast_struct(value, value_type, column_type, name, by_name)
+    if isinstance(value_type, T.ArrayType) and isinstance(column_type, T.ArrayType):
+        return _each(F.transform, value, value_type.elementType, column_type.elementType, name, by_name)
+    if isinstance(value_type, T.MapType) and isinstance(column_type, T.MapType):
+        keyed = _each(F.transform_keys, value, value_type.keyType, column_type.keyType, name, by_name)
         if keyed is None:
             return None
-        return _each(F.transform_values, keyed, given.valueType, wanted.valueType, name, by_name)
-    if not _assignable(given, wanted):
+        return _each(F.transform_values, keyed, value_type.valueType, column_type.valueType, name, by_name)
+    if not _assignable(value_type, column_type):
         return None
-    numbers = isinstance(given, _NUMBERS) and isinstance(wanted, (*_INTEGERS, T.DecimalType))
-    if not numbers or _holds_all(wanted, given):
-        return value.cast(wanted)
-    fitting = value.try_cast(wanted)
+    numbers = isinstance(value_type, _NUMBERS) and isinstance(column_type, (*_INTEGERS, T.DecimalType))
+    if not numbers or _holds_all(column_type, value_type):
+        return value.cast(column_type)
+    fitting = value.try_cast(column_type)
     problem = F.concat(
-        F.lit(f"column {name} is {wanted.simpleString()}, and cannot hold the value "), value.cast("string")
+        F.lit(f"column {name} is {column_type.simpleString()}, and cannot hold the value "), value.cast("string")
     )
-    return F.when(value.isNotNull() & fitting.isNull(), refused(problem).cast(wanted)).otherwise(fitting)
+    return F.when(value.isNotNull() & fitting.isNull(), refused(problem).cast(column_type)).otherwise(fitting)
 
 
-def _cast_struct(value: Column, given: T.StructType, wanted: T.StructType, name: str, by_name: bool) -> Column | None:
-    places = {field.name.lower(): place for place, field in enumerate(given)}
-    if len(given) != len(wanted) or (by_name and places.keys() != {field.name.lower() for field in wanted}):
+def _cast_struct(
+    value: Column, value_type: T.StructType, column_type: T.StructType, name: str, by_name: bool
+) -> Column | None:
+    places = {field.name.lower(): place for place, field in enumerate(value_type)}
+    if len(value_type) != len(column_type) or (
+        by_name and places.keys() != {field.name.lower() for field in column_type}
+    ):
         return None
-    made = []
-    for place, field in enumerate(wanted):
-        source = given.fields[places[field.name.lower()] if by_name else place]
+    casts = []
+    for place, field in enumerate(column_type):
+        source = value_type.fields[places[field.name.lower()] if by_name else place]
         cast = _cast(value.getField(source.name), source.dataType, field.dataType, f"{name}.{field.name}", by_name)
         if cast is None:
             return None
-        made.append(cast.alias(field.name))
-    return F.when(value.isNotNull(), F.struct(*made))
+        casts.append(cast.alias(field.name))
+    return F.when(value.isNotNull(), F.struct(*casts))
 
 
 def _each(
-    over: Callable[..., Column], value: Column, given: T.DataType, wanted: T.DataType, name: str, by_name: bool
+    over: Callable[..., Column],
+    value: Column,
+    value_type: T.DataType,
+    column_type: T.DataType,
+    name: str,
+    by_name: bool,
 ) -> Column | None:
     """The value with its elements, keys or values in another type."""
-    if nullable_type(given) == wanted:
+    if nullable_type(value_type) == column_type:
         return value
-    if _cast(value, given, wanted, name, by_name) is None:  # of the types alone
+    if _cast(value, value_type, column_type, name, by_name) is None:  # of the types alone
         return None
 
     def cast(item: Column) -> Column:
-        made = _cast(item, given, wanted, name, by_name)
-        assert made is not None
-        return made
+        column = _cast(item, value_type, column_type, name, by_name)
+        assert column is not None
+        return column
 
     if over is F.transform:
         return F.transform(value, cast)
@@ -141,10 +150,10 @@ def first_that_holds(choices: Sequence[tuple[Column, Column]], otherwise: Column
     if not choices:
         return F.lit(None) if otherwise is None else otherwise
     (condition, value), *rest = choices
-    found = F.when(condition, value)
+    expression = F.when(condition, value)
     for condition, value in rest:
-        found = found.when(condition, value)
-    return found if otherwise is None else found.otherwise(otherwise)
+        expression = expression.when(condition, value)
+    return expression if otherwise is None else expression.otherwise(otherwise)
 
 
 def as_column(value: object) -> Column:

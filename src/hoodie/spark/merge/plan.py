@@ -65,8 +65,8 @@ def join_rows(request: MergeRequest, shape: TableShape, target: DataFrame) -> Jo
         if clause.act is Act.DELETE:
             values.append({})
             continue
-        given = assignments(clause, request, types)
-        values.append({name: given.get(name, _unassigned(clause, request, name)) for name in types})
+        clause_values = assignments(clause, request, types)
+        values.append({name: clause_values.get(name, _unassigned(clause, request, name)) for name in types})
     return JoinedFrame(rows, F.col(_CLAUSE), tuple(values))
 
 
@@ -77,18 +77,18 @@ def _unassigned(clause: MergeClause, request: MergeRequest, column: str) -> str 
 def _condition(request: MergeRequest, shape: TableShape) -> Column:
     if request.condition is not None:
         return as_column(request.condition)
-    found = F.lit(True)
+    condition = F.lit(True)
     for name in shape.identity:
         path = ".".join(map(tick, name.split(".")))
-        found = found & F.expr(f"{tick(request.source_name)}.{path} = {tick(request.target_name)}.{path}")
-    return found
+        condition = condition & F.expr(f"{tick(request.source_name)}.{path} = {tick(request.target_name)}.{path}")
+    return condition
 
 
 def same_where_equal(request: MergeRequest, shape: TableShape) -> bool:
     """Whether the source's values that equal a row's make its key: 1.0 equals 1, and 1.5 does not."""
-    given = {field.name.lower(): field.dataType for field in request.source.schema}
+    source_types = {field.name.lower(): field.dataType for field in request.source.schema}
     types = {field.name.lower(): field.dataType for field in to_spark(shape.schema)}
-    pairs = [(types.get(table), given.get(source)) for table, source in (equated(request, shape) or {}).items()]
+    pairs = [(types.get(table), source_types.get(source)) for table, source in (equated(request, shape) or {}).items()]
     return all(column is None or value is None or equal_after_cast(column, value) for column, value in pairs)
 
 
@@ -129,11 +129,11 @@ def _doubts(value: Column, shared: SharedTexts | None) -> list[Column]:
 
 def _first(clauses: Sequence[MergeClause], value: Callable[[Act | None], Column]) -> Column:
     """The value of what the first clause does whose condition holds; of None where none does."""
-    found: Column | None = None
+    expression: Column | None = None
     for clause in clauses:
-        made = value(clause.act)
+        act_value = value(clause.act)
         if clause.condition is None:  # the last one
-            return made if found is None else found.otherwise(made)
+            return act_value if expression is None else expression.otherwise(act_value)
         condition = as_column(clause.condition)
-        found = F.when(condition, made) if found is None else found.when(condition, made)
-    return value(None) if found is None else found.otherwise(value(None))
+        expression = F.when(condition, act_value) if expression is None else expression.when(condition, act_value)
+    return value(None) if expression is None else expression.otherwise(value(None))

@@ -36,14 +36,14 @@ def pruned(session: SparkSession, scan: ScanPlan, conditions: Collection[str | C
 
     Costs no listing, and no job of Spark's: the partitions' values are rows at hand.
     """
-    kept: set[str] = set()
+    partitions: set[str] = set()
     for condition in conditions:
-        found = _possible(session, scan, condition, name)
-        if found is None:
-            kept = set(scan.partitions)
+        possible_partitions = _possible(session, scan, condition, name)
+        if possible_partitions is None:
+            partitions = set(scan.partitions)
             break
-        kept |= found
-    slices = tuple(slice_ for slice_ in scan.slices if slice_.group.partition in kept)
+        partitions |= possible_partitions
+    slices = tuple(slice_ for slice_ in scan.slices if slice_.group.partition in partitions)
     reader = scan.reader if any(slice_.logs for slice_ in slices) else None
     scan = replace(scan, slices=slices, reader=reader).with_tests(_tests(scan, conditions, name))
     bases = scan.base_files
@@ -120,6 +120,8 @@ def _paths_say_values(scan: ScanPlan, columns: Collection[str]) -> bool:
 
 def _is_about(part: str, columns: Collection[str], name: str) -> bool:
     """Whether an expression names partition columns of the table, and no others."""
-    known = {column.lower() for column in columns}
+    column_names = {column.lower() for column in columns}
     named = columns_named(part)
-    return bool(named) and all(parts[-1] in known and parts[:-1] in ((), (name.lower(),)) for parts in named or ())
+    return bool(named) and all(
+        parts[-1] in column_names and parts[:-1] in ((), (name.lower(),)) for parts in named or ()
+    )

@@ -62,8 +62,8 @@ class _Target(MergeTarget):
 def _marked(act: Callable[..., WriteResult], session: SparkSession, target: MergeTarget, *of: Any) -> WriteResult:
     """What is done to the table. Raises the errors of Python workers as what they were there"""
     with raise_worker_errors():
-        known = _Target(target.write, target.keygen, target.declared, target.shape, target.phases, session)
-        return act(known, *of)
+        session_target = _Target(target.write, target.keygen, target.declared, target.shape, target.phases, session)
+        return act(session_target, *of)
 
 
 @contextmanager
@@ -186,8 +186,8 @@ def _whole_rows(source: DataFrame, names: Collection[str]) -> DataFrame:
     the names are those."""
     if set(names) <= set(source.columns):
         return source
-    given = {name.lower(): name for name in source.columns}
-    return source.select(*(quoted(given[name.lower()]).alias(name) for name in names))
+    source_names = {name.lower(): name for name in source.columns}
+    return source.select(*(quoted(source_names[name.lower()]).alias(name) for name in names))
 
 
 def _made_rows(request: MergeRequest, plan: ByKeyPlan, shape: TableShape) -> DataFrame:
@@ -205,18 +205,18 @@ def _rows_by_join(target: _Target, request: MergeRequest, scan: ScanPlan) -> tup
     joined = join_rows(request, target.shape, scan_rows(target.session, scan))
     columns = list(target.shape.columns) or [n for n in request.columns if n not in META_COLUMNS]
     old = tick(request.target_name)
-    kept = {name: F.expr(f"{old}.{tick(name)}") for name in target.shape.columns}
+    old_values = {name: F.expr(f"{old}.{tick(name)}") for name in target.shape.columns}
     choices = [
-        (joined.clause == number, _in_tables_types(target, joined.frame, given) if given else kept)
-        for number, given in enumerate(joined.values)
-        if given or kept
+        (joined.clause == number, _in_tables_types(target, joined.frame, assignments) if assignments else old_values)
+        for number, assignments in enumerate(joined.values)
+        if assignments or old_values
     ]
     if not target.shape.one_text:
         choices = [
-            (clause, values if request.clauses[at].act is Act.INSERT else _equal_keys_kept(target, values, kept))
+            (clause, values if request.clauses[at].act is Act.INSERT else _equal_keys_kept(target, values, old_values))
             for at, (clause, values) in enumerate(choices)
         ]
-    values = [first_that_holds([(holds_, made[name]) for holds_, made in choices]).alias(name) for name in columns]
+    values = [first_that_holds([(holds_, row[name]) for holds_, row in choices]).alias(name) for name in columns]
     deletes = [n for n, clause in enumerate(request.clauses) if clause.act is Act.DELETE]
     action = F.when(joined.clause.isin(*deletes), int(RowAction.DELETE)) if deletes else None
     action = F.lit(int(RowAction.WRITE)) if action is None else action.otherwise(int(RowAction.WRITE))
@@ -230,11 +230,13 @@ def _rows_by_join(target: _Target, request: MergeRequest, scan: ScanPlan) -> tup
     return _keyed(target, rows, columns, assigned)
 
 
-def _equal_keys_kept(target: _Target, values: Mapping[str, Column], kept: Mapping[str, Column]) -> dict[str, Column]:
+def _equal_keys_kept(
+    target: _Target, values: Mapping[str, Column], old_values: Mapping[str, Column]
+) -> dict[str, Column]:
     """The values of an update, those of key and partition as the row has them where they are equal: of 0.0 and -0.0
     the key has another text."""
     names = [name for name in target.shape.identity if name in values]
-    same = {name: F.when(values[name] == kept[name], kept[name]).otherwise(values[name]) for name in names}
+    same = {name: F.when(values[name] == old_values[name], old_values[name]).otherwise(values[name]) for name in names}
     return {**values, **same}
 
 
@@ -244,9 +246,9 @@ def _in_tables_types(target: _Target, joined: DataFrame, assigned: Mapping[str, 
     values = {name: as_column(value) for name, value in assigned.items()}
     if target.declared is None:
         return values
-    wanted = to_spark(pa.schema([target.declared.field(name) for name in values]))
-    made = joined.select(*(value.alias(name) for name, value in values.items())).schema
-    return dict(zip(values, in_types(values, made, wanted), strict=True))
+    column_types = to_spark(pa.schema([target.declared.field(name) for name in values]))
+    value_types = joined.select(*(value.alias(name) for name, value in values.items())).schema
+    return dict(zip(values, in_types(values, value_types, column_types), strict=True))
 
 
 def _keyed(
@@ -265,19 +267,19 @@ def _keyed(
 
 def _typed(target: _Target, rows: DataFrame, columns: list[str]) -> tuple[DataFrame, StructType]:
     """The rows with `columns` in the table's types, and these; their other columns stay."""
-    given = rows.schema
+    value_types = rows.schema
     if target.declared is None:
-        return rows, StructType([given[name] for name in columns])
-    wanted = to_spark(pa.schema([target.declared.field(name) for name in columns]))
-    if all(nullable_type(given[field.name].dataType) == nullable_type(field.dataType) for field in wanted):
-        return rows, wanted
+        return rows, StructType([value_types[name] for name in columns])
+    types = to_spark(pa.schema([target.declared.field(name) for name in columns]))
+    if all(nullable_type(value_types[field.name].dataType) == nullable_type(field.dataType) for field in types):
+        return rows, types
     others = [quoted(name) for name in rows.columns if name not in columns]
-    return rows.select(*in_types({name: quoted(name) for name in columns}, given, wanted), *others), wanted
+    return rows.select(*in_types({name: quoted(name) for name in columns}, value_types, types), *others), types
 
 
-def _columns(target: _Target, made: StructType, assigned: Collection[str]) -> pa.Schema | None:
-    declared = joined_schema(target.declared, list(assigned), made.names)
-    return to_arrow(made) if declared is None else declared
+def _columns(target: _Target, schema: StructType, assigned: Collection[str]) -> pa.Schema | None:
+    declared = joined_schema(target.declared, list(assigned), schema.names)
+    return to_arrow(schema) if declared is None else declared
 
 
 def _run(

@@ -48,9 +48,11 @@ def file_rows(
              columns a query needs
     tests    row groups that cannot pass them by their statistics are not read
     """
-    asked = pa.schema([schema.field(name) for name in list(columns) or schema.names[:1]])
+    read_schema = pa.schema([schema.field(name) for name in list(columns) or schema.names[:1]])
     parts = file_parts(files, cores(session))
-    rows = packed_rows(session, parts, lambda part: part.size, asked, partial(_batches, storage, asked, tests))
+    rows = packed_rows(
+        session, parts, lambda part: part.size, read_schema, partial(_batches, storage, read_schema, tests)
+    )
     return rows if columns else rows.select()
 
 

@@ -36,14 +36,14 @@ def changes(
 
     The filter on commit times goes down to Spark's Parquet reader. Slices with logs give only rows that count to Spark.
     """
-    asked = Read(kind=ScanKind.CHANGES, begin=begin, end=end, columns=columns)
-    scan = plan_read(state, asked, settings, for_spark=True)
+    request = Read(kind=ScanKind.CHANGES, begin=begin, end=end, columns=columns)
+    scan = plan_read(state, request, settings, for_spark=True)
     assert scan.times is not None  # a scan of changes has them
-    wanted = list(scan.columns)
-    read = wanted if COMMIT_TIME in wanted else [*wanted, COMMIT_TIME]
+    requested_columns = list(scan.columns)
+    read = requested_columns if COMMIT_TIME in requested_columns else [*requested_columns, COMMIT_TIME]
     frames = scan_frames(session, scan, read, _counts(scan.times), scan.times.keep)
     rows = reduce(DataFrame.unionByName, frames)
-    return rows if read == wanted else rows.drop(COMMIT_TIME)
+    return rows if read == requested_columns else rows.drop(COMMIT_TIME)
 
 
 def _counts(times: CommitTimes) -> Column:

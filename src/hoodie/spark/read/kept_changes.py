@@ -48,20 +48,22 @@ class _Kept:
         """Those of some slices whose changes it has, as the reader would read them."""
         if not reads_same(self.reader, reader) or not self.columns.issuperset(columns) or zone != self.zone:
             return []
-        found = [slice_ for slice_ in slices if slice_ in self.slices]
-        if not found or reader.committed == self.reader.committed:
-            return found
+        held_slices = [slice_ for slice_ in slices if slice_ in self.slices]
+        if not held_slices or reader.committed == self.reader.committed:
+            return held_slices
         shown = logs_shown_since(self.reader.committed, reader.committed, commits())
         if shown is None:
             return []
-        return [slice_ for slice_ in found if not any((log.group.partition, log.name) in shown for log in slice_.logs)]
+        return [
+            slice_ for slice_ in held_slices if not any((log.group.partition, log.name) in shown for log in slice_.logs)
+        ]
 
     def of(self, slices: Iterable[FileSlice], columns: Sequence[str]) -> DataFrame:
         numbers = [self.slices[slice_] for slice_ in slices]
         return changes_among(self.changes, len(self.slices), numbers, columns)
 
 
-_kept: WeakKeyDictionary[SparkSession, list[_Kept]] = WeakKeyDictionary()  # the one used last at the end
+_entries: WeakKeyDictionary[SparkSession, list[_Kept]] = WeakKeyDictionary()  # the one used last at the end
 _lock = threading.Lock()
 
 
@@ -84,11 +86,11 @@ def kept_changes(
     zone = session.conf.get("spark.sql.session.timeZone") or "UTC"
     commits = cache(commits)
     with _lock:
-        kept = _kept.setdefault(session, [])
+        entries = _entries.setdefault(session, [])
         parts: list[tuple[_Kept, list[FileSlice]]] = []
         rest = list(slices)
         while rest and len(parts) < _MOST_PARTS:
-            holding = [(entry, entry.holds(reader, rest, columns, zone, commits)) for entry in kept]
+            holding = [(entry, entry.holds(reader, rest, columns, zone, commits)) for entry in entries]
             best = max(holding, key=lambda part: _size(part[1]), default=None)
             if best is None or not best[1]:
                 break
@@ -102,15 +104,15 @@ def kept_changes(
             read = changes_of(session, reader, rest, columns, each_alone=True)
             parts.append((_Kept(read, reader, numbers, frozenset(columns), zone), rest))
         for entry, _ in parts:
-            if entry in kept:
-                kept.remove(entry)
-            kept.append(entry)
-        while len(kept) > _MOST_KEPT or sum(entry.size for entry in kept) > limit:
-            kept.pop(0).changes.unpersist()
+            if entry in entries:
+                entries.remove(entry)
+            entries.append(entry)
+        while len(entries) > _MOST_KEPT or sum(entry.size for entry in entries) > limit:
+            entries.pop(0).changes.unpersist()
         for entry, _ in parts:
             if not entry.changes.storageLevel.useMemory:  # it is new, or its user has cleared the session's cache
                 entry.changes.persist(StorageLevel.MEMORY_AND_DISK)
-        return reduce(DataFrame.unionAll, [entry.of(found, columns) for entry, found in parts])
+        return reduce(DataFrame.unionAll, [entry.of(entry_slices, columns) for entry, entry_slices in parts])
 
 
 def _size(slices: Iterable[FileSlice]) -> int:

@@ -92,8 +92,8 @@ def changes_among(changes: DataFrame, count: int, numbers: Sequence[int], column
     """The changes of some slices, among those of so many, with fewer columns."""
     if len(numbers) < count:
         others = sorted(set(range(count)).difference(numbers))
-        few, kept = (numbers, "in") if len(numbers) < len(others) else (others, "not in")
-        changes = changes.where(f"`{_SLICE}` {kept} ({', '.join(map(str, few))})")
+        few, operator = (numbers, "in") if len(numbers) < len(others) else (others, "not in")
+        changes = changes.where(f"`{_SLICE}` {operator} ({', '.join(map(str, few))})")
     changes = changes.where(f"if(`{_SIZE}` = {_FAILED}, raise_error(`{_FILE}`), true)")
     rows = changes.selectExpr(*map(tick, columns), *(tick(field.name) for field in _BITS))
     floating = [field for field in changes.schema if field.name in columns and is_floating(field.dataType)]
@@ -121,8 +121,10 @@ def rows_that_stay(base: DataFrame, files: Sequence[BaseFile], changes: DataFram
     changes  of `changes_of` or `rows_gone`
     """
     sizes_differ = len({file.size for file in files}) == len(files)
-    gone = changes.where(f"`{_FILE}` is not null").selectExpr(f"`{_SIZE if sizes_differ else _FILE}`", f"`{_GONE}`")
-    return _without(base, F.broadcast(gone.toDF(_KEY, _GONE)), sizes_differ).selectExpr(*map(tick, columns))
+    replaced_rows = changes.where(f"`{_FILE}` is not null").selectExpr(
+        f"`{_SIZE if sizes_differ else _FILE}`", f"`{_GONE}`"
+    )
+    return _without(base, F.broadcast(replaced_rows.toDF(_KEY, _GONE)), sizes_differ).selectExpr(*map(tick, columns))
 
 
 def rows_with_logs(
@@ -137,26 +139,28 @@ def rows_with_logs(
     """
     words = {(file.name, file.size): _words(positions) for file, positions in replaced.items()}
     words |= {file: np.empty(0, np.int64) for file in rows.items()}
-    numbered = ((told, _by_number(words, of)) for told, of in _NUMBERS)
-    told, gone = next((told, gone) for told, gone in numbered if gone is not None)
+    numbered = ((file_number, _by_number(words, of)) for file_number, of in _NUMBERS)
+    file_number, bits_by_number = next(
+        (file_number, bits_by_number) for file_number, bits_by_number in numbered if bits_by_number is not None
+    )
     # One value has it all, a scalar subquery: Spark runs no job for it, plans no join, and shows none of it in a plan.
     # It is named as few times as can be, since Spark plans it for each.
-    places = _placed(gone)
+    places = _placed(bits_by_number)
     text = json.dumps(places.values, separators=(",", ":"))
     if len(text) > _MOST_TEXT:
         value = spark_sql(session, _VALUE.format(":gone"), {"gone": text}).scalar()
     else:
         value = spark_sql(session, _VALUE.format(f"'{text}'"), {}).scalar()  # no arguments: three calls more
-    return frame.withColumn(_GONE, value).where(_stays(told, places))
+    return frame.withColumn(_GONE, value).where(_stays(file_number, places))
 
 
 def _by_number(words: Mapping[tuple[str, int], Words], of: Callable[[str, int], int]) -> dict[int, Words] | None:
     """Bits of files by their numbers; None where one number stands for files with different bits."""
-    gone: dict[int, Words] = {}
+    bits_by_number: dict[int, Words] = {}
     for (name, size), bits in words.items():
-        if not np.array_equal(gone.setdefault(of(name, size), bits), bits):
+        if not np.array_equal(bits_by_number.setdefault(of(name, size), bits), bits):
             return None
-    return gone
+    return bits_by_number
 
 
 @dataclass(frozen=True)
@@ -173,14 +177,14 @@ class _Places:
     key: int | None
 
 
-def _placed(gone: Mapping[int, Words]) -> _Places:
+def _placed(bits_by_number: Mapping[int, Words]) -> _Places:
     """Places of their own for bits by the numbers of their files."""
-    few = len(gone) <= _ONE_KEY
+    few = len(bits_by_number) <= _ONE_KEY
     # An odd count: a key tells any two numbers apart. A file that is none of these most likely meets an empty place.
-    count = max(64, len(gone) ** 2 if few else 4 * len(gone)) | 1
-    remainders = 1 if few else len(gone)
+    count = max(64, len(bits_by_number) ** 2 if few else 4 * len(bits_by_number)) | 1
+    remainders = 1 if few else len(bits_by_number)
     same: dict[int, list[int]] = {}
-    for number in gone:
+    for number in bits_by_number:
         same.setdefault(number % remainders, []).append(number)
     keys = [0] * remainders
     at: dict[int, int] = {}
@@ -191,23 +195,23 @@ def _placed(gone: Mapping[int, Words]) -> _Places:
                 break
         keys[remainder] = key
         at |= taken
-    values = [gone[at[place]].tolist() if place in at else None for place in range(count)]
+    values = [bits_by_number[at[place]].tolist() if place in at else None for place in range(count)]
     return _Places(values, count, keys[0]) if few else _Places([keys, *values], count, None)
 
 
-def _stays(told: str, places: _Places) -> str:
-    """Whether a row is none of those that are gone, of files that are told by this number.
+def _stays(file_number: str, places: _Places) -> str:
+    """Whether a row is none of those that are gone, of files that this number tells apart.
 
     A file that nothing is known of must not pass for one without changes.
     """
-    gone = tick(_GONE)
+    column = tick(_GONE)
     if places.key is None:
         assert places.values[0] is not None
-        key = f"get(get({gone}, 0), cast(pmod({told}, {len(places.values[0])}L) as int))"
-        place = f"1 + cast(pmod({told} ^ {key}, {places.count}L) as int)"
+        key = f"get(get({column}, 0), cast(pmod({file_number}, {len(places.values[0])}L) as int))"
+        place = f"1 + cast(pmod({file_number} ^ {key}, {places.count}L) as int)"
     else:
-        place = f"cast(pmod({told} ^ {places.key}L, {places.count}L) as int)"
-    return f"{_bit(_word(f'get({gone}, {place})'))} = 0"
+        place = f"cast(pmod({file_number} ^ {places.key}L, {places.count}L) as int)"
+    return f"{_bit(_word(f'get({column}, {place})'))} = 0"
 
 
 def _crc32(name: str, size: int) -> int:
@@ -227,15 +231,17 @@ _NUMBERS: tuple[tuple[str, Callable[[str, int], int]], ...] = (
 )
 
 
-def _without(frame: DataFrame, gone: DataFrame, by_size: bool) -> DataFrame:
+def _without(frame: DataFrame, replaced_rows: DataFrame, by_size: bool) -> DataFrame:
     """The rows of files but for those that are gone.
 
-    gone  of each file by `_KEY`, its size or else its name; to be broadcast
+    replaced_rows  of each file by `_KEY`, its size or else its name; to be broadcast
 
     Expressions are text: to make a column in Python takes several calls to Spark, and tables have many.
     """
-    told = "file_size" if by_size else "file_name"
-    return frame.join(gone, F.expr(f"_metadata.{told} = `{_KEY}`"), "left").where(f"{_bit(_word(tick(_GONE)))} = 0")
+    file_field = "file_size" if by_size else "file_name"
+    return frame.join(replaced_rows, F.expr(f"_metadata.{file_field} = `{_KEY}`"), "left").where(
+        f"{_bit(_word(tick(_GONE)))} = 0"
+    )
 
 
 def _bit(word: str) -> str:
@@ -244,8 +250,8 @@ def _bit(word: str) -> str:
 
 def _word(bits: str) -> str:
     """The number among a file's that has the bit of a row."""
-    known = f"coalesce({bits}, raise_error('what the logs change of a base file is not known'))"
-    return f"coalesce(get({known}, cast(shiftright({_ROW}, 6) as int)), 0L)"
+    checked_bits = f"coalesce({bits}, raise_error('what the logs change of a base file is not known'))"
+    return f"coalesce(get({checked_bits}, cast(shiftright({_ROW}, 6) as int)), 0L)"
 
 
 def _changes(
@@ -257,7 +263,7 @@ def _changes(
 ) -> Iterator[pa.Table]:
     """What the logs of a task's slices change. What is gone comes last: of rows that are kept in Spark's cache it then
     passes over the batches that hold none of it."""
-    gone = []
+    bit_tables = []
     for number, slice_ in items:
         try:
             with typed_errors():
@@ -267,12 +273,12 @@ def _changes(
                     numbers = pa.repeat(pa.scalar(number, pa.int32()), rows.num_rows)
                     yield pa.Table.from_arrays([*rows.columns, *none, numbers], schema=schema)
                 if slice_.base is not None:
-                    gone.append(_bits(slice_.base, changes.replaced, schema, number))
+                    bit_tables.append(_bits(slice_.base, changes.replaced, schema, number))
         except FileGone as error:
             if not each_alone:
                 raise
-            gone.append(_row(schema, {_FILE: error_text(error), _SIZE: _FAILED, _SLICE: number}))
-    yield from gone
+            bit_tables.append(_row(schema, {_FILE: error_text(error), _SIZE: _FAILED, _SLICE: number}))
+    yield from bit_tables
 
 
 def _positions(reader: SliceReader, schema: pa.Schema, slice_: FileSlice) -> Iterator[pa.Table]:

@@ -37,30 +37,30 @@ class Route:
         return "Spark" if self.root is not None else f"Python tasks ({self.why})"
 
 
-_found: WeakKeyDictionary[SparkSession, dict[str, Route]] = WeakKeyDictionary()  # by scheme and bucket; root: "scheme"
+_routes: WeakKeyDictionary[SparkSession, dict[str, Route]] = WeakKeyDictionary()  # by scheme and bucket; root: "scheme"
 _lock = threading.Lock()
 
 
-def route_to(session: SparkSession, storage: Storage, wanted: ReadRoute) -> Route:
+def route_to(session: SparkSession, storage: Storage, read_route: ReadRoute) -> Route:
     """Who reads the base files of a table for a session.
 
-    wanted  by the options of the read or write
+    read_route  by the options of the read or write
 
     A session looks once a bucket whether it has a connector, at the file that every table has: no job, no listing.
     """
-    if wanted is ReadRoute.ARROW:
+    if read_route is ReadRoute.ARROW:
         return Route(None, "hoodie.spark.read.route=arrow")
     if isinstance(unwrapped(storage), LocalStorage):
         return Route(storage.root)
     scheme, _, path = storage.root.partition("://")
     with _lock:
-        known, bucket = _found.setdefault(session, {}), f"{scheme}://{path.partition('/')[0]}"
-        if bucket not in known:
-            known[bucket] = _look(session, scheme, path)
-        found = known[bucket]
-    if found.root is None and wanted is ReadRoute.AUTO:
-        return found
-    return Route(f"{found.root or scheme}://{path}")  # without a connector Spark's own error says what is missing
+        routes, bucket = _routes.setdefault(session, {}), f"{scheme}://{path.partition('/')[0]}"
+        if bucket not in routes:
+            routes[bucket] = _look(session, scheme, path)
+        route = routes[bucket]
+    if route.root is None and read_route is ReadRoute.AUTO:
+        return route
+    return Route(f"{route.root or scheme}://{path}")  # without a connector Spark's own error says what is missing
 
 
 def _look(session: SparkSession, scheme: str, path: str) -> Route:

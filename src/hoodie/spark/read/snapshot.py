@@ -121,19 +121,19 @@ def _rows_by_position(
     """The rows of base files that logs do not replace, and the rows of the logs; and the slices without logs whose rows
     are not among them."""
     names = list(columns) or scan.schema.names[:1]
-    limit = 0 if scan.kind is ScanKind.CHANGES else scan.settings.positions.kept
+    limit = 0 if scan.kind is ScanKind.CHANGES else scan.settings.positions.cache_limit
     commits = partial(newest_published, scan.state.storage, scan.state.timeline)
     logs = changes_of_logs(session, scan, reader, slices, names, limit, commits)
     if logs is not None:
         beside = scan.plain if _read_beside(scan, slices, columns) else ()
         frames = list(_rows_of_logs_here(session, scan, root, logs, beside, names, columns))
         return frames, () if beside else scan.plain
-    kept = kept_changes(session, reader, slices, names, limit, commits)
-    changes = changes_of(session, reader, slices, names) if kept is None else kept
+    cached_changes = kept_changes(session, reader, slices, names, limit, commits)
+    changes = changes_of(session, reader, slices, names) if cached_changes is None else cached_changes
     frames = [rows_among(changes, columns)]
     if files := [slice_.base for slice_ in slices if slice_.base is not None]:
-        gone = rows_gone(session, reader, slices) if kept is None else kept
-        frames.append(rows_that_stay(_base_frame(session, scan, root, files), files, gone, columns))
+        replaced_rows = rows_gone(session, reader, slices) if cached_changes is None else cached_changes
+        frames.append(rows_that_stay(_base_frame(session, scan, root, files), files, replaced_rows, columns))
     return frames, scan.plain
 
 
@@ -165,7 +165,7 @@ def _rows_of_logs_here(
     sizes = {str(part.rows): part.size for part in logs if part.rows is not None}
     files = [f"file://{path}" for path in sizes]
     changed = [*(item for part in logs for item in part.slices.items()), *((slice_, NONE_GONE) for slice_ in plain)]
-    replaced = {slice_.base: gone for slice_, gone in changed if slice_.base is not None}
+    replaced = {slice_.base: positions for slice_, positions in changed if slice_.base is not None}
     hive = hive_folders(scan.state.config, scan.schema, {file.group.partition for file in replaced})
     if hive or not replaced:
         rows = read_parquet(session, root, (), schema, others=files)
@@ -176,8 +176,8 @@ def _rows_of_logs_here(
         schema = to_spark(scan.schema) if hive else schema
         frame = read_parquet(session, root, paths, schema, hive_partitions=hive, others=files, floats_tested=False)
         rows = rows_with_logs(session, frame, replaced, {Path(path).name: size for path, size in sizes.items()})
-        wanted = to_spark(target) if columns else StructType()
-        yield tested_columns(rows, wanted, OWN_COLUMNS, in_order=not hive and bool(columns))
+        requested_schema = to_spark(target) if columns else StructType()
+        yield tested_columns(rows, requested_schema, OWN_COLUMNS, in_order=not hive and bool(columns))
 
 
 def _base_frame(session: SparkSession, scan: ScanPlan, root: str, files: Sequence[BaseFile]) -> DataFrame:

@@ -70,18 +70,18 @@ class ExecutorPlan:
             return TaskReports()
         run = task_runner(write, write.spec(lingering=True))
         if self.rows is None:
-            done = staging.run_staged(self.session, self.staged, plan, self.hits, run, delete=delete)
+            reports = staging.run_staged(self.session, self.staged, plan, self.hits, run, delete=delete)
         else:
             measured = self.staged.measured()
             placed = executors.place(self.session, self.rows.frame, plan, measured.bytes / max(1, measured.total))
-            done = executors.run_placed(placed, (*plan.tasks, *plan.spare), run)
+            reports = executors.run_placed(placed, (*plan.tasks, *plan.spare), run)
             total = self.rows.total
-            if done.rows < total and not delete:  # a row whose key the table has several times arrives as often
+            if reports.rows < total and not delete:  # a row whose key the table has several times arrives as often
                 raise HoodieError(
-                    f"{total} rows were staged and {done.rows} arrived at their tasks; nothing is published"
+                    f"{total} rows were staged and {reports.rows} arrived at their tasks; nothing is published"
                 )
-        advance(len(plan.tasks), *rows_and_bytes(done.stats))  # Spark tells the driver nothing before its job ends
-        return done
+        advance(len(plan.tasks), *rows_and_bytes(reports.stats))  # Spark tells the driver nothing before its job ends
+        return reports
 
     def release(self) -> None:
         if self.rows is not None:
@@ -144,9 +144,10 @@ class SparkBatch:
         sort = keys if make_keys is None else (F.col(PARTITION_PATH), content_hash(frame))
         if combines:
             frame = executors.by_key(frame, partial(combine, rule=write.rule, operation_rules=write.operation_rules))
-        kept: DataFrame | None = None
+        persisted_frame: DataFrame | None = None
         if options.bulk_sort is BulkInsertSort.GLOBAL_SORT:
-            kept = frame = persist(frame)  # a sort looks at its input twice: for the ranges, then for the rows
+            # A sort looks at its input twice: for the ranges, then for the rows.
+            persisted_frame = frame = persist(frame)
             ranges = frame.repartitionByRange(count, *sort).sortWithinPartitions(*sort) if count else None
             frame = frame.orderBy(*sort) if ranges is None else ranges
         elif options.bulk_sort.by_path and write.state.config.partition_columns:
@@ -164,8 +165,8 @@ class SparkBatch:
             stats = executors.run_stream(frame, make_keys, stream).stats
             return TaskReports(stats, record_executor_writes(frame.sparkSession, write, stats))
         finally:
-            if kept is not None:
-                kept.unpersist()
+            if persisted_frame is not None:
+                persisted_frame.unpersist()
 
     def release(self) -> None:
         """Remove what was staged."""
@@ -233,8 +234,8 @@ def acquire_arrow(session: SparkSession, rows: ArrowRows, write: Write, phases: 
     storage, folder = write.state.storage, new_stage()
     with phases.time("stage"):
         remove_stale(storage)
-        found = stage_batches(storage, folder, chain(held, rest), write)
-    staged = SparkStage(storage, folder, found.pieces, schema)
+        stage = stage_batches(storage, folder, chain(held, rest), write)
+    staged = SparkStage(storage, folder, stage.pieces, schema)
     batch = KeyedFrame(staged.frame(session), None, schema) if write.operation_rules.bulk else None
     return SparkBatch(session, staged, batch)
 

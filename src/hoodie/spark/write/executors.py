@@ -112,18 +112,18 @@ def by_key(frame: DataFrame, change: Callable[[pa.Table], pa.Table]) -> DataFram
 
 
 def _change_all(change: Callable[[pa.Table], pa.Table], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    found = list(batches)
-    if found:
+    batch_list = list(batches)
+    if batch_list:
         with mark_worker_errors():
-            rows = change(pa.Table.from_batches(found))
+            rows = change(pa.Table.from_batches(batch_list))
         yield from rows.to_batches()
 
 
 def reports_of(tasks: DataFrame) -> TaskReports:
     """What tasks report, once they have run: rows of `STATS`."""
     rows = collect(tasks).to_pylist()
-    found = [decode_commit(row["stats"].encode(), "task report") for row in rows]
-    stats = tuple(stat for part in found for group in part.stats.values() for stat in group)
+    reports = [decode_commit(row["stats"].encode(), "task report") for row in rows]
+    stats = tuple(stat for part in reports for group in part.stats.values() for stat in group)
     later = tuple(pa.ipc.open_stream(row["later"]).read_all() for row in rows if row["later"] is not None)
     return TaskReports(stats, later, sum(row["rows"] for row in rows))
 
@@ -140,15 +140,15 @@ def _run_placed(
                 "again. Write it to storage first, or make it deterministic."
             )
         rows = batch.drop_columns([TASK])
-        found = np.unique(numbers.to_numpy())
-        for number in found.tolist():
-            part = rows if len(found) == 1 else rows.filter(pa.array(numbers.to_numpy() == number))
+        task_numbers = np.unique(numbers.to_numpy())
+        for number in task_numbers.tolist():
+            part = rows if len(task_numbers) == 1 else rows.filter(pa.array(numbers.to_numpy() == number))
             waiting.setdefault(number, []).append(part)
     for task in tasks.each(sorted(waiting)):
         rows_of_task = pa.Table.from_batches(waiting.pop(task.number))
         with mark_worker_errors():
-            done = run(task, agreed_positions(rows_of_task), write_token(task.number))
-        yield task_report(task.number, len(rows_of_task), done)
+            task_result = run(task, agreed_positions(rows_of_task), write_token(task.number))
+        yield task_report(task.number, len(rows_of_task), task_result)
 
 
 def _run_stream(
@@ -169,14 +169,14 @@ def _run_stream(
     yield task_report(number, taken, TaskResult(stats))
 
 
-def task_report(number: int, rows: int, done: TaskResult) -> pa.RecordBatch:
+def task_report(number: int, rows: int, task_result: TaskResult) -> pa.RecordBatch:
     """What a task tells the driver, by the schema STATS."""
     by_partition: dict[str, list[WriteStat]] = {}
-    for stat in done.stats:
+    for stat in task_result.stats:
         by_partition.setdefault(stat.partition or "", []).append(stat)
     report = CommitMetadata(operation=Operation.UNKNOWN, stats={p: tuple(part) for p, part in by_partition.items()})
     text = encode_commit(report, whole=True).decode()
-    later = None if done.later is None else _as_stream(done.later)
+    later = None if task_result.later is None else _as_stream(task_result.later)
     return pa.record_batch(
         [pa.array([number]), pa.array([rows]), pa.array([text]), pa.array([later], pa.binary())], names=STATS.names
     )

@@ -52,7 +52,7 @@ def check_frame(
             operation,
             settings,
             new,
-            columns=lambda known: to_arrow(with_types_of(known, schema)),
+            columns=lambda table_schema: to_arrow(with_types_of(table_schema, schema)),
             require=partial(require_frame_columns, schema),
             has_keys=has_keys(df),
         )

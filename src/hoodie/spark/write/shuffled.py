@@ -72,10 +72,10 @@ class LocatedRows:
     files: TableFiles
     cost: IndexStats
     total: int
-    kept: tuple[DataFrame, ...] = ()
+    persisted_frames: tuple[DataFrame, ...] = ()
 
     def release(self) -> None:
-        for frame in self.kept:
+        for frame in self.persisted_frames:
             frame.unpersist()
 
 
@@ -130,9 +130,9 @@ def _without_deleted(lookup: KeyLookup, write: Write) -> KeyLookup:
         if not paths:
             return lookup
         stored = stored_reader(write.state, paths, replace(write.relocation_rule, moves=False), write.settings.reading)
-        asked = lookup.found.join(several, key, "left_semi").repartition(PARTITION_PATH, FILE_ID)
+        ambiguous_hits = lookup.found.join(several, key, "left_semi").repartition(PARTITION_PATH, FILE_ID)
         schema = StructType([*TAGS.fields, StructField("live", BooleanType())])
-        read = persist(asked.mapInArrow(partial(_read_stored, stored, pa.schema([])), schema))
+        read = persist(ambiguous_hits.mapInArrow(partial(_read_stored, stored, pa.schema([])), schema))
         alive = read.groupBy(*key).agg(F.max("live").alias("alive"))
         dead = read.where("not live").join(alive, key).join(several, key).where(f"alive or {FILE_ID} <> first")
         hits = lookup.hits.join(dead.select(*TAGS.names), TAGS.names, "left_anti").select(*HITS.names)
@@ -163,13 +163,13 @@ def _with_statuses(frame: DataFrame, write: Write) -> DataFrame:
 
 
 def _by_hash(staged: SparkStage, frame: DataFrame, write: Write, tag: TagKeys, files: TableFiles) -> LocatedRows:
-    known = files.groups
+    groups = files.groups
     schema = all_nullable(frame.schema).add(FILE_ID, StringType())
-    only = {group.file_id for group in known} if write.operation_rules.delete else None
+    only = {group.file_id for group in groups} if write.operation_rules.delete else None
     tagged = frame.to(all_nullable(frame.schema)).mapInArrow(partial(_tag_rows, tag, only), schema)
     start = time.perf_counter()
     counted, total = _counts(tagged)
-    hits = sum(n for (path, file_id), n in counted.items() if FileGroupId(path, file_id) in known)
+    hits = sum(n for (path, file_id), n in counted.items() if FileGroupId(path, file_id) in groups)
     cost = IndexStats(candidates=total, checked=total, hits=hits, seconds=time.perf_counter() - start)
     return LocatedRows(_with_statuses(tagged, write), _profile_of(counted), files, cost, total)
 
@@ -186,8 +186,8 @@ def _tag_rows(tag: TagKeys, only: set[str] | None, batches: Iterator[pa.RecordBa
 def _counts(frame: DataFrame) -> tuple[dict[tuple[str, str], int], int]:
     """Rows per partition path and file id, "" for new ones, and in all."""
     counted = collect(frame.groupBy(PARTITION_PATH, FILE_ID).count()).to_pylist()
-    found = {(row[PARTITION_PATH], row[FILE_ID] or ""): row["count"] for row in counted}
-    return found, sum(found.values())
+    counts = {(row[PARTITION_PATH], row[FILE_ID] or ""): row["count"] for row in counted}
+    return counts, sum(counts.values())
 
 
 def _profile_of(counted: Mapping[tuple[str, str], int]) -> dict[str, PartitionProfile]:
@@ -209,8 +209,8 @@ def _doubts(frame: DataFrame, hits: DataFrame) -> DataFrame:
     """Keys that are found in several file groups, or in another partition than a row says; or whose rows do not agree.
     Persisted."""
     own, stored = F.col("own"), F.col(PARTITION_PATH)
-    asked = frame.select(RECORD_KEY, F.col(PARTITION_PATH).alias("own"))
-    met = asked.join(hits, RECORD_KEY, "left")
+    keys = frame.select(RECORD_KEY, F.col(PARTITION_PATH).alias("own"))
+    met = keys.join(hits, RECORD_KEY, "left")
     counted = met.groupBy(RECORD_KEY).agg(
         F.min(own).alias("first"),
         F.max(own).alias("last"),
@@ -264,10 +264,10 @@ def _read_stored(
     stored: StoredReader, columns: pa.Schema, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Hits with whether their file group holds the key still, and the row that it holds."""
-    found = list(batches)
-    if not found:
+    hit_batches = list(batches)
+    if not hit_batches:
         return
-    hits = pa.Table.from_batches(found)
+    hits = pa.Table.from_batches(hit_batches)
     pairs = hits.group_by([PARTITION_PATH, FILE_ID]).aggregate([]).to_pylist()
     for pair in pairs:
         here = pc.and_(pc.equal(hits[PARTITION_PATH], pair[PARTITION_PATH]), pc.equal(hits[FILE_ID], pair[FILE_ID]))
@@ -294,29 +294,29 @@ def _resolve_rows(
 
     whole  all columns of the table, if rows are to have them
     """
-    found = [batch for batch in batches if len(batch)]
-    if not found:
+    row_batches = [batch for batch in batches if len(batch)]
+    if not row_batches:
         return
     with mark_worker_errors():
-        given = pa.Table.from_batches(found)
-        rows = combine(given.drop_columns([_HITS]), how.rule, operation_rules, (RECORD_KEY,))
+        key_rows = pa.Table.from_batches(row_batches)
+        rows = combine(key_rows.drop_columns([_HITS]), how.rule, operation_rules, (RECORD_KEY,))
         if whole is not None:
             keys = [rows.schema.field(name) for name in (RECORD_KEY, PARTITION_PATH)]
             rows = conform(rows, pa.schema([*(f.with_nullable(True) for f in whole), *keys]), drop_extra=True)
-        hits = _hits_of(given, as_array(rows.column(RECORD_KEY)))
+        hits = _hits_of(key_rows, as_array(rows.column(RECORD_KEY)))
         resolved = resolve_locations(rows, hits, how)
         ids = pa.array([place.file_id for place in hits.places], pa.string())
         at = pa.array(resolved.groups, mask=resolved.groups < 0)
         placed = resolved.rows.append_column(KEY_STATUS, pa.array(resolved.statuses)).append_column(
             FILE_ID, ids.take(at)
         )
-        made = conform(placed, out)
-    yield from made.to_batches()
+        resolved_rows = conform(placed, out)
+    yield from resolved_rows.to_batches()
 
 
-def _hits_of(given: pa.Table, keys: pa.Array) -> Hits:
-    first = pc.index_in(keys, value_set=as_array(given.column(RECORD_KEY)))
-    lists = as_array(given.column(_HITS)).take(first)
+def _hits_of(key_rows: pa.Table, keys: pa.Array) -> Hits:
+    first = pc.index_in(keys, value_set=as_array(key_rows.column(RECORD_KEY)))
+    lists = as_array(key_rows.column(_HITS)).take(first)
     rows = np.repeat(np.arange(len(keys)), pc.fill_null(pc.list_value_length(lists), 0).to_numpy())
     flat = lists.flatten()
     paths, ids = (pc.struct_field(flat, name) for name in (PARTITION_PATH, FILE_ID))
@@ -325,8 +325,8 @@ def _hits_of(given: pa.Table, keys: pa.Array) -> Hits:
     stored = np.where(np.asarray(pc.fill_null(live, False)), np.arange(len(flat)), GONE_NOW)
     stored = np.where(np.asarray(live.is_null()), UNREAD, stored).astype(np.int64)
     has_rows = flat.type.get_field_index("row") >= 0
-    there = pa.Table.from_struct_array(pc.struct_field(flat, "row")) if has_rows else pa.table({})
-    return Hits(rows.astype(np.int64), groups, tuple(places), stored, there)
+    table_rows = pa.Table.from_struct_array(pc.struct_field(flat, "row")) if has_rows else pa.table({})
+    return Hits(rows.astype(np.int64), groups, tuple(places), stored, table_rows)
 
 
 # --- an index that learns ---
@@ -349,6 +349,6 @@ def _record_writes(
     storage: Storage, instant: str, record_writes: RecordWrites, stats: Sequence[WriteStat]
 ) -> Iterator[pa.RecordBatch]:
     with mark_worker_errors():
-        told = record_files(storage, instant, stats, record_writes)
-    for later in told:
+        index_updates = record_files(storage, instant, stats, record_writes)
+    for later in index_updates:
         yield task_report(0, 0, TaskResult((), later))

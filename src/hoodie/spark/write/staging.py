@@ -129,10 +129,10 @@ def stage(
     try:
         most = min(_PIECES_OF_TASK, max(16, _PIECES * _TASK_BYTES // max(1, size or 0)))
         call = partial(_stage, storage, folder, tuple(ordering), batch.make_keys, most)
-        found = collect(batch.frame.mapInArrow(call, _PIECE))
-        several = pc.is_valid(found.column("batches"))
-        runs = tuple(BatchRun(**row) for row in found.filter(several).drop_columns("partition").to_pylist())
-        single = found.filter(pc.invert(several)).drop_columns(["batches", "bad_paths"])
+        piece_table = collect(batch.frame.mapInArrow(call, _PIECE))
+        several = pc.is_valid(piece_table.column("batches"))
+        runs = tuple(BatchRun(**row) for row in piece_table.filter(several).drop_columns("partition").to_pylist())
+        single = piece_table.filter(pc.invert(several)).drop_columns(["batches", "bad_paths"])
         staged = SparkStage(storage, folder, tuple(Piece(**row) for row in single.to_pylist()), batch.schema, runs)
         return replace(staged, counts=_count(session, staged)) if runs else staged
     except BaseException:
@@ -197,11 +197,11 @@ def _stage(
     with mark_worker_errors():
         first = context.partitionId() << 33 if context else 0  # as Spark's monotonically_increasing_id
         pieces = stage_rows(storage, f"{folder}/{name}.arrow", keyed_batches(make_keys, batches), ordering, first)
-    told: Sequence[Piece | BatchRun] = pieces
+    records: Sequence[Piece | BatchRun] = pieces
     if len(pieces) > most:
-        told = [BatchRun.of(pieces[run]) for run in runs_of_batches((piece.bytes for piece in pieces), READ_BYTES)]
-    if told:
-        yield pa.RecordBatch.from_pylist([asdict(item) for item in told], schema=to_arrow(_PIECE))
+        records = [BatchRun.of(pieces[run]) for run in runs_of_batches((piece.bytes for piece in pieces), READ_BYTES)]
+    if records:
+        yield pa.RecordBatch.from_pylist([asdict(item) for item in records], schema=to_arrow(_PIECE))
 
 
 def _read(storage: Storage, arrivals: bool, part: list[Piece] | BatchRun) -> Iterator[pa.RecordBatch]:
@@ -221,5 +221,5 @@ def _write(storage: Storage, run: TaskRunner, work: Sequence[tuple[WriteTask, St
     for task, staged in work:
         with mark_worker_errors():
             rows = rows_of(storage, staged)
-            done = run(task, rows, write_token(task.number)) if rows.num_rows else TaskResult(())
-        yield task_report(task.number, len(rows), done)
+            task_result = run(task, rows, write_token(task.number)) if rows.num_rows else TaskResult(())
+        yield task_report(task.number, len(rows), task_result)

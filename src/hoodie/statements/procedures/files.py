@@ -43,7 +43,7 @@ def fsview_latest(called: Called) -> Rows:
         slices = list(merged_slices(view, _up_to(called)).values())
     else:
         newest = (committed_slices(view, group, _up_to(called))[-1:] for group in sorted(view.groups))
-        slices = [one for each in newest for one in each]
+        slices = [one for group_slices in newest for one in group_slices]
     for one in slices:
         scheduled = [log for log in one.logs if log.base_instant == one.base_instant]
         rest = [log for log in one.logs if log.base_instant != one.base_instant]
@@ -95,7 +95,7 @@ def show_file_sizes(called: Called) -> Rows:
     for instant in sorted(sizes, reverse=True):
         yield instant, *_distribution(sizes[instant])
     if sizes:
-        yield "ALL", *_distribution([size for each in sizes.values() for size in each])
+        yield "ALL", *_distribution([size for instant_sizes in sizes.values() for size in instant_sizes])
 
 
 def _distribution(sizes: list[int]) -> tuple[Any, ...]:

@@ -186,8 +186,8 @@ def _show_rollback_detail(called: Called) -> Rows:
     for instant, metadata in _rollbacks(called):
         if instant.requested == called.arguments["instant_time"]:
             commits = "[" + ", ".join(metadata.commits) + "]"
-            for partition, done in metadata.partitions.items():
-                for names, succeeded in ((done.deleted, True), (done.failed, False)):
+            for partition, files in metadata.partitions.items():
+                for names, succeeded in ((files.deleted, True), (files.failed, False)):
                     for name in names:
                         yield metadata.start, commits, partition, f"{root}/{join(partition, name)}", succeeded
 

@@ -104,11 +104,11 @@ def deduplicate(called: Called) -> Rows:
     )
     rows = called.table.snapshot(partitions=[partition])
     ranked = rows.withColumn("_hoodie_rank", functions.row_number().over(newest))
-    kept = ranked.where("_hoodie_rank = 1").drop("_hoodie_rank")
-    kept.write.mode("overwrite").parquet(output)
+    newest_rows = ranked.where("_hoodie_rank = 1").drop("_hoodie_rank")
+    newest_rows.write.mode("overwrite").parquet(output)
     if called.get("dry_run"):
         return [(f"Deduplicated files placed in: {output}.",)]
-    stored = called.session.read.schema(kept.schema).parquet(output)
+    stored = called.session.read.schema(newest_rows.schema).parquet(output)
     called.table.insert_overwrite(stored.drop(*META_COLUMNS))
     return [(f"Deduplicated files placed in: {partition}.",)]
 

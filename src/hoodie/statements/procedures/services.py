@@ -34,11 +34,11 @@ def run_clean(called: Called) -> Rows:
         "trigger_strategy": "hoodie.clean.trigger.strategy",
         "trigger_max_commits": "hoodie.clean.max.commits",
     }
-    done = called.table.clean(options=called.settings(names))
-    if not done.instant:
+    clean = called.table.clean(options=called.settings(names))
+    if not clean.instant:
         return []
-    metadata = _clean_metadata(called, done.instant)
-    return [(done.instant, metadata.millis, metadata.files_deleted, metadata.earliest, "{}", 2)]
+    metadata = _clean_metadata(called, clean.instant)
+    return [(clean.instant, metadata.millis, metadata.files_deleted, metadata.earliest, "{}", 2)]
 
 
 def _clean_metadata(called: Called, instant: str) -> CleanMetadata:
@@ -76,9 +76,11 @@ def run_compaction(called: Called) -> Rows:
         named = [str(called.get("timestamp"))]
     rows = []
     for instant in named or ([planned] if planned else sorted(pending)):
-        done = called.table.compact(instant, options=options)
-        if done is not None:
-            rows.append((done.instant, pending.get(done.instant, len(done.stats)), State.COMPLETED.name))
+        compaction = called.table.compact(instant, options=options)
+        if compaction is not None:
+            rows.append(
+                (compaction.instant, pending.get(compaction.instant, len(compaction.stats)), State.COMPLETED.name)
+            )
     return rows
 
 
@@ -125,6 +127,6 @@ def hive_sync(called: Called) -> Rows:
     }
     started = time.monotonic()
     settings = {"hoodie.datasource.hive_sync.mode": "hms", **called.settings(names)}
-    done = called.table.sync(options=settings)
-    entries = ", ".join(f"{entry}" for entry in done.entries) or "nothing to do"
+    sync = called.table.sync(options=settings)
+    entries = ", ".join(f"{entry}" for entry in sync.entries) or "nothing to do"
     return [(f"{entries} ({time.monotonic() - started:.1f} s)",)]

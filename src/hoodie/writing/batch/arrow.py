@@ -131,10 +131,10 @@ def _typed(have: pa.DataType, kind: pa.DataType, values: pa.Array | None) -> pa.
     if arrow.is_null(have):
         return kind
     if arrow.is_struct(have) and arrow.is_struct(kind):
-        known = {child.name: child.type for child in kind}
+        child_types = {child.name: child.type for child in kind}
         parts = [None] * have.num_fields if values is None else values.flatten()
         return pa.struct(
-            child.with_type(_typed(child.type, known.get(child.name, child.type), part))
+            child.with_type(_typed(child.type, child_types.get(child.name, child.type), part))
             for child, part in zip(have, parts, strict=True)
         )
     if is_list(have) and is_list(kind):
@@ -158,8 +158,8 @@ def _whole(values: pa.Array, kind: pa.DataType) -> pa.Array:
     limit = 2.0 ** (kind.bit_width - 1)
     with np.errstate(invalid="ignore"):
         fits = (np.trunc(numbers) == numbers) & (numbers >= -limit) & (numbers < limit)
-    made = np.where(fits, numbers, 0).astype(np.int64)
-    return pa.array(made, pa.int64(), mask=~fits | np.asarray(values.is_null())).cast(kind)
+    integers = np.where(fits, numbers, 0).astype(np.int64)
+    return pa.array(integers, pa.int64(), mask=~fits | np.asarray(values.is_null())).cast(kind)
 
 
 def _converted(values: pa.Array, kind: pa.DataType, name: str, read_text: bool) -> pa.Array:
@@ -265,14 +265,14 @@ def check_rows(
     first, source = peeked(source)
     read_text = settings.brought.read_text
 
-    def brought(known: pa.Schema | None) -> BroughtColumns | None:
-        if known is not None and schema.equals(known):
+    def brought(declared: pa.Schema | None) -> BroughtColumns | None:
+        if declared is not None and schema.equals(declared):
             return None
-        return brought_columns(known, schema, first, read_text=read_text)
+        return brought_columns(declared, schema, first, read_text=read_text)
 
-    def written(known: pa.Schema | None) -> pa.Schema:
-        typed = brought(known)
-        return known if typed is None else stored_form(typed.schema)
+    def written(declared: pa.Schema | None) -> pa.Schema:
+        typed = brought(declared)
+        return declared if typed is None else stored_form(typed.schema)
 
     write = check_against(
         storage,
@@ -341,8 +341,8 @@ def check_against(
     only_new = keygen.makes_new_keys and not deleting and not (has_keys and operation is WriteOperation.UPSERT)
     if not deleting:
         require(keygen, state.config.ordering, state.config.name)
-    given = None if deleting else columns(declared_schema(state))
-    write = check(state, operation, given, settings, only_new=only_new)
+    batch_columns = None if deleting else columns(declared_schema(state))
+    write = check(state, operation, batch_columns, settings, only_new=only_new)
     if deleting and has_keys:
         return write
     if deleting:

@@ -73,8 +73,8 @@ def combine(rows: pa.Table, rule: MergeRule, operation_rules: OperationRules, ke
 def _require_ordering_of_merge(rows: pa.Table, ordering: Sequence[str]) -> None:
     """As `require_ordering`, of the rows that do not delete, by the ordering columns that the table has."""
     actions = actions_of(rows)
-    kept = rows if actions is None else rows.filter(pa.array(actions != RowAction.DELETE))
-    require_ordering(kept, [name for name in ordering if ordering_column(rows, name) is not None], RECORD_KEY)
+    live_rows = rows if actions is None else rows.filter(pa.array(actions != RowAction.DELETE))
+    require_ordering(live_rows, [name for name in ordering if ordering_column(rows, name) is not None], RECORD_KEY)
 
 
 def _deleted_once(rows: pa.Table, groups: Positions, *, all_delete: bool) -> pa.Table:
@@ -84,9 +84,9 @@ def _deleted_once(rows: pa.Table, groups: Positions, *, all_delete: bool) -> pa.
         return rows
     deletes = np.arange(rows.num_rows) if actions is None else np.flatnonzero(actions == RowAction.DELETE)
     _, first = np.unique(groups[deletes], return_index=True)
-    kept = np.ones(rows.num_rows, np.bool_)
-    kept[np.delete(deletes, first)] = False
-    return rows.filter(pa.array(kept))
+    mask = np.ones(rows.num_rows, np.bool_)
+    mask[np.delete(deletes, first)] = False
+    return rows.filter(pa.array(mask))
 
 
 def _key_twice(rows: pa.Table, groups: Positions, *, stored: bool) -> KeyMatchedTwice:
@@ -201,7 +201,7 @@ def refuse_dropping(operation: WriteOperation, settings: Settings) -> None:
     if drops_existing(operation, settings):
         key = DROP if settings.dropping.duplicates else POLICY
         raise InvalidOption(
-            f"{key}={settings.given.get(key)}: this call leaves out no rows; write with hoodie.hudi.write, "
+            f"{key}={settings.options.get(key)}: this call leaves out no rows; write with hoodie.hudi.write, "
             "table.insert or table.upsert, or filter the rows with HoodieReadClient.filter_exists"
         )
 

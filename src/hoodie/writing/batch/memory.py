@@ -92,9 +92,9 @@ class MemoryPlan:
 
         def run_one(numbered: tuple[int, pa.Table]) -> TaskResult:
             number, part = numbered
-            done = run(plan.tasks[number], part, f"{number}-0-0")
-            advance(1, *rows_and_bytes(done.stats))
-            return done
+            result = run(plan.tasks[number], part, f"{number}-0-0")
+            advance(1, *rows_and_bytes(result.stats))
+            return result
 
         parts = (
             (number, _at(rows, positions))

@@ -59,12 +59,12 @@ def tag_staged(write: Write, stage: Stage, files: TableFiles) -> tuple[Stage, St
             # Names in the order of the parts: positions are counted so.
             path = f"{stage.folder}/tagged-{number:03d}.arrow"
             pieces += stage_rows(stage.storage, path, iter(batch.rows.to_batches()), ())
-    found: dict[FileGroupId, tuple[int, str]] = {}
+    groups: dict[FileGroupId, tuple[int, str]] = {}
     for call, (place, parts) in enumerate(hits.items()):
         positions = np.concatenate(parts)
-        found[place] = (len(positions), hits_path(stage.folder, call))
-        write_hits(stage.storage, found[place][1], positions)
-    return replace(stage, pieces=tuple(pieces)), StagedHits.of(found, cost), files
+        groups[place] = (len(positions), hits_path(stage.folder, call))
+        write_hits(stage.storage, groups[place][1], positions)
+    return replace(stage, pieces=tuple(pieces)), StagedHits.of(groups, cost), files
 
 
 def _parts(stage: Stage, count: int) -> Iterator[pa.Table]:
@@ -102,11 +102,11 @@ def _writer(storage: Storage, path: str, schema: pa.Schema, stack: ExitStack) ->
 
 def _with_effect(tagged: TaggedBatch) -> TaggedBatch:
     """The rows that are located or inserted."""
-    kept = tagged.insert.copy()
-    kept[tagged.located.rows] = True
-    if kept.all():
+    effective = tagged.insert.copy()
+    effective[tagged.located.rows] = True
+    if effective.all():
         return tagged
-    moved = np.cumsum(kept) - 1
-    batch = order_by_partition(tagged.batch.rows.filter(pa.array(kept)))
+    moved = np.cumsum(effective) - 1
+    batch = order_by_partition(tagged.batch.rows.filter(pa.array(effective)))
     located = replace(tagged.located, rows=moved[tagged.located.rows])
-    return replace(tagged, batch=batch, located=located, insert=tagged.insert[kept])
+    return replace(tagged, batch=batch, located=located, insert=tagged.insert[effective])

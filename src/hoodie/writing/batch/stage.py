@@ -68,12 +68,12 @@ class StagedHits:
     cost: IndexStats = field(default_factory=IndexStats)
 
     @classmethod
-    def of(cls, found: Mapping[FileGroupId, tuple[int, str]], cost: IndexStats) -> StagedHits:
-        """found  rows, and where their positions are staged"""
+    def of(cls, groups: Mapping[FileGroupId, tuple[int, str]], cost: IndexStats) -> StagedHits:
+        """groups  rows, and where their positions are staged"""
         updates: dict[str, dict[str, int]] = {}
-        for group, (count, _) in found.items():
+        for group, (count, _) in groups.items():
             updates.setdefault(group.partition, {})[group.file_id] = count
-        return cls(updates, {group: path for group, (_, path) in found.items()}, cost)
+        return cls(updates, {group: path for group, (_, path) in groups.items()}, cost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +125,13 @@ def profile(measured: Measured, updates: Mapping[str, Mapping[str, int]], insert
     updates  hits by partition path and file id. A row whose key is in the table several times counts as often, and may
              so hide an insert
     """
-    made = {}
+    profiles = {}
     for partition, rows in measured.rows.items():
-        there = updates.get(partition, {})
-        inserts = max(0, rows - sum(there.values())) if insert else 0
-        if inserts or there:
-            made[partition] = PartitionProfile(inserts, dict(there), insert and bool(there) and not inserts)
-    return made
+        hits = updates.get(partition, {})
+        inserts = max(0, rows - sum(hits.values())) if insert else 0
+        if inserts or hits:
+            profiles[partition] = PartitionProfile(inserts, dict(hits), insert and bool(hits) and not inserts)
+    return profiles
 
 
 def reads_stay_few(pieces: Sequence[Piece], readers: Mapping[str, int]) -> bool:
@@ -169,12 +169,12 @@ def staged_lookup(write: Write, stage: Stage) -> Callable[[LookupCall], IndexSta
 
 def staged_hits(stage: Stage, calls: Sequence[LookupCall], costs: Iterable[tuple[int, IndexStats]]) -> StagedHits:
     """What the calls found, by their numbers."""
-    found, total = {}, IndexStats()
+    groups, total = {}, IndexStats()
     for number, cost in costs:
         total += cost
         if cost.hits:
-            found[calls[number].base.group] = (cost.hits, hits_path(stage.folder, number))
-    return StagedHits.of(found, total)
+            groups[calls[number].base.group] = (cost.hits, hits_path(stage.folder, number))
+    return StagedHits.of(groups, total)
 
 
 def lies_deleted(state: TableState, files: TableFiles, stage: Stage, hits: StagedHits) -> bool:

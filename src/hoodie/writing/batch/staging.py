@@ -166,8 +166,8 @@ def read_pieces(
                 reader = pa.ipc.open_file(source)
             else:
                 names = pa.ipc.open_file(source).schema.names
-                wanted = [names.index(name) for name in columns]
-                reader = pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=wanted))
+                indices = [names.index(name) for name in columns]
+                reader = pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=indices))
             for piece in part:
                 yield piece, reader.get_batch(piece.batch)
 
@@ -198,8 +198,8 @@ def locate_staged(
     returns          what it cost; its `hits` are rows of the batch
     """
     keys = [one_chunk(pa.chunked_array([b.column(0)])) for _, b in read_pieces(stage, call.pieces, [RECORD_KEY])]
-    asked = pa.concat_arrays(keys) if len(keys) > 1 else keys[0]
-    hits, positions, cost = find_in_file(storage, call.base, asked, pruned, bloom)
+    record_keys = pa.concat_arrays(keys) if len(keys) > 1 else keys[0]
+    hits, positions, cost = find_in_file(storage, call.base, record_keys, pruned, bloom)
     if len(hits):
         write_hits(stage, hits_path(folder, call.number), hits, positions if keeps_positions else None)
     return cost
@@ -250,25 +250,25 @@ class StagedTask:
 def rows_of(storage: Storage, task: StagedTask) -> pa.Table:
     """The rows that a task writes, in the order of the batch; with their positions in the base file if known."""
     count = sum(piece.rows for piece in task.pieces)
-    wanted = np.zeros(count, dtype=np.bool_)
+    chosen = np.zeros(count, dtype=np.bool_)
     positions: RowPositions | None = None
     if task.own:
         hits, stored = read_hits(storage, task.own)
-        wanted[hits] = True
+        chosen[hits] = True
         if stored is not None:
             positions = np.full(count, -1, np.int64)
             positions[hits] = stored
-    own = wanted.copy()
+    own = chosen.copy()
     if task.high > task.low:
-        wanted |= _insert_share(storage, task, count)
-    if not wanted.any():
+        chosen |= _insert_share(storage, task, count)
+    if not chosen.any():
         return pa.table({RECORD_KEY: [], PARTITION_PATH: []})
     parts: list[pa.Table] = []
     start = 0
     for piece, batch in read_pieces(storage, task.pieces):
         here = slice(start, start + piece.rows)
         start += piece.rows
-        mask = _with_effect(batch, wanted[here], own[here])
+        mask = _with_effect(batch, chosen[here], own[here])
         if not mask.any():
             continue
         part = pa.Table.from_batches([batch if mask.all() else batch.take(pa.array(np.flatnonzero(mask)))])
@@ -280,16 +280,16 @@ def rows_of(storage: Storage, task: StagedTask) -> pa.Table:
 
 
 def _with_effect(
-    batch: pa.RecordBatch, wanted: npt.NDArray[np.bool_], own: npt.NDArray[np.bool_]
+    batch: pa.RecordBatch, chosen: npt.NDArray[np.bool_], own: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.bool_]:
-    """Those of the wanted rows that do something: a merge has rows that only update, and rows that are only inserted.
+    """Those of the chosen rows that do something: a merge has rows that only update, and rows that are only inserted.
 
     own  rows whose key the task's file group holds
     """
     if ROW_ACTION not in batch.schema.names:
-        return wanted
+        return chosen
     actions = batch.column(ROW_ACTION).to_numpy(zero_copy_only=False)
-    return wanted & ~np.where(own, np.isin(actions, NOT_MATCHED), np.isin(actions, NOT_INSERTED))
+    return chosen & ~np.where(own, np.isin(actions, NOT_MATCHED), np.isin(actions, NOT_INSERTED))
 
 
 def _insert_share(storage: Storage, task: StagedTask, count: int) -> npt.NDArray[np.bool_]:
@@ -309,8 +309,8 @@ def _insert_share(storage: Storage, task: StagedTask, count: int) -> npt.NDArray
 
 def by_partition(pieces: Iterable[Piece]) -> Mapping[str, tuple[Piece, ...]]:
     """The pieces of each partition path, in the order in which tasks take them: that of `read_pieces`."""
-    found: dict[str, list[Piece]] = {}
+    partitions: dict[str, list[Piece]] = {}
     for piece in sorted(pieces, key=lambda piece: (piece.file, piece.batch)):
         if piece.partition is not None:
-            found.setdefault(piece.partition, []).append(piece)
-    return {partition: tuple(part) for partition, part in found.items()}
+            partitions.setdefault(piece.partition, []).append(piece)
+    return {partition: tuple(part) for partition, part in partitions.items()}

@@ -68,14 +68,14 @@ def append_log(
     with LogWriter(spec, task, token) as log:
         if replacing is not None and replacing.any():
             keys = incoming.keys.filter(pa.array(replacing))
-            gone = deletes_of(keys, pa.repeat(task.group.partition, len(keys)), None)
-            log.append(delete_block(spec.instant, spec.avro_schema, gone, None))
+            entries = deletes_of(keys, pa.repeat(task.group.partition, len(keys)), None)
+            log.append(delete_block(spec.instant, spec.avro_schema, entries, None))
         for part, at in _by_position(rows, positions[~deletes]):
             for block, count in _data_blocks(spec, part, at, based_on):
                 log.append(block, rows=count)
         if deletes.any():
-            gone = _deleted(rule, incoming, deletes, task.group.partition)
-            for part, at in _by_position(gone, positions[deletes]):
+            entries = _deleted(rule, incoming, deletes, task.group.partition)
+            for part, at in _by_position(entries, positions[deletes]):
                 header = None if at is None else encode_positions(at)
                 log.append(delete_block(spec.instant, spec.avro_schema, part, header, based_on), deletes=part.num_rows)
     new = None if statuses is None else np.isin(statuses, (KeyStatus.INSERT, KeyStatus.MOVED_IN)) & ~deletes
@@ -91,12 +91,12 @@ def _follows_base(task: WriteTask) -> bool:
 
 def _by_position(rows: pa.Table, positions: RowPositions) -> Iterator[tuple[pa.Table, RowPositions | None]]:
     """The rows whose positions are known, in the order of these, then the others."""
-    known = np.flatnonzero(positions >= 0)
-    if len(known):
-        order = known[np.argsort(positions[known], kind="stable")]
+    positioned = np.flatnonzero(positions >= 0)
+    if len(positioned):
+        order = positioned[np.argsort(positions[positioned], kind="stable")]
         yield rows.take(pa.array(order)), positions[order]
-    if len(known) < rows.num_rows:
-        yield (rows.filter(pa.array(positions < 0)) if len(known) else rows), None
+    if len(positioned) < rows.num_rows:
+        yield (rows.filter(pa.array(positions < 0)) if len(positioned) else rows), None
 
 
 def _named(rows: pa.Table, file_id: str) -> pa.Table:
@@ -167,10 +167,10 @@ class LogWriter:
         self._version = max((log.version for log in named.logs), default=0) if named else 0
         # Logs that are named after their writes are told of by themselves, without the slice's, but for change data:
         # its readers look for the slice before a commit in the statistics.
-        told = present if spec.cdc is not None else named
-        self._previous = told.base_instant if told else spec.instant
-        self._base_name = told.base.name if told and told.base else ""
-        self._logs = [log.name for log in told.logs] if told else []
+        stats_slice = present if spec.cdc is not None else named
+        self._previous = stats_slice.base_instant if stats_slice else spec.instant
+        self._base_name = stats_slice.base.name if stats_slice and stats_slice.base else ""
+        self._logs = [log.name for log in stats_slice.logs] if stats_slice else []
         self._stack = ExitStack()
         self._open = False
         self._written: list[tuple[LogFile, int, int]] = []  # file, rows, deletes
@@ -204,11 +204,11 @@ class LogWriter:
 
     def stats(self, inserted: int) -> list[WriteStat]:
         """One statistic a file, after the `with` block. inserted: of the rows, how many have new keys"""
-        made = []
+        statistics = []
         for number, (file, rows, deletes) in enumerate(self._written):
             new = min(inserted, rows)
             inserted -= new
-            made.append(
+            statistics.append(
                 WriteStat(
                     file_id=file.group.file_id,
                     path=file.path,
@@ -228,7 +228,7 @@ class LogWriter:
                     else (*self._logs, *(log.name for log, _, _ in self._written[: number + 1])),
                 )
             )
-        return made
+        return statistics
 
     def _begin(self) -> None:
         spec, group = self._spec, self._task.group

@@ -63,8 +63,8 @@ _SAMPLE_ROWS = 20_000
 
 def new_file_id() -> str:
     """A file id that no other has. It holds no "_", which separates the parts of a file name."""
-    made = f"{uuid4()}-0"
-    return new_file_id() if is_bucket(made) else made
+    file_id = f"{uuid4()}-0"
+    return new_file_id() if is_bucket(file_id) else file_id
 
 
 def run_task(
@@ -153,9 +153,9 @@ def _as_asked(incoming: Incoming, actions: RowActions) -> Incoming:
     """The rows of a merge, each with what it is for."""
     if not (actions != RowAction.WRITE).any():
         return incoming
-    added, kept = ~np.isin(actions, NOT_INSERTED), np.isin(actions, NOT_MATCHED)
+    added, keeps_stored = ~np.isin(actions, NOT_INSERTED), np.isin(actions, NOT_MATCHED)
     deleted = np.isin(actions, DELETING)  # whatever its ordering value: no stored row outranks it
-    return replace(incoming, deleted=deleted, after_delete=deleted, added=added, kept=kept)
+    return replace(incoming, deleted=deleted, after_delete=deleted, added=added, keeps_stored=keeps_stored)
 
 
 def _create(spec: WriteSpec, rule: MergeRule, task: WriteTask, incoming: Incoming, token: str) -> list[WriteStat]:
@@ -210,7 +210,7 @@ def _rewrite(
                     if changes is not None:
                         changes.merged(stored, merged)
                 else:
-                    merge.kept += stored.num_rows
+                    merge.unchanged += stored.num_rows
                     writer.append(stored, no_keys)
             deleted = merge.deleted  # before deletes of keys that are not there are counted, too
             inserts = merge.inserts()

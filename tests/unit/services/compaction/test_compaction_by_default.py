@@ -88,8 +88,8 @@ def test_a_writer_that_plans_only_need_not_say_that_it_does_not_compact() -> Non
         ({ASYNC: "true"}, CompactionAfterCommit(run=True)),
         ({INLINE: "false"}, CompactionAfterCommit(run=True)),  # a stream of Hudi's compacts beside itself then
         ({INLINE: "false", ASYNC: "false"}, CompactionAfterCommit(run=False)),
-        ({INLINE: "true"}, CompactionAfterCommit(run=True, asked=True)),
-        ({SCHEDULE: "true"}, CompactionAfterCommit(run=False, schedule=True, asked=True)),
+        ({INLINE: "true"}, CompactionAfterCommit(run=True, explicit=True)),
+        ({SCHEDULE: "true"}, CompactionAfterCommit(run=False, schedule=True, explicit=True)),
         ({"hoodie.datasource.write.streaming.disable.compaction": "true"}, CompactionAfterCommit(run=False)),
     ],
 )
