@@ -21,7 +21,7 @@ class GCS(ObjectStore):
 
     def __init__(self, fs: Any) -> None:
         super().__init__(fs, marks="metadata")
-        once = getattr(type(fs)._request, "__wrapped__", None)
+        once = getattr(getattr(type(fs), "_request", None), "__wrapped__", None)
         if once is not None and "_request" not in vars(fs):  # the driver keeps one object for the same options
             fs._request = once_until_answered(partial(once, fs), fs._request)
 

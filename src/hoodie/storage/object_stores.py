@@ -227,8 +227,8 @@ class Azure(ObjectStore):
 
     def __init__(self, fs: Any) -> None:
         super().__init__(fs, retry_total=0)
-        clients = fs.service_client if isinstance(fs.service_client, list) else [fs.service_client]
-        for client in clients:
+        clients = getattr(fs, "service_client", None)
+        for client in clients if isinstance(clients, list) else [clients]:
             policy = getattr(getattr(client, "_config", None), "retry_policy", None)
             if policy is not None and "send" not in vars(policy):
                 give_up_the_unreachable(policy)
