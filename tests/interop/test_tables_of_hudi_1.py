@@ -16,6 +16,7 @@ import hoodie
 from hoodie.config.options import Options
 from hoodie.config.read import ReadSettings
 from hoodie.errors import HistoryGone, HoodieWarning, UnsupportedTable
+from hoodie.model.commit import Operation
 from hoodie.reading.scan import ScanKind
 from hoodie.reading.snapshot import read_scan
 from hoodie.storage.local import LocalStorage
@@ -127,6 +128,15 @@ def test_a_range_back_into_the_history_has_each_row_as_it_was_at_its_end(tmp_pat
     archived = facts("v8_cow_archived")["steps"][5]["instants"][0].partition("_")[0]
     since = noting(hoodie.open_table(path).changes(archived, meta=True).to_arrow())
     assert since == [row for row in noted("v8_cow_archived", "snapshot") if row["_hoodie_commit_time"] > archived]
+
+
+def test_rows_of_a_log_compaction_that_begins_a_range_did_not_change_in_it(tmp_path: Path) -> None:
+    """Since Hudi 1.1 they have its time. Behind another commit they count, as in Hudi 1.2."""
+    table = hoodie.open_table(unpack("v9_mor_log_compaction", tmp_path))
+    (_, newest), (write, _), (earlier, _) = table.history()[:3]
+    assert newest.operation is Operation.LOG_COMPACT
+    ranges = [table.changes(begin.completed, meta=True).to_arrow() for begin in (write, earlier)]
+    assert [rows["_hoodie_record_key"].to_pylist() for rows in ranges] == [[], ["k1", "k2"]]
 
 
 def test_logs_of_archived_commits_are_merged_now_and_as_of_then(tmp_path: Path) -> None:

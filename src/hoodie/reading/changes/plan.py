@@ -6,6 +6,7 @@ Source: docs/format/table-services.md 8 (incremental queries).
 import datetime as dt
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,7 +14,7 @@ import pyarrow.compute as pc
 from hoodie.config.read import DEFAULT_READ, HolePolicy, IncrementalOptions, ReadSettings
 from hoodie.config.table import TimelineZone
 from hoodie.errors import HistoryGone, HollowCommit, InvalidInput, UnsupportedTable
-from hoodie.model.commit import CommitMetadata
+from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Action, Instant, format_time
 from hoodie.model.meta import COMMIT_TIME
@@ -109,6 +110,7 @@ def plan_changes(
         return _whole_table(state, span, settings)  # as Hudi does, which looks for no files then
     storage, timeline = state.storage, span.timeline
     commits = [(instant, read_commit(storage, timeline, instant)) for instant in span.commits]
+    span, commits = _without_log_compactions(span, commits)
     changes = touched(commits)
     then = replace(state, timeline=timeline)
     view = (
@@ -149,6 +151,20 @@ def plan_changes(
         slices=tuple(replace(slice_, base=None) if slice_.group in old else slice_ for slice_ in slices),
         reader=replace(_within(reader, times, timeline), whole=WholeSlices(reader.committed, old)),
     )
+
+
+def _without_log_compactions(
+    span: Span, commits: list[tuple[Instant, CommitMetadata]]
+) -> tuple[Span, list[tuple[Instant, CommitMetadata]]]:
+    """The range behind the log compactions that it begins with, whose rows are all from before it.
+
+    By Hudi 1.1 and later these have the time of the log compaction. Behind another commit of the range it is not known
+    which of them are from that: all count, as in Hudi.
+    """
+    count = sum(1 for _ in takewhile(lambda commit: commit[1].operation is Operation.LOG_COMPACT, commits))
+    if count:
+        span = replace(span, begin=span.position(span.commits[count - 1]), commits=span.commits[count:])
+    return span, commits[count:]
 
 
 def _lost(
