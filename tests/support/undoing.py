@@ -162,3 +162,15 @@ class Meanwhile(WrappedStorage):
         super().create_new(path, data)
         if path.endswith(self.word):
             self.act(self.inner)
+
+
+def as_clustering(storage: MemoryStorage, instant: str, plan: bytes = b"") -> None:
+    """Give a completed overwrite the pending files of a clustering: from version 8 on they have their own name."""
+    state = load_state(storage)
+    for ending, content in (("requested", plan), ("inflight", b"")):
+        name = f"{state.timeline.folder}/{instant}.replacecommit.{ending}"
+        if state.layout.version.layout == 2:
+            storage.delete(name)
+            name = name.replace("replacecommit", "clustering")
+        if state.layout.version.layout == 2 or ending == "requested":
+            storage.write(name, content)

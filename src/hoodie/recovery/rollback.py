@@ -40,6 +40,7 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.archive import newest_archived
 from hoodie.timeline.cleanings import cleanings
+from hoodie.timeline.layout import COMPLETES_AS
 from hoodie.timeline.load import pending_plans, read_compaction_plan
 from hoodie.timeline.timeline import Clock, new_time, utc_now
 from hoodie.timeline.transition import create_requested, remove_pending
@@ -241,9 +242,8 @@ def _said(state: TableState, target: Instant) -> CommitMetadata:
 
 def pending_action(state: TableState, completed: Instant) -> Action:
     """The action under which a completed instant was pending."""
-    for action in PLANS:
+    for action, completes_as in COMPLETES_AS.items():
         path = state.layout.path(Instant(completed.requested, action, State.REQUESTED))
-        completes_as = {Action.COMPACTION: Action.COMMIT, Action.LOG_COMPACTION: Action.DELTA_COMMIT}[action]
         if completed.action is completes_as and state.storage.exists(path):
             return action
     if completed.action is Action.COMMIT and state.config.merge_on_read:

@@ -40,6 +40,7 @@ from support.undoing import (
     NOW,
     SECOND,
     THIRD,
+    as_clustering,
     batch,
     compacted,
     data_files,
@@ -215,6 +216,19 @@ def test_a_restore_dying_again_and_again_still_ends():
     restore(storage, Settings.of({}), saved)
     assert read(storage) == THEN
     assert later_files(storage, saved) == set()
+
+
+@pytest.mark.parametrize("how", WAYS_TO_DIE)
+def test_a_clustering_is_taken_back_with_its_plan(how: Dying):
+    storage = table({**COW, "hoodie.write.table.version": "9"})
+    saved = make_savepoint(storage, Settings.of({})).instant
+    before = read(storage)
+    as_clustering(storage, opened(storage).insert_overwrite_table(batch(LATER)).instant)
+    for died in dying(how, storage, lambda inner: restore(inner, Settings.of({}), saved)):
+        restore(died, Settings.of({}), saved)
+        assert read(died) == before
+        assert later_files(died, saved) == set()
+        assert [i.action for i in load_state(died).timeline.instants if i.requested > saved] == [Action.RESTORE]
 
 
 def test_a_restore_that_goes_on_knows_where_a_commit_without_profile_wrote():

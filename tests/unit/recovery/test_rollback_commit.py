@@ -53,6 +53,7 @@ from support.undoing import (
     THIRD,
     Act,
     Meanwhile,
+    as_clustering,
     batch,
     cleaned,
     compacted,
@@ -288,12 +289,12 @@ def test_a_pending_clustering_keeps_its_plan_and_loses_its_files():
 
 
 @pytest.mark.parametrize("how", WAYS_TO_DIE)
-def test_a_completed_clustering_goes_with_its_plan(how: Dying):
-    storage = table()
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_completed_clustering_goes_with_its_plan(version: str, how: Dying):
+    storage = table({**COW, "hoodie.write.table.version": version})
     before = read(storage)
-    # An overwrite is on the timeline what a clustering is, but for the plan.
     instant = opened(storage).insert_overwrite_table(batch(LATER)).instant
-    storage.write(f".hoodie/{instant}.replacecommit.requested", clustering(table()))
+    as_clustering(storage, instant, clustering(table()))
     for died in dying(how, storage, lambda storage: rollback(storage, Settings.of({}))):
         clean_up(load_state(died))
         if newest(died).requested == instant:
