@@ -37,6 +37,11 @@ def test_a_record_of_another_name_is_named():
         read_one(container([{"a": "x"}], name="Other"), SCHEMA, "p")
 
 
+def test_an_empty_file_names_what_says_what_to_do():
+    with pytest.raises(CorruptFile, match=r"p: empty.*its writer died.* `hoodie check`"):
+        read_one(b"", SCHEMA, "p")
+
+
 def test_equal_records_give_equal_bytes():
     assert write_one(SCHEMA, {"a": "x", "b": 7}) == write_one(SCHEMA, {"b": 7, "a": "x"})
 

@@ -61,7 +61,8 @@ def read_one(data: bytes, schema: Mapping[str, Any], path: str) -> dict[str, Any
     Raises  CorruptFile on anything but a container with one record of that name
     """
     if not is_container(data):
-        raise CorruptFile(path, "not an Avro file" if data else "empty, expected an Avro file")
+        problem = "not an Avro file" if data else "empty, expected an Avro file: its writer died as it wrote it"
+        raise CorruptFile(path, problem, advice="`hoodie check` says what to do about it.")
     try:
         reader = fastavro.reader(io.BytesIO(data), reader_schema=parsed_schema(json.dumps(schema).encode()))
         written = reader.writer_schema
