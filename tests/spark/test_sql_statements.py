@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 import hoodie
 from engines.hudi_session import plain
 from hoodie.errors import HoodieError, InvalidOption, StatementError
+from hoodie.spark.entries import set_properties
 from hoodie.table.state import load_state
 from support.nightly import nightly
 from support.sql_statements import DIFFERS, comparable, filled, recorded, statements
@@ -160,8 +161,13 @@ def test_what_is_said_of_an_entry_is_an_option_of_its_statements(spark: SparkSes
     for wrong in ("primaryKey", "hoodie.table.name"):
         with pytest.raises(StatementError, match="stays so"):
             spark.sql(f"ALTER TABLE said SET TBLPROPERTIES ('{wrong}'='x')")
-    with pytest.raises(InvalidOption):
-        spark.sql("ALTER TABLE said SET TBLPROPERTIES ('hoodie.cleaner.commits.retaimed'='5')")
+    for wrong in ("'hoodie.cleaner.commits.retaimed'='5'", "'hoodie.keep.max.commits'='many'"):
+        with pytest.raises(InvalidOption):
+            spark.sql(f"ALTER TABLE said SET TBLPROPERTIES ({wrong})")
+    set_properties(spark, ["of_statements", "said"], {"hoodie.keep.max.commits": "many"})  # as another program may
+    with pytest.raises(InvalidOption, match=r"'many'.* UNSET TBLPROPERTIES removes it"):
+        spark.sql("SELECT * FROM said")
+    spark.sql("ALTER TABLE said UNSET TBLPROPERTIES ('hoodie.keep.max.commits')")
     spark.sql("ALTER TABLE said UNSET TBLPROPERTIES ('hoodie.spark.sql.insert.into.operation')")
     spark.sql("COMMENT ON TABLE said IS 'as it is'")
     assert "COMMENT 'as it is'" in _rows(spark, "SHOW CREATE TABLE said")[0][0]

@@ -6,7 +6,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from hoodie.api.table import HoodieTable
-from hoodie.config.datasource import check_options
+from hoodie.config.datasource import check_options, overridden, write_options
 from hoodie.config.table import CDC, CDC_MODE
 from hoodie.errors import StatementError
 from hoodie.schema.by_id import Add, Change, Comment, Drop, Move, Position, Rename, Retype, TakeNulls
@@ -253,7 +253,8 @@ def set_table_properties(
         raise text.unreadable(f"{', '.join(fixed)}: what a table is stays so. CREATE TABLE makes another one", at)
     if change_data and change_data.get(CDC, "").lower() != "true":
         raise text.unreadable(f"expected {CDC} = true: change data can be turned on, not off", at)
-    check_options({key: value for key, value in others.items() if key.startswith("hoodie.")})
+    checked = check_options({key: value for key, value in others.items() if key.startswith("hoodie.")})
+    Settings.read(overridden(table.options, write_options(checked)))  # a value that cannot be read would lock the table
     if others:
         _require_entry(session, name, text, at)
     if change_data:

@@ -143,6 +143,8 @@ def _remove(storage: Storage) -> None:
 def _alter(session: SparkSession, text: Text) -> DataFrame | None:
     parts, at = text.name(2)
     name = Name(parts, parts[-1])
+    if text.words(at + 2)[at:] == ("UNSET", "TBLPROPERTIES") and seen(session, parts) is not None:
+        return unset_table_properties(session, name, text, at + 2)  # one may be why the table cannot be opened
     table = opened(session, name)
     if table is None:
         return None
@@ -155,8 +157,6 @@ def _alter(session: SparkSession, text: Text) -> DataFrame | None:
             return rename_table(session, name, text, at)
         case ("SET", "TBLPROPERTIES"):
             return set_table_properties(session, table, name, text, at + 2)
-        case ("UNSET", "TBLPROPERTIES"):
-            return unset_table_properties(session, name, text, at + 2)
     raise text.unreadable(
         "ALTER TABLE takes RENAME TO, ADD, ALTER, RENAME and DROP COLUMN, ADD and DROP PARTITION, SET and UNSET "
         "TBLPROPERTIES",

@@ -90,6 +90,8 @@ def _insert(text: Text, prefix: str) -> Insert:
         inner, closes = text.inside(at + 1)
         for item in inner.split():
             column, behind = item.name()
+            if column[-1].lower() in map(str.lower, partition):
+                raise item.unreadable(f"column {column[-1]!r} is given twice")
             has_value = behind < len(item.tokens)
             partition[column[-1]] = str(item.after(behind)) if has_value else None
         at = closes + 1

@@ -28,6 +28,7 @@ from hoodie.statements.database_names import databases_of_columns
 from hoodie.statements.functions import function_calls, function_rows
 from hoodie.statements.mentioned import seen
 from hoodie.statements.moments import moment_behind
+from hoodie.table.settings import Settings
 from hoodie.writing.result import WriteResult
 
 COUNTS = (
@@ -135,7 +136,9 @@ def with_entrys(name: Name | str, table: NamedTable, options: Options) -> Option
     if not entry_options:
         return options
     try:
-        return overridden(write_options(check_options(entry_options)), options)
+        own = write_options(check_options(entry_options))
+        Settings.read(own)
+        return overridden(own, options)
     except InvalidOption as problem:
         advice = f"(A property of the entry of {name}: ALTER TABLE … UNSET TBLPROPERTIES removes it.)"
         raise InvalidOption(f"{problem} {advice}") from problem

@@ -176,6 +176,7 @@ def test_a_merge_is_cut_at_its_clauses():
         ("UPDATE t SET a 1", "line 1, column 14"),
         ("UPDATE t\nSET a = 1, a = 2", "line 2, column 12"),
         ("DELETE t", "line 1, column 8"),
+        ("INSERT INTO t PARTITION (p = 1, P = 2) SELECT 3", "line 1, column 33"),
         ("MERGE INTO t USNG s ON a WHEN MATCHED THEN DELETE", "line 1, column 1"),
         ("MERGE INTO t USING s ON a = b\nWHEN MATCHED THEN INSERT *", "line 2, column 19"),
         ("MERGE INTO t USING s ON a = b WHEN MATCHED DELETE", "column 36"),
