@@ -147,6 +147,9 @@ def test_a_file_that_is_no_parquet_is_named(trips: Path) -> None:
     assert answer(f"show_invalid_parquet(path => '{trips}')", trips) == [
         {"path": f"file:{trips}/city=oslo/half.parquet"}
     ]
+    for name in ("show_invalid_parquet", "show_fs_path_detail"):
+        with pytest.raises(StatementError, match=r"trps.*there are no files"):
+            answer(f"{name}(path => '{trips.parent}/trps')", trips)
 
 
 def test_metafiles_of_partitions_come_back(trips: Path) -> None:

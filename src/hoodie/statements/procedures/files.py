@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie.display.summary import bytes_text
+from hoodie.errors import StatementError
 from hoodie.formats.log.blocks import BlockKind, BlockMap, HeaderKey, LogBlock, read_blocks
 from hoodie.formats.log.content import data_rows
 from hoodie.formats.log.delete_block import decode_deletes
@@ -19,7 +20,7 @@ from hoodie.model.files import FileSlice, LogFile
 from hoodie.model.meta import RECORD_KEY
 from hoodie.statements.procedures.procedure import Called, Rows
 from hoodie.storage import storage_for
-from hoodie.storage.protocol import Storage, join
+from hoodie.storage.protocol import Entry, Storage, join
 from hoodie.view.load import data_files, list_folders
 from hoodie.view.slices import FileSystemView, committed_slices, merged_slices
 
@@ -106,10 +107,9 @@ def _distribution(sizes: list[int]) -> tuple[Any, ...]:
 
 def path_detail(called: Called) -> Rows:
     """Folders, files and bytes below a path; of each folder in it with `is_sub`, the largest first by `sort`."""
-    path = str(called.arguments["path"])
-    storage = storage_for(path)
+    storage, tree = _tree(called)
     counted: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
-    for folder, entries in storage.list_tree().items():
+    for folder, entries in tree.items():
         top = folder.split("/")[0] if called.get("is_sub") else ""
         files = [entry.size for entry in entries if not (entry.name.startswith(".") and entry.name.endswith(".crc"))]
         for at, number in enumerate((1, len(files), sum(files))):
@@ -120,12 +120,21 @@ def path_detail(called: Called) -> Rows:
 
 def invalid_parquet(called: Called) -> Rows:
     """Files named Parquet below a path that have no footer which can be read."""
-    storage = storage_for(str(called.arguments["path"]))
-    for folder, entries in sorted(storage.list_tree().items()):
+    storage, tree = _tree(called)
+    for folder, entries in sorted(tree.items()):
         for entry in entries:
             path = join(folder, entry.name)
             if entry.name.endswith(".parquet") and not _has_footer(storage, path):
                 yield (_uri(storage.root, path),)
+
+
+def _tree(called: Called) -> tuple[Storage, dict[str, list[Entry]]]:
+    """The files below the path that a call names. Raises StatementError where there are none"""
+    storage = storage_for(str(called.arguments["path"]))
+    tree = storage.list_tree()
+    if not tree:
+        raise StatementError(f"{called.name}: path => {storage.root!r}: there are no files. Is it misspelt?")
+    return storage, tree
 
 
 def _has_footer(storage: Storage, path: str) -> bool:
