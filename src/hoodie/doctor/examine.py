@@ -40,16 +40,15 @@ __all__ = ["GRACE", "Fault", "Finding", "Mend", "Remedy", "Severity", "examine"]
 GRACE = 3600.0
 
 
-class _Hiding(WrappedStorage):
-    """Hides files from listings that were found not to be instants."""
+class _Listed(WrappedStorage):
+    """Answers for the timeline's folder with what was listed before, without what was found not to be an instant."""
 
-    def __init__(self, inner: Storage, names: frozenset[str], folder: str) -> None:
+    def __init__(self, inner: Storage, entries: list[Entry], folder: str) -> None:
         super().__init__(inner)
-        self.names, self.folder = names, folder
+        self.entries, self.folder = entries, folder
 
     def list(self, folder: str = "") -> list[Entry]:
-        entries = self.inner.list(folder)
-        return [e for e in entries if e.name not in self.names] if folder == self.folder else entries
+        return self.entries if folder == self.folder else self.inner.list(folder)
 
 
 @typed_errors()
@@ -117,8 +116,9 @@ def examine(
     entries = storage.list(folder)
     states, unknown = read_names(entries, config.layout, folder)
     findings += unknown
-    seen = _Hiding(storage, frozenset(f.where.rpartition("/")[2] for f in unknown), folder)
-    timeline = load_timeline(seen, config)
+    strange = {finding.where.rpartition("/")[2] for finding in unknown}
+    listed = _Listed(storage, [entry for entry in entries if entry.name not in strange], folder)
+    timeline = load_timeline(listed, config)
     files = data_files(tree)
     history: list[Finding] = []
     try:

@@ -19,7 +19,7 @@ from hoodie.view.load import data_files, partition_depth
 from hoodie.view.published import all_published, find_missing, snapshot_files
 from hoodie.view.slices import FileSystemView
 
-#: The files outside `.hoodie`, by path.
+#: The files outside `.hoodie`, by path, as they were listed before the timeline.
 Present = Mapping[str, Entry]
 
 
@@ -61,10 +61,15 @@ def examine_files(scene: Scene, contents: Contents, *, rows: bool = False) -> It
     yield from _invisible(scene, contents)
     yield from _plans(scene, contents, present)
     yield from _lost_plans(scene, contents, published)
-    yield from _savepoints(contents, present)
+    yield from _savepoints(scene, contents, present)
 
 
 # --- files that should be there ---
+
+
+def _is_missing(scene: Scene, present: Present, path: str) -> bool:
+    """Whether it is not there: what was listed before lacks the files of a commit that was published since."""
+    return path not in present and not scene.storage.exists(path)
 
 
 def _missing(scene: Scene, contents: Contents, published: PublishedFiles, present: Present) -> Iterator[Finding]:
@@ -86,6 +91,8 @@ def _missing(scene: Scene, contents: Contents, published: PublishedFiles, presen
             continue
         if cleaned_before and (log.group in replaced or log.base_instant < newest.get(log.group, "")):
             continue
+        if not _is_missing(scene, present, path):
+            continue
         problem = (
             f"{instant.action} {instant.requested} published it, and it is missing: its change data cannot be read"
         )
@@ -99,7 +106,7 @@ def _missing(scene: Scene, contents: Contents, published: PublishedFiles, presen
         if file is None:
             continue
         old = scene.timeline.layout == 1 and file.base_instant < newest.get(file.group, "")
-        if (old or file.group in replaced) and cleaned_before:
+        if ((old or file.group in replaced) and cleaned_before) or not _is_missing(scene, present, path):
             continue
         if old or file.group in replaced:
             what = "reads as of earlier instants are wrong"
@@ -151,7 +158,7 @@ def _newest_bases(published: PublishedFiles) -> dict[FileGroupId, str]:
 def _plans(scene: Scene, contents: Contents, present: Present) -> Iterator[Finding]:
     """Pending plans whose files are missing: they can never be carried out."""
     for instant, slices in contents.plans.items():
-        if missing := [path for slice_ in slices for path in slice_.paths if path not in present]:
+        if missing := [path for slice_ in slices for path in slice_.paths if _is_missing(scene, present, path)]:
             more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
             problem = f"the pending {instant.action} needs {missing[0]}{more}, which is missing"
             compaction = instant in contents.compactions
@@ -199,10 +206,10 @@ def _lost_plans(scene: Scene, contents: Contents, published: PublishedFiles) -> 
         )
 
 
-def _savepoints(contents: Contents, present: Present) -> Iterator[Finding]:
+def _savepoints(scene: Scene, contents: Contents, present: Present) -> Iterator[Finding]:
     for instant, metadata in contents.savepoints.items():
         paths = [join(partition, name) for partition, names in metadata.files.items() for name in names]
-        if missing := [path for path in paths if path not in present]:
+        if missing := [path for path in paths if _is_missing(scene, present, path)]:
             more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
             problem = f"the savepoint {instant.requested} keeps it{more}, and it is missing"
             advice = "The table cannot be restored to that instant: restore the file, or delete the savepoint"

@@ -83,8 +83,10 @@ def _history(scene: Scene, *, contents: bool) -> Iterator[Finding]:
     """The first file of the history of layout 2 that is missing, has another size, or cannot be read."""
     folder = scene.config.history_folder
     try:
+        # The manifest first: what it lists is there already, and stays for a while.
+        listed = history_sizes(scene.storage, folder)
         sizes = {entry.name: entry.size for entry in scene.storage.list(folder)}
-        for name, size in history_sizes(scene.storage, folder).items():
+        for name, size in listed.items():
             if name not in sizes:
                 raise CorruptFile(join(folder, name), "missing, though the history's manifest lists it")
             if size >= 0 and sizes[name] != size:

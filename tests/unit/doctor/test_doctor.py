@@ -434,6 +434,39 @@ def test_an_orphan_of_no_instant_is_found_and_removed():
     assert table.snapshot().equals(before)
 
 
+class Meanwhile(WrappedStorage):
+    """Another writer does its work just before a listing, counted from 1."""
+
+    def __init__(self, inner: Storage, listing: int, work: Callable[[], object]) -> None:
+        super().__init__(inner)
+        self.listing, self.work = listing, work
+
+    def observe(self, name: str, path: str, call: Callable[[], Any]) -> Any:
+        self.listing -= name.startswith("list")
+        if self.listing == 0 and name.startswith("list"):
+            self.work()
+        return call()
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_nothing_is_wrong_while_another_writer_publishes_plans_cleans_and_archives(version: str):
+    few = {"hoodie.cleaner.commits.retained": "1", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
+    table = healthy(**MERGE_ON_READ, **few, **{"hoodie.write.table.version": version})
+    for listing in range(1, 100):
+        other = ArrowTable(table.storage.copy(), table.options)
+
+        def work(other: ArrowTable = other) -> None:
+            for ts in (4, 5):
+                other.upsert(batch("a1", "c1", ts=ts))
+            schedule_compaction(other.storage, Settings.read(other.options))
+
+        seen = Meanwhile(other.storage, listing, work)
+        # What the timeline left behind is archived by now: it says to examine again.
+        assert [f for f in examine(seen) if f.fault is not Fault.UNEXAMINED] == [], f"before listing {listing}"
+        if seen.listing > 0:
+            return
+
+
 def test_a_lost_attempt_beside_a_published_file_is_found_and_removed():
     table = healthy()
     path = live_base(table)
