@@ -38,6 +38,10 @@ __all__ = ["GRACE", "Fault", "Finding", "Mend", "Remedy", "Severity", "examine"]
 
 #: Seconds within which apparent leftovers may be the work of a live process.
 GRACE = 3600.0
+#: How often a table is examined at most, where something that was listed went away while others wrote it.
+_ATTEMPTS = 3
+#: What a finding is about that another process may have removed since the timeline was listed.
+_GONE = {Fault.MISSING, Fault.UNEXAMINED}
 
 
 class _Listed(WrappedStorage):
@@ -63,6 +67,7 @@ def examine(
     grace: float = GRACE,
     engine: str = "",
     now: int | None = None,
+    attempts: int = _ATTEMPTS,
 ) -> Findings:
     """The problems of a table, worst first; none: it is healthy.
 
@@ -75,6 +80,8 @@ def examine(
     grace        seconds; younger pending instants and leftovers count as the work of a live process
     engine       one of `doctor.engines.ENGINES`: also what it would not read, or would change
     now          milliseconds since 1970; None: the clock's
+    attempts     how often to examine at most: again where files went away and the timeline has changed meanwhile, as
+                 beside a writer that cleans and archives
     Raises       TableNotFound; UnsupportedTable when the table is of a kind that cannot be read; InvalidInput on
              another engine
     """
@@ -154,6 +161,19 @@ def examine(
         findings.append(Finding(Severity.NOTE, Fault.UNEXAMINED, "", problem, "Repair the timeline first"))
     else:
         findings += _examine_data(scene, contents, reading, rows, whole_table, all_columns)
+        if attempts > 1 and any(f.fault in _GONE for f in findings) and storage.list(folder) != entries:
+            return examine(
+                storage,
+                reading,
+                rows=rows,
+                whole_table=whole_table,
+                all_columns=all_columns,
+                metafiles=metafiles,
+                grace=grace,
+                engine=engine,
+                now=now,
+                attempts=attempts - 1,
+            )
     return Findings(sorted(findings, key=lambda f: (-f.severity, f.fault, f.where)))
 
 

@@ -435,35 +435,38 @@ def test_an_orphan_of_no_instant_is_found_and_removed():
 
 
 class Meanwhile(WrappedStorage):
-    """Another writer does its work just before a listing, counted from 1."""
+    """Another writer does its work just before a listing, or before a file is opened, counted from 1."""
 
-    def __init__(self, inner: Storage, listing: int, work: Callable[[], object]) -> None:
+    def __init__(self, inner: Storage, calls: str, number: int, work: Callable[[], object]) -> None:
         super().__init__(inner)
-        self.listing, self.work = listing, work
+        self.calls, self.number, self.work = calls, number, work
 
     def observe(self, name: str, path: str, call: Callable[[], Any]) -> Any:
-        self.listing -= name.startswith("list")
-        if self.listing == 0 and name.startswith("list"):
+        self.number -= name.startswith(self.calls)
+        if self.number == 0 and name.startswith(self.calls):
             self.work()
         return call()
 
 
+@pytest.mark.parametrize(("calls", "kind"), [("list", MERGE_ON_READ), ("open", {}), ("read", {})])
 @pytest.mark.parametrize("version", ["6", "9"])
-def test_nothing_is_wrong_while_another_writer_publishes_plans_cleans_and_archives(version: str):
+def test_nothing_is_wrong_while_another_writer_publishes_plans_cleans_and_archives(
+    version: str, calls: str, kind: dict[str, str]
+):
     few = {"hoodie.cleaner.commits.retained": "1", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
-    table = healthy(**MERGE_ON_READ, **few, **{"hoodie.write.table.version": version})
-    for listing in range(1, 100):
+    table = healthy(**kind, **few, **{"hoodie.write.table.version": version})
+    for number in range(1, 100):
         other = ArrowTable(table.storage.copy(), table.options)
 
         def work(other: ArrowTable = other) -> None:
             for ts in (4, 5):
                 other.upsert(batch("a1", "c1", ts=ts))
-            schedule_compaction(other.storage, Settings.read(other.options))
+            if kind:
+                schedule_compaction(other.storage, Settings.read(other.options))
 
-        seen = Meanwhile(other.storage, listing, work)
-        # What the timeline left behind is archived by now: it says to examine again.
-        assert [f for f in examine(seen) if f.fault is not Fault.UNEXAMINED] == [], f"before listing {listing}"
-        if seen.listing > 0:
+        seen = Meanwhile(other.storage, calls, number, work)
+        assert list(examine(seen)) == [], f"before {calls} {number}"
+        if seen.number > 0:
             return
 
 
