@@ -79,7 +79,8 @@ def _scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
     if isinstance(value, Decimal):
         return _scalar(f"{value:f}", pa.string()).cast(kind)
     if isinstance(value, (int, float)) and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        buffers = [None, pa.py_buffer(np.array([value], kind.to_pandas_dtype()))]
+        letter = "f" if pa.types.is_floating(kind) else "u" if pa.types.is_unsigned_integer(kind) else "i"
+        buffers = [None, pa.py_buffer(np.array([value], f"{letter}{kind.bit_width // 8}"))]
     elif isinstance(value, str) and kind == pa.string():
         data = value.encode()
         buffers = [None, pa.py_buffer(np.array([0, len(data)], np.int32)), pa.py_buffer(data)]
