@@ -10,6 +10,7 @@ import difflib
 import json
 import re
 import unicodedata
+import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hoodie.config.write import MissingColumns
-from hoodie.errors import InvalidInput, SchemaMismatch
+from hoodie.errors import ColumnBecomesText, HudiCannotRead, InvalidInput, SchemaMismatch
 from hoodie.model.meta import IS_DELETED, META_COLUMNS
 from hoodie.schema.types import grown, is_list, list_of, map_of, read_by_spark, remedy, spark_name, stored_type, widen
 
@@ -362,3 +363,34 @@ def _lacking_in_type(whole: pa.DataType, part: pa.DataType, path: str, within: b
         yield from _lacking_in_type(whole.value_type, part.value_type, f"{path}.element", True)
     elif pa.types.is_map(whole) and pa.types.is_map(part):
         yield from _lacking_in_type(whole.item_type, part.item_type, f"{path}.value", True)
+
+
+def warn_of_columns(table: str, before: pa.Schema | None, after: pa.Schema) -> None:
+    """What a write that gives a table these columns tells: ColumnBecomesText; HudiCannotRead of times without a zone.
+
+    before  None: the table has none yet
+    """
+    for column in before or ():
+        if column.type != pa.string() and after.field(column.name).type == pa.string():
+            warnings.warn(ColumnBecomesText(table, column.name, spark_name(column.type)), stacklevel=3)
+    earlier_paths = set() if before is None else set(_times_without_zone(before, ""))
+    if new := [path for path in _times_without_zone(after, "") if path not in earlier_paths]:
+        problem = (
+            f"table {table!r} gets columns of type timestamp_ntz: {', '.join(new)}. Hudi 0.15 on Spark 3.5 cannot read "
+            "a table that has one; cast them to timestamp if it is to."
+        )
+        warnings.warn(HudiCannotRead(problem), stacklevel=3)
+
+
+def _times_without_zone(fields: Iterable[pa.Field], path: str) -> Iterator[str]:
+    """The columns, nested ones dotted, that are times without a zone."""
+    for column in fields:
+        kind, name = column.type, f"{path}{column.name}"
+        if pa.types.is_timestamp(kind) and kind.tz is None:
+            yield name
+        elif pa.types.is_struct(kind):
+            yield from _times_without_zone(kind, f"{name}.")
+        elif pa.types.is_list(kind):
+            yield from _times_without_zone([kind.value_field], f"{name}.")
+        elif pa.types.is_map(kind):
+            yield from _times_without_zone([kind.item_field], f"{name}.")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -14,7 +13,7 @@ from hoodie.commit.clustering_check import keep_clear
 from hoodie.commit.transaction import Transaction, begin, give_up, to_work
 from hoodie.config.table import require_writable
 from hoodie.config.write import IndexType, MissingColumns, WriteOperation
-from hoodie.errors import ColumnBecomesText, HoodieError, HudiCannotRead, InvalidOption, UnsupportedTable, WriteConflict
+from hoodie.errors import HoodieError, InvalidOption, UnsupportedTable, WriteConflict
 from hoodie.formats.avro.schema import to_avro
 from hoodie.index.contract import ByKey, Index, IndexContext
 from hoodie.keygen.keygen import KeyGenerator
@@ -38,9 +37,9 @@ from hoodie.schema.schema import (
     reconcile,
     refusal,
     stored_form,
+    warn_of_columns,
     with_meta_fields,
 )
-from hoodie.schema.types import spark_name
 from hoodie.storage.protocol import Storage
 from hoodie.table.create import OF_TABLES, with_write_options
 from hoodie.table.properties import require_unicode
@@ -326,7 +325,7 @@ def check(
     if by_id:
         _require_columns_kept(state, declared, schema)
     if schema != declared:
-        _warn_of_columns(state.config.name, declared, schema)
+        warn_of_columns(state.config.name, declared, schema)
     avro_schema = to_avro(schema, state.config.name)
     rule = table_rule(state.config.properties, avro_schema, settings.mergers)
     if stored_columns:
@@ -394,34 +393,6 @@ def _require_columns_kept(state: TableState, before: pa.Schema | None, after: pa
         f"them by their ids. Writes here keep the columns as they are; this one would change {', '.join(changed)}. "
         "Nothing was written: leave new columns out and cast the others, or let Hudi ALTER the table first"
     )
-
-
-def _warn_of_columns(table: str, before: pa.Schema | None, after: pa.Schema) -> None:
-    """Warns ColumnBecomesText; HudiCannotRead of times without a zone"""
-    for column in before or ():
-        if column.type != pa.string() and after.field(column.name).type == pa.string():
-            warnings.warn(ColumnBecomesText(table, column.name, spark_name(column.type)), stacklevel=2)
-    earlier_paths = set() if before is None else set(_times_without_zone(before, ""))
-    if new := [path for path in _times_without_zone(after, "") if path not in earlier_paths]:
-        problem = (
-            f"table {table!r} gets columns of type timestamp_ntz: {', '.join(new)}. Hudi 0.15 on Spark 3.5 cannot read "
-            "a table that has one; cast them to timestamp if it is to."
-        )
-        warnings.warn(HudiCannotRead(problem), stacklevel=2)
-
-
-def _times_without_zone(fields: Iterable[pa.Field], path: str) -> Iterator[str]:
-    """The columns, nested ones dotted, that are times without a zone."""
-    for column in fields:
-        kind, name = column.type, f"{path}{column.name}"
-        if pa.types.is_timestamp(kind) and kind.tz is None:
-            yield name
-        elif pa.types.is_struct(kind):
-            yield from _times_without_zone(kind, f"{name}.")
-        elif pa.types.is_list(kind):
-            yield from _times_without_zone([kind.value_field], f"{name}.")
-        elif pa.types.is_map(kind):
-            yield from _times_without_zone([kind.item_field], f"{name}.")
 
 
 def start(write: Write, run: MapItems | None = None) -> Write:
