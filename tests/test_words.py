@@ -136,3 +136,25 @@ def f(given, *kept, made=1, **done):
         case [wanted, *each]: pass
 """
     assert {name for _, name in bound_names(source)} >= NO_NOUNS - {"there"}
+
+
+def described_arguments(node: ast.FunctionDef) -> Iterator[str]:
+    """The names that a docstring has an entry for: a name, or some, then two spaces or more and what they are."""
+    for line in (ast.get_docstring(node) or "").splitlines():
+        if entry := re.match(r"([a-z_]+(?:, [a-z_]+)*)  +\S", line):
+            yield from entry[1].split(", ")
+
+
+def test_docstrings_describe_arguments_that_there_are() -> None:
+    problems = []
+    for path in sorted((ROOT / "src" / "hoodie").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                arguments = {
+                    "returns",
+                    "yields",
+                    *(part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)),
+                }
+                described = set(described_arguments(node))
+                problems += [f"{path.relative_to(ROOT)}: {node.name}: {name}" for name in described - arguments]
+    assert not problems, "\n".join(problems)

@@ -54,9 +54,8 @@ def read(
 ) -> Any:
     """Read a table as Hudi's Spark data source would: what is read, the options say.
 
-    session, path    a session and the path give a DataFrame; the path alone gives `Rows`, without Spark. The path of a
-                     partition, or a pattern such as `path/day=2024-01-*` or `path/*/*`, gives the rows of these
-                     partitions
+    path             of the table; that of a partition, or a pattern such as `path/day=2024-01-*` or `path/*/*`, gives
+                     the rows of these partitions
     options          `hoodie.datasource.query.type`: snapshot, read_optimized or incremental; for the last
                      `hoodie.datasource.read.begin.instanttime` and `.end.instanttime`, and
                      `hoodie.datasource.query.incremental.format`, which may be cdc; else `as.of.instant`

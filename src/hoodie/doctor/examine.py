@@ -40,8 +40,8 @@ __all__ = ["GRACE", "Fault", "Finding", "Mend", "Remedy", "Severity", "examine"]
 GRACE = 3600.0
 #: How often a table is examined at most, where something that was listed went away while others wrote it.
 _ATTEMPTS = 3
-#: What a finding is about that another process may have removed since the timeline was listed.
-_GONE = {Fault.MISSING, Fault.UNEXAMINED}
+#: Faults that another process at work causes for a moment: it removed a file since the timeline was listed.
+_TRANSIENT = {Fault.MISSING, Fault.UNEXAMINED}
 
 
 class _Listed(WrappedStorage):
@@ -161,7 +161,7 @@ def examine(
         findings.append(Finding(Severity.NOTE, Fault.UNEXAMINED, "", problem, "Repair the timeline first"))
     else:
         findings += _examine_data(scene, contents, reading, rows, whole_table, all_columns)
-        if attempts > 1 and any(f.fault in _GONE for f in findings) and storage.list(folder) != entries:
+        if attempts > 1 and any(f.fault in _TRANSIENT for f in findings) and storage.list(folder) != entries:
             return examine(
                 storage,
                 reading,

@@ -71,7 +71,7 @@ def own_merger(properties: Mapping[str, str], names: Collection[str]) -> str:
     """The import path of a table's merger, "" when payload class or merge mode decide.
 
     properties  the table's
-    named       import paths that the caller's options allow to be loaded
+    names       import paths that the caller's options allow to be loaded
     Raises      InvalidOption when the table's merger is not among them, or there is one and the table has none
     """
     allowed, path = python_mergers(names), properties.get(MERGER, "")

@@ -156,7 +156,7 @@ class _Job:
 def sync_table(storage: Storage, settings: Settings, *, whole: bool = False, spark_version: str = "") -> SyncResult:
     """Register a table in a Hive metastore, or bring its entries up to date.
 
-    options        `hoodie.datasource.hive_sync.*`, `hoodie.datasource.meta.sync.*`, `hoodie.meta.sync.*`
+    settings       of `hoodie.datasource.hive_sync.*`, `hoodie.datasource.meta.sync.*`, `hoodie.meta.sync.*`
     whole          compare all partitions, not only those of commits since the last sync
     spark_version  recorded with a new entry, for Spark; "": not said
     Raises  InvalidOption; TableNotFound; MetastoreUnavailable when it does not answer: what was done by then stays, the
