@@ -14,7 +14,7 @@ from hoodie.api.inputs import arrow_stream
 from hoodie.config.options import Options
 from hoodie.config.read import ReadSettings
 from hoodie.errors import SchemaMismatch, UnsupportedTable
-from hoodie.keygen.arrow_keys import RowKeys, type_at
+from hoodie.keygen.arrow_keys import RowKeys, in_units_of, type_at
 from hoodie.keygen.keygen import KeyGenerator, lacking_columns, refuse_lacking
 from hoodie.lookup.context import LookupContext, lookup_for_read
 from hoodie.lookup.point_read import LocatedKeys, held, locate_keys, read_rows, reader_for
@@ -25,7 +25,7 @@ from hoodie.schema.schema import every_column, without_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.table.create import with_write_options
 from hoodie.table.settings import Settings
-from hoodie.table.state import in_units_of, load_state, writer_keygen
+from hoodie.table.state import load_state, writer_keygen
 from hoodie.writing.batch.arrow import ArrowRows, brought_columns, check_keys, peeked
 from hoodie.writing.batch.memory import thread_pool
 

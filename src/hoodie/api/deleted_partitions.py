@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 from hoodie.api.inputs import arrow_stream, column_names, is_spark_frame
 from hoodie.errors import InvalidInput, PartitionsNotThere
 from hoodie.expressions.text import tick
-from hoodie.keygen.arrow_keys import partition_path
+from hoodie.keygen.arrow_keys import in_units_of, partition_path
 from hoodie.keygen.keygen import refuse_lacking
 from hoodie.reading.table_schema import read_schema
-from hoodie.table.state import TableState, in_units_of, table_keygen
+from hoodie.table.state import TableState, table_keygen
 
 _OPTION = "hoodie.datasource.write.partitions.to.delete"
 

@@ -11,11 +11,11 @@ from pyarrow import types as arrow
 from hoodie.api.inputs import is_column, same_kind
 from hoodie.config.keygen import PartitionUnit
 from hoodie.errors import HoodieError, InvalidInput
-from hoodie.keygen.arrow_keys import is_text, partition_path, type_at
+from hoodie.keygen.arrow_keys import in_units_of, is_text, partition_path, type_at
 from hoodie.keygen.keygen import FieldKind, KeyGenerator, PartitionField
 from hoodie.reading.table_schema import read_schema
 from hoodie.storage.protocol import Storage
-from hoodie.table.state import in_units_of, load_state, table_keygen
+from hoodie.table.state import load_state, table_keygen
 
 
 def partition_paths(partitions: Any, storage: Storage) -> list[str]:

@@ -29,7 +29,7 @@ from hoodie.storage.faults import typed_calls
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
-from hoodie.writing.batch.duplicates import drops_existing, for_new_keys, once_dropped, without_dropping
+from hoodie.writing.batch.duplicates import for_new_keys, once_dropped, without_dropping
 from hoodie.writing.explanation import WriteExplanation, explain
 from hoodie.writing.result import WriteResult, failures_heard
 from hoodie.writing.run import delete_partitions, run
@@ -58,7 +58,7 @@ def write_rows(
     """
     operation, options = meant(operation, options)
     settings = Settings.read(options)
-    if not drops_existing(operation, settings):
+    if not settings.drops_existing(operation):
         batch = engine.check(storage, operation, rows, settings)
         if emptied:
             adapt = partial(as_emptying, partitions=frozenset(emptied))
@@ -99,7 +99,7 @@ def new_rows(
 ) -> tuple[Any, Checked]:
     """The rows whose keys the table does not have, and the options to write them with, if that is asked for; else both
     as they are."""
-    if not drops_existing(operation, Settings.read(options)):
+    if not Settings.read(options).drops_existing(operation):
         return rows, options
     absent_rows = engine.keys(storage, without_dropping(options)).filter_exists(rows)
     return (absent_rows if is_spark_frame(absent_rows) else absent_rows.to_arrow()), once_dropped(options)

@@ -47,7 +47,7 @@ from hoodie.storage.faults import typed_calls, typed_errors
 from hoodie.table.create import create, named_settings, new_state
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
-from hoodie.writing.batch.duplicates import drops_existing, for_new_keys, once_dropped
+from hoodie.writing.batch.duplicates import for_new_keys, once_dropped
 from hoodie.writing.index_updates import finalize_index
 from hoodie.writing.operations import TableKind, kind_of
 from hoodie.writing.replacement import replacement
@@ -347,7 +347,7 @@ def write(
             return _replace(df, table, operation, settings)
         if not is_new:
             return write_rows(table.engine, table.storage, operation, df, checked)
-        if has_key and drops_existing(operation, Settings.read(checked)):
+        if has_key and Settings.read(checked).drops_existing(operation):
             checked = once_dropped(checked)
         # A batch that does not fit leaves no table behind, and the next one may name other settings.
         batch = table.engine.check(
@@ -361,7 +361,7 @@ def _replace(df: Any, table: HoodieTable[Any], operation: WriteOperation, option
     has_key = bool(options.read(KeyOptions).record_key)
     if has_key and operation is WriteOperation.UPSERT and options.read(WriteOptions).combine_before_upsert:
         options = overridden(options, {"hoodie.combine.before.insert": "true"})  # as an upsert into a new table does
-    if has_key and drops_existing(operation, Settings.read(options)):
+    if has_key and Settings.read(options).drops_existing(operation):
         options = once_dropped(options)
     new = replacement(table.storage, options)
     batch = table.engine.check(

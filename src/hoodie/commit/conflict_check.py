@@ -27,7 +27,6 @@ from hoodie.plan.conflict import (
     other_of_compaction,
     since,
     unaware,
-    undisturbed,
     vanished,
 )
 from hoodie.storage.protocol import Storage, remove_with_temporaries
@@ -117,12 +116,30 @@ def require_no_conflict(
         _require_same_columns(before, instant, metadata, now)
 
 
+def undisturbed(before: Timeline, now: Timeline, own: Instant) -> bool:
+    """Whether nothing but a write itself came to the timeline or left it since the write began, after all that was
+    there. Arguments as of
+    `hoodie.plan.conflict.since`"""
+    return before.newest < own.requested and before.instants == tuple(
+        instant for instant in now.instants if instant.requested != own.requested
+    )
+
+
 #: What helps where several writers write a table without a lock.
 WITHOUT_LOCK = (
     "Several writers need hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL, each of them, which gives them "
     "a lock (docs/concurrency.md)."
 )
 _RETRIES = ": hoodie.write.num.retries.on.conflict.failures does so by itself."
+
+
+#: How many of the newest commits a commit names that it was made on. Older ones are reachable through these.
+_SEEN_COMMITS = 10
+
+
+def made_on(before: Timeline) -> str:
+    """The value of `SEEN` for a write that looked at the table when its timeline was this."""
+    return ",".join(instant.requested for instant in before.commits[-_SEEN_COMMITS:])
 
 
 def require_whole(now: TableState, instant: Instant) -> None:

@@ -13,6 +13,7 @@ from functools import partial
 from hoodie.commit.batch_ids import require_new, with_batch
 from hoodie.commit.conflict_check import (
     failed_writes,
+    made_on,
     pending_rollbacks,
     refuse_during_restore,
     require_no_conflict,
@@ -39,7 +40,6 @@ from hoodie.errors import (
     WriteConflict,
     clause,
 )
-from hoodie.formats.timeline.commit_json import inflight_profile
 from hoodie.formats.timeline.plans import encode_replace_plan
 from hoodie.locks import Lock
 from hoodie.metadata.changes import KeyChanges, changes_of_commit
@@ -47,11 +47,11 @@ from hoodie.metadata.keeping.build import build, missing_partitions, not_built, 
 from hoodie.metadata.keeping.drop import drop_partitions, tell_of_drop, was_upgraded
 from hoodie.metadata.keeping.follow import follow_change
 from hoodie.metadata.partitions.kind import Change, ReadKeys
-from hoodie.model.commit import CommitMetadata, WriteStat
+from hoodie.model.commit import CommitMetadata, WriteStat, inflight_profile
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import ReplacePlan
-from hoodie.plan.conflict import SEEN, made_on
+from hoodie.plan.conflict import SEEN
 from hoodie.plan.write import WritePlan
 from hoodie.storage.protocol import remove_with_temporaries, together
 from hoodie.table.properties import recover, update_properties

@@ -10,12 +10,13 @@ from hoodie.config.datasource import overridden
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation, missing_options
 from hoodie.errors import FileGone, UnsupportedTable
+from hoodie.keygen.arrow_keys import in_units_of
 from hoodie.keygen.keygen import KeyGenerator
 from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.scan_plan import Read, plan_read
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
-from hoodie.table.state import in_units_of, writer_keygen
+from hoodie.table.state import writer_keygen
 from hoodie.writing.batch.duplicates import without_dropping
 from hoodie.writing.finish import overtaken
 from hoodie.writing.result import Phases, WriteResult

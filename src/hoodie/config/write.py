@@ -74,6 +74,11 @@ class LogFormat(StrEnum):
     PARQUET = "parquet"
 
 
+#: Options by which an insert leaves out rows whose key is there.
+DROP = "hoodie.datasource.write.insert.drop.duplicates"
+POLICY = "hoodie.datasource.insert.dup.policy"
+
+
 class DuplicatePolicy(StrEnum):
     """What an insert does about keys that are there."""
 
@@ -257,7 +262,7 @@ class WriteOptions:
         "An insert into a small file appends without looking for its key; off: an existing key is updated.",
     )
     duplicates: DuplicatePolicy = option(
-        "hoodie.datasource.insert.dup.policy",
+        POLICY,
         DuplicatePolicy.NONE,
         "none: an insert does not look at keys that are there; drop: it leaves rows of such keys out, and combines "
         "those of one key; fail: one of them fails it, as two rows of one key do that are not combined.",
@@ -352,7 +357,7 @@ class DropOptions:
     """Rows that a write leaves out."""
 
     duplicates: bool = option(
-        "hoodie.datasource.write.insert.drop.duplicates",
+        DROP,
         False,
         "An insert or upsert leaves out rows whose key is there, and combines those of one key.",
     )

@@ -1,7 +1,7 @@
 """Record keys and partition paths of rows, as Hudi's key generators make them, and their text of values."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
@@ -57,6 +57,16 @@ def type_at(schema: pa.Schema, path: str) -> pa.DataType | None:
             return None
         kind = kind.field(kind.get_field_index(name)).type
     return kind
+
+
+def in_units_of(keygen: KeyGenerator, schema: pa.Schema) -> KeyGenerator:
+    """The key generator, knowing which dates and times the table holds in its columns, and in which unit.
+
+    schema  the user's columns of the table
+    """
+    kinds = ((name, type_at(schema, name)) for name in keygen.columns)
+    times = tuple((name, kind) for name, kind in kinds if kind is not None and arrow.is_temporal(kind))
+    return replace(keygen, times=times) if times else keygen
 
 
 def is_text(kind: pa.DataType) -> bool:

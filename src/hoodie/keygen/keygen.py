@@ -83,6 +83,11 @@ class KeyGenerator:
     times: tuple[tuple[str, pa.DataType], ...] = ()
 
     @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """What keys and partition paths are made of, perhaps nested."""
+        return (*self.record_keys, *(field.name for field in self.partition_fields))
+
+    @cached_property
     def makes_new_keys(self) -> bool:
         """Whether keys are not made of columns: each new row gets one of its own."""
         return not self.record_keys
@@ -374,10 +379,9 @@ def refuse_lacking(
     Raises  SchemaMismatch naming all columns that are missing or there more than once
     """
     counts = Counter(name.lower() for name in names)
-    needed = [*keygen.record_keys, *(field.name for field in keygen.partition_fields), *ordering]
     twice = [
         f"column {name!r} occurs more than once (names differ in case only, or not at all)"
-        for name in dict.fromkeys(path.partition(".")[0] for path in needed)
+        for name in dict.fromkeys(path.partition(".")[0] for path in (*keygen.columns, *ordering))
         if counts[name.lower()] > 1
     ]
     if problems := [*lacking_columns(names, has, keygen, ordering), *twice]:

@@ -24,7 +24,9 @@ from hoodie.merge.rules import (
     Fill,
     MergeRule,
     Survivor,
+    greater_or_equal,
     take_incoming,
+    unless,
 )
 from hoodie.schema.schema import AVRO_DEFAULT
 
@@ -225,25 +227,19 @@ def schema_defaults(schema: pa.Schema | str | None) -> tuple[tuple[str, object],
 # --- against stored rows ---
 
 
-def greater_or_equal(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> Combined:
-    """The incoming row, a delete too, unless the stored one has the greater ordering value. Null stored: incoming."""
-    ranks = order_ranks([stored, incoming], rule.ordering)
-    return _unless(ranks[: stored.num_rows] > ranks[stored.num_rows :], rule.is_delete(incoming))
-
-
 def greater(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> Combined:
     """The incoming row if its ordering value is strictly greater; also if there is none to compare with."""
     ranks = order_ranks([stored, incoming], rule.ordering)
     keep = ranks[: stored.num_rows] >= ranks[stored.num_rows :]
     keep &= has_ordering(stored, rule.ordering) if rule.ordering else False
-    return _unless(keep, rule.is_delete(incoming))
+    return unless(keep, rule.is_delete(incoming))
 
 
 def delete_or_greater(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> Combined:
     """A delete always wins, a row as in `greater_or_equal`."""
     ranks = order_ranks([stored, incoming], rule.ordering)
     deletes = rule.is_delete(incoming)
-    return _unless((ranks[: stored.num_rows] > ranks[stored.num_rows :]) & ~deletes, deletes)
+    return unless((ranks[: stored.num_rows] > ranks[stored.num_rows :]) & ~deletes, deletes)
 
 
 def later_binlog(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> Combined:
@@ -251,14 +247,14 @@ def later_binlog(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> Combi
     old, seen = _binlog_positions(stored, rule.sequence, required=False)
     new, _ = _binlog_positions(incoming, rule.sequence, required=True)
     behind = (new[0] < old[0]) | ((new[0] == old[0]) & (new[1] <= old[1]))
-    return _unless(behind & seen, rule.is_delete(incoming))
+    return unless(behind & seen, rule.is_delete(incoming))
 
 
 def later_lsn(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> Combined:
     """Postgres' log sequence number, ties to the incoming row; values that Debezium left out come from the stored."""
     old, seen = _numbers(stored, rule.sequence, required=False)
     new, _ = _numbers(incoming, rule.sequence, required=True)
-    choice = _unless((new < old) & seen, rule.is_delete(incoming)).choice
+    choice = unless((new < old) & seen, rule.is_delete(incoming)).choice
     return _fill_taken(rule, stored, incoming, choice)
 
 
@@ -297,10 +293,6 @@ def fill_precombine(rule: MergeRule, older: pa.Table, newer: pa.Table) -> Combin
 
 
 # --- parts ---
-
-
-def _unless(keep: Mask, deletes: Mask) -> Combined:
-    return Combined(np.where(keep, Choice.KEEP, np.where(deletes, Choice.DELETE, Choice.TAKE)).astype(np.int8))
 
 
 def _fill_taken(rule: MergeRule, stored: pa.Table, incoming: pa.Table, choice: Choices) -> Combined:

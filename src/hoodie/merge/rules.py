@@ -133,6 +133,17 @@ def take_incoming(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> Comb
     return Combined(np.where(rule.is_delete(incoming), Choice.DELETE, Choice.TAKE).astype(np.int8))
 
 
+def greater_or_equal(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> Combined:
+    """The incoming row, a delete too, unless the stored one has the greater ordering value. Null stored: incoming."""
+    ranks = order_ranks([stored, incoming], rule.ordering)
+    return unless(ranks[: stored.num_rows] > ranks[stored.num_rows :], rule.is_delete(incoming))
+
+
+def unless(keep: Mask, deletes: Mask) -> Combined:
+    """The incoming row, unless the stored one is to be kept; a delete takes that away."""
+    return Combined(np.where(keep, Choice.KEEP, np.where(deletes, Choice.DELETE, Choice.TAKE)).astype(np.int8))
+
+
 @dataclass(frozen=True, slots=True)
 class MergeRule:
     """Which version of a row wins. Picklable: the functions are module-level ones.

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from hoodie.display.render import Displayed
 from hoodie.display.summary import ColumnKind, ResultSummary, ShownColumn, bytes_text, count_text, summary
+from hoodie.model.files import FileGroupId
 
 
 class Operation(StrEnum):
@@ -154,3 +155,21 @@ _BY_PARTITION = (
     *(ShownColumn(name, ColumnKind.COUNT) for name in ("files", "inserted", "updated", "deleted")),
     ShownColumn("written", ColumnKind.BYTES),
 )
+
+
+def inflight_profile(
+    operation: Operation, inserts: Mapping[str, int], updates: Mapping[FileGroupId, tuple[str, int]]
+) -> CommitMetadata:
+    """The workload profile of a write, as the metadata of its inflight instant.
+
+    inserts  rows per partition whose key is new
+    updates  per file group: the base instant of the slice at hand, and the rows whose key it holds
+    """
+    stats: dict[str, list[WriteStat]] = {}
+    for partition in dict.fromkeys([*inserts, *(group.partition for group in updates)]):
+        count = inserts.get(partition, 0)
+        stats[partition] = [WriteStat(file_id="", path=None, partition=None, num_inserts=count)]
+    for group, (base_instant, count) in updates.items():
+        stat = WriteStat(file_id=group.file_id, path=None, partition=None, prev_commit=base_instant, num_updates=count)
+        stats[group.partition].append(stat)
+    return CommitMetadata(operation=operation, stats={partition: tuple(part) for partition, part in stats.items()})

@@ -4,8 +4,6 @@ import datetime as dt
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
-from hoodie.errors import UnsupportedTable
-
 
 class Action(StrEnum):
     """What an instant does. The value is the word in its file name."""
@@ -77,21 +75,3 @@ def time_before(now: str, *, days: int = 0, hours: int = 0) -> str:
     except OverflowError:
         return ""
     return format_time(moment) if moment.year >= 1970 else ""
-
-
-def next_time(now: dt.datetime, newest: str) -> str:
-    """An instant time after `newest` ("" for none), even when the clock was set back.
-
-    Raises UnsupportedTable when there is none: `newest` is the end of the year 9999, or no date
-    """
-    candidate = format_time(now)
-    if candidate > newest:
-        return candidate
-    try:
-        return format_time(parse_time(newest) + dt.timedelta(milliseconds=1))
-    except (OverflowError, ValueError) as error:
-        raise UnsupportedTable(
-            f"the timeline holds instant {newest}, and no instant time comes after it ({error}). A writer's clock was "
-            "wrong, or the instant was made by hand: every new instant must be greater. Read the table and write "
-            "its rows into a new one."
-        ) from error

@@ -24,8 +24,6 @@ _BUCKET = re.compile(r"\d{8}-", re.ASCII)
 
 #: The entry of a commit's extra metadata with the newest commits that it was made on, separated by commas.
 SEEN = "_hoodie_made_on"
-#: How many. Older ones are reachable through these.
-_SEEN_COMMITS = 10
 
 #: Operations of table services: they move rows and change none.
 SERVICES = frozenset({Operation.COMPACT, Operation.CLUSTER, Operation.LOG_COMPACT, Operation.INDEX})
@@ -68,14 +66,6 @@ class Conflict:
         names = ", ".join(f"{group.partition}/{group.file_id}".lstrip("/") for group in self.groups[:5])
         more = f" and {len(self.groups) - 5} more" if len(self.groups) > 5 else ""
         return f"{self.other} with file group{'s' if len(self.groups) > 1 else ''} {names}{more}"
-
-
-def undisturbed(before: Timeline, now: Timeline, own: Instant) -> bool:
-    """Whether nothing but a write itself came to the timeline or left it since the write began, after all that was
-    there. Arguments as of `since`"""
-    return before.newest < own.requested and before.instants == tuple(
-        instant for instant in now.instants if instant.requested != own.requested
-    )
 
 
 def since(before: Timeline, now: Timeline, own: Instant) -> tuple[Instant, ...]:
@@ -162,11 +152,6 @@ def vanished(before: Timeline, now: Timeline) -> tuple[Instant, ...]:
     completed = {instant.requested for instant in now.completed(COMMITS)}
     oldest = min(completed, default="")
     return tuple(i for i in before.completed(COMMITS) if i.requested not in completed and i.requested >= oldest)
-
-
-def made_on(before: Timeline) -> str:
-    """The value of `SEEN` for a write that looked at the table when its timeline was this."""
-    return ",".join(instant.requested for instant in before.completed(COMMITS)[-_SEEN_COMMITS:])
 
 
 def commits_seen(metadata: CommitMetadata) -> frozenset[str]:

@@ -17,9 +17,8 @@ from hoodie.commit.transaction import Transaction, begin, give_up, publish
 from hoodie.config.write import WriteOperation
 from hoodie.errors import SchemaMismatch, UnsupportedTable, WriteConflict
 from hoodie.formats.avro.schema import to_avro
-from hoodie.formats.timeline.commit_json import inflight_profile
 from hoodie.formats.timeline.internal_schema import LATEST_SCHEMA, SCHEMA_COMMIT, SCHEMA_FOLDER
-from hoodie.model.commit import CommitMetadata, Operation
+from hoodie.model.commit import CommitMetadata, Operation, inflight_profile
 from hoodie.reading.row_keys import read_keys
 from hoodie.schema.by_id import Change, Node, changed, columns_of_version, first_version, needs_ids
 from hoodie.schema.schema import with_meta_fields

@@ -12,9 +12,9 @@ from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.spark.write.run import check_frame
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
-from hoodie.writing.batch.duplicates import refuse_dropping
 from hoodie.writing.result import failures_heard
 from hoodie.writing.run import run
+from hoodie.writing.write import refuse_dropping
 
 _OPERATIONS = (WriteOperation.UPSERT, WriteOperation.INSERT, WriteOperation.BULK_INSERT, WriteOperation.DELETE)
 

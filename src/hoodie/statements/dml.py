@@ -15,7 +15,7 @@ from hoodie.conditional.clauses import MergeClause, MergeRequest, column_of
 from hoodie.config.datasource import sql_insert
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput, SchemaMismatch
-from hoodie.keygen.arrow_keys import partition_path
+from hoodie.keygen.arrow_keys import in_units_of, partition_path
 from hoodie.keygen.keygen import FieldKind, PartitionField
 from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.table_schema import read_schema
@@ -27,7 +27,7 @@ from hoodie.spark.own_sql import spark_sql
 from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.statements.dml_text import Delete, Dml, Insert, Merge, Update, with_selected_nulls
 from hoodie.statements.rows import views_of, with_tables
-from hoodie.table.state import in_units_of, load_state, table_keygen
+from hoodie.table.state import load_state, table_keygen
 from hoodie.writing.result import WriteResult
 
 

@@ -18,7 +18,7 @@ from pyspark.sql.types import (
 )
 
 from hoodie.api.table import HoodieTable
-from hoodie.keygen.arrow_keys import partition_path
+from hoodie.keygen.arrow_keys import in_units_of, partition_path
 from hoodie.keygen.keygen import (
     NULL_PARTITION,
     FieldKind,
@@ -31,7 +31,7 @@ from hoodie.reading.table_schema import read_schema
 from hoodie.spark.keyed import to_arrow_table
 from hoodie.statements.cutting import Name, Text
 from hoodie.statements.rows import nothing, opened, require_grammar, table_rows
-from hoodie.table.state import in_units_of, load_state
+from hoodie.table.state import load_state
 
 #: Words before a literal's text, and the types whose values have several texts.
 _TYPED = ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ")

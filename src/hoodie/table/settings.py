@@ -28,15 +28,18 @@ from hoodie.config.sync import HiveSyncOptions, ManifestOptions, MetaSyncOptions
 from hoodie.config.table import TableConfig
 from hoodie.config.validators import ValidatorOptions
 from hoodie.config.write import (
+    DROP,
     BloomOptions,
     BroughtTypeOptions,
     ConsoleOptions,
     DropOptions,
+    DuplicatePolicy,
     EngineOptions,
     FileSizing,
     IndexOptions,
     LogOptions,
     MissingColumnOptions,
+    WriteOperation,
     WriteOptions,
 )
 from hoodie.errors import InvalidOption, LockWithoutMode
@@ -166,6 +169,17 @@ class Settings:
     def compacts_after_commit(self, table: TableConfig | None = None) -> CompactionAfterCommit:
         """What a writer does by itself. table: None: by the options alone"""
         return inline_compaction(self.options, table.properties if table else None)
+
+    def drops_existing(self, operation: WriteOperation) -> bool:
+        """Whether a write is to leave out rows whose key is there, and to combine those of one key.
+
+        Raises InvalidOption on bulk_insert, which looks no key up: Hudi refuses that, too
+        """
+        if not self.dropping.duplicates:
+            return operation is WriteOperation.INSERT and self.write.duplicates is DuplicatePolicy.DROP
+        if operation is WriteOperation.BULK_INSERT:
+            raise InvalidOption(f"{DROP}=true: bulk_insert looks no key up; take the operation insert")
+        return operation in (WriteOperation.INSERT, WriteOperation.UPSERT)
 
     def executors(self, run: MapItems | None) -> Executors | None:
         """Who builds what is large, by the options that decide so for writes. run: None: this process builds all"""

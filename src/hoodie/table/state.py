@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import chain
 
@@ -19,7 +19,6 @@ from hoodie.formats.avro.schema import user_columns
 from hoodie.formats.parquet.base_footer import read_footer
 from hoodie.formats.parquet.stored_types import corrected
 from hoodie.formats.timeline.internal_schema import LATEST_SCHEMA
-from hoodie.keygen.arrow_keys import type_at
 from hoodie.keygen.keygen import KeyGenerator, Kind, following_stored_keys, key_generator, number_time_columns
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
@@ -339,16 +338,6 @@ def writer_keygen(state: TableState) -> KeyGenerator:
     if keygen.kind is not Kind.COMPLEX or len(keygen.record_keys) != 1 or state.config.replaced_at == NOT_YET:
         return keygen
     return following_stored_keys(keygen, _key_samples(state))
-
-
-def in_units_of(keygen: KeyGenerator, schema: pa.Schema) -> KeyGenerator:
-    """The key generator, knowing which dates and times the table holds in its columns, and in which unit.
-
-    schema  the user's columns of the table
-    """
-    names = [*keygen.record_keys, *(part.name for part in keygen.partition_fields)]
-    times = [(name, kind) for name in names if (kind := type_at(schema, name)) and pa.types.is_temporal(kind)]
-    return replace(keygen, times=tuple(times)) if times else keygen
 
 
 def _key_samples(state: TableState) -> list[str]:

@@ -15,8 +15,9 @@ from typing import Any
 
 from hoodie.config.table import TimelineZone
 from hoodie.display.short import Short
+from hoodie.errors import UnsupportedTable
 from hoodie.model.commit import CommitMetadata
-from hoodie.model.instant import COMMITS, WRITES, Action, Instant, State, next_time, parse_time
+from hoodie.model.instant import COMMITS, WRITES, Action, Instant, State, format_time, parse_time
 from hoodie.timeline.layout import comparable_action, instant_file_name
 
 Clock = Callable[[], dt.datetime]
@@ -42,10 +43,22 @@ def new_time(timeline: Timeline, zone: TimelineZone, clock: Clock) -> str:
 
 
 def time_after(newest: str, zone: TimelineZone, clock: Clock) -> str:
-    """An instant time after another, "" for none, in the table's zone."""
+    """An instant time after another, "" for none, in the table's zone, even when the clock was set back.
+
+    Raises UnsupportedTable when there is none: `newest` is the end of the year 9999, or no date
+    """
     now = clock()
-    local = now if zone is TimelineZone.UTC else now.astimezone().replace(tzinfo=None)
-    return next_time(local.replace(tzinfo=None), newest)
+    candidate = format_time((now if zone is TimelineZone.UTC else now.astimezone()).replace(tzinfo=None))
+    if candidate > newest:
+        return candidate
+    try:
+        return format_time(parse_time(newest) + dt.timedelta(milliseconds=1))
+    except (OverflowError, ValueError) as error:
+        raise UnsupportedTable(
+            f"the timeline holds instant {newest}, and no instant time comes after it ({error}). A writer's clock was "
+            "wrong, or the instant was made by hand: every new instant must be greater. Read the table and write "
+            "its rows into a new one."
+        ) from error
 
 
 @dataclass(frozen=True, slots=True, repr=False)

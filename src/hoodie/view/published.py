@@ -126,7 +126,7 @@ def _read(
     ordered = list(instants)
     remembered = [_known(storage, timeline, instant) for instant in ordered]
     fresh = [instant for instant, commit in zip(ordered, remembered, strict=True) if commit is None]
-    outcomes = iter(in_threads(read, fresh))
+    outcomes = iter(in_threads(read, fresh) if fresh else ())
     for commit in remembered:
         outcome = next(outcomes) if commit is None else commit
         if isinstance(outcome, CorruptFile):

@@ -21,7 +21,6 @@ from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import MapItems, Settings
 from hoodie.table.state import TableState
-from hoodie.writing.batch.duplicates import refuse_dropping
 from hoodie.writing.finish import AfterCommit, abandoned_on_error, finish, warn_of_small_files, with_remedy
 from hoodie.writing.planning import DRIVER, HeldBatch, TaskResults, announce, fits_driver, prepared_files
 from hoodie.writing.replacement import Replacement
@@ -80,7 +79,6 @@ def run(
     """
     write, settings = batch.write, batch.write.settings
     batch = replace(batch, validate=validator(settings, batch.validate))
-    refuse_dropping(write.operation, settings)
     try:
         require_new(write.state, settings.writers.batch)
     except BatchKnown as error:  # its rows are not even looked at

@@ -12,7 +12,7 @@ import pyarrow as pa
 from hoodie.commit.clustering_check import keep_clear
 from hoodie.commit.transaction import Transaction, begin, give_up, to_work
 from hoodie.config.table import require_writable
-from hoodie.config.write import IndexType, MissingColumns, WriteOperation
+from hoodie.config.write import DROP, POLICY, IndexType, MissingColumns, WriteOperation
 from hoodie.errors import HoodieError, InvalidOption, UnsupportedTable, WriteConflict
 from hoodie.formats.avro.schema import to_avro
 from hoodie.index.contract import ByKey, Index, IndexContext
@@ -21,8 +21,8 @@ from hoodie.lookup.context import LookupContext, refuse_unknown
 from hoodie.lookup.index_choice import choose_index
 from hoodie.lookup.index_follow import notify_rolled_back
 from hoodie.lookup.record_index import with_record_index
-from hoodie.merge.payloads import KNOWN_PAYLOADS, by_ordering, greater_or_equal, table_rule
-from hoodie.merge.rules import MergeRule, keeping
+from hoodie.merge.payloads import KNOWN_PAYLOADS, by_ordering, table_rule
+from hoodie.merge.rules import MergeRule, greater_or_equal, keeping
 from hoodie.metadata.keeping.drop import drop_metadata, drop_others, not_kept
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action
@@ -47,7 +47,7 @@ from hoodie.table.replacement import WAITING, settle
 from hoodie.table.settings import MapItems, Settings
 from hoodie.table.state import TableFiles, TableState, columns_by_id, declared_schema, load_state
 from hoodie.view.published import read_ahead
-from hoodie.writing.batch.duplicates import DROP, KEY
+from hoodie.writing.batch.duplicates import KEY
 from hoodie.writing.index_updates import WriteRecorder
 from hoodie.writing.operations import (
     APPENDING,
@@ -307,6 +307,7 @@ def check(
     by_key = isinstance(index.look_up, ByKey) and index.look_up.every_write
     if not state.config.record_key:
         _refuse_for_new_keys(state, settings, index, placed_by_key=by_key)
+    refuse_dropping(operation, settings)
     operation_rules = rules_of(operation, settings.write, kind, placed_by_key=by_key, only_new=only_new)
     if len(state.config.record_key) > 1:
         operation_rules = replace(operation_rules, key_columns=state.config.record_key)
@@ -335,6 +336,16 @@ def check(
         operation=operation, operation_rules=operation_rules, declared=declared, columns=columns,
         avro_schema=avro_schema, rule=rule, kind=kind, difference=difference, by_id=by_id, only_new=only_new,
     )  # fmt: skip
+
+
+def refuse_dropping(operation: WriteOperation, settings: Settings) -> None:
+    """Raises InvalidOption where rows are to be left out, and nobody has done it."""
+    if settings.drops_existing(operation):
+        key = DROP if settings.dropping.duplicates else POLICY
+        raise InvalidOption(
+            f"{key}={settings.options.get(key)}: this call leaves out no rows; write with hoodie.hudi.write, "
+            "table.insert or table.upsert, or filter the rows with HoodieReadClient.filter_exists"
+        )
 
 
 def _refuse_for_new_keys(state: TableState, settings: Settings, index: Index, *, placed_by_key: bool) -> None:

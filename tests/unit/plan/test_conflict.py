@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hoodie.commit.conflict_check import made_on, undisturbed
 from hoodie.model import plans
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.files import FileGroupId
@@ -11,12 +12,10 @@ from hoodie.plan.conflict import (
     appended_groups,
     conflicts,
     groups_of_commit,
-    made_on,
     other_of_clustering,
     other_of_compaction,
     since,
     unaware,
-    undisturbed,
     vanished,
 )
 from hoodie.timeline.timeline import Timeline

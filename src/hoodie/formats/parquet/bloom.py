@@ -18,8 +18,19 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hoodie.errors import CorruptFile, InvalidOption
-from hoodie.formats.java.strings import Bytes, chunks_of
-from hoodie.formats.parquet.murmur import BLOCK, SHARED, Chain, Hashes, Indices, KeyHashes, RawKeys, blocks, reduce_to
+from hoodie.formats.java.strings import Bytes
+from hoodie.formats.parquet.murmur import (
+    BLOCK,
+    SHARED,
+    Chain,
+    Hashes,
+    Indices,
+    KeyHashes,
+    RawKeys,
+    blocks,
+    raw_keys,
+    reduce_to,
+)
 
 _HEAD = struct.Struct(">iiBi")  # version, hashes, hash type, bits
 _GROWTH = struct.Struct(">iii")  # entries per row, adds to the newest row, rows
@@ -97,7 +108,7 @@ def add_keys(filter: BloomFilter, keys: pa.Array | pa.ChunkedArray, max_entries:
     max_entries  `hoodie.bloom.index.filter.dynamic.max.entries`; SIMPLE ignores it
     Raises       InvalidInput on a null or empty key
     """
-    chunks = [RawKeys.of(chunk) for chunk in chunks_of(keys)]
+    chunks = raw_keys(keys)
     expected = len(keys) * filter.hashes
     rows: list[_OpenRow | Bytes] = list(filter.rows)
     count = filter.count

@@ -166,6 +166,11 @@ class KeyHashes:
         return len(self.keys)
 
 
+def raw_keys(keys: pa.Array | pa.ChunkedArray) -> list[RawKeys]:
+    """The keys of each chunk that has some. Raises InvalidInput on a null or empty key."""
+    return [RawKeys.of(chunk) for chunk in chunks_of(keys)]
+
+
 def _mixed(words: Hashes) -> Hashes:
     """Murmur's mixing of a key word, in place; it does not depend on the seed."""
     np.multiply(words, _M, out=words)

@@ -9,7 +9,7 @@ from typing import Any
 
 from hoodie.errors import CorruptFile
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
-from hoodie.model.files import FileGroupId, file_name, inside
+from hoodie.model.files import file_name, inside
 
 #: Operations whose commit replaces file groups: their JSON names the replaced ones, be there none.
 REPLACING = frozenset(
@@ -99,24 +99,6 @@ def encode_commit(metadata: CommitMetadata, *, whole: bool = False) -> bytes:
     if metadata.replaced or metadata.operation in REPLACING:
         top["partitionToReplaceFileIds"] = {partition: list(ids) for partition, ids in metadata.replaced.items()}
     return _bytes(top)
-
-
-def inflight_profile(
-    operation: Operation, inserts: Mapping[str, int], updates: Mapping[FileGroupId, tuple[str, int]]
-) -> CommitMetadata:
-    """The workload profile of a write, as the metadata of its inflight instant.
-
-    inserts  rows per partition whose key is new
-    updates  per file group: the base instant of the slice at hand, and the rows whose key it holds
-    """
-    stats: dict[str, list[WriteStat]] = {}
-    for partition in dict.fromkeys([*inserts, *(group.partition for group in updates)]):
-        count = inserts.get(partition, 0)
-        stats[partition] = [WriteStat(file_id="", path=None, partition=None, num_inserts=count)]
-    for group, (base_instant, count) in updates.items():
-        stat = WriteStat(file_id=group.file_id, path=None, partition=None, prev_commit=base_instant, num_updates=count)
-        stats[group.partition].append(stat)
-    return CommitMetadata(operation=operation, stats={partition: tuple(part) for partition, part in stats.items()})
 
 
 def encode_inflight(profile: CommitMetadata) -> bytes:

@@ -16,7 +16,6 @@ from hoodie.errors import CorruptFile, SchemaMismatch
 from hoodie.formats.avro.compile import BadSchema
 from hoodie.formats.log.blocks import LogBlock, encode_block
 from hoodie.formats.log.content import rollback_block
-from hoodie.formats.timeline.commit_json import inflight_profile
 from hoodie.formats.timeline.services import decode_rollback_plan, encode_rollback_metadata, encode_rollback_plan
 from hoodie.metadata.encode import column_in_one_piece, data_block, record_delete_block
 from hoodie.metadata.keys import MetadataPartition, file_groups_of
@@ -25,7 +24,7 @@ from hoodie.metadata.partitions.kinds import kinds_of
 from hoodie.metadata.read import log_instants, stored_schema, writer_slices
 from hoodie.metadata.record_schema import record_schema_text
 from hoodie.metadata.table import MetadataTable, is_own
-from hoodie.model.commit import CommitMetadata, Operation, WriteStat
+from hoodie.model.commit import CommitMetadata, Operation, WriteStat, inflight_profile
 from hoodie.model.files import FileGroupId, FileSlice, LogFile, log_file_name, log_token, parse_data_file
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import InstantRef, RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition

@@ -17,7 +17,7 @@ from pyarrow import types as arrow
 from hoodie.config.write import WriteOperation
 from hoodie.errors import ColumnLeftOut, InvalidInput, SchemaMismatch
 from hoodie.expressions.casts import kernel_of
-from hoodie.keygen.arrow_keys import RowKeys, is_text, parts_of, require_order, type_at
+from hoodie.keygen.arrow_keys import RowKeys, in_units_of, is_text, parts_of, require_order, type_at
 from hoodie.keygen.generated_keys import MakeKeys, NewKeys, StoredKeys
 from hoodie.keygen.keygen import KeyGenerator, refuse_lacking
 from hoodie.merge.ordering import require_ordering
@@ -30,7 +30,7 @@ from hoodie.schema.types import is_list, spark_name, stored_type, widen
 from hoodie.storage.protocol import Storage
 from hoodie.table.partition_metadata import require_partition_paths
 from hoodie.table.settings import Settings
-from hoodie.table.state import TableState, declared_schema, in_units_of, writer_keygen
+from hoodie.table.state import TableState, declared_schema, writer_keygen
 from hoodie.writing.operations import Combine
 from hoodie.writing.write import Write, check, state_of_write
 
@@ -359,25 +359,23 @@ def require_columns(
 
     index  names of a DataFrame's index, which is no column; None: it has none, or was no DataFrame
     """
-
-    def has(name: str) -> bool:
-        kind = type_at(schema, name)
+    kinds = {name: type_at(schema, name) for name in (*keygen.columns, *ordering)}
+    for name, kind in kinds.items():
         if kind is not None and pa.types.is_null(kind):
             raise SchemaMismatch(
                 f"The batch does not fit table {table!r}: column {name!r} has no value, and is of its key, partition "
                 "or ordering: fill it, or give the column a type if the batch has no rows"
             )
-        return kind is not None
-
+    present = {name for name, kind in kinds.items() if kind is not None}
     try:
-        refuse_lacking(schema.names, has, keygen, ordering, table)
+        refuse_lacking(schema.names, present.__contains__, keygen, ordering, table)
     except SchemaMismatch as problem:
         if index is None:
             raise
         words = f"The DataFrame's index {index.decode()} is not written: bring it by frame.reset_index()."
         raise SchemaMismatch(f"{problem} {words}") from None
     for name in ordering:
-        require_order(type_at(schema, name), name)
+        require_order(kinds[name], name)
 
 
 def partitions_of(rows: pa.Table) -> frozenset[str]:

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.config.options import Options
-from hoodie.config.write import DuplicatePolicy, WriteOperation
-from hoodie.errors import InvalidInput, InvalidOption, KeyMatchedTwice
+from hoodie.config.write import DROP, POLICY
+from hoodie.errors import InvalidInput, KeyMatchedTwice
 from hoodie.keygen.arrow_keys import column_at, type_at
 from hoodie.keygen.keygen import EMPTY_KEY_PART, NULL_KEY_PART
 from hoodie.merge.fold import fold
@@ -20,7 +20,6 @@ from hoodie.merge.ordering import ordering_column, require_ordering
 from hoodie.merge.rows import Positions, RowAction, actions_of, as_array, key_groups, take_column
 from hoodie.merge.rules import MergeRule, Survivor
 from hoodie.model.meta import IS_DELETED, PARTITION_PATH, RECORD_KEY
-from hoodie.table.settings import Settings
 from hoodie.writing.operations import Combine, OperationRules
 
 KEY = (PARTITION_PATH, RECORD_KEY)
@@ -163,22 +162,7 @@ def _tuples(rows: pa.Table, columns: Sequence[str], key: Sequence[str]) -> pa.Ta
     return pa.Table.from_arrays([*(rows.column(name) for name in key), *parts], names)
 
 
-DROP = "hoodie.datasource.write.insert.drop.duplicates"
-POLICY = "hoodie.datasource.insert.dup.policy"
 _COMBINE = "hoodie.combine.before.insert"
-
-
-def drops_existing(operation: WriteOperation, settings: Settings) -> bool:
-    """Whether the settings ask a write to leave out rows whose key is there, and to combine those of one key.
-
-    Raises InvalidOption on bulk_insert, which looks no key up: Hudi refuses that, too
-    """
-    drop = settings.dropping.duplicates
-    if drop and operation is WriteOperation.BULK_INSERT:
-        raise InvalidOption(f"{DROP}=true: bulk_insert looks no key up; take the operation insert")
-    if drop and operation in (WriteOperation.INSERT, WriteOperation.UPSERT):
-        return True
-    return operation is WriteOperation.INSERT and settings.write.duplicates is DuplicatePolicy.DROP
 
 
 def once_dropped(options: Options) -> Options:
@@ -194,16 +178,6 @@ def without_dropping(options: Options) -> Options:
 def for_new_keys(options: Options) -> Options:
     """The options for a table without a record key, which has the key of no new row: no policy has anything to do."""
     return Options({key: value for key, value in options.items() if key != POLICY})
-
-
-def refuse_dropping(operation: WriteOperation, settings: Settings) -> None:
-    """Raises InvalidOption where rows are to be left out, and nobody has done it."""
-    if drops_existing(operation, settings):
-        key = DROP if settings.dropping.duplicates else POLICY
-        raise InvalidOption(
-            f"{key}={settings.options.get(key)}: this call leaves out no rows; write with hoodie.hudi.write, "
-            "table.insert or table.upsert, or filter the rows with HoodieReadClient.filter_exists"
-        )
 
 
 def combine_duplicates(batch: pa.Table, key_columns: Sequence[str], rule: MergeRule) -> pa.Table:

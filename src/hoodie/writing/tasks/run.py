@@ -15,7 +15,7 @@ from hoodie.errors import InvalidInput
 from hoodie.formats.parquet.base_footer import base_footer
 from hoodie.formats.parquet.columns import damage_of, open_encoded, open_parquet
 from hoodie.keygen.generated_keys import finished
-from hoodie.lookup.batch import group_batches, one_chunk
+from hoodie.lookup.batch import group_batches
 from hoodie.lookup.index_choice import is_bucket
 from hoodie.merge.base import BaseMerge, Incoming, taken
 from hoodie.merge.payloads import by_ordering
@@ -27,6 +27,7 @@ from hoodie.merge.rows import (
     Mask,
     RowAction,
     RowActions,
+    as_array,
     take_actions,
     take_positions,
     take_statuses,
@@ -79,7 +80,7 @@ def run_task(
     rows, positions = take_positions(rows)
     combined = combine(rows, rule, operation_rules)
     if combined is not rows:
-        keys = one_chunk(combined.column(RECORD_KEY))
+        keys = as_array(combined.column(RECORD_KEY))
         positions = None if positions is None else values_of_keys(keys, rows, positions)
         statuses = None if statuses is None else values_of_keys(keys, rows, statuses)
     combined, actions = take_actions(combined)
@@ -127,7 +128,7 @@ def _require_one_tuple_in_logs(
     columns = operation_rules.key_columns
     if spec.stored is None or task.slice is None or not columns:
         return
-    every = one_chunk(rows.column(RECORD_KEY))
+    every = as_array(rows.column(RECORD_KEY))
     keys = every.filter(ambiguous_keys(every, columns))
     if not len(keys):
         return
@@ -137,7 +138,7 @@ def _require_one_tuple_in_logs(
 
 
 def _incoming(spec: WriteSpec, operation_rules: OperationRules, partition: str, rows: pa.Table, token: str) -> Incoming:
-    keys = one_chunk(rows.column(RECORD_KEY))
+    keys = as_array(rows.column(RECORD_KEY))
     if keys.null_count:
         raise InvalidInput(f"{keys.null_count} rows of partition {partition!r} have no record key (null or empty)")
     if operation_rules.delete:
@@ -357,7 +358,7 @@ def write_stream(
             for number, partition in enumerate(batch.partitions):
                 span = batch.range(number)
                 rows = _without_deletes(batch.rows.slice(span.start, span.stop - span.start), rule)
-                keys = one_chunk(rows.column(RECORD_KEY))
+                keys = as_array(rows.column(RECORD_KEY))
                 if keys.null_count:
                     raise InvalidInput(f"{keys.null_count} rows have no record key (null or empty)")
                 keys = finished(keys, spec.instant) if spec.new_keys else keys
