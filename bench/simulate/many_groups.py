@@ -39,7 +39,7 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage
 from hoodie.testing.tables import ArrowTable
-from hoodie.timeline.layout import layout_of
+from hoodie.timeline.timeline import layout_of
 from hoodie.writing.planning import plan_batch, prepared_files
 from hoodie.writing.write import check
 

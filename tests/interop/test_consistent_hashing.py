@@ -43,8 +43,7 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import table_keygen
 from hoodie.testing.storage import CountingStorage, MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from hoodie.timeline.layout import LAYOUT_1, parse_name
-from hoodie.timeline.timeline import Timeline
+from hoodie.timeline.timeline import LAYOUT_1, Timeline, parse_name
 from hoodie.timeline.transition import create_requested
 from hoodie.writing import write as write_module
 from hoodie.writing.batch.memory import MemoryBatch

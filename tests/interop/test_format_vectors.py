@@ -27,9 +27,9 @@ from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileGroupId, base_file_name, log_file_name, parse_data_file
 from hoodie.model.instant import Action, Instant, State, format_time, parse_time
 from hoodie.testing.storage import MemoryStorage
-from hoodie.timeline.layout import instant_file_name, parse_name
-from hoodie.timeline.load import load_timeline, with_history
-from hoodie.timeline.timeline import Timeline
+from hoodie.timeline.completions import with_history
+from hoodie.timeline.load import load_timeline
+from hoodie.timeline.timeline import Timeline, instant_file_name, parse_name
 from hoodie.view.slices import FileSystemView, committed_slices, group_files
 
 VECTORS = Path(__file__).parents[1] / "vectors"

@@ -23,8 +23,8 @@ from hoodie.formats.timeline.plans import (
 )
 from hoodie.model.instant import State
 from hoodie.storage.local import LocalStorage
-from hoodie.timeline.layout import parse_name
 from hoodie.timeline.load import load_timeline, read_commit
+from hoodie.timeline.timeline import parse_name
 from support.oracles import TABLES, fixture_facts, fixture_names
 
 # Avro files by the end of their name: reading, and writing with the base path that the file's paths begin with.

@@ -30,8 +30,8 @@ from hoodie.services.compaction.schedule import pending_compactions, schedule_co
 from hoodie.table.settings import Settings
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import REFUSED, ArrowTable
-from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.load import read_commit
+from hoodie.timeline.timeline import LAYOUT_1
 from hoodie.view.load import data_files, list_partitions
 from support.history_model import (
     BY_ORDERING,

@@ -1,6 +1,7 @@
 """What holds a table: where it is, the options of its calls, and the engine that moves its rows."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Generic
 
 from hoodie.api.engine import Engine, Frame
@@ -27,7 +28,7 @@ class TableHandle(Generic[Frame]):
     options: Checked
     engine: Engine[Frame]
 
-    @property
+    @cached_property
     def path(self) -> str:
         """The table's folder, or its URI."""
         return self.storage.root

@@ -19,7 +19,7 @@ from hoodie.config.options import Options as Checked
 from hoodie.config.options import declared
 from hoodie.config.read import ReadSettings
 from hoodie.config.table import EMPTY_PAYLOAD, payload_name
-from hoodie.config.write import DropOptions, WriteOperation
+from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput, InvalidOption, UnsupportedTable, WriteConflict
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.reading.filters.predicate import held_filters
@@ -86,7 +86,7 @@ def meant(operation: WriteOperation, options: Checked) -> tuple[WriteOperation, 
     """
     named = {key: payload_name(options[key]) for key in _PAYLOADS if key in options}
     if EMPTY_PAYLOAD not in named.values():
-        inserts = operation is WriteOperation.UPSERT and options.read(DropOptions).duplicates
+        inserts = operation is WriteOperation.UPSERT and Settings.read(options).dropping.duplicates
         return WriteOperation.INSERT if inserts else operation, options
     if operation not in (WriteOperation.UPSERT, WriteOperation.DELETE):
         key = next(iter(named))

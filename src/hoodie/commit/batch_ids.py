@@ -12,8 +12,7 @@ from hoodie.errors import CorruptFile, HoodieError
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.instant import Instant
 from hoodie.table.state import TableState
-from hoodie.timeline.load import read_commit
-from hoodie.timeline.memory import Grown
+from hoodie.timeline.load import Grown, read_commit
 
 #: The entry of a commit's extra metadata that holds the map.
 CHECKPOINT = "_hudi_streaming_sink_checkpoint"

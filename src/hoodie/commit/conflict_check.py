@@ -32,10 +32,9 @@ from hoodie.plan.conflict import (
 from hoodie.storage.protocol import Storage, remove_with_temporaries
 from hoodie.table.replacement import REPLACES, WAITING
 from hoodie.table.state import TableState, columns_by_id, declared_schema
-from hoodie.timeline.layout import TimelineLayout
 from hoodie.timeline.load import read_commit, read_compaction_plan, read_replace_plan
 from hoodie.timeline.stopped_upgrade import UPGRADED_FOLDER, late_writes, move_back
-from hoodie.timeline.timeline import Timeline
+from hoodie.timeline.timeline import Timeline, TimelineLayout
 
 #: Pending instants of these actions are failed writes once another write of a single writer begins.
 FAILED = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT})

@@ -16,8 +16,8 @@ from hoodie.model.plans import PlannedSlice
 from hoodie.plan.conflict import commits_seen
 from hoodie.storage.protocol import Storage, split
 from hoodie.table.state import TableState
-from hoodie.timeline.layout import COMPLETES_AS, TimelineLayout, comparable_action
 from hoodie.timeline.load import pending_plans, read_commit
+from hoodie.timeline.timeline import COMPLETES_AS, TimelineLayout, comparable_action
 from hoodie.timeline.transition import completed_instants
 
 #: A reader asks so many of the oldest commits after a pending write whether they were made on it.

@@ -8,9 +8,8 @@ from hoodie.model.commit import CommitMetadata
 from hoodie.model.instant import State
 from hoodie.storage.protocol import Entry, Storage, split
 from hoodie.storage.wrapped import WrappedStorage
-from hoodie.timeline.layout import completed_content
 from hoodie.timeline.timeline import time_after, utc_now
-from hoodie.timeline.transition import instant_path
+from hoodie.timeline.transition import completed_content, instant_path
 
 
 class WithFile(WrappedStorage):

@@ -29,12 +29,14 @@ from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
 from hoodie.storage.protocol import Storage, join, remove_with_temporaries, rewrite, split
 from hoodie.table.state import load_state
-from hoodie.timeline.layout import TimelineLayout, commit_content, inflight_content
+from hoodie.timeline.load import commit_content
+from hoodie.timeline.timeline import TimelineLayout
 from hoodie.timeline.transition import (
     back_to_requested,
     complete,
     completed_instants,
     create_requested,
+    inflight_content,
     instant_path,
     remove_pending,
     to_inflight,

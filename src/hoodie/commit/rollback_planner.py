@@ -15,7 +15,8 @@ from hoodie.model.files import BaseFile, FileGroupId, LogFile, parse_data_file
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import InstantRef, RollbackPlan, RollbackRequest
 from hoodie.storage.protocol import Storage, join, split
-from hoodie.timeline.layout import TimelineLayout, commit_content
+from hoodie.timeline.load import commit_content
+from hoodie.timeline.timeline import TimelineLayout
 from hoodie.timeline.transition import instant_path
 from hoodie.view.load import discover_partitions
 

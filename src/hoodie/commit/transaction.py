@@ -58,15 +58,16 @@ from hoodie.table.properties import recover, update_properties
 from hoodie.table.replacement import NOT_YET
 from hoodie.table.settings import Executors, Writers
 from hoodie.table.state import TableState
-from hoodie.timeline.layout import completed_content, inflight_content
 from hoodie.timeline.load import load_timeline, remember_commit, still_pending
 from hoodie.timeline.stopped_upgrade import UPGRADED_FOLDER
 from hoodie.timeline.timeline import Clock, Timeline, moment_of, new_time, utc_now
 from hoodie.timeline.transition import (
     complete,
+    completed_content,
     completed_instants,
     create_requested,
     discard_completed,
+    inflight_content,
     instant_path,
     to_inflight,
 )

@@ -9,7 +9,7 @@ from hoodie.formats.parquet.columns import open_parquet
 from hoodie.model.files import BaseFile, LogFile
 from hoodie.model.table_version import VERSIONS
 from hoodie.table.properties import PROPERTIES
-from hoodie.timeline.layout import instant_file_name
+from hoodie.timeline.timeline import instant_file_name
 
 
 def examine_for(engine: str, scene: Scene, contents: Contents) -> Iterator[Finding]:

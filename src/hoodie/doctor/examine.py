@@ -30,7 +30,8 @@ from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Entry, Storage
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.state import TableState
-from hoodie.timeline.load import load_timeline, with_history
+from hoodie.timeline.completions import with_history
+from hoodie.timeline.load import load_timeline
 from hoodie.timeline.stopped_upgrade import UPGRADED_FOLDER, late_writes, stopped, stopped_upgrade
 from hoodie.view.load import data_files, list_table, load_view, slice_instants
 

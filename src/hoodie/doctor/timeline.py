@@ -26,10 +26,11 @@ from hoodie.storage.protocol import Entry, Storage, is_temporary, join, split
 from hoodie.table.properties import BACKUP, PROPERTIES, load_properties
 from hoodie.table.state import TableState
 from hoodie.timeline.archive import archive_files
+from hoodie.timeline.completions import VERSION_FILE, history_sizes
 from hoodie.timeline.history import history_rows
-from hoodie.timeline.layout import comparable_action, parse_name
-from hoodie.timeline.load import VERSION_FILE, history_sizes, read_commit
+from hoodie.timeline.load import read_commit
 from hoodie.timeline.stopped_upgrade import UPGRADED_FOLDER
+from hoodie.timeline.timeline import comparable_action, parse_name
 
 MARKERS = ".hoodie/.temp"
 HEARTBEATS = ".hoodie/.heartbeat"

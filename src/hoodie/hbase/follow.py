@@ -20,8 +20,7 @@ from hoodie.model.instant import Action, Instant
 from hoodie.model.plans import RollbackPlan
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState, load_state
-from hoodie.timeline.layout import layout_of
-from hoodie.timeline.timeline import Timeline
+from hoodie.timeline.timeline import Timeline, layout_of
 from hoodie.view.load import data_files, list_partitions
 
 _log = logging.getLogger("hoodie.index")

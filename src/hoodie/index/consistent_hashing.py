@@ -35,7 +35,8 @@ from hoodie.index.xxhash32 import xxh32
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, State
 from hoodie.storage.protocol import Storage, in_threads, join
-from hoodie.timeline.load import read_commit, read_replace_plan, with_history
+from hoodie.timeline.completions import with_history
+from hoodie.timeline.load import read_commit, read_replace_plan
 from hoodie.timeline.timeline import Timeline
 
 BUCKET_INDEX = ".bucket_index"

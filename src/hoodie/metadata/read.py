@@ -26,7 +26,8 @@ from hoodie.metadata.table import MetadataTable
 from hoodie.model.files import FileSlice, LogFile, parse_data_file
 from hoodie.model.instant import Action
 from hoodie.storage.protocol import AT_ONCE, Storage, in_threads, together, waiting_threads
-from hoodie.timeline.load import read_commit, read_compaction_plan, with_history
+from hoodie.timeline.completions import with_history
+from hoodie.timeline.load import read_commit, read_compaction_plan
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.load import build_view
 from hoodie.view.slices import FileSystemView, latest_slices, merged_slices

@@ -16,9 +16,8 @@ from hoodie.metadata.keys import FOLDER, MetadataPartition
 from hoodie.model.instant import Action, State
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import SubfolderStorage
-from hoodie.timeline.layout import TimelineLayout, layout_of
 from hoodie.timeline.load import load_timeline
-from hoodie.timeline.timeline import Timeline, time_after, utc_now
+from hoodie.timeline.timeline import Timeline, TimelineLayout, layout_of, time_after, utc_now
 
 _UNDONE = frozenset({Action.ROLLBACK, Action.RESTORE})
 #: What is read of its timeline again and again: compactions.

@@ -22,7 +22,7 @@ from hoodie.metadata.table import MetadataTable, open_metadata
 from hoodie.model.files import BaseFile, LogFile
 from hoodie.storage.protocol import Storage
 from hoodie.timeline.cleanings import cleaned_files
-from hoodie.timeline.load import with_history
+from hoodie.timeline.completions import with_history
 from hoodie.timeline.timeline import Timeline, Visible
 from hoodie.view.load import Folders, data_files, list_folders, load_view, slice_instants
 from hoodie.view.slices import merged_slices

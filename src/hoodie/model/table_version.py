@@ -11,7 +11,7 @@ class TableVersion:
     """One version of the table format, as far as a writer has to know it.
 
     number           hoodie.table.version
-    layout           of the timeline: 1 or 2, see `hoodie.timeline.layout`
+    layout           of the timeline: 1 or 2, see `hoodie.timeline.timeline`
     written          whether this library writes such tables
     logs_of_writes   log files are named after the write that makes them, not after the slice that they belong to: a
                      rollback deletes them, their positions say which base file they are of, and a pending compaction

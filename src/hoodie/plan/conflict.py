@@ -16,8 +16,7 @@ from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.model.plans import CompactionPlan, PlannedSlice, ReplacePlan
-from hoodie.timeline.layout import comparable_action
-from hoodie.timeline.timeline import Timeline
+from hoodie.timeline.timeline import Timeline, comparable_action
 
 #: File ids of a bucket index begin with the number of the bucket. One UUID in 43 does, too, and stays unique so.
 _BUCKET = re.compile(r"\d{8}-", re.ASCII)

@@ -15,7 +15,7 @@ from hoodie.table.replacement import refuse_before
 from hoodie.table.state import TableState
 from hoodie.timeline.archive import newest_archived, replaced_in_archive
 from hoodie.timeline.cleanings import cleanings
-from hoodie.timeline.load import history_files
+from hoodie.timeline.completions import history_files
 from hoodie.view.slices import FileSystemView, merged_slices
 
 

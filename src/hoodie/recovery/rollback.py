@@ -40,9 +40,8 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.archive import newest_archived
 from hoodie.timeline.cleanings import cleanings
-from hoodie.timeline.layout import COMPLETES_AS
 from hoodie.timeline.load import pending_plans, read_compaction_plan
-from hoodie.timeline.timeline import Clock, new_time, utc_now
+from hoodie.timeline.timeline import COMPLETES_AS, Clock, new_time, utc_now
 from hoodie.timeline.transition import create_requested, remove_pending
 from hoodie.view.load import data_files, discover_partitions, list_partitions
 from hoodie.writing.write import writable_state

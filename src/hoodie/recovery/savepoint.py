@@ -28,8 +28,7 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.archive import replaced_in_archive
 from hoodie.timeline.cleanings import cleanings
-from hoodie.timeline.layout import TimelineLayout
-from hoodie.timeline.timeline import Timeline
+from hoodie.timeline.timeline import Timeline, TimelineLayout
 from hoodie.timeline.transition import complete, remove_pending, to_inflight, uncomplete
 from hoodie.view.slices import FileSystemView, merged_slices
 from hoodie.writing.write import writable_state

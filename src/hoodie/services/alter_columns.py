@@ -27,8 +27,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.altered_columns import history_path
 from hoodie.table.settings import MapItems, Settings
 from hoodie.table.state import TableState, columns_by_id, declared_schema
-from hoodie.timeline.layout import inflight_content
-from hoodie.timeline.transition import to_inflight
+from hoodie.timeline.transition import inflight_content, to_inflight
 from hoodie.writing.operations import kind_of
 from hoodie.writing.write import writable_state
 

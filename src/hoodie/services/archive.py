@@ -35,9 +35,8 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import KEEPS_SCHEMA, TableState, load_state
 from hoodie.timeline.archive import ArchivedEntry, archive_files, archive_name, archived_among, archived_commits
 from hoodie.timeline.history import HistoryEntry, add_to_history
-from hoodie.timeline.layout import comparable_action, parse_name
 from hoodie.timeline.load import read_commit
-from hoodie.timeline.timeline import Clock, new_time, utc_now
+from hoodie.timeline.timeline import Clock, comparable_action, new_time, parse_name, utc_now
 from hoodie.view.load import data_files, list_partitions
 from hoodie.view.published import all_published, find_missing, snapshot_files
 

@@ -48,8 +48,7 @@ from hoodie.table.partition_metadata import ensure_partition
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.archive import archive_files
-from hoodie.timeline.load import load_timeline, pending_plans, read_commit
-from hoodie.timeline.memory import Memory
+from hoodie.timeline.load import Memory, load_timeline, pending_plans, read_commit
 from hoodie.timeline.timeline import Clock, new_time, utc_now
 from hoodie.timeline.transition import complete, create_requested, remove_pending, to_inflight
 from hoodie.view.load import load_view

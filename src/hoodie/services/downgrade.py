@@ -31,7 +31,7 @@ from hoodie.table.replacement import settle
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.table.version_properties import downgraded
-from hoodie.timeline.load import history_version
+from hoodie.timeline.completions import history_version
 from hoodie.writing.write import refuse_column_types
 
 _log = logging.getLogger("hoodie.services")

@@ -23,7 +23,8 @@ from hoodie.model.instant import Instant
 from hoodie.schema.by_id import Node
 from hoodie.schema.conform import FileColumn, with_column_history
 from hoodie.storage.protocol import Storage
-from hoodie.timeline.load import read_commit, with_history
+from hoodie.timeline.completions import with_history
+from hoodie.timeline.load import read_commit
 from hoodie.timeline.timeline import Timeline
 
 

@@ -44,16 +44,10 @@ from hoodie.table.state import TableState
 from hoodie.table.upgraded_timeline import files_of_layout_1
 from hoodie.timeline.archive import archive_files, archive_name
 from hoodie.timeline.history import history_rows
-from hoodie.timeline.layout import (
-    LAYOUT_1,
-    commit_content,
-    comparable_action,
-    completed_content,
-    inflight_content,
-    parse_name,
-)
+from hoodie.timeline.load import commit_content
 from hoodie.timeline.stopped_upgrade import COPIED, UPGRADED_FOLDER, late_writes, move_back
-from hoodie.timeline.timeline import moment_of
+from hoodie.timeline.timeline import LAYOUT_1, comparable_action, moment_of, parse_name
+from hoodie.timeline.transition import completed_content, inflight_content
 from hoodie.view.slices import FileSystemView, committed_slices
 
 #: In the timeline folder, beside `COPIED`: what is to be done with logs once the settings name version 6.

@@ -28,9 +28,8 @@ from hoodie.storage.protocol import Entry, Storage, in_threads, together
 from hoodie.table.altered_columns import with_columns_written
 from hoodie.table.properties import load_properties
 from hoodie.table.replacement import NOT_YET, WAITING, holding
-from hoodie.timeline.layout import TimelineLayout, layout_of
 from hoodie.timeline.load import list_timeline, load_timeline, read_commit
-from hoodie.timeline.timeline import Timeline
+from hoodie.timeline.timeline import Timeline, TimelineLayout, layout_of
 from hoodie.view.load import Folders, load_view
 from hoodie.view.published import Missing, missing_for_writers
 from hoodie.view.slices import FileSystemView, committed_slices, latest_base_files, latest_slices

@@ -23,18 +23,10 @@ from hoodie.storage.protocol import Storage, join
 from hoodie.table.state import TableState
 from hoodie.timeline.archive import ArchivedEntry, archived_entries
 from hoodie.timeline.history import HistoryEntry, add_to_history
-from hoodie.timeline.layout import (
-    LAYOUT_1,
-    TimelineLayout,
-    commit_content,
-    comparable_action,
-    completed_content,
-    inflight_content,
-    layout_of,
-    parse_name,
-)
-from hoodie.timeline.load import modified
+from hoodie.timeline.load import commit_content, modified
 from hoodie.timeline.stopped_upgrade import COPIED
+from hoodie.timeline.timeline import LAYOUT_1, TimelineLayout, comparable_action, layout_of, parse_name
+from hoodie.timeline.transition import completed_content, inflight_content
 
 _MILLI = dt.timedelta(milliseconds=1)
 #: What the archive of layout 1 holds as a record, and the history as a file.

@@ -25,7 +25,8 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.model.plans import CleanMetadata
 from hoodie.storage.protocol import Storage, join
-from hoodie.timeline.load import history_files, history_span, modified
+from hoodie.timeline.completions import history_files, history_span
+from hoodie.timeline.load import modified
 from hoodie.timeline.timeline import Timeline
 
 _NAME = re.compile(r"\.commits_\.archive\.(\d+)(_\d+-\d+-\d+)?", re.ASCII)

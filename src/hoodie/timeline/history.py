@@ -17,7 +17,14 @@ import pyarrow.parquet as pq
 from hoodie.formats.timeline.schemas import LSM_INSTANT
 from hoodie.model.instant import Action, Instant, State
 from hoodie.storage.protocol import Storage, join, rewrite
-from hoodie.timeline.load import MANIFEST, VERSION_FILE, history_files, history_span, history_version, read_history
+from hoodie.timeline.completions import (
+    MANIFEST,
+    VERSION_FILE,
+    history_files,
+    history_span,
+    history_version,
+    read_history,
+)
 
 #: Files of one layer that become one of the next, and the bytes that these have at most.
 MERGED_FILES = 10

@@ -1,33 +1,206 @@
-"""Reading the timeline: the folder of instants, what single instants hold, and the history of layout 2.
+"""Reading the timeline: the folder of instants, what single instants hold, and what this process remembers of both.
 
-What decodes Avro and Parquet is imported where it is needed: names and JSON are enough to look at most timelines.
+An instant's completed file does not change. It is known by the table, the instant, its size and modification time: a
+compaction that was rolled back is completed again under the same name. A storage in memory has no place of its own, and
+some storages keep no modification times: nothing of them is remembered. The timelines that were listed last are
+remembered, too: the next listing of a table reads the names that are new.
+
+What decodes Avro is imported where it is needed: names and JSON are enough to look at most timelines.
 
 Source: docs/format/table-and-timeline.md 5.2, 5.3, 8.2 and 9.
 """
 
 import dataclasses
 import datetime as dt
-import json
-import re
+import threading
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Mapping, Set
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import Generic, TypeVar
 
 from hoodie.config.table import TableConfig, TimelineZone
-from hoodie.errors import CorruptFile, ListingStale
+from hoodie.errors import ListingStale
+from hoodie.formats.timeline.commit_json import decode_commit
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, Instant, State, format_time
 from hoodie.model.plans import CompactionOperation, CompactionPlan, PlannedSlice, ReplacePlan
 from hoodie.storage.protocol import Entry, Storage
-from hoodie.timeline.layout import COMPLETES_AS, commit_content, parse_name
-from hoodie.timeline.memory import Listed, Memory, unlisted
+from hoodie.timeline.late_listings import unlisted
 from hoodie.timeline.stopped_upgrade import UPGRADED_FOLDER, refuse_stopped_upgrade
-from hoodie.timeline.timeline import Timeline
+from hoodie.timeline.timeline import COMPLETES_AS, Timeline, comparable_action, parse_name
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+K = TypeVar("K")
+T = TypeVar("T")
+_Key = tuple[str, Instant, int, int]
+
+
+#: Tables of which something is remembered beside what instants hold.
+_TABLES = 8
+#: The place of a timeline, and the actions whose files were asked for.
+_Place = tuple[str, str, frozenset[Action] | None]
+#: Values that are added before those of instants that left the timeline are forgotten: that looks through all.
+_PRUNED_EVERY = 64
+
+
+class Memory(Generic[T]):
+    """The newest used of what files of completed instants hold, up to a number of bytes of files. For all threads.
+
+    What is no longer on a table's timeline, as it was archived or rolled back, is forgotten now and then: a process
+    that writes for months stays as small as its timelines are.
+    """
+
+    def __init__(self, most: int) -> None:
+        """most  bytes of the files whose content is remembered; the newest is, whatever its size"""
+        self._most = most
+        self._bytes = 0
+        self._known: OrderedDict[_Key, T] = OrderedDict()
+        self._added = 0
+        self._turn = threading.Lock()
+
+    def get(self, storage: Storage, timeline: Timeline, instant: Instant) -> T | None:
+        """What the instant's file holds, if it is remembered."""
+        key = _key(storage, timeline, instant)
+        if key is None:
+            return None
+        with self._turn:
+            value = self._known.get(key)
+            if value is not None:
+                self._known.move_to_end(key)
+            return value
+
+    def put(self, storage: Storage, timeline: Timeline, instant: Instant, value: T) -> None:
+        """Remember what the instant's file holds, as the timeline has listed it."""
+        key = _key(storage, timeline, instant)
+        if key is None:
+            return
+        with self._turn:
+            if key not in self._known:
+                self._known[key] = value
+                self._bytes += key[2]
+                self._added += 1
+                if self._added % _PRUNED_EVERY == 0:
+                    self._prune(storage.root, timeline)
+            while self._bytes > self._most and len(self._known) > 1:
+                oldest, _ = self._known.popitem(last=False)
+                self._bytes -= oldest[2]
+
+    def get_or_read(self, storage: Storage, timeline: Timeline, instant: Instant, read: Callable[[], T]) -> T:
+        """What the instant's file holds; `read` reads it, unless it is remembered. Raises as `read`."""
+        value = self.get(storage, timeline, instant)
+        if value is None:
+            value = read()
+            self.put(storage, timeline, instant, value)
+        return value
+
+    def __len__(self) -> int:
+        with self._turn:
+            return len(self._known)
+
+    def _prune(self, root: str, timeline: Timeline) -> None:
+        instants = timeline.stamps.keys()
+        for key in [key for key in self._known if key[0] == root and key[1] not in instants]:
+            del self._known[key]
+            self._bytes -= key[2]
+
+    def forget(self) -> None:
+        """Forget everything."""
+        with self._turn:
+            self._known.clear()
+            self._bytes = 0
+
+
+class _OfTables(Generic[K, T]):
+    """One value of each of a few tables. For all threads."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[K, T] = OrderedDict()
+        self._turn = threading.Lock()
+
+    def _get(self, key: K) -> T | None:
+        with self._turn:
+            return self._known.get(key)
+
+    def _put(self, key: K, value: T) -> None:
+        with self._turn:
+            self._known[key] = value
+            self._known.move_to_end(key)
+            while len(self._known) > _TABLES:
+                self._known.popitem(last=False)
+
+    def forget(self) -> None:
+        """Forget everything, as a new process."""
+        with self._turn:
+            self._known.clear()
+
+
+class Grown(_OfTables[str, tuple[tuple[Instant, ...], tuple[tuple[int, int], ...], T]]):
+    """What was made of all commits of a table, for as long as these are still on its timeline, with the same files:
+    so it costs only the commits that have come since."""
+
+    def get(self, storage: Storage, timeline: Timeline) -> tuple[int, T] | None:
+        """The number of the oldest commits that something is remembered of, and what."""
+        if (remembered := self._get(storage.root)) is None:
+            return None
+        commits, stamps, value = remembered
+        count = len(commits)
+        same = timeline.commits[:count] == commits and timeline.commit_stamps[:count] == stamps
+        return (count, value) if same else None
+
+    def put(self, storage: Storage, timeline: Timeline, value: T) -> None:
+        """Remember what was made of all commits of a timeline."""
+        stamps = timeline.commit_stamps
+        if not storage.root.startswith("memory:") and all(mtime for _, mtime in stamps):
+            self._put(storage.root, (timeline.commits, stamps, value))
+
+
+def _key(storage: Storage, timeline: Timeline, instant: Instant) -> _Key | None:
+    size, mtime = timeline.stamps.get(instant, (0, 0))
+    if not mtime or storage.root.startswith("memory:"):
+        return None
+    return storage.root, instant, size, mtime
+
+
+class Listed(_OfTables[_Place, tuple[Timeline, dict[str, Entry]]]):
+    """The timeline of each of a few tables, and the entries of its completed instants' files."""
+
+    def within(
+        self,
+        storage: Storage,
+        folder: str,
+        layout: int,
+        sizes: Mapping[str, Entry],
+        stamped: Collection[Action] | None = None,
+    ) -> Timeline:
+        """The timeline as it was, if the files of its completed instants are still the same; else an empty one.
+
+        sizes    entries of all files of completed instants, or of those of some actions
+        stamped  these actions
+        """
+        timeline, entries = self._get(_place(storage, folder, stamped)) or (None, {})
+        if timeline is None or timeline.layout != layout or not entries.items() <= sizes.items():
+            return Timeline(layout=layout)
+        return timeline
+
+    def keep(
+        self,
+        storage: Storage,
+        timeline: Timeline,
+        sizes: Mapping[str, Entry],
+        stamped: Collection[Action] | None = None,
+    ) -> None:
+        """Remember a timeline of layout 1. A storage in memory has no place of its own, and where a file has no
+        modification time another one of its size looks like it."""
+        entries = {name: entry for name, entry in sizes.items() if name[:1].isdigit()}
+        timed = all(entry.mtime for entry in entries.values())
+        if timeline.layout == 1 and timed and not storage.root.startswith("memory:"):
+            self._put(_place(storage, timeline.folder, stamped), (timeline, entries))
+
+
+def _place(storage: Storage, folder: str, stamped: Collection[Action] | None) -> _Place:
+    return storage.root, folder, None if stamped is None else frozenset(stamped)
+
 
 #: What completed commits say: of up to 32 MiB of commit files.
 COMMITS: Memory[CommitMetadata] = Memory(32 * 1024 * 1024)
@@ -36,9 +209,6 @@ COMMITS: Memory[CommitMetadata] = Memory(32 * 1024 * 1024)
 LISTED = Listed()
 
 _FOLDER = ".hoodie"
-_HISTORY_NAME = re.compile(r"(\d+)_(\d+)_\d+\.parquet", re.ASCII)
-MANIFEST = re.compile(r"manifest_(\d+)", re.ASCII)
-VERSION_FILE = "_version_"
 
 
 def list_timeline(storage: Storage) -> list[Entry]:
@@ -212,6 +382,24 @@ def read_commit(storage: Storage, timeline: Timeline, instant: Instant) -> Commi
     return COMMITS.get_or_read(storage, timeline, instant, read)
 
 
+#: How an Avro container begins; other commit files are JSON.
+AVRO_MAGIC = b"Obj\x01"
+
+
+def commit_content(data: bytes, path: str, instant: Instant) -> CommitMetadata:
+    """The metadata in the file of a completed or inflight write, in whichever form it is.
+
+    path    of the file, for errors
+    Raises  CorruptFile
+    """
+    if not data.startswith(AVRO_MAGIC):
+        return decode_commit(data, path)
+    from hoodie.formats.timeline.commit_avro import decode_avro_commit
+
+    replacing = instant.state is State.COMPLETED and comparable_action(instant.action) is Action.REPLACE_COMMIT
+    return decode_avro_commit(data, path, replacing)
+
+
 def remember_commit(
     storage: Storage, timeline: Timeline, instant: Instant, metadata: CommitMetadata, size: int
 ) -> None:
@@ -272,102 +460,3 @@ def pending_plans(storage: Storage, timeline: Timeline) -> dict[Instant, tuple[P
         if (plan := still_pending(storage, timeline, instant)) is not None and plan.clustering is not None:
             plans[instant] = plan.slices
     return plans
-
-
-# --- history of layout 2 ---
-
-
-def with_history(storage: Storage, config: TableConfig, timeline: Timeline, instants: Collection[str]) -> Timeline:
-    """The timeline, knowing also when `instants` completed that left it. Layout 1 keeps no such record.
-
-    Opens only files of the history whose range may hold one of them. Raises CorruptFile
-    """
-    recorded_times = {instant.requested for instant in timeline.instants} | timeline.history.keys()
-    times = sorted(set(instants) - recorded_times)
-    if timeline.layout == 1 or not times:
-        return timeline
-    history = dict(timeline.history)
-    for name in history_files(storage, config.history_folder):
-        oldest, newest = history_span(name)
-        inside = [time for time in times if oldest <= time <= newest]
-        if inside:
-            history |= _completions(storage, f"{config.history_folder}/{name}", inside)
-    return dataclasses.replace(timeline, history=history)
-
-
-def history_version(storage: Storage, folder: str) -> int | None:
-    """The number of the current manifest; None: there is no history. Raises CorruptFile"""
-    try:
-        version = storage.read(f"{folder}/{VERSION_FILE}").decode("ascii", "replace").strip()
-    except FileNotFoundError:
-        numbers = [int(m[1]) for e in storage.list(folder) if not e.is_dir and (m := MANIFEST.fullmatch(e.name))]
-        return max(numbers, default=None)
-    if not re.fullmatch(r"\d+", version, re.ASCII):
-        raise CorruptFile(f"{folder}/{VERSION_FILE}", f"{version!r} is not a version of the history")
-    return int(version)
-
-
-def history_span(name: str) -> tuple[str, str]:
-    """The oldest and the newest instant in a file of the history, by its name.
-
-    A name that an upgrade by Hudi 1.0 gave has the newest first.
-    """
-    first, last, _ = name.split("_", 2)
-    return min(first, last), max(first, last)
-
-
-def history_files(storage: Storage, folder: str, version: int | None = None) -> list[str]:
-    """Names of the files that a manifest lists; others are unfinished or obsolete.
-
-    version  None: the current one
-    Raises   CorruptFile
-    """
-    return list(history_sizes(storage, folder, version))
-
-
-def history_sizes(storage: Storage, folder: str, version: int | None = None) -> dict[str, int]:
-    """As `history_files`, with the bytes that the manifest says; -1: it does not."""
-    version = history_version(storage, folder) if version is None else version
-    if version is None:
-        return {}
-    path = f"{folder}/manifest_{version}"
-    try:
-        sizes = {file["fileName"]: file.get("fileLen", -1) for file in json.loads(storage.read(path))["files"]}
-    except FileNotFoundError as error:
-        raise CorruptFile(f"{folder}/{VERSION_FILE}", f"names version {version}, but {path} is missing") from error
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise CorruptFile(path, f"no manifest of the history: {error!r}") from error
-    for name in sizes:
-        if not isinstance(name, str) or not _HISTORY_NAME.fullmatch(name):
-            raise CorruptFile(path, f"{name!r} is not a file of the history")
-    return sizes
-
-
-def read_history(storage: Storage, path: str, columns: Sequence[str]) -> "pa.Table":
-    """Some columns of a file of the history. Raises CorruptFile when it is missing, or cannot be read"""
-    import pyarrow as pa  # here: only the history of layout 2 is Parquet
-    import pyarrow.parquet as pq
-
-    from hoodie.formats.parquet.columns import is_storage_fault
-
-    try:
-        with storage.open_input(path) as file:
-            return pq.read_table(file, columns=columns)
-    except FileNotFoundError as error:
-        raise CorruptFile(path, "missing, though the history's manifest lists it") from error
-    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
-        if is_storage_fault(error):
-            raise
-        raise CorruptFile(path, f"no file of the history: {str(error).strip()}") from error
-
-
-def _completions(storage: Storage, path: str, instants: list[str]) -> dict[str, str]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    rows = read_history(storage, path, ["instantTime", "completionTime"])
-    rows = rows.filter(pc.is_in(rows.column(0), pa.array(instants, pa.string())))
-    times, completed = (column.to_pylist() for column in rows.columns)
-    if None in times or None in completed:
-        raise CorruptFile(path, "an instant without completion time")
-    return dict(zip(times, completed, strict=True))

@@ -14,7 +14,7 @@ from hoodie.errors import UnsupportedTable
 from hoodie.formats.timeline.commit_json import encode_commit
 from hoodie.model.instant import COMMITS, Action, State
 from hoodie.storage.protocol import Storage, join
-from hoodie.timeline.layout import parse_name
+from hoodie.timeline.timeline import parse_name
 
 #: In `.hoodie`, of tables of version 8 and 9.
 UPGRADED_FOLDER = "timeline"

@@ -1,6 +1,6 @@
 """Moving an instant from state to state: each step is one exclusive create, so that only one of two writers succeeds.
 
-`layout` says where the instants of the table lie and what they are called: `hoodie.timeline.layout.layout_of`.
+`layout` says where the instants of the table lie and what they are called: `hoodie.timeline.timeline.layout_of`.
 Source: docs/format/table-and-timeline.md 5.2 and 5.4.
 """
 
@@ -8,11 +8,12 @@ import dataclasses
 from contextlib import suppress
 
 from hoodie.errors import InstantNotFound, WriteConflict
+from hoodie.formats.timeline.commit_json import encode_commit, encode_inflight
+from hoodie.model.commit import CommitMetadata
 from hoodie.model.instant import Action, Instant, State
 from hoodie.storage.protocol import Storage, together
-from hoodie.timeline.layout import COMPLETES_AS, TimelineLayout, comparable_action
-from hoodie.timeline.memory import just_completed
-from hoodie.timeline.timeline import Clock, time_after, utc_now
+from hoodie.timeline.late_listings import just_completed
+from hoodie.timeline.timeline import COMPLETES_AS, Clock, TimelineLayout, comparable_action, time_after, utc_now
 
 
 def instant_path(instant: Instant, layout: TimelineLayout) -> str:
@@ -204,3 +205,24 @@ def _create(storage: Storage, instant: Instant, content: bytes, layout: Timeline
         (storage.create_ahead if ahead else storage.create_new)(path, content)
     except FileExistsError as error:
         raise WriteConflict(f"{path} already exists: another writer took instant {instant.requested}") from error
+
+
+def completed_content(metadata: CommitMetadata, action: Action, layout: TimelineLayout) -> bytes:
+    """The content of a completed commit, delta commit or replace commit.
+
+    action  of the instant, pending or completed
+    """
+    if not layout.stamps_completion:
+        return encode_commit(metadata)
+    from hoodie.formats.timeline.commit_avro import encode_avro_commit
+
+    return encode_avro_commit(metadata, replacing=comparable_action(action) is Action.REPLACE_COMMIT)
+
+
+def inflight_content(profile: CommitMetadata, layout: TimelineLayout) -> bytes:
+    """The content of an inflight write: its workload profile (`inflight_profile`)."""
+    if not layout.stamps_completion:
+        return encode_inflight(profile)
+    from hoodie.formats.timeline.commit_avro import encode_avro_commit
+
+    return encode_avro_commit(profile)

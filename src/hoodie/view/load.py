@@ -16,7 +16,8 @@ from hoodie.model.files import METAFILE, METAFILES, BaseFile, FileGroupId, LogFi
 from hoodie.model.instant import Action, Instant
 from hoodie.model.plans import CompactionPlan, ReplacePlan
 from hoodie.storage.protocol import Entry, Storage, check_path, in_threads, join
-from hoodie.timeline.load import read_commit, read_compaction_plan, still_pending, with_history
+from hoodie.timeline.completions import with_history
+from hoodie.timeline.load import read_commit, read_compaction_plan, still_pending
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.published import all_published
 from hoodie.view.slices import FileSystemView, group_files

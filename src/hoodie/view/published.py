@@ -1,6 +1,6 @@
 """Which files the completed commits of a timeline published, and which of these are missing.
 
-What a completed commit names is remembered in this process (`hoodie.timeline.memory`), apart from the rest that it
+What a completed commit names is remembered in this process (`hoodie.timeline.load`), apart from the rest that it
 says: it takes less room, so more commits are remembered by it.
 
 A file is missing that a reader or writer needs: one that, if it existed, would be in a slice that is used. So
@@ -20,8 +20,8 @@ from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile, parse_
 from hoodie.model.instant import Action, Instant, State
 from hoodie.storage.protocol import Storage, in_threads, join
 from hoodie.timeline.cleanings import cleaned_files
-from hoodie.timeline.load import COMMITS, read_commit, with_history
-from hoodie.timeline.memory import Grown, Memory
+from hoodie.timeline.completions import with_history
+from hoodie.timeline.load import COMMITS, Grown, Memory, read_commit
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.slices import FileSystemView, GroupFiles, group_files, latest_base_files, merged_slices
 

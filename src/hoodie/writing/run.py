@@ -79,12 +79,13 @@ def run(
     """
     write, settings = batch.write, batch.write.settings
     batch = replace(batch, validate=validator(settings, batch.validate))
-    try:
-        require_new(write.state, settings.writers.batch)
-    except BatchKnown as error:  # its rows are not even looked at
-        if transaction is not None:
-            abandon(transaction)
-        return earlier_result(error)
+    if settings.writers.batch.application:
+        try:
+            require_new(write.state, settings.writers.batch)
+        except BatchKnown as error:  # its rows are not even looked at
+            if transaction is not None:
+                abandon(transaction)
+            return earlier_result(error)
     with batch.phases.time("collect"):
         held = batch.acquire(write, batch.phases)
     try:

@@ -20,7 +20,7 @@ from hoodie.storage.protocol import Storage, split
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from hoodie.timeline.layout import LAYOUT_1
+from hoodie.timeline.timeline import LAYOUT_1
 from support import undoing
 from support.nightly import WAYS_TO_DIE
 from support.own_indexes import EXACT

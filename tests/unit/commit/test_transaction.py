@@ -27,8 +27,7 @@ from hoodie.table.create import create
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Dying, MemoryStorage
-from hoodie.timeline.layout import LAYOUT_1
-from hoodie.timeline.timeline import new_time
+from hoodie.timeline.timeline import LAYOUT_1, new_time
 from hoodie.timeline.transition import create_requested
 from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices

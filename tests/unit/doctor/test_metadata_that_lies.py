@@ -32,8 +32,8 @@ from hoodie.table.properties import PROPERTIES
 from hoodie.table.settings import Settings
 from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.load import read_compaction_plan
+from hoodie.timeline.timeline import LAYOUT_1
 
 OPTIONS = {
     "hoodie.table.name": "t",

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from hoodie.errors import CorruptFile
-from hoodie.formats.timeline.commit_json import decode_commit, encode_commit, encode_inflight, inflight_profile
-from hoodie.model.commit import CommitMetadata, Operation, WriteStat
+from hoodie.formats.timeline.commit_json import decode_commit, encode_commit, encode_inflight
+from hoodie.model.commit import CommitMetadata, Operation, WriteStat, inflight_profile
 from hoodie.model.files import FileGroupId
 
 BASE_KEYS = [

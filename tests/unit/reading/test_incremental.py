@@ -30,8 +30,8 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.points import query_instant
+from hoodie.timeline.timeline import LAYOUT_1
 from hoodie.timeline.transition import create_requested
 from hoodie.view.incremental import touched
 from support.scans import plan_scan

@@ -18,7 +18,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Dying
-from hoodie.timeline.layout import LAYOUT_1
+from hoodie.timeline.timeline import LAYOUT_1
 from hoodie.timeline.transition import instant_path
 from support.nightly import WAYS_TO_DIE, covering, nightly, scaled
 from support.undoing import (

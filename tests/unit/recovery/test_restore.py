@@ -28,7 +28,7 @@ from hoodie.table.settings import Settings, Writers
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from hoodie.timeline.layout import LAYOUT_1
+from hoodie.timeline.timeline import LAYOUT_1
 from hoodie.timeline.transition import create_requested, instant_path, to_inflight
 from support import undoing
 from support.nightly import WAYS_TO_DIE

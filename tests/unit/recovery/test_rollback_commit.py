@@ -38,8 +38,8 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.load import read_commit
+from hoodie.timeline.timeline import LAYOUT_1
 from hoodie.timeline.transition import create_requested, instant_path, to_inflight
 from support import undoing
 from support.nightly import WAYS_TO_DIE, covering, nightly, scaled

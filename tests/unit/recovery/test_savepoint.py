@@ -24,7 +24,7 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from hoodie.timeline.layout import LAYOUT_1
+from hoodie.timeline.timeline import LAYOUT_1
 from hoodie.timeline.transition import complete, create_requested, instant_path, to_inflight
 from support.oracles import assert_same_rows, read_hudi_rs
 from support.undoing import (

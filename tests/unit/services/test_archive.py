@@ -40,8 +40,7 @@ from hoodie.timeline.archive import (
     archived_entries,
     read_archive_file,
 )
-from hoodie.timeline.layout import LAYOUT_1
-from hoodie.timeline.timeline import Timeline
+from hoodie.timeline.timeline import LAYOUT_1, Timeline
 from hoodie.timeline.transition import create_requested
 from support.nightly import WAYS_TO_DIE, each_call
 from support.trips import TRIPS, WRITES, rows

@@ -27,8 +27,7 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable, FailsAt
-from hoodie.timeline.layout import LAYOUT_1
-from hoodie.timeline.timeline import Timeline, utc_now
+from hoodie.timeline.timeline import LAYOUT_1, Timeline, utc_now
 from hoodie.timeline.transition import create_requested, to_inflight
 from hoodie.view.load import build_view, load_view
 from support.instants import next_time

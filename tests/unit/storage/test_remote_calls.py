@@ -18,7 +18,7 @@ from hoodie.storage.wrapped import RememberingStorage, WrappedStorage
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from hoodie.timeline.layout import LAYOUT_1
+from hoodie.timeline.timeline import LAYOUT_1
 from hoodie.timeline.transition import create_requested, instant_path, to_inflight
 
 OPTIONS = {

@@ -13,7 +13,7 @@ from hoodie.storage.protocol import Storage, hadoop_checksum, rewrite
 from hoodie.table.properties import BACKUP, PROPERTIES, recover, rewrite_checksum, update_properties
 from hoodie.table.settings import Settings
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
-from hoodie.timeline.layout import LAYOUT_1
+from hoodie.timeline.timeline import LAYOUT_1
 from support.undoing import COW, LATER, MOR, NOW, batch, newest, opened, table
 
 

@@ -15,7 +15,7 @@ from hoodie.storage.protocol import Entry, join
 from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from hoodie.timeline import memory
+from hoodie.timeline import late_listings
 from support.undoing import COW, FIRST, MOR, SECOND, THIRD, batch, read, upsert
 
 _numbers = itertools.count()
@@ -134,7 +134,7 @@ def test_a_commit_that_looks_pending_is_not_rolled_back_and_nobody_builds_on_the
     ArrowTable.create(storage, options)
     upsert(storage, FIRST)
     instant = upsert(storage, SECOND)
-    memory.forget()  # another process
+    late_listings.forget()  # another process
     storage.hides = lambda path: path.startswith(f".hoodie/{instant}.") and path.endswith("commit")
     with pytest.raises(ListingStale, match=instant):
         upsert(storage, THIRD)

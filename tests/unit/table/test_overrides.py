@@ -31,7 +31,12 @@ def table() -> TableState:
 
 def stored(properties: Mapping[str, str]) -> TableState:
     """A table with just these properties beside its name, as another writer may have left it."""
-    lines = {"hoodie.table.name": "t", "hoodie.table.version": "6", "hoodie.timeline.layout.version": "1", **properties}
+    lines = {
+        "hoodie.table.name": "t",
+        "hoodie.table.version": "6",
+        "hoodie.timeline.layout.version": "1",
+        **properties,
+    }
     text = "".join(f"{key}={value}\n" for key, value in lines.items())
     return load_state(MemoryStorage({".hoodie/hoodie.properties": text.encode()}))
 

@@ -20,9 +20,9 @@ from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.instant import Action, Instant, State, format_time
 from hoodie.model.table_version import VERSIONS
 from hoodie.testing.storage import Crash, CrashAfter, MemoryStorage
+from hoodie.timeline.completions import history_files, history_version
 from hoodie.timeline.history import MERGED_FILES, HistoryEntry, add_to_history
-from hoodie.timeline.layout import TimelineLayout
-from hoodie.timeline.load import history_files, history_version
+from hoodie.timeline.timeline import TimelineLayout
 from hoodie.timeline.transition import (
     complete,
     completed_instants,

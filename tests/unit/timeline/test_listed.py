@@ -19,9 +19,8 @@ from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Entry
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.timeline import load
-from hoodie.timeline.layout import parse_name
 from hoodie.timeline.load import LISTED, load_timeline
-from hoodie.timeline.timeline import Timeline
+from hoodie.timeline.timeline import Timeline, parse_name
 
 CONFIG: TableConfig = from_properties({"hoodie.table.name": "t", "hoodie.table.version": "6"})
 STATES = (".commit.requested", ".inflight", ".commit"), (".clean.requested", ".clean.inflight", ".clean")

@@ -7,8 +7,7 @@ from pathlib import Path
 from hoodie.config.table import from_properties
 from hoodie.storage.local import LocalStorage
 from hoodie.table.properties import create_properties
-from hoodie.timeline.load import load_timeline
-from hoodie.timeline.memory import Memory
+from hoodie.timeline.load import Memory, load_timeline
 from hoodie.timeline.timeline import Timeline
 
 

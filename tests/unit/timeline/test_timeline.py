@@ -13,9 +13,9 @@ from hoodie.formats.timeline.commit_json import encode_commit
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.instant import Action, Instant, State
 from hoodie.testing.storage import CountingStorage, MemoryStorage
-from hoodie.timeline.layout import instant_file_name, parse_name
-from hoodie.timeline.load import load_timeline, read_commit, read_replace_plan, with_history
-from hoodie.timeline.timeline import Timeline
+from hoodie.timeline.completions import with_history
+from hoodie.timeline.load import load_timeline, read_commit, read_replace_plan
+from hoodie.timeline.timeline import Timeline, instant_file_name, parse_name
 
 V6 = TableConfig(name="t", version=6, layout=1)
 V8 = TableConfig(name="t", version=8, layout=2, timezone=TimelineZone.UTC)

@@ -6,8 +6,8 @@ from hoodie.config.table import TableConfig
 from hoodie.errors import InstantNotFound, WriteConflict
 from hoodie.model.instant import Action, Instant, State
 from hoodie.testing.storage import Crash, CrashAfter, MemoryStorage
-from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.load import load_timeline
+from hoodie.timeline.timeline import LAYOUT_1
 from hoodie.timeline.transition import (
     back_to_requested,
     complete,

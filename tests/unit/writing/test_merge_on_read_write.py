@@ -27,7 +27,7 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import table_keygen
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from hoodie.timeline.layout import LAYOUT_1
+from hoodie.timeline.timeline import LAYOUT_1
 from hoodie.timeline.transition import create_requested
 from hoodie.writing.batch.memory import MemoryBatch
 from hoodie.writing.finish import finish

@@ -38,7 +38,7 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Crash, MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from hoodie.timeline.layout import LAYOUT_1
+from hoodie.timeline.timeline import LAYOUT_1
 from hoodie.timeline.transition import create_requested, instant_path, remove_pending, to_inflight
 from hoodie.writing.batch.memory import MemoryBatch
 from hoodie.writing.finish import abandoned_on_error, finish

@@ -29,10 +29,9 @@ from hoodie.storage.wrapped import SubfolderStorage
 from hoodie.table.partition_metadata import ensure_partition
 from hoodie.table.properties import create_properties, update_properties
 from hoodie.table.settings import Executors, MapItems
-from hoodie.timeline.layout import completed_content, layout_of
 from hoodie.timeline.load import load_timeline
-from hoodie.timeline.timeline import Timeline
-from hoodie.timeline.transition import complete, create_requested, to_inflight
+from hoodie.timeline.timeline import Timeline, layout_of
+from hoodie.timeline.transition import complete, completed_content, create_requested, to_inflight
 from hoodie.view.load import data_files, list_folders, load_view
 
 #: What a table's instant is called before its first commit.

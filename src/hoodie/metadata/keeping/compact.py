@@ -21,9 +21,8 @@ from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import CompactionPlan
 from hoodie.plan.compaction import operation_of
 from hoodie.storage.protocol import join
-from hoodie.timeline.layout import completed_content
 from hoodie.timeline.load import read_compaction_plan
-from hoodie.timeline.transition import complete, create_requested, to_inflight
+from hoodie.timeline.transition import complete, completed_content, create_requested, to_inflight
 from hoodie.view.slices import slice_before
 
 _SUFFIX = "001"

@@ -30,8 +30,16 @@ from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import InstantRef, RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
 from hoodie.model.table_version import TableVersion
 from hoodie.storage.protocol import Storage, join, remove_with_temporaries
-from hoodie.timeline.layout import completed_content, inflight_content
-from hoodie.timeline.transition import complete, create_requested, instant_path, remove_pending, to_inflight, uncomplete
+from hoodie.timeline.transition import (
+    complete,
+    completed_content,
+    create_requested,
+    inflight_content,
+    instant_path,
+    remove_pending,
+    to_inflight,
+    uncomplete,
+)
 
 #: The suffix of the instant that takes back a delta commit, to the time of the action that asks for it.
 _TAKING_BACK = "006"

@@ -21,7 +21,7 @@ from hoodie.services.compaction.schedule import PlanFiles, compactable_state, fi
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, columns_by_id
-from hoodie.timeline.layout import TimelineLayout
+from hoodie.timeline.timeline import TimelineLayout
 from hoodie.timeline.transition import to_inflight
 from hoodie.writing.tasks.base_file import WriteSpec
 

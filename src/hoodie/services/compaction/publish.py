@@ -19,9 +19,8 @@ from hoodie.services.compaction.job import CompactionJob
 from hoodie.services.compaction.schedule import marked_files, require_not_published, take_back_plan
 from hoodie.storage.protocol import remove_with_temporaries, split
 from hoodie.table.state import load_state
-from hoodie.timeline.layout import completed_content
 from hoodie.timeline.load import read_commit
-from hoodie.timeline.transition import complete
+from hoodie.timeline.transition import complete, completed_content
 from hoodie.view.load import data_files, list_partitions
 
 

@@ -37,9 +37,8 @@ from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, remove_with_temporaries, rewrite, split
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, columns_by_id, load_state
-from hoodie.timeline.layout import TimelineLayout
 from hoodie.timeline.load import read_compaction_plan, read_replace_plan
-from hoodie.timeline.timeline import Clock, moment_of, new_time, utc_now
+from hoodie.timeline.timeline import Clock, TimelineLayout, moment_of, new_time, utc_now
 from hoodie.timeline.transition import back_to_requested, completed_instants, create_requested, remove_pending
 from hoodie.writing.write import refuse_column_types, writable_state
 

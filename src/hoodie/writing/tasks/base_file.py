@@ -26,7 +26,7 @@ from hoodie.schema.conform import conform
 from hoodie.schema.encoded import as_schema, constant, joined, without_unused_values
 from hoodie.storage.protocol import OutputFile, Storage
 from hoodie.table.partition_metadata import ensure_partition
-from hoodie.timeline.layout import LAYOUT_1, TimelineLayout
+from hoodie.timeline.timeline import LAYOUT_1, TimelineLayout
 from hoodie.timeline.transition import is_pending
 from hoodie.writing.tasks.stored_rows import StoredRows
 

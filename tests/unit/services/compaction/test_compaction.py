@@ -46,9 +46,8 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import REFUSED, ArrowTable, FailsAt
-from hoodie.timeline.layout import LAYOUT_1
 from hoodie.timeline.load import read_commit, read_compaction_plan
-from hoodie.timeline.timeline import new_time, utc_now
+from hoodie.timeline.timeline import LAYOUT_1, new_time, utc_now
 from hoodie.timeline.transition import create_requested, to_inflight
 from hoodie.view.load import load_view
 from hoodie.view.slices import latest_base_files, merged_slices

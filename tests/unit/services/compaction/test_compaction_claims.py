@@ -24,7 +24,7 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import DelayingStorage, MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from hoodie.timeline.layout import LAYOUT_1
+from hoodie.timeline.timeline import LAYOUT_1
 from hoodie.timeline.transition import create_requested
 from support.compacting import NOW, OPTIONS, SECOND, batch, fill, notes, opened, schedule
 from support.instants import next_time

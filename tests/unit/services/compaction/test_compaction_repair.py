@@ -20,7 +20,7 @@ from hoodie.storage.protocol import split
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
-from hoodie.timeline.layout import LAYOUT_1
+from hoodie.timeline.timeline import LAYOUT_1
 from hoodie.timeline.transition import create_requested
 from support.compacting import AFTER_LATER, AFTER_SECOND, LATER, batch, fill, notes, opened, schedule
 from support.instants import next_time
