@@ -15,7 +15,7 @@ from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import METAFILE, METAFILES, BaseFile, FileGroupId, LogFile, parse_data_file
 from hoodie.model.instant import Action, Instant
 from hoodie.model.plans import CompactionPlan, ReplacePlan
-from hoodie.storage.protocol import Entry, Storage, check_path, in_threads, join
+from hoodie.storage.protocol import Entry, Storage, in_threads, join
 from hoodie.timeline.completions import with_history
 from hoodie.timeline.load import read_commit, read_compaction_plan, still_pending
 from hoodie.timeline.timeline import Timeline
@@ -59,8 +59,10 @@ def list_folders(storage: Storage, partitions: Iterable[str] | None = None) -> F
     """
     if partitions is None:
         return folders_of_tree(list_table(storage)[0])
-    paths = sorted({check_path(partition) for partition in partitions})
-    tree = dict(zip(paths, in_threads(storage.list, paths), strict=True))
+    paths = sorted(set(partitions))
+    # Threads would only wait for each other where no network does.
+    listings = in_threads(storage.list, paths) if storage.remote else map(storage.list, paths)
+    tree = dict(zip(paths, listings, strict=True))
     marked = {folder: entries for folder, entries in tree.items() if _is_partition(entries)}
     return Folders(marked, _unmarked(tree, marked))
 
@@ -272,4 +274,6 @@ def _tell_of_emptied_logs(storage: Storage, timeline: Timeline, files: Iterable[
 def _with_content(
     storage: Storage, timeline: Timeline, instants: Sequence[Instant], read: Callable[[Storage, Timeline, Instant], B]
 ) -> list[tuple[Instant, B]]:
+    if not instants:
+        return []
     return list(zip(instants, in_threads(lambda instant: read(storage, timeline, instant), instants), strict=True))
