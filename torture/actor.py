@@ -58,6 +58,11 @@ WITH_METADATA_TABLE: dict[str, str] = {
     "hoodie.metadata.record.index.min.filegroup.count": "2",
     "hoodie.metadata.compact.max.delta.commits": "3",
 }
+#: With these a storm is on a table of the newest version without logs: its compactor is refused.
+COPY_ON_WRITE_9: dict[str, str] = {
+    "hoodie.write.table.version": "9",
+    "hoodie.datasource.write.table.type": "COPY_ON_WRITE",
+}
 #: The file with the options of a storm.
 _OPTIONS_FILE = "options.json"
 

@@ -13,7 +13,7 @@ from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
 from support.nightly import nightly
 from support.oracles import read_hudi_rs
-from torture.actor import WITH_METADATA_TABLE
+from torture.actor import COPY_ON_WRITE_9, WITH_METADATA_TABLE
 from torture.ledger import Account, Ledger, batch, problems, read_ledgers
 from torture.plot import chart
 from torture.soak import MEASURES, soak
@@ -69,14 +69,16 @@ def test_a_ledger_survives_a_line_cut_short(tmp_path):
 
 
 @pytest.mark.nightly  # make torture has a longer one
-@pytest.mark.parametrize("options", [{}, WITH_METADATA_TABLE], ids=["plain", "metadata table"])
+@pytest.mark.parametrize(
+    "options", [{}, WITH_METADATA_TABLE, COPY_ON_WRITE_9], ids=["plain", "metadata table", "copy on write"]
+)
 def test_a_storm_of_killed_processes_loses_nothing(tmp_path, options):
     toll = storm(10, tmp_path, seed=1, oracle=read_hudi_rs, options=options)
     assert toll.wrong == []
     assert toll.kills > 3
     assert toll.acknowledged > 0
     assert "| rows lost, doubled or in part | 0 |" in toll.report()
-    if options:
+    if options is WITH_METADATA_TABLE:
         partitions = load_state(LocalStorage(tmp_path / "table")).config.metadata_partitions
         assert partitions == ("bloom_filters", "column_stats", "files", "record_index")
 
