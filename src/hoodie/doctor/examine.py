@@ -41,8 +41,8 @@ __all__ = ["GRACE", "Fault", "Finding", "Mend", "Remedy", "Severity", "examine"]
 GRACE = 3600.0
 #: How often a table is examined at most, where something that was listed went away while others wrote it.
 _ATTEMPTS = 3
-#: Faults that another process at work causes for a moment: it removed a file since the timeline was listed.
-_TRANSIENT = {Fault.MISSING, Fault.UNEXAMINED}
+#: Faults that another process at work causes for a moment: it removed or published files since the timeline was listed.
+_TRANSIENT = {Fault.MISSING, Fault.UNEXAMINED, Fault.LISTS}
 
 
 class _Listed(WrappedStorage):

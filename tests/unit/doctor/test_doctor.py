@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ from hoodie.formats.timeline.services import encode_savepoint
 from hoodie.model.instant import Action, State
 from hoodie.model.plans import SavepointMetadata
 from hoodie.recovery.rollback import rollback
+from hoodie.services.clean import clean
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage, temporary_beside
@@ -468,6 +470,25 @@ def test_nothing_is_wrong_while_another_writer_publishes_plans_cleans_and_archiv
         assert list(examine(seen)) == [], f"before {calls} {number}"
         if seen.number > 0:
             return
+
+
+@pytest.mark.parametrize("calls", ["list", "open", "read"])
+def test_a_metadata_table_is_not_wrong_while_another_process_cleans(calls: str):
+    table = healthy(
+        **{
+            "hoodie.metadata.enable": "true",
+            "hoodie.metadata.index.column.stats.enable": "true",
+            "hoodie.clean.automatic": "false",
+            "hoodie.cleaner.commits.retained": "1",
+        }
+    )
+    for number in range(1, 100):
+        other = table.storage.copy()
+        seen = Meanwhile(other, calls, number, partial(clean, other, Settings.read(table.options)))
+        assert list(examine(seen)) == [], f"before {calls} {number}"
+        if seen.number > 0:
+            return
+    raise AssertionError("more calls than expected")
 
 
 def test_a_lost_attempt_beside_a_published_file_is_found_and_removed():
