@@ -15,6 +15,7 @@ from typing import Protocol, Self
 
 from hoodie.config.locks import LockOptions
 from hoodie.errors import LockLost, LockNotReleased, LockTimeout, clause
+from hoodie.storage.faults import typed_errors
 
 _log = logging.getLogger("hoodie.locks")
 
@@ -81,12 +82,13 @@ class Lock:
         """Whether it keeps other writers out."""
         return self.attempt is not None
 
+    @typed_errors()
     def acquire(self, timeout: float | None = None) -> bool:
         """Acquire the lock.
 
         timeout  seconds to wait at most; 0: one attempt. None: as the options say
         returns  whether it was acquired
-        Raises   LockTimeout when it is held by this object already; errors of the storage or server
+        Raises   LockTimeout when it is held by this object already; StorageFailed; errors of the server
         """
         if self.attempt is None:
             return True

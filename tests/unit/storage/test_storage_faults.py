@@ -202,6 +202,15 @@ def test_a_service_on_a_storage_that_refuses_says_what_to_do(service: str, numbe
     act(storage)  # once there is room again
 
 
+def test_a_lock_of_a_folder_that_is_read_only_says_what_to_do():
+    provider = {"hoodie.write.lock.provider": "StorageBasedLockProvider"}
+    lock = Settings.of(provider).writers.lock_on(RefusingStorage(MemoryStorage(), errno.EROFS))
+    with pytest.raises(AccessDenied, match="read-only"), lock:
+        pass
+    with pytest.raises(AccessDenied, match="read-only"):
+        lock.acquire(0)
+
+
 def test_compaction_and_restore_on_a_full_disk_say_so_and_can_be_called_again():
     storage = made(MOR)
     planned = schedule_compaction(storage, Settings.of({**OPTIONS, **MOR}))
