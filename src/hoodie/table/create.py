@@ -89,20 +89,10 @@ def table_properties(
         raise InvalidOption("the table needs a name: hoodie.table.name")
     if chosen.type not in TableType.__members__:
         raise InvalidOption(f"hoodie.datasource.write.table.type={chosen.type!r}: expected {', '.join(TableType)}")
-    payload, merger = payload_name(chosen.payload), _merger(options)
+    merger = _merger(options)
     version = version or VERSIONS[read_options(VersionOptions, options).version]
-    # With a merge mode in place of a payload class Hudi takes the greater ordering value, where there is one, as well.
-    by_default = own_call or version.layout == 2
-    by_ordering = (by_default and chosen.ordering and not merger) or names_event_time(_mergers(options))
-    if by_ordering and _PAYLOAD not in named_settings(options):
-        payload = EVENT_TIME_PAYLOAD
-    ordering = tuple(name.strip() for name in chosen.ordering.split(",") if name.strip())
-    if len(ordering) > 1 and not version.orders_by_several:
-        able = next(number for number, other in VERSIONS.items() if other.orders_by_several)
-        raise InvalidOption(
-            f"{PRECOMBINE}={chosen.ordering!r}: a table of version {version.number} has one ordering column. Name one, "
-            f"or set hoodie.write.table.version={able}"
-        )
+    ordering = _ordering(chosen, version)
+    payload = _payload(options, chosen, merger, by_default=own_call or version.layout == 2)
     rule_for(payload, ordering)
     partitions = [field.name for field in keygen.partition_fields]
     properties = {
@@ -137,21 +127,50 @@ def table_properties(
         del properties["hoodie.table.partition.fields"]
     if keygen.makes_new_keys:
         del properties[_KEY]
-    stored_options = {key: value for key, value in options.items() if key.startswith(_TIMES)}
-    if keygen.kind is Kind.CUSTOM:  # readers take partition.fields for column names; the types stand apart
-        typed = ",".join(f"{field.name}:{field.kind}" for field in keygen.partition_fields)
-        stored_options["hoodie.datasource.write.partitionpath.field"] = typed
-    if keygen.consistent_timestamps:
-        stored_options["hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"] = "true"
-        # Key generators of Hudi that print no times pass it by; of those that do it may be the zone of the text.
-        if not output_zone(options) and all(field.kind is FieldKind.SIMPLE for field in keygen.partition_fields):
-            stored_options["hoodie.keygen.timebased.output.timezone"] = keygen.zone
-    if keygen.prefix_single_key:
-        stored_options["hoodie.write.complex.keygen.new.encoding"] = "false"
+    stored_options = _stored_options(options, keygen)
     if own_call and chosen.type == TableType.MERGE_ON_READ:
         stored_options |= {key: options[key] for key in RECORDED if key in options}
     properties |= stored_options | kept_options(keep) | recorded_index(options, properties)
     return of_version(properties, version)
+
+
+def _ordering(chosen: TableOptions, version: TableVersion) -> tuple[str, ...]:
+    """The ordering columns. Raises InvalidOption on more than tables of the version have"""
+    ordering = tuple(name.strip() for name in chosen.ordering.split(",") if name.strip())
+    if len(ordering) > 1 and not version.orders_by_several:
+        able = next(number for number, other in VERSIONS.items() if other.orders_by_several)
+        raise InvalidOption(
+            f"{PRECOMBINE}={chosen.ordering!r}: a table of version {version.number} has one ordering column. Name one, "
+            f"or set hoodie.write.table.version={able}"
+        )
+    return ordering
+
+
+def _payload(options: Mapping[str, str], chosen: TableOptions, merger: str, *, by_default: bool) -> str:
+    """The payload class.
+
+    by_default  with an ordering column, and without a payload class or a merger, the greater value wins: with a merge
+                mode in place of a payload class Hudi does so as well
+    """
+    by_ordering = (by_default and chosen.ordering and not merger) or names_event_time(_mergers(options))
+    unnamed = _PAYLOAD not in named_settings(options)
+    return EVENT_TIME_PAYLOAD if by_ordering and unnamed else payload_name(chosen.payload)
+
+
+def _stored_options(options: Mapping[str, str], keygen: KeyGenerator) -> dict[str, str]:
+    """The options that a table keeps of its key generator: later writes must make the same keys."""
+    stored = {key: value for key, value in options.items() if key.startswith(_TIMES)}
+    if keygen.kind is Kind.CUSTOM:  # readers take partition.fields for column names; the types stand apart
+        typed = ",".join(f"{field.name}:{field.kind}" for field in keygen.partition_fields)
+        stored["hoodie.datasource.write.partitionpath.field"] = typed
+    if keygen.consistent_timestamps:
+        stored["hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"] = "true"
+        # Key generators of Hudi that print no times pass it by; of those that do it may be the zone of the text.
+        if not output_zone(options) and all(field.kind is FieldKind.SIMPLE for field in keygen.partition_fields):
+            stored["hoodie.keygen.timebased.output.timezone"] = keygen.zone
+    if keygen.prefix_single_key:
+        stored["hoodie.write.complex.keygen.new.encoding"] = "false"
+    return stored
 
 
 def _merger(options: Mapping[str, str]) -> str:
