@@ -25,6 +25,17 @@ def damaged_instant(
     states  the instant's files
     """
     advice, mend = _what_to_do(scene, instant, states)
+    if (
+        instant.action is Action.CLEAN
+        and instant.state is State.COMPLETED
+        and fault is Fault.EMPTY
+        and len(states) == 3
+    ):
+        # Without the file its plan would be pending, and Hudi 0.15 deletes folders that were written to since the plan.
+        advice, mend = (
+            "The next `hoodie clean TABLE` writes it again, by its plan: let it come before a clean by Hudi",
+            None,
+        )
     remedies = [] if mend is None else [Remedy(mend, instant.requested if mend is Mend.ROLL_BACK else path)]
     if not scene.settled(states[instant.state].mtime):
         remedies = []

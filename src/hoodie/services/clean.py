@@ -50,7 +50,7 @@ from hoodie.table.state import TableState, load_state
 from hoodie.timeline.archive import archive_files
 from hoodie.timeline.load import Memory, load_timeline, pending_plans, read_commit
 from hoodie.timeline.timeline import Clock, new_time, utc_now
-from hoodie.timeline.transition import complete, create_requested, remove_pending, to_inflight
+from hoodie.timeline.transition import complete, create_requested, discard_completed, remove_pending, to_inflight
 from hoodie.view.load import load_view
 from hoodie.writing.write import writable_state
 
@@ -124,13 +124,13 @@ def clean(
     """
     state = state or service_state(storage, settings, dry_run)
     how = settings.cleaning_of(state.config)
-    pending = state.timeline.pending({Action.CLEAN})
+    interrupted = interrupted_cleans(state)
     if not dry_run:
-        for instant in pending:
+        for instant in interrupted:
             resume_clean(storage, instant, settings)
-    finished = tuple(instant.requested for instant in pending)
+    finished = tuple(instant.requested for instant in interrupted)
     with settings.writers.lock_on(storage) as lock:
-        if pending or lock.real:
+        if interrupted or lock.real:
             state = load_state(storage)
         last = last_clean(state)
         if automatic and commits_since(state.timeline, last) < how.every:
@@ -166,6 +166,15 @@ def service_state(storage: Storage, settings: Settings, dry_run: bool) -> TableS
             f"the restore {restores[0].requested} is pending and needs its files. Finish it by restoring again."
         )
     return state
+
+
+def interrupted_cleans(state: TableState) -> tuple[Instant, ...]:
+    """The pending cleans, and the newest completed one if its file is empty: Hudi 0.15 died while it published it, and
+    would follow its plan again, folders of partitions included that were written to since."""
+    newest = state.timeline.completed({Action.CLEAN})[-1:] if last_clean(state) is None else ()
+    begun = [replace(clean, state=at, completed="") for clean in newest for at in (State.REQUESTED, State.INFLIGHT)]
+    has_plan = {split(state.layout.path(instant))[1] for instant in begun} <= state.timeline.files
+    return (*state.timeline.pending({Action.CLEAN}), *(newest if has_plan else ()))
 
 
 def last_clean(state: TableState) -> CleanMetadata | None:
@@ -235,6 +244,8 @@ def pending_files(state: TableState) -> frozenset[str]:
 def resume_clean(storage: Storage, instant: Instant, settings: Settings) -> CleanMetadata | None:
     """Finish a clean that another process began. One without a plan, of a writer that died, is removed: None.
 
+    A completed one, whose file is empty, is published again.
+
     Raises CorruptFile
     """
     state = load_state(storage)
@@ -298,6 +309,8 @@ def execute_clean(
             if state.config.has_metadata_table:
                 _tell_metadata_table(state, begun, metadata, saved)
                 lock.check()
+            if instant.state is State.COMPLETED:
+                discard_completed(storage, instant, state.layout)
             complete(storage, begun, encode_clean_metadata(metadata), ahead=True, layout=state.layout)
     return metadata
 

@@ -49,9 +49,12 @@ def _read(storage: Storage, timeline: Timeline, cleans: Iterable[Instant]) -> li
 
     def read(instant: Instant) -> CleanedFiles | None:
         completed = instant.state is State.COMPLETED
-        path = timeline.path(instant if completed else replace(instant, state=State.REQUESTED))
+        plan_path = timeline.path(replace(instant, state=State.REQUESTED, completed=""))
+        path = timeline.path(instant) if completed else plan_path
         try:
             data = storage.read(path)
+            if completed and not data and storage.exists(plan_path):  # its writer died while it published it
+                completed, path, data = False, plan_path, storage.read(plan_path)
         except FileNotFoundError:
             return None
         if completed:

@@ -8,7 +8,7 @@ import pytest
 import hoodie
 from hoodie import open_table
 from hoodie.config.options import Options
-from hoodie.errors import InvalidInput, InvalidPlan, NoRowsYet
+from hoodie.errors import CorruptFile, InvalidInput, InvalidPlan, NoRowsYet
 from hoodie.model.instant import Action
 from hoodie.recovery.savepoint import make_savepoint
 from hoodie.services.clean import clean
@@ -56,6 +56,18 @@ def test_the_table_as_of_cleaned_commits_is_refused_and_as_of_others_right():
     # The cleaner keeps the version before the oldest commit that it retains.
     assert values(table, instants) == [None, None, None, None, 4, 5, 6]
     with pytest.raises(InvalidInput, match=f"cleaning removed .*Take {instants[5]} or a later"):
+        table.as_of(instants[0])
+
+
+def test_a_completed_clean_whose_file_is_empty_refuses_as_its_plan_says():
+    table, instants = history()
+    table.clean()
+    timeline = table.state().timeline
+    (path,) = (timeline.path(clean) for clean in timeline.completed({Action.CLEAN}))
+    table.storage.write(path, b"")  # as a writer leaves it that dies while it publishes
+    assert values(table, instants) == [None, None, None, None, 4, 5, 6]
+    table.storage.delete(path + ".requested")
+    with pytest.raises(CorruptFile, match=r"\.clean"):
         table.as_of(instants[0])
 
 

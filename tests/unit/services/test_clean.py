@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.config.services import CleanOptions, CleanPolicy
+from hoodie.doctor.examine import examine
 from hoodie.errors import CorruptFile, InvalidOption, MetafileMissing, ServiceFailed, UnsupportedTable, WriteConflict
 from hoodie.formats.timeline.services import decode_clean_metadata, decode_clean_plan, encode_clean_plan
 from hoodie.model.files import BaseFile, FileGroupId, parse_data_file
@@ -546,6 +547,31 @@ def test_a_partition_that_was_written_to_since_the_plan_stays() -> None:
     resume_clean(storage, replace(pending, state=State.INFLIGHT), Settings.of({}))
     assert storage.exists("rome/.hoodie_partition_metadata")
     assert "new" in table.snapshot().column("id").to_pylist()
+
+
+@pytest.mark.parametrize("version", ["6", "8"])
+@pytest.mark.parametrize("metadata", ["false", "true"])
+def test_a_completed_clean_whose_file_is_empty_is_written_again_and_no_row_goes(version: str, metadata: str) -> None:
+    storage = MemoryStorage()
+    table = made(storage, {**OFF, "hoodie.metadata.enable": metadata}, hoodie__table__version=version)
+    table.upsert(rows("x", city="rome"))
+    table.delete_partitions(["rome"])
+    updated(table, 5)
+    table.clean({RETAINED: "1"})
+    (cleaned,) = cleans(storage)
+    state = load_state(storage)
+    (path,) = (state.timeline.path(instant) for instant in state.timeline.completed({Action.CLEAN}))
+    storage.write(path, b"")  # as a writer leaves it that dies while it publishes
+    table.upsert(rows("new", city="rome"))
+    before = table.snapshot()
+    assert table.clean({RETAINED: "2"}, dry_run=True).finished == (cleaned.start,)
+    assert storage.read(path) == b""
+    assert table.clean({RETAINED: "2"}).finished == (cleaned.start,)
+    again = cleans(storage)[0]
+    assert (again.earliest, again.partitions.keys()) == (cleaned.earliest, cleaned.partitions.keys())
+    assert table.snapshot().equals(before)
+    assert examine(storage, grace=0) == ()
+    assert table.clean({RETAINED: "2"}).finished == ()
 
 
 def test_a_partition_stays_while_somebody_writes() -> None:
