@@ -26,7 +26,7 @@ from hoodie.reading.slices.column_types import mislabelled
 from hoodie.reading.slices.reader import slice_reader
 from hoodie.reading.table_schema import read_schema
 from hoodie.schema.schema import every_column
-from hoodie.table.state import TableState
+from hoodie.table.state import TableState, on_newest
 from hoodie.timeline.points import Point, query_instant
 from hoodie.view.published import read_optimized_files, snapshot_files
 
@@ -77,9 +77,9 @@ def plan_read(
     read = replace(read, partitions=None if read.partitions is None else _paths(read.partitions))
     kind = _kind(read)
     if kind is ScanKind.CHANGES:
-        scan = _plan_changes(state, read, settings)
+        scan = on_newest(state, lambda state: _plan_changes(state, read, settings))
     else:
-        scan = _plan_state(state, kind, read, settings, tests)
+        scan = on_newest(state, lambda state: _plan_state(state, kind, read, settings, tests))
     if for_spark and scan.base_files:
         scan = replace(scan, mislabelled=mislabelled(scan.state, scan.base_files, scan.schema, scan.read))
     return replace(scan, settings=settings)

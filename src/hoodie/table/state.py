@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import chain
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -34,6 +35,7 @@ from hoodie.view.load import Folders, load_view
 from hoodie.view.published import Missing, missing_for_writers
 from hoodie.view.slices import FileSystemView, committed_slices, latest_base_files, latest_slices
 
+T = TypeVar("T")
 Slices = Mapping[str, Sequence[FileSlice]]
 
 #: Operations that rewrite rows as they are: their commit does not say what the table's columns are.
@@ -183,6 +185,22 @@ class TableState(Short):
                 if slice_ is not None and slice_.logs:
                     logs[base] = slice_.logs
         return logs
+
+
+def on_newest(state: TableState, look: Callable[[TableState], T], load: Callable[[], TableState] | None = None) -> T:
+    """What a look at a table says; at a newer state of it where others archived commits that it was about to read.
+
+    load    gives the state then; None: `reload`
+    Raises  as `look`; FileNotFoundError where the timeline is as it was
+    """
+    while True:
+        try:
+            return look(state)
+        except FileNotFoundError:
+            newer = (load or state.reload)()
+            if newer.timeline == state.timeline:
+                raise
+            state = newer
 
 
 def load_state(storage: Storage, before: Timeline | None = None) -> TableState:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +24,7 @@ from hoodie.errors import (
     ServiceFailed,
     WriteConflict,
 )
+from hoodie.reading.changes.data_plan import plan_change_data
 from hoodie.reading.scan import ScanKind
 from hoodie.reading.snapshot import read_scan, read_table
 from hoodie.recovery.restore import restore
@@ -258,6 +259,57 @@ def test_a_reader_amid_whose_listings_the_table_is_cleaned_begins_anew():
         clean(table.storage, Settings.of({"hoodie.cleaner.commits.retained": "1"}))
 
     assert rows(read_table(load_state(Moves(table.storage, work)))) == {"a": 5, "b": 5, "c": 1}
+
+
+class Overtakes(WrappedStorage):
+    """Lets a writer and its archiving work before the first commit is read."""
+
+    def __init__(self, inner: Storage, work: Any) -> None:
+        super().__init__(inner)
+        self.work = work
+
+    def observe(self, name: str, path: str, call: Any) -> Any:
+        if name == "read" and path.endswith(("commit", ".commit")) and self.work is not None:
+            work, self.work = self.work, None
+            work()
+        return call()
+
+
+LOOKS: dict[str, Callable[[ArrowTable], object]] = {
+    "snapshot": lambda table: rows(table.snapshot())["a"],
+    "changes": lambda table: rows(table.changes("earliest"))["a"],
+    "change data": lambda table: len(plan_change_data(table.state(), "earliest").groups),
+    "upsert": lambda table: table.upsert(batch(9, a="oslo")).metadata.updated,
+}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_a_look_at_commits_that_are_archived_before_they_are_read_begins_anew(look: str):
+    table = made(**{"hoodie.table.cdc.enabled": "true"})
+
+    def work() -> None:
+        for number in range(3, 7):
+            table.upsert(batch(number, a="oslo"))
+        archive(table.storage, Settings.of({"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}))
+
+    moving = Overtakes(table.storage, work)
+    result = LOOKS[look](ArrowTable(moving, table.options))
+    assert moving.work is None
+    assert result == LOOKS[look](table)
+
+
+def test_a_commit_that_is_listed_and_not_there_is_an_error_all_the_same():
+    table = made()
+
+    class Lists(WrappedStorage):
+        def observe(self, name: str, path: str, call: Any) -> Any:
+            if name == "read" and path.endswith(".commit"):
+                raise FileNotFoundError(path)
+            return call()
+
+    for look in ("snapshot", "upsert"):
+        with pytest.raises(FileNotFoundError):
+            LOOKS[look](ArrowTable(Lists(table.storage), table.options))
 
 
 def test_a_writer_amid_whose_listings_the_table_is_cleaned_is_told_to_try_again():

@@ -19,7 +19,7 @@ from hoodie.reading.slices.reader import SliceReader, slice_reader
 from hoodie.reading.table_schema import read_schema
 from hoodie.reading.time_travel import paths_in
 from hoodie.storage.protocol import split
-from hoodie.table.state import TableState
+from hoodie.table.state import TableState, on_newest
 from hoodie.timeline.cleanings import cleanings
 from hoodie.timeline.load import read_commit
 from hoodie.timeline.points import Point
@@ -113,6 +113,10 @@ def plan_change_data(
             "hoodie.datasource.read.incr.path.glob: change data is of all files; filter it by the partition columns"
         )
     _require_change_data(state.config, image_settings.infer)
+    return on_newest(state, lambda state: _change_data(state, begin, end, settings))
+
+
+def _change_data(state: TableState, begin: Point, end: Point | None, settings: ReadSettings) -> ChangeData:
     span = commits_between(state, begin, end, settings.incremental)
     # However the range is counted, this is the order in which they changed rows.
     in_order = (
@@ -128,7 +132,7 @@ def plan_change_data(
     if missing:
         problem = f"{len(missing)} files with their images are gone, such as {missing[0].name}: cleaned away or lost"
         raise HistoryGone(span.begin, span.end, problem, max(file.instant for file in missing), images=True)
-    as_text = image_settings.images is ChangeImages.JSON
+    as_text = settings.change_data.images is ChangeImages.JSON
     groups = tuple(tuple(steps[group]) for group in sorted(steps))
     return ChangeData(state, groups, _reader(state, view.timeline, as_text, settings), span.begin, span.end)
 

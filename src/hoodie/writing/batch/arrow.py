@@ -30,7 +30,7 @@ from hoodie.schema.types import is_list, spark_name, stored_type, widen
 from hoodie.storage.protocol import Storage
 from hoodie.table.partition_metadata import require_partition_paths
 from hoodie.table.settings import Settings
-from hoodie.table.state import TableState, declared_schema, writer_keygen
+from hoodie.table.state import TableState, declared_schema, on_newest, writer_keygen
 from hoodie.writing.operations import Combine
 from hoodie.writing.write import Write, check, state_of_write
 
@@ -330,26 +330,30 @@ def check_against(
     require   refuses a batch that lacks what a key generator, and ordering columns, need; last the table's name
     has_keys  rows have record key and partition path: all that a delete needs
     """
-    state = state_of_write(storage, settings, new)
-    keygen = writer_keygen(state)
-    deleting = operation is WriteOperation.DELETE
-    if deleting and keygen.makes_new_keys and not has_keys:
-        raise InvalidInput(
-            f"{state.config.name} has no record key: rows to delete are named by {RECORD_KEY} and {PARTITION_PATH}, as "
-            "reads with meta=True have them, or by a condition"
-        )
-    only_new = keygen.makes_new_keys and not deleting and not (has_keys and operation is WriteOperation.UPSERT)
-    if not deleting:
-        require(keygen, state.config.ordering, state.config.name)
-    batch_columns = None if deleting else columns(declared_schema(state))
-    write = check(state, operation, batch_columns, settings, only_new=only_new)
-    if deleting and has_keys:
-        return write
-    if deleting:
-        if write.index.is_global:  # the index says where the keys are
-            keygen = replace(keygen, partition_fields=())
-        require(keygen, (), state.config.name)
-    return replace(write, keygen=in_units_of(keygen, write.schema))
+
+    def look(state: TableState) -> Write:
+        keygen = writer_keygen(state)
+        deleting = operation is WriteOperation.DELETE
+        if deleting and keygen.makes_new_keys and not has_keys:
+            raise InvalidInput(
+                f"{state.config.name} has no record key: rows to delete are named by {RECORD_KEY} and "
+                f"{PARTITION_PATH}, as reads with meta=True have them, or by a condition"
+            )
+        only_new = keygen.makes_new_keys and not deleting and not (has_keys and operation is WriteOperation.UPSERT)
+        if not deleting:
+            require(keygen, state.config.ordering, state.config.name)
+        batch_columns = None if deleting else columns(declared_schema(state))
+        write = check(state, operation, batch_columns, settings, only_new=only_new)
+        if deleting and has_keys:
+            return write
+        if deleting:
+            if write.index.is_global:  # the index says where the keys are
+                keygen = replace(keygen, partition_fields=())
+            require(keygen, (), state.config.name)
+        return replace(write, keygen=in_units_of(keygen, write.schema))
+
+    load = partial(state_of_write, storage, settings, new)
+    return on_newest(load(), look, load)
 
 
 def require_columns(
