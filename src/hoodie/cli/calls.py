@@ -39,11 +39,15 @@ _INSTANT = re.compile(r"\d+(_\d+)?")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A table that a command works on."""
+    """A table that a command works on.
+
+    empty  why a glob, which is the path then, gives no table; None: the path is a table's
+    """
 
     path: str
     options: Options = field(default_factory=Options)
     storage_options: dict[str, Any] = field(default_factory=dict, repr=False)
+    empty: HoodieError | None = None
 
     @property
     def storage(self) -> Storage:
@@ -66,6 +70,7 @@ class Call:
     options     `hoodie.*`, checked
     yes         to do what cannot be undone
     complaints  folders that were left out, and said to be: once, however often a server looks
+    watches     a glob that gives no table is a table that is down, as a path is that has none
     """
 
     command: str
@@ -80,6 +85,7 @@ class Call:
     yes: bool = False
     started: float = field(default_factory=time.perf_counter)
     complaints: set[str] = field(default_factory=set, compare=False, repr=False)
+    watches: bool = False
 
     @classmethod
     def of(cls, context: click.Context, option_values: dict[str, Any]) -> Call:
@@ -148,10 +154,15 @@ class Call:
 
     def targets(self) -> list[Target]:
         """The tables, globs expanded, each once. Raises UsageError at a glob that no table matches"""
-        paths: dict[str, None] = {}
+        paths: dict[str, HoodieError | None] = {}
         for path in (*self.paths, *self.listed):
-            paths.update(dict.fromkeys(self._matching(path) if re.search(r"[*?\[]", path) else [path]))
-        return [Target(path, self.options, self.storage_options) for path in paths]
+            try:
+                paths.update(dict.fromkeys(self._matching(path) if re.search(r"[*?\[]", path) else [path]))
+            except (click.UsageError, HoodieError) as error:
+                if not self.watches:
+                    raise
+                paths[path] = error if isinstance(error, HoodieError) else InvalidInput(error.format_message())
+        return [Target(path, self.options, self.storage_options, empty) for path, empty in paths.items()]
 
     def _matching(self, pattern: str) -> list[str]:
         from hoodie.cli.found import matching
@@ -213,6 +224,8 @@ class Call:
         def outcome(target: Target) -> Outcome[R]:
             with output.warned() as said:
                 try:
+                    if target.empty is not None:
+                        raise target.empty
                     with typed_errors(), _globs_suggested(target):
                         result = work(target)
                 except click.UsageError:

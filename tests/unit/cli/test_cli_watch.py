@@ -138,7 +138,7 @@ def test_metrics_that_cannot_be_written_leave_nothing(tables: Path, tmp_path: Pa
 
 @contextmanager
 def served(tables: Path) -> Iterator[tuple[Fleet, str]]:
-    fleet = Fleet(Call("serve", (f"{tables}/*",), jobs=2), 3600.0)
+    fleet = Fleet(Call("serve", (f"{tables}/*",), jobs=2, watches=True), 3600.0)
     fleet.look()
     with listening(fleet, "127.0.0.1", 0) as server:
         thread = threading.Thread(target=server.serve_forever)
@@ -198,6 +198,39 @@ def test_tables_whose_folder_goes_away_are_down(tables: Path, monkeypatch: pytes
         assert values == {0}
         worst = {table["worst"] for table in json.loads(get(f"{url}/tables.json"))["tables"]}
         assert worst == {"down"}
+
+
+def test_tables_that_cannot_be_looked_at_any_more_are_down(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(fleet: Fleet) -> None:
+        raise MemoryError("no room")
+
+    with served(tables) as (fleet, _):
+        stop = threading.Event()
+        monkeypatch.setattr(stop, "wait", lambda every: stop.is_set() or stop.set())
+        monkeypatch.setattr(Fleet, "look", broken)
+        fleet_server._look_again(fleet, 1.0, stop)
+        seen = fleet.document()["tables"]
+        assert {table["worst"] for table in seen} == {"down"}
+        assert seen[0]["problem"] == "the tables could not be looked at: no room"
+
+
+def test_a_glob_that_no_table_matches_any_more_is_down_and_other_tables_are_not(tables: Path, hoodie: Terminal) -> None:
+    globs = (f"{tables}/cow_*", f"{tables}/a*")
+    fleet = Fleet(Call("serve", globs, jobs=2, watches=True), 3600.0)
+    fleet.look()
+    shutil.rmtree(tables / "a")
+    fleet.look()
+    worst = {table["path"]: table["worst"] for table in fleet.document()["tables"]}
+    assert (worst.pop(globs[1]), worst[f"{tables}/cow_types"]) == ("down", "")
+    assert {Path(path).name for path in worst} == {"cow_archived", "cow_savepoint", "cow_types"}
+    (problem,) = (table["problem"] for table in fleet.document()["tables"] if table["path"] == globs[1])
+    assert problem == f"no table matches {globs[1]}"
+    series = samples("\n".join(hoodie("metrics", *globs)) + "\n")
+    assert list(series["hoodie_table_up", "a*"].values()) == [0]
+    assert list(series["hoodie_table_up", "cow_types"].values()) == [1]
+    shutil.copytree(tables / "cow_types", tables / "a")
+    fleet.look()
+    assert globs[1] not in {table["path"] for table in fleet.document()["tables"]}
 
 
 def test_requests_that_are_odd(tables: Path) -> None:

@@ -17,8 +17,6 @@ from socketserver import TCPServer
 from types import FrameType
 from typing import Any
 
-import click
-
 from hoodie.cli import output, secrets
 from hoodie.cli.calls import Call, Target
 from hoodie.cli.fleet.page import fleet_page
@@ -81,7 +79,7 @@ class Fleet:
         self.looked, self.seconds = time.time(), time.perf_counter() - started
 
     def lose(self, kind: str, problem: str) -> None:
-        """No table can be seen, such as with a glob whose store does not answer: all of the last look are down."""
+        """No table can be looked at, for a reason that is not a table's: all of the last look are down."""
         down = Health(error=kind, problem=problem)
         self.tables = {
             number: replace(table, health=replace(down, name=table.health.name, type=table.health.type))
@@ -229,9 +227,8 @@ def _look_again(fleet: Fleet, every: float, stop: threading.Event) -> None:
     while not stop.wait(every):
         try:
             fleet.look()
-        except Exception as error:  # such as a glob whose store does not answer
-            said = error.format_message() if isinstance(error, click.ClickException) else str(error)
-            problem = secrets.masked(f"the tables could not be looked at: {' '.join(said.split())}")
+        except Exception as error:
+            problem = secrets.masked(f"the tables could not be looked at: {' '.join(str(error).split())}")
             fleet.lose(type(error).__name__, problem)
             output.complain(problem)
 

@@ -33,7 +33,8 @@ def metrics(call: Call, grace: float, file: str | None) -> int:
     """Print metrics of tables for Prometheus.
 
     Whether each can be read, sizes, logs, what is pending, the age of the newest commit, and the doctor's findings by
-    class. No data file is opened. A table that is damaged is a series with hoodie_table_up 0, and the status stays 0.
+    class. No data file is opened. A table that is damaged is a series with hoodie_table_up 0, and the status stays 0. A
+    glob that no table matches is one, too.
     """
     from hoodie.cli.fleet.server import seen_health
     from hoodie.facts.health import health
@@ -43,7 +44,7 @@ def metrics(call: Call, grace: float, file: str | None) -> int:
         raise InvalidInput(f"--output {file!r}: expected the path of a file")
     if file is not None and not Path(file).parent.is_dir():
         raise InvalidInput(f"--output {file}: there is no folder {Path(file).parent}")
-    outcomes = call.run(lambda target: health(target.storage, target.settings, grace=grace))
+    outcomes = replace(call, watches=True).run(lambda target: health(target.storage, target.settings, grace=grace))
     if call.as_json:
         return call.report(outcomes, lambda result: [])
     text = exposition([(secrets.masked_path(outcome.path), seen_health(outcome)) for outcome in outcomes])
@@ -100,4 +101,4 @@ def serve_command(call: Call, grace: float, port: int, host: str, every: float) 
 
     if call.as_json:
         raise click.UsageError("serve has no JSON document: the page has one at /tables.json")
-    return serving(Fleet(replace(call, as_json=False), grace), host, port, every)
+    return serving(Fleet(replace(call, watches=True), grace), host, port, every)
