@@ -2,7 +2,7 @@
 rolls them back, which would delete rows that readers have seen.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -16,7 +16,8 @@ from hoodie.model.plans import PlannedSlice
 from hoodie.plan.conflict import commits_seen
 from hoodie.storage.protocol import Storage, split
 from hoodie.table.state import TableState
-from hoodie.timeline.load import pending_plans, read_commit
+from hoodie.timeline.cleanings import cleaned_files
+from hoodie.timeline.load import pending_plans, read_commit, read_compaction_plan
 from hoodie.timeline.timeline import COMPLETES_AS, TimelineLayout, comparable_action
 from hoodie.timeline.transition import completed_instants
 
@@ -38,8 +39,11 @@ def lost_completion(
     """
     timeline, time = state.timeline, write.requested
     saved = [savepoint for savepoint in timeline.completed({Action.SAVEPOINT}) if savepoint.requested == time]
-    if user := next(iter(saved), None) or _built_upon(write, commits, plans):
-        how = "keeps its files" if saved else "builds on it"
+    how = "keeps its files" if saved else "builds on it"
+    user = next(iter(saved), None) or _built_upon(write, commits, plans)
+    if user is None and (user := _cleaned_input(state, write, lambda write: plans.get(write, ()))):
+        how = "removed what it was to read"
+    if user:
         problem = f"the completed file of this {write.action} is lost: {user.action} {user.requested} {how}"
         return _with_way_back(state, write, problem, "A rollback would delete them.")
     return None
@@ -74,6 +78,24 @@ def _built_upon(
     users = [commit for commit, metadata in commits.items() if commit.requested > time and builds(metadata)]
     users += [plan for plan, parts in plans.items() if own(split(path)[1] for part in parts for path in part.paths)]
     return min(users, default=None)
+
+
+def _cleaned_input(
+    state: TableState, write: Instant, slices: Callable[[Instant], Iterable[PlannedSlice]]
+) -> Instant | None:
+    """A clean that removed what a compaction was to read, which was completed by then: pending plans keep theirs.
+
+    slices  of its plan
+    """
+    cleans = [clean for clean in state.timeline.completed({Action.CLEAN}) if clean.requested > write.requested]
+    if write.action is not Action.COMPACTION or not cleans:
+        return None
+    paths = {path for part in slices(write) for path in part.paths}
+    for clean in cleans:
+        removed = cleaned_files(state.storage, state.timeline, [clean])
+        if not all(state.storage.exists(path) for path in paths & removed):  # a savepoint may have kept them
+            return clean
+    return None
 
 
 def _unmarked(storage: Storage, write: Instant, layout: TimelineLayout) -> bool:
@@ -111,8 +133,8 @@ def refuse_lost(state: TableState, write: Instant, *, input_gone: bool = False) 
 
 
 def lost_commit(state: TableState, as_of: str | None) -> Instant | None:
-    """A write up to `as_of` (inclusive; None: now) that is pending though a later commit says that it was made on it.
-    None: there is none, as far as a few commits tell."""
+    """A write up to `as_of` (inclusive; None: now) that is pending though a later commit says that it was made on it,
+    or a clean has removed what it was to read. None: there is none, as far as a few commits tell."""
     for write in state.timeline.pending(WRITES):
         if write.state is State.REQUESTED or (as_of is not None and write.requested > as_of):
             continue  # a compaction that nobody has run yet, which lies there for long, costs no read of commits
@@ -121,4 +143,9 @@ def lost_commit(state: TableState, as_of: str | None) -> Instant | None:
             with suppress(FileNotFoundError, CorruptFile):  # archived, or rolled back; damaged
                 if write.requested in commits_seen(read_commit(state.storage, state.timeline, commit)):
                     return write
+        with suppress(FileNotFoundError, CorruptFile):
+            if _cleaned_input(
+                state, write, lambda plan: read_compaction_plan(state.storage, state.timeline, plan).operations
+            ):
+                return write
     return None

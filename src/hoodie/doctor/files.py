@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from hoodie.commit.lost import lost_completion
 from hoodie.display.summary import count_text
 from hoodie.doctor.findings import Contents, Fault, Finding, Mend, Remedy, Scene, Severity
 from hoodie.model.commit import WriteStat
@@ -53,7 +54,8 @@ def examine_files(scene: Scene, contents: Contents, *, rows: bool = False) -> It
     """
     published = PublishedFiles.by(contents)
     present = {join(folder, entry.name): entry for folder, entries in scene.tree.items() for entry in entries}
-    yield from _missing(scene, contents, published, present)
+    missing = list(_missing(scene, contents, published, present))
+    yield from missing
     yield from _twice(contents)
     yield from _sizes(published, present, rows=rows)
     yield from _orphans(scene, contents, published, present)
@@ -61,7 +63,7 @@ def examine_files(scene: Scene, contents: Contents, *, rows: bool = False) -> It
     yield from _invisible(scene, contents)
     yield from _plans(scene, contents, present)
     yield from _lost_plans(scene, contents, published)
-    yield from _savepoints(scene, contents, present)
+    yield from _savepoints(scene, contents, present, {finding.where for finding in missing})
 
 
 # --- files that should be there ---
@@ -73,7 +75,7 @@ def _is_missing(scene: Scene, present: Present, path: str) -> bool:
 
 
 def _missing(scene: Scene, contents: Contents, published: PublishedFiles, present: Present) -> Iterator[Finding]:
-    removed = _removed(contents, published)
+    removed, saved = _removed(contents, published), _saved(contents)
     newest = _newest_bases(published)
     replaced = {
         FileGroupId(partition, file_id)
@@ -114,6 +116,8 @@ def _missing(scene: Scene, contents: Contents, published: PublishedFiles, presen
             what = "its rows are lost to readers, or show in an older version"
         published_by = f"{instant.action} {instant.requested} published it ({stat.num_writes} rows)"
         advice = "Restore it from a copy of the table, or restore the table to an earlier instant"
+        if path in saved:
+            what += f"; the table cannot be restored to the savepoint {saved[path]}, which keeps it"
         yield Finding(Severity.ERROR, Fault.MISSING, path, f"{published_by}, and it is missing: {what}", advice)
 
 
@@ -156,8 +160,11 @@ def _newest_bases(published: PublishedFiles) -> dict[FileGroupId, str]:
 
 
 def _plans(scene: Scene, contents: Contents, present: Present) -> Iterator[Finding]:
-    """Pending plans whose files are missing: they can never be carried out."""
+    """Pending plans whose files are missing: they can never be carried out. Those that were are `pending_instants`'."""
+    state = TableState(scene.storage, scene.config, scene.timeline)
     for instant, slices in contents.plans.items():
+        if lost_completion(state, instant, contents.commits, contents.plans) is not None:
+            continue
         if missing := [path for slice_ in slices for path in slice_.paths if _is_missing(scene, present, path)]:
             more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
             problem = f"the pending {instant.action} needs {missing[0]}{more}, which is missing"
@@ -206,10 +213,20 @@ def _lost_plans(scene: Scene, contents: Contents, published: PublishedFiles) -> 
         )
 
 
-def _savepoints(scene: Scene, contents: Contents, present: Present) -> Iterator[Finding]:
+def _saved(contents: Contents) -> dict[str, str]:
+    """The files that savepoints keep, by path, each with the newest savepoint that does."""
+    return {
+        join(partition, name): instant.requested
+        for instant, metadata in sorted(contents.savepoints.items())
+        for partition, names in metadata.files.items()
+        for name in names
+    }
+
+
+def _savepoints(scene: Scene, contents: Contents, present: Present, reported_paths: set[str]) -> Iterator[Finding]:
     for instant, metadata in contents.savepoints.items():
-        paths = [join(partition, name) for partition, names in metadata.files.items() for name in names]
-        if missing := [path for path in paths if _is_missing(scene, present, path)]:
+        paths = {join(partition, name) for partition, names in metadata.files.items() for name in names}
+        if missing := sorted(path for path in paths - reported_paths if _is_missing(scene, present, path)):
             more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
             problem = f"the savepoint {instant.requested} keeps it{more}, and it is missing"
             advice = "The table cannot be restored to that instant: restore the file, or delete the savepoint"
@@ -252,12 +269,7 @@ def _orphans(scene: Scene, contents: Contents, published: PublishedFiles, presen
     visible = scene.timeline.visible()
     active = {instant.requested for instant in contents.commits}
     pending = visible.pending | visible.open
-    saved = {
-        join(partition, name)
-        for metadata in contents.savepoints.values()
-        for partition, names in metadata.files.items()
-        for name in names
-    }
+    saved = _saved(contents)
     built_upon = {stat.prev_commit for _, stat in published.stats.values()}
     for file in scene.files:
         instant = file.base_instant

@@ -20,6 +20,7 @@ from hoodie.metadata.read import read_records
 from hoodie.metadata.record_index import PLACES, locations, placed
 from hoodie.metadata.table import MetadataTable, open_metadata
 from hoodie.model.files import BaseFile, LogFile
+from hoodie.model.instant import Action
 from hoodie.storage.protocol import Storage
 from hoodie.timeline.cleanings import cleaned_files
 from hoodie.timeline.completions import with_history
@@ -80,7 +81,7 @@ def validate_metadata(
     listed = data_files(listed_folders(table).marked)
     stored = data_files((folders or list_folders(storage)).marked)
     visible = with_history(storage, config, timeline, slice_instants([*listed, *stored])).visible()
-    going = cleaned_files(storage, timeline, pending=True)
+    going = cleaned_files(storage, timeline, timeline.pending({Action.CLEAN}))
     lists = _differences(listed, stored, visible, storage, going, by_logs=timeline.layout == 2)
     if contents and going:
         unread.append("partitions beside files are not compared: a clean is pending, which removes files of them")

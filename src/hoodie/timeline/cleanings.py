@@ -38,9 +38,8 @@ def cleanings(storage: Storage, config: TableConfig, timeline: Timeline, after: 
     return [cleaning for cleaning in on_timeline if cleaning] + archived
 
 
-def cleaned_files(storage: Storage, timeline: Timeline, *, pending: bool = False) -> set[str]:
-    """Paths of the files that cleans on the timeline removed, or are about to. pending: only the latter."""
-    cleans = timeline.pending({Action.CLEAN}) if pending else [i for i in timeline.instants if i.action is Action.CLEAN]
+def cleaned_files(storage: Storage, timeline: Timeline, cleans: Iterable[Instant]) -> set[str]:
+    """Paths of the files that cleans on the timeline removed, or are about to."""
     return {path for cleaning in _read(storage, timeline, cleans) if cleaning for path in cleaning.files}
 
 

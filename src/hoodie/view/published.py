@@ -303,7 +303,8 @@ def _needed(
     missing = missing_files(view, absent, taken)
     if not missing:
         return []
-    cleaned = cleaned_files(storage, view.timeline)
+    cleans = [instant for instant in view.timeline.instants if instant.action is Action.CLEAN]
+    cleaned = cleaned_files(storage, view.timeline, cleans)
     return [entry for entry in missing if entry.path not in cleaned]
 
 

@@ -246,6 +246,57 @@ def test_a_write_that_has_a_savepoint_was_completed(path: Path, table_type: str,
     assert not table.check(grace=0)
 
 
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_compaction_whose_input_was_cleaned_was_completed(path: Path, version: str) -> None:
+    """Its base files are all that is left of the rows, though nothing was written behind it."""
+    table = filled(path, "MERGE_ON_READ", version)
+    rows = table.to_arrow().sort_by("id")
+    table.schedule_compaction(options=NOW)
+    table.compact()
+    newest_only = {"hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.cleaner.fileversions.retained": "1"}
+    cleaned = table.clean(options=newest_only)
+    before = data_files(path)
+    (lost,) = (file for files in instants(path) for file in files if file.suffix == ".commit")
+    lost.unlink()
+    with pytest.raises(MissingFile, match=rf"{lost.name[:17]}\S*\.commit: compaction"):
+        table.to_arrow()
+    (finding,) = table.check(grace=0)
+    assert (finding.fault, finding.remedy) == (Fault.HOLLOW, None)
+    assert f"clean {cleaned.instant} removed what it was to read" in finding.problem
+    assert list(table.repair(dry_run=False, grace=0)) == []
+    for call in (lambda: table.rollback(lost.name[:17]), table.compact):
+        with pytest.raises(CorruptFile, match="removed what it was to read"):
+            call()
+    assert data_files(path) == before
+    named = re.search(r"create (\S+) empty", finding.advice)
+    assert named
+    (path / named[1]).touch()
+    assert table.to_arrow().sort_by("id") == rows
+    assert table.upsert(pa.table({"id": [0], "city": ["oslo"], "n": [5]})).updated == 1
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_lost_compaction_is_one_finding_though_its_input_was_cleaned(path: Path, version: str) -> None:
+    table = filled(path, "MERGE_ON_READ", version)
+    table.schedule_compaction(options=NOW)
+    table.compact()
+    table.upsert(pa.table({"id": [0], "city": ["oslo"], "n": [5]}))
+    assert table.clean(options={"hoodie.cleaner.commits.retained": "1"}).paths
+    next(file for files in instants(path) for file in files if file.suffix == ".commit").unlink()
+    assert [finding.fault for finding in table.check(grace=0)] == [Fault.HOLLOW]
+
+
+@TYPES
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_missing_file_of_a_savepoint_is_one_finding(path: Path, table_type: str, version: str) -> None:
+    table = filled(path, table_type, version)
+    saved = table.savepoint()
+    (path / max(name for name in data_files(path) if name.startswith("rome"))).unlink()
+    (finding,) = (found for found in table.check(grace=0) if found.severity is Severity.ERROR)
+    assert finding.fault is Fault.MISSING
+    assert f"cannot be restored to the savepoint {saved.instant}" in finding.problem
+
+
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_a_rollback_without_its_plan_is_told_with_a_way_out(path: Path, version: str) -> None:
     table = filled(path, "COPY_ON_WRITE", version)
