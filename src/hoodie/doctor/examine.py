@@ -4,6 +4,7 @@ Nothing is changed; `hoodie.doctor.repair` repairs what is safe without a person
 """
 
 import time
+from dataclasses import replace
 
 from hoodie.config.read import DEFAULT_READ, ReadSettings
 from hoodie.config.table import DOWNGRADED_FROM, PROPERTIES_FOLDER, from_properties, require_readable
@@ -175,7 +176,15 @@ def examine(
                 now=now,
                 attempts=attempts - 1,
             )
-    return Findings(sorted(findings, key=lambda f: (-f.severity, f.fault, f.where)))
+    return Findings(sorted(_safe(findings), key=lambda f: (-f.severity, f.fault, f.where)))
+
+
+def _safe(findings: list[Finding]) -> list[Finding]:
+    """The findings; where another table lies among the folders, what this one does not know may be that one's."""
+    if all(finding.fault is not Fault.MISPLACED for finding in findings):
+        return findings
+    advice = "It may be the other table's: move that one away, and examine again"
+    return [replace(f, advice=advice, remedy=None) if f.fault is Fault.ORPHAN else f for f in findings]
 
 
 def _examine_data(

@@ -361,7 +361,7 @@ def _invisible(scene: Scene, contents: Contents) -> Iterator[Finding]:
 
 
 def damaged_metafiles(scene: Scene) -> Iterator[Finding]:
-    """Partitions whose metafile is cut short or damaged. Each is read."""
+    """Partitions whose metafile is cut short or damaged, or another table's. Each is read."""
     folders = [
         folder
         for folder, entries in scene.tree.items()
@@ -369,8 +369,18 @@ def damaged_metafiles(scene: Scene) -> Iterator[Finding]:
     ]
     contents = in_threads(lambda folder: _read_if_there(scene.storage, join(folder, METAFILE)), folders)
     for folder, content in zip(folders, contents, strict=True):
-        if content is not None and partition_depth(content) is None:
-            yield _unreadable(folder, "does not say how deep the partition lies")
+        depth = len(folder.split("/")) if folder else 0
+        if content is not None and (written := partition_depth(content)) != depth:
+            if written is None:
+                yield _unreadable(folder, "does not say how deep the partition lies")
+                continue
+            problem = (
+                f"its {METAFILE} is of a table whose partitions lie {written} folders deep, and it lies {depth} deep"
+            )
+            advice = (
+                "Move the files of that table, or this one's, out of the folder: their rows may be read as this one's"
+            )
+            yield Finding(Severity.ERROR, Fault.MISPLACED, folder, problem, advice)
 
 
 def _unreadable(folder: str, problem: str) -> Finding:

@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -162,6 +163,29 @@ def test_a_file_that_looks_like_an_instant_is_found():
         ".hoodie/20240101000000000.mystery",
     )
     assert [note.fault for note in notes] == [Fault.UNEXAMINED]
+
+
+def test_no_repair_of_a_table_deletes_rows_of_one_that_shares_its_folders(tmp_path: Path):
+    """As Hudi makes them: a table in a folder of another one's partitions, each with files in folders of both."""
+    parts = {"hoodie.datasource.write.partitionpath.field": "city,id"}
+    keys = {"hoodie.datasource.write.recordkey.field": "id,ts"}
+    outer = ArrowTable.create(LocalStorage(tmp_path / "t"), {**TRIPS, **keys, **parts})
+    outer.upsert(batch("a1"))
+    inner = ArrowTable.create(
+        LocalStorage(tmp_path / "i"), {**TRIPS, **keys, "hoodie.datasource.write.partitionpath.field": "id"}
+    )
+    (tmp_path / "i" / ".hoodie").rename(tmp_path / "t" / "a" / ".hoodie")
+    inner = ArrowTable(LocalStorage(tmp_path / "t" / "a"), inner.options)
+    inner.upsert(batch("a1", "a2", ts=2))
+    outer.upsert(batch("a1", ts=3))
+    before = set(tmp_path.rglob("*.parquet"))
+    for table, where in ((outer, "a"), (inner, "a1")):
+        found = [finding for finding in look(table) if finding.fault is Fault.MISPLACED]
+        assert [finding.where for finding in found] == [where]
+        orphans = [finding for finding in look(table) if finding.fault is Fault.ORPHAN]
+        assert [(finding.remedy, "other table's" in finding.advice) for finding in orphans] == [(None, True)]
+        repair(table.storage, dry_run=False, grace=0)
+    assert set(tmp_path.rglob("*.parquet")) == before
 
 
 def test_a_completed_instant_of_0_bytes_is_found():
