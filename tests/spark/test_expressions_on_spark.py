@@ -37,6 +37,8 @@ CHOSEN = [
     "case when j = 0 then 0 else i / j end",
     "j <> 0 and 10 / j > 1",
     "cast('1e3' as double) = 1000",
+    "try_cast('0x1.8p1' as double) + try_cast('-0X1P-2f' as float)",
+    "try_cast('0x1f' as double) is null and try_cast('0x1p99999' as double) > x",
     "cast(' 7 ' as int) + cast('-0' as bigint)",
     "cast(date '2024-03-01' - 1 as string)",
     "timestamp '2024-03-31 12:00:00' - interval 1 month",

@@ -26,7 +26,8 @@ _EXACT = Context(prec=120, rounding=ROUND_HALF_UP, Emin=-999_999, Emax=999_999)
 _TRUE, _FALSE = {"t", "true", "y", "yes", "1"}, {"f", "false", "n", "no", "0"}
 _WHOLE = re.compile(r"[+-]?\d+", re.A)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.A)
-_DAY = re.compile(r"\+?(\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2}))?)?", re.A)
+_HEX = re.compile(r"[+-]?0x(?=\.?[0-9a-f])[0-9a-f]*\.?[0-9a-f]*p[+-]?\d+", re.A)
+_DAY = re.compile(r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2}))?)?", re.A)
 _CLOCK = re.compile(r"(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?\s*(\S*))?)?", re.A)
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2}(?=:|$)|\d\d)(?::(\d{1,2})|(\d{2}))?", re.A)
 #: The short names of zones that Spark takes, as Java's `ZoneId.SHORT_IDS`, but for those that the zone database has.
@@ -277,19 +278,35 @@ def _read_float(text: str) -> float | None:
         return float("nan")
     if lower[-1:] in ("d", "f"):
         lower = lower[:-1]
+    if _HEX.fullmatch(lower):
+        try:
+            return float.fromhex(lower)
+        except OverflowError:
+            return float("-inf" if lower[0] == "-" else "inf")
     return float(lower) if _NUMBER.fullmatch(lower) else None
 
 
 def read_date(text: str) -> dt.date | None:
-    """A date as Spark reads one: a year, month and day or fewer of these, and what stands behind a T or a blank."""
+    """A date as Spark reads one: a year, month and day or fewer of these, and what stands behind a T or a blank.
+
+    Raises InvalidInput on a year that Spark has and Python has not
+    """
     day, _, rest = text.replace("T", " ", 1).partition(" ")
     parts = _DAY.fullmatch(day)
     if parts is None or (rest and parts[3] is None):
         return None
+    year = int(parts[1])
     try:
-        return dt.date(int(parts[1]), int(parts[2] or 1), int(parts[3] or 1))
-    except (ValueError, OverflowError):
+        date = dt.date(2000 + year % 400, int(parts[2] or 1), int(parts[3] or 1))  # a year with the same days
+    except ValueError:
         return None
+    if not dt.MINYEAR <= year <= dt.MAXYEAR:
+        raise _beyond(text)
+    return date.replace(year)
+
+
+def _beyond(text: str) -> InvalidInput:
+    return InvalidInput(f"{text!r}: without Spark there are the years 1 to 9999 only; give the condition to a session")
 
 
 def read_time(text: str, zoned: bool = True) -> dt.datetime | None:
@@ -313,7 +330,9 @@ def read_time(text: str, zoned: bool = True) -> dt.datetime | None:
             if offset is None:
                 return None
             at -= offset if zoned else dt.timedelta()
-    except (ValueError, OverflowError):
+    except OverflowError as problem:
+        raise _beyond(text) from problem
+    except ValueError:
         return None
     return at.replace(tzinfo=dt.UTC) if zoned else at
 
