@@ -25,14 +25,22 @@ VERSION_FILE = "_version_"
 def with_history(storage: Storage, config: TableConfig, timeline: Timeline, instants: Collection[str]) -> Timeline:
     """The timeline, knowing also when `instants` completed that left it. Layout 1 keeps no such record.
 
-    Opens only files of the history whose range may hold one of them. Raises CorruptFile
+    Opens only files of the history whose range may hold one of them. Raises CorruptFile, also when there is no history
+    and one of them is older than the timeline
     """
     recorded_times = {instant.requested for instant in timeline.instants} | timeline.history.keys()
     times = sorted(set(instants) - recorded_times)
     if timeline.layout == 1 or not times:
         return timeline
-    history = dict(timeline.history)
-    for name in history_files(storage, config.history_folder):
+    history, version = dict(timeline.history), history_version(storage, config.history_folder)
+    if version is None and times[0] < timeline.first_commit:
+        raise CorruptFile(
+            config.history_folder,
+            f"no manifest of the history, and files of instant {times[0]} are older than the timeline, which begins at "
+            f"{timeline.first_commit}: they were archived, or rolled back",
+            advice="Restore the folder from a copy of the table. If nothing was ever archived, delete those files",
+        )
+    for name in history_files(storage, config.history_folder, version):
         oldest, newest = history_span(name)
         inside = [time for time in times if oldest <= time <= newest]
         if inside:

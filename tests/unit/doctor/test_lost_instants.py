@@ -287,6 +287,32 @@ def test_a_lost_compaction_is_one_finding_though_its_input_was_cleaned(path: Pat
 
 
 @TYPES
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_a_table_that_lost_its_history_is_refused_and_its_rows_stay(path: Path, table_type: str, version: str) -> None:
+    table = filled(path, table_type, version)
+    for number in range(4):
+        table.upsert(pa.table({"id": [0], "city": ["oslo"], "n": [number]}))
+    keep = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
+    table.clean(options=keep)
+    assert table.archive(options=keep).instants
+    rows = table.to_arrow().sort_by("id")
+    history = path / ".hoodie" / "timeline" / "history"
+    history.rename(path.parent / "away")
+    before = data_files(path)
+    for call in (table.to_arrow, lambda: table.upsert(pa.table({"id": [1], "city": ["rome"], "n": [5]}))):
+        with pytest.raises(CorruptFile, match=r"history: no manifest.*Restore the folder from a copy"):
+            call()
+    (finding,) = (found for found in table.check(grace=0) if found.severity is Severity.ERROR)
+    assert (finding.fault, finding.where, finding.remedy) == (Fault.HISTORY, ".hoodie/timeline/history", None)
+    table.repair(dry_run=False, grace=0)
+    assert data_files(path) == before
+    shutil.rmtree(history, ignore_errors=True)
+    (path.parent / "away").rename(history)
+    assert table.to_arrow().sort_by("id") == rows
+    assert not table.check(grace=0)
+
+
+@TYPES
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_a_missing_file_of_a_savepoint_is_one_finding(path: Path, table_type: str, version: str) -> None:
     table = filled(path, table_type, version)

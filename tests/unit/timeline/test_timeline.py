@@ -305,7 +305,14 @@ def test_without_a_version_file_the_newest_manifest_counts():
 
 
 def test_a_table_without_history_has_none():
-    assert completions(MemoryStorage({".hoodie/timeline/20_21.commit": b""}), "03") == {}
+    assert completions(MemoryStorage({".hoodie/timeline/20_21.commit": b""}), "25") == {}
+
+
+def test_a_table_with_files_older_than_its_timeline_has_lost_its_history():
+    with pytest.raises(CorruptFile, match="files of instant 03 are older than the timeline, which begins at 20"):
+        completions(MemoryStorage({".hoodie/timeline/20_21.commit": b""}), "03", "25")
+    begun = {".hoodie/timeline/03.commit.requested": b"", ".hoodie/timeline/20_21.commit": b""}
+    assert completions(MemoryStorage(begun), "03") == {}
 
 
 @pytest.mark.parametrize(
