@@ -74,6 +74,7 @@ def listed_view(
     ask = settings.metadata.enable and not settings.missing.ignore
     # A clean tells the metadata table at its end what it has removed: until then old files in there may be gone.
     ask = ask and not (as_of is not None and state.timeline.pending({Action.CLEAN}))
+    ask = ask and bool(state.timeline.instants)  # it goes by them: where they are lost, it lists nothing
     doubtful: Missing | None = None
     again = True
     for _ in range(_TRIES):

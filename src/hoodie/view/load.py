@@ -17,7 +17,7 @@ from hoodie.model.instant import Action, Instant
 from hoodie.model.plans import CompactionPlan, ReplacePlan
 from hoodie.storage.protocol import Entry, Storage, in_threads, join
 from hoodie.timeline.completions import with_history
-from hoodie.timeline.load import read_commit, read_compaction_plan, still_pending
+from hoodie.timeline.load import load_timeline, read_commit, read_compaction_plan, still_pending
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.published import all_published
 from hoodie.view.slices import FileSystemView, group_files
@@ -141,8 +141,8 @@ def load_view(
     """The view of a table, or of some of its partitions.
 
     folders  their files, where another than the storage has listed them
-    Raises CorruptFile when a plan or replace commit cannot be read, or a group is in two pending compactions;
-           FileNotFoundError when an instant was removed meanwhile: load the timeline again
+    Raises CorruptFile when a plan or replace commit cannot be read, a group is in two pending compactions, or the
+           timeline is lost; FileNotFoundError when an instant was removed meanwhile: load the timeline again
     Warns  DamagedLog of empty log files to which a commit on the timeline has written; MetafileMissing of folders with
            data files and without metafile: the commits on the timeline, which are read for it, decide whether they
            are partitions; EmptyReplaceCommit
@@ -151,6 +151,10 @@ def load_view(
     folders = list_folders(storage, partitions) if folders is None else folders
     unmarked = _named_by_commits(storage, config, timeline, folders)
     files = data_files(folders.with_unmarked(unmarked))
+    if files and not timeline.instants and not load_timeline(storage, config).instants:
+        problem = f"the timeline has no instant, and there are data files, such as {files[0].path}"
+        advice = "Restore the instants from a copy of the table; a write would hide those rows"
+        raise CorruptFile(config.timeline_folder, problem, advice=advice)
     if timeline.layout != 1:
         timeline = with_history(storage, config, timeline, slice_instants(files))
     _tell_of_emptied_logs(storage, timeline, files)

@@ -236,13 +236,15 @@ def writable_state(
 
     places_keys  whether the write says which file group a key is in; a compaction leaves it where it is
     refuse       raises where the call is refused: called before something is removed, as a refused call changes nothing
-    Raises       UnsupportedTable saying what to do
+    Raises       UnsupportedTable saying what to do; CorruptFile where the timeline is lost
     """
     state = load_state(storage)
     # An overwrite died after its commit.
     if WAITING in state.config.properties and settle(storage, state.config):
         state = state.reload()
     require_writable(state.config, KNOWN_PAYLOADS)
+    if not state.timeline.instants:
+        state.view()  # which refuses a table whose timeline is lost
     if places_keys:
         refuse_column_types(state)
     if not settings.metadata.enable and state.config.has_metadata_table:

@@ -174,7 +174,9 @@ def test_no_repair_of_a_table_deletes_rows_of_one_that_shares_its_folders(tmp_pa
     inner = ArrowTable.create(
         LocalStorage(tmp_path / "i"), {**TRIPS, **keys, "hoodie.datasource.write.partitionpath.field": "id"}
     )
-    (tmp_path / "i" / ".hoodie").rename(tmp_path / "t" / "a" / ".hoodie")
+    inner.upsert(batch("a3"))
+    for folder in (".hoodie", "a3"):
+        (tmp_path / "i" / folder).rename(tmp_path / "t" / "a" / folder)
     inner = ArrowTable(LocalStorage(tmp_path / "t" / "a"), inner.options)
     inner.upsert(batch("a1", "a2", ts=2))
     outer.upsert(batch("a1", ts=3))

@@ -286,6 +286,26 @@ def test_a_lost_compaction_is_one_finding_though_its_input_was_cleaned(path: Pat
     assert [finding.fault for finding in table.check(grace=0)] == [Fault.HOLLOW]
 
 
+@pytest.mark.parametrize("metadata", ["false", "true"])
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_table_that_lost_its_timeline_is_not_an_empty_one(path: Path, version: str, metadata: str) -> None:
+    options = {"hoodie.write.table.version": version, "hoodie.metadata.enable": metadata}
+    table = hoodie.create_table(path, record_key="id", partition_by="city", options=options)
+    assert table.to_arrow().num_rows == 0
+    rows = pa.table({"id": [1], "city": ["rome"], "n": [5]})
+    table.upsert(rows)
+    for file in instants(path)[0]:
+        file.unlink()
+    before = data_files(path)
+    for call in (table.to_arrow, lambda: table.upsert(rows), lambda: table.bulk_insert(rows)):
+        with pytest.raises(CorruptFile, match=r"no instant.*Restore the instants from a copy"):
+            call()
+    assert Severity.ERROR in {finding.severity for finding in table.check(grace=0)}
+    table.repair(dry_run=False, grace=0)
+    assert data_files(path) == before
+    assert instants(path) == []
+
+
 @TYPES
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_a_table_that_lost_its_history_is_refused_and_its_rows_stay(path: Path, table_type: str, version: str) -> None:
