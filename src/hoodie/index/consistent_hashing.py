@@ -219,7 +219,7 @@ def _is_completed(timeline: Timeline, instant: str) -> bool:
 def _may_be_archived(storage: Storage, config: TableConfig, timeline: Timeline, instant: str) -> bool:
     if timeline.find(instant, Action.REPLACE_COMMIT) is not None:
         return False
-    return with_history(storage, config, timeline, [instant]).visible().committed(instant)
+    return with_history(storage, config, timeline, [instant], rows=False).visible().committed(instant)
 
 
 # --- a write ---

@@ -74,7 +74,7 @@ def history_path(storage: Storage, config: TableConfig, timeline: Timeline, vers
     except FileNotFoundError:
         names = []
     instants = [name.removesuffix(SCHEMA_COMMIT) for name in names if name.endswith(SCHEMA_COMMIT)]
-    visible = with_history(storage, config, timeline, instants).visible()
+    visible = with_history(storage, config, timeline, instants, rows=False).visible()
     completed = [instant for instant in instants if visible.committed(instant)]
     if not completed:
         problem = f"the table's columns were altered (version {version}), and no history of them is there"

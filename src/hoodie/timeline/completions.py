@@ -22,18 +22,22 @@ MANIFEST = re.compile(r"manifest_(\d+)", re.ASCII)
 VERSION_FILE = "_version_"
 
 
-def with_history(storage: Storage, config: TableConfig, timeline: Timeline, instants: Collection[str]) -> Timeline:
+def with_history(
+    storage: Storage, config: TableConfig, timeline: Timeline, instants: Collection[str], *, rows: bool = True
+) -> Timeline:
     """The timeline, knowing also when `instants` completed that left it. Layout 1 keeps no such record.
 
-    Opens only files of the history whose range may hold one of them. Raises CorruptFile, also when there is no history
-    and one of them is older than the timeline
+    rows    files of them hold rows of the table
+    Raises  CorruptFile, also when there is no history and one with rows is older than the timeline
+
+    Opens only files of the history whose range may hold one of them.
     """
     recorded_times = {instant.requested for instant in timeline.instants} | timeline.history.keys()
     times = sorted(set(instants) - recorded_times)
     if timeline.layout == 1 or not times:
         return timeline
     history, version = dict(timeline.history), history_version(storage, config.history_folder)
-    if version is None and times[0] < timeline.first_commit:
+    if rows and version is None and times[0] < timeline.first_commit:
         raise CorruptFile(
             config.history_folder,
             f"no manifest of the history, and files of instant {times[0]} are older than the timeline, which begins at "

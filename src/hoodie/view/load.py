@@ -183,7 +183,7 @@ def _named_by_commits(storage: Storage, config: TableConfig, timeline: Timeline,
         warnings.warn(MetafileMissing(folder, True), stacklevel=4)
     others = sorted(folders.unmarked.keys() - committed)
     instants = {folder: slice_instants(data_files({folder: folders.unmarked[folder]})) for folder in others}
-    visible = with_history(storage, config, timeline, frozenset().union(*instants.values())).visible()
+    visible = with_history(storage, config, timeline, frozenset().union(*instants.values()), rows=False).visible()
     for folder, times in instants.items():
         if any(map(visible.committed, times)):
             warnings.warn(MetafileMissing(folder, False), stacklevel=4)
