@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import fastavro
+import pyarrow as pa
 import pytest
 
 import hoodie
@@ -159,6 +160,23 @@ def test_a_metadata_table_that_hides_logs_is_removed_by_a_repair(tmp_path: Path)
         "k6": 2,
         "k9": 20,
     }
+
+
+def test_change_logs_that_a_compaction_of_hudi_wrote_are_no_logs_that_it_lacks(tmp_path: Path) -> None:
+    """Hudi 1.2 logs changes in a compaction whose file group had none in a log before: they have its instant."""
+    options = {"hoodie.table.cdc.enabled": "true", "hoodie.metadata.enable": "true", "hoodie.write.table.version": "9"}
+    table = hoodie.create_table(
+        tmp_path / "t", record_key="id", ordering="ts", table_type="MERGE_ON_READ", options=options, spark=None
+    )
+    for ts in (1, 2):
+        table.upsert(pa.table({"id": ["k"], "ts": [ts]}))
+    plan = table.schedule_compaction(options={"hoodie.compact.inline.max.delta.commits": "1"})
+    assert plan is not None
+    table.compact()
+    (base,) = (tmp_path / "t").glob(f"*_{plan}.parquet")
+    file_id, token, _ = base.stem.split("_")
+    (tmp_path / "t" / f".{file_id}_{plan}.log.1_{token}.cdc").write_bytes(b"#HUDI#")
+    assert Fault.UNLISTED not in {finding.fault for finding in table.check()}
 
 
 def test_while_the_compaction_is_pending_no_repair_helps(tmp_path: Path) -> None:

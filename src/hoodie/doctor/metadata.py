@@ -117,9 +117,9 @@ def _built(scene: Scene) -> str:
 
 
 def _logs(scene: Scene, instants: Collection[str]) -> list[str]:
-    """Paths of the logs whose name has one of these instants."""
-    logs = (file for file in scene.files if isinstance(file, LogFile) and file.base_instant in instants)
-    return sorted(join(log.group.partition, log.name) for log in logs)
+    """Paths of the logs of rows whose name has one of these instants. Hudi 1.2 logs changes in a compaction, too."""
+    logs = (file for file in scene.files if isinstance(file, LogFile) and not file.cdc)
+    return sorted(join(log.group.partition, log.name) for log in logs if log.base_instant in instants)
 
 
 def _some(logs: list[str]) -> str:
