@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,6 +38,7 @@ KEPT = {
     "v9_cow_part": {"column_stats", "partition_stats"},
     "v8_mor_record_index": {"record_index"},
 }
+METADATA = ".hoodie/metadata"
 TABLES = ("v8_mor_part", "v9_mor_part", "v8_cow_part", "v9_cow_part", "v8_mor_record_index", "v9_mor_nbcc")
 
 
@@ -81,6 +83,34 @@ def write(path: Path, **options: str) -> str:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "of the metadata table: ", MetadataTableDropped)
         return table.upsert(a_row(table)).instant
+
+
+@pytest.mark.parametrize("name", ["v9_cow_part", "v9_mor_part"])
+def test_a_rollback_that_hudi_did_not_tell_it_of_is_nothing_that_it_lacks(name: str, tmp_path: Path) -> None:
+    """Hudi 1.1 and later tell it only of rollbacks of writes that it was told of."""
+    path = unpack(name, tmp_path)
+    died = hoodie.hudi.HoodieWriteClient(str(path)).start_commit()
+    without = tmp_path / "without"
+    shutil.copytree(path / METADATA, without)
+    hoodie.open_table(path).rollback(died)
+    shutil.rmtree(path / METADATA)
+    shutil.copytree(without, path / METADATA)
+    write(path)
+    assert problems(path) == ()
+    assert hoodie.open_table(path).snapshot().to_arrow().num_rows > 0
+    assert [finding for finding in hoodie.open_table(path).check() if finding.fault is Fault.LISTS] == []
+
+
+@pytest.mark.parametrize("name", ["v9_cow_part", "v9_mor_part"])
+def test_a_rollback_of_what_it_has_is_noticed_where_it_was_not_told(name: str, tmp_path: Path) -> None:
+    path = unpack(name, tmp_path)
+    undone = write(path, **{"hoodie.compact.inline": "false"})
+    with_it = tmp_path / "with"
+    shutil.copytree(path / METADATA, with_it)
+    hoodie.open_table(path).rollback(undone)
+    shutil.rmtree(path / METADATA)
+    shutil.copytree(with_it, path / METADATA)
+    assert "it is behind: 1 instants" in opened(path).problem()
 
 
 @pytest.mark.parametrize("name", TABLES)

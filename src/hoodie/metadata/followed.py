@@ -16,8 +16,9 @@ def behind(own: Timeline, data: Timeline) -> tuple[str, ...]:
     """Instants that are completed on the data table and that its metadata table lacks, oldest first.
 
     Each such action has its instant there, unless it is older than all there are: these were archived, or the metadata
-    table was built after it. From table version 8 on a restore has instants of other times there, and the first
-    instant's time does not tell when the metadata table was built: its completion does.
+    table was built after it. From table version 8 on a restore has instants of other times there, a rollback of what
+    it has nothing of may have none (Hudi 1.1), and the first instant's time does not tell when the metadata table was
+    built: its completion does.
 
     own   of the metadata table, with one instant at least; loaded after `data`
     data  of the data table
@@ -27,13 +28,25 @@ def behind(own: Timeline, data: Timeline) -> tuple[str, ...]:
         if any(instant.action is Action.RESTORE for instant in of_restore(own, restore)):
             followed.add(restore.requested)
     first = own.instants[0]
-    return tuple(
-        instant.requested
+    lacking = [
+        instant
         for instant in data.completed(_FOLLOWED)
         if instant.requested not in followed
         and instant.requested >= first.requested
         and not (instant.completed and instant.completed <= first.completed)
-    )
+    ]
+    if lacking and data.layout == 2 and not _has_undone(own, data):
+        lacking = [instant for instant in lacking if instant.action is not Action.ROLLBACK]
+    return tuple(instant.requested for instant in lacking)
+
+
+def _has_undone(own: Timeline, data: Timeline) -> bool:
+    """Whether it has an action that the data table no longer has. What is compacted here may be archived there."""
+    times = {instant.requested for instant in data.instants}
+    times |= {instant.requested for restore in restores(data) for instant in of_restore(own, restore)}
+    compacted = max((instant.requested for instant in own.completed({Action.COMMIT})), default="")
+    later = (instant.requested for instant in own.completed({Action.DELTA_COMMIT}))
+    return any(max(compacted, min(times)) < time < max(times) and time not in times for time in later)
 
 
 def restores(data: Timeline) -> list[Instant]:
