@@ -64,6 +64,13 @@ _SEEN = (
         "[Run the compaction first](coming-from-hudi.md#before-a-job-of-hudi-1x-is-let-in); that page mends it, too",
     ),
     (
+        "a metadata table that was compacted behind the newest commit, as Hoodie does at every tenth",
+        "1.2: `CALL rollback_to_instant` of that commit",
+        "fails when it has deleted the files, and so does each write that follows",
+        "rolls back, and leaves rows and metadata table right",
+        "Roll back by Hoodie (`hoodie rollback`). A write by Hoodie or `hoodie check --repair` mends the table",
+    ),
+    (
         "change data of an insert_overwrite",
         "0.15: change data",
         "repeats one row of a replaced file group, as many times as it has rows",
