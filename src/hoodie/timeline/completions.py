@@ -6,11 +6,14 @@ Source: docs/format/table-and-timeline.md 8.2.
 import dataclasses
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from hoodie.config.table import TableConfig
 from hoodie.errors import CorruptFile
+from hoodie.formats.timeline.services import decode_rollback_metadata
+from hoodie.model.instant import Action
 from hoodie.storage.protocol import Storage
 from hoodie.timeline.timeline import Timeline
 
@@ -37,19 +40,31 @@ def with_history(
     if timeline.layout == 1 or not times:
         return timeline
     history, version = dict(timeline.history), history_version(storage, config.history_folder)
-    if rows and version is None and times[0] < timeline.first_commit:
-        raise CorruptFile(
-            config.history_folder,
-            f"no manifest of the history, and files of instant {times[0]} are older than the timeline, which begins at "
-            f"{timeline.first_commit}: they were archived, or rolled back",
-            advice="Restore the folder from a copy of the table. If nothing was ever archived, delete those files",
-        )
+    if rows and version is None and (older := [time for time in times if time < timeline.first_commit]):
+        # A task of a failed write may have left a file after it was rolled back.
+        undone = rolled_back_times(storage, map(timeline.path, timeline.completed({Action.ROLLBACK})))
+        if archived := [time for time in older if time not in undone]:
+            raise CorruptFile(
+                config.history_folder,
+                f"no manifest of the history, and files of instant {archived[0]} are older than the timeline, which "
+                f"begins at {timeline.first_commit}: they were archived",
+                advice="Restore the folder from a copy of the table. If nothing was ever archived, delete those files",
+            )
     for name in history_files(storage, config.history_folder, version):
         oldest, newest = history_span(name)
         inside = [time for time in times if oldest <= time <= newest]
         if inside:
             history |= _completions(storage, f"{config.history_folder}/{name}", inside)
     return dataclasses.replace(timeline, history=history)
+
+
+def rolled_back_times(storage: Storage, rollbacks: Iterable[str]) -> frozenset[str]:
+    """The instants that rollbacks of the timeline undid. rollbacks: paths of their completed files"""
+    undone: set[str] = set()
+    for path in rollbacks:
+        with suppress(FileNotFoundError, CorruptFile):  # archived meanwhile, or the doctor says what to do about it
+            undone.update(decode_rollback_metadata(storage.read(path), path).commits)
+    return frozenset(undone)
 
 
 def history_version(storage: Storage, folder: str) -> int | None:

@@ -409,3 +409,20 @@ def test_a_published_file_that_a_rollback_of_another_write_deleted_is_missing(pa
     assert {found.fault for found in table.check(grace=0)} == {Fault.MISSING}
     with pytest.raises(MissingFile):
         table.to_arrow()
+
+
+@TYPES
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_a_file_that_a_task_left_after_its_write_was_rolled_back_is_not_of_a_lost_history(
+    path: Path, table_type: str, version: str
+) -> None:
+    options = {"hoodie.write.table.version": version}
+    table = hoodie.create_table(path, record_key="id", table_type=table_type, options=options)
+    first = table.upsert(pa.table({"id": [1], "n": [1]}))
+    files = {name: (path / name).read_bytes() for name in data_files(path)}
+    table.rollback(first.instant)
+    table.upsert(pa.table({"id": [2], "n": [2]}))
+    for name, content in files.items():
+        (path / name).write_bytes(content)
+    assert table.to_arrow().to_pylist() == [{"id": 2, "n": 2}]
+    assert all(finding.severity is not Severity.ERROR for finding in table.check(grace=0))

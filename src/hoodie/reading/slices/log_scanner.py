@@ -4,18 +4,17 @@ Source: docs/format/log-files.md 7 and 8.
 """
 
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
-from hoodie.errors import CorruptFile, CorruptLogBlock, DamagedLog, UnsupportedTable
+from hoodie.errors import CorruptLogBlock, DamagedLog, UnsupportedTable
 from hoodie.formats.log.blocks import BlockHead, BlockKind, BlockMap, read_block_headers
 from hoodie.formats.log.content import is_rollback
-from hoodie.formats.timeline.services import decode_rollback_metadata
 from hoodie.merge.log_scan import Committed, Scanned, blocks_to_merge, blocks_to_merge_compacted
 from hoodie.model.files import LogFile
 from hoodie.model.instant import Action
 from hoodie.storage.protocol import Storage, in_threads, waiting_threads
+from hoodie.timeline.completions import rolled_back_times
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.published import Published
 
@@ -178,7 +177,7 @@ def _unknown(storage: Storage, blocks: Sequence[PlacedBlock], committed: Committ
         and instant not in targets
         and committed.after < instant <= committed.latest
     ]
-    undone = _rolled_back(storage, committed.rollbacks) if unknown else frozenset()
+    undone = rolled_back_times(storage, committed.rollbacks) if unknown else frozenset()
     return [
         DamagedLog(
             block.path, block.head.offset, f"a block of instant {instant}, which is not on the timeline", instant
@@ -186,15 +185,6 @@ def _unknown(storage: Storage, blocks: Sequence[PlacedBlock], committed: Committ
         for block in unknown
         if (instant := block.header.instant) not in undone
     ]
-
-
-def _rolled_back(storage: Storage, rollbacks: Iterable[str]) -> frozenset[str]:
-    """The instants that rollbacks of the timeline undid."""
-    undone: set[str] = set()
-    for path in rollbacks:
-        with suppress(FileNotFoundError, CorruptFile):  # archived meanwhile, or the doctor says what to do about it
-            undone.update(decode_rollback_metadata(storage.read(path), path).commits)
-    return frozenset(undone)
 
 
 def logs_shown_since(
