@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from hoodie.errors import CredentialsRejected, InvalidInput, InvalidOption, clause
 from hoodie.storage.at_uri import UriStorage
-from hoodie.storage.kept import KeptOutput
+from hoodie.storage.buffered_output import BufferedOutput
 from hoodie.storage.protocol import (
     Entry,
     InputFile,
@@ -199,7 +199,7 @@ class HdfsStorage(UriStorage):
     def open_output(self, path: str) -> Iterator[OutputFile]:
         full = self._file(path)
         temporary = temporary_beside(full)
-        file = KeptOutput(_KEPT, lambda: _stream(_asked(lambda: self._client.create(temporary))))
+        file = BufferedOutput(_KEPT, lambda: _stream(_asked(lambda: self._client.create(temporary))))
         try:
             yield file
             if file.stream is None:

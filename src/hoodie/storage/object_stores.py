@@ -12,9 +12,9 @@ from typing import Any
 from uuid import uuid4
 
 from hoodie.errors import UnsupportedTable
+from hoodie.storage.buffered_output import BufferedOutput
 from hoodie.storage.driver_errors import is_transient, is_unreachable, wrong_region
 from hoodie.storage.drivers import Driver, drop_upload
-from hoodie.storage.kept import KeptOutput
 from hoodie.storage.protocol import OutputFile, temporary_beside
 from hoodie.storage.ranged import RangedInput
 from hoodie.storage.retry import as_os_error, retrying
@@ -128,7 +128,7 @@ class ObjectStore(Driver):
     @contextmanager
     def output(self, path: str) -> Iterator[OutputFile]:
         mark = uuid4().hex
-        file = KeptOutput(_PART, lambda: self._upload(path, mark))
+        file = BufferedOutput(_PART, lambda: self._upload(path, mark))
         try:
             yield file
             if file.stream is None:

@@ -7,7 +7,7 @@ from typing import Any
 from hoodie.storage.retry import as_os_error
 
 
-class KeptOutput(io.RawIOBase):
+class BufferedOutput(io.RawIOBase):
     """A file to write from start to end.
 
     most     bytes that are kept
