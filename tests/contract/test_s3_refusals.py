@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from hoodie.cli.found import list_tables
+from hoodie.cli.table_search import list_tables
 from hoodie.errors import (
     AccessDenied,
     BucketNotFound,

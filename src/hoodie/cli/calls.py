@@ -165,7 +165,7 @@ class Call:
         return [Target(path, self.options, self.storage_options, empty) for path, empty in paths.items()]
 
     def _matching(self, pattern: str) -> list[str]:
-        from hoodie.cli.found import matching
+        from hoodie.cli.table_search import matching
 
         with typed_errors():
             tables, others = matching(pattern, self.storage_options)
@@ -311,7 +311,7 @@ class Call:
 @contextmanager
 def _globs_suggested(target: Target) -> Iterator[None]:
     """A path that is no table, and has tables in it, is told with the glob that names them."""
-    from hoodie.cli.found import tables_inside
+    from hoodie.cli.table_search import tables_inside
 
     try:
         yield

@@ -49,7 +49,7 @@ AS_OF = cli_option("--as-of", type=TIME, example="--as-of '2026-01-31 12:00:00'"
 )
 def ls(call: Call, depth: int) -> int:
     """List the tables in folders and below them."""
-    from hoodie.cli.found import list_tables, listing_text
+    from hoodie.cli.table_search import list_tables, listing_text
 
     return call.each(lambda target: list_tables(target.storage, depth), listing_text)
 
