@@ -63,12 +63,12 @@ def named_instant(named: Named, call: str) -> str:
     if isinstance(instant, str) and instant:
         return instant
     raise InvalidInput(
-        f"{call} does not take {_shown(named)}: expected an instant as text, such as '20240131120000000', the result "
+        f"{call} does not take {_value_text(named)}: expected an instant as text, such as '20240131120000000', the result "
         "of a write, a savepoint, or an instant of history(), whose entries are pairs: history()[0][0]"
     )
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     """A value in a message: what is short as it is, else its type."""
     text = repr(value)
     return text if len(text) <= 40 else f"a {type(value).__name__}"
@@ -99,7 +99,7 @@ def keys_as_rows(keys: Any, storage: Storage) -> Any:
         )
     kind = type_at(read_schema(state), columns[0])
     try:
-        return pa.table({columns[0]: _of_kind(keys, kind) if column else _listed(list(keys), kind)})
+        return pa.table({columns[0]: _of_kind(keys, kind) if column else _key_array(list(keys), kind)})
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:
         raise InvalidInput(f"the list of keys holds what {columns[0]!r} ({kind}) does not: {problem}") from problem
 
@@ -129,7 +129,7 @@ _EXACT: tuple[tuple[Callable[[pa.DataType], bool], set[type]], ...] = (
 )
 
 
-def _listed(keys: list[Any], kind: pa.DataType | None) -> pa.Array | pa.ChunkedArray:
+def _key_array(keys: list[Any], kind: pa.DataType | None) -> pa.Array | pa.ChunkedArray:
     types = {type(key) for key in keys} - {NoneType}
     if kind is not None and arrow.is_timestamp(kind):
         for key in keys:

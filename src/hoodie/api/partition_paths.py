@@ -25,7 +25,7 @@ def partition_paths(partitions: Any, storage: Storage) -> list[str]:
                 tuples, or dicts by name, of the values of all
     Raises      InvalidInput on anything else, and on a value that names no partition for certain
     """
-    named = _listed(partitions)
+    named = _path_list(partitions)
     if all(isinstance(one, str) for one in named):
         return [str(one) for one in named]
     state = load_state(storage)
@@ -34,7 +34,7 @@ def partition_paths(partitions: Any, storage: Storage) -> list[str]:
     return [str(one) if isinstance(one, str) else _path(one, keygen, schema) for one in named]
 
 
-def _listed(partitions: Any) -> list[Any]:
+def _path_list(partitions: Any) -> list[Any]:
     if is_column(partitions):
         column = pa.chunked_array(partitions) if hasattr(partitions, "__arrow_c_stream__") else pa.array(partitions)
         return list(column.to_pylist())

@@ -60,13 +60,13 @@ def table_at(path: str, base_path: str, options: Options, storage_options: Mappi
         try:
             return TableAt(load_state(storage(path)))
         except TableNotFound:
-            table = _above(path.rstrip("/"), storage)
+            table = _table_above(path.rstrip("/"), storage)
             if table is None:
                 raise
             return table
     if storage(start).exists(PROPERTIES_FILE):
         return TableAt(load_state(storage(start)), path.rstrip("/")[len(start) + 1 :])
-    table = _above(path.rstrip("/"), storage, start)
+    table = _table_above(path.rstrip("/"), storage, start)
     return TableAt(load_state(storage(start))) if table is None else table
 
 
@@ -79,7 +79,7 @@ def _without_patterns(path: str) -> str:
     return "/".join(parts[:first])
 
 
-def _above(path: str, storage: Callable[[str], Storage], start: str = "") -> TableAt | None:
+def _table_above(path: str, storage: Callable[[str], Storage], start: str = "") -> TableAt | None:
     """The table in the nearest folder above a path; None: there is none. start: look from there on"""
     scheme, separator, rest = path.rpartition("://")
     folder = (start or path).removeprefix(f"{scheme}{separator}")

@@ -64,7 +64,7 @@ class SparkKeys:
         df = self._frame_of(rows)
         context = self._lookup()
         batch = self._keyed(df, context, df.columns)
-        near = self._near(batch)
+        near = self._arrow_if_few(batch)
         if not isinstance(near, pa.Table):
             return self._absent_on_executors(near, context).select(*map(quoted, df.columns))
         with thread_pool(self.settings) as pool:
@@ -81,7 +81,7 @@ class SparkKeys:
         schema = self._schema(context.state)
         requested_columns = every_column(schema, meta) if columns is None else list(columns)
         check_columns(requested_columns, schema)
-        near = self._near(self._keyed(self._frame_of(keys), context, []))
+        near = self._arrow_if_few(self._keyed(self._frame_of(keys), context, []))
         if not isinstance(near, pa.Table):
             lookup = ask(self.session, context, near, self._counts(near))
             return KeyedRows(*rows_of_keys(self.session, lookup, schema, requested_columns, self.settings.reading))
@@ -99,7 +99,7 @@ class SparkKeys:
         names = list(dict.fromkeys([*df.columns, RECORD_KEY, PARTITION_PATH]))
         if taken := {FILE_ID, INSTANT} & set(names):
             raise SchemaMismatch(f"columns {sorted(taken)} are there already: drop them")
-        near = self._near(batch)
+        near = self._arrow_if_few(batch)
         if not isinstance(near, pa.Table):
             tagged = self._tag_on_executors(near, context)
         else:
@@ -138,7 +138,7 @@ class SparkKeys:
             return keys_of(df, keygen)
         return keyed_rows(df.select(*map(quoted, df.columns)), RowKeys(others, keygen), others)
 
-    def _near(self, batch: KeyedFrame) -> pa.Table | DataFrame:
+    def _arrow_if_few(self, batch: KeyedFrame) -> pa.Table | DataFrame:
         """The keyed rows as Arrow if they are few enough for driver threads to look up, else as a frame.
 
         Spark knows no size of many frames, those made of Python rows among them: then the first rows tell. An estimate

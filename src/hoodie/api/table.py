@@ -162,8 +162,11 @@ def create_table(
     table: HoodieTable[Any] = HoodieTable(
         path, spark=spark, storage=storage, storage_options=storage_options, options=write_options(checked)
     )
-    keys, partitions = _listed(record_key, "record_key"), partition_columns(_listed(partition_by, "partition_by"))
-    ordered = as_text(_listed(ordering, "ordering"))
+    keys, partitions = (
+        _column_list(record_key, "record_key"),
+        partition_columns(_column_list(partition_by, "partition_by")),
+    )
+    ordered = as_text(_column_list(ordering, "ordering"))
     columns = [*keys, *(column.name for column in partitions), ordered]
     _refuse_no_columns(record_key, "record_key")
     for names, argument in ((partition_by, "partition_by"), (ordering, "ordering")):
@@ -267,7 +270,7 @@ def _storage(path: Any, storage: Storage | None, options: Checked, storage_optio
     return storage
 
 
-def _listed(names: object, argument: str) -> list[str]:
+def _column_list(names: object, argument: str) -> list[str]:
     """Columns as a call names them; None: none. Raises InvalidInput on what is neither a name nor a list of names"""
     listed = [names] if isinstance(names, str) else [] if names is None else names
     if not isinstance(listed, (list, tuple)) or not all(isinstance(name, str) for name in listed):
@@ -277,7 +280,7 @@ def _listed(names: object, argument: str) -> list[str]:
 
 def _refuse_no_columns(names: str | Sequence[str] | None, argument: str) -> None:
     """Raises InvalidInput on a name that is blank, or there twice."""
-    columns = [part.strip() for name in _listed(names, argument) for part in name.split(",")]
+    columns = [part.strip() for name in _column_list(names, argument) for part in name.split(",")]
     if "" in columns:
         none = ": leave it out for none, which cannot be changed" if argument == "record_key" else ""
         raise InvalidInput(f"{argument}={names!r}: expected columns, and there is one without a name{none}")

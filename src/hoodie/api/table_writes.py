@@ -56,7 +56,7 @@ def write_rows(
 
     The keys are looked up before the write, which is made on the table as it was then, or again from the look-up on.
     """
-    operation, options = meant(operation, options)
+    operation, options = effective_operation(operation, options)
     settings = Settings.read(options)
     if not settings.drops_existing(operation):
         batch = engine.check(storage, operation, rows, settings)
@@ -78,7 +78,7 @@ def write_rows(
     raise AssertionError  # the last attempt returns or raises
 
 
-def meant(operation: WriteOperation, options: Checked) -> tuple[WriteOperation, Checked]:
+def effective_operation(operation: WriteOperation, options: Checked) -> tuple[WriteOperation, Checked]:
     """What a write does by its options: with EmptyHoodieRecordPayload, which is no rule of a table, it deletes its
     rows; an upsert that leaves out rows whose key is there is an insert, and the commit says so, as Hudi's does.
 

@@ -24,7 +24,7 @@ from hoodie.api.inputs import (
 )
 from hoodie.api.local_engine import engine_of
 from hoodie.api.table import HoodieTable
-from hoodie.api.table_writes import Rowset, meant, new_rows, write_rows
+from hoodie.api.table_writes import Rowset, effective_operation, new_rows, write_rows
 from hoodie.commit.batch_ids import BatchKnown
 from hoodie.commit.transaction import Transaction, abandon, begin, publish
 from hoodie.config.datasource import DatasourceOptions, VersionOptions, door_options, operation_for, overridden
@@ -156,7 +156,7 @@ class HoodieWriteClient:
         transaction = self._open(instant, _operation(result.metadata.operation.lower()))
         metadata = replace(result.metadata, extra={**extra_of_commit(extra_metadata), **result.metadata.extra})
         try:
-            with failures_heard(self.storage, result.metadata.operation), _advised(instant):
+            with failures_heard(self.storage, result.metadata.operation), _advice_on_conflict(instant):
                 metadata = publish(transaction, metadata, result.keys, unseeing=result.unseeing)
         except BatchKnown as earlier_batch:
             if abandon(transaction):
@@ -195,7 +195,7 @@ class HoodieWriteClient:
 
     def _write(self, operation: WriteOperation, df: Rowset, instant: Named, missing: str | None = None) -> WriteResult:
         instant = named_instant(instant, operation.value)
-        with failures_heard(self.storage, operation), _advised():
+        with failures_heard(self.storage, operation), _advice_on_conflict():
             checked = overridden(self.options, missing_options(missing))
             rows, options = new_rows(self.engine, self.storage, operation, df, checked)
             batch = self.engine.check(self.storage, operation, rows, Settings.read(options))
@@ -255,7 +255,7 @@ def _on_the_table_of_now(begun: Transaction) -> Transaction:
 
 
 @contextmanager
-def _advised(instant: str = "") -> Iterator[None]:
+def _advice_on_conflict(instant: str = "") -> Iterator[None]:
     """A conflict says how a client goes on. instant: one that stays open"""
     try:
         yield
@@ -334,7 +334,7 @@ def write(
     if df is None:
         raise InvalidInput(f"{operation} needs a DataFrame")
     operation = operation_for(checked, has_record_key=has_key)
-    operation, checked = meant(operation, checked)
+    operation, checked = effective_operation(operation, checked)
     if not has_key:
         checked = for_new_keys(checked)
     defaults = {"hoodie.table.name": path.rstrip("/").rpartition("/")[2]}
