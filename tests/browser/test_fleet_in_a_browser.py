@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from hoodie.cli.calls import Call
-from hoodie.cli.fleet.server import Fleet, listening
+from hoodie.cli.fleet.server import Fleet, listening_server
 from hoodie.display.summary import bytes_text
 from support.lake import build, unpacked
 
@@ -37,7 +37,7 @@ def served(tmp_path: Path) -> Iterator[tuple[Path, Fleet, str]]:
     next((lake / "cow_types").rglob("*.parquet")).with_name("<b>stray.parquet").write_bytes(b"x")
     fleet = Fleet(Call("serve", (f"{lake}/*",), jobs=2), 3600.0)
     fleet.look()
-    with listening(fleet, "127.0.0.1", 0) as server:
+    with listening_server(fleet, "127.0.0.1", 0) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         yield lake, fleet, f"http://127.0.0.1:{server.server_address[1]}/"

@@ -50,7 +50,7 @@ def version(call: Call) -> int:
         WRITTEN,
     )
     packages = ", ".join(f"{name} {release or '(not installed)'}" for name, release in versions.packages.items())
-    return call.alone(
+    return call.print_result(
         versions,
         [
             f"hoodie {versions.hoodie}, Python {versions.python}",
@@ -76,7 +76,7 @@ def completion(call: Call, shell: str) -> int:
     completion_class = get_completion_class(shell)
     assert completion_class is not None  # of the choices
     script = completion_class(cli, {}, "hoodie", "_HOODIE_COMPLETE").source()
-    return call.alone(Script(shell, script), [script])
+    return call.print_result(Script(shell, script), [script])
 
 
 def _installed(name: str) -> str:

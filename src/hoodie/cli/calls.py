@@ -96,7 +96,7 @@ class Call:
         if "options" in option_values:
             from hoodie.config.datasource import door_options  # here: looking at a timeline needs none
 
-            with output.complaining():
+            with output.warnings_printed():
                 options = door_options(dict(option_values.pop("options")), props=option_values.pop("props"))
             storage_options = {**driver_options(options), **storage_options}
             options = without_driver_options(options)
@@ -145,7 +145,7 @@ class Call:
             raise click.UsageError(f"{self.command} needs the instant of {what}")
         return call, named
 
-    def one(self) -> Target:
+    def only_target(self) -> Target:
         """The table of a command that takes one only. Raises UsageError"""
         targets = self.targets()
         if len(targets) > 1:
@@ -178,7 +178,7 @@ class Call:
         self.complaints.update(words)
         return tables
 
-    def each(
+    def print_each(
         self,
         work: Callable[[Target], R],
         text: Callable[[R], Sequence[Block]],
@@ -200,7 +200,7 @@ class Call:
         selection: Selection,
         has_findings: Callable[[R], bool] = lambda result: False,
     ) -> int:
-        """As `each`, with a line for each of several tables; `text` is printed of those where something was found.
+        """As `print_each`, with a line for each of several tables; `text` is printed of those where something was found.
 
         The exit status is that of the tables that are shown. Raises UsageError
         """
@@ -222,7 +222,7 @@ class Call:
         targets = self.targets()
 
         def outcome(target: Target) -> Outcome[R]:
-            with output.warned() as said:
+            with output.collected_warnings() as said:
                 try:
                     if target.empty is not None:
                         raise target.empty
@@ -266,7 +266,7 @@ class Call:
             output.show([output.summary_line(outcomes, seconds)])
         return status
 
-    def alone(self, result: Any, blocks: Sequence[Block], status: Status = Status.FINE) -> int:
+    def print_result(self, result: Any, blocks: Sequence[Block], status: Status = Status.FINE) -> int:
         """Print the result of a command that is about no table, or about something beside tables."""
         if self.as_json:
             seconds = time.perf_counter() - self.started

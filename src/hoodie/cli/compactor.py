@@ -114,8 +114,8 @@ def compaction_run_command(call: Call, watch: bool, interval: float, engine: str
     from hoodie.cli.compactor_run import run_compactor as compact
 
     if call.dry_run:
-        return call.each(
-            lambda target: Runs((), _pending(target).plans), lambda pending: _text(Plans(pending.plans), 1)
+        return call.print_each(
+            lambda target: Runs((), _pending_plans(target).plans), lambda pending: _text(Plans(pending.plans), 1)
         )
     runs: dict[str, list[Run]] = {}
     status = compact(call.targets(), engine, dict(conf), interval if watch else None, runs, quiet=call.as_json)
@@ -153,7 +153,7 @@ def schedule(call: Call, extra: tuple[Any, ...]) -> int:
         instant = schedule_compaction(storage, target.settings, dict(extra)) or ""
         return Scheduled(instant, "" if instant else "no compaction is due, or there are no logs to compact")
 
-    return call.each(do, lambda scheduled: [scheduled.instant or f"nothing to do: {scheduled.why}"])
+    return call.print_each(do, lambda scheduled: [scheduled.instant or f"nothing to do: {scheduled.why}"])
 
 
 @command(
@@ -181,7 +181,7 @@ def compaction_plan_command(call: Call, executor_cores: int, sort: str, where: s
     """
     shown = tuple(field.name for field in fields(PlansLine))
     lines: Lines[Plans] = Lines(PlansLine, lambda pending: PlansLine.of(pending, executor_cores), shown)
-    return call.lines(_pending, lambda pending: _text(pending, executor_cores), lines, Selection(sort, where))
+    return call.lines(_pending_plans, lambda pending: _text(pending, executor_cores), lines, Selection(sort, where))
 
 
 @command(
@@ -198,9 +198,9 @@ def compaction_validate_command(call: Call, instant: str | None) -> int:
     from hoodie.services.compaction.schedule import validate_compaction
 
     call, instant = call.split_instant(instant)
-    return call.each(
+    return call.print_each(
         lambda target: PlanChecked(instant or "", tuple(validate_compaction(target.storage, instant))),
-        _checked,
+        _check_blocks,
         lambda checked: bool(checked.lines),
     )
 
@@ -222,7 +222,7 @@ def unschedule(call: Call, instant: str | None) -> int:
         unschedule_compaction(target.storage, target.settings, named)
         return Withdrawn(named)
 
-    return call.each(do, lambda withdrawal: [f"compaction {withdrawal.instant} is withdrawn"])
+    return call.print_each(do, lambda withdrawal: [f"compaction {withdrawal.instant} is withdrawn"])
 
 
 @command(
@@ -237,8 +237,9 @@ def compaction_repair_command(call: Call, instant: str | None) -> int:
     from hoodie.services.compaction.schedule import repair_compaction
 
     call, named = call.split_needed_instant(instant, "a plan")
-    return call.each(
-        lambda target: PlanChecked(named, tuple(repair_compaction(target.storage, target.settings, named))), _checked
+    return call.print_each(
+        lambda target: PlanChecked(named, tuple(repair_compaction(target.storage, target.settings, named))),
+        _check_blocks,
     )
 
 
@@ -252,7 +253,7 @@ def plan_lines(pending: Sequence[tuple[Instant, CompactionPlan]]) -> Iterable[Pl
         yield PlanLine(instant.requested, instant.state.name, len(plan.operations), *totals)
 
 
-def _pending(target: Target) -> Plans:
+def _pending_plans(target: Target) -> Plans:
     from hoodie.services.compaction.schedule import pending_compactions
     from hoodie.table.state import load_state
 
@@ -275,5 +276,5 @@ def _text(pending: Plans, cores: int) -> Sequence[Block]:
     ]
 
 
-def _checked(checked: PlanChecked) -> Sequence[Block]:
+def _check_blocks(checked: PlanChecked) -> Sequence[Block]:
     return checked.lines or ("nothing is wrong",)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from hoodie.cli.calls import Target, explained
 from hoodie.cli.compactor_plans import PlanLine
-from hoodie.cli.output import complain, named
+from hoodie.cli.output import complain, with_path
 from hoodie.errors import HoodieError, InstantNotFound, InvalidOption, MissingPackage, PlanInUse
 from hoodie.services.compaction.job import RunTasks
 from hoodie.services.compaction.run import compact
@@ -140,7 +140,7 @@ def _look_at(target: Target, engine: Engine, stop: Stop, runs: list[Run], severa
         return run_all(storage, target.settings, engine, stop, runs, target.path if several else "")
     except HoodieError as error:
         runs.append(Run.failed("", error))
-        complain(named(target.path, runs[-1].problem))
+        complain(with_path(target.path, runs[-1].problem))
         return True
 
 
@@ -171,7 +171,7 @@ def run_all(
             failed = True
             ended_runs.append(Run.failed(instant, error))
             problem = ended_runs[-1].problem
-            complain(named(storage.root, named(instant, problem) if instant else problem))
+            complain(with_path(storage.root, with_path(instant, problem) if instant else problem))
             if not instant:  # the next look may find the storage well again
                 break
         else:
@@ -180,7 +180,7 @@ def run_all(
             ended_runs.append(run)
             if not stop.quiet:
                 line = f"{instant}: {run.slices} file slices compacted in {run.seconds:.1f} s"
-                tell(named(label, line) if label else line)
+                tell(with_path(label, line) if label else line)
         del ended_runs[:-_KEPT]
     return failed
 

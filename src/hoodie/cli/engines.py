@@ -80,7 +80,7 @@ def sync(call: Call, whole: bool) -> int:
         )
         return Synced(result.metastore, result.instant, entries, sum(result.calls.values()))
 
-    return call.each(do, synced_text)
+    return call.print_each(do, synced_text)
 
 
 @command(
@@ -111,7 +111,7 @@ def manifest(call: Call, formats: tuple[str, ...], whole: bool) -> int:
             manifests.instant, manifests.formats, len(manifests.partitions), manifests.whole, manifests.files
         )
 
-    return call.each(do, manifests_text)
+    return call.print_each(do, manifests_text)
 
 
 def synced_text(synced: Synced) -> list[str]:

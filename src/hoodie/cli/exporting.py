@@ -84,9 +84,9 @@ def export_table(
     """Write rows into a new or empty folder outside of the table. Raises InvalidInput when it has something in it; as a
     read"""
     target = storage_for(to, storage_options if "://" in to else None)
-    if f"{_real(target)}/".startswith(f"{_real(storage)}/"):
+    if f"{_real_path(target)}/".startswith(f"{_real_path(storage)}/"):
         raise InvalidInput(_PART.format(target.root, storage.root))
-    if isinstance(target, LocalStorage) and (table := _table_above(Path(_real(target)))):
+    if isinstance(target, LocalStorage) and (table := _table_above(Path(_real_path(target)))):
         raise InvalidInput(_PART.format(target.root, table))
     if target.list():
         raise InvalidInput(f"{target.root}: there is something in this folder: export to a new or an empty one")
@@ -123,7 +123,7 @@ def _table_above(folder: Path) -> Path | None:
     return next((above for above in folder.parents if (above / PROPERTIES_FILE).is_file()), None)
 
 
-def _real(storage: Storage) -> str:
+def _real_path(storage: Storage) -> str:
     """Where a storage is: on disk without links."""
     return os.path.realpath(storage.root) if isinstance(storage, LocalStorage) else storage.root
 

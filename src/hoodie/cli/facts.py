@@ -30,11 +30,11 @@ def summary_text(table: Summary) -> Sequence[Block]:
     rows: list[tuple[str, object]] = [
         ("table", f"{table.database}.{table.name}" if table.database else table.name),
         ("type", f"{table.type}, version {table.version}"),
-        ("record key", _listed(table.record_key)),
-        ("partitioned by", _listed(table.partition_by)),
-        ("ordering", _listed(table.ordering)),
+        ("record key", _comma_separated(table.record_key)),
+        ("partitioned by", _comma_separated(table.partition_by)),
+        ("ordering", _comma_separated(table.ordering)),
         ("payload", table.payload.rpartition(".")[2] or "(default)"),
-        ("columns", _listed(f"{column.name} {column.type}" for column in table.columns)),
+        ("columns", _comma_separated(f"{column.name} {column.type}" for column in table.columns)),
         ("commits", f"{table.commits} on the active timeline" + (f", from {table.first}" if table.first else "")),
     ]
     if last := table.last:
@@ -42,15 +42,15 @@ def summary_text(table: Summary) -> Sequence[Block]:
         rows.append(
             ("newest", f"{last.instant} {last.operation or last.action}: {counts}, {bytes_text(last.bytes)} written")
         )
-    rows.append(("pending", _listed(f"{line.action} {line.instant} ({line.state})" for line in table.pending)))
-    rows += [("savepoints", _listed(table.savepoints)), ("last clean", table.last_clean or "-")]
-    rows += [("metadata table", _listed(table.metadata))]
+    rows.append(("pending", _comma_separated(f"{line.action} {line.instant} ({line.state})" for line in table.pending)))
+    rows += [("savepoints", _comma_separated(table.savepoints)), ("last clean", table.last_clean or "-")]
+    rows += [("metadata table", _comma_separated(table.metadata))]
     rows += [("cannot be read", table.cannot_read)] if table.cannot_read else []
     rows += [("cannot be written", table.cannot_write)] if table.cannot_write and not table.cannot_read else []
     return [f"{name:18}{value}" for name, value in rows]
 
 
-def _listed(items: Iterable[str]) -> str:
+def _comma_separated(items: Iterable[str]) -> str:
     return ", ".join(items) or "-"
 
 

@@ -83,7 +83,9 @@ def index_rebuild_command(call: Call, mend: bool) -> int:
             rebuild.entries, rebuild.removed, rebuild.groups, rebuild.seconds, doubled, rebuild.mended, str(rebuild)
         )
 
-    return call.each(do, lambda rebuild: [rebuild.text], lambda rebuild: bool(rebuild.doubled) and not rebuild.mended)
+    return call.print_each(
+        do, lambda rebuild: [rebuild.text], lambda rebuild: bool(rebuild.doubled) and not rebuild.mended
+    )
 
 
 @command("show", examples=["hoodie index show /data/trips"], hoodie=True, group=index)
@@ -99,4 +101,6 @@ def index_show_command(call: Call) -> int:
         chosen = choose_index(load_state(target.storage), target.settings)
         return IndexChosen(chosen.index.name, chosen.index.is_global, chosen.why)
 
-    return call.each(do, lambda chosen: [f"{chosen.index}{' (global)' if chosen.is_global else ''}: {chosen.why}"])
+    return call.print_each(
+        do, lambda chosen: [f"{chosen.index}{' (global)' if chosen.is_global else ''}: {chosen.why}"]
+    )

@@ -51,7 +51,7 @@ def ls(call: Call, depth: int) -> int:
     """List the tables in folders and below them."""
     from hoodie.cli.table_search import list_tables, listing_text
 
-    return call.each(lambda target: list_tables(target.storage, depth), listing_text)
+    return call.print_each(lambda target: list_tables(target.storage, depth), listing_text)
 
 
 @command("info", examples=["hoodie info /data/trips", "hoodie info '/data/lake/*' --json"])
@@ -63,7 +63,7 @@ def info(call: Call) -> int:
     from hoodie.cli.facts import summary_text
     from hoodie.facts.summary import summarize
 
-    return call.each(lambda target: summarize(target.storage), summary_text)
+    return call.print_each(lambda target: summarize(target.storage), summary_text)
 
 
 @command(
@@ -100,7 +100,7 @@ def history_command(
     from hoodie.cli.facts import history_text
     from hoodie.facts import instants
 
-    return call.each(
+    return call.print_each(
         lambda target: instants.newest_instants(
             target.storage, limit, actions=actions, every=every, pending=pending, archived=archived
         ),
@@ -122,7 +122,7 @@ def files_command(call: Call, partitions: tuple[str, ...], as_of: str | None, ev
     from hoodie.config.read import ReadSettings
     from hoodie.facts import files
 
-    return call.each(
+    return call.print_each(
         lambda target: files.files(
             target.storage, ReadSettings.read(target.options), partitions=partitions or None, as_of=as_of, every=every
         ),
@@ -191,4 +191,4 @@ def report_command(call: Call, folder: str) -> int:
         file = page.save(Path(folder) / f"{names[target.path]}.html")
         return Reported(str(file), file.stat().st_size)
 
-    return call.each(do, lambda report: [report.file])
+    return call.print_each(do, lambda report: [report.file])

@@ -167,9 +167,9 @@ def _run(words: list[str]) -> int:
         except click.UsageError as error:
             where = error.ctx.command_path if error.ctx else "hoodie"
             message = " ".join(error.format_message().split())
-            return _failed(words, Status.USAGE, Problem("UsageError", f"{message} (see {where} --help)"))
+            return _report_failure(words, Status.USAGE, Problem("UsageError", f"{message} (see {where} --help)"))
         except click.ClickException as error:
-            return _failed(words, Status.USAGE, Problem(type(error).__name__, error.format_message()))
+            return _report_failure(words, Status.USAGE, Problem(type(error).__name__, error.format_message()))
         except (click.Abort, KeyboardInterrupt):
             output.complain("interrupted")
             return INTERRUPTED
@@ -180,7 +180,7 @@ def _run(words: list[str]) -> int:
         except Exception as error:
             if _is_of_output(error):
                 raise
-            return _failed(words, *explained(error, debug="--debug" in words))
+            return _report_failure(words, *explained(error, debug="--debug" in words))
     return status if isinstance(status, int) else Status.FINE
 
 
@@ -191,7 +191,7 @@ def _is_of_output(error: Exception) -> bool:
     return error.filename is None and error.errno in _NO_ROOM
 
 
-def _failed(words: list[str], status: Status, problem: Problem) -> int:
+def _report_failure(words: list[str], status: Status, problem: Problem) -> int:
     """Say what went wrong before a table was looked at."""
     if "--json" in words:
         command = " ".join(word for word in words[:2] if word.isalpha())

@@ -131,7 +131,7 @@ def metadata_show_command(call: Call) -> int:
 
     Its partitions, its size, and how far it is behind. `show` may be left out.
     """
-    return call.each(lambda target: read_metadata(target.storage), _metadata_text)
+    return call.print_each(lambda target: read_metadata(target.storage), _metadata_text)
 
 
 @command(
@@ -148,7 +148,7 @@ def metadata_stats_command(call: Call) -> int:
     """
     from hoodie.facts.metadata_table import metadata_stats
 
-    return call.each(
+    return call.print_each(
         lambda target: metadata_stats(target.storage), _stats_text, lambda stats: stats.exists and not stats.sound
     )
 
@@ -190,7 +190,7 @@ def list_(call: Call, partition: str, limit: int) -> int:
         rows = tuple(tuple("" if value is None else str(value) for value in row.values()) for row in some.to_pylist())
         return MetadataRows(partition, tuple(table.column_names), rows, table.num_rows)
 
-    return call.each(do, _rows_text)
+    return call.print_each(do, _rows_text)
 
 
 @command("validate", examples=["hoodie metadata validate /data/trips"], group=metadata)
@@ -211,7 +211,7 @@ def metadata_validate_command(call: Call) -> int:
             return MetadataValidated(False, {}, ())
         return MetadataValidated(True, comparison.partitions, (*comparison.problems, *comparison.unread))
 
-    return call.each(do, _validated_text, lambda validation: bool(validation.problems))
+    return call.print_each(do, _validated_text, lambda validation: bool(validation.problems))
 
 
 def read_metadata(storage: Storage) -> Metadata:
@@ -330,8 +330,8 @@ def metadata_create_command(call: Call, partitions: tuple[str, ...], again: bool
     def do(target: Target) -> MetadataCreated:
         return MetadataCreated(create_metadata_table(target.storage, target.settings, partitions, again=again))
 
-    name = _named(partitions)
-    return call.each(do, lambda created: [f"built: {name}" if created.built else f"there already: {name}"])
+    name = _partitions_text(partitions)
+    return call.print_each(do, lambda created: [f"built: {name}" if created.built else f"there already: {name}"])
 
 
 @command(
@@ -366,11 +366,11 @@ def metadata_drop_command(call: Call, partitions: tuple[str, ...]) -> int:
             return [f"not there: {name}"]
         return [f"{'would be removed' if removal.dry_run else 'removed'}: {name}"]
 
-    name = _named(() if "files" in partitions else partitions)
+    name = _partitions_text(() if "files" in partitions else partitions)
 
     return call.change(do, text, goes=lambda removal: int(removal.dropped), question=f"Remove {name}, of {{}} tables?")
 
 
-def _named(partitions: tuple[str, ...]) -> str:
+def _partitions_text(partitions: tuple[str, ...]) -> str:
     """What a command builds or removes."""
     return f"{', '.join(partitions)} of the metadata table" if partitions else "the metadata table"

@@ -96,7 +96,7 @@ def traceback(error: BaseException) -> None:
     click.echo(secrets.masked("".join(lines.format_exception(error))), err=True)
 
 
-def named(path: str, message: str) -> str:
+def with_path(path: str, message: str) -> str:
     """The message with the table's path before it, unless it begins with that."""
     return message if message.startswith(f"{path}: ") else f"{path}: {message}"
 
@@ -112,7 +112,7 @@ def show_outcomes(
         for line in outcome.warnings:
             click.echo(f"warning: {line}", err=True)
         if outcome.error is not None:
-            complain(named(outcome.path, outcome.error.message) if several else outcome.error.message)
+            complain(with_path(outcome.path, outcome.error.message) if several else outcome.error.message)
         else:
             show(text(outcome.result), err=err)
     if several:
@@ -137,7 +137,7 @@ def show_lines(
         for line in outcome.warnings:
             click.echo(f"warning: {secrets.masked_path(outcome.path)}: {line}", err=True)
         if outcome.error is not None:
-            complain(named(outcome.path, outcome.error.message))
+            complain(with_path(outcome.path, outcome.error.message))
         elif outcome.status is Status.FOUND or in_full(outcome.result):
             show([f"== {outcome.path}", *text(outcome.result)])
     show([*outcome_paths(outcomes), summary_line(outcomes, seconds, total)])
@@ -179,11 +179,11 @@ def document(command: str, outcomes: Sequence[Outcome[Any]], seconds: float) -> 
     """The JSON document of a command: docs/cli.md."""
     tables = [
         {
-            "path": plain(secrets.masked_path(outcome.path)),
+            "path": json_value(secrets.masked_path(outcome.path)),
             "status": int(outcome.status),
-            "result": plain(outcome.result),
-            "error": plain(outcome.error),
-            "warnings": plain(outcome.warnings),
+            "result": json_value(outcome.result),
+            "error": json_value(outcome.error),
+            "warnings": json_value(outcome.warnings),
         }
         for outcome in outcomes
     ]
@@ -199,7 +199,7 @@ def emit(command: str, outcomes: Sequence[Outcome[Any]], seconds: float) -> None
 
 def emit_error(command: str, status: int, problem: Any) -> None:
     """The JSON document of a command that came to no table."""
-    whole = {**document(command, [], 0.0), "status": status, "error": plain(problem)}
+    whole = {**document(command, [], 0.0), "status": status, "error": json_value(problem)}
     _print_json(whole)
 
 
@@ -213,12 +213,12 @@ def _print_json(document: Mapping[str, Any]) -> None:
     click.echo(text)
 
 
-def plain(value: Any) -> Any:
+def json_value(value: Any) -> Any:
     """A result as JSON has it: times as ISO text, decimals as text, bytes as base64."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {field.name: json_value(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
-        return {plain(str(key)): plain(item) for key, item in value.items()}
+        return {json_value(str(key)): json_value(item) for key, item in value.items()}
     if isinstance(value, Enum):
         return value.name if isinstance(value, int) else value.value
     if isinstance(value, str):
@@ -234,7 +234,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, dt.date | dt.time):
         return value.isoformat()
     if isinstance(value, Collection):
-        return [plain(item) for item in value]
+        return [json_value(item) for item in value]
     return str(value)
 
 
@@ -244,7 +244,7 @@ _said: contextvars.ContextVar[list[str] | None] = contextvars.ContextVar("hoodie
 
 
 @contextmanager
-def warned() -> Iterator[list[str]]:
+def collected_warnings() -> Iterator[list[str]]:
     """The warnings of a table: those of its own thread."""
     lines: list[str] = []
     token = _said.set(lines)
@@ -277,7 +277,7 @@ def collecting_warnings() -> Iterator[None]:
 
 
 @contextmanager
-def complaining() -> Iterator[None]:
+def warnings_printed() -> Iterator[None]:
     """Print warnings at once: of a command that has no document to put them in."""
     with warnings.catch_warnings(), collecting_warnings():
         yield

@@ -11,7 +11,7 @@ import click
 from hoodie.cli.arguments import COUNT, TIME, Decorator, cli_option, command, flag
 from hoodie.cli.calls import Call, Target
 from hoodie.cli.look import AS_OF, PARTITION
-from hoodie.cli.output import complaining
+from hoodie.cli.output import warnings_printed
 from hoodie.display.progress import wants_progress, working
 from hoodie.storage.faults import typed_errors
 
@@ -199,7 +199,7 @@ def export_command(
             target.storage, question, target.options, place, options, form, dry_run=call.dry_run
         )
 
-    return call.each(do, exporting.export_text)
+    return call.print_each(do, exporting.export_text)
 
 
 def _answer(call: Call, question: Question, form: str, file: str | None) -> int:
@@ -214,11 +214,15 @@ def _answer(call: Call, question: Question, form: str, file: str | None) -> int:
         def do(target: Target) -> Rows:
             return Rows(*rows.row_values(target.storage, shown, target.options))
 
-        return call.each(do, rows.rows_text)
+        return call.print_each(do, rows.rows_text)
     if form == "parquet" and not file:
         raise click.UsageError("--format parquet needs --output")
-    target = call.one()
-    with complaining(), typed_errors(), working(f"{call.command} {target.path}", show=wants_progress(call.options)):
+    target = call.only_target()
+    with (
+        warnings_printed(),
+        typed_errors(),
+        working(f"{call.command} {target.path}", show=wants_progress(call.options)),
+    ):
         count = rows.write_answer(target.storage, question, target.options, form, file, _stdout)
     if file:
         click.echo(f"{count} rows written to {file}")

@@ -111,7 +111,7 @@ def savepoint_create_command(call: Call, instant: str | None, comment: str, user
     def do(target: Target) -> SavepointLine:
         return _line(make_savepoint(target.storage, target.settings, instant, comment, user or getpass.getuser()))
 
-    return call.each(do, lambda line: [f"savepoint {line.instant} keeps {line.files} files"])
+    return call.print_each(do, lambda line: [f"savepoint {line.instant} keeps {line.files} files"])
 
 
 @command("show", examples=["hoodie savepoint show /data/trips"], group=savepoint)
@@ -124,7 +124,9 @@ def savepoint_show_command(call: Call) -> int:
         rows = [(s.instant, s.user, s.at, s.files, s.comment) for s in listing.savepoints]
         return [Grid(("instant", "user", "made", "files", "comment"), rows)] if rows else ["no savepoints"]
 
-    return call.each(lambda target: Savepoints(tuple(map(_line, read_savepoints(load_state(target.storage))))), text)
+    return call.print_each(
+        lambda target: Savepoints(tuple(map(_line, read_savepoints(load_state(target.storage))))), text
+    )
 
 
 @command(

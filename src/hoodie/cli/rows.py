@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from hoodie.cli.output import Block, Grid, plain
+from hoodie.cli.output import Block, Grid, json_value
 from hoodie.config.options import Options
 from hoodie.config.read import ReadSettings
 from hoodie.errors import InvalidInput, sentence
@@ -107,14 +107,14 @@ def filters_of(texts: Sequence[str], schema: pa.Schema) -> Filters | None:
     """
     if not texts:
         return None
-    plain = [_comparison(text, schema) for text in texts]
-    if all(test is not None and not pa.types.is_floating(schema.field(test[0]).type) for test in plain):
-        return plain
-    for text, test in zip(texts, plain, strict=True):
+    comparisons = [_comparison(text, schema) for text in texts]
+    if all(test is not None and not pa.types.is_floating(schema.field(test[0]).type) for test in comparisons):
+        return comparisons
+    for text, test in zip(texts, comparisons, strict=True):
         if test is None:
             _check_sql(text, schema)
     return " and ".join(
-        f"({text if test is None else _as_sql(*test)})" for text, test in zip(texts, plain, strict=True)
+        f"({text if test is None else _as_sql(*test)})" for text, test in zip(texts, comparisons, strict=True)
     )
 
 
@@ -237,7 +237,7 @@ def row_values(
     more = question.limit is not None and len(rows) > question.limit
     rows = rows.slice(0, question.limit) if more else rows
     columns = [python_values(column) for column in rows.columns]
-    return tuple(rows.column_names), tuple(tuple(map(plain, row)) for row in zip(*columns, strict=True)), more
+    return tuple(rows.column_names), tuple(tuple(map(json_value, row)) for row in zip(*columns, strict=True)), more
 
 
 def rows_text(answer: Any) -> Sequence[Block]:
@@ -268,7 +268,7 @@ def write_tables(tables: Iterator[pa.Table], form: str, sink: Any) -> int:
             count += len(table)
             for values in zip(*map(python_values, table.columns), strict=True):
                 row = dict(zip(table.column_names, values, strict=True))
-                sink.write(json.dumps(plain(row), ensure_ascii=False).encode() + b"\n")
+                sink.write(json.dumps(json_value(row), ensure_ascii=False).encode() + b"\n")
         return count
     if form == "csv":
         nested = [field.name for field in first.schema if pa.types.is_nested(field.type)]
@@ -289,7 +289,7 @@ def _with_text_of_bytes(table: pa.Table) -> pa.Table:
     """The table with bytes as base64, as JSON has them: Arrow's CSV takes no bytes but those of UTF-8."""
     for position, field in enumerate(table.schema):
         if pa.types.is_binary(field.type) or pa.types.is_fixed_size_binary(field.type):
-            texts = pa.array(map(plain, table.column(position).to_pylist()), pa.string())
+            texts = pa.array(map(json_value, table.column(position).to_pylist()), pa.string())
             table = table.set_column(position, field.with_type(pa.string()), texts)
     return table
 

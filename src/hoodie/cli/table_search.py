@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from hoodie.cli.output import Block, Grid, named
+from hoodie.cli.output import Block, Grid, with_path
 from hoodie.cli.secrets import masked, masked_path
 from hoodie.config.table import PROPERTIES_FILE, from_properties
 from hoodie.errors import HoodieError, InvalidInput, TableNotFound
@@ -132,7 +132,7 @@ def listing_text(listing: Listing) -> Sequence[Block]:
         (line.name, line.type, line.version, line.commits, line.newest, line.pending, line.path)
         for line in listing.tables
     ]
-    problems = [named(line.path, line.problem) for line in listing.tables if line.problem]
+    problems = [with_path(line.path, line.problem) for line in listing.tables if line.problem]
     return [Grid(("name", "type", "version", "commits", "newest", "pending", "path"), rows), *problems, *others]
 
 

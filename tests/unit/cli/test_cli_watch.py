@@ -21,7 +21,7 @@ import pytest
 
 from hoodie.cli.calls import Call
 from hoodie.cli.fleet import server as fleet_server
-from hoodie.cli.fleet.server import Fleet, Handler, listening
+from hoodie.cli.fleet.server import Fleet, Handler, listening_server
 from hoodie.storage.local import LocalStorage
 from support.compacting import schedule
 from support.lake import Terminal, unpacked
@@ -140,7 +140,7 @@ def test_metrics_that_cannot_be_written_leave_nothing(tables: Path, tmp_path: Pa
 def served(tables: Path) -> Iterator[tuple[Fleet, str]]:
     fleet = Fleet(Call("serve", (f"{tables}/*",), jobs=2, watches=True), 3600.0)
     fleet.look()
-    with listening(fleet, "127.0.0.1", 0) as server:
+    with listening_server(fleet, "127.0.0.1", 0) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
@@ -275,7 +275,7 @@ def test_an_address_that_is_taken_is_told_before_a_table_is_looked_at(tables: Pa
 def test_the_server_listens_at_an_address_of_ipv6(tables: Path) -> None:
     if not socket.has_ipv6:
         pytest.skip("there is no IPv6 here")
-    with listening(Fleet(Call("serve", (str(tables / "a"),)), 3600.0), "::1", 0) as server:
+    with listening_server(Fleet(Call("serve", (str(tables / "a"),)), 3600.0), "::1", 0) as server:
         assert server.server_address[0] == "::1"
 
 

@@ -53,7 +53,7 @@ class Lines(Generic[R]):
                 rows.append([masked_path(outcome.path), *[None] * len(self.shown), "failed"])
                 continue
             values = self.values(outcome)
-            rows.append([values[TABLE], *(_shown(name, values[name]) for name in self.shown), ""])
+            rows.append([values[TABLE], *(_cell_text(name, values[name]) for name in self.shown), ""])
         return Grid((TABLE, *self.shown, ""), rows)
 
 
@@ -102,7 +102,7 @@ class Selection:
         return [*rest, *failed]
 
 
-def _shown(name: str, value: Any) -> object:
+def _cell_text(name: str, value: Any) -> object:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if name.endswith("bytes"):

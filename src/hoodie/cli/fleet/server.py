@@ -20,7 +20,7 @@ from typing import Any
 from hoodie.cli import output, secrets
 from hoodie.cli.calls import Call, Target
 from hoodie.cli.fleet.page import fleet_page
-from hoodie.cli.output import Outcome, Problem, plain
+from hoodie.cli.output import Outcome, Problem, json_value
 from hoodie.errors import HoodieError, InvalidInput
 from hoodie.facts.health import Health, health
 from hoodie.metrics.text import exposition
@@ -90,7 +90,7 @@ class Fleet:
     def document(self) -> dict[str, Any]:
         """What the page shows."""
         tables = [
-            {**plain(table.health), "path": plain(table.path), "worst": table.health.worst, "number": number}
+            {**json_value(table.health), "path": json_value(table.path), "worst": table.health.worst, "number": number}
             for number, table in self.tables.items()
         ]
         return {"looked": self.looked, "seconds": round(self.seconds, 3), "tables": tables}
@@ -186,9 +186,9 @@ class Server(ThreadingHTTPServer):
             output.complain(f"a request failed: {type(error).__name__}: {error}")
 
 
-def serving(fleet: Fleet, host: str, port: int, every: float) -> int:
+def serve(fleet: Fleet, host: str, port: int, every: float) -> int:
     """Serve until a signal. Returns the exit status. Raises InvalidInput when the port is taken"""
-    with listening(fleet, host, port) as server:
+    with listening_server(fleet, host, port) as server:
         fleet.look()
         stop = threading.Event()
         looks = threading.Thread(target=_look_again, args=(fleet, every, stop), daemon=True)
@@ -209,7 +209,7 @@ def serving(fleet: Fleet, host: str, port: int, every: float) -> int:
     return 0
 
 
-def listening(fleet: Fleet, host: str, port: int) -> ThreadingHTTPServer:
+def listening_server(fleet: Fleet, host: str, port: int) -> ThreadingHTTPServer:
     """The server, which listens already. Raises InvalidInput"""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
