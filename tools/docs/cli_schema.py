@@ -15,20 +15,20 @@ from hoodie.cli import (
     doctor,
     engines,
     exporting,
-    found,
     index,
     look,
     metadata,
     read,
     recover,
     services,
+    table_search,
 )
 from hoodie.cli.output import SCHEMA
 from hoodie.facts import files, health, instants, metadata_table, summary
 
 #: The result of each command, by its words.
 RESULTS: Mapping[str, type] = {
-    "ls": found.Listing,
+    "ls": table_search.Listing,
     "info": summary.Summary,
     "history": instants.History,
     "files": files.Files,

@@ -63,8 +63,8 @@ def named_instant(named: Named, call: str) -> str:
     if isinstance(instant, str) and instant:
         return instant
     raise InvalidInput(
-        f"{call} does not take {_value_text(named)}: expected an instant as text, such as '20240131120000000', the result "
-        "of a write, a savepoint, or an instant of history(), whose entries are pairs: history()[0][0]"
+        f"{call} does not take {_value_text(named)}: expected an instant as text, such as '20240131120000000', the "
+        "result of a write, a savepoint, or an instant of history(), whose entries are pairs: history()[0][0]"
     )
 
 

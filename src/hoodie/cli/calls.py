@@ -200,7 +200,7 @@ class Call:
         selection: Selection,
         has_findings: Callable[[R], bool] = lambda result: False,
     ) -> int:
-        """As `print_each`, with a line for each of several tables; `text` is printed of those where something was found.
+        """As `print_each`, with a line for each of several tables; those where something was found are printed in full.
 
         The exit status is that of the tables that are shown. Raises UsageError
         """
@@ -291,7 +291,7 @@ class Call:
         Raises    UsageError when nobody can be asked
         """
         if self.dry_run or self.yes:
-            return self.each(lambda target: do(target, self.dry_run), text)
+            return self.print_each(lambda target: do(target, self.dry_run), text)
         if not sys.stdin.isatty():
             raise click.UsageError(
                 f"{self.command} cannot be undone, and there is no terminal to ask at: give --yes, or --dry-run to see "
@@ -305,7 +305,7 @@ class Call:
         if not click.confirm(question.format(total), err=True):
             output.complain("nothing was changed")
             return Status.FAILED
-        return self.each(lambda target: do(target, False), text)
+        return self.print_each(lambda target: do(target, False), text)
 
 
 @contextmanager
