@@ -102,7 +102,7 @@ def manifest(call: Call, formats: tuple[str, ...], whole: bool) -> int:
     from hoodie.config.sync import ManifestOptions
     from hoodie.sync.manifest import write_manifests
 
-    if not formats and not call.options.read(ManifestOptions).chosen:
+    if not formats and not call.options.read(ManifestOptions).chosen_formats:
         raise click.UsageError("no manifest is asked for: give --format, or the option hoodie.sync.manifest")
 
     def do(target: Target) -> Manifests:

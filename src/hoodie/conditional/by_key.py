@@ -55,7 +55,7 @@ def plan_by_key(request: MergeRequest, shape: TableShape, same: bool) -> ByKeyPl
     same  the source's values that equal a row's make its key: 1.0 equals 1, and 1.5 does not
     """
     equal = equated(request, shape)
-    if equal is None or not shape.keys or not (shape.plain and shape.one_text) or request.about(When.BY_SOURCE):
+    if equal is None or not shape.keys or not (shape.plain and shape.one_text) or request.clauses_of(When.BY_SOURCE):
         return None
     if {name.lower() for name in shape.identity} != equal.keys() or any("." in name for name in shape.identity):
         return None
@@ -123,7 +123,7 @@ def _one_image(
         if not all(same_expression(values[name], f"{request.source_name}.{equal[name.lower()]}") for name in identity):
             return None
         before = inserted if clause.act is Act.INSERT else updated
-        if before is not None and not _same(before, values):
+        if before is not None and not _same_values(before, values):
             return None
         if clause.act is Act.INSERT:
             inserted = values
@@ -137,7 +137,7 @@ def _one_image(
         }, ()
     if updated is None or inserted is None:
         values = updated or inserted or {}
-    elif _same({name: inserted[name] for name in updated}, updated):
+    elif _same_values({name: inserted[name] for name in updated}, updated):
         values = inserted
     else:
         return None
@@ -145,7 +145,7 @@ def _one_image(
     return {name: values[name] for name in types if name in values}, keeps
 
 
-def _same(some: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
+def _same_values(some: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
     return some.keys() == others.keys() and all(same_expression(some[name], others[name]) for name in some)
 
 

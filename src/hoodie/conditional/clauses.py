@@ -72,7 +72,7 @@ class MergeRequest:
         """The table's columns; of a table that has none yet those that the source gives it, of no type."""
         return table or {name: pa.null() for name in self.columns if name not in META_COLUMNS}
 
-    def about(self, when: When) -> tuple[MergeClause, ...]:
+    def clauses_of(self, when: When) -> tuple[MergeClause, ...]:
         return tuple(clause for clause in self.clauses if clause.when is when)
 
 
@@ -84,7 +84,7 @@ def with_names_of_one_side(request: MergeRequest, table_columns: Collection[str]
         When.BY_SOURCE: (table_columns, request.target_name, request.source_name),
     }
 
-    def named(clause: MergeClause) -> MergeClause:
+    def named_clause(clause: MergeClause) -> MergeClause:
         if clause.when not in own:
             return clause
         columns, side, other = own[clause.when]
@@ -98,7 +98,7 @@ def with_names_of_one_side(request: MergeRequest, table_columns: Collection[str]
             values = {name: value_of_side(value) for name, value in values.items()}
         return replace(clause, condition=value_of_side(clause.condition), values=values)
 
-    return replace(request, clauses=tuple(map(named, request.clauses)))
+    return replace(request, clauses=tuple(map(named_clause, request.clauses)))
 
 
 def refuse_other_side(when: When, value: Any, columns: Collection[str], other: str) -> None:

@@ -10,7 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.conditional.clauses import Act, MergeRequest, When, assignments, refuse_other_side
-from hoodie.conditional.rows import TableCall, assigned_terms, column_values, condition_term, scanned, target_scan
+from hoodie.conditional.rows import (
+    TableCall,
+    assigned_terms,
+    column_values,
+    condition_term,
+    scanned_tables,
+    target_scan,
+)
 from hoodie.conditional.shape import TableShape
 from hoodie.conditional.target import MergeTarget
 from hoodie.errors import InvalidInput
@@ -76,23 +83,23 @@ class _Join:
 
     def parts(self, scan: ScanPlan) -> Iterator[JoinedPart]:
         matched = np.zeros(self.source.length, np.bool_)
-        for table in _in_parts(scanned(scan)):
+        for table in _in_parts(scanned_tables(scan)):
             target = Block.of({self.request.target_name: table})
             sides = frozenset({self.request.source_name})
             matches = pairs(self.source, target, self.conjuncts, sides)
             matched[matches.left] = True
             keys = _keys(table, matches.right)
-            yield from self._of(When.MATCHED, beside(self.source, target, matches, sides), keys)
+            yield from self._joined_parts(When.MATCHED, beside(self.source, target, matches, sides), keys)
             if self.clauses[When.BY_SOURCE]:
                 alone = np.ones(table.num_rows, np.bool_)
                 alone[matches.right] = False
                 places = np.flatnonzero(alone)
-                yield from self._of(When.BY_SOURCE, self._alone(target, places), _keys(table, places))
+                yield from self._joined_parts(When.BY_SOURCE, self._unpartnered(target, places), _keys(table, places))
         places = np.flatnonzero(~matched)
         none = pa.nulls(len(places), pa.string())
-        yield from self._of(When.NOT_MATCHED, self._alone(self.source, places), (none, none))
+        yield from self._joined_parts(When.NOT_MATCHED, self._unpartnered(self.source, places), (none, none))
 
-    def _alone(self, block: Block, places: npt.NDArray[np.int64]) -> Block:
+    def _unpartnered(self, block: Block, places: npt.NDArray[np.int64]) -> Block:
         """Rows without a partner, whose columns are null."""
         rows, of_source = block.take(pa.array(places)), block is self.source
 
@@ -104,7 +111,7 @@ class _Join:
 
         return Block(len(places), column)
 
-    def _of(self, when: When, rows: Block, keys: tuple[pa.Array, pa.Array]) -> Iterator[JoinedPart]:
+    def _joined_parts(self, when: When, rows: Block, keys: tuple[pa.Array, pa.Array]) -> Iterator[JoinedPart]:
         """The rows by the first clause that is about them."""
         rest = np.arange(rows.length)
         for clause in self.clauses[when]:
@@ -123,18 +130,18 @@ class _Join:
         return JoinedPart(columns, pa.array(np.full(rows.length, int(action), np.int8)), key, path)
 
     def _value(self, clause: _Clause, rows: Block, field: pa.Field) -> pa.Array:
-        def stored() -> pa.Array:
+        def stored_values() -> pa.Array:
             return rows.column((self.request.target_name, field.name)).cast(field.type)
 
         term = clause.values.get(field.name)
         if term is None:
-            return pa.nulls(rows.length, field.type) if clause.act is Act.INSERT else stored()
+            return pa.nulls(rows.length, field.type) if clause.act is Act.INSERT else stored_values()
         values = column_values(term, rows, field)
         if clause.act is Act.INSERT or self.shape.one_text or field.name not in self.shape.identity:
             return values
         # As the row has them where they are equal: of 0.0 and -0.0 the key has another text.
-        same = is_true(comparing("=", field.type)(values, stored()), rows.length)
-        return pc.if_else(pa.array(same), stored(), values)
+        same = is_true(comparing("=", field.type)(values, stored_values()), rows.length)
+        return pc.if_else(pa.array(same), stored_values(), values)
 
 
 def joined_rows(call: TableCall, target: MergeTarget, request: MergeRequest) -> JoinedRows:

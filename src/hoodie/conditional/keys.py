@@ -43,10 +43,10 @@ class MergedKeys:
     ) -> MergedKeys:
         """assigned  columns that clauses set"""
 
-        def sets(names: Sequence[str]) -> bool:
+        def is_set(names: Sequence[str]) -> bool:
             return not {name.partition(".")[0] for name in names}.isdisjoint(assigned)
 
-        return cls((*columns, ROW_ACTION), keygen, sets(shape.keys), sets(shape.partitions), shape.is_global)
+        return cls((*columns, ROW_ACTION), keygen, is_set(shape.keys), is_set(shape.partitions), shape.is_global)
 
     def __call__(self, rows: pa.Table) -> pa.Table:
         """Raises InvalidInput on rows that get another key or, with an index that is not global, another partition"""

@@ -13,9 +13,9 @@ from hoodie.conditional.by_key import ACTIONS, ByKeyPlan, plan_by_key
 from hoodie.conditional.clauses import Act, MergeClause, MergeRequest, When, check_names
 from hoodie.conditional.join import JoinedRows, joined_rows
 from hoodie.conditional.keys import IN_DOUBT, OLD_KEY, OLD_PATH, CertainKeys, MergedKeys
-from hoodie.conditional.rows import MadeRows, TableCall, assigned_terms, column_values, condition_term, keyed_schema
+from hoodie.conditional.rows import ComputedRows, TableCall, assigned_terms, column_values, condition_term, keyed_schema
 from hoodie.conditional.shape import TableShape, check_request, equated, joined_schema
-from hoodie.conditional.target import MergeTarget, attempted, keeping_columns
+from hoodie.conditional.target import MergeTarget, keeping_columns, run_attempts
 from hoodie.config.options import Options
 from hoodie.expressions.casts import kernel_of
 from hoodie.expressions.scope import Scope
@@ -39,7 +39,7 @@ def merge(call: TableCall, request: MergeRequest, options: Options) -> WriteResu
              writer was faster; UnsupportedTable
     """
     check_names(request.columns, request.source_name)
-    return attempted(call.storage, options, lambda target: _merge(call, target, request))
+    return run_attempts(call.storage, options, lambda target: _merge(call, target, request))
 
 
 def _merge(call: TableCall, target: MergeTarget, request: MergeRequest) -> WriteResult:
@@ -72,7 +72,7 @@ def _same_where_equal(request: MergeRequest, shape: TableShape) -> bool:
 
 def _rows_by_key(
     call: TableCall, target: MergeTarget, request: MergeRequest, plan: ByKeyPlan
-) -> tuple[MadeRows, pa.Schema | None] | None:
+) -> tuple[ComputedRows, pa.Schema | None] | None:
     """The source's rows as the clauses make them, with what each is for; None: of some the key does not tell which row
     of the table they equal."""
     scope = Scope({request.source_name: request.source.schema}, call.frames)
@@ -100,7 +100,7 @@ def _rows_by_key(
     row_columns = () if plan.deletes else tuple(names)
     make_keys = CertainKeys(RowKeys(row_columns, keygen)) if plan.decides else RowKeys(row_columns, keygen)
     columns = [] if plan.deletes else [*schema, *([pa.field(ROW_ACTION, pa.int8())] if plan.decides else [])]
-    keyed_rows = MadeRows(iter([rows]), make_keys, keyed_schema(columns))
+    keyed_rows = ComputedRows(iter([rows]), make_keys, keyed_schema(columns))
     return keyed_rows, None if plan.deletes else joined_schema(target.declared, list(plan.values), names) or schema
 
 
@@ -117,8 +117,8 @@ def _actions(request: MergeRequest, plan: ByKeyPlan, shape: TableShape, scope: S
 
     A row with a null in its key, or a number that the column cannot hold, equals no row of the table.
     """
-    matched = _first_act(request.about(When.MATCHED), scope, block)
-    fresh = _first_act(request.about(When.NOT_MATCHED), scope, block)
+    matched = _first_act(request.clauses_of(When.MATCHED), scope, block)
+    fresh = _first_act(request.clauses_of(When.NOT_MATCHED), scope, block)
     terms = assigned_terms({name: plan.values[name] for name in plan.identity}, None, scope)
     keys = {name: spread(term.run(block), block.length) for name, term in terms.items()}
     pairs, doubts = np.ones(block.length, np.bool_), np.zeros(block.length, np.bool_)
@@ -169,14 +169,16 @@ def _first_act(clauses: Sequence[MergeClause], scope: Scope, block: Block) -> An
 # --- by a join ---
 
 
-def _rows_by_join(target: MergeTarget, request: MergeRequest, joined: JoinedRows) -> tuple[MadeRows, pa.Schema | None]:
+def _rows_by_join(
+    target: MergeTarget, request: MergeRequest, joined: JoinedRows
+) -> tuple[ComputedRows, pa.Schema | None]:
     columns = joined.schema
     assigned = {name for clause in request.clauses if clause.act is not Act.DELETE for name in columns.names}
     require_columns(columns, target.keygen, (), target.write.state.config.name)
     merged = MergedKeys.of(columns.names, target.keygen, target.shape, assigned)
     make_keys = NewKeys(merged).of_task(0) if target.keygen.makes_new_keys else merged
     schema = joined_schema(target.declared, list(assigned), columns.names) or columns
-    rows = MadeRows(_tables(joined, schema), make_keys, keyed_schema([*schema, pa.field(ROW_ACTION, pa.int8())]))
+    rows = ComputedRows(_tables(joined, schema), make_keys, keyed_schema([*schema, pa.field(ROW_ACTION, pa.int8())]))
     return rows, schema
 
 

@@ -37,7 +37,7 @@ Frames = Mapping[str, pa.Table]
 
 
 @dataclass(frozen=True, slots=True)
-class MadeRows:
+class ComputedRows:
     """Rows that a condition made, as `ArrowRows`: they can be had once.
 
     keyed  the schema of the keyed rows
@@ -71,7 +71,7 @@ class TableCall:
     def write(
         self,
         target: MergeTarget,
-        rows: MadeRows,
+        rows: ComputedRows,
         columns: pa.Schema | None,
         made_of: TableState | None = None,
         adapt: Callable[[Write], Write] = as_merge,
@@ -140,7 +140,7 @@ def target_scan(
     return plan_read(target.write.state, Read(columns=read_columns), target.write.settings.reading, tests=tests)
 
 
-def scanned(scan: ScanPlan) -> Iterator[pa.Table]:
+def scanned_tables(scan: ScanPlan) -> Iterator[pa.Table]:
     """The rows of a scan, file by file."""
     for batch in scan_batches(scan):
         yield pa.Table.from_batches([batch])

@@ -98,7 +98,7 @@ def check_request(request: MergeRequest, shape: TableShape) -> None:
     if request.source_name.lower() == request.target_name.lower():
         raise InvalidInput(f"the source and the table have one name, {request.source_name!r}: give one another")
     for when in When:
-        clauses = request.about(when)
+        clauses = request.clauses_of(when)
         for clause in clauses[:-1]:
             if clause.condition is None:
                 raise InvalidInput(

@@ -38,7 +38,7 @@ class MergeTarget:
     phases: Phases
 
 
-def attempted(storage: Storage, options: Options, attempt: Callable[[MergeTarget], WriteResult]) -> WriteResult:
+def run_attempts(storage: Storage, options: Options, attempt: Callable[[MergeTarget], WriteResult]) -> WriteResult:
     """Rows that were read before another writer's commit are read again: each attempt is a whole one.
 
     Raises  WriteConflict once there were enough of them; UnsupportedTable; as the attempts

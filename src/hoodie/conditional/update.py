@@ -8,17 +8,17 @@ import pyarrow as pa
 
 from hoodie.conditional.keys import OLD_KEY, OLD_PATH, MergedKeys
 from hoodie.conditional.rows import (
-    MadeRows,
+    ComputedRows,
     TableCall,
     assigned_terms,
     column_values,
     condition_term,
     keyed_schema,
-    scanned,
+    scanned_tables,
     target_scan,
 )
 from hoodie.conditional.shape import assigned_columns, joined_schema
-from hoodie.conditional.target import MergeTarget, attempted
+from hoodie.conditional.target import MergeTarget, run_attempts
 from hoodie.config.options import Options
 from hoodie.errors import InvalidInput
 from hoodie.expressions.scope import Scope
@@ -39,12 +39,12 @@ def update(call: TableCall, condition: Any, values: Mapping[str, Any], options: 
     """
     if not values:
         raise InvalidInput("the update sets no column")
-    return attempted(call.storage, options, lambda target: _update(call, target, condition, values, name))
+    return run_attempts(call.storage, options, lambda target: _update(call, target, condition, values, name))
 
 
 def delete_where(call: TableCall, condition: Any, options: Options, name: str) -> WriteResult:
     """Delete the rows for which a condition holds; None: all. Raises as `update`"""
-    return attempted(call.storage, options, lambda target: _delete(call, target, condition, name))
+    return run_attempts(call.storage, options, lambda target: _delete(call, target, condition, name))
 
 
 def _scope(call: TableCall, target: MergeTarget, name: str) -> Scope:
@@ -65,17 +65,17 @@ def _update(call: TableCall, target: MergeTarget, condition: Any, values: Mappin
         scan = target_scan(target, condition, scope, name, [*columns, *named])
 
     def rows() -> Iterator[pa.Table]:
-        for table in scanned(scan):
-            chosen = _where(table, term, name)
+        for table in scanned_tables(scan):
+            chosen = _matching_rows(table, term, name)
             if chosen.num_rows:
                 yield _updated(chosen, terms, schema, name)
 
     make_keys = MergedKeys.of(columns, target.keygen, target.shape, assigned)
-    updated_rows = MadeRows(rows(), make_keys, keyed_schema([*schema, pa.field(ROW_ACTION, pa.int8())]))
+    updated_rows = ComputedRows(rows(), make_keys, keyed_schema([*schema, pa.field(ROW_ACTION, pa.int8())]))
     return call.write(target, updated_rows, schema, scan.state, as_update)
 
 
-def _where(table: pa.Table, term: Term, name: str) -> pa.Table:
+def _matching_rows(table: pa.Table, term: Term, name: str) -> pa.Table:
     keep = is_true(term.run(Block.of({name: table})), table.num_rows)
     return table if keep.all() else table.filter(pa.array(keep))
 
@@ -103,13 +103,13 @@ def _delete(call: TableCall, target: MergeTarget, condition: Any, name: str) -> 
         scan = target_scan(target, condition, scope, name, columns)
 
     def keys() -> Iterator[pa.Table]:
-        for table in scanned(scan):
-            rows = _where(table, term, name).select([RECORD_KEY, PARTITION_PATH])
+        for table in scanned_tables(scan):
+            rows = _matching_rows(table, term, name).select([RECORD_KEY, PARTITION_PATH])
             if target.write.index.is_global and rows.num_rows:  # the index says where they are
                 empty = pa.array([""] * rows.num_rows, pa.string())
                 rows = rows.set_column(1, PARTITION_PATH, empty)
             if rows.num_rows:
                 yield rows
 
-    deleted_keys = MadeRows(keys(), RowKeys((), None), keyed_schema(()))
+    deleted_keys = ComputedRows(keys(), RowKeys((), None), keyed_schema(()))
     return call.write(target, deleted_keys, None, scan.state, lambda write: write)

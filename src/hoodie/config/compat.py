@@ -71,7 +71,7 @@ def without_unused(
                 slips.append((key, name))
             else:
                 unlike.append(key)
-        elif option_of_hudi.refused(value, purpose):
+        elif option_of_hudi.is_refused(value, purpose):
             (about_rows if option_of_hudi.rows else refused).append((f"{key}={value!r}", option_of_hudi.advice))
         elif option_of_hudi.kind is OptionClass.USED:
             used[key] = value

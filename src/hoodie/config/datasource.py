@@ -250,12 +250,12 @@ def of_path(options: Mapping[str, str], path: object) -> Options:
     Raises InvalidOption when an option names another one
     """
     for key in _PATH_KEYS:
-        if key in options and _plain(options[key]) != _plain(str(path)):
+        if key in options and _bare_path(options[key]) != _bare_path(str(path)):
             raise InvalidOption(f"{key}={options[key]!r}, but the table is at {str(path)!r}: give one path")
     return Options({key: value for key, value in options.items() if key not in _PATH_KEYS})
 
 
-def _plain(path: str) -> str:
+def _bare_path(path: str) -> str:
     return path.strip().removeprefix("file://").rstrip("/")
 
 

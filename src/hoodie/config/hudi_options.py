@@ -55,7 +55,7 @@ class HudiOption:
     advice: str
     rows: bool = False
 
-    def refused(self, value: str, purpose: Purpose) -> bool:
+    def is_refused(self, value: str, purpose: Purpose) -> bool:
         """Whether the value asks for something that would not happen."""
         asks = value.strip().lower() not in self.accepted
         return asks and purpose in _REFUSED_FOR.get(self.kind, ())

@@ -171,7 +171,7 @@ class LockOptions:
     )
 
     @cached_property
-    def chosen(self) -> LockProvider | None:
+    def named_provider(self) -> LockProvider | None:
         """The provider that is named, or None. What that means depends on the concurrency mode: `provider_for`."""
         if not self.provider and self.zookeeper_url:
             return LockProvider.ZOOKEEPER
@@ -238,7 +238,7 @@ class ConcurrencyOptions:
 def provider_for(lock: LockOptions, concurrency: ConcurrencyOptions) -> LockProvider | None:
     """The lock provider of a writer; None: it has no lock. Several writers that name none take one that every storage
     has which can be written."""
-    return lock.chosen or (LockProvider.STORAGE if concurrency.several else None)
+    return lock.named_provider or (LockProvider.STORAGE if concurrency.several else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

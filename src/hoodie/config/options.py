@@ -121,7 +121,7 @@ class Options(Mapping[str, str]):
             self._cache[group] = read_options(group, self._text)
         return cast(T, self._cache[group])
 
-    def once(self, make: Callable[[Options], T]) -> T:
+    def memoized(self, make: Callable[[Options], T]) -> T:
         """What a function makes of the options, made at the first call. It reads nothing else, and does not warn."""
         if make not in self._cache:
             self._cache[make] = make(self)

@@ -50,7 +50,7 @@ def _read(path: str, within: tuple[str, ...]) -> dict[str, str]:
         if not key or value is None:
             raise InvalidOption(f"{path}, line {number}: {text.split()[0]!r} has no value: expected key=value")
         if key == _INCLUDE:
-            options |= _read(_beside(path, value), (*within, path))
+            options |= _read(_included_path(path, value), (*within, path))
         else:
             options[key] = value
     return options
@@ -64,7 +64,7 @@ def _pair(text: str) -> tuple[str, str | None]:
     return (parts[0], parts[1]) if len(parts) == 2 else (parts[0], None)
 
 
-def _beside(path: str, included: str) -> str:
+def _included_path(path: str, included: str) -> str:
     """The path of an included file: relative to the file that includes it."""
     if "://" in included or included.startswith("/"):
         return included

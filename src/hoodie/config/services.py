@@ -218,7 +218,7 @@ def kept_options(keep: str | int | None) -> dict[str, str]:
     return {_POLICY: CleanPolicy.KEEP_LATEST_BY_HOURS.value, _HOURS: str(int(match[1]) * _HOURS_OF[unit])}
 
 
-def cleaning(options: Options, table: Mapping[str, str]) -> CleanOptions:
+def clean_options(options: Options, table: Mapping[str, str]) -> CleanOptions:
     """The options over what the table's properties say about its history; all of that yields to one option about it."""
     recorded = {} if not _KEYS.isdisjoint(options) else {key: table[key] for key in RECORDED if key in table}
     return read_options(CleanOptions, {**recorded, **options})
@@ -226,7 +226,7 @@ def cleaning(options: Options, table: Mapping[str, str]) -> CleanOptions:
 
 def policy_text(table: Mapping[str, str]) -> str:
     """What cleaning of a table keeps unless its writers' options say otherwise, such as "the latest 10 commits"."""
-    how = cleaning(Options(), table)
+    how = clean_options(Options(), table)
     if how.policy is CleanPolicy.KEEP_LATEST_BY_HOURS:
         days, rest = divmod(how.hours, 24)
         return f"the latest {days} days" if days > 1 and not rest else f"the latest {how.hours} hours"

@@ -57,7 +57,7 @@ class ManifestOptions:
     )
 
     @property
-    def chosen(self) -> frozenset[ManifestFormat]:
+    def chosen_formats(self) -> frozenset[ManifestFormat]:
         named = {ManifestFormat(name.lower()) for name in self.formats}
         return frozenset(named | {ManifestFormat.CSV} if self.view else named)
 

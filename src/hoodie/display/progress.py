@@ -75,12 +75,12 @@ def working(what: str, *, show: bool = True) -> Iterator[None]:
     if not show or _WORK.get() is not None:
         yield
         return
-    with _shown(Work(what)):
+    with _show_work(Work(what)):
         yield
 
 
 @contextmanager
-def _shown(work: Work) -> Iterator[None]:
+def _show_work(work: Work) -> Iterator[None]:
     global _writer
     before = _WORK.set(work)
     with _changing:
@@ -172,7 +172,7 @@ def progress(what: str, tasks: int, *, show: bool) -> Iterator[Advance]:
     if around is not None:  # one of the two is enough
         work.due, around.quiet = around.due, True
     try:
-        with bar if bar is not None else _shown(work):
+        with bar if bar is not None else _show_work(work):
             yield advance
     finally:
         if around is not None:
@@ -189,13 +189,13 @@ def reporting(name: str, call: Callable[Concatenate[Client, P], T]) -> Callable[
     the call, want none."""
 
     @wraps(call)
-    def reported(client: Client, /, *args: P.args, **named: P.kwargs) -> T:
+    def call_with_progress(client: Client, /, *args: P.args, **named: P.kwargs) -> T:
         options = (getattr(client, "options", None), named.get("options"))
         table = str(getattr(client, "path", "") or "").rstrip("/").rpartition("/")[2]
         with working(f"{name} {table}".rstrip(), show=all(map(wants_progress, options))):
             return call(client, *args, **named)
 
-    return reported
+    return call_with_progress
 
 
 def wants_progress(options: object) -> bool:

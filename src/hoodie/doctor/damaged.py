@@ -57,7 +57,7 @@ def _what_to_do(scene: Scene, instant: Instant, states: Collection[State]) -> tu
             "Its instant is completed and does not need it, but archiving stops at it: it can be deleted",
             Mend.DELETE,
         )
-    return _pending(scene, instant, states)
+    return _advice_for_pending(scene, instant, states)
 
 
 def _completed(scene: Scene, instant: Instant, states: Collection[State]) -> tuple[str, Mend | None]:
@@ -91,7 +91,7 @@ def _commit(scene: Scene, time: str) -> str:
     )
 
 
-def _pending(scene: Scene, instant: Instant, states: Collection[State]) -> tuple[str, Mend | None]:
+def _advice_for_pending(scene: Scene, instant: Instant, states: Collection[State]) -> tuple[str, Mend | None]:
     action = instant.action
     if action in _REPEATED:
         return "It can be deleted", Mend.DELETE

@@ -56,7 +56,7 @@ def examine_files(scene: Scene, contents: Contents, *, rows: bool = False) -> It
     present = {join(folder, entry.name): entry for folder, entries in scene.tree.items() for entry in entries}
     missing = list(_missing(scene, contents, published, present))
     yield from missing
-    yield from _twice(contents)
+    yield from _published_twice(contents)
     yield from _sizes(published, present, rows=rows)
     yield from _orphans(scene, contents, published, present)
     yield from _strays(scene)
@@ -236,7 +236,7 @@ def _savepoints(scene: Scene, contents: Contents, present: Present, reported_pat
 # --- files that should not be there, or not so ---
 
 
-def _twice(contents: Contents) -> Iterator[Finding]:
+def _published_twice(contents: Contents) -> Iterator[Finding]:
     first: dict[str, Instant] = {}
     for instant, metadata in sorted(contents.commits.items()):
         for part in metadata.stats.values():

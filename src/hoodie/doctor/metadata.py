@@ -94,7 +94,9 @@ def unlisted_logs(scene: Scene) -> Iterator[Finding]:
         return
     pending = _logs(scene, {i.requested for i in scene.timeline.instants if i.action is Action.COMPACTION})
     if pending:
-        problem = f"{_some(pending)} was written behind a compaction that is pending: readers of Hudi 1.x lack its rows"
+        problem = (
+            f"{_files_text(pending)} was written behind a compaction that is pending: readers of Hudi 1.x lack its rows"
+        )
         advice = "Let Hudi run the compaction (CALL run_compaction(op => 'run', path => '...')), then --repair"
         yield Finding(Severity.ERROR, Fault.UNLISTED, pending[0], problem, advice)
         return
@@ -103,9 +105,7 @@ def unlisted_logs(scene: Scene) -> Iterator[Finding]:
     built = _built(scene)  # a commit of a Merge-on-Read table is a completed compaction
     commits = {i.requested for i in scene.timeline.instants if i.action is Action.COMMIT and i.completed > built}
     if completed := _logs(scene, commits):
-        problem = (
-            f"the metadata table that Hudi 1.x built does not list {_some(completed)}: its readers lack these rows"
-        )
+        problem = f"the metadata table that Hudi 1.x built does not list {_files_text(completed)}: its readers lack these rows"
         advice = "--repair removes the metadata table: Hudi then lists folders, and its next write builds it again"
         yield Finding(Severity.ERROR, Fault.UNLISTED, FOLDER, problem, advice, Remedy(Mend.METADATA, FOLDER))
 
@@ -122,5 +122,5 @@ def _logs(scene: Scene, instants: Collection[str]) -> list[str]:
     return sorted(join(log.group.partition, log.name) for log in logs if log.base_instant in instants)
 
 
-def _some(logs: list[str]) -> str:
+def _files_text(logs: list[str]) -> str:
     return f"{logs[0]} and {len(logs) - 1} more" if len(logs) > 1 else logs[0]

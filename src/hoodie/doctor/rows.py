@@ -126,7 +126,7 @@ def _examine_slice(examined: Examination, slice_: FileSlice) -> tuple[list[Findi
         return findings, None if keys is None else _Keys(slice_, keys)
     except CorruptFile as error:
         stays = scene.config.layout == 1 and isinstance(error, CorruptLogBlock)
-        return [*findings, _damaged(error, stays=stays)], None
+        return [*findings, _damage_finding(error, stays=stays)], None
     except FileNotFoundError as error:
         advice = "If no writer or cleaner was active meanwhile, restore it from a copy of the table"
         problem = f"it was removed during the examination ({error})"
@@ -139,7 +139,7 @@ def _examine_slice(examined: Examination, slice_: FileSlice) -> tuple[list[Findi
         return [*findings, Finding(severity, fault, _name(slice_), problem, advice)], None
 
 
-def _damaged(error: CorruptFile, *, stays: bool = False) -> Finding:
+def _damage_finding(error: CorruptFile, *, stays: bool = False) -> Finding:
     """stays: a rollback leaves the file there, as it does logs of layout 1, and reads fail on it all the same"""
     otherwise = "" if stays else ", or roll its commit back"
     advice = clause(error.advice) or f"Restore it from a copy of the table{otherwise}"
@@ -259,7 +259,7 @@ def _merged_keys(
         columns += [name for name in reader.schema.names if name not in columns]
 
     def keep(damage: DamagedLog) -> None:
-        findings.extend(_skipped(examined.published, damage, sizes[damage.path]))
+        findings.extend(_skipped_bytes(examined.published, damage, sizes[damage.path]))
 
     sizes = {log.path: log.size for log in slice_.logs}
     # Not by catching warnings: their filters affect the whole process, and other threads' reads.
@@ -270,7 +270,7 @@ def _merged_keys(
     return pa.chunked_array([chunk for array in arrays for chunk in _chunks(array.cast(pa.string()))], pa.string())
 
 
-def _skipped(published: PublishedFiles, damage: DamagedLog, size: int) -> Iterator[Finding]:
+def _skipped_bytes(published: PublishedFiles, damage: DamagedLog, size: int) -> Iterator[Finding]:
     """Bytes of a log that readers skip: rows that a commit published there are lost, and a compaction would leave them
     out for good. Behind them nothing counts.
 
@@ -335,7 +335,7 @@ def _read_all(storage: Storage, file: BaseFile) -> Finding | None:
                 for _ in parquet.iter_batches(_BATCH_ROWS):
                     pass
     except CorruptFile as error:
-        return _damaged(error)
+        return _damage_finding(error)
     except FileNotFoundError:  # cleaned since it was listed, or there is a finding about it
         return None
     return None

@@ -217,9 +217,9 @@ def read_contents(scene: Scene) -> tuple[Contents, list[Finding]]:
                 # A plan is stored under its pending instant.
                 owner = instant if state is State.COMPLETED else highest[key]
                 contents.setdefault((instant.action, state), {})[owner] = value
-        findings += _half(scene, key, states)
+        findings += _half_begun(scene, key, states)
 
-    def pending(action: Action) -> dict[Instant, Any]:
+    def pending_plans(action: Action) -> dict[Instant, Any]:
         plans = contents.get((action, State.REQUESTED), {})
         return {i: plan for i, plan in plans.items() if i.state is not State.COMPLETED}
 
@@ -228,9 +228,9 @@ def read_contents(scene: Scene) -> tuple[Contents, list[Finding]]:
 
     return Contents(
         commits={i: value for action in COMMITS for i, value in completed(action).items()},
-        compactions=pending(Action.COMPACTION) | pending(Action.LOG_COMPACTION),
-        replaces=pending(Action.REPLACE_COMMIT) | pending(Action.CLUSTERING),
-        clean_plans=pending(Action.CLEAN),
+        compactions=pending_plans(Action.COMPACTION) | pending_plans(Action.LOG_COMPACTION),
+        replaces=pending_plans(Action.REPLACE_COMMIT) | pending_plans(Action.CLUSTERING),
+        clean_plans=pending_plans(Action.CLEAN),
         cleans=completed(Action.CLEAN),
         rollbacks=completed(Action.ROLLBACK),
         savepoints=completed(Action.SAVEPOINT),
@@ -279,7 +279,7 @@ def _empty(scene: Scene, instant: Instant, path: str, states: Mapping[State, Ent
     return list(damaged_instant(scene, instant, path, states, Fault.EMPTY, problem))
 
 
-def _half(scene: Scene, key: tuple[str, Action], states: Mapping[State, Entry]) -> list[Finding]:
+def _half_begun(scene: Scene, key: tuple[str, Action], states: Mapping[State, Entry]) -> list[Finding]:
     """An inflight instant that was never requested: no writer leaves that. (Archiving leaves only completed ones.)"""
     if set(states) != {State.INFLIGHT} or key[1] is Action.SAVEPOINT:
         return []

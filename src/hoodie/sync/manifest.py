@@ -134,7 +134,7 @@ def write_manifests(
     manifest_options = settings.manifests
     if formats is not None:
         manifest_options = read_options(ManifestOptions, {"hoodie.sync.manifest": ",".join(formats)})
-    chosen = manifest_options.chosen
+    chosen = manifest_options.chosen_formats
     if not chosen:
         return ManifestResult()
     with settings.writers.lock_on(storage, "manifest") as lock:

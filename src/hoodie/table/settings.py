@@ -22,7 +22,7 @@ from hoodie.config.services import (
     ExpiryOptions,
     RollbackOptions,
     ServiceOptions,
-    cleaning,
+    clean_options,
 )
 from hoodie.config.sync import HiveSyncOptions, ManifestOptions, MetaSyncOptions, check_sync
 from hoodie.config.table import TableConfig
@@ -94,7 +94,7 @@ class Writers:
 
     def warn_of_half(self) -> None:
         """Warn (LockWithoutMode) about a lock whose writer rolls back the writes that others have begun."""
-        if self.lock.chosen is not None and self.concurrency.policy is FailedWrites.EAGER:
+        if self.lock.named_provider is not None and self.concurrency.policy is FailedWrites.EAGER:
             warnings.warn(
                 LockWithoutMode(
                     "hoodie.write.lock.provider is set, and hoodie.write.concurrency.mode is SINGLE_WRITER: this "
@@ -150,7 +150,7 @@ class Settings:
     @classmethod
     def read(cls, options: Options) -> Settings:
         """Raises InvalidOption on a malformed value, or on two that exclude each other."""
-        return options.once(_settings)
+        return options.memoized(_settings)
 
     @classmethod
     def of(cls, text: Mapping[str, str]) -> Settings:
@@ -160,7 +160,7 @@ class Settings:
     def cleaning_of(self, table: TableConfig) -> CleanOptions:
         """How a table is cleaned: by the options, else as it keeps itself."""
         recorded = any(key in table.properties for key in RECORDED)
-        return cleaning(self.options, table.properties) if recorded else self.cleaning
+        return clean_options(self.options, table.properties) if recorded else self.cleaning
 
     def compaction_of(self, table: TableConfig | None) -> CompactionOptions:
         """When a table is compacted: by the options, else as it keeps itself."""

@@ -138,9 +138,9 @@ def test_defaults_and_false_of_what_is_not_there_are_never_an_error() -> None:
             continue
         default = defaults.get(known.key, "")
         if default in ("true", "false", "") or default.islower():
-            assert not known.refused(default, Purpose.BOTH), known.key
+            assert not known.is_refused(default, Purpose.BOTH), known.key
             seen += 1
-        assert known.refused("something that nobody has", Purpose.BOTH), known.key
+        assert known.is_refused("something that nobody has", Purpose.BOTH), known.key
     assert seen > 60
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import hoodie
 from hoodie.config.options import Options
-from hoodie.config.services import CleanPolicy, cleaning, kept_options, policy_text
+from hoodie.config.services import CleanPolicy, clean_options, kept_options, policy_text
 from hoodie.errors import InvalidInput, TableMismatch
 from hoodie.table.state import load_state
 
@@ -36,7 +36,7 @@ def versions(table: hoodie.HoodieTable[hoodie.Rows]) -> int:
     ],
 )
 def test_how_much_is_kept_is_a_cleaning_policy(keep: str | int | None, policy: str, commits: int, hours: int) -> None:
-    how = cleaning(Options(), kept_options(keep))
+    how = clean_options(Options(), kept_options(keep))
     assert (how.policy, how.commits, how.hours) == (CleanPolicy(policy), commits, hours)
 
 

@@ -40,4 +40,4 @@ def test_a_table_whose_rows_do_not_name_their_file_has_no_view() -> None:
 
 
 def test_the_view_asks_for_the_list_that_it_is_made_of() -> None:
-    assert Options({"hoodie.sync.manifest.view": "true"}).read(ManifestOptions).chosen == {ManifestFormat.CSV}
+    assert Options({"hoodie.sync.manifest.view": "true"}).read(ManifestOptions).chosen_formats == {ManifestFormat.CSV}

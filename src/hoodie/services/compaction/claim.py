@@ -53,7 +53,7 @@ def scheduling(storage: Storage, settings: Settings) -> Iterator[Lock]:
 
 def _independent(storage: Storage, settings: Settings, name: str) -> Lock:
     writers = settings.writers
-    if writers.lock.chosen not in _IN_ZOOKEEPER:
+    if writers.lock.named_provider not in _IN_ZOOKEEPER:
         writers = replace(writers, lock=replace(writers.lock, provider=LockProvider.STORAGE.value))
     return writers.lock_on(storage, name)
 

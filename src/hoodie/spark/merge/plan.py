@@ -45,7 +45,7 @@ def join_rows(request: MergeRequest, shape: TableShape, target: DataFrame) -> Jo
     """
     source = request.source.withColumn(_SOURCE, F.lit(True)).alias(request.source_name)
     table = target.withColumn(_TARGET, F.lit(True)).alias(request.target_name)
-    keeps_source, keeps_table = bool(request.about(When.NOT_MATCHED)), bool(request.about(When.BY_SOURCE))
+    keeps_source, keeps_table = bool(request.clauses_of(When.NOT_MATCHED)), bool(request.clauses_of(When.BY_SOURCE))
     kind = {(False, False): "inner", (True, False): "left", (False, True): "right", (True, True): "full"}
     joined = source.join(table, _condition(request, shape), kind[keeps_source, keeps_table])
     both, from_source, from_table = (
@@ -107,18 +107,18 @@ def row_action(request: MergeRequest, keys: Mapping[str, object], shape: TableSh
         return F.lit(None if action is None else int(action))
 
     def if_matched(matched: Act | None) -> Column:
-        return _first(request.about(When.NOT_MATCHED), lambda fresh: outcome(matched, fresh))
+        return _first(request.clauses_of(When.NOT_MATCHED), lambda fresh: outcome(matched, fresh))
 
     # What is inserted takes the place of a row of its key, should there be one: the condition is not about that row.
     # None of its values stays: where some would, only a join does that.
     in_place = F.lit(IN_DOUBT) if keeps else outcome(Act.UPDATE, Act.INSERT)
-    alone = _first(request.about(When.NOT_MATCHED), lambda fresh: in_place if fresh else outcome(None, None))
+    alone = _first(request.clauses_of(When.NOT_MATCHED), lambda fresh: in_place if fresh else outcome(None, None))
     fits = [value.try_cast(types[name]) if name in types else value for name, value in values.items()]
     pairs = functools.reduce(operator.and_, (value.isNotNull() for value in fits))
     choices = [(~pairs, alone)]
     if doubts := [doubt for name, value in values.items() for doubt in _doubts(value, (shape.shared or {}).get(name))]:
         choices.append((functools.reduce(operator.or_, doubts), F.lit(IN_DOUBT)))
-    return first_that_holds(choices, _first(request.about(When.MATCHED), if_matched)).cast("byte")
+    return first_that_holds(choices, _first(request.clauses_of(When.MATCHED), if_matched)).cast("byte")
 
 
 def _doubts(value: Column, shared: SharedTexts | None) -> list[Column]:

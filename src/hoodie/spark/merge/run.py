@@ -16,7 +16,7 @@ from hoodie.conditional.by_key import ByKeyPlan, plan_by_key
 from hoodie.conditional.clauses import Act, MergeRequest, When, check_names, with_names_of_one_side
 from hoodie.conditional.keys import OLD_KEY, OLD_PATH, CertainKeys, MergedKeys
 from hoodie.conditional.shape import TableShape, assigned_columns, check_request, joined_schema
-from hoodie.conditional.target import MergeTarget, attempted, keeping_columns
+from hoodie.conditional.target import MergeTarget, keeping_columns, run_attempts
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput
@@ -93,7 +93,7 @@ def merge_with_spark(session: SparkSession, storage: Storage, request: MergeRequ
             f"the source of a merge is a Spark DataFrame, not {type(request.source).__name__}: spark.createDataFrame(…)"
         )
     check_names(request.columns, request.source_name)
-    return attempted(storage, options, lambda target: _marked(_merge, session, target, request))
+    return run_attempts(storage, options, lambda target: _marked(_merge, session, target, request))
 
 
 def update_with_spark(
@@ -107,14 +107,14 @@ def update_with_spark(
     """Set columns of the rows for which a condition holds; None: of all. Raises as `merge`."""
     if not values:
         raise InvalidInput("the update sets no column")
-    return attempted(storage, options, lambda target: _marked(_update, session, target, condition, values, name))
+    return run_attempts(storage, options, lambda target: _marked(_update, session, target, condition, values, name))
 
 
 def delete_with_spark(
     session: SparkSession, storage: Storage, condition: Any, options: Options, name: str = "target"
 ) -> WriteResult:
     """Delete the rows for which a condition holds; None: all. Raises as `merge`."""
-    return attempted(storage, options, lambda target: _marked(_delete, session, target, condition, name))
+    return run_attempts(storage, options, lambda target: _marked(_delete, session, target, condition, name))
 
 
 # --- merge ---
@@ -135,7 +135,7 @@ def _merge(target: _Target, request: MergeRequest) -> WriteResult:
             if not plan.decides:
                 raise refusal.problem from None
     with target.phases.time("check"):
-        conditions = [clause.condition for clause in request.about(When.BY_SOURCE)]
+        conditions = [clause.condition for clause in request.clauses_of(When.BY_SOURCE)]
         scan = target.scan([*conditions, request.condition], request.target_name)
         rows = _rows_by_join(target, request, scan)
     return _run(target, *rows, made_of=scan.state)
