@@ -105,7 +105,10 @@ def unlisted_logs(scene: Scene) -> Iterator[Finding]:
     built = _built(scene)  # a commit of a Merge-on-Read table is a completed compaction
     commits = {i.requested for i in scene.timeline.instants if i.action is Action.COMMIT and i.completed > built}
     if completed := _logs(scene, commits):
-        problem = f"the metadata table that Hudi 1.x built does not list {_files_text(completed)}: its readers lack these rows"
+        problem = (
+            f"the metadata table that Hudi 1.x built does not list {_files_text(completed)}: its readers lack "
+            "these rows"
+        )
         advice = "--repair removes the metadata table: Hudi then lists folders, and its next write builds it again"
         yield Finding(Severity.ERROR, Fault.UNLISTED, FOLDER, problem, advice, Remedy(Mend.METADATA, FOLDER))
 

@@ -186,7 +186,7 @@ class Server(ThreadingHTTPServer):
             output.complain(f"a request failed: {type(error).__name__}: {error}")
 
 
-def serve(fleet: Fleet, host: str, port: int, every: float) -> int:
+def serve_fleet(fleet: Fleet, host: str, port: int, every: float) -> int:
     """Serve until a signal. Returns the exit status. Raises InvalidInput when the port is taken"""
     with listening_server(fleet, host, port) as server:
         fleet.look()

@@ -97,8 +97,8 @@ def serve_command(call: Call, grace: float, port: int, host: str, every: float) 
     All tables on one page, those with problems first, sortable, each with its report; /metrics has what `hoodie
     metrics` prints. Nothing is changed. It ends by Ctrl-C or SIGTERM.
     """
-    from hoodie.cli.fleet.server import Fleet, serve
+    from hoodie.cli.fleet.server import Fleet, serve_fleet
 
     if call.as_json:
         raise click.UsageError("serve has no JSON document: the page has one at /tables.json")
-    return serve(Fleet(replace(call, watches=True), grace), host, port, every)
+    return serve_fleet(Fleet(replace(call, watches=True), grace), host, port, every)
