@@ -31,7 +31,7 @@ def comparison(op: str, left: Term, right: Term) -> Term:
     """`= <> < <= > >=`, and `<=>`. Raises InvalidInput on two types that are not compared"""
     one, other, kind = compared(left, right)
     if op == "<=>":
-        return _same(one, other, kind)
+        return _null_safe_equal(one, other, kind)
     if kind == NULL:
         return _UNKNOWN
     return computed(BOOL, comparing(op, kind), one, other)
@@ -66,7 +66,7 @@ def _of_floats(op: str, left: pa.Array, right: pa.Array) -> pa.Array:
     return pc.if_else(pc.or_(nan_left, nan_right), exact, plain)
 
 
-def _same(left: Term, right: Term, kind: pa.DataType) -> Term:
+def _null_safe_equal(left: Term, right: Term, kind: pa.DataType) -> Term:
     """`<=>`: nulls are equal."""
     equal = comparing("=", kind)
 
@@ -130,14 +130,14 @@ def among(term: Term, options: Sequence[Term]) -> Term:
     if kind is None or arrow.is_nested(kind):
         raise InvalidInput(f"in (…): {spark_name(term.kind)} cannot be compared with all of the list: cast it")
     operand = cast(term, kind)
-    values, rest = _listed(options, kind)
+    values, rest = _split_constants(options, kind)
     parts = [comparison("=", operand, option) for option in rest]
     if len(values):
         parts.insert(0, computed(BOOL, elementwise(lambda rows: member(rows, values)), operand))
     return balanced(parts, either)
 
 
-def _listed(options: Sequence[Term], kind: pa.DataType) -> tuple[pa.Array, list[Term]]:
+def _split_constants(options: Sequence[Term], kind: pa.DataType) -> tuple[pa.Array, list[Term]]:
     """The constants among some terms, in a type, and the other terms. Literals of a type are cast in one call: programs
     write lists of thousands."""
     literals: dict[pa.DataType, list[Term]] = {}

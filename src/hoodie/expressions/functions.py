@@ -190,7 +190,7 @@ def _trimmed(kernel: Callable[..., Any]) -> Callable[[Terms], Term | None]:
     return _text(_kernel(TEXT, lambda values: kernel(values, characters=" ")))
 
 
-def _held(kernel: Callable[..., Any], word: str) -> Callable[..., Term]:
+def _text_test(kernel: Callable[..., Any], word: str) -> Callable[..., Term]:
     def make(text: Term, part: Term) -> Term:
         if isinstance(part.literal, str):
             return computed(BOOL, lambda values: kernel(values, part.literal), text)
@@ -244,7 +244,7 @@ def _is_timely(term: Term) -> bool:
     return kinds.is_time(term.kind) or term.kind in (TEXT, NULL)
 
 
-def _timely(make: Callable[..., Term | None]) -> Callable[[Terms], Term | None]:
+def _for_times(make: Callable[..., Term | None]) -> Callable[[Terms], Term | None]:
     return lambda of: make(*of) if _is_timely(of[0]) else None
 
 
@@ -328,9 +328,9 @@ FUNCTIONS: Mapping[str, Function] = {
     "reverse": Function(1, 1, _text(_kernel(TEXT, pc.utf8_reverse))),
     "instr": Function(2, 2, _text(_place, TEXT)),
     "locate": Function(2, 2, lambda of: _text(_place, TEXT)([of[1], of[0]])),
-    "startswith": Function(2, 2, _text(_held(pc.starts_with, "starts_with"), TEXT)),
-    "endswith": Function(2, 2, _text(_held(pc.ends_with, "ends_with"), TEXT)),
-    "contains": Function(2, 2, _text(_held(pc.match_substring, "contains"), TEXT)),
+    "startswith": Function(2, 2, _text(_text_test(pc.starts_with, "starts_with"), TEXT)),
+    "endswith": Function(2, 2, _text(_text_test(pc.ends_with, "ends_with"), TEXT)),
+    "contains": Function(2, 2, _text(_text_test(pc.match_substring, "contains"), TEXT)),
     **dict.fromkeys(("rlike", "regexp", "regexp_like"), Function(2, 2, _text(texts.matches, TEXT))),
     "concat": Function(1, 99, _concat),
     "concat_ws": Function(1, 99, _joined_by),
@@ -338,11 +338,11 @@ FUNCTIONS: Mapping[str, Function] = {
     "date_sub": Function(2, 2, _days(-1)),
     **dict.fromkeys(("datediff", "date_diff"), Function(2, 2, _between_days)),
     "add_months": Function(2, 2, _months),
-    "last_day": Function(1, 1, _timely(times.last_day)),
+    "last_day": Function(1, 1, _for_times(times.last_day)),
     "trunc": Function(2, 2, _trunc),
     "date_trunc": Function(2, 2, _date_trunc),
-    **dict.fromkeys(("to_date", "date"), Function(1, 1, _timely(lambda term: cast(term, DATE)))),
-    **dict.fromkeys(("to_timestamp", "timestamp"), Function(1, 1, _timely(lambda term: cast(term, TIMESTAMP)))),
+    **dict.fromkeys(("to_date", "date"), Function(1, 1, _for_times(lambda term: cast(term, DATE)))),
+    **dict.fromkeys(("to_timestamp", "timestamp"), Function(1, 1, _for_times(lambda term: cast(term, TIMESTAMP)))),
     **{name: Function(1, 1, _part(name)) for name in times.PARTS if name != "week"},
     **{
         name: Function(1, 1, lambda of, kind=kind: cast(of[0], kind))  # type: ignore[misc]

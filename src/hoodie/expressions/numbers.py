@@ -44,7 +44,7 @@ def arithmetic(op: str, left: Term, right: Term) -> Term | None:
         return computed(kind, elementwise(_remainder), left, right, fails=True)
     if is_float(kind):
         return computed(kind, _PLAIN[op], left, right)
-    return computed(kind, _checked(_CHECKED[op], op), left, right, fails=True)
+    return computed(kind, _checked_function(_CHECKED[op], op), left, right, fails=True)
 
 
 @elementwise
@@ -62,16 +62,16 @@ def negative(term: Term) -> Term:
     """Unary minus."""
     if is_float(term.kind) or is_decimal(term.kind):
         return computed(term.kind, pc.negate, term)
-    return computed(term.kind, _checked(pc.negate_checked, "-"), term, fails=True)
+    return computed(term.kind, _checked_function(pc.negate_checked, "-"), term, fails=True)
 
 
 def absolute_value(term: Term) -> Term:
     if is_float(term.kind) or is_decimal(term.kind):
         return computed(term.kind, pc.abs, term)
-    return computed(term.kind, _checked(pc.abs_checked, "abs"), term, fails=True)
+    return computed(term.kind, _checked_function(pc.abs_checked, "abs"), term, fails=True)
 
 
-def _checked(function: Callable[..., Any], op: str) -> Callable[..., Any]:
+def _checked_function(function: Callable[..., Any], op: str) -> Callable[..., Any]:
     def run(*values: Any) -> Any:
         try:
             return function(*values)
@@ -126,7 +126,7 @@ def _as_decimal(term: Term) -> Term:
 def _decimals(op: str, left: Term, right: Term) -> Term:
     kind = kinds.arithmetic_kind(op, left.kind, right.kind)
     assert kind is not None
-    kernel = _exact(op, left.kind, right.kind, 0 if is_integer(kind) else kind.scale)
+    kernel = _exact_function(op, left.kind, right.kind, 0 if is_integer(kind) else kind.scale)
 
     def run(one: pa.Array, other: pa.Array) -> pa.Array:
         if op in ("/", "%", "div"):
@@ -148,7 +148,9 @@ def _as_bigint(values: pa.Array) -> pa.Array:
     return rescaled(null_where(outside, values), 0, "towards_zero").cast(BIGINT)
 
 
-def _exact(op: str, left: pa.DataType, right: pa.DataType, digits: int) -> Callable[[pa.Array, pa.Array], pa.Array]:
+def _exact_function(
+    op: str, left: pa.DataType, right: pa.DataType, digits: int
+) -> Callable[[pa.Array, pa.Array], pa.Array]:
     """The result with more digits than are wanted of it, or rounded to those digits behind the point."""
     p1, s1, p2, s2 = left.precision, left.scale, right.precision, right.scale
     wide = pa.decimal256(p1, s1), pa.decimal256(p2, s2)

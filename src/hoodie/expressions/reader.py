@@ -186,7 +186,7 @@ class Reader:
                 otherwise = node.args.get("false")
                 return self._call("if", [node.this, node.args["true"], *([] if otherwise is None else [otherwise])])
             case exp.Bracket() | exp.Dot():
-                return self._within(node)
+                return self._inner_value(node)
             case exp.Exists():
                 return exists(self, node.this)
             case exp.Subquery() | exp.Select():
@@ -257,7 +257,7 @@ class Reader:
         if op in "+-" and any(isinstance(side, exp.Interval) for side in sides):
             value, span = sides if isinstance(sides[1], exp.Interval) else (sides[1], sides[0])
             by = self._span(span)
-            term = times.moved(self._timely(value), by if op == "+" else -by)
+            term = times.moved(self._as_time(value), by if op == "+" else -by)
             if term is not None and not (op == "-" and span is sides[0]):
                 return term
             raise self.refused(node)
@@ -283,7 +283,7 @@ class Reader:
         whole = arrow.is_integer(other.kind) and op != "/"
         return cast(term, pa.int64() if whole else pa.float64())
 
-    def _timely(self, node: Any) -> Term:
+    def _as_time(self, node: Any) -> Term:
         term = self.term(node)
         return cast(term, TIMESTAMP) if is_text_kind(term.kind) else term
 
@@ -322,7 +322,7 @@ class Reader:
             )
         return compare.among(self.term(node.this), [self.term(one) for one in node.expressions])
 
-    def _within(self, node: Any) -> Term:
+    def _inner_value(self, node: Any) -> Term:
         """`list[0]`, `map['key']`, and `list[0].field`."""
         value = self.term(node.this)
         if isinstance(node, exp.Dot):

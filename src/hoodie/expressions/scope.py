@@ -46,7 +46,7 @@ class Scope:
         """The column of a name, which may be dotted. Raises InvalidInput where there is none, or more than one"""
         scope: Scope | None = self
         while scope is not None:
-            if (term := scope._own(parts, text)) is not None:
+            if (term := scope._column_here(parts, text)) is not None:
                 return term
             scope = scope.outer
         if len(parts) == 1 and parts[0].lower() in ("current_date", "current_timestamp"):
@@ -56,12 +56,12 @@ class Scope:
     def moment(self, name: str) -> Term:
         return literal(self.now.date(), DATE) if name == "current_date" else literal(self.now, TIMESTAMP)
 
-    def _own(self, parts: Sequence[str], text: str) -> Term | None:
+    def _column_here(self, parts: Sequence[str], text: str) -> Term | None:
         frames: list[tuple[Name, Sequence[str]]] = []
         for table, schema in self.tables.items():
-            if len(parts) > 1 and parts[0].lower() == table.lower() and (inner := _named(schema.names, parts[1])):
+            if len(parts) > 1 and parts[0].lower() == table.lower() and (inner := _match_name(schema.names, parts[1])):
                 return _field((table, inner), schema.field(inner).type, parts[2:], text)
-            if own := _named(schema.names, parts[0]):
+            if own := _match_name(schema.names, parts[0]):
                 frames.append(((table, own), parts[1:]))
         if len(frames) > 1:
             tables = " and ".join(name[0] for name, _ in frames)
@@ -75,7 +75,7 @@ class Scope:
 
     def _unknown(self, parts: Sequence[str], text: str) -> InvalidInput:
         every = [name for schema in self.tables.values() for name in schema.names]
-        is_field = _named(every, parts[0]) is not None
+        is_field = _match_name(every, parts[0]) is not None
         if len(parts) > 1 and not is_field and not any(parts[0].lower() == name.lower() for name in self.tables):
             names = " and ".join(map(repr, self.tables))
             return InvalidInput(
@@ -87,7 +87,7 @@ class Scope:
         return InvalidInput(f"{text!r}: there is no column {'.'.join(parts)!r}. {hint or f'There are {own}'}")
 
 
-def _named(names: Sequence[str], name: str) -> str | None:
+def _match_name(names: Sequence[str], name: str) -> str | None:
     if name in names:
         return name
     return next((one for one in names if one.lower() == name.lower()), None)
@@ -98,7 +98,7 @@ def _field(name: Name, kind: pa.DataType, path: Sequence[str], text: str) -> Ter
     places: list[int] = []
     for part in path:
         fields = [kind.field(at).name for at in range(kind.num_fields)] if arrow.is_struct(kind) else []
-        inner = _named(fields, part)
+        inner = _match_name(fields, part)
         if inner is None:
             raise InvalidInput(f"{text!r}: {name[1]} ({kind}) has no field {part!r}")
         places.append(fields.index(inner))

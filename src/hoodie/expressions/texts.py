@@ -194,16 +194,16 @@ def java_regex(pattern: str) -> str:
     Arrow takes for something else"""
     flags = "".join(_FLAGS.findall(pattern))
     if "U" in flags or ("i" in flags and not pattern.isascii()):
-        raise _refused(pattern, "flags that Java reads in another way")
+        raise _refusal(pattern, "flags that Java reads in another way")
     parts: list[str] = []
     in_class = False
     for match in _TOKEN.finditer(pattern):
         token = match[0]
         if token == r"\v":
-            raise _refused(pattern, r"the class \v")
+            raise _refusal(pattern, r"the class \v")
         if in_class:
             if token.startswith("[") or (token == "&" and pattern.startswith("&", match.end())):
-                raise _refused(pattern, "a class within a class")
+                raise _refusal(pattern, "a class within a class")
             in_class = token != "]"
         elif token.startswith("["):
             in_class = True
@@ -215,5 +215,5 @@ def java_regex(pattern: str) -> str:
     return "".join(parts)
 
 
-def _refused(pattern: str, what: str) -> InvalidInput:
+def _refusal(pattern: str, what: str) -> InvalidInput:
     return InvalidInput(f"the regular expression {pattern!r} has {what}, which needs Spark: write it in another way")
