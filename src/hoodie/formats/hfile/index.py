@@ -286,7 +286,7 @@ def load_on_open(stored: bytes, trailer: Trailer, path: str) -> LoadOnOpen:
 def require_inside(index: BlockIndex, trailer: Trailer, path: str) -> None:
     """Raises CorruptFile where an entry points to something that is no block of the file."""
     if entry := index.outside(trailer.load_on_open):
-        raise _outside(entry, path)
+        raise _outside_error(entry, path)
 
 
 def _decoded(stored: bytes, trailer: Trailer, path: str) -> LoadOnOpen:
@@ -304,13 +304,13 @@ def _decoded(stored: bytes, trailer: Trailer, path: str) -> LoadOnOpen:
     require_inside(index, trailer, path)
     for entry in metas.values():
         if entry.size < HEADER_SIZE or not 0 <= entry.offset <= start - entry.size:
-            raise _outside(entry, path)
+            raise _outside_error(entry, path)
     if (not len(index)) != (trailer.cells == 0):
         raise CorruptFile(path, f"{trailer.cells} cells in {len(index)} blocks")
     return LoadOnOpen(info, index, metas)
 
 
-def _outside(entry: IndexEntry, path: str) -> CorruptFile:
+def _outside_error(entry: IndexEntry, path: str) -> CorruptFile:
     return CorruptFile(path, f"an index entry of {entry.size} bytes at {entry.offset}, outside of the blocks")
 
 

@@ -167,7 +167,7 @@ def _write_cells(out: _Written, batches: Iterable[tuple[pa.Array, pa.Array]], bl
     open_block: list[bytes] = []
     size, key = 0, b""
     for rows, values in batches:
-        rows = _checked(rows, counts.last)
+        rows = _checked_rows(rows, counts.last)
         values = values.view(pa.binary())
         if values.null_count:
             raise InvalidInput("values of an HFile must not be null")
@@ -210,7 +210,7 @@ def _first_of_row(rows: pa.Array, last: bytes | None) -> np.ndarray[tuple[int], 
     return np.flatnonzero(differs).astype(np.int64)
 
 
-def _checked(rows: pa.Array, last: bytes | None) -> pa.Array:
+def _checked_rows(rows: pa.Array, last: bytes | None) -> pa.Array:
     """The rows as bytes, seen to be in order."""
     rows = rows.view(pa.binary())
     if rows.null_count:

@@ -160,7 +160,9 @@ def deletes_of(
     fields = [values for values in ordering if values is not None and not pa.types.is_null(values.type)]
     if fields and len(fields) == len(ordering):
         is_valid = reduce(pc.and_, (values.is_valid() for values in fields))
-        chosen, values = _single(fields[0], ordering_class) if len(fields) == 1 else _several(fields, is_valid)
+        chosen, values = (
+            _single_ordering(fields[0], ordering_class) if len(fields) == 1 else _several_orderings(fields, is_valid)
+        )
         classes[is_valid.to_numpy(zero_copy_only=False)] = chosen
         name = ORDERING_COLUMN[chosen]
         columns["ordering_integer"] = pc.if_else(is_valid, None, columns["ordering_integer"])
@@ -170,12 +172,12 @@ def deletes_of(
     return pa.table(arrays, names=DELETES.names).cast(DELETES)
 
 
-def _single(values: pa.Array, ordering_class: OrderingClass | None) -> tuple[OrderingClass, pa.Array]:
+def _single_ordering(values: pa.Array, ordering_class: OrderingClass | None) -> tuple[OrderingClass, pa.Array]:
     chosen = usual_class(values.type) if ordering_class is None else ordering_class
-    return chosen, _stored(values, chosen).cast(DELETES.field(ORDERING_COLUMN[chosen]).type)
+    return chosen, _as_stored(values, chosen).cast(DELETES.field(ORDERING_COLUMN[chosen]).type)
 
 
-def _several(fields: Sequence[pa.Array], has_values: pa.Array) -> tuple[OrderingClass, pa.Array]:
+def _several_orderings(fields: Sequence[pa.Array], has_values: pa.Array) -> tuple[OrderingClass, pa.Array]:
     """The values of several fields as one list a row; null where a field has none."""
     parts = [_as_structs(values.filter(has_values)) for values in fields]
     rows, number = len(parts[0]), len(parts)
@@ -189,7 +191,7 @@ def _several(fields: Sequence[pa.Array], has_values: pa.Array) -> tuple[Ordering
 
 
 def _as_structs(values: pa.Array) -> pa.StructArray:
-    chosen, stored = _single(values, None)
+    chosen, stored = _single_ordering(values, None)
     columns = {ORDERING_COLUMN[chosen]: stored}
     arrays = [pa.array(np.full(len(values), int(chosen), np.int8))]
     arrays += [columns.get(field.name, pa.nulls(len(values), field.type)) for field in list(ORDERING_VALUE)[1:]]
@@ -225,7 +227,7 @@ def without_ordering(deletes: pa.Table) -> pa.ChunkedArray:
     return pc.and_(integer, pc.fill_null(pc.equal(deletes["ordering_integer"], 0), False))
 
 
-def _stored(values: pa.Array, chosen: OrderingClass) -> pa.Array:
+def _as_stored(values: pa.Array, chosen: OrderingClass) -> pa.Array:
     """The values as the type that the class stores."""
     types = pa.types
     try:
@@ -289,7 +291,7 @@ class _Ordering(nodes.Node):
             if one != OrderingClass.NULL:
                 node = self._nodes[one]
                 stored = columns[ORDERING_COLUMN[OrderingClass(one)]].take(pa.array(rows))
-                node.write(stored if one == OrderingClass.ARRAY else _stored(stored, OrderingClass(one)), pieces)
+                node.write(stored if one == OrderingClass.ARRAY else _as_stored(stored, OrderingClass(one)), pieces)
             parts.append(pieces.join())
             rows_of.append(rows)
         if parts:

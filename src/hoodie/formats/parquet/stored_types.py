@@ -76,7 +76,7 @@ class StoredTypes:
         columns = []
         for name, column in zip(rows.schema.names, rows.columns, strict=True):
             if name in self.types:
-                column = _viewed(column, self.types[name])
+                column = _as_view(column, self.types[name])
             elif name in self.text:
                 column = _parsed(column, self.text[name], name)
             columns.append(column)
@@ -189,7 +189,7 @@ class _Walk:
         if not pa.types.is_timestamp(want):
             return have
         if have == pa.int64():
-            said = self._said(want, path)
+            said = self._avro_timestamp(want, path)
             taken = want if said is None else pa.timestamp(_unit(want, said), want.tz)
             if said is not None and said.unit != want.unit:
                 self._note(column, want, have, said, taken)
@@ -198,7 +198,7 @@ class _Walk:
             return have
         if (have.tz is None) != (want.tz is None):  # the number is the same, as a time in UTC
             have = pa.timestamp(have.unit, want.tz)
-        said = self._said(want, path) if self.avro_has_millis else None
+        said = self._avro_timestamp(want, path) if self.avro_has_millis else None
         if have.unit == "us" and want == TIMESTAMP_MILLIS:
             self._note(column, want, have, said, want)
             return want
@@ -210,7 +210,7 @@ class _Walk:
             self._note(column, want, have, said, have)
         return have
 
-    def _said(self, want: pa.DataType, path: tuple[str, ...]) -> pa.DataType | None:
+    def _avro_timestamp(self, want: pa.DataType, path: tuple[str, ...]) -> pa.DataType | None:
         """The timestamp that the footer's Avro schema has there, if it is one of the same kind."""
         schema = self.avro()
         kind = None if schema is None else pa.struct(list(schema))
@@ -254,7 +254,7 @@ def _avro_of(text: str) -> pa.Schema | None:
         return None
 
 
-def _viewed(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
+def _as_view(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
     if isinstance(column, pa.ChunkedArray):
         return pa.chunked_array([chunk.view(kind) for chunk in column.chunks], kind)
     return column.view(kind)

@@ -26,7 +26,7 @@ def decode_version(text: str, path: str) -> Node:
     path    of the file that has it, for errors
     Raises  CorruptFile
     """
-    return _checked(_parsed(text, path), path)
+    return _checked_version(_parsed(text, path), path)
 
 
 def decode_history(data: bytes, path: str) -> list[Node]:
@@ -38,7 +38,9 @@ def decode_history(data: bytes, path: str) -> list[Node]:
     versions = _parsed(text, path).get("schemas")
     if not isinstance(versions, list) or not versions:
         raise CorruptFile(path, "not a history of columns: expected a list under 'schemas'")
-    return sorted((_checked(version, path) for version in versions), key=lambda version: int(version["version_id"]))
+    return sorted(
+        (_checked_version(version, path) for version in versions), key=lambda version: int(version["version_id"])
+    )
 
 
 def _parsed(text: str, path: str) -> Node:
@@ -51,7 +53,7 @@ def _parsed(text: str, path: str) -> Node:
     return top
 
 
-def _checked(version: Any, path: str) -> Node:
+def _checked_version(version: Any, path: str) -> Node:
     _check_type(version, path)
     if version["type"] != "record" or not isinstance(version.get("version_id"), int):
         raise CorruptFile(path, "an internal schema without version or columns")
