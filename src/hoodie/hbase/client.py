@@ -209,7 +209,7 @@ class HBaseClient:
             reraise=True,
         )
         try:
-            result: T = tries(self._once, call)
+            result: T = tries(self._attempt_once, call)
         except _TryAgain as failed:
             cause, took = failed.__cause__, time.monotonic() - begun
             self.close()
@@ -224,11 +224,11 @@ class HBaseClient:
                 )
             raise IndexUnavailable(
                 f"{self.where}: {name} of table {self._options.table!r} failed {times} in {took:.1f} s, at last "
-                f"with {_shown(cause)}. {advice}"
+                f"with {_problem_text(cause)}. {advice}"
             ) from cause
         return result
 
-    def _once(self, call: Callable[[Any], T]) -> T:
+    def _attempt_once(self, call: Callable[[Any], T]) -> T:
         """One attempt. Raises _TryAgain where another may succeed."""
         from Hbase_thrift import IllegalArgument
         from Hbase_thrift import IOError as HBaseIOError
@@ -242,13 +242,13 @@ class HBaseClient:
             self._explain(problem)
             raise _TryAgain from problem
         except IllegalArgument as problem:
-            raise IndexUnavailable(f"{self.where} refuses a call: {_shown(problem)}") from problem
+            raise IndexUnavailable(f"{self.where} refuses a call: {_problem_text(problem)}") from problem
         except TApplicationException as problem:
             self.close()
             if problem.type == TApplicationException.UNKNOWN_METHOD:
                 raise IndexUnavailable(
-                    f"{self.where} does not know a call: {_shown(problem)}. Is it a Thrift-1 gateway of HBase 0.98 or "
-                    "later (`hbase thrift start`, not thrift2)?"
+                    f"{self.where} does not know a call: {_problem_text(problem)}. Is it a Thrift-1 gateway of HBase "
+                    "0.98 or later (`hbase thrift start`, not thrift2)?"
                 ) from problem
             raise _TryAgain from problem
         except ssl.SSLCertVerificationError as problem:
@@ -296,7 +296,9 @@ class HBaseClient:
             raise self._final(problem) from problem
 
     def _final(self, problem: Any) -> IndexUnavailable:
-        return IndexUnavailable(f"{self.where} refuses a call on table {self._options.table!r}: {_shown(problem)}")
+        return IndexUnavailable(
+            f"{self.where} refuses a call on table {self._options.table!r}: {_problem_text(problem)}"
+        )
 
     def _refuse_unfit(self, client: Any) -> None:
         """Raises IndexUnavailable when the table is missing, disabled, without the family, or expires its cells.
@@ -353,10 +355,10 @@ class HBaseClient:
 
         unanswered = (OSError, TTransportException, TProtocolException, TApplicationException, HBaseIOError)
         try:
-            enabled = self._beside(lambda client: client.isTableEnabled(self._name))
+            enabled = self._on_own_connection(lambda client: client.isTableEnabled(self._name))
         except (TTransportException, TApplicationException, ConnectionError) as problem:
             with suppress(*unanswered):
-                names = set(self._beside(lambda client: client.getTableNames()))
+                names = set(self._on_own_connection(lambda client: client.getTableNames()))
                 if names.isdisjoint((self._name, self._name.removeprefix(b"default:"))):
                     raise IndexUnavailable(
                         f"{self.where} refuses the table name {self._options.table!r}, which hoodie.index.hbase.table "
@@ -368,7 +370,7 @@ class HBaseClient:
         if not enabled:
             raise self._disabled()
 
-    def _beside(self, call: Callable[[Any], T]) -> T:
+    def _on_own_connection(self, call: Callable[[Any], T]) -> T:
         """The answer of a call on a connection of its own."""
         channel = open_channel(self._options, _TIME_TO_EXPLAIN)
         try:
@@ -447,7 +449,7 @@ def _put_bytes(batch: Any) -> int:
     return len(batch.row) + _ROW_BYTES + cells
 
 
-def _shown(problem: BaseException | None) -> str:
+def _problem_text(problem: BaseException | None) -> str:
     """Thrift's exceptions may have bytes for their message, on which `str` fails; a Java stack trace is long."""
     message = getattr(problem, "message", None)
     if isinstance(message, bytes):

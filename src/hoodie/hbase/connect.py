@@ -110,7 +110,7 @@ def open_channel(options: HBaseOptions, seconds: float) -> Channel:
             socket = TSSLSocket(options.host, options.port, ssl_context=tls_context(options), **times)
         else:
             socket = TSocket(options.host, options.port, **times)
-    speaks, wraps = _spoken(options.protocol, how)
+    speaks, wraps = _protocol_classes(options.protocol, how)
     transport = wraps(socket)
     channel = Channel(TClient(Hbase, speaks(transport, decode_response=False)), transport, socket)
     try:
@@ -121,7 +121,7 @@ def open_channel(options: HBaseOptions, seconds: float) -> Channel:
     return channel
 
 
-def _spoken(protocol: ThriftProtocol, transport: ThriftTransport) -> tuple[Any, Any]:
+def _protocol_classes(protocol: ThriftProtocol, transport: ThriftTransport) -> tuple[Any, Any]:
     """The classes of thriftpy2 for a protocol and a transport. Those in C serve the binary protocol only."""
     if protocol is ThriftProtocol.BINARY:
         from thriftpy2.protocol import TBinaryProtocol

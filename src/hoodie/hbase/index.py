@@ -170,10 +170,10 @@ def validity_of(context: IndexContext) -> Validity:
         commit = read_commit(context.storage, context.timeline, instant)
         rows_gone = commit.operation in _ROWS_GO
         replaced.update({(part, file_id): rows_gone for part, ids in commit.replaced.items() for file_id in ids})
-    return Validity(context.timeline.visible(), frozenset(_undone(context)), replaced)
+    return Validity(context.timeline.visible(), frozenset(_undone_instants(context)), replaced)
 
 
-def _undone(context: IndexContext) -> Iterator[str]:
+def _undone_instants(context: IndexContext) -> Iterator[str]:
     for instant in context.timeline.completed({Action.ROLLBACK, Action.RESTORE}):
         path = context.timeline.path(instant)
         content = context.storage.read(path)

@@ -68,7 +68,7 @@ def rebuild(options: Options, storage: Storage, mend_doubled: bool = False) -> R
     state.require_complete(view)
     slices = list(merged_slices(view).values())
     reader = KeyReader.of(state, view, slices)
-    timestamp = _now(index, state)
+    timestamp = _next_timestamp(index, state)
     keys_of: dict[KeyEntry, int] = {}
     written = 0
     with index.client() as client:
@@ -105,7 +105,7 @@ def _mark(client: HBaseClient, index: HBaseIndex, state: TableState) -> None:
     put_mark(client, Mark(newest, index.table), index.timestamp(newest), force=True)
 
 
-def _now(index: HBaseIndex, state: TableState) -> int:
+def _next_timestamp(index: HBaseIndex, state: TableState) -> int:
     """A timestamp after those of all writes so far, ms since 1970."""
     newest = index.timestamp(state.timeline.newest) if state.timeline.newest else 0
     return max(time.time_ns() // 1_000_000, newest)
