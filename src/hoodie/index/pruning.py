@@ -105,12 +105,12 @@ class KeySpan:
         if self.high < lowest or highest < self.low:
             return np.empty(0, np.int64)
         few = self.keys.take(pa.array(np.arange(0, len(self.keys), max(1, len(self.keys) // _SAMPLE))))
-        if 2 * len(_within(few, lowest, highest)) > len(few):
+        if 2 * len(_keys_within(few, lowest, highest)) > len(few):
             return None
-        return _within(self.keys, lowest, highest)
+        return _keys_within(self.keys, lowest, highest)
 
 
-def _within(keys: pa.Array, lowest: str, highest: str) -> Indices:
+def _keys_within(keys: pa.Array, lowest: str, highest: str) -> Indices:
     within = pc.and_(pc.greater_equal(keys, lowest), pc.less_equal(keys, highest))
     return np.flatnonzero(np.asarray(within))
 
