@@ -298,7 +298,7 @@ def _time_of_number(column: pa.Array, settings: TimestampSettings, keygen: KeyGe
     if arrow.is_integer(kind):
         number = pc.cast(column, pa.int64())
     elif arrow.is_floating(kind):
-        number = _whole(column)
+        number = _as_whole(column)
     elif arrow.is_decimal(kind):
         number = _whole_of_decimal(column)
     elif arrow.is_date(kind):
@@ -324,7 +324,7 @@ def _time_of_instant(column: pa.Array, settings: TimestampSettings) -> pa.Array:
     return pc.fill_null(pa.array(cut, pa.int64(), mask=np.asarray(micros.is_null())), null_time)
 
 
-def _whole(column: pa.Array) -> pa.Array:
+def _as_whole(column: pa.Array) -> pa.Array:
     """Floats as int64, cut off toward zero: NaN is 0; null beyond the type, as for null."""
     values = column.fill_null(0).to_numpy(zero_copy_only=False).astype(np.float64)
     values = np.where(np.isnan(values), 0.0, np.trunc(values))

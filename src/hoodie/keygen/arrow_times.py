@@ -52,7 +52,7 @@ def printed(millis: pa.Array, local: pa.Array, tokens: Sequence[Token]) -> pa.Ar
     coarse = clock // grain * grain
     offsets = clock - _values(millis)[0] if "Z" in letters else np.zeros_like(clock)
     pairs = np.unique(np.stack([coarse, offsets], axis=1), axis=0, return_inverse=True)
-    texts: list[str | None] = ["".join(_printed(token, *pair) for token in tokens) for pair in pairs[0].tolist()]
+    texts: list[str | None] = ["".join(_format_token(token, *pair) for token in tokens) for pair in pairs[0].tolist()]
     return pa.array(texts or [None], pa.large_string()).take(pa.array(pairs[1].reshape(-1), mask=nulls))
 
 
@@ -128,7 +128,7 @@ def _offset(text: str) -> int | None:
     return ahead if text[0] == "+" else -ahead
 
 
-def _printed(token: Token, local: int, offset: int) -> str:
+def _format_token(token: Token, local: int, offset: int) -> str:
     if not token.letter:
         return token.text
     count = token.count

@@ -148,7 +148,7 @@ def stored_key_generator(properties: Mapping[str, str]) -> KeyGenerator:
 
     Hudi leaves the time settings, and the types of CUSTOM fields, to the options of each write.
     """
-    chosen = _agreed(properties)
+    chosen = _agreed_options(properties)
     kind = _kind(chosen)
     fields = tuple(_partition_field(text, kind) for text in chosen.partition)
     if kind in (Kind.NON_PARTITION, Kind.GLOBAL_DELETE):
@@ -278,7 +278,7 @@ def _name(field: str) -> str:
     return next(spec.keys[0] for option_field, spec in declared(KeyOptions) if option_field.name == field)
 
 
-def _agreed(properties: Mapping[str, str]) -> KeyOptions:
+def _agreed_options(properties: Mapping[str, str]) -> KeyOptions:
     """The options on which table properties and write options agree; empty text counts as not set."""
     settings = {key: value for key, value in properties.items() if not isinstance(value, str) or value.strip()}
     chosen = read_options(KeyOptions, settings)
