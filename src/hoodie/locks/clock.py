@@ -40,11 +40,11 @@ class StorageClock:
         """
         if not entry.mtime:
             return 0.0
-        if self._ahead is None or self._since(entry) > young:
+        if self._ahead is None or self._elapsed(entry) > young:
             now = storage_now(self.storage) / 1000
             self._ahead = now - self.monotonic()  # the later reading: files seem younger than they are, never older
-        return self._since(entry)
+        return self._elapsed(entry)
 
-    def _since(self, entry: Entry) -> float:
+    def _elapsed(self, entry: Entry) -> float:
         assert self._ahead is not None
         return self._ahead + self.monotonic() - entry.mtime / 1000

@@ -182,7 +182,7 @@ class StorageLock(LockFiles):
         """One try; does not wait."""
         numbers = self._numbers()
         if numbers:
-            refused = self._held(numbers[max(numbers)])
+            refused = self._holder(numbers[max(numbers)])
             if refused is not None:
                 return refused
         number = max(numbers, default=0) + 1
@@ -204,7 +204,7 @@ class StorageLock(LockFiles):
         lease.stop = self.run(min(self.renewal, self.validity / 3), lease.renew)
         return lease
 
-    def _held(self, entry: Entry) -> Refused | None:
+    def _holder(self, entry: Entry) -> Refused | None:
         """Who holds the lock; None when its lease has expired, or its process is dead."""
         number = int(entry.name[-10:])
         try:

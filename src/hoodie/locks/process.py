@@ -34,7 +34,7 @@ class Process:
     def own(cls) -> Self:
         """This process."""
         boot, space = _place()
-        return cls(socket.gethostname(), os.getpid(), boot, space, _started(os.getpid()))
+        return cls(socket.gethostname(), os.getpid(), boot, space, _start_time(os.getpid()))
 
     @classmethod
     def read(cls, fields: Mapping[str, Any]) -> Self:
@@ -84,14 +84,14 @@ def _stat(pid: int) -> list[str]:
         return []
 
 
-def _started(pid: int) -> int:
+def _start_time(pid: int) -> int:
     fields = _stat(pid)
     return int(fields[19]) if len(fields) > 19 and fields[19].isdigit() else 0
 
 
 def _is_other(process: Process) -> bool:
     """Whether the process of this number is a later one."""
-    started = _started(process.pid)
+    started = _start_time(process.pid)
     return started > process.started
 
 

@@ -45,7 +45,7 @@ class ZooKeeperLock:
         granted = False
         try:
             lock = _mutex(client, self.path)
-            with _telling(client, self.path, self.what):
+            with _waiting_reported(client, self.path, self.what):
                 granted = _acquire(lock, seconds)
             return _Held(client, lock, self.what, self.options) if granted else Refused(_holder(client, self.path))
         finally:
@@ -187,7 +187,7 @@ def _acquire(lock: KazooLock, seconds: float) -> bool:
 
 
 @contextmanager
-def _telling(client: KazooClient, path: str, what: str) -> Iterator[None]:
+def _waiting_reported(client: KazooClient, path: str, what: str) -> Iterator[None]:
     """Say after a while who is waited for: an attempt keeps its place in the queue, and so lasts."""
 
     def tell() -> None:
