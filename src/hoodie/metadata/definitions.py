@@ -56,7 +56,7 @@ def read_definitions(storage: Storage, config: TableConfig) -> dict[str, IndexDe
 
 def write_definitions(storage: Storage, config: TableConfig, definitions: Mapping[str, IndexDefinition]) -> None:
     """Replace the definitions of a table."""
-    stored = {name: _stored(definition) for name, definition in definitions.items()}
+    stored = {name: _as_stored(definition) for name, definition in definitions.items()}
     content = json.dumps({"indexDefinitions": stored}, indent=2, separators=(",", " : "))
     rewrite(storage, config.properties.get(PATH, DEFAULT_PATH), content.encode())
 
@@ -72,7 +72,7 @@ def _definition(name: str, entry: Mapping[str, Any]) -> IndexDefinition:
     )
 
 
-def _stored(definition: IndexDefinition) -> dict[str, Any]:
+def _as_stored(definition: IndexDefinition) -> dict[str, Any]:
     stored: dict[str, Any] = {
         "indexName": definition.name,
         "indexType": definition.kind,

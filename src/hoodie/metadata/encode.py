@@ -96,7 +96,7 @@ def encoded_records(
     same = {"key": "", **({_NAME: file_name} if file_name else {})}
     for name, node in record.fields:
         if name in same:
-            pieces.same(_written(node, same[name]))
+            pieces.same(_encoded(node, same[name]))
         elif (column := columns.get(name)) is None:
             node.write_nulls(pieces)
         else:
@@ -105,7 +105,7 @@ def encoded_records(
 
 
 @lru_cache(64)
-def _written(node: Node, text: str) -> bytes:
+def _encoded(node: Node, text: str) -> bytes:
     pieces = Pieces(1)
     node.write(pa.array([text]), pieces)
     written: bytes = pieces.join()[0].as_py()

@@ -55,9 +55,9 @@ class FileRanges:
                     pieces.append(file.read(length))
                 return pieces
         requests = joined_ranges(ranges)
-        return [piece for pieces in in_threads(self._several, requests, self.at_once) for piece in pieces]
+        return [piece for pieces in in_threads(self._read_together, requests, self.at_once) for piece in pieces]
 
-    def _several(self, ranges: Sequence[tuple[int, int]]) -> list[memoryview]:
+    def _read_together(self, ranges: Sequence[tuple[int, int]]) -> list[memoryview]:
         """The bytes of ranges that one request reads."""
         first, _ = ranges[0]
         last, length = ranges[-1]

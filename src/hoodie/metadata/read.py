@@ -219,7 +219,7 @@ def slice_records(
     table: MetadataTable, partition: MetadataPartition, slice_: FileSlice, selection: Wanted = ALL
 ) -> pa.Table:
     """Those of one file slice. Raises as `read_records`"""
-    return _merged(_stored(table, partition, slice_, selection), partition)
+    return _merged(_stored_in_slice(table, partition, slice_, selection), partition)
 
 
 def _records_of_keys(
@@ -235,7 +235,7 @@ def _records_of_keys(
     at_once = max(1, AT_ONCE // max(1, len(by_group)))
 
     def found(group: int) -> list[_Stored]:
-        stored = _stored(table, partition, slices[group], Wanted(frozenset(by_group[group])), at_once)
+        stored = _stored_in_slice(table, partition, slices[group], Wanted(frozenset(by_group[group])), at_once)
         return [replace(part, cells=tuple(part.cells)) for part in stored]
 
     slices_found = in_threads(found, sorted(by_group), waiting_threads(table.storage))
@@ -270,7 +270,7 @@ def _decoded(parts: Iterable[_Stored], partition: MetadataPartition) -> list[pa.
     return tables
 
 
-def _stored(
+def _stored_in_slice(
     table: MetadataTable, partition: MetadataPartition, slice_: FileSlice, selection: Wanted, at_once: int = AT_ONCE
 ) -> list[_Stored]:
     """What a slice holds, in the order in which it counts. Cells are read as they are taken.

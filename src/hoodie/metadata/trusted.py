@@ -39,7 +39,7 @@ def trusted_listing(
             return None
         return table.problem() or (table, listed_folders(table, partitions))
 
-    listing = _believed(read)
+    listing = _result_or_problem(read)
     if isinstance(listing, str):
         ignore(storage, listing)
         return None
@@ -48,7 +48,7 @@ def trusted_listing(
 
 def believed(table: MetadataTable, read: Callable[[MetadataTable], T]) -> T | None:
     """What is read of a metadata table that has told the files. None, with a warning: it is damaged"""
-    records = _believed(lambda: (read(table),))
+    records = _result_or_problem(lambda: (read(table),))
     if isinstance(records, str):
         ignore(table.storage, records, root=table.storage.root)
         return None
@@ -61,7 +61,7 @@ def ignore(storage: Storage, problem: str, root: str = "") -> None:
     warnings.warn(MetadataTableIgnored(path, problem), stacklevel=5)
 
 
-def _believed(read: Callable[[], T]) -> T | str:
+def _result_or_problem(read: Callable[[], T]) -> T | str:
     for attempt in range(_TRIES):
         try:
             return read()

@@ -86,7 +86,7 @@ def validate_metadata(
     if contents and going:
         unread.append("partitions beside files are not compared: a clean is pending, which removes files of them")
     elif contents and not (problem or lists):  # else the files to look into are in doubt
-        files = of_listing((), _published(listed, visible))
+        files = of_listing((), _published_files(listed, visible))
         building = Building(storage, config, timeline, "", files, MetadataOptions())
         for kind in kinds_of(records.keys() - {*not_kept(storage, config)}):
             try:
@@ -98,7 +98,7 @@ def validate_metadata(
     return Validated(counts, (*problems, *lists), tuple(unread))
 
 
-def _published(files: Iterable[DataFile], visible: Visible) -> Iterator[DataFile]:
+def _published_files(files: Iterable[DataFile], visible: Visible) -> Iterator[DataFile]:
     for file in files:
         if visible.committed(file.base_instant) and file.base_instant not in visible.open:
             yield file

@@ -124,7 +124,7 @@ def build(
     names = {str(MetadataPartition.FILES), *partitions}
     if problem := not_built(config, names):
         raise UnsupportedTable(f"{config.name}: {problem}. Hudi's next write builds it by default")
-    config = _sound(storage, config, timeline, names)
+    config = _sound_config(storage, config, timeline, names)
     new = missing_partitions(config, names)
     building = Building(
         storage, config, timeline, "", _all_files(storage, config, timeline), options or MetadataOptions(), read_keys
@@ -179,7 +179,7 @@ def _properties(config: TableConfig) -> dict[str, str]:
     return {**_PROPERTIES, **numbers, **_BY_LAYOUT[version.layout]}
 
 
-def _sound(storage: Storage, config: TableConfig, timeline: Timeline, partitions: Iterable[str]) -> TableConfig:
+def _sound_config(storage: Storage, config: TableConfig, timeline: Timeline, partitions: Iterable[str]) -> TableConfig:
     """The settings to build on: without a metadata table that is behind, and without partitions that were begun."""
     if str(MetadataPartition.FILES) not in config.metadata_partitions:
         return replace(config, metadata_partitions=(), metadata_inflight=())

@@ -85,7 +85,7 @@ def write_base_files(
     """
     with _place_for_records(data, instant, here=run is None) as spilled:
         target = _Target(inside, spilled, partition, instant, first.groups, schema)
-        call = run or _near
+        call = run or _map_here
         shares = list(enumerate(first.shares))
         spills = call(partial(_spill, target, first.records), shares)
         groups = [
@@ -110,7 +110,7 @@ def _place_for_records(data: Storage, instant: str, *, here: bool) -> Iterator[S
         data.delete_tree(folder)
 
 
-def _near(kernel: Callable[[A], B], items: Sequence[A], /) -> list[B]:
+def _map_here(kernel: Callable[[A], B], items: Sequence[A], /) -> list[B]:
     return in_threads(kernel, items, min(_NEAR, os.cpu_count() or 1), "hoodie-build")
 
 

@@ -31,7 +31,7 @@ def follow_change(change: Change) -> None:
     Warns  MetadataTableDropped when the metadata table, or a partition of it, cannot be kept and is removed
     """
     storage, instant = change.storage, change.instant
-    table = _kept(storage, change.config, change.timeline)
+    table = _kept_table(storage, change.config, change.timeline)
     if table is None:
         return
     try:
@@ -42,7 +42,7 @@ def follow_change(change: Change) -> None:
             table = table.reload()
         table, records = _records(table, change)
         if table.timeline.find(instant, Action.DELTA_COMMIT) is not None:  # of an earlier attempt, which died
-            if _written(table, instant, records):
+            if _is_written(table, instant, records):
                 return
             take_back_delta(table, instant, instant)
             table = table.reload()
@@ -59,7 +59,7 @@ def take_back_commit(storage: Storage, config: TableConfig, timeline: Timeline, 
     returns           whether what it wrote stays, as it is part of a base file by now
     Warns             as `follow`
     """
-    table = _kept(storage, config, timeline)
+    table = _kept_table(storage, config, timeline)
     if table is None:
         return False
     try:
@@ -97,7 +97,7 @@ def still_listed(
     }
 
 
-def _kept(storage: Storage, config: TableConfig, timeline: Timeline) -> MetadataTable | None:
+def _kept_table(storage: Storage, config: TableConfig, timeline: Timeline) -> MetadataTable | None:
     """The metadata table, with the partitions that are kept; None: there is none, or it was removed."""
     named = {*config.metadata_partitions, *config.metadata_inflight}
     if not named:
@@ -136,7 +136,7 @@ def _records(table: MetadataTable, change: Change) -> tuple[MetadataTable, dict[
     return table, records
 
 
-def _written(table: MetadataTable, instant: str, records: dict[MetadataPartition, pa.Table]) -> bool:
+def _is_written(table: MetadataTable, instant: str, records: dict[MetadataPartition, pa.Table]) -> bool:
     """Whether an earlier attempt at the action has written the same."""
     earlier = table.timeline.find(instant, Action.DELTA_COMMIT)
     return (

@@ -34,7 +34,7 @@ def _records(change: Change) -> pa.Table:
     return pa.Table.from_pylist(records, schema=SCHEMA)
 
 
-def _first(building: Building) -> First:
+def _first_content(building: Building) -> First:
     bases, _ = added_files(building.files)
     stored = partial(_stored_filters, building.storage, building.instant)
     return First(building.options.bloom_filter_groups, shares_of(bases), stored)
@@ -46,13 +46,13 @@ def _stored_filters(storage: Storage, instant: str, files: list[BaseFile]) -> It
 
 def _filters(storage: Storage, files: list[BaseFile], instant: str) -> Iterator[dict[str, object]]:
     """The filters of the files that have one."""
-    for file, stored in zip(files, of_footers(storage, files, _stored), strict=True):
+    for file, stored in zip(files, of_footers(storage, files, _stored_filter), strict=True):
         if stored is not None:
             text, code = stored
             yield {"row": _key(file), "type": code, "instant": instant, "filter": text, "deleted": False}
 
 
-def _stored(file: BaseFile, footer: pq.FileMetaData) -> tuple[bytes, str] | None:
+def _stored_filter(file: BaseFile, footer: pq.FileMetaData) -> tuple[bytes, str] | None:
     return stored_filter_text(footer)
 
 
@@ -65,7 +65,7 @@ def _differences(building: Building, records: pa.Table) -> Iterator[str]:
     bases, _ = added_files(building.files)
     rows, filters = (records.column(name).to_pylist() for name in ("row", "filter"))
     stored = dict(zip(rows, filters, strict=True))
-    for file, footer in zip(bases, of_footers(building.storage, bases, _stored), strict=True):
+    for file, footer in zip(bases, of_footers(building.storage, bases, _stored_filter), strict=True):
         if footer is not None and stored.get(_key(file)) != footer[0]:
             problem = "is not that of its footer" if _key(file) in stored else "is missing"
             yield f"the filter of {file.path} in {MetadataPartition.BLOOM_FILTERS} {problem}"
@@ -75,7 +75,7 @@ BLOOM_FILTERS = PartitionKind(
     partition=MetadataPartition.BLOOM_FILTERS,
     prefix="bloom-filters",
     records=_records,
-    first=_first,
+    first=_first_content,
     cells=partial(record_cells, MetadataPartition.BLOOM_FILTERS),
     differences=_differences,
     deletes_apart=where_defined,

@@ -76,7 +76,7 @@ def _of_definition(change: Change) -> pa.Table:
     return pa.concat_tables([records, deleted_records(pa.array(keys, pa.string()), MetadataPartition.COLUMN_STATS)])
 
 
-def _first(building: Building) -> First:
+def _first_content(building: Building) -> First:
     """The files with statistics here: base files, as in Hudi; logs have theirs from the commits that write them. Where
     statistics say the types of their values, all files."""
     if VERSIONS[building.config.version].types_statistics:
@@ -137,11 +137,13 @@ def _differences(building: Building, records: pa.Table) -> Iterator[str]:
     for file, ranges in zip(bases, ranges_per_file, strict=True):
         for column, column_range in ranges.items():
             record = stored.get(column_stats_key(column, file.group.partition, file.name))
-            if record is not None and any(_plain(record[name]) != _plain(column_range[name]) for name in column_range):
+            if record is not None and any(
+                _plain_bound(record[name]) != _plain_bound(column_range[name]) for name in column_range
+            ):
                 yield f"{MetadataPartition.COLUMN_STATS} of {column} in {file.path} are not those of its footer"
 
 
-def _plain(value: Any) -> Any:
+def _plain_bound(value: Any) -> Any:
     """A bound without its class: a compaction by Hudi makes whole numbers of dates, and bytes of decimals."""
     if not isinstance(value, dict):
         return value
@@ -163,7 +165,7 @@ COLUMN_STATS = PartitionKind(
     partition=MetadataPartition.COLUMN_STATS,
     prefix="col-stats",
     records=_records,
-    first=_first,
+    first=_first_content,
     cells=partial(record_cells, MetadataPartition.COLUMN_STATS),
     settings=_settings,
     differences=_differences,

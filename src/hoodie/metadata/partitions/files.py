@@ -39,7 +39,7 @@ def file_list_cells(records: pa.Table, file_name: str = "", schema: str = STORED
     return rows, encoded_records({"type": kinds, "filesystemMetadata": lists}, file_name, len(rows), schema)
 
 
-def _first(building: Building) -> First:
+def _first_content(building: Building) -> First:
     return First(1, [building.files.records()], _itself)
 
 
@@ -51,6 +51,6 @@ FILES = PartitionKind(
     partition=MetadataPartition.FILES,
     prefix="files",
     records=lambda change: change.files.records(),
-    first=_first,
+    first=_first_content,
     cells=file_list_cells,
 )

@@ -53,10 +53,10 @@ def first_columns(building: Building) -> tuple[str, ...]:
     schema = declared_schema(TableState(building.storage, building.config, building.timeline))
     if schema is None:  # the first commit says which there are
         return own
-    return (*own, *_chosen(without_meta_fields(schema), building.options.column_list))
+    return (*own, *_indexed(without_meta_fields(schema), building.options.column_list))
 
 
-def _chosen(schema: pa.Schema, listed: str) -> list[str]:
+def _indexed(schema: pa.Schema, listed: str) -> list[str]:
     """The columns of a list, by commas, that have statistics; without a list the first ones."""
     able = with_statistics(schema)
     named = [name.strip() for name in listed.split(",") if name.strip()]
@@ -84,7 +84,7 @@ def kept_columns(change: Change) -> tuple[str, ...]:
     if lost := [name for name in own if name not in new.names]:
         raise UnsupportedTable(f"the table no longer has the column {lost[0]}, or gave it another name")
     if old is None:
-        return _defined(change, definition, [] if own else _chosen(new, change.config.properties.get(COLUMN_LIST, "")))
+        return _defined(change, definition, [] if own else _indexed(new, change.config.properties.get(COLUMN_LIST, "")))
     old = without_meta_fields(old)
     for name in own:
         if name in old.names and type_in_rows(old.field(name).type) != type_in_rows(new.field(name).type):

@@ -65,7 +65,7 @@ def _of_partitions(
     records = []
     for partition, part in files.items():
         for name in names:
-            if (whole := _together(ranges.get((file.path, name)) for file in part)) is not None:
+            if (whole := _joined_range(ranges.get((file.path, name)) for file in part)) is not None:
                 row = partition_stats_key(name, partition)
                 records.append(
                     {"row": row, "file": partition, "column": name, **whole, "tight": True, "deleted": False}
@@ -73,7 +73,7 @@ def _of_partitions(
     return pa.Table.from_pylist(records, schema=SCHEMA)
 
 
-def _together(ranges: Iterable[Range | None]) -> Range | None:
+def _joined_range(ranges: Iterable[Range | None]) -> Range | None:
     """What some files hold together of a column; None: none of them has it. Raises UnsupportedTable"""
     whole: Range | None = None
     for file_range in ranges:
@@ -91,7 +91,7 @@ def _together(ranges: Iterable[Range | None]) -> Range | None:
 
 def _ranges(change: Change, files: Collection[File], names: Collection[str]) -> dict[tuple[str, str], Range]:
     """The range of each column in each file, by its path: as the column statistics have it, else as the file has."""
-    stored = _stored(change, files, names)
+    stored = _stored_ranges(change, files, names)
     lacking = [file for file in files if any((file.path, name) not in stored for name in names)]
     for file, ranges in ranges_of_files(change.storage, lacking, names):
         for name, column_range in ranges.items():
@@ -99,7 +99,7 @@ def _ranges(change: Change, files: Collection[File], names: Collection[str]) -> 
     return stored
 
 
-def _stored(change: Change, files: Collection[File], names: Collection[str]) -> dict[tuple[str, str], Range]:
+def _stored_ranges(change: Change, files: Collection[File], names: Collection[str]) -> dict[tuple[str, str], Range]:
     table = open_metadata(change.storage, change.config, change.timeline)
     partitions = {file.group.partition for file in files}
     records = None if table is None else column_statistics(table, names, partitions)
@@ -143,7 +143,7 @@ def _timeline_after(timeline: Timeline, instant: str) -> Timeline:
     return replace(timeline, instants=tuple(sorted(instants)))
 
 
-def _first(building: Building) -> First:
+def _first_content(building: Building) -> First:
     """A task for each partition of the table."""
     names = first_columns(building)
     files = _files_of(load_view(building.storage, building.timeline, building.config))
@@ -166,7 +166,7 @@ PARTITION_STATS = PartitionKind(
     partition=MetadataPartition.PARTITION_STATS,
     prefix="partition-stats",
     records=_records,
-    first=_first,
+    first=_first_content,
     cells=partial(record_cells, MetadataPartition.PARTITION_STATS),
     deletes_apart=where_defined,
     is_of=where_typed,

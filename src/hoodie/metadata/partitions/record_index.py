@@ -54,7 +54,7 @@ def _records(change: Change) -> pa.Table:
     inserted, deleted = keys.inserted, keys.deleted
     _require_once(inserted)
     if not keys.looked_up or keys.commits != change.timeline.commits:
-        inserted, deleted = _compared(change, inserted, deleted)
+        inserted, deleted = _without_repeats(change, inserted, deleted)
     deleted_keys = column_in_one_piece(deleted, "row")
     deleted_keys = deleted_keys.filter(
         pc.invert(pc.is_in(deleted_keys, value_set=column_in_one_piece(inserted, "row")))
@@ -63,7 +63,7 @@ def _records(change: Change) -> pa.Table:
     return pa.concat_tables([new, deleted_records(deleted_keys.unique(), MetadataPartition.RECORD_INDEX)])
 
 
-def _compared(change: Change, inserted: pa.Table, deleted: pa.Table) -> tuple[pa.Table, pa.Table]:
+def _without_repeats(change: Change, inserted: pa.Table, deleted: pa.Table) -> tuple[pa.Table, pa.Table]:
     """Keys that were inserted and deleted, without those of which the entries say so already."""
     if not (len(inserted) or len(deleted)):
         return inserted, deleted
@@ -127,7 +127,7 @@ class _SliceKeys:
     millis: int
 
 
-def _first(building: Building) -> First:
+def _first_content(building: Building) -> First:
     view = load_view(building.storage, building.timeline, building.config)
     slices = list(merged_slices(view).values())
     keys_of: SliceKeys = partial(_keys_of_base, building.storage)
@@ -191,7 +191,7 @@ RECORD_INDEX = PartitionKind(
     partition=MetadataPartition.RECORD_INDEX,
     prefix="record-index",
     records=_records,
-    first=_first,
+    first=_first_content,
     cells=record_index_cells,
     deletes_apart=always,
     block_size=_BLOCK_SIZE,

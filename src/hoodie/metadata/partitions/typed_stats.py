@@ -104,13 +104,13 @@ def _finite(column_range: Range) -> Range:
     """Without NaN, which Spark has above all numbers, and Hudi's filters below all."""
     ends = {"min": -math.inf, "max": math.inf}
     bounds = {
-        end: column_range[end] and {name: _known(value, ends[end]) for name, value in column_range[end].items()}
+        end: column_range[end] and {name: _known_value(value, ends[end]) for name, value in column_range[end].items()}
         for end in ends
     }
     return {**column_range, **bounds}
 
 
-def _known(value: Any, end: float) -> Any:
+def _known_value(value: Any, end: float) -> Any:
     return end if isinstance(value, float) and math.isnan(value) else value
 
 

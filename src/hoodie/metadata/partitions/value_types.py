@@ -34,17 +34,17 @@ def type_in_footer(column: pq.ColumnSchema) -> ValueType | None:
     if kind == "DECIMAL":
         return _decimal(column.precision, column.scale)
     if kind in ("STRING", "ENUM", "JSON"):
-        return _plain(_STRING)
+        return _plain_type(_STRING)
     if kind == "DATE":
-        return _plain(_DATE)
+        return _plain_type(_DATE)
     if kind == "TIMESTAMP":
         said = json.loads(column.logical_type.to_json())
         if said["timeUnit"] != "microseconds":
             return None
-        return _plain(_TIMESTAMP if said["isAdjustedToUTC"] else _LOCAL_TIMESTAMP)
+        return _plain_type(_TIMESTAMP if said["isAdjustedToUTC"] else _LOCAL_TIMESTAMP)
     if kind not in ("NONE", "INT"):
         return None
-    return _plain(_PHYSICAL.get(column.physical_type))
+    return _plain_type(_PHYSICAL.get(column.physical_type))
 
 
 def type_in_rows(kind: pa.DataType) -> ValueType | None:
@@ -55,8 +55,8 @@ def type_in_rows(kind: pa.DataType) -> ValueType | None:
     if types.is_timestamp(kind):
         if kind.unit != "us":
             return None
-        return _plain(_LOCAL_TIMESTAMP if kind.tz is None else _TIMESTAMP)
-    return _plain(next((number for fits, number in _ARROW if fits(kind)), None))
+        return _plain_type(_LOCAL_TIMESTAMP if kind.tz is None else _TIMESTAMP)
+    return _plain_type(next((number for fits, number in _ARROW if fits(kind)), None))
 
 
 def is_not_written(kind: pa.DataType) -> bool:
@@ -65,7 +65,7 @@ def is_not_written(kind: pa.DataType) -> bool:
     return times and type_in_rows(kind) is None
 
 
-def _plain(number: int | None) -> ValueType | None:
+def _plain_type(number: int | None) -> ValueType | None:
     return None if number is None else {"typeOrdinal": number, "additionalInfo": None}
 
 
