@@ -81,7 +81,9 @@ def usable_tests(tests: Tests, schema: pa.Schema) -> Tests:
     *and* are left out, so that it passes more."""
     if tests == ANY:
         return ANY
-    return tuple(tuple(usable for test in clause if (usable := _usable(test, schema)) is not None) for clause in tests)
+    return tuple(
+        tuple(usable for test in clause if (usable := _usable_test(test, schema)) is not None) for clause in tests
+    )
 
 
 def known_bounds(records: pa.Table, schema: pa.Schema, columns: Collection[str]) -> Known:
@@ -141,7 +143,7 @@ def _names(slice_: FileSlice) -> list[str]:
     return [*base, *(log.name for log in slice_.logs if not log.cdc)]
 
 
-def _usable(test: Test, schema: pa.Schema) -> Test | None:
+def _usable_test(test: Test, schema: pa.Schema) -> Test | None:
     at = schema.get_field_index(test.column)
     statistics_kind = _kind(schema.field(at).type) if at >= 0 else None
     if statistics_kind is None:
@@ -175,7 +177,7 @@ def _pair(low: Mapping[str, Any], high: Mapping[str, Any], *names: str) -> tuple
     return None if None in pair else pair
 
 
-def _whole(kind: pa.DataType, low: Mapping[str, Any], high: Mapping[str, Any]) -> tuple[Any, Any] | None:
+def _whole_bounds(kind: pa.DataType, low: Mapping[str, Any], high: Mapping[str, Any]) -> tuple[Any, Any] | None:
     return _pair(low, high, "IntWrapper", "LongWrapper")
 
 
@@ -254,7 +256,7 @@ def _is_number(value: Any) -> bool:
 
 _types = pa.types
 _KINDS = (
-    _Kind(_types.is_integer, _is_number, _whole),
+    _Kind(_types.is_integer, _is_number, _whole_bounds),
     _Kind(
         _types.is_floating,
         lambda value: _is_number(value) and not isinstance(value, Decimal),

@@ -192,11 +192,11 @@ class ScanPlan:
         return (*([] if unlisted is None else [Pruned(unlisted)]), *by_reason(files, self.partitions))
 
     def __repr__(self) -> str:
-        return f"Scan({self._what()}: {self._slices()}, {self._files()})"
+        return f"Scan({self._description()}: {self._slices()}, {self._files()})"
 
     def __str__(self) -> str:
         lines = [
-            f"{self._what()} of {self.state.config.name}: {self._slices()}",
+            f"{self._description()} of {self.state.config.name}: {self._slices()}",
             f"reads {self._files()}; {count_text(len(self.logged), 'slice')} merged with logs",
             f"columns: {', '.join(self.read) or 'none'} ({len(self.read)} of {len(self.schema)})",
         ]
@@ -211,7 +211,7 @@ class ScanPlan:
                 f"{count_text(len(self.mislabelled), 'base file')} read by Python, for their timestamps' labels"
             )
         lines += [f"pruned: {part}" for part in self.pruned]
-        lines += [f"  {_told(slice_)}" for slice_ in self.slices[:_MOST_NAMED]]
+        lines += [f"  {_slice_text(slice_)}" for slice_ in self.slices[:_MOST_NAMED]]
         if len(self.slices) > _MOST_NAMED:
             lines.append(f"  and {len(self.slices) - _MOST_NAMED} more")
         return "\n".join(lines)
@@ -248,7 +248,7 @@ class ScanPlan:
             return None
         return PruneReason.NOT_WRITTEN if self.kind is ScanKind.CHANGES else PruneReason.NOT_ASKED
 
-    def _what(self) -> str:
+    def _description(self) -> str:
         if self.times is not None:
             return f"changes in ({self.times.after or 'earliest'}, {self.times.up_to}]"
         if self.as_of is not None:
@@ -274,7 +274,7 @@ _COLUMNS = (
 )
 
 
-def _told(slice_: FileSlice) -> str:
+def _slice_text(slice_: FileSlice) -> str:
     base = "no base file" if slice_.base is None else f"base file {slice_.base.instant} of {slice_.base.size} bytes"
     logs = f", {count_text(len(slice_.logs), 'log file')} of {slice_.log_bytes} bytes"
     return f"{slice_.group.partition or '(no partition)'}: {slice_.group.file_id}: {base}{logs if slice_.logs else ''}"

@@ -55,7 +55,7 @@ def require_kept(
                 f"as of {as_of} the table cannot be read: commits after the savepoint {before}, up to {archived}, are "
                 f"archived. Take {before}, or {timeline.first_commit} or a later instant."
             )
-    missing = _gone(state, view, as_of, partitions)
+    missing = _cleaned_file(state, view, as_of, partitions)
     if missing:
         path, earliest = missing
         then = f"Take {earliest} or a later instant" if earliest else "Take a later instant"
@@ -66,7 +66,7 @@ def require_kept(
         )
 
 
-def _gone(
+def _cleaned_file(
     state: TableState, view: FileSystemView, as_of: str, partitions: Collection[str] | None
 ) -> tuple[str, str] | None:
     """A file that a reader as of then would need, and the earliest instant that cleaning left."""

@@ -32,7 +32,7 @@ def base_changes(reader: ChangeReader, step: ChangeStep) -> Iterator[pa.Table]:
     """
     if step.cdc:
         for log in step.cdc:
-            yield from _logged(reader, step, log)
+            yield from _logged_changes(reader, step, log)
     elif step.base is None:
         for rows in _rows_before(reader, step):
             yield removed_changes(rows, reader.image)
@@ -40,10 +40,10 @@ def base_changes(reader: ChangeReader, step: ChangeStep) -> Iterator[pa.Table]:
         for rows in base_batches(reader.slices.storage, step.base, reader.slices.schema):
             yield added_changes(rows, reader.image)
     else:
-        yield from _compared(reader, step, step.base)
+        yield from _base_changes(reader, step, step.base)
 
 
-def _compared(reader: ChangeReader, step: ChangeStep, base: BaseFile) -> Iterator[pa.Table]:
+def _base_changes(reader: ChangeReader, step: ChangeStep, base: BaseFile) -> Iterator[pa.Table]:
     """The changes between two versions of a base file: rows of the new one have the commit's time if it wrote them."""
     stayed, written = [], []
     for rows in base_batches(reader.slices.storage, base, reader.slices.schema):
@@ -76,7 +76,7 @@ def _rows_before(reader: ChangeReader, step: ChangeStep) -> Iterator[pa.Table]:
         yield from base_batches(slices.storage, step.before.base, slices.schema)
 
 
-def _logged(reader: ChangeReader, step: ChangeStep, log: LogFile) -> Iterator[pa.Table]:
+def _logged_changes(reader: ChangeReader, step: ChangeStep, log: LogFile) -> Iterator[pa.Table]:
     """The changes in a change log; images that it does not hold are taken from the files beside it."""
     for block in read_blocks(reader.slices.storage.read(log.path), log.path):
         if block.kind is not BlockKind.CDC_DATA:
@@ -91,7 +91,7 @@ def _logged(reader: ChangeReader, step: ChangeStep, log: LogFile) -> Iterator[pa
                 continue
             needs_image = np.asarray(pc.not_equal(ops, without.value))
             files = _rows_before(reader, step) if name == BEFORE else _rows_after(reader, step)
-            columns[name] = _found(reader, as_array(rows.column(KEY)), needs_image, files, log.path)
+            columns[name] = _images_in(reader, as_array(rows.column(KEY)), needs_image, files, log.path)
         yield pa.table(columns)
 
 
@@ -100,7 +100,7 @@ def _rows_after(reader: ChangeReader, step: ChangeStep) -> Iterator[pa.Table]:
     return base_batches(reader.slices.storage, step.base, reader.slices.schema)
 
 
-def _found(
+def _images_in(
     reader: ChangeReader, keys: pa.Array, needs_image: Mask, files: Iterator[pa.Table], path: str
 ) -> pa.StructArray:
     """The images of some keys among the rows of files. Raises CorruptFile naming a key that is not there."""

@@ -66,14 +66,14 @@ def group_changes(reader: ChangeReader, steps: Sequence[ChangeStep]) -> Iterator
     for is_log, together in groupby(steps, lambda step: bool(step.logs)):
         if is_log:
             for instant, changes in log_changes(reader, list(together)):
-                yield _told(reader, instant, changes)
+                yield _in_read_columns(reader, instant, changes)
             continue
         for step in together:
             for changes in base_changes(reader, step):
-                yield _told(reader, step.instant, changes)
+                yield _in_read_columns(reader, step.instant, changes)
 
 
-def _told(reader: ChangeReader, instant: str, changes: pa.Table) -> pa.Table:
+def _in_read_columns(reader: ChangeReader, instant: str, changes: pa.Table) -> pa.Table:
     """Changes in the columns of the read."""
     before, after = as_array(changes.column(BEFORE)), as_array(changes.column(AFTER))
     if reader.as_text:

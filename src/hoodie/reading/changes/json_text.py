@@ -43,11 +43,11 @@ def _text(values: pa.Array) -> pa.Array:
     elif arrow.is_boolean(kind) or arrow.is_integer(kind) or arrow.is_decimal(kind):
         texts = values.cast(pa.large_string())
     else:
-        texts = _quoted(_plain(values))
+        texts = _quoted(_as_text(values))
     return pc.fill_null(texts, "null") if texts.null_count else texts
 
 
-def _plain(values: pa.Array) -> pa.Array:
+def _as_text(values: pa.Array) -> pa.Array:
     """Values that JSON has no form for, and text."""
     kind = values.type
     if arrow.is_binary(kind) or arrow.is_large_binary(kind) or arrow.is_fixed_size_binary(kind):
@@ -91,7 +91,7 @@ def _map(values: pa.MapArray) -> pa.Array:
     whole = values.take(pa.array(np.arange(len(values))))  # its children then begin where it begins
     first, last = whole.offsets[0].as_py(), whole.offsets[-1].as_py()
     keys, items = whole.keys[first:last], whole.items[first:last]
-    entries = _concat(_quoted(_plain(keys)), ": ", _text(items))
+    entries = _concat(_quoted(_as_text(keys)), ": ", _text(items))
     return _joined(whole, entries, "{", "}")
 
 

@@ -117,7 +117,7 @@ def plan_changes(
         load_view(storage, timeline, state.config, changes.partitions) if changes.groups else FileSystemView(timeline)
     )
     timeline = view.timeline  # with the history of the files there are
-    absent = _lost(state, view, commits, changes, span)
+    absent = _missing_files(state, view, commits, changes, span)
     # What readers of today need is not cleaned: it is lost.
     needed = missing_files(replace(view, timeline=state.timeline), absent, snapshot_files()) if absent else []
     if needed:
@@ -134,7 +134,7 @@ def plan_changes(
         if not how.full_scan:
             raise HistoryGone(span.begin, span.end, problem, earliest)
         return _whole_table(state, span, settings)
-    slices = _fitting(changed_slices(view, changes, span.as_of), state, settings)
+    slices = _matching_slices(changed_slices(view, changes, span.as_of), state, settings)
     times, schema = _times(span), _schema(state)
     plan = Changes(state, view, schema, slices, times, None, span.as_of)
     if not any(slice_.logs for slice_ in slices):
@@ -149,7 +149,7 @@ def plan_changes(
     return replace(
         plan,
         slices=tuple(replace(slice_, base=None) if slice_.group in old else slice_ for slice_ in slices),
-        reader=replace(_within(reader, times, timeline), whole=WholeSlices(reader.committed, old)),
+        reader=replace(_reader_of_range(reader, times, timeline), whole=WholeSlices(reader.committed, old)),
     )
 
 
@@ -167,7 +167,7 @@ def _without_log_compactions(
     return span, commits[count:]
 
 
-def _lost(
+def _missing_files(
     state: TableState,
     view: FileSystemView,
     commits: Sequence[tuple[Instant, CommitMetadata]],
@@ -186,7 +186,7 @@ def _lost(
     )
 
 
-def _within(reader: SliceReader, times: CommitTimes, timeline: Timeline) -> SliceReader:
+def _reader_of_range(reader: SliceReader, times: CommitTimes, timeline: Timeline) -> SliceReader:
     """A reader that merges the versions of the range only, as Hudi's does.
 
     A late version, which loses against a row from before the range by its ordering value, so is among the changes.
@@ -208,7 +208,7 @@ def _is_old(slice_: FileSlice, first: str) -> bool:
 def _whole_table(state: TableState, span: Span, settings: ReadSettings) -> Changes:
     """All slices of now: of the rows that changed in the range, those that did not change again."""
     state, view = complete_view(state, None, snapshot_files(), settings)
-    schema, slices = _schema(state), _fitting(merged_slices(view).values(), state, settings)
+    schema, slices = _schema(state), _matching_slices(merged_slices(view).values(), state, settings)
     reader = slice_reader(state, schema, None, settings) if any(slice_.logs for slice_ in slices) else None
     return Changes(state, view, schema, slices, _times(span), reader, whole=True)
 
@@ -217,7 +217,7 @@ def _times(span: Span) -> CommitTimes:
     return CommitTimes(span.begin, span.end, span.times if span.exact else None)
 
 
-def _fitting(slices: Iterable[FileSlice], state: TableState, settings: ReadSettings) -> tuple[FileSlice, ...]:
+def _matching_slices(slices: Iterable[FileSlice], state: TableState, settings: ReadSettings) -> tuple[FileSlice, ...]:
     """The slices of which a file fits the pattern of `IncrementalOptions`."""
     pattern, root = settings.incremental.path_glob, state.storage.root
     if not pattern:
@@ -258,7 +258,7 @@ def commits_between(
         history = commits_that_left(state.storage, state.config, timeline, since)
         timeline = timeline.with_archived(history.commits)
         completions = {**history.completions, **completions} if by_completion else {}
-    now = _now(state, clock)
+    now = _end_of_range(state, clock)
     low = moment(timeline, begin, completions, now, zone)
     if low < state.config.replaced_at:  # what was before is of another table, of which no row is left
         low = f"{int(state.config.replaced_at) - 1:017d}"
@@ -302,6 +302,6 @@ def _earliest(point: Point, zone: TimelineZone) -> str:
         return ""
 
 
-def _now(state: TableState, clock: Clock) -> str:
+def _end_of_range(state: TableState, clock: Clock) -> str:
     at = clock()
     return format_time(at.astimezone(dt.UTC) if state.config.timezone is TimelineZone.UTC else at.astimezone())

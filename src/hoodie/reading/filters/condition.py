@@ -93,25 +93,25 @@ class _Tests:
                 return balanced([self.of(part) for part in operands(node)], passing_either)
             case exp.Between():
                 low, high = node.args["low"], node.args["high"]
-                return both(self._compared(">=", node.this, low), self._compared("<=", node.this, high))
+                return both(self._comparison_tests(">=", node.this, low), self._comparison_tests("<=", node.this, high))
             case exp.In() if node.expressions:
-                return self._among(node)
+                return self._list_tests(node)
             case exp.Is() if isinstance(node.expression, exp.Null):
                 column = self._column(node.this)
                 return ANY if column is None else ((Test(column[0], "null"),),)
         if (op := LOGIC.get(type(node), "")) in _MIRRORED:
             if isinstance(node.left, exp.Column):
-                return self._compared(op, node.left, node.right)
-            return self._compared(_MIRRORED[op], node.right, node.left)
+                return self._comparison_tests(op, node.left, node.right)
+            return self._comparison_tests(_MIRRORED[op], node.right, node.left)
         return ANY
 
-    def _compared(self, op: str, operand: Any, constant: Any) -> Tests:
+    def _comparison_tests(self, op: str, operand: Any, constant: Any) -> Tests:
         if (column := self._column(operand)) is None:
             return ANY
         values = self._constants(op, column[1], [constant])
         return ((Test(column[0], op.replace("<>", "!="), values[0]),),) if values else ANY
 
-    def _among(self, node: Any) -> Tests:
+    def _list_tests(self, node: Any) -> Tests:
         if (column := self._column(node.this)) is None:
             return ANY
         options = [one for one in node.expressions if not isinstance(one, exp.Null)]

@@ -93,13 +93,13 @@ def _test(one: Any) -> Test:
     if op not in _OPERATORS:
         raise ValueError(f"and {op!r} is no operator: take one of {', '.join(_OPERATORS)}, or a condition as text")
     if op not in ("in", "not in"):
-        return Test(column, op, _plain(value))
+        return Test(column, op, _plain_value(value))
     if isinstance(value, (str, bytes)) or hasattr(value, "columns") or not isinstance(value, Iterable):
         raise ValueError(f"and {op!r} takes a list of values, not {value!r}")
-    return Test(column, op, list(map(_plain, value)))  # which can be looked at more than once
+    return Test(column, op, list(map(_plain_value, value)))  # which can be looked at more than once
 
 
-def _plain(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     """A value of Arrow's as one of Python's; one of numpy's days and minutes, which Arrow does not take; and pandas'
     NA and NaT, which are null."""
     if type(value).__name__ in ("NAType", "NaTType"):
@@ -163,7 +163,7 @@ def _between(test: Test, bounds: Bounds) -> bool:
             return _COMPARE[test.op](high, value)
         case "in":
             holds_null = bounds.nulls != 0 and None in value  # of tuples, as pyarrow has it
-            return holds_null or any(low <= one <= high for one in _each(value))
+            return holds_null or any(low <= one <= high for one in _elements(value))
         case _:
             return True
 
@@ -175,7 +175,7 @@ def widened(low: float, high: float, kind: pa.DataType) -> tuple[float, float]:
         return float(np.nextafter(narrow(low), narrow(-np.inf))), float(np.nextafter(narrow(high), narrow(np.inf)))
 
 
-def _each(value: Any) -> Iterable[Any]:
+def _elements(value: Any) -> Iterable[Any]:
     return (one for one in value if one is not None)
 
 

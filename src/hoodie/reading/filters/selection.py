@@ -71,7 +71,7 @@ def read_filter(filters: Filters | None, schema: pa.Schema) -> RowFilter | None:
         condition = read_sql(filters, schema)
         return RowFilter(condition, condition.columns, condition.tests)
     if isinstance(filters, pc.Expression):
-        return _fitting(filters, RowFilter(filters, filter_columns(filters, schema, ())), schema)
+        return _fitting_filter(filters, RowFilter(filters, filter_columns(filters, schema, ())), schema)
     plain, is_whole = _read_tuples(filters, schema)
     if is_whole or any(name not in schema.names for name in plain.columns):  # what is not there is for the caller
         return plain
@@ -90,13 +90,13 @@ def _read_tuples(filters: Any, schema: pa.Schema) -> tuple[RowFilter, bool]:
         )
     try:
         tests = tests_of(filters)
-        exact = [[_exact(test, schema) for test in clause if not _is_of_doubles(test, schema)] for clause in tests]
+        exact = [[_exact_test(test, schema) for test in clause if not _is_of_doubles(test, schema)] for clause in tests]
         clauses = [[(test.column, test.op, test.value) for test in clause] for clause in exact if clause]
         expression = pq.filters_to_expression(clauses) if clauses else pc.scalar(True)
     except (ValueError, TypeError, IndexError, KeyError, OverflowError) as problem:
         raise InvalidInput(f"filters={filters!r}: expected tuples (column, operator, value), {problem}") from problem
     columns = list(dict.fromkeys(test.column for clause in tests for test in clause))
-    plain = _fitting(filters, RowFilter(expression, columns, tests), schema)
+    plain = _fitting_filter(filters, RowFilter(expression, columns, tests), schema)
     return plain, sum(map(len, exact)) == sum(map(len, tests))
 
 
@@ -132,7 +132,7 @@ def _text_of(filters: Sequence[Any], tests: Tests, schema: pa.Schema) -> str:
     try:
         return sql_of(
             tuple(
-                tuple(test if _is_of_doubles(test, schema) else _exact(test, schema) for test in clause)
+                tuple(test if _is_of_doubles(test, schema) else _exact_test(test, schema) for test in clause)
                 for clause in tests
             )
         )
@@ -192,7 +192,7 @@ def _values(test: Test) -> Sequence[Any]:
     return test.value if test.op in ("in", "not in") else [test.value]
 
 
-def _exact(test: Test, schema: pa.Schema) -> Test:
+def _exact_test(test: Test, schema: pa.Schema) -> Test:
     """The test with a value, of Arrow's, that Arrow compares with the column without rounding."""
     at = schema.get_field_index(test.column)
     if at < 0:
@@ -237,7 +237,7 @@ def _within_day(value: Any) -> bool:
     return isinstance(value, dt.datetime) and value.time() != dt.time()
 
 
-def _fitting(filters: Filters, row_filter: RowFilter, schema: pa.Schema) -> RowFilter:
+def _fitting_filter(filters: Filters, row_filter: RowFilter, schema: pa.Schema) -> RowFilter:
     """The filter, seen to be one of these columns' types. Columns that are not there are for the caller."""
     if isinstance(row_filter.expression, pc.Expression) and all(name in schema.names for name in row_filter.columns):
         try:
@@ -269,26 +269,26 @@ def sure(tests: Tests, schema: pa.Schema, slack: dt.timedelta = ANY_ZONE) -> Tes
     slack  how far a time with a zone, as SQL has it, may be from the moment that the engine takes it for
     """
     return tuple(
-        tuple(one for test in clause if test.column in schema.names for one in _sure(test, schema, slack))
+        tuple(one for test in clause if test.column in schema.names for one in _sure_tests(test, schema, slack))
         for clause in tests
     )
 
 
-def _sure(test: Test, schema: pa.Schema, slack: dt.timedelta) -> tuple[Test, ...]:
+def _sure_tests(test: Test, schema: pa.Schema, slack: dt.timedelta) -> tuple[Test, ...]:
     if test.op in ("null", "not null"):
         return (test,)
     kind = schema.field(test.column).type
     values = test.value if test.op in ("in", "not in") else [test.value]
     if values and pa.types.is_timestamp(kind) and all(type(value) is dt.datetime for value in values):
         try:
-            return _widened(test, values, slack if all(value.tzinfo for value in values) else ANY_ZONE)
+            return _widened_tests(test, values, slack if all(value.tzinfo for value in values) else ANY_ZONE)
         except (OverflowError, TypeError):  # the end of the calendar; times with a zone beside those without
             return ()
     is_kind = [_SURE.get(type(value)) for value in values]
     return (test,) if all(one is not None and one(kind) for one in is_kind) else ()
 
 
-def _widened(test: Test, values: Sequence[dt.datetime], slack: dt.timedelta) -> tuple[Test, ...]:
+def _widened_tests(test: Test, values: Sequence[dt.datetime], slack: dt.timedelta) -> tuple[Test, ...]:
     above, below = (Test(test.column, ">=", min(values) - slack), Test(test.column, "<=", max(values) + slack))
     match test.op:
         case ">" | ">=":

@@ -83,11 +83,11 @@ def find_blocks(
             FileNotFoundError when a log was cleaned away meanwhile
     """
     opened = _opened(storage, [log for log in logs if not log.cdc])
-    blocks = [_checked(block) for blocks_of_file, _ in opened for block in blocks_of_file]
+    blocks = [_checked_block(block) for blocks_of_file, _ in opened for block in blocks_of_file]
     compacted = any(block.header.compacted for block in blocks)
     scanned: Scanned[PlacedBlock]
     scanned = blocks_to_merge_compacted(blocks, committed) if compacted else blocks_to_merge(blocks, committed)
-    damaged = (*_unexplained(blocks), *_unknown(storage, blocks, committed), *_rests(opened))
+    damaged = (*_unexplained_damage(blocks), *_unknown(storage, blocks, committed), *_unexplained_rests(opened))
     report = ScanReport(
         len(scanned.blocks), scanned.hidden, scanned.corrupt, scanned.rollbacks, scanned.rolled_back, damaged
     )
@@ -129,7 +129,7 @@ def _piece(data: bytes, offset: int, length: int) -> bytes:
     return data[offset : offset + length]
 
 
-def _checked(block: PlacedBlock) -> PlacedBlock:
+def _checked_block(block: PlacedBlock) -> PlacedBlock:
     """The block. Raises CorruptLogBlock or UnsupportedTable if it is of a kind that no reader can pass by."""
     where = f"{block.path} at byte {block.head.offset}"
     if block.kind is BlockKind.CORRUPT:
@@ -144,7 +144,7 @@ def _checked(block: PlacedBlock) -> PlacedBlock:
     return block
 
 
-def _unexplained(blocks: Iterable[PlacedBlock]) -> list[DamagedLog]:
+def _unexplained_damage(blocks: Iterable[PlacedBlock]) -> list[DamagedLog]:
     """Corrupt blocks that no later rollback accounts for."""
     damaged: list[DamagedLog] = []
     for block in blocks:
@@ -155,7 +155,7 @@ def _unexplained(blocks: Iterable[PlacedBlock]) -> list[DamagedLog]:
     return damaged
 
 
-def _rests(opened: Sequence[tuple[list[PlacedBlock], DamagedLog | None]]) -> list[DamagedLog]:
+def _unexplained_rests(opened: Sequence[tuple[list[PlacedBlock], DamagedLog | None]]) -> list[DamagedLog]:
     """Bytes that are no block and that no rollback in a later log accounts for."""
     rests: list[DamagedLog] = []
     for blocks, rest in opened:

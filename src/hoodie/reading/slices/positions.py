@@ -89,10 +89,10 @@ def block_positions(block: PlacedBlock, slice_: FileSlice) -> RowPositions | Non
     if text is None or slice_.base is None:
         return None
     log = next(log for log in slice_.logs if log.path == block.path)
-    return decode_positions(text) if _about(block, log, slice_.base) else None
+    return decode_positions(text) if _is_about_base(block, log, slice_.base) else None
 
 
-def _about(block: PlacedBlock, log: LogFile, base: BaseFile) -> bool:
+def _is_about_base(block: PlacedBlock, log: LogFile, base: BaseFile) -> bool:
     """Whether a block's positions are of that base file.
 
     From table version 8 on a header says which file they are of. Before, the base instant in the log's name does, of

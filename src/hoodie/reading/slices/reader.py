@@ -294,7 +294,7 @@ class SliceMerge:
             self.largest = fold.largest
             for merged in self._merge(reader, base, rows, needed, placed):
                 if merged.num_rows:
-                    yield self._wanted(merged)
+                    yield self._in_read_columns(merged)
 
     def _merge(
         self, reader: SliceReader, base: BaseFile | None, log: LogRows, needed: MergeColumns, placed: PlacedKeys
@@ -353,7 +353,7 @@ class SliceMerge:
                 yield pick([raw.select(names), merged.rows.select(names)], rows)
             start += raw.num_rows
 
-    def _wanted(self, rows: pa.Table) -> pa.Table:
+    def _in_read_columns(self, rows: pa.Table) -> pa.Table:
         rows = rows.select(self._target.names)
         return pa.Table.from_arrays(rows.columns, schema=self._target) if self._target.names else rows
 

@@ -48,7 +48,7 @@ class SliceChanges:
     def positions(self) -> Positions:
         """`replaced`, by itself: the rows of the logs are not even decoded where their headers tell it."""
         merge = self._merge()
-        rows_of_base = _known(merge)
+        rows_of_base = _header_positions(merge)
         if rows_of_base is not None:
             return rows_of_base
         for _ in self._rows(merge):
@@ -83,7 +83,7 @@ class SliceChanges:
         # The reader's condition is about commit times.
         columns = self.columns if reader.stored is None else [*self.columns, COMMIT_TIME]
         needed = merge_columns(reader.schema, reader.rule, columns, reader.keygen)
-        rows_of_base = _known(merge)
+        rows_of_base = _header_positions(merge)
         placed = (
             PlacedKeys(merge.slice)
             if rows_of_base is None and goes_by_position(reader) and reader.rule.takes_whole_rows
@@ -94,14 +94,14 @@ class SliceChanges:
             log = fold.finish()
             matched = np.zeros(len(log), np.bool_)
             if rows_of_base is None:
-                stored = _stored_at(merge, placed) if placed is not None and placed.all else _stored(merge, needed)
-                yield from self._matched(merge, log, stored, matched)
+                stored = _stored_at(merge, placed) if placed is not None and placed.all else _stored_rows(merge, needed)
+                yield from self._replacements(merge, log, stored, matched)
             else:
                 self.replaced = rows_of_base
             for place, incoming in log.parts():
                 yield inserts(incoming, matched[place], reader.rule).rows
 
-    def _matched(
+    def _replacements(
         self, merge: SliceBlocks, log: LogRows, stored: Iterator[tuple[pa.Table, Positions]], matched: Mask
     ) -> Iterator[pa.Table]:
         """What takes the place of the base file's rows with the keys of the logs.
@@ -135,7 +135,7 @@ def _stored_at(merge: SliceBlocks, placed: PlacedKeys) -> Iterator[tuple[pa.Tabl
         start += raw.num_rows
 
 
-def _stored(merge: SliceBlocks, needed: MergeColumns) -> Iterator[tuple[pa.Table, Positions]]:
+def _stored_rows(merge: SliceBlocks, needed: MergeColumns) -> Iterator[tuple[pa.Table, Positions]]:
     """The rows of the base file that take part. Rows that stay are read as far as the rule looks at them."""
     reader, base = merge.reader, merge.slice.base
     assert base is not None  # without one its positions are known: there are none
@@ -152,7 +152,7 @@ def _stored(merge: SliceBlocks, needed: MergeColumns) -> Iterator[tuple[pa.Table
         start += raw.num_rows
 
 
-def _known(merge: SliceBlocks) -> Positions | None:
+def _header_positions(merge: SliceBlocks) -> Positions | None:
     """The positions by the headers alone; None when the rows of the base file have to be looked at."""
     if merge.slice.base is None or not merge.blocks:
         return np.empty(0, np.int64)
