@@ -111,19 +111,22 @@ def restore(
         plan = _plan(state, instant)
         rollbacks = tuple(_rollback_plan(state, target) for target in _instants(state, plan))
         return RestoreResult(instant, "", plan, rollbacks)
-    with settings.writers.lock_on(storage) as lock, index_follows(storage, settings, partial(_going, instant), repair):
+    with (
+        settings.writers.lock_on(storage) as lock,
+        index_follows(storage, settings, partial(_instants_to_undo, instant), repair),
+    ):
         state = writable_state(storage, settings, places_keys=False, refuse=partial(_refuse, instant))
         return _restore(state, instant, lock, clock, partial(_build_again, settings, run))
 
 
 def _refuse(instant: str, state: TableState) -> None:
     """Raises as `restore`"""
-    if _begun(state, instant) is None:
+    if _unfinished_restore(state, instant) is None:
         _check(state, instant)
         _plan(state, instant)
 
 
-def _going(savepoint: str, state: TableState) -> Collection[str]:
+def _instants_to_undo(savepoint: str, state: TableState) -> Collection[str]:
     """The completed instants to roll back."""
     return {commit.requested for commit in state.timeline.commits if commit.requested > savepoint}
 
@@ -132,7 +135,7 @@ def _restore(
     state: TableState, instant: str, lock: Lock, clock: Clock, build_again: Callable[[Storage, Collection[str]], None]
 ) -> RestoreResult:
     started, storage = time.monotonic(), state.storage
-    pending = _begun(state, instant)
+    pending = _unfinished_restore(state, instant)
     if pending is None:
         _check(state, instant)
         stale = pending_rollbacks(state.timeline)
@@ -261,7 +264,7 @@ def _instants(state: TableState, plan: RestorePlan) -> list[Instant]:
 # --- preconditions ---
 
 
-def _begun(state: TableState, savepoint: str) -> Instant | None:
+def _unfinished_restore(state: TableState, savepoint: str) -> Instant | None:
     """The unfinished restore to the savepoint. Raises WriteConflict when it is one to another."""
     for begun in state.timeline.pending({Action.RESTORE}):
         theirs = _read_plan(state, begun).savepoint

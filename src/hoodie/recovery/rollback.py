@@ -117,7 +117,10 @@ def rollback(
     listing = not settings.writers.rollback.using_markers
     if dry_run:
         return _rollback(looked_at(storage), instant, listing, None)
-    with settings.writers.lock_on(storage), index_follows(storage, settings, partial(_going, instant), repair):
+    with (
+        settings.writers.lock_on(storage),
+        index_follows(storage, settings, partial(_instants_to_undo, instant), repair),
+    ):
         state = writable_state(
             storage, settings, places_keys=False, refuse=lambda state: _rollback(state, instant, listing, None)
         )
@@ -126,7 +129,7 @@ def rollback(
         return result
 
 
-def _going(instant: str | None, state: TableState) -> Collection[str]:
+def _instants_to_undo(instant: str | None, state: TableState) -> Collection[str]:
     """The completed instant to roll back."""
     if instant is not None:
         return (instant,)
@@ -206,7 +209,7 @@ def find_target(state: TableState, instant: str | None) -> Instant:
 def _roll_back_commit(state: TableState, target: Instant, listing: bool, clock: Clock | None) -> RollbackResult:
     storage = state.storage
     pending = Instant(target.requested, pending_action(state, target), State.COMPLETED)
-    metadata = _said(state, target)
+    metadata = _commit_metadata(state, target)
     _check(state, target, pending.action, metadata)
     partitions = discover_partitions(storage) if listing else list(metadata.replaced)
     plan = plan_published(storage, pending, metadata, partitions=partitions, layout=state.layout)
@@ -225,7 +228,7 @@ def _roll_back_commit(state: TableState, target: Instant, listing: bool, clock: 
     return _result(state, plan, execute_rollback(storage, requested, plan, layout=state.layout))
 
 
-def _said(state: TableState, target: Instant) -> CommitMetadata:
+def _commit_metadata(state: TableState, target: Instant) -> CommitMetadata:
     """What a completed commit did; told from the table's files when its own file is damaged."""
     metadata = read_whole(state.storage, state.timeline, target)
     if metadata is not None:
