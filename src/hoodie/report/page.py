@@ -106,7 +106,7 @@ def _history(facts: TableFacts) -> str:
     if commits:
         what = "" if len(commits) == len(facts.commits) else f", the newest {_COMMITS}"
         names = ticks([commit.instant for commit in commits])
-        bars = [(name, Part(c.bytes, _style(c), _told(c))) for name, c in zip(names, commits, strict=True)]
+        bars = [(name, Part(c.bytes, _style(c), _commit_text(c))) for name, c in zip(names, commits, strict=True)]
         body += f"<h3>Bytes written by each commit{what}</h3>"
         body += columns(bars, "Bytes written by each commit", bytes_text)
         body += _amplification(commits, what) + "<h3>Newest commits</h3>" + _commit_table(facts.commits)
@@ -130,7 +130,7 @@ def _style(commit: CommitFacts) -> str:
     return "log" if commit.operation in ("COMPACT", "LOG_COMPACT", "CLUSTER") else "base"
 
 
-def _told(commit: CommitFacts) -> str:
+def _commit_text(commit: CommitFacts) -> str:
     rows = f"{commit.inserted:,} inserted, {commit.updated:,} updated, {commit.deleted:,} deleted"
     where = f"{bytes_text(commit.bytes)} in {count_text(commit.files, 'file')}"
     return f"{commit.operation} {instant_label(commit.instant)}: {rows}; {where}"
