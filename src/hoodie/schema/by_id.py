@@ -111,7 +111,7 @@ def first_version(columns: pa.Schema, *, strict: bool = True) -> Node:
     Raises   SchemaMismatch on such a type, where it is strict
     """
     ids = itertools.count()
-    fields = _columns([_known(field, strict=strict) for field in with_meta_fields(columns)], ids, "")
+    fields = _columns([_with_known_type(field, strict=strict) for field in with_meta_fields(columns)], ids, "")
     return {"max_column_id": next(ids) - 1, "version_id": 0, "type": "record", "fields": fields}
 
 
@@ -128,7 +128,7 @@ def changed(version: Node, change: Change, pinned: Collection[str], last: Collec
         _add(version, change, last)
         return version
     siblings = _siblings(version, change.path)
-    column = _named(siblings, change.path)
+    column = _sibling(siblings, change.path)
     if isinstance(change, Retype) and column["type"] == _word_or_none(change.kind):
         return version
     if change.path[0] in pinned and isinstance(change, (Drop, Rename, Retype)):
@@ -191,7 +191,7 @@ def needs_ids(change: Change, columns: pa.Schema) -> bool:
 # --- ids ---
 
 
-def _known(field: pa.Field, *, strict: bool) -> pa.Field:
+def _with_known_type(field: pa.Field, *, strict: bool) -> pa.Field:
     """The field, its type null if there is no word for it."""
     if not strict:
         try:
@@ -263,7 +263,7 @@ def _siblings(version: Node, path: Path) -> list[Node]:
     node: Any = version
     for depth, name in enumerate(path[:-1]):
         if node["type"] == "record":
-            node = _named(node["fields"], path[: depth + 1])["type"]
+            node = _sibling(node["fields"], path[: depth + 1])["type"]
         elif node["type"] == "array" and name == "element":
             node = node["element"]
         elif node["type"] == "map" and name == "value":
@@ -278,7 +278,7 @@ def _siblings(version: Node, path: Path) -> list[Node]:
     return fields
 
 
-def _named(siblings: list[Node], path: Path) -> Node:
+def _sibling(siblings: list[Node], path: Path) -> Node:
     for node in siblings:
         if node["name"].lower() == path[-1].lower() and not (len(path) == 1 and _is_meta(node)):
             return node
@@ -299,7 +299,7 @@ def _put(siblings: list[Node], column: Node, position: Position | None, path: Pa
     if position is None:
         siblings.append(column)
     elif position.after:
-        other = _named(siblings, (*path[:-1], position.after))
+        other = _sibling(siblings, (*path[:-1], position.after))
         siblings.insert(siblings.index(other) + 1, column)
     elif len(path) == 1:
         raise SchemaMismatch(f"column {path[0]} cannot be the first: Hudi's own columns are. AFTER a column it can be")
@@ -392,15 +392,15 @@ def _fields_by_id(nodes: list[Node], fields: list[pa.Field]) -> Iterator[tuple[i
         field = by_name.get(node["name"])
         if field is not None:
             yield node["id"], field
-            yield from _within(node["type"], field.type)
+            yield from _inner_fields(node["type"], field.type)
 
 
-def _within(node: str | Node, kind: pa.DataType) -> Iterator[tuple[int, pa.Field]]:
+def _inner_fields(node: str | Node, kind: pa.DataType) -> Iterator[tuple[int, pa.Field]]:
     if isinstance(node, str):
         return
     if node["type"] == "record" and pa.types.is_struct(kind):
         yield from _fields_by_id(node["fields"], list(kind))
     elif node["type"] == "array" and is_list(kind):
-        yield from _within(node["element"], kind.value_type)
+        yield from _inner_fields(node["element"], kind.value_type)
     elif node["type"] == "map" and pa.types.is_map(kind):
-        yield from _within(node["value"], kind.item_type)
+        yield from _inner_fields(node["value"], kind.item_type)

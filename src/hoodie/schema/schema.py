@@ -70,7 +70,7 @@ def stored_form(schema: pa.Schema) -> pa.Schema:
     Raises   SchemaMismatch, one for all columns whose name or type a table cannot have
     """
     problems: list[str] = list(bad_names(schema.names, ""))
-    fields = [_stored(field, field.name, problems) for field in schema]
+    fields = [_stored_field(field, field.name, problems) for field in schema]
     _refuse(problems, "These columns cannot be stored")
     return pa.schema(fields)
 
@@ -137,20 +137,20 @@ def _bad_case(table: list[str], batch: list[str], path: str) -> Iterator[str]:
             yield f"column {path}{name} is {path}{spellings[name.lower()]} in the table; rename it"
 
 
-def _stored(field: pa.Field, path: str, problems: list[str]) -> pa.Field:
+def _stored_field(field: pa.Field, path: str, problems: list[str]) -> pa.Field:
     """The field in stored form; what cannot be stored is added to `problems`."""
     kind = field.type
     if pa.types.is_struct(kind):
         problems.extend(bad_names([child.name for child in kind], f"{path}."))
         if kind.num_fields == 0:
             problems.append(f"column {path} is a struct without fields: leave it out")
-        stored = pa.struct([_stored(child, f"{path}.{child.name}", problems) for child in kind])
+        stored = pa.struct([_stored_field(child, f"{path}.{child.name}", problems) for child in kind])
     elif is_list(kind):
-        stored = list_of(_stored(kind.value_field, f"{path}.element", problems))
+        stored = list_of(_stored_field(kind.value_field, f"{path}.element", problems))
     elif pa.types.is_map(kind):
         if stored_type(kind.key_type) != pa.string():
             problems.append(f"column {path} is {spark_name(kind)}: the keys of a map must be strings: cast them")
-        stored = map_of(_stored(kind.item_field, f"{path}.value", problems))
+        stored = map_of(_stored_field(kind.item_field, f"{path}.value", problems))
     else:
         storable = stored_type(kind)
         if storable is None:
@@ -223,7 +223,7 @@ def name_problem(name: str) -> str | None:
     """What is wrong with the name of a column or field, and a name that would do; None: nothing."""
     if _NAME.fullmatch(name):
         return None
-    plain = _plain(name)
+    plain = _plain_name(name)
     rename = f"; rename it, such as to {plain!r}" if plain else ""
     return f"needs another name: letters A to Z, digits and underscores, not a digit first{rename}"
 
@@ -239,7 +239,7 @@ def refuse_names(columns: Iterable[str]) -> None:
         raise InvalidInput("; ".join(problems))
 
 
-def _plain(name: str) -> str:
+def _plain_name(name: str) -> str:
     """A name like this one; "": there is no letter to make it of."""
     letters = unicodedata.normalize("NFKD", name.translate(_LETTERS)).encode("ascii", "ignore").decode()
     plain = re.sub(r"[^A-Za-z0-9]+", "_", letters).strip("_")
@@ -272,7 +272,7 @@ class ColumnDifference:
     def summary(self) -> str:
         """As "column 'fare' is missing and 'fares' is new"; "" where there is no difference."""
         parts = [
-            f"{_listed(names)} {'is' if len(names) == 1 else 'are'} {state}"
+            f"{_names_text(names)} {'is' if len(names) == 1 else 'are'} {state}"
             for names, state in ((self.missing, "missing"), (self.new, "new"))
             if names
         ]
@@ -282,14 +282,14 @@ class ColumnDifference:
         return f"{noun} {' and '.join(parts)}"
 
     def _hint(self) -> str:
-        meant = [(name, near) for name in self.new if (near := self._near(name))]
+        meant = [(name, near) for name in self.new if (near := self._close_name(name))]
         if not meant:
             return ""
         if len(self.new) == 1:
             return f" Did you mean {meant[0][1]!r}?"
         return f" Did you mean {', '.join(f'{near!r} by {name!r}' for name, near in meant)}?"
 
-    def _near(self, name: str) -> str:
+    def _close_name(self, name: str) -> str:
         """The missing column, beside this one, whose name is close; "": there is none."""
         parent, _, last = name.rpartition(".")
         beside = {m.rpartition(".")[2].lower(): m for m in self.missing if m.rpartition(".")[0] == parent}
@@ -308,8 +308,8 @@ def column_difference(table: pa.Schema, batch: pa.Schema) -> ColumnDifference:
     without it are none, and no stored row has it set.
     Source: Hudi 0.15 counts nested fields, those within lists and maps too (MissingSchemaFieldException).
     """
-    missing = [(path, within) for path, within in _lacking(table, batch, "", False) if path != IS_DELETED]
-    new = tuple(path for path, _ in _lacking(batch, table, "", False))
+    missing = [(path, within) for path, within in _missing_fields(table, batch, "", False) if path != IS_DELETED]
+    new = tuple(path for path, _ in _missing_fields(batch, table, "", False))
     return ColumnDifference(tuple(path for path, _ in missing), new, tuple(path for path, within in missing if within))
 
 
@@ -333,17 +333,17 @@ def refusal(columns: ColumnDifference, policy: MissingColumns, operation: str, *
         )
     if columns.within:
         return (
-            f'{columns} missing="keep" cannot keep {_listed(columns.within)}: nothing tells which stored element of a '
-            f"list, or value of a map, an incoming one is for. Give them whole; or {nulls}"
+            f'{columns} missing="keep" cannot keep {_names_text(columns.within)}: nothing tells which stored element '
+            f"of a list, or value of a map, an incoming one is for. Give them whole; or {nulls}"
         )
     return ""
 
 
-def _listed(names: Sequence[str]) -> str:
+def _names_text(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names))
 
 
-def _lacking(
+def _missing_fields(
     whole: Iterable[pa.Field], part: Iterable[pa.Field], path: str, within: bool
 ) -> Iterator[tuple[str, bool]]:
     """The fields of the one that the other has not, and whether they are in lists or maps."""
@@ -358,7 +358,7 @@ def _lacking(
 
 def _lacking_in_type(whole: pa.DataType, part: pa.DataType, path: str, within: bool) -> Iterator[tuple[str, bool]]:
     if pa.types.is_struct(whole) and pa.types.is_struct(part):
-        yield from _lacking(whole, part, f"{path}.", within)
+        yield from _missing_fields(whole, part, f"{path}.", within)
     elif is_list(whole) and is_list(part):
         yield from _lacking_in_type(whole.value_type, part.value_type, f"{path}.element", True)
     elif pa.types.is_map(whole) and pa.types.is_map(part):
