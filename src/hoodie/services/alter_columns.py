@@ -52,7 +52,7 @@ def alter_columns(
     columns = declared_schema(state)
     if columns is None:
         raise SchemaMismatch(f"{state.config.name} has no columns yet: its first write brings them")
-    after, version, latest = _after(state, columns, changes, on_read=on_read)
+    after, version, latest = _columns_after(state, columns, changes, on_read=on_read)
     if after.equals(columns, check_metadata=True):
         return None
     action = kind_of(state.config.type, inserts_to_logs=False).action
@@ -81,7 +81,7 @@ def alter_columns(
     return transaction.time
 
 
-def _after(
+def _columns_after(
     state: TableState, columns: pa.Schema, changes: Sequence[Change], *, on_read: bool
 ) -> tuple[pa.Schema, Node | None, Node]:
     """The columns after the changes; their version, None where they have no ids; and the version before."""

@@ -279,7 +279,7 @@ def _state_files(state: TableState, chosen: Iterable[Instant]) -> list[_StateFil
     for entry in state.storage.list(folder):
         instant = None if entry.is_dir else parse_name(entry.name, state.timeline.layout, folder)
         if instant is not None and _identity(instant) in identities:
-            files.append(_StateFile(instant, join(folder, entry.name), _changed(state, entry)))
+            files.append(_StateFile(instant, join(folder, entry.name), _changed_text(state, entry)))
     return sorted(files, key=lambda file: (file.instant.requested, file.instant.state))
 
 
@@ -287,7 +287,7 @@ def _identity(instant: Instant) -> tuple[str, Action]:
     return instant.requested, comparable_action(instant.action)
 
 
-def _changed(state: TableState, entry: Entry) -> str:
+def _changed_text(state: TableState, entry: Entry) -> str:
     utc = dt.datetime.fromtimestamp(entry.mtime / 1000, dt.UTC)
     return format_time(utc if state.config.timezone is TimelineZone.UTC else utc.astimezone())
 

@@ -103,7 +103,7 @@ def expire_partitions(
         return ExpiryResult("", partitions, before, dry_run)
     # Seen again once the delete has begun: other writers may have written to them since.
     choose = partial(expired_partitions, how=how, before=before, partitions=partitions)
-    deletion = delete_partitions(storage, partitions, _own(settings), after_commit, choose=choose, run=run)
+    deletion = delete_partitions(storage, partitions, _own_settings(settings), after_commit, choose=choose, run=run)
     deleted_partitions = tuple(path for path in partitions if path in deletion.metadata.replaced)
     _log.info("%s: %d partitions expired at %s", state.config.name, len(deleted_partitions), deletion.instant)
     return ExpiryResult(deletion.instant, deleted_partitions, before)
@@ -162,7 +162,7 @@ def _creation_times(storage: Storage, times: dict[str, str]) -> dict[str, str]:
     return dict(zip(times, in_threads(created, list(times)), strict=True))
 
 
-def _own(settings: Settings) -> Settings:
+def _own_settings(settings: Settings) -> Settings:
     """The settings of the commit that deletes: without what is about the batch of a write before it."""
     prefix = settings.write.metadata_prefix
     others = {key for group in (BatchOptions, ValidatorOptions) for _, spec in declared(group) for key in spec.keys}

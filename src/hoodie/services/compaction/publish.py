@@ -40,7 +40,7 @@ def publish_compaction(job: CompactionJob, stats: Iterable[WriteStat | None]) ->
     Raises   HoodieError when statistics do not fit the plan: nothing is published. InstantNotFound, WriteConflict when
              another process undid the run or published its own; the files of this run are removed
     """
-    group_stats = _checked(job, stats)
+    group_stats = _checked_stats(job, stats)
     by_partition: dict[str, list[WriteStat]] = {}
     for group, stat in group_stats.items():
         by_partition.setdefault(group.partition, []).append(stat)
@@ -69,7 +69,7 @@ def publish_compaction(job: CompactionJob, stats: Iterable[WriteStat | None]) ->
     return metadata
 
 
-def _checked(job: CompactionJob, stats: Iterable[WriteStat | None]) -> dict[FileGroupId, WriteStat]:
+def _checked_stats(job: CompactionJob, stats: Iterable[WriteStat | None]) -> dict[FileGroupId, WriteStat]:
     tasks = {task.slice.group: task for task in job.tasks}
     group_stats: dict[FileGroupId, WriteStat] = {}
     instant = job.instant.requested

@@ -321,7 +321,10 @@ def repair_compaction(storage: Storage, settings: Settings, instant: str) -> lis
         if lines:
             size = settings.sizing.max_size
             operations = tuple(
-                [_mended(*pair, size) for pair in zip(plan_files.plan.operations, plan_files.operations, strict=True)]
+                [
+                    _mended_operation(*pair, size)
+                    for pair in zip(plan_files.plan.operations, plan_files.operations, strict=True)
+                ]
             )
             plan = replace(plan_files.plan, operations=operations)
             layout = load_state(storage).layout
@@ -359,7 +362,7 @@ def _changes(operations: Iterable[Found]) -> Iterator[str]:
         yield from (f"{where}: {log.name} is added" for log in operation.unknown)
 
 
-def _mended(operation: CompactionOperation, files: Found, max_file_size: int) -> CompactionOperation:
+def _mended_operation(operation: CompactionOperation, files: Found, max_file_size: int) -> CompactionOperation:
     if not (files.missing or files.unknown):
         return operation
     logs = tuple(sorted((*files.slice.logs, *files.unknown), key=lambda log: log.order))
