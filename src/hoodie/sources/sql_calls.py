@@ -40,12 +40,12 @@ def _sql(original: Callable[..., Any]) -> Callable[..., Any]:
                     "hoodie.spark.sql(spark, …) takes it, and so does spark.sql after hoodie.register(spark, sql=True)"
                 )
             return with_views(self, sqlQuery, run)
-        return _answered(self, sqlQuery, arguments, named, run)
+        return _answer(self, sqlQuery, arguments, named, run)
 
     return sql
 
 
-def _answered(session: SparkSession, text: str, arguments: Any, named: dict[str, Any], run: Callable[[], Any]) -> Any:
+def _answer(session: SparkSession, text: str, arguments: Any, named: dict[str, Any], run: Callable[[], Any]) -> Any:
     prepare(session)
     frames = dict(named)
     args = arguments[0] if arguments else frames.pop("args", None)
@@ -150,7 +150,7 @@ def _session(catalog: Any) -> SparkSession:
     return session
 
 
-def _noted(original: Callable[..., Any]) -> Callable[..., Any]:
+def _noting_frames(original: Callable[..., Any]) -> Callable[..., Any]:
     """Frames of a whole table are remembered as views of it."""
 
     def make_view(self: Any, name: str) -> None:
@@ -166,4 +166,4 @@ def _noted(original: Callable[..., Any]) -> Callable[..., Any]:
 SESSION = {"sql": _sql, "table": _table}
 TABLE_READER = {"table": _table}
 CATALOG = {"tableExists": _table_exists, "listTables": _list_tables}
-FRAME = {"createOrReplaceTempView": _noted, "createTempView": _noted}
+FRAME = {"createOrReplaceTempView": _noting_frames, "createTempView": _noting_frames}
