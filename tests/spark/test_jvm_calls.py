@@ -66,7 +66,7 @@ def test_a_file_of_which_nothing_is_known_fails_the_query(
 ) -> None:
     path = tmp_path / "trips"
     made_table(spark, path, "MERGE_ON_READ")
-    placed = positioned_slices._placed
-    monkeypatch.setattr(positioned_slices, "_placed", lambda gone: placed({n + 1: each for n, each in gone.items()}))
+    placed = positioned_slices._places_of
+    monkeypatch.setattr(positioned_slices, "_places_of", lambda gone: placed({n + 1: each for n, each in gone.items()}))
     with pytest.raises((PySparkException, Py4JJavaError), match="what the logs change of a base file is not known"):
         opened_snapshot(spark, path).count()

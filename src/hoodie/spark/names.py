@@ -58,14 +58,14 @@ def register_table(session: SparkSession, name: str, location: str | os.PathLike
     require_session(session, "register_table")
     if not isinstance(location, (str, os.PathLike)) or not os.fspath(location):
         raise InvalidInput(f"location={location!r}: expected the path of a table")
-    session.conf.set(PREFIX + _keys(session, _checked(name))[0], os.fspath(location))
+    session.conf.set(PREFIX + _keys(session, _checked_name(name))[0], os.fspath(location))
     forget_foreign(session)
 
 
 def unregister_table(session: SparkSession, name: str) -> None:
     """Forget a name. The table stays as it is."""
     require_session(session, "unregister_table")
-    for key in _keys(session, _checked(name)):
+    for key in _keys(session, _checked_name(name)):
         session.conf.unset(PREFIX + key)
 
 
@@ -197,7 +197,7 @@ def located(session: SparkSession, location: str) -> str:
     return path
 
 
-def _checked(name: str) -> str:
+def _checked_name(name: str) -> str:
     if not isinstance(name, str):
         raise InvalidInput(f"table name {name!r}: expected text, such as 'trips'")
     parts = name.lower().split(".")

@@ -75,7 +75,8 @@ def _check(session: SparkSession, validation: Validation, old: str, new: str) ->
         values = [row[0] for row in after.select(first).limit(2).collect()]
         if values != [validation.value]:
             raise ValidationFailed(
-                validation.query, f"expected the value {validation.value}, and the commit would give {_shown(after)}"
+                validation.query,
+                f"expected the value {validation.value}, and the commit would give {_first_rows(after)}",
             )
         return
     before = session.sql(validation.query.replace(TABLE, old))
@@ -85,13 +86,15 @@ def _check(session: SparkSession, validation: Validation, old: str, new: str) ->
     if validation.check is Check.EQUAL and not same:
         raise ValidationFailed(
             validation.query,
-            f"expected the result of before, {_shown(before)}, and the commit would give {_shown(after)}",
+            f"expected the result of before, {_first_rows(before)}, and the commit would give {_first_rows(after)}",
         )
     if validation.check is Check.UNEQUAL and same:
-        raise ValidationFailed(validation.query, f"expected another result than before, and both are {_shown(after)}")
+        raise ValidationFailed(
+            validation.query, f"expected another result than before, and both are {_first_rows(after)}"
+        )
 
 
-def _shown(rows: DataFrame) -> str:
+def _first_rows(rows: DataFrame) -> str:
     """The first rows of a result, for an error."""
     shown_rows = [tuple(row) for row in rows.limit(_SHOWN + 1).collect()]
     more = ", …" if len(shown_rows) > _SHOWN else ""

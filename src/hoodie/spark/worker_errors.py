@@ -101,7 +101,7 @@ def _marked_cause(text: str) -> HoodieError | None:
     if "No module named 'hoodie'" in text:
         return _environment("cannot import 'hoodie'", _SHIP)
     noted = _NOTE.search(text)
-    return None if noted is None else _noted(noted[1])
+    return None if noted is None else _noted_error(noted[1])
 
 
 def _missing_path(text: str) -> HoodieError | None:
@@ -111,7 +111,7 @@ def _missing_path(text: str) -> HoodieError | None:
 
 def _cause(text: str) -> HoodieError | None:
     if noted := _NOTE.search(text):
-        return _noted(noted[1])
+        return _noted_error(noted[1])
     if missing := _NOT_READ.search(text):
         return FileGone(errno.ENOENT, f"Spark does not find {missing[1]}")
     if unreadable := _UNREADABLE.search(text):
@@ -133,7 +133,7 @@ def _cause(text: str) -> HoodieError | None:
     return None
 
 
-def _noted(text: str) -> HoodieError | None:
+def _noted_error(text: str) -> HoodieError | None:
     try:
         name, *args = json.loads(text)
         kind = getattr(errors, str(name), None)

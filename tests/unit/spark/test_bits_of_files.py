@@ -7,13 +7,13 @@ import random
 import numpy as np
 import pytest
 
-from hoodie.spark.read.positioned_slices import _by_number, _placed, _Places, _stays
+from hoodie.spark.read.positioned_slices import _by_number, _Places, _places_of, _stays
 
 
 @pytest.mark.parametrize("count", [1, 2, 12, 40, 41, 700, 3000])
 def test_each_file_is_found_by_its_number(count: int) -> None:
     numbers = random.Random(count).sample(range(2**33), count)
-    places = _placed({number: np.array([number - 5, -1]) for number in numbers})
+    places = _places_of({number: np.array([number - 5, -1]) for number in numbers})
     for number in numbers:
         assert _at(places, number) == [number - 5, -1]
     assert len(places.values) < max(40**2, 6 * count) + 10
@@ -22,14 +22,14 @@ def test_each_file_is_found_by_its_number(count: int) -> None:
 @pytest.mark.parametrize("count", [1, 12, 700])
 def test_most_other_files_are_found_to_be_unknown(count: int) -> None:
     sizes = random.Random(count).sample(range(2**33), count + 1000)
-    places = _placed({number: np.array([1]) for number in sizes[:count]})
+    places = _places_of({number: np.array([1]) for number in sizes[:count]})
     unknown = [_at(places, other) is None for other in sizes[count:]]
     assert sum(unknown) > 650
 
 
 def test_numbers_that_differ_in_high_bits_only_are_told_apart() -> None:
     numbers = [7, 7 + 2**20, 7 + 2**21, 7 + 2**40, 7 + 3 * 2**40]
-    places = _placed({number: np.array([number]) for number in numbers})
+    places = _places_of({number: np.array([number]) for number in numbers})
     assert [_at(places, number) for number in numbers] == [[number] for number in numbers]
 
 
@@ -45,7 +45,7 @@ def test_files_of_one_size_are_told_by_it_where_they_have_the_same_bits() -> Non
 
 @pytest.mark.parametrize(("count", "times"), [(40, 1), (41, 2)])
 def test_spark_plans_the_bits_as_few_times_as_can_be(count: int, times: int) -> None:
-    places = _placed({number: np.array([1]) for number in range(count)})
+    places = _places_of({number: np.array([1]) for number in range(count)})
     assert _stays("_metadata.file_size", places).count("hoodie.gone") == times
 
 

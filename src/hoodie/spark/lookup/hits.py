@@ -82,7 +82,7 @@ class KeyLookup:
         if isinstance(look_up, ByKey):
             total = sum(self.rows.values())
             return IndexStats(candidates=total, checked=total, hits=hits)
-        key_counts = _asked(self.context, self.rows, self.files)
+        key_counts = _requested_counts(self.context, self.rows, self.files)
         if self.joined:
             return join_cost(key_counts, files, hits)
         cost = sum(file_costs, IndexStats())
@@ -122,7 +122,7 @@ def look_up_keys(
         hits = keys.dropDuplicates(match_columns(index)).mapInArrow(partial(_tag, tag), TAGS)
     elif files.bases:
         small = 100 * sum(rows.values()) <= BROADCAST_KEYS  # a key and its path take about 100 bytes as a row
-        key_counts = _asked(context, rows, files)
+        key_counts = _requested_counts(context, rows, files)
         hits, joined = locate_on_executors(
             session, context, keys, key_counts, files.bases, broadcast=small, keeps_positions=keeps_positions
         )
@@ -131,7 +131,7 @@ def look_up_keys(
     return KeyLookup(context, rows, files, hits, joined)
 
 
-def _asked(context: LookupContext, rows: Mapping[str, int], files: TableFiles) -> Mapping[str, int]:
+def _requested_counts(context: LookupContext, rows: Mapping[str, int], files: TableFiles) -> Mapping[str, int]:
     """Keys that are asked for in the files of each partition path."""
     return dict.fromkeys(files.bases, sum(rows.values())) if context.index.is_global else rows
 

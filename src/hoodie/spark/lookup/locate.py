@@ -267,7 +267,7 @@ def _candidates(
 ) -> Iterator[pa.RecordBatch]:
     """Pairs of key and file that the key ranges do not rule out, and one row with what they did rule out."""
     for arrow in batches:
-        for partition, keys in _asked(arrow, files, is_global):
+        for partition, keys in _requested_keys(arrow, files, is_global):
             lows, highs = ranges[partition]
             candidates: Iterable[tuple[int, np.ndarray]]
             if lows is None or highs is None:
@@ -286,7 +286,7 @@ def _candidates(
                 )
 
 
-def _asked(rows: pa.RecordBatch, files: Iterable[str], is_global: bool) -> Iterator[tuple[str, pa.Array]]:
+def _requested_keys(rows: pa.RecordBatch, files: Iterable[str], is_global: bool) -> Iterator[tuple[str, pa.Array]]:
     """Partitions with files, each with the keys that are asked for there."""
     if is_global:
         yield from ((partition, rows.column(RECORD_KEY)) for partition in files)

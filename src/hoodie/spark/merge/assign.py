@@ -77,12 +77,12 @@ def _cast(value: Column, value_type: T.DataType, column_type: T.DataType, name: 
     if isinstance(value_type, T.StructType) and isinstance(column_type, T.StructType):
         return _cast_struct(value, value_type, column_type, name, by_name)
     if isinstance(value_type, T.ArrayType) and isinstance(column_type, T.ArrayType):
-        return _each(F.transform, value, value_type.elementType, column_type.elementType, name, by_name)
+        return _with_elements(F.transform, value, value_type.elementType, column_type.elementType, name, by_name)
     if isinstance(value_type, T.MapType) and isinstance(column_type, T.MapType):
-        keyed = _each(F.transform_keys, value, value_type.keyType, column_type.keyType, name, by_name)
+        keyed = _with_elements(F.transform_keys, value, value_type.keyType, column_type.keyType, name, by_name)
         if keyed is None:
             return None
-        return _each(F.transform_values, keyed, value_type.valueType, column_type.valueType, name, by_name)
+        return _with_elements(F.transform_values, keyed, value_type.valueType, column_type.valueType, name, by_name)
     if not _assignable(value_type, column_type):
         return None
     numbers = isinstance(value_type, _NUMBERS) and isinstance(column_type, (*_INTEGERS, T.DecimalType))
@@ -113,7 +113,7 @@ def _cast_struct(
     return F.when(value.isNotNull(), F.struct(*casts))
 
 
-def _each(
+def _with_elements(
     over: Callable[..., Column],
     value: Column,
     value_type: T.DataType,

@@ -107,18 +107,18 @@ def row_action(request: MergeRequest, keys: Mapping[str, object], shape: TableSh
         return F.lit(None if action is None else int(action))
 
     def if_matched(matched: Act | None) -> Column:
-        return _first(request.clauses_of(When.NOT_MATCHED), lambda fresh: outcome(matched, fresh))
+        return _first_value(request.clauses_of(When.NOT_MATCHED), lambda fresh: outcome(matched, fresh))
 
     # What is inserted takes the place of a row of its key, should there be one: the condition is not about that row.
     # None of its values stays: where some would, only a join does that.
     in_place = F.lit(IN_DOUBT) if keeps else outcome(Act.UPDATE, Act.INSERT)
-    alone = _first(request.clauses_of(When.NOT_MATCHED), lambda fresh: in_place if fresh else outcome(None, None))
+    alone = _first_value(request.clauses_of(When.NOT_MATCHED), lambda fresh: in_place if fresh else outcome(None, None))
     fits = [value.try_cast(types[name]) if name in types else value for name, value in values.items()]
     pairs = functools.reduce(operator.and_, (value.isNotNull() for value in fits))
     choices = [(~pairs, alone)]
     if doubts := [doubt for name, value in values.items() for doubt in _doubts(value, (shape.shared or {}).get(name))]:
         choices.append((functools.reduce(operator.or_, doubts), F.lit(IN_DOUBT)))
-    return first_that_holds(choices, _first(request.clauses_of(When.MATCHED), if_matched)).cast("byte")
+    return first_that_holds(choices, _first_value(request.clauses_of(When.MATCHED), if_matched)).cast("byte")
 
 
 def _doubts(value: Column, shared: SharedTexts | None) -> list[Column]:
@@ -127,7 +127,7 @@ def _doubts(value: Column, shared: SharedTexts | None) -> list[Column]:
     return [value.isin(*shared.values), *(value.contains(part) for part in shared.holding)]
 
 
-def _first(clauses: Sequence[MergeClause], value: Callable[[Act | None], Column]) -> Column:
+def _first_value(clauses: Sequence[MergeClause], value: Callable[[Act | None], Column]) -> Column:
     """The value of what the first clause does whose condition holds; of None where none does."""
     expression: Column | None = None
     for clause in clauses:

@@ -64,7 +64,7 @@ def packed_rows(
     read: Callable[[T], Iterator[pa.Table]],
 ) -> DataFrame:
     """What a picklable function makes of items, so many bytes each, as rows of a schema, when an action asks for it."""
-    return packed_tasks(session, items, size, schema, partial(_each, read))
+    return packed_tasks(session, items, size, schema, partial(_read_each, read))
 
 
 def packed_tasks(
@@ -108,7 +108,7 @@ def _merged(reader: SliceReader, columns: Sequence[str], keep: Keep | None, slic
     return batches if keep is None else map(keep, batches)
 
 
-def _each(read: Callable[[T], Iterator[pa.Table]], items: Iterable[T]) -> Iterator[pa.Table]:
+def _read_each(read: Callable[[T], Iterator[pa.Table]], items: Iterable[T]) -> Iterator[pa.Table]:
     return chain.from_iterable(map(read, items))
 
 

@@ -124,7 +124,9 @@ def rows_that_stay(base: DataFrame, files: Sequence[BaseFile], changes: DataFram
     replaced_rows = changes.where(f"`{_FILE}` is not null").selectExpr(
         f"`{_SIZE if sizes_differ else _FILE}`", f"`{_GONE}`"
     )
-    return _without(base, F.broadcast(replaced_rows.toDF(_KEY, _GONE)), sizes_differ).selectExpr(*map(tick, columns))
+    return _remaining_rows(base, F.broadcast(replaced_rows.toDF(_KEY, _GONE)), sizes_differ).selectExpr(
+        *map(tick, columns)
+    )
 
 
 def rows_with_logs(
@@ -145,7 +147,7 @@ def rows_with_logs(
     )
     # One value has it all, a scalar subquery: Spark runs no job for it, plans no join, and shows none of it in a plan.
     # It is named as few times as can be, since Spark plans it for each.
-    places = _placed(bits_by_number)
+    places = _places_of(bits_by_number)
     text = json.dumps(places.values, separators=(",", ":"))
     if len(text) > _MOST_TEXT:
         value = spark_sql(session, _VALUE.format(":gone"), {"gone": text}).scalar()
@@ -177,7 +179,7 @@ class _Places:
     key: int | None
 
 
-def _placed(bits_by_number: Mapping[int, Words]) -> _Places:
+def _places_of(bits_by_number: Mapping[int, Words]) -> _Places:
     """Places of their own for bits by the numbers of their files."""
     few = len(bits_by_number) <= _ONE_KEY
     # An odd count: a key tells any two numbers apart. A file that is none of these most likely meets an empty place.
@@ -231,7 +233,7 @@ _NUMBERS: tuple[tuple[str, Callable[[str, int], int]], ...] = (
 )
 
 
-def _without(frame: DataFrame, replaced_rows: DataFrame, by_size: bool) -> DataFrame:
+def _remaining_rows(frame: DataFrame, replaced_rows: DataFrame, by_size: bool) -> DataFrame:
     """The rows of files but for those that are gone.
 
     replaced_rows  of each file by `_KEY`, its size or else its name; to be broadcast

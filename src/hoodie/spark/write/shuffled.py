@@ -101,11 +101,11 @@ def tag_rows(session: SparkSession, staged: SparkStage, write: Write, files: Tab
     if write.index.is_global:
         doubts = _doubts(frame, lookup.found)
         if doubts.limit(1).count():
-            resolved = _resolved(session, frame, lookup.found, doubts, write)
+            resolved = _relocated_rows(session, frame, lookup.found, doubts, write)
             counted, total = _counts(resolved)
             return LocatedRows(resolved, _profile_of(counted), files, cost, total, (resolved, doubts, lookup.hits))
         doubts.unpersist()
-    located = join_hits(frame, lookup.placed if placed else lookup.found, _few(updates), drop_new=delete)
+    located = join_hits(frame, lookup.placed if placed else lookup.found, _fits_broadcast(updates), drop_new=delete)
     if placed:
         located = located.withColumn(ROW_POSITION, F.coalesce(ROW_POSITION, F.lit(-1).cast("long")))
     return LocatedRows(
@@ -146,7 +146,7 @@ def _without_deleted(lookup: KeyLookup, write: Write) -> KeyLookup:
         several.unpersist()
 
 
-def _few(updates: Mapping[str, Mapping[str, int]]) -> bool:
+def _fits_broadcast(updates: Mapping[str, Mapping[str, int]]) -> bool:
     """Whether the hits may be sent to every executor; one takes about 200 bytes as a row."""
     return 200 * sum(sum(rows.values()) for rows in updates.values()) <= BROADCAST_KEYS
 
@@ -222,7 +222,9 @@ def _doubts(frame: DataFrame, hits: DataFrame) -> DataFrame:
     return persist(counted.where((F.col("first") != F.col("last")) | several | F.col("elsewhere")).select(RECORD_KEY))
 
 
-def _resolved(session: SparkSession, frame: DataFrame, hits: DataFrame, doubts: DataFrame, write: Write) -> DataFrame:
+def _relocated_rows(
+    session: SparkSession, frame: DataFrame, hits: DataFrame, doubts: DataFrame, write: Write
+) -> DataFrame:
     """The rows where a global index has them go. Persisted."""
     how = write.relocation_rule
     zone = session.conf.get("spark.sql.session.timeZone") or "UTC"
