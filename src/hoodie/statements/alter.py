@@ -99,7 +99,7 @@ def _changes(text: Text, at: int) -> Iterator[Change]:
     match text.word(at):
         case "ADD":
             for item in _items(text, at + 2):
-                yield _added(item)
+                yield _added_column(item)
         case "DROP":
             start = at + 2 + 2 * (text.words(at + 4)[at + 2 :] == ("IF", "EXISTS"))
             for item in _items(text, start):
@@ -115,7 +115,7 @@ def _changes(text: Text, at: int) -> Iterator[Change]:
                 "REPLACE COLUMNS would drop all columns but those named: DROP COLUMN and ADD COLUMNS say which", at
             )
         case _:
-            yield from _changed(text, at)
+            yield from _column_changes(text, at)
 
 
 def _items(text: Text, at: int) -> Iterator[Text]:
@@ -132,7 +132,7 @@ def _path(item: Text) -> tuple[str, ...]:
     return path
 
 
-def _added(item: Text) -> Add:
+def _added_column(item: Text) -> Add:
     path, behind = item.name()
     rest, comment, position = _tail(item, behind)
     if not rest:
@@ -144,7 +144,7 @@ def _added(item: Text) -> Add:
     return Add(path, with_comment(pa.field(path[-1], _type(rest)), comment or ""), position)
 
 
-def _changed(text: Text, at: int) -> Iterator[Change]:
+def _column_changes(text: Text, at: int) -> Iterator[Change]:
     """ALTER COLUMN path …, or Hive's CHANGE COLUMN path path TYPE …"""
     start = at + 1 + (text.word(at + 1) == "COLUMN")
     path, behind = text.name(start)

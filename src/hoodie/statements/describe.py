@@ -165,19 +165,19 @@ def show_create(session: SparkSession, text: Text) -> DataFrame | None:
         return None
     require_grammar(session, text)
     name = (
-        ".".join((SESSION_CATALOG, *map(_plain, qualified(session, parts))))
+        ".".join((SESSION_CATALOG, *map(_plain_name, qualified(session, parts))))
         if description.entry
         else str(description.name)
     )
     columns = ",\n".join(
-        f"  {_plain(field.name)} {sql_type(field.dataType)}{'' if field.nullable else ' NOT NULL'}"
+        f"  {_plain_name(field.name)} {sql_type(field.dataType)}{'' if field.nullable else ' NOT NULL'}"
         + (f" COMMENT {sql_text(comment)}" if (comment := field.metadata.get(COMMENT)) else "")
         for field in description.columns.fields
     )
     properties = ",\n".join(f"  {sql_text(key)} = {sql_text(value)}" for key, value in description.properties.items())
     comment = description.entry.details.get("Comment", "") if description.entry else ""
     managed = description.entry is not None and description.entry.details.get("Type") == "MANAGED"
-    partitions = ", ".join(map(_plain, description.config.partition_columns))
+    partitions = ", ".join(map(_plain_name, description.config.partition_columns))
     clauses = [
         f"CREATE TABLE {name} (\n{columns})" if columns else f"CREATE TABLE {name}",
         "USING hudi",
@@ -189,7 +189,7 @@ def show_create(session: SparkSession, text: Text) -> DataFrame | None:
     return table_rows(session, [("\n".join(filter(None, clauses)) + "\n",)], "createtab_stmt string")
 
 
-def _plain(name: str) -> str:
+def _plain_name(name: str) -> str:
     return name if name.isidentifier() else tick(name)
 
 

@@ -115,7 +115,7 @@ def insert_rows(
     dynamic  an overwrite replaces the partitions that the rows are in, unless PARTITION says the value of each column;
              else the table, or the partitions that have the values of PARTITION
     """
-    frame = _placed(statement, rows, _columns(table))
+    frame = _table_rows(statement, rows, _columns(table))
     operation, options = sql_insert(table.options, load_state(table.storage).config)
     calls = {
         WriteOperation.INSERT: table.insert,
@@ -178,7 +178,7 @@ def _columns(table: HoodieTable[DataFrame]) -> StructType | None:
     return StructType(fields) if fields else None
 
 
-def _placed(statement: Insert, rows: DataFrame, columns: StructType | None) -> DataFrame:
+def _table_rows(statement: Insert, rows: DataFrame, columns: StructType | None) -> DataFrame:
     """The query's rows as rows of the table: by position, or by name, with the values of a PARTITION clause.
 
     Raises SchemaMismatch when there are more or fewer than the table asks for

@@ -116,7 +116,7 @@ def _update(text: Text) -> Update:
         raise text.unreadable("UPDATE without SET")
     where = text.find("WHERE", start=at)
     end = where if where >= 0 else len(text.tokens)
-    return Update(text.between(0, at).table(), _set_list(text.between(at, end)), _where(text, where))
+    return Update(text.between(0, at).table(), _set_list(text.between(at, end)), _condition(text, where))
 
 
 def _delete(text: Text) -> Delete:
@@ -124,10 +124,10 @@ def _delete(text: Text) -> Delete:
         raise text.unreadable("expected DELETE FROM", 1)
     where = text.find("WHERE")
     end = where if where >= 0 else len(text.tokens)
-    return Delete(text.between(1, end).table(), _where(text, where))
+    return Delete(text.between(1, end).table(), _condition(text, where))
 
 
-def _where(text: Text, at: int) -> str | None:
+def _condition(text: Text, at: int) -> str | None:
     if at < 0:
         return None
     condition = text.after(at)

@@ -36,7 +36,7 @@ def with_literals(text: Text, args: Arguments) -> Text:
                 raise text.unreadable(f"there are {len(args)} values for the parameters", index)
             value, end, place = args[place], token.end + 1, place + 1
         else:
-            name = _named(text, index)
+            name = _parameter_name(text, index)
             if name is None or name not in args:
                 continue
             value, end = args[name], text.tokens[index + 1].end + 1
@@ -45,7 +45,7 @@ def with_literals(text: Text, args: Arguments) -> Text:
     return Text.of("".join([*parts, text.whole[at : text.end]]))
 
 
-def _named(text: Text, index: int) -> str | None:
+def _parameter_name(text: Text, index: int) -> str | None:
     """The name of the parameter that begins at a token; None: none does. `column:field` is a part of a value."""
     token = text.tokens[index]
     if token.token_type is not TokenType.COLON or index + 1 >= len(text.tokens):

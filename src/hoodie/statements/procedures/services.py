@@ -69,9 +69,9 @@ def run_compaction(called: Called) -> Rows:
     if operation.startswith("schedule"):
         planned = called.table.schedule_compaction(options={**_AT_ONCE, **options})
     if operation == "schedule":
-        return [row for row in _pending(called) if row[0] == planned]
+        return [row for row in _pending_plans(called) if row[0] == planned]
     named = [word.strip() for word in str(called.get("instants", "")).split(",") if word.strip()]
-    pending = {row[0]: row[1] for row in _pending(called)}
+    pending = {row[0]: row[1] for row in _pending_plans(called)}
     if called.get("timestamp"):
         named = [str(called.get("timestamp"))]
     rows = []
@@ -84,7 +84,7 @@ def run_compaction(called: Called) -> Rows:
     return rows
 
 
-def _pending(called: Called) -> Iterator[tuple[Any, ...]]:
+def _pending_plans(called: Called) -> Iterator[tuple[Any, ...]]:
     for instant, plan in reversed(pending_compactions(load_state(called.state.storage))):
         yield instant.requested, len(plan.operations), instant.state.name
 
