@@ -70,7 +70,7 @@ class FsspecStorage(UriStorage):
             _entry(info, info["name"].rstrip("/").rpartition("/")[2])
             for info in self._ls(full)
             # Object stores list a folder's own marker object among its files.
-            if self._plain(info["name"]) != self._plain(full)
+            if self._relative_path(info["name"]) != self._relative_path(full)
         )
 
     def list_tree(self, folder: str = "", skip: Collection[str] = ()) -> dict[str, builtins.list[Entry]]:
@@ -186,7 +186,7 @@ class FsspecStorage(UriStorage):
             raise InvalidInput(f"{path!r} has a name that the driver of {self.root} cannot address")
         return full
 
-    def _plain(self, full: str) -> str:
+    def _relative_path(self, full: str) -> str:
         return full.strip("/")
 
     def _ls(self, full: str) -> builtins.list[dict[str, Any]]:
@@ -206,9 +206,12 @@ class FsspecStorage(UriStorage):
             infos = retrying(lambda: self._driver.find(full, beginning))
         except FileNotFoundError:
             return {}
-        skipped = len(self._plain(self._base)) + 1
+        skipped = len(self._relative_path(self._base)) + 1
         files = ((name, info) for name, info in infos.items() if info["type"] == "file" and not name.endswith("/"))
-        return {self._plain(name)[skipped:] if self._base else self._plain(name): info for name, info in files}
+        return {
+            self._relative_path(name)[skipped:] if self._base else self._relative_path(name): info
+            for name, info in files
+        }
 
     def _size(self, path: str) -> int | None:
         full = self._file(path)

@@ -33,7 +33,7 @@ class GCS(ObjectStore):
             raise
 
     def overwrite(self, path: str, data: bytes) -> None:
-        self.fs.pipe_file(path, data, **_whole(data))
+        self.fs.pipe_file(path, data, **_upload_arguments(data))
 
     def read(self, path: str) -> bytes:
         try:
@@ -67,7 +67,7 @@ class GCS(ObjectStore):
 
     def _put_new(self, path: str, data: bytes, mark: str) -> None:
         with as_os_error():
-            self.fs.pipe_file(path, data, mode="create", **self._marked(mark), **_whole(data))
+            self.fs.pipe_file(path, data, mode="create", **self._marked(mark), **_upload_arguments(data))
 
     def _look_for_bucket(self, path: str, missing: FileNotFoundError) -> None:
         """Raises BucketMissing when it is the bucket that is missing."""
@@ -104,7 +104,7 @@ def once_until_answered(once: Callable[..., Awaitable[Any]], often: Callable[...
     return request
 
 
-def _whole(data: bytes) -> dict[str, Any]:
+def _upload_arguments(data: bytes) -> dict[str, Any]:
     """Arguments for a put of bytes that end with a carriage return. gcsfs puts a line feed and a boundary behind them,
     and a reader of MIME takes both characters for the end of a line: such bytes go up as an upload in one part."""
     return {"chunksize": len(data)} if data.endswith(b"\r") else {}

@@ -142,7 +142,7 @@ class HdfsStorage(UriStorage):
     def list(self, folder: str = "") -> list[Entry]:
         full = self._at(check_path(folder))
         try:
-            statuses = _asked(lambda: list(self._client.list_status(full or "/")))
+            statuses = _call_client(lambda: list(self._client.list_status(full or "/")))
         except FileNotFoundError:
             return []
         if len(statuses) == 1 and not statuses[0].isdir and statuses[0].path == full:
@@ -163,17 +163,17 @@ class HdfsStorage(UriStorage):
 
     def read(self, path: str) -> bytes:
         full = self._file(path)
-        data: bytes = _asked(lambda: self._client.read(full).read())
+        data: bytes = _call_client(lambda: self._client.read(full).read())
         return data
 
     def read_range(self, path: str, start: int, end: int) -> bytes:
         check_range(path, start, end)
         full = self._file(path)
-        return _asked(lambda: _range(self._client.read(full), start, end))
+        return _call_client(lambda: _range(self._client.read(full), start, end))
 
     def open_input(self, path: str) -> InputFile:
         full = self._file(path)
-        return io.BufferedReader(_Reader(_asked(lambda: self._client.read(full))), _BUFFER)
+        return io.BufferedReader(_Reader(_call_client(lambda: self._client.read(full))), _BUFFER)
 
     def size(self, path: str) -> int:
         status = self._status(self._file(path))
@@ -199,7 +199,7 @@ class HdfsStorage(UriStorage):
     def open_output(self, path: str) -> Iterator[OutputFile]:
         full = self._file(path)
         temporary = temporary_beside(full)
-        file = BufferedOutput(_KEPT, lambda: _stream(_asked(lambda: self._client.create(temporary))))
+        file = BufferedOutput(_KEPT, lambda: _stream(_call_client(lambda: self._client.create(temporary))))
         try:
             yield file
             if file.stream is None:
@@ -219,16 +219,16 @@ class HdfsStorage(UriStorage):
         status = self._status(full)
         if status is None or status.isdir:
             return False
-        _asked(lambda: self._client.delete(full))
+        _call_client(lambda: self._client.delete(full))
         return True
 
     def discard(self, path: str) -> None:
         full = self._file(path)
-        _asked(lambda: self._client.delete(full))
+        _call_client(lambda: self._client.delete(full))
 
     def delete_tree(self, folder: str) -> None:
         full = self._file(folder)
-        _asked(lambda: self._client.delete(full, True))
+        _call_client(lambda: self._client.delete(full, True))
 
     def _at(self, path: str) -> str:
         """The path on the NameNode. Raises InvalidInput for a name that HDFS does not take."""
@@ -238,7 +238,7 @@ class HdfsStorage(UriStorage):
     def _status(self, full: str) -> Any:
         """What the NameNode knows of a file or folder; None without one."""
         try:
-            return _asked(lambda: self._client.get_file_info(full))
+            return _call_client(lambda: self._client.get_file_info(full))
         except (FileNotFoundError, NotADirectoryError):
             return None
 
@@ -256,7 +256,7 @@ class HdfsStorage(UriStorage):
                 raise
             return temporary
 
-        return _asked(put)
+        return _call_client(put)
 
     def _publish(self, temporary: str, full: str, *, overwrite: bool) -> None:
         """Rename: one operation of the NameNode, which refuses a taken name. The temporary file is gone afterwards."""
@@ -271,7 +271,7 @@ class HdfsStorage(UriStorage):
                     raise
 
         try:
-            _asked(rename)
+            _call_client(rename)
         except BaseException:
             self._discard(temporary)
             raise
@@ -286,7 +286,7 @@ class HdfsStorage(UriStorage):
 _SAFE_MODE = 60.0
 
 
-def _asked(call: Callable[[], T]) -> T:
+def _call_client(call: Callable[[], T]) -> T:
     """The result of an idempotent call of the client."""
 
     def ask() -> T:
@@ -357,7 +357,7 @@ class _Reader(io.RawIOBase):
         return self._position
 
     def readinto(self, buffer: Any, /) -> int:
-        data = _asked(lambda: _range(self._reader, self._position, self._position + len(buffer)))
+        data = _call_client(lambda: _range(self._reader, self._position, self._position + len(buffer)))
         buffer[: len(data)] = data
         self._position += len(data)
         return len(data)

@@ -115,7 +115,7 @@ class LocalStorage(Storage):
 
     def create_ahead(self, path: str, data: bytes) -> None:
         self._create(path, data, ahead=True)
-        _ahead(os.path.dirname(self._at(path)))
+        _sync_name(os.path.dirname(self._at(path)))
 
     def _create(self, path: str, data: bytes, *, ahead: bool = False) -> None:
         full = self._at(check_file(path))
@@ -235,10 +235,10 @@ def _make_folder(folder: str) -> None:
         return
     parent = os.path.dirname(folder)
     _make_folder(parent)
-    _ahead(parent)  # before, so that no other thread finds a folder that nobody is to sync
+    _sync_name(parent)  # before, so that no other thread finds a folder that nobody is to sync
     with suppress(FileExistsError):  # another writer came first; if a file lies there the next call says so
         os.mkdir(folder)
-    _ahead(parent)
+    _sync_name(parent)
 
 
 #: Folders that may have names that are not on disk, of this process. Values differ for each name that came ahead.
@@ -246,7 +246,7 @@ _unsynced: dict[str, object] = {}
 _turn = threading.Lock()
 
 
-def _ahead(folder: str) -> None:
+def _sync_name(folder: str) -> None:
     """A folder has a name that is to be on disk before the next file has its own."""
     with _turn:
         _unsynced[folder] = object()

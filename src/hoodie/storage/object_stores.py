@@ -77,7 +77,7 @@ class ObjectStore(Driver):
                 if wrong_region(error) is not None:
                     raise
                 in_doubt = True
-                if self._settled(path, data, mark, error):
+                if self._is_stored(path, data, mark, error):
                     return
                 if attempt == _ATTEMPTS:
                     raise
@@ -180,7 +180,7 @@ class ObjectStore(Driver):
     def _marked(self, mark: str) -> dict[str, Any]:
         return {self.marks: {_MARK: mark}} if self.marks else {}
 
-    def _settled(self, path: str, data: bytes, mark: str, error: Exception) -> bool:
+    def _is_stored(self, path: str, data: bytes, mark: str, error: Exception) -> bool:
         try:
             outcome = self._look(path, data, mark)
         except Exception:  # the network is still down: `error` is raised after the last attempt

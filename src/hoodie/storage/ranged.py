@@ -98,11 +98,11 @@ class RangedInput(io.RawIOBase):
 
     def _read(self, start: int, end: int, size: int) -> bytes:
         if size <= _WHOLE:
-            self._tail = (0, self._exactly(0, size))
+            self._tail = (0, self._read_exactly(0, size))
             return self._tail[1][start:end]
         if not self._tail[1] and start >= size - _TAIL:
             begin = min(start, size - _TAIL)
-            self._tail = (begin, self._exactly(begin, size))
+            self._tail = (begin, self._read_exactly(begin, size))
             return self._tail[1][start - begin : end - begin]
         self._window = min(2 * self._window, _MOST) if start == self._ended else _LEAST
         begin, cached = self._cache
@@ -110,12 +110,12 @@ class RangedInput(io.RawIOBase):
         after = start + len(prefix)
         upto = max(end, min(after + self._window, size))
         if end - start >= _MOST:  # as large as a request gets: nothing is kept of it
-            return prefix + self._exactly(after, end)
-        data = prefix + self._exactly(after, upto)
+            return prefix + self._read_exactly(after, end)
+        data = prefix + self._read_exactly(after, upto)
         self._cache = (start, data)
         return data[: end - start]
 
-    def _exactly(self, start: int, end: int) -> bytes:
+    def _read_exactly(self, start: int, end: int) -> bytes:
         data = self._fetch(start, end)
         if len(data) != end - start:
             raise OSError(f"{self._path} ends at byte {start + len(data)}, and {self.size()} bytes were listed")
