@@ -277,13 +277,13 @@ def _plan(job: _Job, entry: SyncedEntry, *, whole: bool) -> _Plan:
     incremental = job.meta.incremental and not whole and existing is not None
     touched = job.touched(last, incremental=incremental)
     present = job.values(touched.present)
-    dropped = [values for values, _ in _fitting(job, touched.deleted)]
+    dropped = [values for values, _ in _deleted_values(job, touched.deleted)]
     registered = _registered(job, entry, existing, None if touched.whole else [*present, *dropped])
     events = partition_events(present, registered, whole=touched.whole, dropped=dropped, location=job.location)
     return _Plan(entry, existing, differs, columns_differ, events, touched.whole)
 
 
-def _fitting(job: _Job, deleted: Collection[str]) -> list[tuple[Values, str]]:
+def _deleted_values(job: _Job, deleted: Collection[str]) -> list[tuple[Values, str]]:
     """Deleted partitions that can be in the metastore: a path that does not fit the extractor never got there."""
     fitting = []
     for partition in sorted(deleted):

@@ -145,7 +145,7 @@ def write_manifests(
         result = ManifestResult(state.timeline.newest_commit, now.formats)
         if before == now and not (whole or removed):
             return result
-        listed = _listed(storage, base) if ManifestFormat.CSV in chosen else []
+        listed = _listed_paths(storage, base) if ManifestFormat.CSV in chosen else []
         commits = None if whole or listed is None else new_commits(before, now)
         partitions = None if commits is None else {*_touched_partitions(state, commits), *removed}
         if partitions is None or partitions:
@@ -186,7 +186,7 @@ def _recorded(storage: Storage) -> ManifestState | None:
         return None
 
 
-def _listed(storage: Storage, base: str) -> list[str] | None:
+def _listed_paths(storage: Storage, base: str) -> list[str] | None:
     """The paths that the list of the whole table has, relative to the base; None when there is none."""
     try:
         text = storage.read(CSV_URIS).decode()
