@@ -57,7 +57,7 @@ def with_columns_written(
     for field in schema:
         column = columns.get(field.name)
         if column is not None:
-            written = [(version["version_id"], _written(column, version)) for version in versions]
+            written = [(version["version_id"], _written_column(column, version)) for version in versions]
             field = with_column_history(field, _changes(written), exceptions)
         fields.append(field)
     return pa.schema(fields)
@@ -97,7 +97,7 @@ def _exceptions(storage: Storage, timeline: Timeline, versions: Sequence[Node]) 
     return exceptions
 
 
-def _written(column: Node, then: Node) -> FileColumn | None:
+def _written_column(column: Node, then: Node) -> FileColumn | None:
     """How files whose columns were those of `then`, a version or a struct, have a column; None: as it is now, or not at
     all, as their columns tell."""
     old = next((other for other in then["fields"] if other["id"] == column["id"]), None)
@@ -111,7 +111,7 @@ def _differing(now: str | Node, then: str | Node, old_name: str, name: str) -> F
     if isinstance(now, str) or isinstance(then, str):
         return FileColumn(old_name, now != then) if now != then or renamed else None
     if now["type"] == then["type"] == "record":
-        children = ((child["name"], _written(child, then)) for child in now["fields"])
+        children = ((child["name"], _written_column(child, then)) for child in now["fields"])
         fields = {child: written for child, written in children if written is not None}
         return FileColumn(old_name, fields=fields) if fields or renamed else None
     if "record" in (now["type"], then["type"]):

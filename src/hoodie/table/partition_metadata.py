@@ -28,12 +28,12 @@ def require_partition_paths(paths: Iterable[str]) -> None:
             "hoodie.datasource.write.hive_style_partitioning=true holds such values."
         )
     for path in sorted(partitions):
-        for above in _above(path):
+        for above in _parent_folders(path):
             if above in partitions:
                 raise _nested(path, above)
 
 
-def _above(path: str) -> list[str]:
+def _parent_folders(path: str) -> list[str]:
     """The folders that a partition lies in, the base path left out."""
     return [path[:at] for at, char in enumerate(path) if char == "/"]
 
@@ -64,7 +64,7 @@ def ensure_partition(storage: Storage, partition: str, instant: str) -> None:
         return
     if partition:
         require_partition_paths([partition])
-        for above in _above(partition):
+        for above in _parent_folders(partition):
             if storage.exists(join(above, METAFILE)):
                 raise _nested(partition, above)
         for folder, entries in storage.list_tree(partition).items():
