@@ -111,7 +111,7 @@ def _steps_of(
             if stat.path is not None:
                 by_file.setdefault(stat.file_id, []).append(stat)
         for file_id, of_group in by_file.items():
-            yield _written(view, instant, FileGroupId(partition, file_id), of_group, logged)
+            yield _written_step(view, instant, FileGroupId(partition, file_id), of_group, logged)
     for partition, file_ids in commit.replaced.items():
         for file_id in file_ids:
             group = FileGroupId(partition, file_id)
@@ -119,7 +119,7 @@ def _steps_of(
             yield ChangeStep(instant, group, before), () if before else (file_id,)
 
 
-def _written(
+def _written_step(
     view: FileSystemView, instant: str, group: FileGroupId, stats: Sequence[WriteStat], logged: ImagesIn
 ) -> tuple[ChangeStep, Sequence[str]]:
     files = view.groups.get(group, GroupFiles())

@@ -81,7 +81,7 @@ def moment(
         if any(instant.state is State.COMPLETED for instant in same):
             return completions.get(point, point)
         if same:
-            raise _pending(timeline, same[0])
+            raise _pending_error(timeline, same[0])
     try:
         position = query_instant(point, zone)
     except InvalidInput as problem:
@@ -93,7 +93,7 @@ def moment(
     return position
 
 
-def _pending(timeline: Timeline, instant: Instant) -> InstantNotFound:
+def _pending_error(timeline: Timeline, instant: Instant) -> InstantNotFound:
     before = max((i.requested for i in timeline.commits if i.requested < instant.requested), default="")
     return InstantNotFound(
         f"{instant.requested} is a {instant.action} that is pending. "

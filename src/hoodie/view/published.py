@@ -80,7 +80,7 @@ def all_published(storage: Storage, timeline: Timeline, *, tolerant: bool = True
 def read_ahead(storage: Storage, timeline: Timeline) -> None:
     """Read the commits at once that this process has not read yet, for those who need all of them one after the other.
     Only if they are few, and worth it where each read waits for a network. What cannot be read, they find out."""
-    fresh = [instant for instant in timeline.commits if _known(storage, timeline, instant) is None]
+    fresh = [instant for instant in timeline.commits if _remembered(storage, timeline, instant) is None]
     if sum(timeline.stamps.get(instant, (0, 0))[0] for instant in fresh) > FRESH_BYTES:
         return
 
@@ -101,7 +101,7 @@ def newest_published(storage: Storage, timeline: Timeline, as_of: str | None = N
     for instant in reversed(timeline.commits):
         if as_of is not None and instant.requested > as_of:
             continue
-        if _known(storage, timeline, instant) is None:
+        if _remembered(storage, timeline, instant) is None:
             bytes_ = timeline.stamps.get(instant, (0, 0))[0]
             if opened and (opened >= FRESH_COMMITS or size + bytes_ > FRESH_BYTES):
                 continue
@@ -124,7 +124,7 @@ def _read(
         return published
 
     ordered = list(instants)
-    remembered = [_known(storage, timeline, instant) for instant in ordered]
+    remembered = [_remembered(storage, timeline, instant) for instant in ordered]
     fresh = [instant for instant, commit in zip(ordered, remembered, strict=True) if commit is None]
     outcomes = iter(in_threads(read, fresh) if fresh else ())
     for commit in remembered:
@@ -137,7 +137,7 @@ def _read(
         yield outcome
 
 
-def _known(storage: Storage, timeline: Timeline, instant: Instant) -> Published | None:
+def _remembered(storage: Storage, timeline: Timeline, instant: Instant) -> Published | None:
     published = PUBLISHED.get(storage, timeline, instant)
     if published is None and (commit := COMMITS.get(storage, timeline, instant)) is not None:
         published = published_by(instant, commit)
@@ -209,7 +209,9 @@ def find_missing(
     that left it.
     """
     commits = list(commits)
-    missing = _needed(storage, config, view, named_and_absent(_present(view), commits, partitions), taken)
+    missing = _missing_files(
+        storage, config, view, named_and_absent(_data_file_names(view), commits, partitions), taken
+    )
     return missing + behind_lost_plans(view, commits, taken)
 
 
@@ -264,7 +266,7 @@ def missing_for_writers(
     Where nothing was missing the last time, and the commits and pending compactions of that time are still there, a
     file can be missing now only if a later commit names it, or if it was there: slices only follow each other.
     """
-    timeline, present = view.timeline, _present(view)
+    timeline, present = view.timeline, _data_file_names(view)
     _, remembered = COMPLETE.get(storage, timeline) or (0, _Complete(view.compacting, {}))
     before = remembered.partitions if remembered.compacting == view.compacting else {}
     paths = present.keys() if partitions is None else partitions
@@ -280,7 +282,9 @@ def missing_for_writers(
             for name in names - present.get(path, set())
             if (file := _data_file(path, name)) is not None
         ]
-    missing = _needed(storage, config, view, absent, writer_files) + behind_lost_plans(view, commits, writer_files)
+    missing = _missing_files(storage, config, view, absent, writer_files) + behind_lost_plans(
+        view, commits, writer_files
+    )
     if missing and checked:  # by which commit, all of them tell
         return find_missing(storage, config, view, all_published(storage, timeline), writer_files, partitions)
     if not missing and len(commits) == len(instants):
@@ -292,7 +296,7 @@ def missing_for_writers(
     return missing
 
 
-def _needed(
+def _missing_files(
     storage: Storage, config: TableConfig, view: FileSystemView, absent: Collection[Missing], taken: Taken
 ) -> list[Missing]:
     """The absent files that are missing. Raises CorruptFile"""
@@ -331,7 +335,7 @@ def named_and_absent(
     return missing
 
 
-def _present(view: FileSystemView) -> dict[str, set[str]]:
+def _data_file_names(view: FileSystemView) -> dict[str, set[str]]:
     """The names of the data files of a view, by partition path."""
     present: dict[str, set[str]] = {}
     for group, files in view.groups.items():

@@ -93,7 +93,7 @@ def latest_base_files(view: FileSystemView, as_of: str | None = None) -> dict[Fi
     Left out: base files of a compaction or clustering that is pending; file groups replaced by then.
     """
     newest = {}
-    for group, slices in _each(view, as_of):
+    for group, slices in _slices_by_group(view, as_of):
         bases = [slice_.base for slice_ in slices if slice_.base and not _opened(view, slice_)]
         if bases:
             newest[group] = bases[-1]
@@ -104,7 +104,7 @@ def latest_slices(view: FileSystemView) -> dict[FileGroupId, FileSlice]:
     """The slice of each file group that a writer adds to, the empty one that a pending compaction opens included."""
     return {
         group: replace(slices[-1], base=None) if _opened(view, slices[-1]) else slices[-1]
-        for group, slices in _each(view, None)
+        for group, slices in _slices_by_group(view, None)
         if slices
     }
 
@@ -116,7 +116,7 @@ def merged_slices(view: FileSystemView, as_of: str | None = None) -> dict[FileGr
     as they will once the compaction is done: in layout 2 those of a slow writer may have the earlier instants.
     """
     newest = {}
-    for group, slices in _each(view, as_of):
+    for group, slices in _slices_by_group(view, as_of):
         merged = _merged(view, slices)
         if merged is not None:
             newest[group] = merged
@@ -148,7 +148,7 @@ def _merged(view: FileSystemView, slices: tuple[FileSlice, ...]) -> FileSlice | 
     return None if last.base is None and not last.logs else last
 
 
-def _each(view: FileSystemView, as_of: str | None) -> Iterator[tuple[FileGroupId, tuple[FileSlice, ...]]]:
+def _slices_by_group(view: FileSystemView, as_of: str | None) -> Iterator[tuple[FileGroupId, tuple[FileSlice, ...]]]:
     """The committed slices of every file group that is not replaced by then."""
     visible = view.timeline.visible(as_of)
     completions = _completions(view)
