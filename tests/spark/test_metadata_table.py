@@ -14,10 +14,10 @@ from pyspark.sql import DataFrame, SparkSession
 import hoodie
 from hoodie.errors import MetadataTableIgnored
 from hoodie.metadata.validate import validate_metadata
-from hoodie.reading.pruned import PruneReason
+from hoodie.reading.pruning import PruneReason
 from hoodie.reading.row_keys import read_keys
 from hoodie.spark import tasks
-from hoodie.spark.merge.pruning import pruned
+from hoodie.spark.merge.pruning import pruned_scan
 from hoodie.storage.local import LocalStorage
 from hoodie.table.state import load_state
 from support.metadata_tables import table_files
@@ -114,7 +114,7 @@ def test_conditions_of_writes_leave_out_files_by_statistics(spark: SparkSession,
     state = load_state(LocalStorage(tmp_path))
 
     def slices(*conditions: str | None) -> int:
-        return len(pruned(spark, plan_scan(state), conditions, "target").slices)
+        return len(pruned_scan(spark, plan_scan(state), conditions, "target").slices)
 
     assert slices(None) == slices("target.ts >= 2", None) == 3
     assert slices("target.ts >= 2") == slices("city = 'c1' and upper(city) = 'C1'") == slices("target.ts in (1)") == 1

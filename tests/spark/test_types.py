@@ -21,7 +21,7 @@ from hoodie.schema.conform import conform
 from hoodie.schema.schema import reconcile, stored_form
 from hoodie.schema.types import TIMESTAMP, TIMESTAMP_NTZ, spark_name
 from hoodie.spark import columns
-from hoodie.spark.types import all_nullable, as_ddl, in_session_zone, sound, to_arrow, to_spark
+from hoodie.spark.types import all_nullable, as_ddl, fit_for_arrow, in_session_zone, to_arrow, to_spark
 
 COLUMNS = """id string NOT NULL, b boolean, i8 tinyint, i16 smallint, i32 int, i64 bigint, f32 float, f64 double,
     s string, raw binary, d date, at timestamp, local timestamp_ntz, d9 decimal(9,2), d18 decimal(18,4),
@@ -212,13 +212,13 @@ def test_empty_lists_within_another_type_get_the_offsets_that_spark_left_out() -
     lists = pa.Array.from_buffers(pa.list_(pa.string()), 0, [None, pa.py_buffer(b"")], children=[pa.array([""])[:0]])
     structs = pa.StructArray.from_arrays([lists], ["tags"])
     batch = pa.record_batch({"a": pa.ListArray.from_arrays(pa.array([0, 0, 0], pa.int32()), structs), "b": [1, 2]})
-    found = sound(batch)
+    found = fit_for_arrow(batch)
     assert found.equals(batch)
     offsets = found.column(0).values.field(0).buffers()[1]
     assert offsets is not None
     assert offsets.size >= 4
     plain = batch.select(["b"])
-    assert sound(plain) is plain
+    assert fit_for_arrow(plain) is plain
 
 
 @pytest.mark.parametrize("limit", ["268435456", "0"], ids=["driver", "executors"])

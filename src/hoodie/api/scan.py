@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from hoodie.api.engine import Frame
 from hoodie.model.files import BaseFile, FileSlice, LogFile
-from hoodie.reading.pruned import Pruned
+from hoodie.reading.pruning import Pruned
 from hoodie.reading.scan import ScanPlan
 from hoodie.storage.faults import typed_calls
 

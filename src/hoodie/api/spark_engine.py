@@ -19,7 +19,7 @@ from hoodie.errors import InvalidInput, MissingPackage
 from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.changes.data_plan import CHANGE_COLUMNS
 from hoodie.reading.filters.predicate import ANY, Tests, held_filters
-from hoodie.reading.filters.selection import ANY_ZONE, check_columns, read_filter, sure, tuples_in_sql
+from hoodie.reading.filters.selection import ANY_ZONE, certain_tests, check_columns, read_filter, tuples_in_sql
 from hoodie.reading.scan import ScanKind
 from hoodie.reading.scan_plan import Read, plan_read
 from hoodie.reading.table_schema import read_schema
@@ -134,7 +134,9 @@ def _filter(session: SparkSession, state: TableState, read: Read) -> _Filter:
     columns = None if read.columns is None else list(dict.fromkeys([*read.columns, *row_filter.columns]))
     # Over Spark Connect the zone counts that the session has when the query runs.
     exact = is_classic(session) and session.conf.get("spark.sql.session.timeZone") in _UTC
-    return _Filter(F.expr(text), columns, sure(row_filter.tests, schema, dt.timedelta() if exact else ANY_ZONE))
+    return _Filter(
+        F.expr(text), columns, certain_tests(row_filter.tests, schema, dt.timedelta() if exact else ANY_ZONE)
+    )
 
 
 _UTC = frozenset({"UTC", "Etc/UTC", "GMT", "Z", "+00:00"})

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from hoodie.api.arrow.preview import table_summary
 from hoodie.api.arrow.rows import Rows
-from hoodie.api.arrow.shown import table_summary
 from hoodie.api.engine import Frame
 from hoodie.api.handle import Options, TableHandle
 from hoodie.api.inputs import checked_flags

@@ -13,8 +13,8 @@ from hoodie.api.inputs import Moment, checked_flags, instant_of, keys_as_rows
 from hoodie.api.partition_paths import partition_paths
 from hoodie.api.scan import Scan
 from hoodie.facts.detail import TableDetail, detail
+from hoodie.metadata.display_rows import metadata_rows
 from hoodie.metadata.keys import MetadataPartition
-from hoodie.metadata.shown import metadata_rows
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileSlice, FileSlices
 from hoodie.model.instant import Instant

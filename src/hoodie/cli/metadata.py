@@ -17,8 +17,8 @@ from hoodie.config.metadata import PartitionOptions
 from hoodie.config.options import declared
 from hoodie.display.summary import bytes_text
 from hoodie.errors import TableNotFound
-from hoodie.facts.opened import look, look_at_metadata_table
-from hoodie.metadata.followed import behind
+from hoodie.facts.look import look, look_at_metadata_table
+from hoodie.metadata.missing_instants import missing_instants
 from hoodie.storage import storage_beside
 from hoodie.storage.protocol import Storage
 
@@ -180,7 +180,7 @@ def list_(call: Call, partition: str, limit: int) -> int:
     Files with their sizes, statistics of columns by file or by partition, bloom filters, or where each record key
     is.
     """
-    from hoodie.metadata.shown import metadata_rows
+    from hoodie.metadata.display_rows import metadata_rows
     from hoodie.table.state import load_state
 
     def do(target: Target) -> MetadataRows:
@@ -224,7 +224,7 @@ def read_metadata(storage: Storage) -> Metadata:
             storage_beside(storage, f"{storage.root.rstrip('/')}/{_FOLDER}")
         )
         exists, version, newest = True, theirs.version, theirs_timeline.newest_commit
-        lacking = len(behind(theirs_timeline, timeline) if newest else timeline.commits)
+        lacking = len(missing_instants(theirs_timeline, timeline) if newest else timeline.commits)
     states = dict.fromkeys(config.metadata_inflight, "inflight") | dict.fromkeys(config.metadata_partitions, "ready")
     folders: dict[str, tuple[int, int]] = {}
     for folder, entries in storage.list_tree(_FOLDER, skip=(".hoodie",)).items() if exists else ():

@@ -21,8 +21,8 @@ from hoodie.conditional.rows import (
 from hoodie.conditional.shape import TableShape
 from hoodie.conditional.target import MergeTarget
 from hoodie.errors import InvalidInput
-from hoodie.expressions.compare import comparing
-from hoodie.expressions.joins import Conjunct, beside, pairs
+from hoodie.expressions.compare import comparator
+from hoodie.expressions.joins import Conjunct, paired_rows, pairs
 from hoodie.expressions.reader import read_conjuncts
 from hoodie.expressions.scope import Scope
 from hoodie.expressions.terms import Block, Name, Term, is_true, spread
@@ -89,7 +89,7 @@ class _Join:
             matches = pairs(self.source, target, self.conjuncts, sides)
             matched[matches.left] = True
             keys = _keys(table, matches.right)
-            yield from self._joined_parts(When.MATCHED, beside(self.source, target, matches, sides), keys)
+            yield from self._joined_parts(When.MATCHED, paired_rows(self.source, target, matches, sides), keys)
             if self.clauses[When.BY_SOURCE]:
                 alone = np.ones(table.num_rows, np.bool_)
                 alone[matches.right] = False
@@ -140,7 +140,7 @@ class _Join:
         if clause.act is Act.INSERT or self.shape.one_text or field.name not in self.shape.identity:
             return values
         # As the row has them where they are equal: of 0.0 and -0.0 the key has another text.
-        same = is_true(comparing("=", field.type)(values, stored_values()), rows.length)
+        same = is_true(comparator("=", field.type)(values, stored_values()), rows.length)
         return pc.if_else(pa.array(same), stored_values(), values)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from hoodie.commit.conflict_check import FAILED
 from hoodie.commit.lost import lost_completion
 from hoodie.config.table import TableConfig
-from hoodie.doctor.damaged import COMPACTIONS, damaged_instant
+from hoodie.doctor.damaged_instants import COMPACTIONS, damaged_instant
 from hoodie.doctor.findings import Contents, Fault, Finding, Mend, Remedy, Scene, Severity
 from hoodie.errors import CorruptFile, clause
 from hoodie.formats.java.properties import CHECKSUM, parse_properties, verify_checksum

@@ -14,7 +14,7 @@ from hoodie.expressions import kinds
 from hoodie.expressions.casts import to_decimal
 from hoodie.expressions.kinds import BIGINT, DOUBLE, is_decimal, is_float, is_integer
 from hoodie.expressions.numbers import too_large
-from hoodie.expressions.terms import whole
+from hoodie.expressions.terms import one_array
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def _grouped(values: pa.Array, groups: npt.NDArray[np.int64], count: int, functi
     groups_of_rows = rows.group_by("group", use_threads=False).aggregate([("value", function)])
     at = np.full(count, -1, np.int64)
     at[groups_of_rows.column("group").to_numpy()] = np.arange(groups_of_rows.num_rows)
-    return whole(groups_of_rows.column(f"value_{function}").take(pa.array(at, mask=at < 0)))
+    return one_array(groups_of_rows.column(f"value_{function}").take(pa.array(at, mask=at < 0)))
 
 
 def _count(kind: pa.DataType) -> Aggregate:

@@ -29,15 +29,15 @@ _UNKNOWN = Term(BOOL, lambda block: pa.scalar(None, BOOL))
 
 def comparison(op: str, left: Term, right: Term) -> Term:
     """`= <> < <= > >=`, and `<=>`. Raises InvalidInput on two types that are not compared"""
-    one, other, kind = compared(left, right)
+    one, other, kind = comparable_terms(left, right)
     if op == "<=>":
         return _null_safe_equal(one, other, kind)
     if kind == NULL:
         return _UNKNOWN
-    return computed(BOOL, comparing(op, kind), one, other)
+    return computed(BOOL, comparator(op, kind), one, other)
 
 
-def compared(left: Term, right: Term) -> tuple[Term, Term, pa.DataType]:
+def comparable_terms(left: Term, right: Term) -> tuple[Term, Term, pa.DataType]:
     """Two terms in the type in which they are compared."""
     kind = kinds.common_kind(left.kind, right.kind)
     if kind is None or (arrow.is_nested(kind)):
@@ -45,7 +45,7 @@ def compared(left: Term, right: Term) -> tuple[Term, Term, pa.DataType]:
     return cast(left, kind), cast(right, kind), kind
 
 
-def comparing(op: str, kind: pa.DataType) -> Callable[..., Value]:
+def comparator(op: str, kind: pa.DataType) -> Callable[..., Value]:
     """What compares two values of a type."""
     function = _COMPARE[op]
     return elementwise(lambda left, right: _of_floats(op, left, right)) if kinds.is_float(kind) else function
@@ -68,7 +68,7 @@ def _of_floats(op: str, left: pa.Array, right: pa.Array) -> pa.Array:
 
 def _null_safe_equal(left: Term, right: Term, kind: pa.DataType) -> Term:
     """`<=>`: nulls are equal."""
-    equal = comparing("=", kind)
+    equal = comparator("=", kind)
 
     def run(one: pa.Array, other: pa.Array) -> pa.Array:
         both = pc.and_(one.is_null(), other.is_null())
@@ -95,7 +95,7 @@ def every(left: Term, right: Term) -> Term:
     return _lazy(pc.and_kleene, False, left, right)
 
 
-def either(left: Term, right: Term) -> Term:
+def any_true(left: Term, right: Term) -> Term:
     """OR."""
     return _lazy(pc.or_kleene, True, left, right)
 
@@ -122,7 +122,7 @@ def _lazy(function: Callable[..., Any], decided: bool, left: Term, right: Term) 
     return Term(BOOL, run, left.columns | right.columns, True)
 
 
-def among(term: Term, options: Sequence[Term]) -> Term:
+def in_list(term: Term, options: Sequence[Term]) -> Term:
     """IN a list, all in one type: unknown where it is not among them and one of these, or itself, is null."""
     kind: pa.DataType | None = term.kind
     for option in options:
@@ -134,7 +134,7 @@ def among(term: Term, options: Sequence[Term]) -> Term:
     parts = [comparison("=", operand, option) for option in rest]
     if len(values):
         parts.insert(0, computed(BOOL, elementwise(lambda rows: member(rows, values)), operand))
-    return balanced(parts, either)
+    return balanced(parts, any_true)
 
 
 def _split_constants(options: Sequence[Term], kind: pa.DataType) -> tuple[pa.Array, list[Term]]:

@@ -37,7 +37,7 @@ def call(name: str, of: Terms) -> Term:
     return term
 
 
-def alike(of: Terms, what: str) -> tuple[list[Term], pa.DataType]:
+def common_terms(of: Terms, what: str) -> tuple[list[Term], pa.DataType]:
     """Terms in their common type. Raises InvalidInput where they have none"""
     kind: pa.DataType | None = NULL
     for term in of:
@@ -49,7 +49,7 @@ def alike(of: Terms, what: str) -> tuple[list[Term], pa.DataType]:
 
 def choice(choices: Sequence[tuple[Term | None, Term]], otherwise: Term, what: str) -> Term:
     """A CASE."""
-    values, kind = alike([*(value for _, value in choices), otherwise], what)
+    values, kind = common_terms([*(value for _, value in choices), otherwise], what)
     conditions = [condition for condition, _ in choices]
     every = [*values, *(condition for condition in conditions if condition is not None)]
     columns = frozenset[Any]().union(*(term.columns for term in every))
@@ -83,7 +83,7 @@ def _on_numbers(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _extreme(greatest: bool) -> Callable[[Terms], Term]:
     def make(of: Terms) -> Term:
-        terms, kind = alike(of, "greatest" if greatest else "least")
+        terms, kind = common_terms(of, "greatest" if greatest else "least")
         function = pc.max_element_wise if greatest else pc.min_element_wise
         if not kinds.is_float(kind):
             return computed(kind, elementwise(_on_numbers(function)), *terms)

@@ -59,7 +59,7 @@ def pairs(left: Block, right: Block, conjuncts: Sequence[Conjunct], left_tables:
     return Pairs(np.concatenate([one.left for one in matches]), np.concatenate([one.right for one in matches]))
 
 
-def beside(left: Block, right: Block, matches: Pairs, left_tables: frozenset[str]) -> Block:
+def paired_rows(left: Block, right: Block, matches: Pairs, left_tables: frozenset[str]) -> Block:
     """The rows of pairs as one block."""
     sides = left.take(pa.array(matches.left)), right.take(pa.array(matches.right))
 
@@ -124,7 +124,7 @@ def _filtered(
 ) -> Iterator[Pairs]:
     for matches in candidates:
         for term in others:
-            block = beside(left, right, matches, left_tables)
+            block = paired_rows(left, right, matches, left_tables)
             keep = is_true(term.run(block), block.length)
             matches = Pairs(matches.left[keep], matches.right[keep])
         yield matches

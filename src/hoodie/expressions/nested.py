@@ -9,7 +9,7 @@ from pyarrow import types as arrow
 
 from hoodie.errors import InvalidInput
 from hoodie.expressions.casts import cast
-from hoodie.expressions.compare import comparing
+from hoodie.expressions.compare import comparator
 from hoodie.expressions.kinds import INT, NULL, TEXT, common_kind, evaluated_kind, is_integer
 from hoodie.expressions.terms import Term, computed, elementwise
 from hoodie.schema.leaves import list_offsets, map_parts
@@ -92,7 +92,7 @@ def _value(value: Term, key: Term) -> Term | None:
     kind, key_kind = evaluated_kind(value.kind.item_type), value.kind.key_type
     if arrow.is_nested(key_kind) or common_kind(key_kind, key.kind) != key_kind:
         return None
-    equal = comparing("=", key_kind)
+    equal = comparator("=", key_kind)
 
     def run(rows: pa.Array, keys: pa.Array) -> pa.Array:
         offsets, map_keys, items = map_parts(rows)

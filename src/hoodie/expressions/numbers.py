@@ -13,7 +13,7 @@ from hoodie.errors import InvalidInput
 from hoodie.expressions import kinds
 from hoodie.expressions.casts import cast, rescaled, retyped, to_decimal
 from hoodie.expressions.kinds import BIGINT, DOUBLE, NULL, is_decimal, is_float, is_integer
-from hoodie.expressions.terms import Term, by_distinct, computed, elementwise, null_where, whole, zero
+from hoodie.expressions.terms import Term, by_distinct, computed, elementwise, null_where, one_array, zero
 from hoodie.schema.types import spark_name
 
 #: Digits that Arrow's wide decimals hold, and more than a number of SQL has.
@@ -156,9 +156,9 @@ def _exact_function(
     wide = pa.decimal256(p1, s1), pa.decimal256(p2, s2)
     if op in ("+", "-"):
         function = _PLAIN[op]
-        return lambda one, other: whole(function(one.cast(wide[0]), other.cast(wide[1])))
+        return lambda one, other: one_array(function(one.cast(wide[0]), other.cast(wide[1])))
     if op == "*" and p1 + p2 < _WIDE:
-        return lambda one, other: whole(pc.multiply(one.cast(wide[0]), other.cast(wide[1])))
+        return lambda one, other: one_array(pc.multiply(one.cast(wide[0]), other.cast(wide[1])))
     # Arrow gives quotients s1 + p2 - s2 + 1 digits behind the point, and cuts: one more than wanted is needed to round.
     scale = max(6, s1 + p2 + 1) + 1
     more = max(scale - (s1 + p2 - s2 + 1), 0)
@@ -170,13 +170,13 @@ def _exact_function(
 
 def _divided(left: pa.Array, right: pa.Array, digits: int) -> pa.Array:
     """The quotient. Arrow gives some with wrong digits (see `rescaled`): these are computed anew."""
-    result = whole(pc.divide(left, right))
+    result = one_array(pc.divide(left, right))
     behind = result.type.scale - left.type.scale + right.type.scale
     more = pa.scalar(Decimal(1).scaleb(behind), pa.decimal256(behind + 1, 0))
     dividend = pc.multiply(retyped(left, _WIDE - behind - 2, 0), more)
     divisor = retyped(right, right.type.precision, 0)
     product = pc.multiply(retyped(result, _WIDE - right.type.precision - 1, 0), divisor)
-    rest = pc.subtract(*(retyped(whole(side), _WIDE - 1, 0) for side in (dividend, product)))
+    rest = pc.subtract(*(retyped(one_array(side), _WIDE - 1, 0) for side in (dividend, product)))
     none = zero(rest.type)
     wrong = pc.or_(
         pc.greater_equal(pc.abs(rest), pc.abs(divisor.cast(rest.type))),
@@ -186,7 +186,7 @@ def _divided(left: pa.Array, right: pa.Array, digits: int) -> pa.Array:
     if not pc.any(wrong).as_py():
         return result
     anew = _by_pair("/", left.filter(wrong), right.filter(wrong), digits)
-    return whole(pc.replace_with_mask(result, wrong, anew.cast(result.type)))
+    return one_array(pc.replace_with_mask(result, wrong, anew.cast(result.type)))
 
 
 def _by_pair(op: str, left: pa.Array, right: pa.Array, digits: int) -> pa.Array:

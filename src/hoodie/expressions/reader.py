@@ -142,7 +142,7 @@ class Reader:
         if isinstance(node, exp.And):
             return [conjunct for part in operands(node) for conjunct in self.conjuncts(part)]
         if isinstance(node, exp.EQ):
-            one, other, _ = compare.compared(self.term(node.left), self.term(node.right))
+            one, other, _ = compare.comparable_terms(self.term(node.left), self.term(node.right))
             return [Conjunct(compare.comparison("=", one, other), (one, other))]
         return [Conjunct(self.condition(node))]
 
@@ -164,7 +164,7 @@ class Reader:
             case exp.Paren():
                 return self.term(node.this)
             case exp.And() | exp.Or():
-                join = compare.every if isinstance(node, exp.And) else compare.either
+                join = compare.every if isinstance(node, exp.And) else compare.any_true
                 return balanced([self.condition(part) for part in operands(node)], join)
             case exp.Not():
                 return compare.negated(self.condition(node.this))
@@ -257,7 +257,7 @@ class Reader:
         if op in "+-" and any(isinstance(side, exp.Interval) for side in sides):
             value, span = sides if isinstance(sides[1], exp.Interval) else (sides[1], sides[0])
             by = self._span(span)
-            term = times.moved(self._as_time(value), by if op == "+" else -by)
+            term = times.plus_interval(self._as_time(value), by if op == "+" else -by)
             if term is not None and not (op == "-" and span is sides[0]):
                 return term
             raise self.refused(node)
@@ -320,7 +320,7 @@ class Reader:
             raise self.refused(
                 node, "the list is empty, which SQL does not allow: leave the condition out, or say false"
             )
-        return compare.among(self.term(node.this), [self.term(one) for one in node.expressions])
+        return compare.in_list(self.term(node.this), [self.term(one) for one in node.expressions])
 
     def _inner_value(self, node: Any) -> Term:
         """`list[0]`, `map['key']`, and `list[0].field`."""

@@ -13,7 +13,7 @@ from hoodie.errors import InvalidInput
 from hoodie.expressions import compare, kinds
 from hoodie.expressions.aggregates import AGGREGATES, Aggregate
 from hoodie.expressions.casts import cast
-from hoodie.expressions.joins import Conjunct, Pairs, beside, pairs, tables_of
+from hoodie.expressions.joins import Conjunct, Pairs, paired_rows, pairs, tables_of
 from hoodie.expressions.kinds import BOOL, INT
 from hoodie.expressions.scope import Scope
 from hoodie.expressions.terms import Block, Mask, Name, Term, Value, elementwise, is_true, literal, spread
@@ -131,8 +131,8 @@ def among_rows(reader: NodeReader, node: Any, subquery: Any) -> Term:
     """IN a subquery: unknown where it is not among its values and one of these, or itself, is null."""
     query, value = _query(reader, subquery), reader.term(node)
     if query.aggregate is not None:
-        return compare.among(value, [single_value(reader, subquery)])
-    one, other, kind = compare.compared(value, query.select)
+        return compare.in_list(value, [single_value(reader, subquery)])
+    one, other, kind = compare.comparable_terms(value, query.select)
     if not query.about:
         options = spread(other.run(query.rows), query.rows.length)
         if kind != kinds.NULL:
@@ -145,7 +145,7 @@ def among_rows(reader: NodeReader, node: Any, subquery: Any) -> Term:
     def correlated(block: Block) -> Value:
         tables = frozenset(table for table, _ in outside)
         matches = pairs(block, query.rows, query.about, tables)
-        answers = spread(equal.run(beside(block, query.rows, matches, tables)), len(matches.left))
+        answers = spread(equal.run(paired_rows(block, query.rows, matches, tables)), len(matches.left))
         true, unknown = np.zeros(block.length, np.bool_), np.zeros(block.length, np.bool_)
         true[matches.left[is_true(answers, len(matches.left))]] = True
         unknown[matches.left[np.asarray(answers.is_null())]] = True

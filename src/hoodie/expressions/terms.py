@@ -33,7 +33,7 @@ class Block:
     def of(cls, tables: Mapping[str, pa.Table]) -> Block:
         """The rows of tables that lie side by side: all have as many."""
         length = next(iter(tables.values())).num_rows
-        return cls(length, lambda name: whole(tables[name[0]].column(name[1])))
+        return cls(length, lambda name: one_array(tables[name[0]].column(name[1])))
 
     def column(self, name: Name) -> pa.Array:
         if name not in self._columns:
@@ -116,7 +116,7 @@ def _all_scalars(of: Sequence[Term]) -> bool:
     return all(isinstance(term.run(NOTHING), pa.Scalar) for term in of)
 
 
-def whole(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+def one_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     """One array."""
     if isinstance(values, pa.ChunkedArray):
         return (
@@ -129,7 +129,7 @@ def spread(value: Value, length: int) -> pa.Array:
     """An array of so many values."""
     if isinstance(value, pa.Scalar):
         return pa.repeat(value, length) if value.is_valid else pa.nulls(length, value.type)
-    return whole(value)
+    return one_array(value)
 
 
 def elementwise(kernel: Callable[..., pa.Array]) -> Callable[..., Value]:
@@ -162,7 +162,7 @@ def by_distinct(values: pa.Array, kind: pa.DataType, function: Callable[[Any], A
     except OverflowError as problem:
         raise InvalidInput("a date or time is beyond the years 1 to 9999") from problem
     results = pa.array([function(value) for value in distinct], kind)
-    return whole(results.take(encoded.indices))
+    return one_array(results.take(encoded.indices))
 
 
 def first_of(choices: Sequence[tuple[Term | None, Term]], otherwise: Term) -> Callable[[Block], Value]:

@@ -52,12 +52,12 @@ def span(number: str, unit: str) -> Interval:
     return Interval(micros=count * _MICROS[name], of_clock=_MICROS[name] < _DAY)
 
 
-def moved(term: Term, by: Interval) -> Term | None:
+def plus_interval(term: Term, by: Interval) -> Term | None:
     """A date or time plus an interval; None: it is none."""
     kind = term.kind
     if arrow.is_date(kind):
         if by.of_clock:
-            return moved(cast(term, TIMESTAMP), by)
+            return plus_interval(cast(term, TIMESTAMP), by)
         days = by.micros // _DAY
         return computed(
             DATE, elementwise(lambda values: _add_days(_add_months(values, by.months), days)), term, fails=True

@@ -7,7 +7,7 @@ from hoodie.doctor.examine import examine
 from hoodie.doctor.findings import Fault, Finding, Severity
 from hoodie.errors import HoodieError
 from hoodie.facts.files import Stats, stats
-from hoodie.facts.opened import look
+from hoodie.facts.look import look
 from hoodie.model.instant import WRITES, parse_time
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage

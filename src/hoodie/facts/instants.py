@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from hoodie.facts.opened import look
+from hoodie.facts.look import look
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.storage.protocol import Storage

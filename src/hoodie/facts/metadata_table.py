@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from hoodie.errors import CorruptFile, UnsupportedTable
-from hoodie.metadata.keeping.compact import waiting
+from hoodie.metadata.keeping.compact import waiting_commits
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.read import partition_slices, stored_counts
 from hoodie.metadata.table import MetadataTable, open_metadata
@@ -78,7 +78,7 @@ def metadata_stats(storage: Storage) -> MetadataStats:
         True,
         newest=table.newest,
         compacted=table.compacted[:17],
-        delta_commits=waiting(table),
+        delta_commits=waiting_commits(table),
         behind=table.behind() if table.newest else (),
         problem=problem,
         partitions=(*(_measured(table, partition) for partition in sorted(table.ready)), *inflight),

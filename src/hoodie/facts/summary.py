@@ -8,7 +8,7 @@ from typing import Any
 from hoodie.config.table import TableConfig, require_readable, require_writable
 from hoodie.errors import UnsupportedTable
 from hoodie.facts.instants import InstantLine, line_of
-from hoodie.facts.opened import look
+from hoodie.facts.look import look
 from hoodie.keygen.time_units import partition_names
 from hoodie.model.instant import Action
 from hoodie.model.meta import META_COLUMNS

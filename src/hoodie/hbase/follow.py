@@ -11,7 +11,7 @@ from hoodie.config.hbase import HBaseOptions
 from hoodie.config.options import Options
 from hoodie.errors import HoodieError, IndexOutOfDate, IndexUnavailable, InvalidOption, sentence
 from hoodie.hbase.index import lost_keys, make_entries, reach
-from hoodie.hbase.missed import Missed, due, forget_missed, record_missed, recorded_instants
+from hoodie.hbase.missed_rollbacks import MissedRollback, forget_missed, record_missed, recorded_instants, uncompleted
 from hoodie.hbase.repair import find_again
 from hoodie.index.contract import Index, IndexContext
 from hoodie.lookup.index_follow import RunRepair, Undone, gone_since, notify_of_rollbacks
@@ -60,7 +60,7 @@ def catch_up(options: Options, before: Timeline, now: IndexContext) -> None:
     before  the timeline before the write began; now: the table as it is, dead rollbacks finished
     Raises  IndexUnavailable and others, as `find_again`
     """
-    missed = [*due(recorded_instants(now.storage), now.timeline), *_finished_for_others(before, now)]
+    missed = [*uncompleted(recorded_instants(now.storage), now.timeline), *_finished_for_others(before, now)]
     if missed:
         _log.info("%s: the index catches up with %d instants that were rolled back", now.config.name, len(missed))
         find_again(now.storage, options, missed)
@@ -76,14 +76,14 @@ def _any_group(before: TableState, instant: Instant) -> frozenset[FileGroupId]:
     return frozenset(FileGroupId(partition, stat.file_id) for partition, part in stats.items() for stat in part)
 
 
-def _about_to_go(before: TableState, options: Options, undone: Undone, *, offline: bool) -> list[Missed]:
+def _about_to_go(before: TableState, options: Options, undone: Undone, *, offline: bool) -> list[MissedRollback]:
     """See that the index can be reached, and remember what it is going to lack."""
     if not undone:
         return []
     if not offline:
         _require_reachable(before, options, [instant.requested for instant in undone])
     missed = [
-        Missed(instant.requested, _any_group(before, instant) if commit is None else lost_keys(commit))
+        MissedRollback(instant.requested, _any_group(before, instant) if commit is None else lost_keys(commit))
         for instant, commit in undone.items()
     ]
     missed = [record for record in missed if record.groups]
@@ -109,10 +109,10 @@ def _require_reachable(before: TableState, options: Options, undone: Collection[
         raise IndexUnavailable(f"{what}: {problem} {advice}") from problem
 
 
-def _forget_what_stays(storage: Storage, missed: Collection[Missed]) -> None:
+def _forget_what_stays(storage: Storage, missed: Collection[MissedRollback]) -> None:
     """What was remembered of instants that are completed still."""
     if missed:
-        due_instants = {record.instant for record in due(missed, load_state(storage).timeline)}
+        due_instants = {record.instant for record in uncompleted(missed, load_state(storage).timeline)}
         for record in missed:
             if record.instant not in due_instants:
                 forget_missed(storage, record.instant)
@@ -126,7 +126,7 @@ def _make_up(
     hbase_options: HBaseOptions,
 ) -> Index | None:
     """Put what the index lacks now. Returns the index when it is to hear of the instants themselves."""
-    missed = due(recorded_instants(after.storage), after.timeline)
+    missed = uncompleted(recorded_instants(after.storage), after.timeline)
     problem: object = "hoodie.index.hbase.rollback.offline is on."
     try:
         if hbase_options.offline:
@@ -140,7 +140,7 @@ def _make_up(
     except HoodieError as failed:
         problem, index = failed, None
         if not missed:  # only the entries of the instants themselves stay, which do not count
-            missed = [Missed(instant, frozenset()) for instant in rolled_back]
+            missed = [MissedRollback(instant, frozenset()) for instant in rolled_back]
     if missed:
         warnings.warn(
             IndexOutOfDate(
@@ -153,14 +153,14 @@ def _make_up(
     return index
 
 
-def _finished_for_others(before: Timeline, now: IndexContext) -> Iterator[Missed]:
+def _finished_for_others(before: Timeline, now: IndexContext) -> Iterator[MissedRollback]:
     """Rollbacks that another writer began, and that were finished on the way. One of Hudi's writers remembers nothing
     for us: its target may have been completed."""
     completed = {rollback.requested for rollback in now.timeline.completed({Action.ROLLBACK})}
     for begun in before.pending({Action.ROLLBACK}):
         if begun.requested in completed:  # else it was withdrawn
             plan = rollback_plan(now.storage, begun, layout_of(now.config))
-            yield Missed(plan.instant.time, frozenset(_groups(plan)))
+            yield MissedRollback(plan.instant.time, frozenset(_groups(plan)))
 
 
 def _groups(plan: RollbackPlan) -> Iterator[FileGroupId]:

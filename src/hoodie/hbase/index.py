@@ -34,7 +34,7 @@ from hoodie.hbase.entries import (
     row_keys,
 )
 from hoodie.hbase.mark import MARK, SEEN, Mark, put_mark, puts_entries, require_seen
-from hoodie.hbase.missed import due, recorded_instants
+from hoodie.hbase.missed_rollbacks import recorded_instants, uncompleted
 from hoodie.index.contract import ByKey, Index, IndexContext, Placed, Tags
 from hoodie.index.pruning import IndexStats
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
@@ -151,7 +151,7 @@ def _tagger(hbase: HBaseIndex, context: IndexContext) -> partial[Tags]:
 def require_up_to_date(hbase: HBaseIndex, context: IndexContext) -> None:
     """Raises CorruptIndex while the index lacks the entries of a rolled back instant: a write restores them when it
     begins, so this is a reader, or a rollback is in progress. One listing."""
-    missed = due(recorded_instants(context.storage), context.timeline)
+    missed = uncompleted(recorded_instants(context.storage), context.timeline)
     if missed:
         raise CorruptIndex(
             f"{hbase.where} is out of date: {', '.join(undone.instant for undone in missed)} was rolled back; entries "

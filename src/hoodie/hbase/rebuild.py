@@ -18,7 +18,7 @@ from hoodie.hbase.client import Cells, HBaseClient
 from hoodie.hbase.entries import ENTRY, NEXT, NO_LATER, KeyEntry, delete_rows, put_entries, row_keys
 from hoodie.hbase.index import HBaseIndex, reach
 from hoodie.hbase.mark import MARK, Mark, put_mark, read_mark
-from hoodie.hbase.missed import forget_missed, recorded_instants
+from hoodie.hbase.missed_rollbacks import forget_missed, recorded_instants
 from hoodie.hbase.repair import ROWS, entry_of, parts
 from hoodie.index.contract import Rebuilt
 from hoodie.index.pruning import IndexStats

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from hoodie.config.options import Options
 from hoodie.hbase.entries import NEXT, KeyEntry, Validity, entry_locations, find_entries, put_entries, row_keys
 from hoodie.hbase.index import HBaseIndex, reach, validity_of
-from hoodie.hbase.missed import Missed
+from hoodie.hbase.missed_rollbacks import MissedRollback
 from hoodie.index.contract import IndexContext
 from hoodie.lookup.index_follow import RepairJob, RunRepair, repair_near
 from hoodie.model.files import FileSlice
@@ -49,7 +49,9 @@ class RepairTask:
     entry: KeyEntry
 
 
-def find_again(storage: Storage, options: Options, missed: Collection[Missed], run: RunRepair | None = None) -> int:
+def find_again(
+    storage: Storage, options: Options, missed: Collection[MissedRollback], run: RunRepair | None = None
+) -> int:
     """Put the entries that rows lack since instants are gone. Returns how many.
 
     Costs the key columns of the file groups that lost keys by these instants, and a look-up of those keys, without the

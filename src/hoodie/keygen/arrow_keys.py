@@ -271,7 +271,7 @@ def _time_text(column: pa.Array, settings: TimestampSettings, keygen: KeyGenerat
     else:
         millis = _time_of_number(column, settings, keygen, name)
         local = times.in_zone(millis, settings.output_zone or "UTC")
-    return times.printed(millis, local, output)
+    return times.format_times(millis, local, output)
 
 
 def _time_of_text(column: pa.Array, settings: TimestampSettings) -> tuple[pa.Array, pa.Array]:

@@ -37,7 +37,7 @@ def millis_of(numbers: pa.Array, unit: TimeUnit) -> pa.Array:
     return pa.array(np.where(beyond, 0, values) * scale, pa.int64(), mask=nulls | beyond)
 
 
-def printed(millis: pa.Array, local: pa.Array, tokens: Sequence[Token]) -> pa.Array:
+def format_times(millis: pa.Array, local: pa.Array, tokens: Sequence[Token]) -> pa.Array:
     """Times in a Joda pattern, with English names.
 
     millis  int64[n], epoch milliseconds

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from hoodie.config.table import TableConfig
 from hoodie.merge.log_scan import Committed
-from hoodie.metadata.followed import behind, completed_of, of_restore, restores
 from hoodie.metadata.keys import FOLDER, MetadataPartition
+from hoodie.metadata.missing_instants import completed_of, missing_instants, of_restore, restores
 from hoodie.model.instant import Action, State
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import SubfolderStorage
@@ -101,7 +101,7 @@ class MetadataTable:
 
     def behind(self) -> tuple[str, ...]:
         """Instants that are completed on the data table and not in here, oldest first; it has completed instants."""
-        return behind(self.timeline, self.data)
+        return missing_instants(self.timeline, self.data)
 
     def problem(self) -> str:
         """Why it does not tell the state of the data table; "" when it does, as far as both timelines say."""

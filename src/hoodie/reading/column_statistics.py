@@ -21,7 +21,7 @@ from hoodie.metadata.table import MetadataTable
 from hoodie.metadata.trusted import believed
 from hoodie.model.files import FileSlice
 from hoodie.model.table_version import VERSIONS
-from hoodie.reading.filters.predicate import ANY, Bounds, Test, Tests, may_pass, widened
+from hoodie.reading.filters.predicate import ANY, Bounds, Test, Tests, may_pass, widened_bounds
 
 #: The statistics of a file and a column.
 Known = Mapping[tuple[str, str], Bounds]
@@ -186,7 +186,7 @@ def _floating(kind: pa.DataType, low: Mapping[str, Any], high: Mapping[str, Any]
     pair = _pair(low, high, "FloatWrapper", "DoubleWrapper", "IntWrapper", "LongWrapper")
     if pair is None or any(isinstance(value, float) and math.isnan(value) for value in pair):
         return None
-    return widened(*pair, kind)
+    return widened_bounds(*pair, kind)
 
 
 def _text(kind: pa.DataType, low: Mapping[str, Any], high: Mapping[str, Any]) -> tuple[Any, Any] | None:

@@ -21,9 +21,9 @@ from hoodie.errors import UnsupportedTable
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.reading.changes.plan import CommitTimes
 from hoodie.reading.filters.partitions import slices_that_may_pass
-from hoodie.reading.filters.predicate import ANY, Tests, both
+from hoodie.reading.filters.predicate import ANY, Tests, passing_both
 from hoodie.reading.filters.selection import kept_rows
-from hoodie.reading.pruned import Pruned, PruneReason, by_reason, left_out
+from hoodie.reading.pruning import Pruned, PruneReason, by_reason, left_out
 from hoodie.reading.slices.reader import SliceReader
 from hoodie.schema.conform import written_columns
 from hoodie.table.state import TableState
@@ -96,7 +96,7 @@ class ScanPlan:
 
     def with_tests(self, tests: Tests) -> ScanPlan:
         """The scan of rows that pass tests, too, which its reader drops itself. Not of changes."""
-        tests = both(self.tests, tests)
+        tests = passing_both(self.tests, tests)
         candidates = tuple(slices_that_may_pass(self.slices, tests, self.schema, self.state.config.properties))
         slices = candidates if self.statistics is None or tests == ANY else self.statistics(candidates, tests)
         groups = {slice_.group for slice_ in candidates}.difference(slice_.group for slice_ in slices)

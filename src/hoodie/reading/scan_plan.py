@@ -19,10 +19,10 @@ from hoodie.model.meta import COMMIT_TIME
 from hoodie.reading.changes.plan import plan_changes
 from hoodie.reading.column_statistics import slices_with_statistics
 from hoodie.reading.complete_view import listed_view
-from hoodie.reading.filters.predicate import ANY, Tests, both
+from hoodie.reading.filters.predicate import ANY, Tests, passing_both
 from hoodie.reading.filters.selection import Filters, RowFilter, check_columns, read_filter
 from hoodie.reading.scan import ScanKind, ScanPlan
-from hoodie.reading.slices.column_types import mislabelled
+from hoodie.reading.slices.column_types import mislabelled_files
 from hoodie.reading.slices.reader import slice_reader
 from hoodie.reading.table_schema import read_schema
 from hoodie.schema.schema import every_column
@@ -81,7 +81,7 @@ def plan_read(
     else:
         scan = on_newest(state, lambda state: _plan_state(state, kind, read, settings, tests))
     if for_spark and scan.base_files:
-        scan = replace(scan, mislabelled=mislabelled(scan.state, scan.base_files, scan.schema, scan.read))
+        scan = replace(scan, mislabelled=mislabelled_files(scan.state, scan.base_files, scan.schema, scan.read))
     return replace(scan, settings=settings)
 
 
@@ -93,7 +93,7 @@ def _plan_state(state: TableState, kind: ScanKind, read: Read, settings: ReadSet
     state, view = listing.state, listing.view
     schema = read_schema(state, view, moment)
     names, columns, rows = _selected(schema, read)
-    tests = tests if rows is None else both(rows.tests, tests)
+    tests = tests if rows is None else passing_both(rows.tests, tests)
     statistics = None
     if listing.metadata is not None:
         merged = not settings.mergers.mergers  # a user's own may make other values

@@ -49,7 +49,7 @@ def count_rows(scan: ScanPlan) -> int:
     """
     if not scan.slices:
         return 0
-    needed = narrowed(scan, ())  # but for what the filter asks for no column counts
+    needed = with_columns(scan, ())  # but for what the filter asks for no column counts
     counted = [RECORD_KEY] if RECORD_KEY in scan.schema.names else scan.schema.names[:1]  # logs are merged by keys
 
     def count(slice_: FileSlice) -> int:
@@ -71,7 +71,7 @@ def _rows_of(storage: Storage, base: BaseFile) -> int:
         return read_footer(source, base.path).rows
 
 
-def narrowed(scan: ScanPlan, columns: Sequence[str], tests: Tests = ANY) -> ScanPlan:
+def with_columns(scan: ScanPlan, columns: Sequence[str], tests: Tests = ANY) -> ScanPlan:
     """The scan with these of its columns, in this order.
 
     tests  of the rows that the reader keeps: partitions, file slices and row groups that cannot pass are left out.

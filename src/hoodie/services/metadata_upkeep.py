@@ -8,8 +8,8 @@ import logging
 
 from hoodie.config.services import ArchiveOptions
 from hoodie.errors import CorruptFile, UnsupportedTable
-from hoodie.metadata.keeping.clean import clean_metadata, retained
-from hoodie.metadata.keeping.compact import compact_metadata, waiting
+from hoodie.metadata.keeping.clean import clean_metadata, retained_commits
+from hoodie.metadata.keeping.compact import compact_metadata, waiting_commits
 from hoodie.metadata.keeping.drop import drop_with_warning
 from hoodie.metadata.table import MetadataTable, open_metadata
 from hoodie.model.instant import Action, Instant, State
@@ -32,7 +32,7 @@ def may_be_due(state: TableState, settings: Settings) -> bool:
     if table is None:
         return False
     begun = any(i.state is not State.COMPLETED and i.action in _SERVICES for i in table.timeline.instants)
-    return begun or waiting(table) >= settings.metadata.delta_commits
+    return begun or waiting_commits(table) >= settings.metadata.delta_commits
 
 
 def keep_up(storage: Storage, settings: Settings) -> None:
@@ -59,7 +59,7 @@ def keep_up(storage: Storage, settings: Settings) -> None:
                 _log.info("%s: %d files of the metadata table were deleted", state.config.name, len(deleted_files))
                 table = table.reload()
             how = settings.archiving
-            if chosen := _instants_to_archive(table, how, retained(settings.cleaning)):
+            if chosen := _instants_to_archive(table, how, retained_commits(settings.cleaning)):
                 move_to_archive(TableState(table.storage, table.config, table.timeline), chosen, how, lock)
         except (CorruptFile, UnsupportedTable) as damage:
             drop_with_warning(storage, str(damage))

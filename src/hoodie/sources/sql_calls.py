@@ -19,10 +19,10 @@ from hoodie.spark.own_sql import forget_foreign, is_handed_over, prepare, takes_
 from hoodie.spark.table_views import note_view, table_of
 from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.statements.cutting import Name, Text
-from hoodie.statements.mentioned import seen
 from hoodie.statements.rows import open_named, session_options
 from hoodie.statements.run import answer, makes_table_of_ours
 from hoodie.statements.session import fits
+from hoodie.statements.table_names import table_if_ours
 from hoodie.storage import storage_for
 
 
@@ -94,7 +94,7 @@ def name_parts(name: str) -> tuple[str, ...] | None:
 def named_or_none(session: SparkSession, name: object) -> tuple[Name, NamedTable] | None:
     """The table of ours that a call names; None: it is Spark's, or nobody's."""
     parts = name_parts(name) if isinstance(name, str) else None
-    table = seen(session, parts) if parts else None
+    table = table_if_ours(session, parts) if parts else None
     return None if parts is None or table is None else (Name(parts, parts[-1]), table)
 
 

@@ -17,7 +17,7 @@ from hoodie.keygen.generated_keys import MakeKeys, NewKeys
 from hoodie.keygen.keygen import KeyGenerator, refuse_lacking
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.spark.columns import quoted
-from hoodie.spark.types import all_nullable, local_frame, sound, spark_type_at, to_arrow
+from hoodie.spark.types import all_nullable, fit_for_arrow, local_frame, spark_type_at, to_arrow
 from hoodie.spark.worker_errors import mark_worker_errors
 
 
@@ -74,7 +74,7 @@ def keyed_batches(make_keys: MakeKeys | None, batches: Iterator[pa.RecordBatch])
     if make_keys is not None:
         context = TaskContext.get()
         make_keys = _of_task(make_keys, context.partitionId() if context else 0)
-    for batch in map(sound, batches):
+    for batch in map(fit_for_arrow, batches):
         if make_keys is None:
             yield batch
             continue
@@ -132,5 +132,5 @@ def to_arrow_table(frame: DataFrame) -> pa.Table:
     if [field.dataType for field in types] != [field.dataType for field in frame.schema]:
         frame = frame.to(types)
     rows = frame.toArrow()
-    rows = pa.Table.from_batches(map(sound, rows.to_batches()), rows.schema)
+    rows = pa.Table.from_batches(map(fit_for_arrow, rows.to_batches()), rows.schema)
     return pa.Table.from_arrays(rows.columns, schema=pa.schema([field.with_nullable(True) for field in rows.schema]))

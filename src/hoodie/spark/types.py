@@ -165,7 +165,7 @@ def source_schema(schema: StructType) -> pa.Schema:
     return to_arrow_schema(schema, **in_utc)
 
 
-def sound(batch: pa.RecordBatch) -> pa.RecordBatch:
+def fit_for_arrow(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Rows as Spark handed them over, fit for all of Arrow.
 
     Spark 4.1 leaves out the offsets of empty lists within other types: the size of such an array cannot be asked for,

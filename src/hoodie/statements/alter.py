@@ -19,8 +19,8 @@ from hoodie.spark.types import to_arrow
 from hoodie.statements.create_text import fields_of
 from hoodie.statements.cutting import Name, Text
 from hoodie.statements.entry import follow_columns, refuse_taken
-from hoodie.statements.mentioned import tables_of_column
-from hoodie.statements.rows import nothing, opened, require_grammar
+from hoodie.statements.rows import empty_result, opened, require_grammar
+from hoodie.statements.table_names import tables_of_column
 from hoodie.storage import storage_for
 from hoodie.table.change_logging import log_change_data
 from hoodie.table.properties import update_properties
@@ -53,7 +53,7 @@ def alter_table_columns(
     require_grammar(session, text)
     if changes:
         _change_columns(session, table, name, changes, on_read=on_read)
-    return nothing(session)
+    return empty_result(session)
 
 
 def _change_columns(
@@ -74,7 +74,7 @@ def comment_on_column(session: SparkSession, text: Text) -> DataFrame | None:
         if (table := opened(session, name)) is not None:
             comment = _comment(text, at, "COMMENT ON COLUMN table.column IS 'text'")
             _change_columns(session, table, name, [Comment(parts[len(names) :], comment)], on_read=False)
-            return nothing(session)
+            return empty_result(session)
     return None
 
 
@@ -223,7 +223,7 @@ def rename_table(session: SparkSession, name: Name, text: Text, at: int) -> Data
         path = table.path if entry is None else entry.path
         update_properties(storage_for(path), {_TABLE_NAME: new[-1]})
         follow_columns(session, new)
-        return nothing(session)
+        return empty_result(session)
     path_of_name = registered_path(session, ".".join(old))
     if path_of_name is None:
         raise text.unreadable(
@@ -234,7 +234,7 @@ def rename_table(session: SparkSession, name: Name, text: Text, at: int) -> Data
     unregister_table(session, ".".join(old))
     register_table(session, ".".join(new), path_of_name)
     update_properties(storage_for(path_of_name), {_TABLE_NAME: new[-1]})
-    return nothing(session)
+    return empty_result(session)
 
 
 # --- properties ---
@@ -261,7 +261,7 @@ def set_table_properties(
         log_change_data(table.storage, Settings.read(table.options).writers, change_data.get(CDC_MODE, "").upper())
     if others:
         set_properties(session, qualified(session, name.parts), others)
-    return nothing(session)
+    return empty_result(session)
 
 
 def unset_table_properties(session: SparkSession, name: Name, text: Text, at: int) -> DataFrame:
@@ -278,7 +278,7 @@ def unset_table_properties(session: SparkSession, name: Name, text: Text, at: in
         raise text.unreadable(f"{name} has no properties {', '.join(missing)}: IF EXISTS passes those by", at)
     if present := [key for key in keys if key in properties]:
         unset_properties(session, parts, present)
-    return nothing(session)
+    return empty_result(session)
 
 
 def comment_on_table(session: SparkSession, text: Text) -> DataFrame | None:
@@ -290,7 +290,7 @@ def comment_on_table(session: SparkSession, text: Text) -> DataFrame | None:
     comment = _comment(text, at, "COMMENT ON TABLE name IS 'text'")
     _require_entry(session, name, text, at)
     comment_on_entry(session, qualified(session, parts), comment)
-    return nothing(session)
+    return empty_result(session)
 
 
 def _require_entry(session: SparkSession, name: Name, text: Text, at: int) -> None:

@@ -15,8 +15,8 @@ from hoodie.errors import StatementError
 from hoodie.expressions.text import DIALECT
 from hoodie.spark.names import NamedTable
 from hoodie.statements.cutting import Text, rest_of
-from hoodie.statements.procedures.listed import PROCEDURES
 from hoodie.statements.procedures.procedure import Called, Parameter, Procedure, table_named
+from hoodie.statements.procedures.registry import PROCEDURES
 from hoodie.statements.rows import session_options, table_rows, with_entrys
 
 

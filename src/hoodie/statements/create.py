@@ -36,7 +36,7 @@ from hoodie.spark.types import all_nullable, to_arrow, to_spark
 from hoodie.statements.create_text import PROPERTIES, TYPES, Create, format_of, like_what, read_create, sql_properties
 from hoodie.statements.cutting import Name, Text, check_grammar
 from hoodie.statements.entry import enter, follow_columns, leave, refuse_debris
-from hoodie.statements.rows import nothing, session_options, with_tables
+from hoodie.statements.rows import empty_result, session_options, with_tables
 from hoodie.storage import storage_for
 from hoodie.storage.protocol import Storage
 from hoodie.table.create import options_of
@@ -74,7 +74,7 @@ def create_from_statement(session: SparkSession, text: Text) -> DataFrame | None
         refuse_debris(name, entry)
     existing_table = named_table(session, parts)
     if quiet and (entry is not None or existing_table is not None):
-        return nothing(session)
+        return empty_result(session)
     if entry is not None and not entry.ours:
         raise StatementError(f"[TABLE_OR_VIEW_ALREADY_EXISTS] {name} is {entry.kind} already")
     if existing_table is not None and existing_table.entry and not replaces:
@@ -88,7 +88,7 @@ def create_from_statement(session: SparkSession, text: Text) -> DataFrame | None
         _replace_table(session, statement, parts, existing_table.path)
     else:
         _create_table(session, statement, parts, quiet)
-    return nothing(session)
+    return empty_result(session)
 
 
 def _is_for_us(session: SparkSession, text: Text, source: tuple[str, ...]) -> bool:
@@ -219,7 +219,7 @@ def _refuse_taken(session: SparkSession, text: Text, at: int, quiet: bool) -> Da
     if entry is None or entry.entry:
         return None
     if quiet:
-        return nothing(session)
+        return empty_result(session)
     raise StatementError(
         f"[TABLE_OR_VIEW_ALREADY_EXISTS] {Name(parts, parts[-1])} is a table of Hudi already, at {entry.path}"
     )

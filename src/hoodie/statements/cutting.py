@@ -167,7 +167,7 @@ def _depths_in_types(tokens: list[Token]) -> list[int]:
     return levels
 
 
-def single(text: str) -> Text:
+def single_statement(text: str) -> Text:
     """The one statement of a text, without a semicolon behind it. Raises StatementError on several."""
     whole = Text.of(text)
     parts = [part for part in whole.split(";") if part]

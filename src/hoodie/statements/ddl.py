@@ -28,9 +28,9 @@ from hoodie.statements.create import create_from_statement
 from hoodie.statements.create_text import makes_ours
 from hoodie.statements.cutting import Name, Text, rest_of
 from hoodie.statements.describe import show_columns, show_create, show_properties
-from hoodie.statements.mentioned import seen
 from hoodie.statements.partitions import alter_partitions, show_partitions, truncate
-from hoodie.statements.rows import nothing, opened, require_grammar
+from hoodie.statements.rows import empty_result, opened, require_grammar
+from hoodie.statements.table_names import table_if_ours
 from hoodie.storage import storage_for
 from hoodie.storage.protocol import Storage
 
@@ -93,7 +93,7 @@ def _drop(session: SparkSession, text: Text) -> DataFrame | None:
         drop_entry(session, qualified(session, parts))
         if purged and storage_for(table.path).exists(PROPERTIES_FILE):
             _remove(storage_for(table.path))
-        return nothing(session)
+        return empty_result(session)
     path, name = table.path, ".".join(qualified(session, parts))
     external = registered_path(session, name) is not None
     if external:
@@ -101,7 +101,7 @@ def _drop(session: SparkSession, text: Text) -> DataFrame | None:
     if not external or text.word(end) == "PURGE":
         open_table(path, spark=session)  # what is no table is not removed
         _remove(storage_for(path))
-    return nothing(session)
+    return empty_result(session)
 
 
 def _refuse_tables_of(session: SparkSession, text: Text) -> None:
@@ -143,7 +143,7 @@ def _remove(storage: Storage) -> None:
 def _alter(session: SparkSession, text: Text) -> DataFrame | None:
     parts, at = text.name(2)
     name = Name(parts, parts[-1])
-    if text.words(at + 2)[at:] == ("UNSET", "TBLPROPERTIES") and seen(session, parts) is not None:
+    if text.words(at + 2)[at:] == ("UNSET", "TBLPROPERTIES") and table_if_ours(session, parts) is not None:
         return unset_table_properties(session, name, text, at + 2)  # one may be why the table cannot be opened
     table = opened(session, name)
     if table is None:
@@ -170,7 +170,7 @@ def _index(session: SparkSession, text: Text) -> DataFrame | None:
     if at < 0 or at + 1 >= len(text.tokens):
         return None
     parts, _ = text.name(at + 1)
-    if seen(session, parts) is None:
+    if table_if_ours(session, parts) is None:
         return None
     raise text.unreadable(
         f"{Name(parts, parts[-1])} has no indexes that SQL makes: filters use the statistics of columns in "
@@ -191,4 +191,4 @@ def repair_statement(session: SparkSession, text: Text) -> DataFrame | None:
     if opened(session, Name(parts, parts[-1])) is None:
         return None
     require_grammar(session, text)
-    return nothing(session)
+    return empty_result(session)

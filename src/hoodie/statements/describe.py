@@ -21,9 +21,9 @@ from hoodie.spark.names import NamedTable, qualified
 from hoodie.spark.types import COMMENT, to_spark
 from hoodie.statements.create_text import sql_properties
 from hoodie.statements.cutting import Name, Text, rest_of
-from hoodie.statements.mentioned import seen
 from hoodie.statements.partitions import named_partition
 from hoodie.statements.rows import open_named, require_grammar, session_options, table_rows, with_tables
+from hoodie.statements.table_names import table_if_ours
 from hoodie.table.state import declared_schema, load_state
 
 _COLUMNS = "col_name string, data_type string, comment string"
@@ -54,7 +54,7 @@ class Described:
 
 def described(session: SparkSession, name: Name) -> Described | None:
     """The table that a statement names; None: it is Spark's, or nobody's. Raises as `open_named`"""
-    place = seen(session, name.parts)
+    place = table_if_ours(session, name.parts)
     return None if place is None else _described(session, name, place)
 
 

@@ -17,8 +17,8 @@ from hoodie.spark.names import named_table, qualified, require_database
 from hoodie.spark.own_sql import spark_table
 from hoodie.spark.types import to_spark
 from hoodie.statements.cutting import Name, Text
-from hoodie.statements.mentioned import mentioned
 from hoodie.statements.rows import without_table
+from hoodie.statements.table_names import table_names
 from hoodie.storage import storage_for
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import declared_schema, load_state
@@ -117,7 +117,7 @@ def refuse_debris(name: Name, entry: CatalogTable) -> None:
 
 def require_entries(session: SparkSession, statement: Text, query: Text) -> None:
     """Raises StatementError when a view that Spark keeps would read tables of ours that its catalog does not know."""
-    for parts in dict.fromkeys(mentioned(query)):
+    for parts in dict.fromkeys(table_names(query)):
         table = named_table(session, parts)
         if table is None:
             continue

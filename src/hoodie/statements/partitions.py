@@ -30,7 +30,7 @@ from hoodie.keygen.keygen import (
 from hoodie.reading.table_schema import read_schema
 from hoodie.spark.keyed import to_arrow_table
 from hoodie.statements.cutting import Name, Text
-from hoodie.statements.rows import nothing, opened, require_grammar, table_rows
+from hoodie.statements.rows import empty_result, opened, require_grammar, table_rows
 from hoodie.table.state import load_state
 
 #: Words before a literal's text, and the types whose values have several texts.
@@ -48,7 +48,7 @@ def truncate(session: SparkSession, text: Text) -> DataFrame | None:
         table.delete_partitions(_partition_paths(table, text, at))
     elif paths := _paths(table):
         table.delete_partitions(paths)
-    return nothing(session)
+    return empty_result(session)
 
 
 def _paths(table: HoodieTable[DataFrame]) -> list[str]:
@@ -64,7 +64,7 @@ def alter_partitions(session: SparkSession, table: HoodieTable[DataFrame], text:
     word = text.word(at)
     if text.words(at + 2)[at:] == ("RECOVER", "PARTITIONS"):
         require_grammar(session, text)
-        return nothing(session)
+        return empty_result(session)
     quiet = text.word(at + 1) == "IF"
     start = at + 1 + quiet * (2 + (word == "ADD"))
     if word not in ("ADD", "DROP") or text.word(start) != "PARTITION":
@@ -75,7 +75,7 @@ def alter_partitions(session: SparkSession, table: HoodieTable[DataFrame], text:
             _require_columns(table, spec, _clause_values(spec), whole=True)
     elif paths := _partition_paths(table, text, start, quiet):
         table.delete_partitions(paths)
-    return nothing(session)
+    return empty_result(session)
 
 
 def _specs(text: Text, at: int) -> Iterator[Text]:

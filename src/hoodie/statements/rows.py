@@ -22,12 +22,12 @@ from hoodie.expressions.text import DIALECT, tick
 from hoodie.spark.names import PREFIX, NamedTable, qualified
 from hoodie.spark.own_sql import spark_sql
 from hoodie.spark.table_views import TableView, view_named
-from hoodie.statements.cached import snapshot_of
+from hoodie.statements.cached_tables import snapshot_of
 from hoodie.statements.cutting import Name, Text
 from hoodie.statements.database_names import databases_of_columns
 from hoodie.statements.functions import function_calls, function_rows
-from hoodie.statements.mentioned import seen
 from hoodie.statements.moments import moment_behind
+from hoodie.statements.table_names import table_if_ours
 from hoodie.table.settings import Settings
 from hoodie.writing.result import WriteResult
 
@@ -50,7 +50,7 @@ def counts_frame(session: SparkSession, result: WriteResult) -> DataFrame:
     return session.createDataFrame([row], COUNTS)
 
 
-def nothing(session: SparkSession) -> DataFrame:
+def empty_result(session: SparkSession) -> DataFrame:
     """What a statement without a result gives, as Spark's own do."""
     return session.createDataFrame([], "result string").select()
 
@@ -96,7 +96,7 @@ def opened(session: SparkSession, name: Name) -> HoodieTable[DataFrame] | None:
     Raises TableNotFound when the name is registered, or a path, and no table is there; StatementError on an entry of
            the newest base files alone, which is not written by
     """
-    table = seen(session, name.parts)
+    table = table_if_ours(session, name.parts)
     if table is None:
         return None
     if table.read_optimized:
@@ -224,7 +224,7 @@ def _bound(
             frames[key] = named[parts[-1]]
             spans.append((start, end, f"{{{key}}}"))
             continue
-        own_table = seen(session, parts)
+        own_table = table_if_ours(session, parts)
         if own_table is None:
             continue
         has_ours = True

@@ -16,17 +16,17 @@ from hoodie.spark.session import require_session
 from hoodie.spark.table_views import TableView, note_view, view_named
 from hoodie.statements.call import is_another_catalogs, run_call
 from hoodie.statements.create_text import like_what, makes_ours
-from hoodie.statements.cutting import Text, check_grammar, rest_of, says_identifier, single, with_plain_names
+from hoodie.statements.cutting import Text, check_grammar, rest_of, says_identifier, single_statement, with_plain_names
 from hoodie.statements.database_names import without_databases
 from hoodie.statements.ddl import ddl, is_about_index, repair_statement
 from hoodie.statements.describe import describe_from_statement
 from hoodie.statements.dml import run_dml
 from hoodie.statements.dml_text import Dml, Insert, dml
 from hoodie.statements.entry import require_entries
-from hoodie.statements.mentioned import may_be_ours, mentioned, seen
 from hoodie.statements.parameters import Arguments, with_frames, with_literals
 from hoodie.statements.rows import counts_frame, opened, opened_view, with_tables
 from hoodie.statements.session import COMMANDS, explain_statement, run_command
+from hoodie.statements.table_names import may_be_ours, table_if_ours, table_names
 from hoodie.statements.views import refuse_changes_of_views
 from hoodie.storage.faults import typed_errors
 
@@ -57,7 +57,7 @@ def sql(session: SparkSession, text: str) -> DataFrame:
         raise InvalidInput(f"sql takes a statement, and there is none: {text!r}")
     forget_foreign(session)
     try:
-        statement = with_plain_names(single(text))
+        statement = with_plain_names(single_statement(text))
     except StatementError:
         if text.lstrip().upper().startswith(_OURS):
             raise
@@ -75,7 +75,7 @@ def answer(
     Raises as `sql`
     """
     try:
-        statement = single(text)
+        statement = single_statement(text)
     except StatementError:  # several statements, or a text that Spark alone can read, or nobody
         if _says_ours(text):
             raise
@@ -92,7 +92,7 @@ def answer(
     if not args and not frames:
         return _run(session, statement)
     with with_frames(session, text, frames) as (said, named):
-        return _run(session, with_literals(single(said), args), named)
+        return _run(session, with_literals(single_statement(said), args), named)
 
 
 def makes_table_of_ours(text: str) -> bool:
@@ -100,7 +100,7 @@ def makes_table_of_ours(text: str) -> bool:
     if not _says_ours(text):
         return False
     try:
-        return makes_ours(single(text))
+        return makes_ours(single_statement(text))
     except StatementError:
         return False
 
@@ -125,7 +125,7 @@ def _concerns(session: SparkSession, statement: Text) -> bool:
             return True
     if is_about_index(statement) and (at := statement.find("ON")) > 0:
         statement = Text.of(f"TABLE {statement.after(at)}")
-    if word in _DML and any(view_named(session, parts) for parts in mentioned(statement)):
+    if word in _DML and any(view_named(session, parts) for parts in table_names(statement)):
         return True
     try:
         return may_be_ours(session, statement)
@@ -186,8 +186,8 @@ def _refuse_insert_behind_from(session: SparkSession, statement: Text) -> None:
     if statement.word(0) != "FROM":
         return
     for at in statement.every("INSERT"):
-        target = next(mentioned(statement.part(statement.tokens[at].start, statement.end)), None)
-        if target is not None and seen(session, target) is not None:
+        target = next(table_names(statement.part(statement.tokens[at].start, statement.end)), None)
+        if target is not None and table_if_ours(session, target) is not None:
             raise statement.unreadable("an INSERT behind FROM is not supported: INSERT INTO table SELECT … FROM …", at)
 
 
@@ -208,8 +208,8 @@ def _change(session: SparkSession, statement: Text) -> Dml | None:
     try:
         return dml(statement)
     except StatementError:
-        target = next(mentioned(statement), None)
-        if statement.word(0) == "WITH" or target is None or seen(session, target) is not None:
+        target = next(table_names(statement), None)
+        if statement.word(0) == "WITH" or target is None or table_if_ours(session, target) is not None:
             raise
         return None
 
@@ -272,5 +272,5 @@ def _whole_table(session: SparkSession, query: Text) -> str | None:
     if query.words(3) != ("SELECT", "*", "FROM"):
         return None
     parts, behind = query.name(3)
-    table = seen(session, parts) if behind == len(query.tokens) else None
+    table = table_if_ours(session, parts) if behind == len(query.tokens) else None
     return None if table is None or table.read_optimized else table.path

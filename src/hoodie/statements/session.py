@@ -9,10 +9,10 @@ from pyspark.sql import DataFrame, SparkSession
 from hoodie.expressions.text import tick
 from hoodie.spark.names import qualified, registered_names
 from hoodie.spark.own_sql import spark_sql
-from hoodie.statements import cached
+from hoodie.statements import cached_tables
 from hoodie.statements.cutting import Name, Text, rest_of
 from hoodie.statements.dml_text import dml
-from hoodie.statements.rows import nothing, opened, require_grammar, table_rows, with_tables
+from hoodie.statements.rows import empty_result, opened, require_grammar, table_rows, with_tables
 
 COMMANDS = ("CACHE", "UNCACHE", "CLEAR", "REFRESH", "SHOW")
 _EXPLAINS = ("EXTENDED", "CODEGEN", "COST", "FORMATTED")
@@ -40,7 +40,7 @@ def run_command(session: SparkSession, text: Text, named: Mapping[str, DataFrame
             rest = rest_of(text)
             return _show_tables(session, text, rest) if rest.word(0) == "TABLES" else None
         case "CLEAR":
-            cached.drop_all(session)
+            cached_tables.drop_all(session)
             return None
         case "CACHE":
             return _cache(session, text, named)
@@ -55,8 +55,8 @@ def run_command(session: SparkSession, text: Text, named: Mapping[str, DataFrame
                 return None
             require_grammar(session, text)
             if text.word(0) == "UNCACHE":
-                cached.drop(session, table)
-            return nothing(session)
+                cached_tables.drop(session, table)
+            return empty_result(session)
     return None
 
 
@@ -73,7 +73,7 @@ def _cache(session: SparkSession, text: Text, named: Mapping[str, DataFrame]) ->
         table = opened(session, Name(parts, parts[-1]))
         if table is None:
             return None
-        frame = cached.keep(session, table, level)
+        frame = cached_tables.keep(session, table, level)
     else:
         query = text.after(at) if text.word(at) == "AS" else text.part(text.tokens[at].start, text.end)
         rows = with_tables(session, str(query), named)
@@ -84,7 +84,7 @@ def _cache(session: SparkSession, text: Text, named: Mapping[str, DataFrame]) ->
         frame = rows
     if not lazy:
         frame.count()
-    return nothing(session)
+    return empty_result(session)
 
 
 def _level(options: Text) -> StorageLevel:

@@ -11,7 +11,7 @@ from hoodie.model.files import BaseFile, parse_data_file
 from hoodie.spark.catalog import catalog_table
 from hoodie.spark.own_sql import spark_sql, spark_table
 from hoodie.statements.cutting import Text
-from hoodie.statements.mentioned import mentioned, seen
+from hoodie.statements.table_names import table_if_ours, table_names
 
 _CHANGES = ("INSERT", "UPDATE", "DELETE", "MERGE")
 _SHARED = "global_temp"
@@ -20,7 +20,7 @@ _SHARED = "global_temp"
 def refuse_changes_of_views(session: SparkSession, statement: Text) -> None:
     """Raises StatementError on a change of a view that shows rows of a table of ours, unless it shows all of one: the
     caller has looked for that."""
-    target = next(mentioned(statement), None) if statement.word(0) in _CHANGES else None
+    target = next(table_names(statement), None) if statement.word(0) in _CHANGES else None
     if target is not None and _shows_ours(session, target):
         raise statement.unreadable(
             f"{'.'.join(target)} is a view of rows of a Hudi table, and takes no changes: name the table. One that "
@@ -45,4 +45,4 @@ def _is_of_ours(session: SparkSession, name: Sequence[str]) -> bool:
     quoted = ".".join(f"`{part}`" for part in name)
     row = spark_sql(session, f"SHOW CREATE TABLE {quoted}").first()
     query = Text.of(str(row[0]) if row else "")
-    return any(seen(session, parts) is not None for parts in mentioned(query) if tuple(parts) != tuple(name))
+    return any(table_if_ours(session, parts) is not None for parts in table_names(query) if tuple(parts) != tuple(name))

@@ -13,7 +13,7 @@ from typing import Any
 
 from hoodie.errors import UnsupportedTable
 from hoodie.storage.protocol import OutputFile, temporary_beside
-from hoodie.storage.retry import RetryingInput, retrying
+from hoodie.storage.retry import RetryingInput, retry
 
 _IN_MEMORY = threading.Lock()  # fsspec's memory files are one store a process, whatever the instance
 
@@ -58,7 +58,7 @@ class Driver:
     def open_input(self, path: str, size: int | None) -> Any:
         """A file for random reads. size: of the file, where it is known"""
         # Parquet and log readers jump; the default block of some drivers is many times a footer.
-        return RetryingInput(retrying(lambda: self.fs.open(path, "rb", block_size=4 << 20)))
+        return RetryingInput(retry(lambda: self.fs.open(path, "rb", block_size=4 << 20)))
 
     def read(self, path: str) -> bytes:
         data: bytes = self.fs.cat_file(path)

@@ -25,7 +25,7 @@ from hoodie.storage.protocol import (
     redacted,
     split,
 )
-from hoodie.storage.retry import as_os_error, retrying
+from hoodie.storage.retry import as_os_error, retry
 
 _REQUESTS_AT_ONCE = 32
 _NO_LISTINGS_CACHE = {"use_listings_cache": False}
@@ -101,7 +101,7 @@ class FsspecStorage(UriStorage):
 
     def read(self, path: str) -> bytes:
         full = self._file(path)
-        return retrying(lambda: self._driver.read(full))
+        return retry(lambda: self._driver.read(full))
 
     def read_range(self, path: str, start: int, end: int) -> bytes:
         check_range(path, start, end)
@@ -110,7 +110,7 @@ class FsspecStorage(UriStorage):
             self.size(path)  # raises when the file is absent
             return b""
         try:
-            return retrying(lambda: self._driver.read_range(full, start, end))
+            return retry(lambda: self._driver.read_range(full, start, end))
         except FileNotFoundError:
             raise
         except Exception:
@@ -145,7 +145,7 @@ class FsspecStorage(UriStorage):
 
     def write(self, path: str, data: bytes) -> None:
         full = self._file(path)
-        retrying(lambda: self._driver.overwrite(full, data))
+        retry(lambda: self._driver.overwrite(full, data))
 
     def open_output(self, path: str) -> AbstractContextManager[OutputFile]:
         return self._driver.output(self._file(path))
@@ -161,7 +161,7 @@ class FsspecStorage(UriStorage):
             self.fs.rm_file(self._at(path))
 
         try:
-            retrying(remove)
+            retry(remove)
         except FileNotFoundError:
             return tries > 1  # the response to our own removal was lost
         return True
@@ -169,7 +169,7 @@ class FsspecStorage(UriStorage):
     def discard(self, path: str) -> None:
         full = self._file(path)
         with suppress(FileNotFoundError):
-            retrying(lambda: self.fs.rm_file(full))
+            retry(lambda: self.fs.rm_file(full))
 
     def delete_tree(self, folder: str) -> None:
         self.delete_listed(folder, self._find(check_file(folder)))
@@ -192,7 +192,7 @@ class FsspecStorage(UriStorage):
     def _ls(self, full: str) -> builtins.list[dict[str, Any]]:
         self.fs.invalidate_cache(full)
         try:
-            infos: list[dict[str, Any]] = retrying(lambda: self.fs.ls(full, detail=True))
+            infos: list[dict[str, Any]] = retry(lambda: self.fs.ls(full, detail=True))
         except FileNotFoundError:
             return []
         if len(infos) == 1 and infos[0]["type"] == "file" and infos[0]["name"] == full:
@@ -203,7 +203,7 @@ class FsspecStorage(UriStorage):
         """Files at any depth by their path relative to the base. beginning: as for the driver's"""
         full = self._at(folder)
         try:
-            infos = retrying(lambda: self._driver.find(full, beginning))
+            infos = retry(lambda: self._driver.find(full, beginning))
         except FileNotFoundError:
             return {}
         skipped = len(self._relative_path(self._base)) + 1
@@ -215,7 +215,7 @@ class FsspecStorage(UriStorage):
 
     def _size(self, path: str) -> int | None:
         full = self._file(path)
-        return retrying(lambda: self._driver.size(full))
+        return retry(lambda: self._driver.size(full))
 
 
 def driver_for(fs: Any) -> Driver:

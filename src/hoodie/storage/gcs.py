@@ -7,7 +7,7 @@ from typing import Any
 
 from hoodie.storage.driver_errors import is_unreachable
 from hoodie.storage.object_stores import ObjectStore
-from hoodie.storage.retry import as_os_error, retrying
+from hoodie.storage.retry import as_os_error, retry
 
 
 class BucketMissing(FileNotFoundError):
@@ -56,7 +56,7 @@ class GCS(ObjectStore):
         """Each part says where it belongs, and may come twice: gcsfs repeats it after errors, but not a time-out."""
         parts = super()._upload(path, mark)
         send = parts._upload_chunk
-        parts._upload_chunk = lambda final=False: retrying(lambda: send(final=final))
+        parts._upload_chunk = lambda final=False: retry(lambda: send(final=final))
         return parts
 
     def _object(self, path: str) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from hoodie.storage.protocol import (
     join,
     temporary_beside,
 )
-from hoodie.storage.retry import retrying
+from hoodie.storage.retry import retry
 
 #: By the end of a Java class's name.
 _OF_JAVA = {
@@ -293,7 +293,7 @@ def _call_client(call: Callable[[], T]) -> T:
         with hdfs_faults():
             return call()
 
-    return retrying(ask, is_broken, _SAFE_MODE)
+    return retry(ask, is_broken, _SAFE_MODE)
 
 
 def _client(url: str, options: Mapping[str, Any]) -> Any:

@@ -16,8 +16,8 @@ from hoodie.storage.buffered_output import BufferedOutput
 from hoodie.storage.driver_errors import is_transient, is_unreachable, wrong_region
 from hoodie.storage.drivers import Driver, drop_upload
 from hoodie.storage.protocol import OutputFile, temporary_beside
-from hoodie.storage.ranged import RangedInput
-from hoodie.storage.retry import as_os_error, retrying
+from hoodie.storage.ranged_input import RangedInput
+from hoodie.storage.retry import as_os_error, retry
 
 #: A stream up to so many bytes is kept and put at once; a longer one goes up in parts of this size.
 _PART = 8 << 20
@@ -65,7 +65,7 @@ class ObjectStore(Driver):
             try:
                 self._put_new(path, data, mark)
             except FileExistsError:
-                if (self.marks or in_doubt) and retrying(lambda: self._look(path, data, mark)) is CreateOutcome.OURS:
+                if (self.marks or in_doubt) and retry(lambda: self._look(path, data, mark)) is CreateOutcome.OURS:
                     return
                 raise
             except _REFUSED as error:
@@ -92,7 +92,7 @@ class ObjectStore(Driver):
 
     def open_input(self, path: str, size: int | None) -> Any:
         def ask() -> int:
-            length = retrying(lambda: self.size(path))
+            length = retry(lambda: self.size(path))
             if length is None:
                 raise FileNotFoundError(path)
             return length
@@ -112,7 +112,7 @@ class ObjectStore(Driver):
     def _parts(self, path: str, start: int, end: int) -> bytes:
         """Bytes of a file; a long range by several requests at once."""
         if end - start <= _RANGE:
-            return retrying(lambda: self.read_range(path, start, end))
+            return retry(lambda: self.read_range(path, start, end))
         starts = list(range(start, end, _RANGE))
         ends = [min(begin + _RANGE, end) for begin in starts]
 
@@ -123,7 +123,7 @@ class ObjectStore(Driver):
                     raise part
             return list(parts)
 
-        return b"".join(retrying(at_once))
+        return b"".join(retry(at_once))
 
     @contextmanager
     def output(self, path: str) -> Iterator[OutputFile]:
@@ -132,7 +132,7 @@ class ObjectStore(Driver):
         try:
             yield file
             if file.stream is None:
-                retrying(lambda: self.overwrite(path, bytes(file.content)))
+                retry(lambda: self.overwrite(path, bytes(file.content)))
             else:
                 with as_os_error():
                     self._complete(file.stream, path, mark, file.tell())
@@ -175,7 +175,7 @@ class ObjectStore(Driver):
 
     def _is_ours(self, path: str, mark: str, size: int) -> bool:
         """Whether the stored object has the mark. Raises OSError when it has, and another size."""
-        return bool(self.marks) and retrying(lambda: self._look_for_mark(path, mark, size)) is CreateOutcome.OURS
+        return bool(self.marks) and retry(lambda: self._look_for_mark(path, mark, size)) is CreateOutcome.OURS
 
     def _marked(self, mark: str) -> dict[str, Any]:
         return {self.marks: {_MARK: mark}} if self.marks else {}
@@ -235,11 +235,11 @@ class Azure(ObjectStore):
 
     def _upload(self, path: str, mark: str) -> Any:
         parts = super()._upload(path, mark)
-        parts.replaces = retrying(lambda: self._version(path))
+        parts.replaces = retry(lambda: self._version(path))
         return parts
 
     def _is_done(self, parts: Any, path: str, mark: str, size: int) -> bool:
-        version = retrying(lambda: self._version(path))
+        version = retry(lambda: self._version(path))
         return version is not None and version != parts.replaces and version[1] == size
 
     def _version(self, path: str) -> tuple[str, int] | None:

@@ -26,7 +26,7 @@ ATTEMPTS = 5
 _FORBIDDEN = "Forbidden: "
 
 
-def retrying(call: Callable[[], T], when: Callable[[BaseException], bool] = is_transient, patience: float = 0.0) -> T:
+def retry(call: Callable[[], T], when: Callable[[BaseException], bool] = is_transient, patience: float = 0.0) -> T:
     """The result of an idempotent call; it is retried while it fails for a transient reason.
 
     when      whether to try again after an error; for drivers that have tried for long themselves
@@ -92,7 +92,7 @@ class RetryingInput:
             data: bytes = self._file.read(size)
             return data
 
-        return retrying(again)
+        return retry(again)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)

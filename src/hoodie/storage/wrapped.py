@@ -125,7 +125,7 @@ class WrappedStorage(Storage):
         self.mutate("delete_tree", folder, lambda: self.inner.delete_tree(self._file(folder)))
 
 
-def unwrapped(storage: Storage) -> Storage:
+def innermost(storage: Storage) -> Storage:
     """The storage within all others."""
     while isinstance(storage, WrappedStorage):
         storage = storage.inner
@@ -134,7 +134,7 @@ def unwrapped(storage: Storage) -> Storage:
 
 def set_modified(storage: Storage, path: str, millis: int) -> bool:
     """Give a file the time of another one whose content it has; whether the storage can. millis: since 1970, UTC"""
-    storage = unwrapped(storage)
+    storage = innermost(storage)
     if not isinstance(storage, LocalStorage):
         return False
     storage.set_modified(path, millis)

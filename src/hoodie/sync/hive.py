@@ -19,6 +19,7 @@ from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, join
 from hoodie.sync.columns import changed_columns
 from hoodie.sync.entry import KNOWN_INPUTS, SyncedEntry, check_name, desired_entry, entry_names
+from hoodie.sync.hive_formats import PLAIN_MARK, plain_entries
 from hoodie.sync.manifest import uri_base, write_manifests
 from hoodie.sync.metastore import (
     ColumnsRefused,
@@ -30,6 +31,7 @@ from hoodie.sync.metastore import (
     struct_columns,
     texts_of,
 )
+from hoodie.sync.partition_changes import SyncedUpTo, TouchedPartitions, newest_sync, touched_since
 from hoodie.sync.partitions import (
     PartitionEvents,
     Values,
@@ -39,8 +41,6 @@ from hoodie.sync.partitions import (
     values_of,
     without_scheme,
 )
-from hoodie.sync.plain import PLAIN_MARK, plain_entries
-from hoodie.sync.since import SyncedUpTo, TouchedPartitions, newest_sync, touched_since
 from hoodie.table.settings import Settings
 from hoodie.table.state import KEEPS_SCHEMA, TableState, declared_schema, load_state
 

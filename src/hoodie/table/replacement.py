@@ -42,7 +42,7 @@ def taking_over(settings: Mapping[str, str], old_settings: Mapping[str, str]) ->
     return {**settings, **{key: old_settings[key] for key in _KEPT if key in old_settings}}
 
 
-def holding(properties: Mapping[str, str], timeline: Timeline) -> dict[str, str] | None:
+def settings_in_force(properties: Mapping[str, str], timeline: Timeline) -> dict[str, str] | None:
     """The settings that waited for a replace commit which is completed; None when those in place hold.
 
     properties  as stored

@@ -18,7 +18,7 @@ from hoodie.display.short import Short
 from hoodie.errors import ListingStale, MissingFile, MissingFileIgnored, WriteConflict
 from hoodie.formats.avro.schema import user_columns
 from hoodie.formats.parquet.base_footer import read_footer
-from hoodie.formats.parquet.stored_types import corrected
+from hoodie.formats.parquet.stored_types import with_newer_units
 from hoodie.formats.timeline.internal_schema import LATEST_SCHEMA
 from hoodie.keygen.keygen import KeyGenerator, Kind, following_stored_keys, key_generator, number_time_columns
 from hoodie.model.commit import CommitMetadata, Operation
@@ -28,7 +28,7 @@ from hoodie.schema.schema import ALSO_TEXT
 from hoodie.storage.protocol import Entry, Storage, in_threads, together
 from hoodie.table.altered_columns import with_columns_written
 from hoodie.table.properties import load_properties
-from hoodie.table.replacement import NOT_YET, WAITING, holding
+from hoodie.table.replacement import NOT_YET, WAITING, settings_in_force
 from hoodie.timeline.load import list_timeline, load_timeline, read_commit
 from hoodie.timeline.timeline import Timeline, TimelineLayout, layout_of
 from hoodie.view.load import Folders, load_view
@@ -222,7 +222,7 @@ def load_state(storage: Storage, before: Timeline | None = None) -> TableState:
             timeline = load_timeline(storage, config, before=before)
         return TableState(storage, config, timeline)
     timeline = load_timeline(storage, config, before=before)  # both tables have the same
-    if (held := holding(properties, timeline)) is not None:
+    if (held := settings_in_force(properties, timeline)) is not None:
         config = from_properties(held)
     require_readable(config)
     return TableState(storage, config, timeline)
@@ -269,7 +269,7 @@ def declared_schema(state: TableState, as_of: str | None = None) -> pa.Schema | 
     if schema is None:
         return None
     if later and then and (newest := next(_declarations(state, list(reversed(later)), created=False), None)):
-        schema = corrected(schema, newest)
+        schema = with_newer_units(schema, newest)
     return _with_value_types(state, schema, declarations)
 
 

@@ -12,7 +12,7 @@ from hoodie.cli.main import main
 from hoodie.config.options import Options
 from hoodie.errors import CorruptIndex, HoodieError, IndexOutOfDate, IndexUnavailable, InvalidOption
 from hoodie.hbase.mark import MARK, SEEN
-from hoodie.hbase.missed import FOLDER, recorded_instants
+from hoodie.hbase.missed_rollbacks import FOLDER, recorded_instants
 from hoodie.lookup.context import lookup_for_read
 from hoodie.lookup.index_follow import rebuild_index, repair_near
 from hoodie.lookup.point_read import locate_keys

@@ -19,9 +19,9 @@ from hoodie.metadata.table import open_metadata
 from hoodie.reading import column_statistics
 from hoodie.reading.filters.predicate import Test
 from hoodie.reading.filters.selection import kept_rows, read_filter
-from hoodie.reading.pruned import PruneReason
+from hoodie.reading.pruning import PruneReason
 from hoodie.reading.snapshot import read_scan, read_table
-from hoodie.reading.stream import narrowed
+from hoodie.reading.stream import with_columns
 from hoodie.storage import WrappedStorage
 from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
@@ -82,7 +82,7 @@ def test_files_that_a_query_engine_s_filter_rules_out_are_not_opened() -> None:
     counts = {}
     for how in (DEFAULT_READ, OFF):
         storage = Opened(table_files("mdt_cow"))
-        scan = narrowed(
+        scan = with_columns(
             plan_scan(load_state(storage), settings=how), ["id"], ((Test("_hoodie_file_name", "=", FILE),),)
         )
         storage.paths.clear()

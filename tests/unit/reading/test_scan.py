@@ -11,7 +11,7 @@ import pytest
 from hoodie.errors import InvalidInput
 from hoodie.merge.log_merge import LogMerge, Versions
 from hoodie.model.files import parse_data_file
-from hoodie.reading.pruned import Pruned, PruneReason
+from hoodie.reading.pruning import Pruned, PruneReason
 from hoodie.reading.scan import ScanKind, ScanPlan
 from hoodie.reading.slices import reader as reader_module
 from hoodie.reading.slices.log_scanner import PlacedBlock

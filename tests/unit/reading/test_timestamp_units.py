@@ -13,7 +13,7 @@ import pytest
 from hoodie import open_table
 from hoodie.errors import ContradictoryTimestamps, HudiCannotRead, SchemaMismatch
 from hoodie.formats.parquet.stored_types import stored_types
-from hoodie.reading.slices.column_types import mislabelled
+from hoodie.reading.slices.column_types import mislabelled_files
 from hoodie.reading.snapshot import read_table
 from hoodie.reading.table_schema import table_schema
 from hoodie.schema.schema import ALSO_TEXT
@@ -250,7 +250,7 @@ def test_spark_types_cost_no_look_at_any_file() -> None:
     schema = table_schema(state, load_view(storage, state.timeline, state.config))
     files = files_in(state)
     storage.reset()
-    assert mislabelled(state, files, schema, schema.names) == frozenset()
+    assert mislabelled_files(state, files, schema, schema.names) == frozenset()
     assert storage.count() == 0
 
 
@@ -263,13 +263,13 @@ def test_footers_of_columns_in_doubt_are_read_once() -> None:
     files = files_in(state)
     storage.reset()
     with pytest.warns(ContradictoryTimestamps):
-        found = mislabelled(state, files, schema, schema.names)
+        found = mislabelled_files(state, files, schema, schema.names)
     assert {file.group.partition for file in found} == {"a", "c"}
     assert storage.count("open_input") == len(files) == 3
     storage.reset()
     with pytest.warns(ContradictoryTimestamps):
-        assert mislabelled(state, files, schema, schema.names) == found
-    assert mislabelled(state, files, schema, ["id", "seq"]) == frozenset()
+        assert mislabelled_files(state, files, schema, schema.names) == found
+    assert mislabelled_files(state, files, schema, ["id", "seq"]) == frozenset()
     assert storage.count() == 0
 
 
@@ -358,7 +358,7 @@ def test_only_files_of_commits_that_declare_a_number_as_text_are_looked_at() -> 
     state = load_state(storage)
     schema, files = table_schema(state, load_view(storage, state.timeline, state.config)), files_in(state)
     storage.reset()
-    found = mislabelled(state, files, schema, schema.names)
+    found = mislabelled_files(state, files, schema, schema.names)
     assert {file.instant for file in found} == {state.timeline.commits[1].requested}
     assert (len(files), len(found), storage.count("open_input")) == (4, 2, 2)
 

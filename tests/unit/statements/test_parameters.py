@@ -8,9 +8,9 @@ import decimal
 import pytest
 
 from hoodie.errors import StatementError
-from hoodie.statements.cutting import single
-from hoodie.statements.mentioned import mentioned
+from hoodie.statements.cutting import single_statement
 from hoodie.statements.parameters import sql_literal, with_literals
+from hoodie.statements.table_names import table_names
 
 
 @pytest.mark.parametrize(
@@ -37,15 +37,15 @@ def test_a_value_is_a_literal_of_its_type(value: object, literal: str) -> None:
 
 
 def test_a_parameter_is_replaced_outside_of_texts_alone() -> None:
-    statement = single("UPDATE t SET a = :a, b = ':a', c = d:a, e = :other WHERE `:a` = :a -- :a")
+    statement = single_statement("UPDATE t SET a = :a, b = ':a', c = d:a, e = :other WHERE `:a` = :a -- :a")
     assert str(with_literals(statement, {"a": 1})) == (
         "UPDATE t SET a = 1, b = ':a', c = d:a, e = :other WHERE `:a` = 1 -- :a"
     )
-    assert str(with_literals(single("DELETE FROM t WHERE a = ? AND b = '?' AND c = ?"), [1, "x"])) == (
+    assert str(with_literals(single_statement("DELETE FROM t WHERE a = ? AND b = '?' AND c = ?"), [1, "x"])) == (
         "DELETE FROM t WHERE a = 1 AND b = '?' AND c = 'x'"
     )
     with pytest.raises(StatementError, match="there are 1 values"):
-        with_literals(single("DELETE FROM t WHERE a = ? AND b = ?"), [1])
+        with_literals(single_statement("DELETE FROM t WHERE a = ? AND b = ?"), [1])
 
 
 @pytest.mark.parametrize(
@@ -67,4 +67,4 @@ def test_a_parameter_is_replaced_outside_of_texts_alone() -> None:
     ],
 )
 def test_every_name_where_a_table_may_stand_is_told(text: str, names: list[str]) -> None:
-    assert list(dict.fromkeys(".".join(parts) for parts in mentioned(single(text)))) == names
+    assert list(dict.fromkeys(".".join(parts) for parts in table_names(single_statement(text)))) == names

@@ -16,8 +16,8 @@ from hoodie.config.options import Options
 from hoodie.errors import HoodieError, InstantNotFound, InvalidOption, StatementError
 from hoodie.statements.call import called_rows, parse_call, unknown
 from hoodie.statements.cutting import Text
-from hoodie.statements.procedures.listed import PROCEDURES
 from hoodie.statements.procedures.procedure import Called, Procedure
+from hoodie.statements.procedures.registry import PROCEDURES
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support.instants import aged

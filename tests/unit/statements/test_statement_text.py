@@ -7,14 +7,14 @@ import pytest
 from hoodie.conditional.clauses import Act, When
 from hoodie.errors import StatementError
 from hoodie.statements.create_text import Create, read_create
-from hoodie.statements.cutting import Name, Text, single
+from hoodie.statements.cutting import Name, Text, single_statement
 from hoodie.statements.dml_text import Delete, Insert, Merge, Update, dml, with_selected_nulls
 from hoodie.statements.functions import function_calls
 from hoodie.statements.moments import moment_expression
 
 
 def read(text):
-    return dml(single(text))
+    return dml(single_statement(text))
 
 
 def test_an_update_is_its_table_its_values_and_its_condition():
@@ -37,7 +37,7 @@ def test_what_is_quoted_is_no_punctuation_and_no_keyword():
 
 def test_a_type_of_a_column_has_commas_and_keywords_in_its_brackets():
     columns = "m map<string,array<int>>, s struct<a: int COMMENT 'c', first: struct<b: decimal(4,1)>> AFTER m, n int"
-    m, s, n = single(columns).of_types().split()
+    m, s, n = single_statement(columns).of_types().split()
     assert (str(m), str(n)) == ("m map<string,array<int>>", "n int")
     assert str(s.before(s.find("COMMENT", "FIRST", "AFTER"))) == (
         "s struct<a: int COMMENT 'c', first: struct<b: decimal(4,1)>>"
@@ -108,7 +108,7 @@ def test_calls_for_a_tables_changes_are_found_where_they_stand():
         "SELECT `hudi_table_changes` FROM hudi_table_changes('db.t', 'cdc', 'earliest') c, "
         "HUDI_TABLE_CHANGES('/a b', 'latest_state', 20240101000000000, '2024-02-01')"
     )
-    first, second = function_calls(single(text))
+    first, second = function_calls(single_statement(text))
     assert (first.table, first.arguments) == ("db.t", ["cdc", "earliest"])
     assert text[first.start : first.stop] == "hudi_table_changes('db.t', 'cdc', 'earliest')"
     assert (second.table, second.arguments) == ("/a b", ["latest_state", "20240101000000000", "2024-02-01"])
@@ -133,7 +133,7 @@ def test_calls_for_a_tables_changes_are_found_where_they_stand():
     ],
 )
 def test_the_expression_of_a_time_ends_before_what_follows_it(text, expression):
-    whole = single(text)
+    whole = single_statement(text)
     moment = moment_expression(whole, 1)
     expected = "date_sub(current_date(), 1) + INTERVAL '3' HOUR" if expression is None else expression
     assert ("" if moment is None else str(moment)) == expected
@@ -145,7 +145,7 @@ def test_the_expression_of_a_time_ends_before_what_follows_it(text, expression):
 )
 def test_a_call_for_changes_that_cannot_be_read_is_refused_with_its_place(arguments):
     with pytest.raises(StatementError, match="line 1, column"):
-        list(function_calls(single(f"SELECT * FROM hudi_table_changes({arguments})")))
+        list(function_calls(single_statement(f"SELECT * FROM hudi_table_changes({arguments})")))
 
 
 def test_a_merge_is_cut_at_its_clauses():

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hoodie.storage.ranged import RangedInput
+from hoodie.storage.ranged_input import RangedInput
 
 BIG = os.urandom(3 << 20)
 

@@ -16,17 +16,18 @@ import pytest
 import tenacity
 
 from hoodie.errors import AccessDenied
-from hoodie.storage import FsspecStorage, retry
+from hoodie.storage import FsspecStorage
+from hoodie.storage import retry as retry_module
 from hoodie.storage.driver_errors import is_transient
 from hoodie.storage.faults import fault_of
 from hoodie.storage.gcs import once_until_answered
 from hoodie.storage.object_stores import give_up_the_unreachable
-from hoodie.storage.retry import ATTEMPTS, RetryingInput, retrying
+from hoodie.storage.retry import ATTEMPTS, RetryingInput, retry
 
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry._policy, "wait", tenacity.wait_none())
+    monkeypatch.setattr(retry_module._policy, "wait", tenacity.wait_none())
 
 
 def driver_error(name: str, module: str, **attributes: object) -> Exception:
@@ -84,7 +85,7 @@ def test_what_stays_is_not_tried_again(error: Exception):
         raise error
 
     with pytest.raises(type(error)) as raised:
-        retrying(call)
+        retry(call)
     assert raised.value is error
     assert len(calls) == 1
 
@@ -106,7 +107,7 @@ def test_a_call_that_gets_through_in_time_is_a_success(fails: int):
             raise left.pop()
         return "done"
 
-    assert retrying(call) == "done"
+    assert retry(call) == "done"
 
 
 def test_a_fault_that_stays_is_an_os_error_after_some_tries():
@@ -117,7 +118,7 @@ def test_a_fault_that_stays_is_an_os_error_after_some_tries():
         raise driver_error("EndpointConnectionError", "botocore.exceptions")
 
     with pytest.raises(OSError, match="EndpointConnectionError: what it said") as raised:
-        retrying(call)
+        retry(call)
     assert len(calls) == ATTEMPTS
     assert type(raised.value.__cause__).__name__ == "EndpointConnectionError"
 
@@ -140,7 +141,7 @@ def test_a_right_that_gcsfs_tells_by_its_text_alone_is_a_permission_error():
         raise OSError("Forbidden: b/lake/o\nno right to do it")
 
     with pytest.raises(PermissionError, match="b/lake/o") as raised:
-        retrying(denied)
+        retry(denied)
     assert type(fault_of(raised.value)) is AccessDenied
 
 
@@ -175,10 +176,10 @@ def test_patience_goes_on_after_the_usual_attempts() -> None:
             raise BlockingIOError(errno.EAGAIN, "Name node is in safe mode")
         return "there"
 
-    assert retrying(starting, lambda error: isinstance(error, BlockingIOError), patience=60.0) == "there"
+    assert retry(starting, lambda error: isinstance(error, BlockingIOError), patience=60.0) == "there"
     tries.clear()
     with pytest.raises(BlockingIOError):
-        retrying(starting, lambda error: isinstance(error, BlockingIOError))
+        retry(starting, lambda error: isinstance(error, BlockingIOError))
     assert len(tries) == ATTEMPTS
 
 

@@ -9,7 +9,7 @@ from hoodie.config.options import Options
 from hoodie.config.sync import HiveSyncOptions, ManifestFormat, ManifestOptions
 from hoodie.errors import SyncRefused
 from hoodie.schema.schema import with_meta_fields
-from hoodie.sync.plain import plain_entries
+from hoodie.sync.hive_formats import plain_entries
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])
 

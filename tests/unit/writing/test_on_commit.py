@@ -21,7 +21,7 @@ from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage import storage_for
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import redacted
-from hoodie.storage.retry import retrying
+from hoodie.storage.retry import retry
 from hoodie.sync import after_commit
 from hoodie.table.settings import Settings, Writers
 from hoodie.testing.storage import MemoryStorage
@@ -263,7 +263,7 @@ def test_a_retry_of_storage_is_logged_without_what_the_error_says(caplog: pytest
             raise error
         return 7
 
-    assert retrying(call) == 7
+    assert retry(call) == 7
     (told,) = messages(caplog, "storage")
     assert told.startswith("attempt 1 of 5 failed with TimeoutError; trying again in ")
     assert "hush" not in caplog.text

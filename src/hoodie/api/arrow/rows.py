@@ -11,16 +11,16 @@ import pyarrow as pa
 
 from hoodie.api.arrow.frames import pandas_frame
 from hoodie.api.arrow.lazy import lazy_frame
-from hoodie.api.arrow.shown import rows_summary
+from hoodie.api.arrow.preview import rows_summary
 from hoodie.display.render import as_html
 from hoodie.errors import InvalidInput, MissingPackage
 from hoodie.reading.changes.data import change_data_batches, select_changes
 from hoodie.reading.changes.data_plan import ChangeData
 from hoodie.reading.filters.predicate import Tests
-from hoodie.reading.filters.selection import Filters, sure
+from hoodie.reading.filters.selection import Filters, certain_tests
 from hoodie.reading.scan import ScanPlan
 from hoodie.reading.snapshot import read_scan
-from hoodie.reading.stream import count_rows, narrowed, scan_batches
+from hoodie.reading.stream import count_rows, scan_batches, with_columns
 from hoodie.storage.faults import typed_calls, typed_errors
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class Rows:
         """Batches of some columns."""
         with typed_errors():
             if self.scan is not None:
-                yield from scan_batches(narrowed(self.scan, columns, sure(tests, self.schema)))
+                yield from scan_batches(with_columns(self.scan, columns, certain_tests(tests, self.schema)))
             else:
                 yield from (batch.select(list(columns)) for batch in self._batches())
 

@@ -273,7 +273,7 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_dictionary(kind))
 
 
-def corrected(schema: pa.Schema, newer: pa.Schema) -> pa.Schema:
+def with_newer_units(schema: pa.Schema, newer: pa.Schema) -> pa.Schema:
     """The columns as an older commit declared them, with what a newer one tells about the unit of their numbers."""
     types = stored_types(schema, newer).types
     return pa.schema([newer.field(c.name).with_nullable(c.nullable) if c.name in types else c for c in schema])

@@ -65,7 +65,7 @@ def _file_id(text: str | None, place: Place) -> str:
 FILE_ID = Plain("string", decode=_file_id)
 
 
-def listed(item: Coder, schema: Any = None) -> Plain:
+def tuple_of(item: Coder, schema: Any = None) -> Plain:
     """A tuple. schema: of the items, where it is told elsewhere"""
     return Plain(
         avro_array(item.schema if schema is None else schema),
@@ -94,8 +94,8 @@ def of_partitions(item: Coder) -> Plain:
     )
 
 
-NAMES = Plain(avro_array("string"), lambda names, place: list(names), listed(FILE).decode)
-PATHS = listed(FILE)
+NAMES = Plain(avro_array("string"), lambda names, place: list(names), tuple_of(FILE).decode)
+PATHS = tuple_of(FILE)
 TEXTS = mapped(TEXT)
 #: Log files and sizes.
 SIZES = Plain(
@@ -120,29 +120,29 @@ class Field(NamedTuple):
     argument: str = ""
 
 
-def stored(name: str, kind: Coder, attribute: str, **default: Any) -> Field:
+def attribute_field(name: str, kind: Coder, attribute: str, **default: Any) -> Field:
     """attribute: of the value, perhaps one of an attribute ("group.partition"), whose last name is the argument"""
     get = attrgetter(attribute)
     argument = attribute.rpartition(".")[2]
     return Field({"name": name, "type": kind.schema, **default}, kind, lambda value, place: get(value), argument)
 
 
-def maybe(name: str, kind: Coder, attribute: str, *, empty: bool = True) -> Field:
+def nullable_field(name: str, kind: Coder, attribute: str, *, empty: bool = True) -> Field:
     """A field that may be null, as None is. empty: other empty values are written as they are; False: as null"""
 
     def encode(value: Any, place: Place) -> Any:
         return None if value is None or not (empty or value) else kind.encode(value, place)
 
-    return stored(name, Plain(["null", kind.schema], encode, kind.decode), attribute, default=None)
+    return attribute_field(name, Plain(["null", kind.schema], encode, kind.decode), attribute, default=None)
 
 
-def unread(name: str, schema: Any, value: Any = None, **default: Any) -> Field:
+def unread_field(name: str, schema: Any, value: Any = None, **default: Any) -> Field:
     """A field of Hudi's that says nothing here."""
     return Field({"name": name, "type": schema, **default}, Plain(schema), lambda owner, place: value)
 
 
 def version_field(number: int = 1, default: int = 1) -> Field:
-    return unread("version", ["int", "null"], number, default=default)
+    return unread_field("version", ["int", "null"], number, default=default)
 
 
 #: The partition of a record that a mapping has for a partition.

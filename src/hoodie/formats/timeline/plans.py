@@ -21,10 +21,10 @@ from hoodie.formats.timeline.forms import (
     Form,
     Place,
     Plain,
-    listed,
-    maybe,
-    stored,
-    unread,
+    attribute_field,
+    nullable_field,
+    tuple_of,
+    unread_field,
     version_field,
 )
 from hoodie.model.files import FileGroupId
@@ -46,18 +46,18 @@ def _of_group(make: Callable[..., T]) -> Callable[..., T]:
 
 
 _GROUP = (
-    stored("fileId", Plain(["null", "string"], decode=FILE_ID.decode), "group.file_id"),
-    maybe("partitionPath", INSIDE, "group.partition"),
+    attribute_field("fileId", Plain(["null", "string"], decode=FILE_ID.decode), "group.file_id"),
+    nullable_field("partitionPath", INSIDE, "group.partition"),
 )
-_EXTRA = maybe("extraMetadata", TEXTS, "extra")
+_EXTRA = nullable_field("extraMetadata", TEXTS, "extra")
 
 
 def _strategy(name: str, class_name: str) -> Form[PlanStrategy]:
     return Form(
         name,
         PlanStrategy,
-        maybe(class_name, TEXT, "name"),
-        maybe("strategyParams", TEXTS, "parameters"),
+        nullable_field(class_name, TEXT, "name"),
+        nullable_field("strategyParams", TEXTS, "parameters"),
         version_field(),
     )
 
@@ -76,22 +76,24 @@ def _known_version(number: int | None, place: Place) -> int | None:
 _OPERATION = Form(
     "HoodieCompactionOperation",
     _of_group(CompactionOperation),
-    stored("baseInstantTime", Plain(["null", "string"], decode=TEXT.decode), "base_instant"),
-    maybe("deltaFilePaths", NAMES, "log_files"),
-    maybe("dataFilePath", NAME, "base_file", empty=False),
+    attribute_field("baseInstantTime", Plain(["null", "string"], decode=TEXT.decode), "base_instant"),
+    nullable_field("deltaFilePaths", NAMES, "log_files"),
+    nullable_field("dataFilePath", NAME, "base_file", empty=False),
     *_GROUP,
-    maybe("metrics", METRICS, "metrics"),
-    unread("bootstrapFilePath", ["null", "string"], default=None),
+    nullable_field("metrics", METRICS, "metrics"),
+    unread_field("bootstrapFilePath", ["null", "string"], default=None),
 )
 #: A plan is written as version 2, with data files by name; those of version 1, with whole paths, are read, too.
 COMPACTION_PLAN = Form(
     "HoodieCompactionPlan",
     lambda number, **values: CompactionPlan(**values),
-    maybe("operations", listed(_OPERATION), "operations"),
+    nullable_field("operations", tuple_of(_OPERATION), "operations"),
     _EXTRA,
     version_field(2)._replace(argument="number", kind=Plain(["int", "null"], decode=_known_version)),
-    maybe("strategy", _strategy("HoodieCompactionStrategy", "compactorClassName"), "strategy"),
-    stored("preserveHoodieMetadata", Plain(["boolean", "null"], decode=FLAG.decode), "preserve_meta", default=False),
+    nullable_field("strategy", _strategy("HoodieCompactionStrategy", "compactorClassName"), "strategy"),
+    attribute_field(
+        "preserveHoodieMetadata", Plain(["boolean", "null"], decode=FLAG.decode), "preserve_meta", default=False
+    ),
 )
 encode_compaction_plan, decode_compaction_plan = COMPACTION_PLAN.write, COMPACTION_PLAN.read
 
@@ -100,42 +102,42 @@ encode_compaction_plan, decode_compaction_plan = COMPACTION_PLAN.write, COMPACTI
 _SLICE = Form(
     "HoodieSliceInfo",
     _of_group(ClusteringSlice),
-    maybe("dataFilePath", PATH, "base_file"),
-    maybe("deltaFilePaths", PATHS, "log_files"),
+    nullable_field("dataFilePath", PATH, "base_file"),
+    nullable_field("deltaFilePaths", PATHS, "log_files"),
     *_GROUP,
-    unread("bootstrapFilePath", ["null", "string"], "", default=None),
+    unread_field("bootstrapFilePath", ["null", "string"], "", default=None),
     version_field(),
     partition=lambda slice_: slice_.group.partition,
 )
 _CLUSTERING_GROUP = Form(
     "HoodieClusteringGroup",
     ClusteringGroup,
-    maybe("slices", listed(_SLICE), "slices"),
-    maybe("metrics", METRICS, "metrics"),
-    stored(
+    nullable_field("slices", tuple_of(_SLICE), "slices"),
+    nullable_field("metrics", METRICS, "metrics"),
+    attribute_field(
         "numOutputFileGroups",
         Plain(["int", "null"], decode=lambda number, place: 1 if number is None else number),
         "outputs",
         default=1,
     ),
-    maybe("extraMetadata", TEXTS, "extra", empty=False),
+    nullable_field("extraMetadata", TEXTS, "extra", empty=False),
     version_field(),
 )
 _CLUSTERING_PLAN = Form(
     "HoodieClusteringPlan",
     ClusteringPlan,
-    maybe("inputGroups", listed(_CLUSTERING_GROUP), "groups"),
-    maybe("strategy", _strategy("HoodieClusteringStrategy", "strategyClassName"), "strategy"),
+    nullable_field("inputGroups", tuple_of(_CLUSTERING_GROUP), "groups"),
+    nullable_field("strategy", _strategy("HoodieClusteringStrategy", "strategyClassName"), "strategy"),
     _EXTRA,
     version_field(),
-    maybe("preserveHoodieMetadata", FLAG, "preserve_meta"),
+    nullable_field("preserveHoodieMetadata", FLAG, "preserve_meta"),
 )
 REPLACE_PLAN = Form(
     "HoodieRequestedReplaceMetadata",
     ReplacePlan,
-    maybe("operationType", TEXT, "operation", empty=False),
-    maybe("clusteringPlan", _CLUSTERING_PLAN, "clustering"),
-    maybe("extraMetadata", TEXTS, "extra", empty=False),
+    nullable_field("operationType", TEXT, "operation", empty=False),
+    nullable_field("clusteringPlan", _CLUSTERING_PLAN, "clustering"),
+    nullable_field("extraMetadata", TEXTS, "extra", empty=False),
     # Hudi leaves all fields null when there is nothing to say.
     version_field()._replace(take=lambda plan, place: None if plan == ReplacePlan() else 1),
 )

@@ -22,12 +22,12 @@ from hoodie.formats.timeline.forms import (
     Form,
     Place,
     Plain,
-    listed,
+    attribute_field,
     mapped,
-    maybe,
+    nullable_field,
     of_partitions,
-    stored,
-    unread,
+    tuple_of,
+    unread_field,
     version_field,
 )
 from hoodie.formats.timeline.schemas import avro_map, optional, record
@@ -45,7 +45,7 @@ from hoodie.model.plans import (
     SavepointMetadata,
 )
 
-_EXTRA = maybe("extraMetadata", TEXTS, "extra")
+_EXTRA = nullable_field("extraMetadata", TEXTS, "extra")
 
 # --- cleaning ---
 
@@ -71,15 +71,15 @@ def _clean_plan(names: Mapping[str, tuple[str, ...]], files: Mapping[str, tuple[
 CLEAN_PLAN = Form(
     "HoodieCleanerPlan",
     _clean_plan,
-    maybe("earliestInstantToRetain", _ACTION_INSTANT, "earliest"),
-    stored("lastCompletedCommitTimestamp", TEXT, "last_completed", default=""),
-    stored("policy", TEXT, "policy"),
-    maybe("filesToBeDeletedPerPartition", of_partitions(NAMES), "files")._replace(
+    nullable_field("earliestInstantToRetain", _ACTION_INSTANT, "earliest"),
+    attribute_field("lastCompletedCommitTimestamp", TEXT, "last_completed", default=""),
+    attribute_field("policy", TEXT, "policy"),
+    nullable_field("filesToBeDeletedPerPartition", of_partitions(NAMES), "files")._replace(
         take=lambda plan, place: {}, argument="names"
     ),
     version_field(2),
-    maybe("filePathsToBeDeletedPerPartition", of_partitions(listed(_FILE_INFO)), "files"),
-    maybe("partitionsToBeDeleted", listed(INSIDE), "partitions"),
+    nullable_field("filePathsToBeDeletedPerPartition", of_partitions(tuple_of(_FILE_INFO)), "files"),
+    nullable_field("partitionsToBeDeleted", tuple_of(INSIDE), "partitions"),
     _EXTRA,
 )
 encode_clean_plan, decode_clean_plan = CLEAN_PLAN.write, CLEAN_PLAN.read
@@ -88,23 +88,23 @@ _CLEANED = Form(
     "HoodieCleanPartitionMetadata",
     CleanedPartition,
     OWN_PARTITION,
-    stored("policy", TEXT, "policy"),
-    stored("deletePathPatterns", NAMES, "planned"),
-    stored("successDeleteFiles", NAMES, "deleted"),
-    stored("failedDeleteFiles", NAMES, "failed"),
-    maybe("isPartitionDeleted", FLAG, "removed"),
+    attribute_field("policy", TEXT, "policy"),
+    attribute_field("deletePathPatterns", NAMES, "planned"),
+    attribute_field("successDeleteFiles", NAMES, "deleted"),
+    attribute_field("failedDeleteFiles", NAMES, "failed"),
+    nullable_field("isPartitionDeleted", FLAG, "removed"),
 )
 CLEAN_METADATA = Form(
     "HoodieCleanMetadata",
     CleanMetadata,
-    stored("startCleanTime", TEXT, "start"),
-    stored("timeTakenInMillis", LONG, "millis"),
-    stored("totalFilesDeleted", INT, "files_deleted")._replace(argument=""),
-    stored("earliestCommitToRetain", TEXT, "earliest"),
-    stored("lastCompletedCommitTimestamp", TEXT, "last_completed", default=""),
-    stored("partitionMetadata", of_partitions(_CLEANED), "partitions"),
+    attribute_field("startCleanTime", TEXT, "start"),
+    attribute_field("timeTakenInMillis", LONG, "millis"),
+    attribute_field("totalFilesDeleted", INT, "files_deleted")._replace(argument=""),
+    attribute_field("earliestCommitToRetain", TEXT, "earliest"),
+    attribute_field("lastCompletedCommitTimestamp", TEXT, "last_completed", default=""),
+    attribute_field("partitionMetadata", of_partitions(_CLEANED), "partitions"),
     version_field(2),
-    unread("bootstrapPartitionMetadata", ["null", avro_map(_CLEANED.name)], {}, default=None),
+    unread_field("bootstrapPartitionMetadata", ["null", avro_map(_CLEANED.name)], {}, default=None),
     _EXTRA,
 )
 encode_clean_metadata, decode_clean_metadata = CLEAN_METADATA.write, CLEAN_METADATA.read
@@ -125,22 +125,27 @@ def _named_instant(instant: Mapping[str, Any] | None, place: Place) -> InstantRe
     return InstantRef(instant["commitTime"], instant["action"])
 
 
-_INSTANT = Form("HoodieInstantInfo", InstantRef, stored("commitTime", TEXT, "time"), stored("action", TEXT, "action"))
+_INSTANT = Form(
+    "HoodieInstantInfo",
+    InstantRef,
+    attribute_field("commitTime", TEXT, "time"),
+    attribute_field("action", TEXT, "action"),
+)
 _REQUEST = Form(
     "HoodieRollbackRequest",
     RollbackRequest,
-    stored("partitionPath", INSIDE, "partition"),
-    maybe("fileId", TEXT, "file_id"),
-    maybe("latestBaseInstant", TEXT, "base_instant"),
-    stored("filesToBeDeleted", PATHS, "delete", default=[]),
-    maybe("logBlocksToBeDeleted", SIZES, "log_blocks"),
+    attribute_field("partitionPath", INSIDE, "partition"),
+    nullable_field("fileId", TEXT, "file_id"),
+    nullable_field("latestBaseInstant", TEXT, "base_instant"),
+    attribute_field("filesToBeDeleted", PATHS, "delete", default=[]),
+    nullable_field("logBlocksToBeDeleted", SIZES, "log_blocks"),
     partition=lambda request: request.partition,
 )
 ROLLBACK_PLAN = Form(
     "HoodieRollbackPlan",
     RollbackPlan,
-    maybe("instantToRollback", Plain(_INSTANT.schema, _INSTANT.encode, _named_instant), "instant"),
-    maybe("RollbackRequests", listed(_REQUEST), "requests"),
+    nullable_field("instantToRollback", Plain(_INSTANT.schema, _INSTANT.encode, _named_instant), "instant"),
+    nullable_field("RollbackRequests", tuple_of(_REQUEST), "requests"),
     version_field(),
 )
 encode_rollback_plan, decode_rollback_plan = ROLLBACK_PLAN.write, ROLLBACK_PLAN.read
@@ -149,21 +154,21 @@ _ROLLED_BACK = Form(
     "HoodieRollbackPartitionMetadata",
     RolledBackPartition,
     OWN_PARTITION,
-    stored("successDeleteFiles", PATHS, "deleted"),
-    stored("failedDeleteFiles", PATHS, "failed"),
-    maybe("rollbackLogFiles", SIZES, "command_logs"),
-    maybe("logFilesFromFailedCommit", SIZES, "failed_logs"),
+    attribute_field("successDeleteFiles", PATHS, "deleted"),
+    attribute_field("failedDeleteFiles", PATHS, "failed"),
+    nullable_field("rollbackLogFiles", SIZES, "command_logs"),
+    nullable_field("logFilesFromFailedCommit", SIZES, "failed_logs"),
 )
 ROLLBACK_METADATA = Form(
     "HoodieRollbackMetadata",
     RollbackMetadata,
-    stored("startRollbackTime", TEXT, "start"),
-    stored("timeTakenInMillis", LONG, "millis"),
-    stored("totalFilesDeleted", INT, "files_deleted"),
-    stored("commitsRollback", listed(TEXT), "commits"),
-    stored("partitionMetadata", of_partitions(_ROLLED_BACK), "partitions"),
+    attribute_field("startRollbackTime", TEXT, "start"),
+    attribute_field("timeTakenInMillis", LONG, "millis"),
+    attribute_field("totalFilesDeleted", INT, "files_deleted"),
+    attribute_field("commitsRollback", tuple_of(TEXT), "commits"),
+    attribute_field("partitionMetadata", of_partitions(_ROLLED_BACK), "partitions"),
     version_field(),
-    stored("instantsRollback", listed(_INSTANT), "instants", default=[]),
+    attribute_field("instantsRollback", tuple_of(_INSTANT), "instants", default=[]),
 )
 encode_rollback_metadata, decode_rollback_metadata = ROLLBACK_METADATA.write, ROLLBACK_METADATA.read
 
@@ -181,10 +186,10 @@ _SAVED = Plain(
 SAVEPOINT = Form(
     "HoodieSavepointMetadata",
     SavepointMetadata,
-    stored("savepointedBy", TEXT, "by"),
-    stored("savepointedAt", LONG, "at"),
-    stored("comments", TEXT, "comments"),
-    stored("partitionMetadata", of_partitions(_SAVED), "files"),
+    attribute_field("savepointedBy", TEXT, "by"),
+    attribute_field("savepointedAt", LONG, "at"),
+    attribute_field("comments", TEXT, "comments"),
+    attribute_field("partitionMetadata", of_partitions(_SAVED), "files"),
     version_field(),
 )
 encode_savepoint, decode_savepoint = SAVEPOINT.write, SAVEPOINT.read
@@ -192,20 +197,22 @@ encode_savepoint, decode_savepoint = SAVEPOINT.write, SAVEPOINT.read
 RESTORE_PLAN = Form(
     "HoodieRestorePlan",
     RestorePlan,
-    stored("instantsToRollback", listed(_INSTANT), "instants", default=[]),
+    attribute_field("instantsToRollback", tuple_of(_INSTANT), "instants", default=[]),
     version_field(2, 2),
-    maybe("savepointToRestoreTimestamp", TEXT, "savepoint", empty=False),
+    nullable_field("savepointToRestoreTimestamp", TEXT, "savepoint", empty=False),
 )
 encode_restore_plan, decode_restore_plan = RESTORE_PLAN.write, RESTORE_PLAN.read
 
 RESTORE_METADATA = Form(
     "HoodieRestoreMetadata",
     RestoreMetadata,
-    stored("startRestoreTime", TEXT, "start"),
-    stored("timeTakenInMillis", LONG, "millis"),
-    stored("instantsToRollback", listed(TEXT), "instants"),
-    stored("hoodieRestoreMetadata", mapped(listed(ROLLBACK_METADATA, ["null", ROLLBACK_METADATA.schema])), "rollbacks"),
+    attribute_field("startRestoreTime", TEXT, "start"),
+    attribute_field("timeTakenInMillis", LONG, "millis"),
+    attribute_field("instantsToRollback", tuple_of(TEXT), "instants"),
+    attribute_field(
+        "hoodieRestoreMetadata", mapped(tuple_of(ROLLBACK_METADATA, ["null", ROLLBACK_METADATA.schema])), "rollbacks"
+    ),
     version_field(),
-    stored("restoreInstantInfo", listed(_INSTANT, _INSTANT.name), "refs", default=[]),
+    attribute_field("restoreInstantInfo", tuple_of(_INSTANT, _INSTANT.name), "refs", default=[]),
 )
 encode_restore_metadata, decode_restore_metadata = RESTORE_METADATA.write, RESTORE_METADATA.read

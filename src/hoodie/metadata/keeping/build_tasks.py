@@ -24,7 +24,7 @@ from hoodie.formats.log.blocks import BlockKind, BlockMap, HeaderKey, LogBlock, 
 from hoodie.formats.log.delete_block import DELETES, encode_deletes
 from hoodie.metadata.encode import base_file, column_in_one_piece
 from hoodie.metadata.keys import MetadataPartition, file_groups_of
-from hoodie.metadata.partitions.kind import First
+from hoodie.metadata.partitions.kind import InitialContent
 from hoodie.metadata.partitions.kinds import kinds_of
 from hoodie.metadata.record_schema import STORED_SCHEMA
 from hoodie.metadata.records import SCHEMAS
@@ -70,7 +70,7 @@ def write_base_files(
     inside: Storage,
     partition: MetadataPartition,
     instant: str,
-    first: First,
+    first: InitialContent,
     run: MapItems | None,
     schema: str = STORED_SCHEMA,
 ) -> list[WriteStat]:

@@ -22,7 +22,7 @@ _LEAST = 20
 _MORE = 1.2
 
 
-def retained(options: CleanOptions) -> int:
+def retained_commits(options: CleanOptions) -> int:
     """How many commits a metadata table keeps files for: a fifth more than its table, and twenty at least."""
     return max(_LEAST, math.ceil(_MORE * options.commits))
 
@@ -31,7 +31,7 @@ def clean_metadata(table: MetadataTable, options: CleanOptions) -> tuple[str, ..
     """Delete what reads of the newest delta commits do not need; paths of the files. options: of the table"""
     for instant in table.timeline.pending({Action.CLEAN}):
         return _finish(table, instant)
-    how = CleanOptions(policy=CleanPolicy.KEEP_LATEST_COMMITS, commits=retained(options))
+    how = CleanOptions(policy=CleanPolicy.KEEP_LATEST_COMMITS, commits=retained_commits(options))
     earliest = earliest_retained(table.timeline, how, "")
     if earliest is None or table.timeline.pending():
         return ()

@@ -44,7 +44,7 @@ def compact_metadata(table: MetadataTable, delta_commits: int, *, alone: bool = 
     if pending:
         return _run(table, pending[0])
     newest = _newest_delta(table)
-    if not newest or waiting(table) < delta_commits or orphans(table):
+    if not newest or waiting_commits(table) < delta_commits or orphans(table):
         return ""
     if table.layout.version.logs_of_writes:
         time = table.time(newest)
@@ -84,7 +84,7 @@ def _newest_delta(table: MetadataTable) -> str:
     return max((i.requested for i in table.timeline.completed({Action.DELTA_COMMIT})), default="")
 
 
-def waiting(table: MetadataTable) -> int:
+def waiting_commits(table: MetadataTable) -> int:
     """The delta commits since the last compaction."""
     last = max((i.requested for i in table.timeline.completed({Action.COMMIT})), default="")
     return sum(i.requested > last for i in table.timeline.completed({Action.DELTA_COMMIT}))

@@ -13,7 +13,7 @@ from hoodie.formats.parquet.base_footer import stored_filter_text
 from hoodie.metadata.encode import record_cells
 from hoodie.metadata.keys import MetadataPartition, bloom_filter_key
 from hoodie.metadata.partitions.data_files import added_files, deleted_base_files, of_footers, shares_of
-from hoodie.metadata.partitions.kind import Building, Change, First, PartitionKind, where_defined
+from hoodie.metadata.partitions.kind import Building, Change, InitialContent, PartitionKind, where_defined
 from hoodie.metadata.records import BLOOM_FILTERS as SCHEMA
 from hoodie.metadata.records import deleted_records
 from hoodie.model.files import BaseFile
@@ -34,10 +34,10 @@ def _records(change: Change) -> pa.Table:
     return pa.Table.from_pylist(records, schema=SCHEMA)
 
 
-def _first_content(building: Building) -> First:
+def _first_content(building: Building) -> InitialContent:
     bases, _ = added_files(building.files)
     stored = partial(_stored_filters, building.storage, building.instant)
-    return First(building.options.bloom_filter_groups, shares_of(bases), stored)
+    return InitialContent(building.options.bloom_filter_groups, shares_of(bases), stored)
 
 
 def _stored_filters(storage: Storage, instant: str, files: list[BaseFile]) -> Iterator[pa.Table]:

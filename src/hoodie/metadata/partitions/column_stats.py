@@ -19,7 +19,14 @@ from hoodie.metadata.keys import MetadataPartition, column_stats_key
 from hoodie.metadata.partitions.column_ranges import SCALE, Range, no_rows, of_footer, of_rows, signed_bytes
 from hoodie.metadata.partitions.data_files import added_files, blocks_of, deleted_base_files, of_footers, shares_of
 from hoodie.metadata.partitions.indexed_columns import first_columns, kept_columns
-from hoodie.metadata.partitions.kind import Building, Change, First, PartitionKind, untyped_or_typed, where_defined
+from hoodie.metadata.partitions.kind import (
+    Building,
+    Change,
+    InitialContent,
+    PartitionKind,
+    untyped_or_typed,
+    where_defined,
+)
 from hoodie.metadata.partitions.typed_stats import ranges_of_files, recorded, records_of_files
 from hoodie.metadata.records import COLUMN_STATS as SCHEMA
 from hoodie.metadata.records import deleted_records
@@ -76,17 +83,17 @@ def _of_definition(change: Change) -> pa.Table:
     return pa.concat_tables([records, deleted_records(pa.array(keys, pa.string()), MetadataPartition.COLUMN_STATS)])
 
 
-def _first_content(building: Building) -> First:
+def _first_content(building: Building) -> InitialContent:
     """The files with statistics here: base files, as in Hudi; logs have theirs from the commits that write them. Where
     statistics say the types of their values, all files."""
     if VERSIONS[building.config.version].types_statistics:
         bases, logs = added_files(building.files)
         typed = partial(_typed, building.storage, first_columns(building))
-        return First(building.options.column_stats_groups, shares_of([*bases, *logs]), typed)
+        return InitialContent(building.options.column_stats_groups, shares_of([*bases, *logs]), typed)
     names = _names_in(building.options.column_list) or columns_to_index(building.config)
     bases, _ = added_files(building.files)
     stored = partial(_stored_ranges, building.storage, names)
-    return First(building.options.column_stats_groups, shares_of(bases), stored)
+    return InitialContent(building.options.column_stats_groups, shares_of(bases), stored)
 
 
 def _stored_ranges(storage: Storage, names: Collection[str], files: list[BaseFile]) -> Iterator[pa.Table]:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from hoodie.metadata.encode import column_in_one_piece, encoded_records
 from hoodie.metadata.keys import ALL_PARTITIONS, MetadataPartition
-from hoodie.metadata.partitions.kind import Building, First, PartitionKind
+from hoodie.metadata.partitions.kind import Building, InitialContent, PartitionKind
 from hoodie.metadata.record_schema import STORED_SCHEMA
 
 
@@ -39,8 +39,8 @@ def file_list_cells(records: pa.Table, file_name: str = "", schema: str = STORED
     return rows, encoded_records({"type": kinds, "filesystemMetadata": lists}, file_name, len(rows), schema)
 
 
-def _first_content(building: Building) -> First:
-    return First(1, [building.files.records()], _itself)
+def _first_content(building: Building) -> InitialContent:
+    return InitialContent(1, [building.files.records()], _itself)
 
 
 def _itself(records: pa.Table) -> Iterator[pa.Table]:

@@ -74,7 +74,7 @@ def _accepted(records: pa.Table) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class First:
+class InitialContent:
     """What a partition begins with, as work for tasks; all of it pickles.
 
     groups   how many file groups it has, for good. `keys.file_groups_of` says which one a record's key belongs to
@@ -136,7 +136,7 @@ class PartitionKind:
     partition: MetadataPartition
     prefix: str
     records: Callable[[Change], pa.Table]
-    first: Callable[[Building], First]
+    first: Callable[[Building], InitialContent]
     cells: Callable[[pa.Table, str, str], tuple[pa.Array, pa.Array]]
     settings: Callable[[MetadataOptions], Mapping[str, str]] = lambda options: {}
     differences: Callable[[Building, pa.Table], Iterable[str]] = lambda building, records: ()

@@ -17,7 +17,7 @@ from hoodie.metadata.keys import MetadataPartition, column_stats_key, partition_
 from hoodie.metadata.merging import united
 from hoodie.metadata.partitions.column_ranges import Range
 from hoodie.metadata.partitions.indexed_columns import first_columns, kept_columns
-from hoodie.metadata.partitions.kind import Building, Change, First, PartitionKind, where_defined, where_typed
+from hoodie.metadata.partitions.kind import Building, Change, InitialContent, PartitionKind, where_defined, where_typed
 from hoodie.metadata.partitions.typed_stats import ranges_of_files
 from hoodie.metadata.partitions.value_types import NO_TYPE
 from hoodie.metadata.records import COLUMN_STATS as SCHEMA
@@ -143,11 +143,11 @@ def _timeline_after(timeline: Timeline, instant: str) -> Timeline:
     return replace(timeline, instants=tuple(sorted(instants)))
 
 
-def _first_content(building: Building) -> First:
+def _first_content(building: Building) -> InitialContent:
     """A task for each partition of the table."""
     names = first_columns(building)
     files = _files_of(load_view(building.storage, building.timeline, building.config))
-    return First(1, sorted(files.items()), partial(_first_records, building.storage, names))
+    return InitialContent(1, sorted(files.items()), partial(_first_records, building.storage, names))
 
 
 def _first_records(

@@ -22,7 +22,7 @@ from hoodie.index.stored_keys import keys_in
 from hoodie.metadata.encode import column_in_one_piece
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.locations import open_locator
-from hoodie.metadata.partitions.kind import Building, Change, First, PartitionKind, SliceKeys, always
+from hoodie.metadata.partitions.kind import Building, Change, InitialContent, PartitionKind, SliceKeys, always
 from hoodie.metadata.record_index import PLACES, entries, epoch_millis, locations, placed, record_index_cells
 from hoodie.metadata.records import RECORD_INDEX as SCHEMA
 from hoodie.metadata.records import deleted_records
@@ -127,14 +127,16 @@ class _SliceKeys:
     millis: int
 
 
-def _first_content(building: Building) -> First:
+def _first_content(building: Building) -> InitialContent:
     view = load_view(building.storage, building.timeline, building.config)
     slices = list(merged_slices(view).values())
     keys_of: SliceKeys = partial(_keys_of_base, building.storage)
     if building.read_keys is not None:
         keys_of = building.read_keys(building.storage, building.config, building.timeline, slices)
     count = groups_for(building.storage, slices, building.options)
-    return First(count, _shares(slices, building.config.timezone), partial(_entries_of, keys_of), _require_keys_once)
+    return InitialContent(
+        count, _shares(slices, building.config.timezone), partial(_entries_of, keys_of), _require_keys_once
+    )
 
 
 def _shares(slices: Sequence[FileSlice], zone: TimelineZone) -> list[list[_SliceKeys]]:

@@ -15,7 +15,7 @@ from hoodie.expressions.kinds import BOOL, DATE, TEXT, evaluated_kind, is_decima
 from hoodie.expressions.reader import LOGIC, Reader, read_condition, tree_of
 from hoodie.expressions.scope import Scope
 from hoodie.expressions.terms import NOTHING, Block, Term, spread
-from hoodie.reading.filters.predicate import ANY, Test, Tests, both, passing_either
+from hoodie.reading.filters.predicate import ANY, Test, Tests, passing_both, passing_either
 
 #: What expressions may call the table, as in `delete(where=...)`.
 _NAME = "target"
@@ -88,12 +88,14 @@ class _Tests:
             return ANY
         match node:
             case exp.And():
-                return balanced([self.of(part) for part in operands(node)], both)
+                return balanced([self.of(part) for part in operands(node)], passing_both)
             case exp.Or():
                 return balanced([self.of(part) for part in operands(node)], passing_either)
             case exp.Between():
                 low, high = node.args["low"], node.args["high"]
-                return both(self._comparison_tests(">=", node.this, low), self._comparison_tests("<=", node.this, high))
+                return passing_both(
+                    self._comparison_tests(">=", node.this, low), self._comparison_tests("<=", node.this, high)
+                )
             case exp.In() if node.expressions:
                 return self._list_tests(node)
             case exp.Is() if isinstance(node.expression, exp.Null):

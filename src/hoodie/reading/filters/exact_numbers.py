@@ -25,7 +25,8 @@ def is_exact(kind: pa.DataType) -> bool:
 
 
 def number_beside(kind: pa.DataType, value: object) -> Number | None:
-    """The value as a number that `fitted` and `members` take beside columns of this type; None: Arrow compares it.
+    """The value as a number that `fitting_comparison` and `members` take beside columns of this type; None where
+    Arrow compares it.
 
     A float beside a decimal is not the number that its writer meant: 0.1 is none that a decimal can be.
     """
@@ -40,7 +41,7 @@ def number_beside(kind: pa.DataType, value: object) -> Number | None:
     return None
 
 
-def fitted(op: str, number: Number, kind: pa.DataType) -> tuple[str, pa.Scalar]:
+def fitting_comparison(op: str, number: Number, kind: pa.DataType) -> tuple[str, pa.Scalar]:
     """The comparison that says the same with a constant of the column's type.
 
     op    =, ==, !=, <, <=, >, >=

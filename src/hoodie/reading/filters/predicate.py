@@ -120,7 +120,7 @@ def held_filters(filters: Any) -> Any:
         return filters  # who reads them says what they are
 
 
-def both(one: Tests, other: Tests) -> Tests:
+def passing_both(one: Tests, other: Tests) -> Tests:
     """Tests that pass what passes both."""
     if len(one) * len(other) > _MOST:
         return one
@@ -168,7 +168,7 @@ def _between(test: Test, bounds: Bounds) -> bool:
             return True
 
 
-def widened(low: float, high: float, kind: pa.DataType) -> tuple[float, float]:
+def widened_bounds(low: float, high: float, kind: pa.DataType) -> tuple[float, float]:
     """The bounds of a floating column, a step further apart: Arrow may compare in fewer digits."""
     narrow = np.float32 if kind.bit_width <= 32 else np.float64
     with np.errstate(over="ignore"):

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hoodie.reading.filters.predicate import ANY, Bounds, Tests, may_pass, widened
+from hoodie.reading.filters.predicate import ANY, Bounds, Tests, may_pass, widened_bounds
 from hoodie.reading.slices.column_types import FileColumns
 
 
@@ -42,7 +42,7 @@ def row_groups(
             return Bounds(nulls=nulls)
         kind = target.field(field).type
         if pa.types.is_floating(kind):
-            return Bounds(*widened(low, high, kind), nulls, exact=False)
+            return Bounds(*widened_bounds(low, high, kind), nulls, exact=False)
         return Bounds(low, high, nulls)
 
     return [group for group in every if may_pass(tests, lambda name, group=group: bounds_in(group, name))]  # type: ignore[misc]

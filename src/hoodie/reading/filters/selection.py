@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from hoodie.errors import InvalidInput
 from hoodie.expressions.kinds import is_number
 from hoodie.model.meta import META_COLUMNS
-from hoodie.reading.filters.exact_numbers import fitted, is_exact, members, number_beside
+from hoodie.reading.filters.exact_numbers import fitting_comparison, is_exact, members, number_beside
 from hoodie.reading.filters.predicate import ANY, Test, Tests, sql_of, tests_of
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def _exact_test(test: Test, schema: pa.Schema) -> Test:
         return test
     if test.op not in ("in", "not in"):
         number = number_beside(kind, test.value)
-        return test if number is None else Test(test.column, *fitted(test.op, number, kind))
+        return test if number is None else Test(test.column, *fitting_comparison(test.op, number, kind))
     values = test.value
     numbers = [number_beside(kind, value) for value in values if value is not None]
     held = [number for number in numbers if number is not None]
@@ -262,7 +262,7 @@ def check_columns(names: Iterable[str], schema: pa.Schema) -> None:
 ANY_ZONE = dt.timedelta(days=1)
 
 
-def sure(tests: Tests, schema: pa.Schema, slack: dt.timedelta = ANY_ZONE) -> Tests:
+def certain_tests(tests: Tests, schema: pa.Schema, slack: dt.timedelta = ANY_ZONE) -> Tests:
     """Tests of columns of the schema that pass all that passes these in any engine: whole numbers, text, truth values
     and dates, each compared with one of its kind; and times, wider than they are. NaN has its own rules in each.
 

@@ -242,7 +242,7 @@ def warn_of(table: str, contradictions: Iterable[Contradiction]) -> None:
         warnings.warn(warning, stacklevel=4)
 
 
-def mislabelled(
+def mislabelled_files(
     state: TableState, files: Sequence[BaseFile], schema: pa.Schema, columns: Collection[str]
 ) -> frozenset[BaseFile]:
     """Those of some base files that a reader of Parquet, as Spark's own, would read as other values, or not at all:

@@ -46,7 +46,7 @@ def in_types(
     return casts
 
 
-def refused(problem: str | Column) -> Column:
+def failing_value(problem: str | Column) -> Column:
     """A value whose row fails the job, with an InvalidInput: see `worker_errors`. A Column's text has no quotes."""
     text = F.lit(json.dumps(problem)[1:-1]) if isinstance(problem, str) else problem
     return F.raise_error(F.concat(F.lit('hoodie-error ["InvalidInput", "'), text, F.lit('"]'))).cast("string")
@@ -92,7 +92,7 @@ def _cast(value: Column, value_type: T.DataType, column_type: T.DataType, name: 
     problem = F.concat(
         F.lit(f"column {name} is {column_type.simpleString()}, and cannot hold the value "), value.cast("string")
     )
-    return F.when(value.isNotNull() & fitting.isNull(), refused(problem).cast(column_type)).otherwise(fitting)
+    return F.when(value.isNotNull() & fitting.isNull(), failing_value(problem).cast(column_type)).otherwise(fitting)
 
 
 def _cast_struct(

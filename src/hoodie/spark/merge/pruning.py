@@ -16,9 +16,9 @@ from hoodie.expressions.text import columns_named, conjuncts, tick
 from hoodie.keygen.keygen import NULL_PARTITION
 from hoodie.reading.filters.condition import tests_of_sql
 from hoodie.reading.filters.predicate import ANY, Test, Tests
-from hoodie.reading.filters.selection import sure
+from hoodie.reading.filters.selection import certain_tests
 from hoodie.reading.scan import ScanPlan
-from hoodie.reading.slices.column_types import mislabelled
+from hoodie.reading.slices.column_types import mislabelled_files
 from hoodie.spark.columns import quoted
 from hoodie.spark.merge.assign import condition_holds
 from hoodie.spark.read.snapshot import says_itself
@@ -27,7 +27,9 @@ from hoodie.spark.types import to_spark
 _PATH = "_hoodie_path"
 
 
-def pruned(session: SparkSession, scan: ScanPlan, conditions: Collection[str | Column | None], name: str) -> ScanPlan:
+def pruned_scan(
+    session: SparkSession, scan: ScanPlan, conditions: Collection[str | Column | None], name: str
+) -> ScanPlan:
     """The scan without the partitions and file slices in which none of the conditions can be true, ready for Spark.
 
     scan        planned, but not for Spark
@@ -47,7 +49,7 @@ def pruned(session: SparkSession, scan: ScanPlan, conditions: Collection[str | C
     reader = scan.reader if any(slice_.logs for slice_ in slices) else None
     scan = replace(scan, slices=slices, reader=reader).with_tests(_tests(scan, conditions, name))
     bases = scan.base_files
-    return replace(scan, mislabelled=mislabelled(scan.state, bases, scan.schema, scan.read)) if bases else scan
+    return replace(scan, mislabelled=mislabelled_files(scan.state, bases, scan.schema, scan.read)) if bases else scan
 
 
 def _possible(session: SparkSession, scan: ScanPlan, condition: str | Column | None, name: str) -> set[str] | None:
@@ -97,7 +99,9 @@ def _clause(scan: ScanPlan, condition: str | Column | None, name: str) -> tuple[
             if '"' in part:  # a text to Spark, and perhaps a column to us
                 continue
             if all(isinstance(node, _PLAIN) for node in tree_of(part, scope).walk()):
-                tests += sure(tests_of_sql(part, scope, name), scan.schema)[0]  # of comparisons there is one clause
+                tests += certain_tests(tests_of_sql(part, scope, name), scan.schema)[
+                    0
+                ]  # of comparisons there is one clause
         except InvalidInput:  # names that are not the table's
             continue
     return tuple(tests)

@@ -34,7 +34,7 @@ from hoodie.spark.columns import quoted
 from hoodie.spark.keyed import KeyedFrame, keyed_rows, keys_of, require_frame_columns
 from hoodie.spark.merge.assign import as_column, filter_of, first_that_holds, in_types
 from hoodie.spark.merge.plan import join_rows, row_action, same_where_equal
-from hoodie.spark.merge.pruning import pruned
+from hoodie.spark.merge.pruning import pruned_scan
 from hoodie.spark.read.snapshot import scan_rows
 from hoodie.spark.types import nullable_type, to_arrow, to_spark
 from hoodie.spark.worker_errors import raise_worker_errors
@@ -56,7 +56,9 @@ class _Target(MergeTarget):
 
     def scan(self, conditions: Collection[str | Column | None], name: str) -> ScanPlan:
         """Its rows where one of the conditions can be true."""
-        return pruned(self.session, plan_read(self.write.state, Read(), self.write.settings.reading), conditions, name)
+        return pruned_scan(
+            self.session, plan_read(self.write.state, Read(), self.write.settings.reading), conditions, name
+        )
 
 
 def _marked(act: Callable[..., WriteResult], session: SparkSession, target: MergeTarget, *of: Any) -> WriteResult:

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from hoodie.config.read import ReadRoute
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage, redacted
-from hoodie.storage.wrapped import unwrapped
+from hoodie.storage.wrapped import innermost
 
 _log = logging.getLogger("hoodie.storage")
 
@@ -50,7 +50,7 @@ def route_to(session: SparkSession, storage: Storage, read_route: ReadRoute) -> 
     """
     if read_route is ReadRoute.ARROW:
         return Route(None, "hoodie.spark.read.route=arrow")
-    if isinstance(unwrapped(storage), LocalStorage):
+    if isinstance(innermost(storage), LocalStorage):
         return Route(storage.root)
     scheme, _, path = storage.root.partition("://")
     with _lock:

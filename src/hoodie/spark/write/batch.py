@@ -22,7 +22,7 @@ from hoodie.spark.plan_size import estimated_bytes
 from hoodie.spark.tasks import check_workers, persist
 from hoodie.spark.types import to_spark
 from hoodie.spark.write import executors, staging
-from hoodie.spark.write.shuffled import LocatedRows, record_executor_writes, tag_rows
+from hoodie.spark.write.shuffle import LocatedRows, record_executor_writes, tag_rows
 from hoodie.spark.write.staging import SparkStage
 from hoodie.table.state import TableFiles
 from hoodie.writing.batch.arrow import ArrowRows, ordering_needed, partitions_of, sound_rows

@@ -21,7 +21,7 @@ from hoodie.plan.write import WritePlan, WriteTask
 from hoodie.spark.keyed import keyed_batches
 from hoodie.spark.lookup.locate import FILE_ID
 from hoodie.spark.tasks import Packed, collect
-from hoodie.spark.types import all_nullable, sound
+from hoodie.spark.types import all_nullable, fit_for_arrow
 from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.writing.batch.duplicates import ARRIVAL
 from hoodie.writing.index_updates import TaskResult
@@ -132,7 +132,7 @@ def _run_placed(
     tasks: Packed[WriteTask], run: TaskRunner, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     waiting: dict[int, list[pa.RecordBatch]] = {}
-    for batch in map(sound, batches):
+    for batch in map(fit_for_arrow, batches):
         numbers = batch.column(TASK)
         if numbers.null_count:
             raise HoodieError(

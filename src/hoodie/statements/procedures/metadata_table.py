@@ -3,9 +3,9 @@
 import time
 from collections.abc import Iterable, Mapping
 
+from hoodie.metadata.display_rows import metadata_rows
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.listing import listed_folders
-from hoodie.metadata.shown import metadata_rows
 from hoodie.metadata.table import MetadataTable, open_metadata
 from hoodie.model.files import METAFILES
 from hoodie.services.metadata_table import create_metadata_table, drop_metadata_table

@@ -23,14 +23,14 @@ _END = ".missed"
 
 
 @dataclass(frozen=True, slots=True)
-class Missed:
+class MissedRollback:
     """An instant that is rolled back, and the file groups whose rows that restores."""
 
     instant: str
     groups: frozenset[FileGroupId]
 
 
-def record_missed(storage: Storage, missed: Missed) -> None:
+def record_missed(storage: Storage, missed: MissedRollback) -> None:
     """Record the instant, before it is rolled back."""
     groups = sorted((group.partition, group.file_id) for group in missed.groups)
     content = json.dumps({"instant": missed.instant, "groups": groups}, indent=1)
@@ -43,7 +43,7 @@ def forget_missed(storage: Storage, instant: str) -> None:
     storage.delete(_path(instant))
 
 
-def recorded_instants(storage: Storage) -> list[Missed]:
+def recorded_instants(storage: Storage) -> list[MissedRollback]:
     """All recorded instants, oldest first. One listing. Raises CorruptFile."""
     missed = []
     for entry in storage.list(FOLDER):
@@ -54,7 +54,7 @@ def recorded_instants(storage: Storage) -> list[Missed]:
     return missed
 
 
-def due(missed: Collection[Missed], timeline: Timeline) -> Sequence[Missed]:
+def uncompleted(missed: Collection[MissedRollback], timeline: Timeline) -> Sequence[MissedRollback]:
     """Those whose instant is not completed."""
     completed = {instant.requested for instant in timeline.commits}
     return [entry for entry in missed if entry.instant not in completed]
@@ -64,11 +64,11 @@ def _path(instant: str) -> str:
     return join(FOLDER, instant + _END)
 
 
-def _parse(data: bytes, path: str) -> Missed:
+def _parse(data: bytes, path: str) -> MissedRollback:
     try:
         content = json.loads(data)
         groups = frozenset(FileGroupId(partition, file_id) for partition, file_id in content["groups"])
-        return Missed(str(content["instant"]), groups)
+        return MissedRollback(str(content["instant"]), groups)
     except (ValueError, KeyError, TypeError) as problem:
         raise CorruptFile(
             path, f"the record of missed entries cannot be read: {problem}", advice="Run `hoodie index rebuild`."

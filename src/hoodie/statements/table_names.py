@@ -29,7 +29,7 @@ _ENDS_FROM = frozenset(
 _NO_NAMES = frozenset({"SELECT", "WITH", "VALUES", "DIRECTORY", "LOCAL"})
 
 
-def mentioned(text: Text) -> Iterator[tuple[str, ...]]:
+def table_names(text: Text) -> Iterator[tuple[str, ...]]:
     """The names, in their order."""
     if text.words(3) == ("COMMENT", "ON", "COLUMN"):
         yield from tables_of_column(text.name(3)[0])
@@ -67,10 +67,10 @@ def may_be_ours(session: SparkSession, text: Text) -> bool:
     lower = text.whole.lower()
     if PREFIX in lower and any(function in lower for function in FUNCTIONS):
         return True
-    return any(seen(session, parts) is not None for parts in dict.fromkeys(mentioned(text)))
+    return any(table_if_ours(session, parts) is not None for parts in dict.fromkeys(table_names(text)))
 
 
-def seen(session: SparkSession, parts: tuple[str, ...]) -> NamedTable | None:
+def table_if_ours(session: SparkSession, parts: tuple[str, ...]) -> NamedTable | None:
     """`named_table`, which is not asked anew for a name that was another format's a moment ago."""
     if seen_as_foreign(session, parts):
         return None

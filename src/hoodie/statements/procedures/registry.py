@@ -9,7 +9,7 @@ from hoodie.statements.procedures import copies, files, history, metadata_table,
 from hoodie.statements.procedures.procedure import Called, Procedure, Rows, procedure
 
 
-def because(reason: str) -> Callable[[Called], Rows]:
+def refuse_because(reason: str) -> Callable[[Called], Rows]:
     """A procedure that is refused, whatever its arguments."""
 
     def refuse(called: Called) -> Rows:
@@ -18,16 +18,16 @@ def because(reason: str) -> Callable[[Called], Rows]:
     return refuse
 
 
-no_clustering = because(
+no_clustering = refuse_because(
     "this library plans and runs no clustering: bulk_insert with hoodie.bulkinsert.sort.mode writes rows sorted, "
     "and CALL show_clustering shows the plans of other writers"
 )
-no_bootstrap = because(
+no_bootstrap = refuse_because(
     "this library makes no table on top of Parquet files that stay where they are: CALL hdfs_parquet_import, or a "
     "bulk_insert of them, copies their rows into a table"
 )
-no_bootstrap_index = because("the table has no bootstrap index: its rows are all in its own files")
-no_hive_server = because(
+no_bootstrap_index = refuse_because("the table has no bootstrap index: its rows are all in its own files")
+no_hive_server = refuse_because(
     "this library asks no HiveServer2: compare the counts of the two tables, and CALL hive_sync brings the entry up to "
     "date from a metastore"
 )

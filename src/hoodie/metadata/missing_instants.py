@@ -12,7 +12,7 @@ _FOLLOWED = frozenset(
 )
 
 
-def behind(own: Timeline, data: Timeline) -> tuple[str, ...]:
+def missing_instants(own: Timeline, data: Timeline) -> tuple[str, ...]:
     """Instants that are completed on the data table and that its metadata table lacks, oldest first.
 
     Each such action has its instant there, unless it is older than all there are: these were archived, or the metadata

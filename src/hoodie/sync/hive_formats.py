@@ -92,4 +92,4 @@ def _entry(
 
 
 #: The property by which a sync knows such an entry for its own.
-PLAIN_MARK = "hoodie.sync.plain"
+PLAIN_MARK = "hoodie.sync.hive_formats"
