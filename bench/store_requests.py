@@ -100,7 +100,7 @@ def day_partitions(server: RecordingServer, count: int) -> FsspecStorage:
 def plan(storage: Storage) -> int:
     """Plan a snapshot: file slices in it."""
     scan = plan_read(load_state(storage), Read())
-    return len(scan.plain) + len(scan.logged)
+    return len(scan.base_slices) + len(scan.log_slices)
 
 
 def cold() -> None:

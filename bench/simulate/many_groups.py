@@ -199,7 +199,7 @@ def _plan_upsert(storage: Storage, partitions: int) -> int:
 def _plan_snapshot(storage: Storage, partitions: int | None) -> int:
     paths = None if partitions is None else [partition_path(number) for number in range(partitions)]
     scan = plan_read(load_state(storage), Read(partitions=paths))
-    return len(scan.plain) + len(scan.logged)
+    return len(scan.base_slices) + len(scan.log_slices)
 
 
 def _clean(storage: Storage) -> int:

@@ -205,7 +205,7 @@ def test_a_task_tells_what_is_gone_after_all_its_rows(spark: SparkSession, fixtu
     """Spark then passes over most of what it keeps, when it asks for what is gone."""
     scan = plan_scan(load_state(LocalStorage(fixture_table("mor_logs"))))
     assert scan.reader is not None
-    changes = changes_of(spark, scan.reader, scan.logged, scan.columns)
+    changes = changes_of(spark, scan.reader, scan.log_slices, scan.columns)
     tasks: dict[int, list[bool]] = {}
     for row in changes.selectExpr("spark_partition_id() as task", "`hoodie.file` is not null as gone").collect():
         tasks.setdefault(row.task, []).append(row.gone)

@@ -26,7 +26,7 @@ def rows_by_position(scan: ScanPlan) -> pa.Table:
             assert slice_.base is not None
             parts += base_batches(scan.state.storage, slice_.base, schema)
     rows = pa.concat_tables([part.cast(parts[0].schema) for part in parts])
-    kept = scan.kept(rows)
+    kept = scan.matching_rows(rows)
     return kept.select(list(scan.columns)).cast(pa.schema([scan.schema.field(name) for name in scan.columns]))
 
 

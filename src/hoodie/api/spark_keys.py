@@ -177,7 +177,7 @@ class SparkKeys:
             partitions = None if index.is_global else list(counts)
             existing_rows = snapshot.snapshot(self.session, context.state, None, partitions, on, self.settings.reading)
         elif context.is_certain:
-            existing_rows = ask(self.session, context, frame, counts).found
+            existing_rows = ask(self.session, context, frame, counts).key_hits
         else:
             lookup, schema = ask(self.session, context, frame, counts), self._schema(context.state)
             existing_rows, _ = rows_of_keys(
@@ -190,7 +190,7 @@ class SparkKeys:
         slices_by_group, _ = slices_of(lookup)
         places = [(group.partition, group.file_id, slice_.base_instant) for group, slice_ in slices_by_group.items()]
         slices = self.session.createDataFrame(places, StructType([*map(_text, ("path", FILE_ID, INSTANT))]))
-        hits = lookup.found.select(F.col(RECORD_KEY).alias("key"), F.col(PARTITION_PATH).alias("path"), FILE_ID)
+        hits = lookup.key_hits.select(F.col(RECORD_KEY).alias("key"), F.col(PARTITION_PATH).alias("path"), FILE_ID)
         same = F.col(RECORD_KEY) == F.col("key")
         if not context.index.is_global:
             same &= F.col(PARTITION_PATH) == F.col("path")

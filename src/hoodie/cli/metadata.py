@@ -149,7 +149,7 @@ def metadata_stats_command(call: Call) -> int:
     from hoodie.facts.metadata_table import metadata_stats
 
     return call.print_each(
-        lambda target: metadata_stats(target.storage), _stats_text, lambda stats: stats.exists and not stats.sound
+        lambda target: metadata_stats(target.storage), _stats_text, lambda stats: stats.exists and not stats.is_sound
     )
 
 

@@ -37,14 +37,14 @@ def damaged_instant(
             None,
         )
     remedies = [] if mend is None else [Remedy(mend, instant.requested if mend is Mend.ROLL_BACK else path)]
-    if not scene.settled(states[instant.state].mtime):
+    if not scene.is_settled(states[instant.state].mtime):
         remedies = []
     yield Finding(Severity.ERROR, fault, path, problem, advice, next(iter(remedies), None))
     inflight = states.get(State.INFLIGHT)
     if mend is Mend.DELETE and set(states) == {State.REQUESTED, State.INFLIGHT} and instant.state is State.REQUESTED:
         assert inflight is not None  # it is among the states
         where = join(scene.timeline.folder, inflight.name)
-        remedy = Remedy(Mend.DELETE, where) if remedies and scene.settled(inflight.mtime) else None
+        remedy = Remedy(Mend.DELETE, where) if remedies and scene.is_settled(inflight.mtime) else None
         problem, advice = f"the plan of this {instant.action} cannot be read", "It goes with the plan"
         yield Finding(Severity.ERROR, Fault.HALF, where, problem, advice, remedy)
 

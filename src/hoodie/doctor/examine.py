@@ -46,7 +46,7 @@ _ATTEMPTS = 3
 _TRANSIENT = {Fault.MISSING, Fault.UNEXAMINED, Fault.LISTS}
 
 
-class _Listed(WrappedStorage):
+class _ListedStorage(WrappedStorage):
     """Answers for the timeline's folder with what was listed before, without what was found not to be an instant."""
 
     def __init__(self, inner: Storage, entries: list[Entry], folder: str) -> None:
@@ -126,7 +126,7 @@ def examine(
     states, unknown = read_names(entries, config.layout, folder)
     findings += unknown
     strange = {finding.where.rpartition("/")[2] for finding in unknown}
-    listed = _Listed(storage, [entry for entry in entries if entry.name not in strange], folder)
+    listed = _ListedStorage(storage, [entry for entry in entries if entry.name not in strange], folder)
     timeline = load_timeline(listed, config)
     files = data_files(tree)
     history: list[Finding] = []

@@ -276,7 +276,7 @@ def _orphans(scene: Scene, contents: Contents, published: PublishedFiles, presen
         path = file.path
         if instant in pending or path in saved or path in published.stats or path in published.changes:
             continue
-        if not scene.settled(present[path].mtime):
+        if not scene.is_settled(present[path].mtime):
             continue
         if instant in active:
             if isinstance(file, LogFile):

@@ -197,6 +197,6 @@ class Scene:
     now: int
     grace: int
 
-    def settled(self, mtime: int) -> bool:
+    def is_settled(self, mtime: int) -> bool:
         """Whether something is too old to be the work of a live process. mtime 0: the storage has no times."""
         return mtime > 0 and self.now - mtime >= self.grace

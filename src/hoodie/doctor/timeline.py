@@ -290,7 +290,7 @@ def _half_begun(scene: Scene, key: tuple[str, Action], states: Mapping[State, En
     if instant.action in COMPACTIONS:
         return list(damaged_instant(scene, instant, path, states, Fault.HALF, problem))
     if key[1] in _PLANS:
-        remedy = Remedy(Mend.DELETE, path) if scene.settled(entry.mtime) else None
+        remedy = Remedy(Mend.DELETE, path) if scene.is_settled(entry.mtime) else None
         return [Finding(Severity.ERROR, Fault.HALF, path, problem, "Nothing can finish it: it can be deleted", remedy)]
     if key[1] in FAILED and key[1] is not Action.REPLACE_COMMIT:  # it is rolled back as any other
         return []
@@ -308,7 +308,7 @@ def pending_instants(scene: Scene, contents: Contents, damaged: Collection[str] 
     """
     newest = scene.timeline.newest_commit
     for instant in scene.timeline.instants:
-        if instant.state is State.COMPLETED or not scene.settled(_sign_of_life(scene, instant)):
+        if instant.state is State.COMPLETED or not scene.is_settled(_sign_of_life(scene, instant)):
             continue
         files = {scene.timeline.path(pending) for pending in (instant, replace(instant, state=State.REQUESTED))}
         begun = instant.action in COMMITS and instant.state is State.INFLIGHT
@@ -384,22 +384,22 @@ def leftovers(scene: Scene) -> Iterator[Finding]:
         if folder.startswith(f"{MARKERS}/") and parts[2].isdigit() and parts[2] not in pending:
             last[parts[2]] = max([last.get(parts[2], 0), *(entry.mtime for entry in entries)])
     for time, mtime in sorted(last.items()):
-        if scene.settled(mtime):
+        if scene.is_settled(mtime):
             folder = f"{MARKERS}/{time}"
             problem, advice = f"markers of instant {time}, which is over", "They have no effect and can be deleted"
             yield Finding(Severity.NOTE, Fault.MARKERS, folder, problem, advice, Remedy(Mend.DELETE_TREE, folder))
     for entry in scene.aside.get(HEARTBEATS, ()):
-        if entry.name.isdigit() and entry.name not in pending and scene.settled(entry.mtime):
+        if entry.name.isdigit() and entry.name not in pending and scene.is_settled(entry.mtime):
             path = join(HEARTBEATS, entry.name)
             problem, advice = f"a heartbeat of instant {entry.name}, which is over", "It can be deleted"
             yield Finding(Severity.NOTE, Fault.HEARTBEAT, path, problem, advice, Remedy(Mend.DELETE, path))
     for entry in scene.aside.get(LOCKS, ()):
-        if not is_temporary(entry.name) and scene.settled(entry.mtime):
+        if not is_temporary(entry.name) and scene.is_settled(entry.mtime):
             path = join(LOCKS, entry.name)
             problem, advice = "a lock of a process that is dead", "Its lease has expired: the next writer takes it over"
             yield Finding(Severity.NOTE, Fault.LOCK, path, problem, advice, Remedy(Mend.DELETE, path))
     for entry in scene.aside.get(".hoodie", ()):
-        if (entry.name == "lock" or entry.name.startswith("lock-")) and scene.settled(entry.mtime):
+        if (entry.name == "lock" or entry.name.startswith("lock-")) and scene.is_settled(entry.mtime):
             problem = "a lock file that is not renewed: its writer may be dead, and others wait for it"
             advice = "If no writer with FileSystemBasedLockProvider is active, delete it"
             yield Finding(Severity.WARNING, Fault.LOCK, join(".hoodie", entry.name), problem, advice)
@@ -430,7 +430,7 @@ def temporaries(scene: Scene, tree: Mapping[str, Sequence[Entry]], besides: Coll
         if "/".join(folder.split("/")[:3]) in besides:
             continue
         for entry in entries:
-            if is_temporary(entry.name) and scene.settled(entry.mtime):
+            if is_temporary(entry.name) and scene.is_settled(entry.mtime):
                 path = join(folder, entry.name)
                 problem, advice = "a process died while writing this file; nothing refers to it", "It can be deleted"
                 yield Finding(Severity.NOTE, Fault.TEMPORARY, path, problem, advice, Remedy(Mend.DELETE, path))

@@ -195,10 +195,10 @@ def same_expression(one: object, other: object) -> bool:
     """Whether two values of clauses are the same text, but for how a plain column is written."""
     if not isinstance(one, str) or not isinstance(other, str):
         return one is other
-    return _written(one) == _written(other)
+    return _normalized(one) == _normalized(other)
 
 
-def _written(text: str) -> str:
+def _normalized(text: str) -> str:
     tree = parsed(text)
     if isinstance(tree, exp.Column):
         return ".".join(part.name.lower() for part in tree.parts)

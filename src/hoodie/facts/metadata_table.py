@@ -58,7 +58,7 @@ class MetadataStats:
     partitions: tuple[PartitionStats, ...] = ()
 
     @property
-    def sound(self) -> bool:
+    def is_sound(self) -> bool:
         """Whether readers use all of it."""
         return not (self.problem or any(partition.problem for partition in self.partitions))
 

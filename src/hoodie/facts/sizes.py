@@ -62,7 +62,7 @@ class Sizes:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenTotals:
     """Rows and bytes that commits wrote.
 
     changed  rows inserted, updated and deleted by writes. Services change none: what they write counts as written
@@ -108,7 +108,7 @@ def file_sizes(view: FileSystemView) -> dict[str, int]:
     return files
 
 
-def totals_written(commits: Iterable[CommitMetadata]) -> Written:
+def totals_written(commits: Iterable[CommitMetadata]) -> WrittenTotals:
     """What commits wrote and changed."""
     changed = rows = size = 0
     for commit in commits:
@@ -116,7 +116,7 @@ def totals_written(commits: Iterable[CommitMetadata]) -> Written:
             changed += commit.inserted + commit.updated + commit.deleted
         rows += commit.rows_written
         size += commit.bytes_written
-    return Written(changed, rows, size)
+    return WrittenTotals(changed, rows, size)
 
 
 def _partition(path: str, slices: Iterable[FileSlice], small_limit: int) -> PartitionFacts:

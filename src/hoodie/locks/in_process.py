@@ -12,7 +12,7 @@ _HOLDERS: dict[tuple[str, str], str] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _HeldLock:
     key: tuple[str, str]
 
     def check(self) -> None:
@@ -37,6 +37,6 @@ def in_process(table: str, name: str) -> Callable[[float], Grant | Refused]:
         if not got:
             return Refused(_HOLDERS.get(key, "another thread of this process"))
         _HOLDERS[key] = f"thread {threading.current_thread().name} of this process"
-        return _Held(key)
+        return _HeldLock(key)
 
     return attempt

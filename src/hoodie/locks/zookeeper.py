@@ -47,14 +47,14 @@ class ZooKeeperLock:
             lock = _mutex(client, self.path)
             with _waiting_reported(client, self.path, self.what):
                 granted = _acquire(lock, seconds)
-            return _Held(client, lock, self.what, self.options) if granted else Refused(_holder(client, self.path))
+            return _HeldLock(client, lock, self.what, self.options) if granted else Refused(_holder(client, self.path))
         finally:
             if not granted:
                 _close(client)
 
 
 @dataclass(slots=True)
-class _Held:
+class _HeldLock:
     """The first node of the queue is ours, as long as our ZooKeeper session lives."""
 
     client: KazooClient

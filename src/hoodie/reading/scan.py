@@ -110,12 +110,12 @@ class ScanPlan:
         return tuple(sorted({slice_.group.partition for slice_ in self.slices}))
 
     @property
-    def plain(self) -> tuple[FileSlice, ...]:
+    def base_slices(self) -> tuple[FileSlice, ...]:
         """The slices without logs: their base file is all."""
         return tuple(slice_ for slice_ in self.slices if not slice_.logs)
 
     @property
-    def logged(self) -> tuple[FileSlice, ...]:
+    def log_slices(self) -> tuple[FileSlice, ...]:
         """The slices whose logs are merged."""
         return tuple(slice_ for slice_ in self.slices if slice_.logs)
 
@@ -151,7 +151,7 @@ class ScanPlan:
         Raises UnsupportedTable where log files have rows, too, of changes, which are some rows of their files, and
                where files have columns in another way than the table now
         """
-        if self.logged:
+        if self.log_slices:
             logs = count_text(len(self.log_files), "log file")
             raise UnsupportedTable(
                 f"{self.state.config.name}: {logs} would be left out by a reader of Parquet. "
@@ -180,7 +180,7 @@ class ScanPlan:
         """Whether the scan gives all of the merged rows."""
         return self.times is None and self.filter is None
 
-    def kept(self, rows: pa.Table) -> pa.Table:
+    def matching_rows(self, rows: pa.Table) -> pa.Table:
         """Those of merged rows, in the columns `read`, that the scan gives."""
         return kept_rows(kept_rows(rows, self.rows_kept), self.filter)
 
@@ -197,7 +197,7 @@ class ScanPlan:
     def __str__(self) -> str:
         lines = [
             f"{self._description()} of {self.state.config.name}: {self._slices()}",
-            f"reads {self._files()}; {count_text(len(self.logged), 'slice')} merged with logs",
+            f"reads {self._files()}; {count_text(len(self.log_slices), 'slice')} merged with logs",
             f"columns: {', '.join(self.read) or 'none'} ({len(self.read)} of {len(self.schema)})",
         ]
         if self.filter is not None:

@@ -113,7 +113,7 @@ def _plan_state(state: TableState, kind: ScanKind, read: Read, settings: ReadSet
         listed=listing.metadata is not None,
         statistics=statistics,
     ).with_tests(tests)
-    if not scan.logged:
+    if not scan.log_slices:
         return scan
     then = replace(state, timeline=view.timeline)  # with the history of the files there are
     return replace(scan, reader=replace(slice_reader(then, schema, moment, settings), tests=scan.tests))

@@ -24,7 +24,7 @@ def scan_batches(scan: ScanPlan) -> Iterator[pa.RecordBatch]:
     target = pa.schema([scan.schema.field(name) for name in scan.columns])
     for slice_ in scan.slices:
         for rows in slice_batches(scan, slice_):
-            selected = scan.kept(rows).select(list(scan.columns))
+            selected = scan.matching_rows(rows).select(list(scan.columns))
             if selected.num_rows and not scan.columns:
                 yield pa.RecordBatch.from_struct_array(pa.array([{}] * selected.num_rows, pa.struct([])))
             else:
@@ -54,7 +54,7 @@ def count_rows(scan: ScanPlan) -> int:
 
     def count(slice_: FileSlice) -> int:
         if not scan.keeps_all:
-            return sum(needed.kept(rows).num_rows for rows in slice_batches(needed, slice_))
+            return sum(needed.matching_rows(rows).num_rows for rows in slice_batches(needed, slice_))
         stored = 0 if slice_.base is None else _rows_of(scan.state.storage, slice_.base)
         if not slice_.logs:
             return stored

@@ -11,7 +11,7 @@ from hoodie.table.state import load_state
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _CachedTable:
     frame: DataFrame
     commits: tuple[Instant, ...]
     level: StorageLevel
@@ -32,7 +32,7 @@ def keep(session: SparkSession, table: HoodieTable[DataFrame], level: StorageLev
     drop(session, table)
     commits = load_state(table.storage).timeline.commits
     frame = table.snapshot().persist(level)
-    _tables(session)[table.storage.root] = _Kept(frame, commits, level)
+    _tables(session)[table.storage.root] = _CachedTable(frame, commits, level)
     return frame
 
 
@@ -47,6 +47,6 @@ def drop_all(session: SparkSession) -> None:
     _tables(session).clear()  # Spark's CLEAR CACHE frees the memory
 
 
-def _tables(session: SparkSession) -> dict[str, _Kept]:
-    tables: dict[str, _Kept] = vars(session).setdefault("_hoodie_cached", {})
+def _tables(session: SparkSession) -> dict[str, _CachedTable]:
+    tables: dict[str, _CachedTable] = vars(session).setdefault("_hoodie_cached", {})
     return tables

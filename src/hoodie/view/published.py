@@ -32,7 +32,7 @@ FRESH_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedNames:
     """What a completed commit names.
 
     files       names of the base and log files that it made or appended to, by partition path
@@ -46,7 +46,7 @@ class Published:
     partitions: frozenset[str] = frozenset()
 
 
-def published_by(instant: Instant, commit: CommitMetadata) -> Published:
+def published_by(instant: Instant, commit: CommitMetadata) -> PublishedNames:
     """What a commit's metadata names. Only the name in a path counts: its folder is the partition's."""
     files = {
         partition: tuple(dict.fromkeys(stat.path.rpartition("/")[2] for stat in stats if stat.path))
@@ -56,7 +56,7 @@ def published_by(instant: Instant, commit: CommitMetadata) -> Published:
         partition: tuple(dict.fromkeys(stat.base_file for stat in stats if stat.base_file))
         for partition, stats in commit.stats.items()
     }
-    return Published(
+    return PublishedNames(
         instant,
         {partition: names for partition, names in files.items() if names},
         {partition: names for partition, names in base_files.items() if names},
@@ -65,10 +65,10 @@ def published_by(instant: Instant, commit: CommitMetadata) -> Published:
 
 
 #: What completed commits name: of up to 64 MiB of commit files.
-PUBLISHED: Memory[Published] = Memory(64 * 1024 * 1024)
+PUBLISHED: Memory[PublishedNames] = Memory(64 * 1024 * 1024)
 
 
-def all_published(storage: Storage, timeline: Timeline, *, tolerant: bool = True) -> list[Published]:
+def all_published(storage: Storage, timeline: Timeline, *, tolerant: bool = True) -> list[PublishedNames]:
     """What all completed commits of the timeline name, newest first; those archived since it was loaded are left out.
 
     tolerant  warn (CommitNotChecked) of commits that cannot be read; False: raise CorruptFile
@@ -91,7 +91,7 @@ def read_ahead(storage: Storage, timeline: Timeline) -> None:
     in_threads(read, fresh)
 
 
-def newest_published(storage: Storage, timeline: Timeline, as_of: str | None = None) -> list[Published]:
+def newest_published(storage: Storage, timeline: Timeline, as_of: str | None = None) -> list[PublishedNames]:
     """What the newest commits up to `as_of` (inclusive; None: now) name, newest first: all that are cached, and as
     many others as `FRESH_COMMITS` and `FRESH_BYTES` let one read open.
 
@@ -112,8 +112,8 @@ def newest_published(storage: Storage, timeline: Timeline, as_of: str | None = N
 
 def _read(
     storage: Storage, timeline: Timeline, instants: Iterable[Instant], *, tolerant: bool = True
-) -> Iterator[Published | None]:
-    def read(instant: Instant) -> Published | CorruptFile | None:
+) -> Iterator[PublishedNames | None]:
+    def read(instant: Instant) -> PublishedNames | CorruptFile | None:
         try:
             published = published_by(instant, read_commit(storage, timeline, instant))
         except FileNotFoundError:  # archived, or rolled back, since the timeline was loaded
@@ -137,7 +137,7 @@ def _read(
         yield outcome
 
 
-def _remembered(storage: Storage, timeline: Timeline, instant: Instant) -> Published | None:
+def _remembered(storage: Storage, timeline: Timeline, instant: Instant) -> PublishedNames | None:
     published = PUBLISHED.get(storage, timeline, instant)
     if published is None and (commit := COMMITS.get(storage, timeline, instant)) is not None:
         published = published_by(instant, commit)
@@ -195,7 +195,7 @@ def find_missing(
     storage: Storage,
     config: TableConfig,
     view: FileSystemView,
-    commits: Iterable[Published],
+    commits: Iterable[PublishedNames],
     taken: Taken,
     partitions: Collection[str] | None = None,
 ) -> list[Missing]:
@@ -215,7 +215,7 @@ def find_missing(
     return missing + behind_lost_plans(view, commits, taken)
 
 
-def behind_lost_plans(view: FileSystemView, commits: Iterable[Published], taken: Taken) -> list[Missing]:
+def behind_lost_plans(view: FileSystemView, commits: Iterable[PublishedNames], taken: Taken) -> list[Missing]:
     """Layout 1: the logs that commits name and that no reader sees, as the plan of the compaction is lost that opened
     their slice; by path, one for each plan."""
     timeline, visible = view.timeline, view.timeline.visible()
@@ -313,7 +313,7 @@ def _missing_files(
 
 
 def named_and_absent(
-    present: Mapping[str, set[str]], commits: Iterable[Published], partitions: Collection[str] | None
+    present: Mapping[str, set[str]], commits: Iterable[PublishedNames], partitions: Collection[str] | None
 ) -> list[Missing]:
     """The data files that commits name and the listing lacks, needed or not.
 

@@ -13,7 +13,7 @@ from hoodie.formats.log.blocks import BlockKind, BlockMap, HeaderKey
 from hoodie.merge.log_scan import Committed, blocks_to_merge
 from hoodie.model.instant import Action, Instant, State
 from hoodie.reading.slices.log_scanner import logs_shown_since
-from hoodie.view.published import Published
+from hoodie.view.published import PublishedNames
 
 INSTANTS = "123456789"
 
@@ -35,8 +35,8 @@ def of_instant(instant: str) -> Block:
     return Block(BlockMap(((HeaderKey.INSTANT_TIME, instant),)))
 
 
-def published(instant: str, *names: str) -> Published:
-    return Published(Instant(instant, Action.DELTA_COMMIT, State.COMPLETED), {"p": names})
+def published(instant: str, *names: str) -> PublishedNames:
+    return PublishedNames(Instant(instant, Action.DELTA_COMMIT, State.COMPLETED), {"p": names})
 
 
 def reader_at(stages: dict[str, Stage], archived: str) -> Committed:
@@ -48,7 +48,7 @@ def reader_at(stages: dict[str, Stage], archived: str) -> Committed:
 
 
 @st.composite
-def two_moments(draw: st.DrawFn) -> tuple[Committed, Committed, list[str], list[Published]]:
+def two_moments(draw: st.DrawFn) -> tuple[Committed, Committed, list[str], list[PublishedNames]]:
     """The timeline then and now, which instant wrote which of a slice's files, and the commits that are known."""
     begun = draw(st.integers(0, 9))
     then = {
@@ -75,7 +75,7 @@ def seen(files: Sequence[str], reader: Committed) -> list[str]:
 
 @given(two_moments())
 def test_files_that_no_new_commit_wrote_show_the_same_blocks(
-    case: tuple[Committed, Committed, list[str], list[Published]],
+    case: tuple[Committed, Committed, list[str], list[PublishedNames]],
 ) -> None:
     then, now, writers, commits = case
     shown = logs_shown_since(then, now, commits)

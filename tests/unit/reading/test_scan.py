@@ -85,7 +85,7 @@ def test_a_scan_names_the_slices_and_the_bytes_that_a_snapshot_reads() -> None:
     assert scan.kind is ScanKind.SNAPSHOT
     assert [(slice_.group.partition, len(slice_.logs)) for slice_ in scan.slices] == [("oslo", 1), ("rome", 0)]
     assert scan.partitions == ("oslo", "rome")
-    assert [len(scan.plain), len(scan.logged), len(scan.base_files), len(scan.log_files)] == [1, 1, 2, 1]
+    assert [len(scan.base_slices), len(scan.log_slices), len(scan.base_files), len(scan.log_files)] == [1, 1, 2, 1]
     assert scan.base_bytes == sum(size for path, size in sizes.items() if path.endswith(".parquet"))
     assert scan.log_bytes == sum(size for path, size in sizes.items() if ".log." in path) > 0
     assert scan.bytes == sum(sizes.values())

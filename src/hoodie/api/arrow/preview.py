@@ -42,7 +42,7 @@ def _table_summary(storage: Storage, options: Options) -> ResultSummary:
         *([f"ordered by {', '.join(config.ordering)}"] if config.ordering else []),
         count_text(len(names), "column"),
     ]
-    if scan.logged or len(scan.slices) > _FILES:  # the number would cost reading them
+    if scan.log_slices or len(scan.slices) > _FILES:  # the number would cost reading them
         parts.append(f"{count_text(len(scan.base_files), 'base file')}, {count_text(len(scan.log_files), 'log file')}")
     else:
         parts.append(count_text(count_rows(scan), "row"))

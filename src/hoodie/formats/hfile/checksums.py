@@ -47,10 +47,10 @@ def _sum(piece: memoryview) -> int:
     start = len(padded) - len(piece)
     padded[start : start + _LEAST] ^= 0xFF  # the checksum begins with all ones
     places = padded.reshape(-1, _SPAN) + np.arange(_SPAN) * 256
-    return int(_together(np.bitwise_xor.reduce(_by_place().take(places), axis=1)[None, :], _SPAN)[0] ^ 0xFFFFFFFF)
+    return int(_joined(np.bitwise_xor.reduce(_by_place().take(places), axis=1)[None, :], _SPAN)[0] ^ 0xFFFFFFFF)
 
 
-def _together(crc: Words, length: int) -> Words:
+def _joined(crc: Words, length: int) -> Words:
     """Checksums of rows of lanes, a power of two of `length` bytes each."""
     while crc.shape[1] > 1:
         crc = _moved(crc[:, 0::2], length) ^ crc[:, 1::2]
@@ -89,7 +89,7 @@ def _sums(pieces: Sequence[memoryview]) -> list[int]:
     crc: Words = np.zeros(len(pieces) * _LANES, np.uint32)
     for column in lanes:
         crc = table[(crc ^ column) & np.uint32(0xFF)] ^ (crc >> np.uint32(8))
-    sums: list[int] = (_together(crc.reshape(len(pieces), _LANES), lane) ^ np.uint32(0xFFFFFFFF)).tolist()
+    sums: list[int] = (_joined(crc.reshape(len(pieces), _LANES), lane) ^ np.uint32(0xFFFFFFFF)).tolist()
     return sums
 
 

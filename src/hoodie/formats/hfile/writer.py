@@ -33,7 +33,7 @@ _LONGEST_ROW = 2**15 - 1
 
 
 @dataclass(slots=True)
-class _Written:
+class _Progress:
     """What has been written so far."""
 
     write: Callable[[bytes], object]
@@ -112,7 +112,7 @@ def write_hfile(
     created     milliseconds since 1970; 0 as HBase's writer has it
     Raises      InvalidInput on nulls, on rows out of order, or of 32 KiB and more
     """
-    out = _Written(write, codec)
+    out = _Progress(write, codec)
     counts = _write_cells(out, batches, block_size)
     out.flush()
     entries = []
@@ -161,7 +161,7 @@ class _Counts:
         return entries if self.last is None else {**entries, "hfile.LASTKEY": cell_key(self.last)}
 
 
-def _write_cells(out: _Written, batches: Iterable[tuple[pa.Array, pa.Array]], block_size: int) -> _Counts:
+def _write_cells(out: _Progress, batches: Iterable[tuple[pa.Array, pa.Array]], block_size: int) -> _Counts:
     """Write the data blocks."""
     counts = _Counts()
     open_block: list[bytes] = []

@@ -36,7 +36,7 @@ class Coder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Plain:
+class PlainType:
     """A type whose values are made by two functions."""
 
     schema: Any
@@ -44,16 +44,16 @@ class Plain:
     decode: Callable[[Any, Place], Any] = lambda value, place: value
 
 
-TEXT = Plain("string", decode=lambda text, place: text or "")
-INT, LONG = Plain("int"), Plain("long")
-FLAG = Plain("boolean", decode=lambda flag, place: bool(flag))
+TEXT = PlainType("string", decode=lambda text, place: text or "")
+INT, LONG = PlainType("int"), PlainType("long")
+FLAG = PlainType("boolean", decode=lambda flag, place: bool(flag))
 #: A path below the table's folder.
-INSIDE = Plain("string", decode=lambda text, place: inside(text or "", place.path))
+INSIDE = PlainType("string", decode=lambda text, place: inside(text or "", place.path))
 #: The name of a file, and as Hudi's plans of clustering have it: its absolute path, of which only the name is read.
-NAME = Plain("string", decode=lambda text, place: file_name(text, place.path) if text else "")
-PATH = Plain("string", lambda name, place: name and absolute_path(place.root, place.partition, name), NAME.decode)
+NAME = PlainType("string", decode=lambda text, place: file_name(text, place.path) if text else "")
+PATH = PlainType("string", lambda name, place: name and absolute_path(place.root, place.partition, name), NAME.decode)
 #: A file that must have a name.
-FILE = Plain("string", PATH.encode, lambda text, place: file_name(text or "", place.path))
+FILE = PlainType("string", PATH.encode, lambda text, place: file_name(text or "", place.path))
 
 
 def _file_id(text: str | None, place: Place) -> str:
@@ -62,30 +62,30 @@ def _file_id(text: str | None, place: Place) -> str:
     return inside(text, place.path)
 
 
-FILE_ID = Plain("string", decode=_file_id)
+FILE_ID = PlainType("string", decode=_file_id)
 
 
-def tuple_of(item: Coder, schema: Any = None) -> Plain:
+def tuple_of(item: Coder, schema: Any = None) -> PlainType:
     """A tuple. schema: of the items, where it is told elsewhere"""
-    return Plain(
+    return PlainType(
         avro_array(item.schema if schema is None else schema),
         lambda values, place: [item.encode(value, place) for value in values],
         lambda values, place: tuple(item.decode(value, place) for value in values or () if value is not None),
     )
 
 
-def mapped(item: Coder) -> Plain:
+def mapped(item: Coder) -> PlainType:
     """A mapping from text."""
-    return Plain(
+    return PlainType(
         avro_map(item.schema),
         lambda values, place: {key: item.encode(value, place) for key, value in values.items()},
         lambda values, place: {key: item.decode(value, place) for key, value in (values or {}).items()},
     )
 
 
-def of_partitions(item: Coder) -> Plain:
+def of_partitions(item: Coder) -> PlainType:
     """A mapping from partition paths, where the files of each value are."""
-    return Plain(
+    return PlainType(
         avro_map(item.schema),
         lambda values, place: {key: item.encode(value, place._replace(partition=key)) for key, value in values.items()},
         lambda values, place: {
@@ -94,16 +94,16 @@ def of_partitions(item: Coder) -> Plain:
     )
 
 
-NAMES = Plain(avro_array("string"), lambda names, place: list(names), tuple_of(FILE).decode)
+NAMES = PlainType(avro_array("string"), lambda names, place: list(names), tuple_of(FILE).decode)
 PATHS = tuple_of(FILE)
 TEXTS = mapped(TEXT)
 #: Log files and sizes.
-SIZES = Plain(
+SIZES = PlainType(
     avro_map("long"),
     lambda sizes, place: {absolute_path(place.root, place.partition, name): size for name, size in sizes.items()},
     lambda sizes, place: {file_name(name, place.path): size for name, size in (sizes or {}).items()},
 )
-METRICS = mapped(Plain("double"))
+METRICS = mapped(PlainType("double"))
 
 
 class Field(NamedTuple):
@@ -133,12 +133,12 @@ def nullable_field(name: str, kind: Coder, attribute: str, *, empty: bool = True
     def encode(value: Any, place: Place) -> Any:
         return None if value is None or not (empty or value) else kind.encode(value, place)
 
-    return attribute_field(name, Plain(["null", kind.schema], encode, kind.decode), attribute, default=None)
+    return attribute_field(name, PlainType(["null", kind.schema], encode, kind.decode), attribute, default=None)
 
 
 def unread_field(name: str, schema: Any, value: Any = None, **default: Any) -> Field:
     """A field of Hudi's that says nothing here."""
-    return Field({"name": name, "type": schema, **default}, Plain(schema), lambda owner, place: value)
+    return Field({"name": name, "type": schema, **default}, PlainType(schema), lambda owner, place: value)
 
 
 def version_field(number: int = 1, default: int = 1) -> Field:

@@ -20,7 +20,7 @@ from hoodie.formats.timeline.forms import (
     TEXTS,
     Form,
     Place,
-    Plain,
+    PlainType,
     attribute_field,
     nullable_field,
     tuple_of,
@@ -46,7 +46,7 @@ def _of_group(make: Callable[..., T]) -> Callable[..., T]:
 
 
 _GROUP = (
-    attribute_field("fileId", Plain(["null", "string"], decode=FILE_ID.decode), "group.file_id"),
+    attribute_field("fileId", PlainType(["null", "string"], decode=FILE_ID.decode), "group.file_id"),
     nullable_field("partitionPath", INSIDE, "group.partition"),
 )
 _EXTRA = nullable_field("extraMetadata", TEXTS, "extra")
@@ -76,7 +76,7 @@ def _known_version(number: int | None, place: Place) -> int | None:
 _OPERATION = Form(
     "HoodieCompactionOperation",
     _of_group(CompactionOperation),
-    attribute_field("baseInstantTime", Plain(["null", "string"], decode=TEXT.decode), "base_instant"),
+    attribute_field("baseInstantTime", PlainType(["null", "string"], decode=TEXT.decode), "base_instant"),
     nullable_field("deltaFilePaths", NAMES, "log_files"),
     nullable_field("dataFilePath", NAME, "base_file", empty=False),
     *_GROUP,
@@ -89,10 +89,10 @@ COMPACTION_PLAN = Form(
     lambda number, **values: CompactionPlan(**values),
     nullable_field("operations", tuple_of(_OPERATION), "operations"),
     _EXTRA,
-    version_field(2)._replace(argument="number", kind=Plain(["int", "null"], decode=_known_version)),
+    version_field(2)._replace(argument="number", kind=PlainType(["int", "null"], decode=_known_version)),
     nullable_field("strategy", _strategy("HoodieCompactionStrategy", "compactorClassName"), "strategy"),
     attribute_field(
-        "preserveHoodieMetadata", Plain(["boolean", "null"], decode=FLAG.decode), "preserve_meta", default=False
+        "preserveHoodieMetadata", PlainType(["boolean", "null"], decode=FLAG.decode), "preserve_meta", default=False
     ),
 )
 encode_compaction_plan, decode_compaction_plan = COMPACTION_PLAN.write, COMPACTION_PLAN.read
@@ -116,7 +116,7 @@ _CLUSTERING_GROUP = Form(
     nullable_field("metrics", METRICS, "metrics"),
     attribute_field(
         "numOutputFileGroups",
-        Plain(["int", "null"], decode=lambda number, place: 1 if number is None else number),
+        PlainType(["int", "null"], decode=lambda number, place: 1 if number is None else number),
         "outputs",
         default=1,
     ),

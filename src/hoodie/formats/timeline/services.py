@@ -21,7 +21,7 @@ from hoodie.formats.timeline.forms import (
     TEXTS,
     Form,
     Place,
-    Plain,
+    PlainType,
     attribute_field,
     mapped,
     nullable_field,
@@ -50,12 +50,12 @@ _EXTRA = nullable_field("extraMetadata", TEXTS, "extra")
 # --- cleaning ---
 
 _EARLIEST = ("timestamp", "action", "state")
-_ACTION_INSTANT = Plain(
+_ACTION_INSTANT = PlainType(
     record("HoodieActionInstant", *({"name": name, "type": "string"} for name in _EARLIEST)),
     lambda earliest, place: dict(zip(_EARLIEST, earliest, strict=True)),
     lambda instant, place: instant and tuple(instant[name] for name in _EARLIEST),
 )
-_FILE_INFO = Plain(
+_FILE_INFO = PlainType(
     record("HoodieCleanFileInfo", optional("filePath", "string"), optional("isBootstrapBaseFile", "boolean")),
     lambda name, place: {"filePath": FILE.encode(name, place), "isBootstrapBaseFile": False},
     lambda info, place: FILE.decode(info["filePath"], place),
@@ -144,7 +144,7 @@ _REQUEST = Form(
 ROLLBACK_PLAN = Form(
     "HoodieRollbackPlan",
     RollbackPlan,
-    nullable_field("instantToRollback", Plain(_INSTANT.schema, _INSTANT.encode, _named_instant), "instant"),
+    nullable_field("instantToRollback", PlainType(_INSTANT.schema, _INSTANT.encode, _named_instant), "instant"),
     nullable_field("RollbackRequests", tuple_of(_REQUEST), "requests"),
     version_field(),
 )
@@ -174,7 +174,7 @@ encode_rollback_metadata, decode_rollback_metadata = ROLLBACK_METADATA.write, RO
 
 # --- savepoint and restore ---
 
-_SAVED = Plain(
+_SAVED = PlainType(
     record(
         "HoodieSavepointPartitionMetadata",
         {"name": "partitionPath", "type": "string"},

@@ -147,7 +147,7 @@ class LogFold:
             self.largest = max(self.largest, merge.nbytes)
             incoming = merge.finish()
             hashes.append(key_hashes(incoming.keys))
-            parts.append(self._files.enter_context(self._spill.kept(_with_masks(incoming))))
+            parts.append(self._files.enter_context(self._spill.spilled_rows(_with_masks(incoming))))
         return LogRows([_table(part) for part in parts], hashes, self._rule.keeps_versions)
 
 
@@ -197,7 +197,7 @@ class _Spill:
             path.unlink()
             yield merge
 
-    def kept(self, rows: pa.Table) -> pa.MemoryMappedFile:
+    def spilled_rows(self, rows: pa.Table) -> pa.MemoryMappedFile:
         """The rows in a file of their own, mapped into memory: the system keeps as much of it there as fits."""
         path = str(self._folder / f"rows-{self._file_count}")
         self._file_count += 1

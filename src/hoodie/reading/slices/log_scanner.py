@@ -16,7 +16,7 @@ from hoodie.model.instant import Action
 from hoodie.storage.protocol import Storage, in_threads, waiting_threads
 from hoodie.timeline.completions import rolled_back_times
 from hoodie.timeline.timeline import Timeline
-from hoodie.view.published import Published
+from hoodie.view.published import PublishedNames
 
 _LOGS_AT_ONCE = 8
 #: A log up to this many bytes is read whole at once, unless the slice has very many of them.
@@ -188,7 +188,7 @@ def _unknown(storage: Storage, blocks: Sequence[PlacedBlock], committed: Committ
 
 
 def logs_shown_since(
-    then: Committed, now: Committed, commits: Iterable[Published]
+    then: Committed, now: Committed, commits: Iterable[PublishedNames]
 ) -> frozenset[tuple[str, str]] | None:
     """The files whose blocks count now and did not then, by partition path and name. In all others the same blocks
     count, as long as they have as many bytes.

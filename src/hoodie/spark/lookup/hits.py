@@ -49,12 +49,12 @@ class KeyLookup:
     joined: bool = False
 
     @property
-    def found(self) -> DataFrame:
+    def key_hits(self) -> DataFrame:
         """The hits, without what they cost."""
         return self.hits.where(F.col(RECORD_KEY).isNotNull()).select(*TAGS.names)
 
     @property
-    def placed(self) -> DataFrame:
+    def position_hits(self) -> DataFrame:
         """The hits of an index by file with the positions of the keys: see `locate_on_executors`."""
         return self.hits.where(F.col(RECORD_KEY).isNotNull()).select(*TAGS.names, ROW_POSITION)
 
@@ -148,7 +148,7 @@ def _tag(tag: TagKeys, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
 def join_hits(frame: DataFrame, hits: DataFrame | None, broadcast: bool, *, drop_new: bool) -> DataFrame:
     """Each row with the id of the file group that holds its key, null for none. A row occurs once a hit.
 
-    hits      as of `KeyLookup.found` or `placed`; None: there are none
+    hits      as of `KeyLookup.key_hits` or `position_hits`; None: there are none
     drop_new  rows whose key the table does not hold have no effect
     """
     if hits is None:

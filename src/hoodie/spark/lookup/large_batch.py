@@ -69,7 +69,7 @@ def rows_of_keys(
     # As many as by bytes, but by hash: a task gets the keys of some file groups, whichever Spark puts together.
     tasks = max(1, len(pack(list(slices.values()), 2 * cores(session))))
     kernel = partial(_read, state.storage, reader, slices, requested_schema, returned)
-    rows = lookup.found.repartition(tasks, PARTITION_PATH, FILE_ID).mapInArrow(kernel, target)
+    rows = lookup.key_hits.repartition(tasks, PARTITION_PATH, FILE_ID).mapInArrow(kernel, target)
     merged = sum(bool(slice_.logs) for slice_ in slices.values())
     opened = sum(slice_.base is not None for slice_ in slices.values())
     return rows, ReadStats(index=cost, files_opened=opened, slices_merged=merged, seconds=cost.seconds)

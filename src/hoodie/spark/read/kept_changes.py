@@ -18,18 +18,18 @@ from hoodie.model.files import FileSlice
 from hoodie.reading.slices.log_scanner import logs_shown_since
 from hoodie.reading.slices.reader import SliceReader
 from hoodie.spark.read.positioned_slices import changes_among, changes_of
-from hoodie.view.published import Published
+from hoodie.view.published import PublishedNames
 
 #: Frames kept in a session: Spark looks at all of them when it plans a query.
 _MOST_KEPT = 16
 #: Those of them that answer one query beside what it reads itself: each is a scan of its own.
 _MOST_PARTS = 3
 
-Commits = Callable[[], Iterable[Published]]
+Commits = Callable[[], Iterable[PublishedNames]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Kept:
+class _CachedChanges:
     """What a frame of changes was made of."""
 
     changes: DataFrame
@@ -63,7 +63,7 @@ class _Kept:
         return changes_among(self.changes, len(self.slices), numbers, columns)
 
 
-_entries: WeakKeyDictionary[SparkSession, list[_Kept]] = WeakKeyDictionary()  # the one used last at the end
+_entries: WeakKeyDictionary[SparkSession, list[_CachedChanges]] = WeakKeyDictionary()  # the one used last at the end
 _lock = threading.Lock()
 
 
@@ -87,7 +87,7 @@ def kept_changes(
     commits = cache(commits)
     with _lock:
         entries = _entries.setdefault(session, [])
-        parts: list[tuple[_Kept, list[FileSlice]]] = []
+        parts: list[tuple[_CachedChanges, list[FileSlice]]] = []
         rest = list(slices)
         while rest and len(parts) < _MOST_PARTS:
             holding = [(entry, entry.holds(reader, rest, columns, zone, commits)) for entry in entries]
@@ -102,7 +102,7 @@ def kept_changes(
         if rest:
             numbers = {slice_: number for number, slice_ in enumerate(rest)}
             read = changes_of(session, reader, rest, columns, each_alone=True)
-            parts.append((_Kept(read, reader, numbers, frozenset(columns), zone), rest))
+            parts.append((_CachedChanges(read, reader, numbers, frozenset(columns), zone), rest))
         for entry, _ in parts:
             if entry in entries:
                 entries.remove(entry)

@@ -89,25 +89,25 @@ def scan_frames(
     """
     if scan.filter is not None:
         raise InvalidInput("this scan has filters, which only reads without Spark take: use DataFrame.where instead")
-    frames, merged, plain = list[DataFrame](), list[DataFrame](), scan.plain
+    frames, merged, plain = list[DataFrame](), list[DataFrame](), scan.base_slices
     root = route_to(session, scan.state.storage, scan.settings.route.route).root
     if scan.reader is not None:
         by_position = [] if root is None else slices_by_position(scan, columns)
         if by_position and root is not None:
             rows, plain = _rows_by_position(session, scan, scan.reader, root, by_position, columns)
             frames += rows
-        if rest := [slice_ for slice_ in scan.logged if slice_ not in set(by_position)]:
+        if rest := [slice_ for slice_ in scan.log_slices if slice_ not in set(by_position)]:
             merged.append(merged_frame(session, scan.reader, rest, columns, keep))
-    if plain or not scan.logged:
+    if plain or not scan.log_slices:
         frames.insert(0, base_rows(session, scan, plain, root, columns))
     return [*(frames if where is None else [rows.where(where) for rows in frames]), *merged]
 
 
 def slices_by_position(scan: ScanPlan, columns: Sequence[str]) -> list[FileSlice]:
     """The slices with logs whose base files Spark itself reads: all, unless its reader would give other values."""
-    if not scan.settings.positions.by_position or not readable(scan.schema, scan.logged, columns):
+    if not scan.settings.positions.by_position or not readable(scan.schema, scan.log_slices, columns):
         return []
-    return [slice_ for slice_ in scan.logged if slice_.base is None or slice_.base not in scan.mislabelled]
+    return [slice_ for slice_ in scan.log_slices if slice_.base is None or slice_.base not in scan.mislabelled]
 
 
 def _rows_by_position(
@@ -125,27 +125,27 @@ def _rows_by_position(
     commits = partial(newest_published, scan.state.storage, scan.state.timeline)
     logs = changes_of_logs(session, scan, reader, slices, names, limit, commits)
     if logs is not None:
-        beside = scan.plain if _read_beside(scan, slices, columns) else ()
+        beside = scan.base_slices if _read_beside(scan, slices, columns) else ()
         frames = list(_rows_of_logs_here(session, scan, root, logs, beside, names, columns))
-        return frames, () if beside else scan.plain
+        return frames, () if beside else scan.base_slices
     cached_changes = kept_changes(session, reader, slices, names, limit, commits)
     changes = changes_of(session, reader, slices, names) if cached_changes is None else cached_changes
     frames = [rows_among(changes, columns)]
     if files := [slice_.base for slice_ in slices if slice_.base is not None]:
         replaced_rows = rows_gone(session, reader, slices) if cached_changes is None else cached_changes
         frames.append(rows_that_stay(_base_frame(session, scan, root, files), files, replaced_rows, columns))
-    return frames, scan.plain
+    return frames, scan.base_slices
 
 
 def _read_beside(scan: ScanPlan, slices: Sequence[FileSlice], columns: Sequence[str]) -> bool:
     """Whether the slices without logs are read by the scan of those with, whose test each row then takes: a scan of
     their own costs more where they are fewer."""
-    files = [slice_.base for slice_ in scan.plain if slice_.base is not None]
+    files = [slice_.base for slice_ in scan.base_slices if slice_.base is not None]
     with_logs = [slice_.base for slice_ in slices if slice_.base is not None]
     return (
         sum(file.size for file in files) <= sum(file.size for file in with_logs)
         and scan.mislabelled.isdisjoint(files)
-        and readable(scan.schema, [*slices, *scan.plain], columns)
+        and readable(scan.schema, [*slices, *scan.base_slices], columns)
     )
 
 

@@ -99,13 +99,15 @@ def tag_rows(session: SparkSession, staged: SparkStage, write: Write, files: Tab
         hits = [FileGroupId(partition, file_id) for partition, ids in updates.items() for file_id in ids]
         files = write.files_of_hits(files, hits)
     if write.index.is_global:
-        doubts = _doubts(frame, lookup.found)
+        doubts = _doubts(frame, lookup.key_hits)
         if doubts.limit(1).count():
-            resolved = _relocated_rows(session, frame, lookup.found, doubts, write)
+            resolved = _relocated_rows(session, frame, lookup.key_hits, doubts, write)
             counted, total = _counts(resolved)
             return LocatedRows(resolved, _profile_of(counted), files, cost, total, (resolved, doubts, lookup.hits))
         doubts.unpersist()
-    located = join_hits(frame, lookup.placed if placed else lookup.found, _fits_broadcast(updates), drop_new=delete)
+    located = join_hits(
+        frame, lookup.position_hits if placed else lookup.key_hits, _fits_broadcast(updates), drop_new=delete
+    )
     if placed:
         located = located.withColumn(ROW_POSITION, F.coalesce(ROW_POSITION, F.lit(-1).cast("long")))
     return LocatedRows(
@@ -122,7 +124,7 @@ def _without_deleted(lookup: KeyLookup, write: Write) -> KeyLookup:
     """The look-up without hits of keys that a log deleted where another file group of the partition holds them; of keys
     that no file group holds now, one hit stays."""
     key = [RECORD_KEY, PARTITION_PATH]
-    counted = lookup.found.groupBy(*key).agg(F.min(FILE_ID).alias("first"), F.max(FILE_ID).alias("last"))
+    counted = lookup.key_hits.groupBy(*key).agg(F.min(FILE_ID).alias("first"), F.max(FILE_ID).alias("last"))
     several = persist(counted.where("first <> last").select(*key, "first"))
     try:
         with raise_worker_errors():
@@ -130,7 +132,7 @@ def _without_deleted(lookup: KeyLookup, write: Write) -> KeyLookup:
         if not paths:
             return lookup
         stored = stored_reader(write.state, paths, replace(write.relocation_rule, moves=False), write.settings.reading)
-        ambiguous_hits = lookup.found.join(several, key, "left_semi").repartition(PARTITION_PATH, FILE_ID)
+        ambiguous_hits = lookup.key_hits.join(several, key, "left_semi").repartition(PARTITION_PATH, FILE_ID)
         schema = StructType([*TAGS.fields, StructField("live", BooleanType())])
         read = persist(ambiguous_hits.mapInArrow(partial(_read_stored, stored, pa.schema([])), schema))
         alive = read.groupBy(*key).agg(F.max("live").alias("alive"))
