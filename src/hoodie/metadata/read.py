@@ -234,11 +234,11 @@ def _records_of_keys(
 
     at_once = max(1, AT_ONCE // max(1, len(by_group)))
 
-    def found(group: int) -> list[_Stored]:
+    def stored_in_group(group: int) -> list[_Stored]:
         stored = _stored_in_slice(table, partition, slices[group], Wanted(frozenset(by_group[group])), at_once)
         return [replace(part, cells=tuple(part.cells)) for part in stored]
 
-    slices_found = in_threads(found, sorted(by_group), waiting_threads(table.storage))
+    slices_found = in_threads(stored_in_group, sorted(by_group), waiting_threads(table.storage))
     return _merged([part for parts in slices_found for part in parts], partition)
 
 

@@ -48,7 +48,9 @@ def read_scan(scan: ScanPlan) -> pa.Table:
             cannot be brought into the table's schema
     """
     merge = None if scan.reader is None else partial(merged_rows, scan.reader)
-    return _rows_of(scan.state.storage, scan.slices, scan.schema, scan.columns, scan.read, scan.matching_rows, merge, scan.tests)
+    return _rows_of(
+        scan.state.storage, scan.slices, scan.schema, scan.columns, scan.read, scan.matching_rows, merge, scan.tests
+    )
 
 
 def read_slices_arrow(

@@ -49,7 +49,7 @@ class Packed(Generic[T]):
         dumps: Callable[[object], bytes] = cloudpickle.dumps
         return cls(tuple(zlib.compress(dumps(bundle), 1) for bundle in bundles), size)
 
-    def each(self, numbers: Iterable[int]) -> Iterator[T]:
+    def values_at(self, numbers: Iterable[int]) -> Iterator[T]:
         """The values of some positions, in that order. Neighbours are unpacked once."""
         opened: int = -1
         bundle: tuple[T, ...] = ()
@@ -110,7 +110,7 @@ def _call_each(
     items: Packed[T], call: Callable[[T], Iterator[pa.RecordBatch]], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        for item in items.each(batch.column(0).to_pylist()):
+        for item in items.values_at(batch.column(0).to_pylist()):
             yield from call(item)
 
 

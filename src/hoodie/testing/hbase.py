@@ -176,7 +176,7 @@ class HBaseServer(HBaseGateway):
     @contextmanager
     def connected(self) -> Iterator[happybase.Connection]:
         """A connection of happybase's, for looking, whatever transport the clients use."""
-        with HBaseServer._beside(self) as port:
+        with HBaseServer._plain_port(self) as port:
             connection = happybase.Connection(self.host, port, timeout=60_000)
             try:
                 yield connection
@@ -184,7 +184,7 @@ class HBaseServer(HBaseGateway):
                 connection.close()
 
     @contextmanager
-    def _beside(self) -> Iterator[int]:
+    def _plain_port(self) -> Iterator[int]:
         """A port where the plain protocol is spoken, without faults."""
         if (self.transport, self.protocol, self.tls) == ("BUFFERED", "BINARY", None):
             yield self.port

@@ -312,7 +312,7 @@ def _check(storage: Storage, files: Packed[BaseFile], batches: Iterator[pa.Recor
                 if current is not None:
                     yield from current.finish()
                 opened = int(numbers[start])
-                current = _FileCheck(storage, next(files.each([opened])))
+                current = _FileCheck(storage, next(files.values_at([opened])))
             yield from current.add(batch.column(RECORD_KEY).slice(start, stop - start))
     if current is not None:
         yield from current.finish()

@@ -144,7 +144,7 @@ def _run_placed(
         for number in task_numbers.tolist():
             part = rows if len(task_numbers) == 1 else rows.filter(pa.array(numbers.to_numpy() == number))
             waiting.setdefault(number, []).append(part)
-    for task in tasks.each(sorted(waiting)):
+    for task in tasks.values_at(sorted(waiting)):
         rows_of_task = pa.Table.from_batches(waiting.pop(task.number))
         with mark_worker_errors():
             task_result = run(task, agreed_positions(rows_of_task), write_token(task.number))
