@@ -1,1 +1,1 @@
-"""How results look in a console and in a notebook: short text, and HTML tables."""
+"""How results and long calls look in a console and in a notebook: short text, HTML tables, progress."""

@@ -1,1 +1,1 @@
-"""Decisions: what a write should do. Values in, values out."""
+"""Decisions of writes and table services: values in, values out."""

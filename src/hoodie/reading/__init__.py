@@ -1,1 +1,1 @@
-"""How file slices become rows."""
+"""Reads of a table: which files they take, and how these become rows."""

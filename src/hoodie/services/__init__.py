@@ -1,1 +1,1 @@
-"""Table services, which keep a table small and fast: compaction, cleaning, archiving."""
+"""Table services, and changes of columns and version: compaction, cleaning, archiving, expiry, savepoints, upgrades."""

@@ -1,4 +1,4 @@
-"""DataFrames in and out; its public names, loaded when first used, are what a program says to a Spark session."""
+"""DataFrames in and out, and the public calls about a Spark session, which are loaded when they are first used."""
 
 from typing import TYPE_CHECKING, Any
 

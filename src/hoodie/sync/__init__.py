@@ -1,1 +1,1 @@
-"""What other engines are given of a table: manifests of its newest base files, and its entries in a metastore."""
+"""What runs after a commit, and what other engines get of a table: manifests of its base files, metastore entries."""

@@ -1,1 +1,1 @@
-"""The timeline: load, query, transition."""
+"""The timeline: loaded, queried, changed and archived."""

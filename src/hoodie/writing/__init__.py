@@ -1,1 +1,1 @@
-"""How a checked batch becomes data files."""
+"""One write, from a checked batch to its commit: planned, run, published, explained."""
