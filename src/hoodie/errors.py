@@ -11,8 +11,8 @@ def clause(problem: object) -> str:
 
 def sentence(problem: object) -> str:
     """What an error says as a sentence, with one full stop or question mark at its end."""
-    said = clause(problem)
-    return said if said.endswith("?") else f"{said}."
+    text = clause(problem)
+    return text if text.endswith("?") else f"{text}."
 
 
 class HoodieError(Exception):

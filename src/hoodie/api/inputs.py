@@ -287,7 +287,7 @@ def _of_pandas(frame: Any) -> pa.Table:
         index = ",".join(str(name) for name in frame.index.names if name is not None and name not in frame.columns)
         return rows.replace_schema_metadata({**rows.schema.metadata, INDEX_LEFT_OUT: index}) if index else rows
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:
-        said = ". ".join(clause(part) for part in problem.args)
+        message = ". ".join(clause(part) for part in problem.args)
         sparse = [
             name for name, kind in zip(frame.columns, frame.dtypes, strict=True) if str(kind).startswith("Sparse")
         ]
@@ -296,7 +296,7 @@ def _of_pandas(frame: Any) -> pa.Table:
             if sparse
             else "Columns need names that differ, and values of one type"
         )
-        raise SchemaMismatch(f"the DataFrame makes no table of Arrow's: {said}. {way}") from problem
+        raise SchemaMismatch(f"the DataFrame makes no table of Arrow's: {message}. {way}") from problem
 
 
 def _without_defaults(rows: pa.Table) -> pa.Table:

@@ -222,7 +222,7 @@ class Call:
         targets = self.targets()
 
         def outcome(target: Target) -> Outcome[R]:
-            with output.collected_warnings() as said:
+            with output.collected_warnings() as warned:
                 try:
                     if target.empty is not None:
                         raise target.empty
@@ -232,9 +232,9 @@ class Call:
                     raise
                 except Exception as error:
                     status, problem = explained(error, debug=self.debug)
-                    return Outcome(target.path, status, None, problem, tuple(said))
+                    return Outcome(target.path, status, None, problem, tuple(warned))
             return Outcome(
-                target.path, Status.FOUND if has_findings(result) else Status.FINE, result, None, tuple(said)
+                target.path, Status.FOUND if has_findings(result) else Status.FINE, result, None, tuple(warned)
             )
 
         what = f"{self.command} {targets[0].path}" if len(targets) == 1 else self.command
@@ -335,6 +335,6 @@ def explained(error: BaseException, *, debug: bool = False) -> tuple[Status, Pro
         status = Status.USAGE if usage else Status.FAILED
     else:
         status = Status.FAILED
-        said = f"{type(error).__name__}: {clause(message)}"
-        message = f"{said}. This error was not expected: --debug shows where it comes from."
+        kind = type(error).__name__
+        message = f"{kind}: {clause(message)}. This error was not expected: --debug shows where it comes from."
     return status, Problem(type(error).__name__, secrets.masked(message))

@@ -186,8 +186,10 @@ def list_(call: Call, partition: str, limit: int) -> int:
     def do(target: Target) -> MetadataRows:
         state = load_state(target.storage)
         table = metadata_rows(state.storage, state.config, state.timeline, partition)
-        some = table.slice(0, limit) if limit else table
-        rows = tuple(tuple("" if value is None else str(value) for value in row.values()) for row in some.to_pylist())
+        shown_rows = table.slice(0, limit) if limit else table
+        rows = tuple(
+            tuple("" if value is None else str(value) for value in row.values()) for row in shown_rows.to_pylist()
+        )
         return MetadataRows(partition, tuple(table.column_names), rows, table.num_rows)
 
     return call.print_each(do, _rows_text)

@@ -195,8 +195,8 @@ def row_batches(scan: ScanPlan, limit: int | None = None) -> Iterator[pa.Table]:
     for begin in range(0, len(scan.slices), step):
         if remaining_limit == 0:
             return
-        some = scan.slices[begin : begin + step]
-        rows = read_scan(replace(scan, slices=some))
+        part = scan.slices[begin : begin + step]
+        rows = read_scan(replace(scan, slices=part))
         if remaining_limit is not None:
             rows = rows.slice(0, remaining_limit)
             remaining_limit -= len(rows)

@@ -145,8 +145,8 @@ def _one_image(
     return {name: values[name] for name in types if name in values}, keeps
 
 
-def _same_values(some: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
-    return some.keys() == others.keys() and all(same_expression(some[name], others[name]) for name in some)
+def _same_values(values: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
+    return values.keys() == others.keys() and all(same_expression(values[name], others[name]) for name in values)
 
 
 def _of_source(value: object, request: MergeRequest, columns: set[str]) -> bool:

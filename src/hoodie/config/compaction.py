@@ -82,9 +82,9 @@ def inline_compaction(options: Options, table: Mapping[str, str] | None = None) 
     """
     keys = (_INLINE, _SCHEDULE, _ASYNC)
     own = {key: options[key] for key in keys if key in options}
-    said = own or {key: value for key, value in (table or {}).items() if key in keys}
-    chosen = read_options(InlineCompaction, {**options, **said})
-    if chosen.schedule and chosen.run and _INLINE in said:
+    values = own or {key: value for key, value in (table or {}).items() if key in keys}
+    chosen = read_options(InlineCompaction, {**options, **values})
+    if chosen.schedule and chosen.run and _INLINE in values:
         raise InvalidOption(
             f"{_INLINE} and {_SCHEDULE} are both true: the first plans and runs "
             "compactions in the writer, the second plans them for others to run. Set one of them"
@@ -95,11 +95,11 @@ def inline_compaction(options: Options, table: Mapping[str, str] | None = None) 
     if chosen.schedule:
         return CompactionAfterCommit(run=False, schedule=True, explicit=True)
     if stream and own:  # inline=false asks for one beside the stream, which is what a stream has here
-        return CompactionAfterCommit(chosen.run or chosen.beside, explicit=chosen.run and _INLINE in said)
-    if _INLINE in said:
+        return CompactionAfterCommit(chosen.run or chosen.beside, explicit=chosen.run and _INLINE in values)
+    if _INLINE in values:
         return CompactionAfterCommit(chosen.run, explicit=chosen.run)
-    beside = chosen.beside and _ASYNC in said
-    return CompactionAfterCommit(not beside, beside=beside and _SCHEDULE not in said)
+    beside = chosen.beside and _ASYNC in values
+    return CompactionAfterCommit(not beside, beside=beside and _SCHEDULE not in values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,17 +53,17 @@ def examine_files(scene: Scene, contents: Contents, *, rows: bool = False) -> It
     rows  data files are opened, too (`hoodie.doctor.rows`): a log that has grown is judged by its blocks
     """
     published = PublishedFiles.by(contents)
-    present = {join(folder, entry.name): entry for folder, entries in scene.tree.items() for entry in entries}
-    missing = list(_missing(scene, contents, published, present))
+    entries_by_path = {join(folder, entry.name): entry for folder, entries in scene.tree.items() for entry in entries}
+    missing = list(_missing(scene, contents, published, entries_by_path))
     yield from missing
     yield from _published_twice(contents)
-    yield from _sizes(published, present, rows=rows)
-    yield from _orphans(scene, contents, published, present)
+    yield from _sizes(published, entries_by_path, rows=rows)
+    yield from _orphans(scene, contents, published, entries_by_path)
     yield from _strays(scene)
     yield from _invisible(scene, contents)
-    yield from _plans(scene, contents, present)
+    yield from _plans(scene, contents, entries_by_path)
     yield from _lost_plans(scene, contents, published)
-    yield from _savepoints(scene, contents, present, {finding.where for finding in missing})
+    yield from _savepoints(scene, contents, entries_by_path, {finding.where for finding in missing})
 
 
 # --- files that should be there ---

@@ -90,18 +90,18 @@ def _extreme(greatest: bool) -> Callable[[Terms], Term]:
         limit = pa.scalar(float("inf")).cast(kind)
 
         def run(*values: pa.Array) -> pa.Array:  # NaN is greater than infinity
-            present = [pc.coalesce(pc.is_nan(value), pa.scalar(False)) for value in values]
+            nan_masks = [pc.coalesce(pc.is_nan(value), pa.scalar(False)) for value in values]
             nan = pa.scalar(float("nan")).cast(kind)
             if greatest:
                 extreme = function(
-                    *(pc.if_else(is_nan, limit, value) for is_nan, value in zip(present, values, strict=True))
+                    *(pc.if_else(is_nan, limit, value) for is_nan, value in zip(nan_masks, values, strict=True))
                 )
-                return pc.if_else(reduce(pc.or_, present), nan, extreme)
+                return pc.if_else(reduce(pc.or_, nan_masks), nan, extreme)
             none = pa.scalar(None, kind)
             extreme = function(
-                *(pc.if_else(is_nan, none, value) for is_nan, value in zip(present, values, strict=True))
+                *(pc.if_else(is_nan, none, value) for is_nan, value in zip(nan_masks, values, strict=True))
             )
-            return pc.if_else(pc.and_(extreme.is_null(), reduce(pc.or_, present)), nan, extreme)
+            return pc.if_else(pc.and_(extreme.is_null(), reduce(pc.or_, nan_masks)), nan, extreme)
 
         return computed(kind, elementwise(run), *terms)
 

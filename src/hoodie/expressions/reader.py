@@ -147,8 +147,8 @@ class Reader:
         return [Conjunct(self.condition(node))]
 
     def term(self, node: Any) -> Term:
-        said = _SAID.get(type(node), node.args)
-        if more := [word for word, value in node.args.items() if value and word not in said]:
+        names = _SAID.get(type(node), node.args)
+        if more := [word for word, value in node.args.items() if value and word not in names]:
             raise self.refused(node, f"{more[0]} is not supported here")
         if node.args.get("negate"):
             positive = node.copy()

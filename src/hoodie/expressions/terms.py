@@ -179,16 +179,16 @@ def first_of(choices: Sequence[tuple[Term | None, Term]], otherwise: Term) -> Ca
         for condition, term in [*choices, (None, otherwise)]:
             if not len(rest):
                 break
-            here = block if len(rest) == block.length else block.take(pa.array(rest))
+            part = block if len(rest) == block.length else block.take(pa.array(rest))
             if condition is None:
-                values = spread(term.run(here), here.length)
-                taken = np.asarray(values.is_valid()) if term is not otherwise else np.ones(here.length, np.bool_)
+                values = spread(term.run(part), part.length)
+                taken = np.asarray(values.is_valid()) if term is not otherwise else np.ones(part.length, np.bool_)
                 values = values if taken.all() else values.filter(pa.array(taken))
             else:
-                taken = is_true(condition.run(here), here.length)
+                taken = is_true(condition.run(part), part.length)
                 if not taken.any():
                     continue
-                chosen = here if taken.all() else here.take(pa.array(np.flatnonzero(taken)))
+                chosen = part if taken.all() else part.take(pa.array(np.flatnonzero(taken)))
                 values = spread(term.run(chosen), chosen.length)
             places.append(rest[taken])
             parts.append(values)

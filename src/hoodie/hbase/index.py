@@ -256,7 +256,7 @@ def _announce(
     hbase: HBaseIndex, instant: str, stats: Sequence[WriteStat], later: Sequence[pa.Table]
 ) -> Mapping[str, str]:
     """Before publication, once all entries are put: mark the index as having them. Returns the extra metadata."""
-    said = {SEEN: ""}
+    extra = {SEEN: ""}
     old = {
         (partition, file_id)
         for table in later
@@ -265,12 +265,12 @@ def _announce(
         if file_id
     }
     if old:
-        said[LOST] = json.dumps(sorted(old))
+        extra[LOST] = json.dumps(sorted(old))
     if puts_entries(stats):
         with hbase.client() as client:
             put_mark(client, Mark(instant, hbase.table), hbase.timestamp(instant))
-        said[SEEN] = hbase.table
-    return said
+        extra[SEEN] = hbase.table
+    return extra
 
 
 def lost_keys(commit: CommitMetadata) -> frozenset[FileGroupId]:

@@ -47,13 +47,13 @@ def _hash(data: Bytes, starts: _Indices, lengths: _Indices, seed: np.uint32) -> 
             offsets[long] = lengths[long] & ~15
         hashes += lengths.astype(np.uint32)
         for _ in range(3):
-            some = np.flatnonzero(lengths - offsets >= 4)
-            hashes[some] = _rotated(hashes[some] + words[starts[some] + offsets[some]] * _P3, 17) * _P4
-            offsets[some] += 4
+            rows = np.flatnonzero(lengths - offsets >= 4)
+            hashes[rows] = _rotated(hashes[rows] + words[starts[rows] + offsets[rows]] * _P3, 17) * _P4
+            offsets[rows] += 4
         for _ in range(3):
-            some = np.flatnonzero(lengths > offsets)
-            hashes[some] = _rotated(hashes[some] + data[starts[some] + offsets[some]].astype(np.uint32) * _P5, 11) * _P1
-            offsets[some] += 1
+            rows = np.flatnonzero(lengths > offsets)
+            hashes[rows] = _rotated(hashes[rows] + data[starts[rows] + offsets[rows]].astype(np.uint32) * _P5, 11) * _P1
+            offsets[rows] += 1
         hashes ^= hashes >> np.uint32(15)
         hashes *= _P2
         hashes ^= hashes >> np.uint32(13)
@@ -66,9 +66,9 @@ def _stripes(words: Hashes, starts: _Indices, lengths: _Indices, seed: np.uint32
     """The four lanes over all whole stripes of 16 bytes, folded into one: uint32[n], of texts of 16 bytes or more."""
     lanes = [np.full(len(starts), first, np.uint32) for first in (seed + _P1 + _P2, seed + _P2, seed, seed - _P1)]
     for stripe in range(int(lengths.max()) // 16):
-        some = np.flatnonzero(lengths >= 16 * (stripe + 1))
+        rows = np.flatnonzero(lengths >= 16 * (stripe + 1))
         for number, lane in enumerate(lanes):
-            lane[some] = _rotated(lane[some] + words[starts[some] + 16 * stripe + 4 * number] * _P2, 13) * _P1
+            lane[rows] = _rotated(lane[rows] + words[starts[rows] + 16 * stripe + 4 * number] * _P2, 13) * _P1
     first, second, third, fourth = lanes
     return _rotated(first, 1) + _rotated(second, 7) + _rotated(third, 12) + _rotated(fourth, 18)
 

@@ -283,8 +283,8 @@ def _agreed_options(properties: Mapping[str, str]) -> KeyOptions:
     settings = {key: value for key, value in properties.items() if not isinstance(value, str) or value.strip()}
     chosen = read_options(KeyOptions, settings)
     for option_field, spec in declared(KeyOptions):
-        present = [key for key in spec.keys if key in settings]
-        values = [getattr(read_options(KeyOptions, {key: settings[key]}), option_field.name) for key in present]
+        keys = [key for key in spec.keys if key in settings]
+        values = [getattr(read_options(KeyOptions, {key: settings[key]}), option_field.name) for key in keys]
         if len(values) < 2:
             continue
         if option_field.name == "partition":  # the table may have left the types of CUSTOM fields out
@@ -297,7 +297,7 @@ def _agreed_options(properties: Mapping[str, str]) -> KeyOptions:
             values = [_kind_of_type(value) for value in values]
         if values[0] != values[1]:
             raise InvalidOption(
-                f"{present[0]}={settings[present[0]]!r} contradicts {present[1]}={settings[present[1]]!r}; "
+                f"{keys[0]}={settings[keys[0]]!r} contradicts {keys[1]}={settings[keys[1]]!r}; "
                 "a table keeps the key generator and columns that it was created with"
             )
     return chosen

@@ -99,8 +99,8 @@ def _refuse_other_folders(settings: TimestampSettings, key: str) -> None:
     if unit is None:
         return
     expected = (TimestampType.SCALAR, TimeUnit.MICROSECONDS, "UTC", FOLDERS[unit])
-    said = (settings.type, settings.unit, settings.output_zone, settings.output_format)
-    if said != expected:
+    texts = (settings.type, settings.unit, settings.output_zone, settings.output_format)
+    if texts != expected:
         raise InvalidOption(
             f"{key}={unit}: the folders of this table are times in microseconds, in UTC and in the pattern "
             f"{FOLDERS[unit]}; leave the options hoodie.keygen.timebased.* out"

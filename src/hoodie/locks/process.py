@@ -52,8 +52,8 @@ class Process:
     @property
     def is_dead(self) -> bool:
         """Whether it has certainly ended. False in all cases of doubt."""
-        here = (socket.gethostname(), *_place())
-        if "" in here or here != (self.host, self.boot, self.space) or self.pid <= 0 or not self.started:
+        own_place = (socket.gethostname(), *_place())
+        if "" in own_place or own_place != (self.host, self.boot, self.space) or self.pid <= 0 or not self.started:
             return False
         try:
             os.kill(self.pid, 0)

@@ -133,7 +133,10 @@ def _differences(
             problems.append(f"{path} is on the storage, and not in {where}")
     sizes = {path: (stored[path].size, listed[path].size) for path in sorted(listed.keys() & stored.keys())}
     wrong = {path: pair for path, pair in sizes.items() if pair[0] != pair[1]}
-    return [*problems, *(f"{path} has {size} bytes, and {said} in {where}" for path, (size, said) in wrong.items())]
+    return [
+        *problems,
+        *(f"{path} has {size} bytes, and {expected} in {where}" for path, (size, expected) in wrong.items()),
+    ]
 
 
 def _record_index_problems(

@@ -72,14 +72,14 @@ def _cleaned_file(
     """A file that a reader as of then would need, and the earliest instant that cleaning left."""
     slices = {group: slice_.base_instant for group, slice_ in merged_slices(view, as_of).items()}
     completions = state.timeline.completions() if state.timeline.layout == 2 else {}
-    present = paths_in(view)
+    paths = paths_in(view)
     missing: dict[FileGroupId, str] = {}
     earliest = ""
     for cleaning in cleanings(state.storage, state.config, state.timeline, as_of):
         earliest = max(earliest, cleaning.earliest)
         if cleaning.earliest and cleaning.earliest <= as_of:
             continue  # it left what reads as of then need; the overwrites of what it took may be archived
-        for path in sorted(cleaning.files - present):
+        for path in sorted(cleaning.files - paths):
             partition, name = split(path)
             file = parse_data_file(partition, name, 0) if partitions is None or partition in partitions else None
             if file is None or file.group in missing:

@@ -116,10 +116,10 @@ def conform(rows: pa.Table | pa.RecordBatch, schema: pa.Schema, *, drop_extra: b
         return table
     names = table.schema.names
     _check_names(names, schema.names, "", drop_extra)
-    present = set(names)
+    name_set = set(names)
     columns = []
     for field in schema:
-        if field.name not in present:
+        if field.name not in name_set:
             columns.append(_filler(field, table.num_rows, field.name))
             continue
         column = table.column(field.name)
@@ -188,7 +188,7 @@ def _struct(array: pa.StructArray, kind: pa.StructType, path: str, drop_extra: b
     names = [child.name for child in array.type]
     _check_names(names, [child.name for child in kind], f"{path}.", drop_extra)
     # Children of a null struct may be null whatever they say, so only rows with a struct count.
-    present = pc.is_valid(array) if array.null_count else None
+    valid = pc.is_valid(array) if array.null_count else None
     children = []
     for child in kind:
         dotted = f"{path}.{child.name}"
@@ -199,14 +199,14 @@ def _struct(array: pa.StructArray, kind: pa.StructType, path: str, drop_extra: b
             continue
         values = array.field(names.index(child.name))
         if not child.nullable and values.null_count:
-            missing = pc.is_null(values) if present is None else pc.and_(pc.is_null(values), present)
+            missing = pc.is_null(values) if valid is None else pc.and_(pc.is_null(values), valid)
             if count := pc.sum(missing).as_py():
                 raise _nulls(dotted, count)
-        if present is not None and values.type != child.type:  # what lies below a null struct need not fit
+        if valid is not None and values.type != child.type:  # what lies below a null struct need not fit
             values = array.flatten()[names.index(child.name)]
         values = _cast(values, child.type, dotted, drop_extra)
         children.append(values if child.nullable else _solid(values))
-    validity = None if present is None else present.buffers()[1]
+    validity = None if valid is None else valid.buffers()[1]
     return pa.Array.from_buffers(kind, len(array), [validity], array.null_count, children=children)
 
 

@@ -8,14 +8,23 @@ from pyspark.sql.types import StructType
 
 from hoodie.errors import InvalidInput
 from hoodie.sources import answers
-from hoodie.sources.calls import SAID, columns_to_partition_by, frame_of, names_in, ours, recorder, said_to, wrap_load
+from hoodie.sources.calls import (
+    SAID,
+    columns_to_partition_by,
+    frame_of,
+    names_in,
+    ours,
+    recorded_calls,
+    recorder,
+    wrap_load,
+)
 from hoodie.spark.columns import quoted
 
 
 def _mode(original: Callable[..., Any]) -> Callable[..., Any]:
     def mode(self: Any, saveMode: str | None) -> Any:
         if saveMode:
-            said_to(self)["mode"] = saveMode
+            recorded_calls(self)["mode"] = saveMode
         return original(self, saveMode)
 
     return mode
@@ -24,7 +33,7 @@ def _mode(original: Callable[..., Any]) -> Callable[..., Any]:
 def _load(
     original: Callable[..., Any], reader: Any, session: Any, path: Any, options: dict[str, Any], schema: Any
 ) -> DataFrame:
-    frame = answers.load(session, path, {**said_to(reader)["options"], **options})
+    frame = answers.load(session, path, {**recorded_calls(reader)["options"], **options})
     if schema is None:
         return frame
     requested_schema = schema if isinstance(schema, StructType) else StructType.fromDDL(schema)
@@ -44,11 +53,11 @@ def _save(original: Callable[..., Any]) -> Callable[..., Any]:
         partitionBy: Any = None,
         **options: Any,
     ) -> None:
-        said = said_to(self)
-        if not ours(format or said["format"]):
+        recorded = recorded_calls(self)
+        if not ours(format or recorded["format"]):
             return original(self, path, format, mode, partitionBy, **options)  # type: ignore[no-any-return]
-        by = columns_to_partition_by(partitionBy, said)
-        answers.save(frame_of(self), path, mode or said["mode"], by, {**said["options"], **options})
+        by = columns_to_partition_by(partitionBy, recorded)
+        answers.save(frame_of(self), path, mode or recorded["mode"], by, {**recorded["options"], **options})
         return None
 
     return save

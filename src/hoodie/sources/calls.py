@@ -12,8 +12,8 @@ NAMES = ("hudi", "org.apache.hudi", "hoodie")
 CAUGHT: set[str] = set()
 
 
-def said_to(builder: Any) -> dict[str, Any]:
-    """What was said to a reader or writer so far."""
+def recorded_calls(builder: Any) -> dict[str, Any]:
+    """The settings of a reader or writer by its calls so far."""
     state = builder.__dict__.setdefault("_hoodie", {"format": "", "options": {}, "mode": "default", "by": []})
     assert isinstance(state, dict)
     return state
@@ -37,9 +37,9 @@ def names_in(*columns: Any) -> list[Any]:
     return list(columns[0]) if len(columns) == 1 and isinstance(columns[0], (list, tuple)) else list(columns)
 
 
-def columns_to_partition_by(columns: Any, said: dict[str, Any]) -> list[Any]:
-    """The partition columns of a write: those of its last call, a name or several, else those said before."""
-    return [columns] if isinstance(columns, str) else list(columns or said["by"])
+def columns_to_partition_by(columns: Any, recorded: dict[str, Any]) -> list[Any]:
+    """The partition columns of a write: those of its last call, a name or several, else those of a call before."""
+    return [columns] if isinstance(columns, str) else list(columns or recorded["by"])
 
 
 def recorder(what: str, read: Callable[..., Any] = lambda value: value) -> Callable[[Callable[..., Any]], Any]:
@@ -48,7 +48,7 @@ def recorder(what: str, read: Callable[..., Any] = lambda value: value) -> Calla
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def say(self: Any, *arguments: Any, **named: Any) -> Any:
             returned = original(self, *arguments, **named)
-            said_to(self)[what] = read(*arguments, *named.values())
+            recorded_calls(self)[what] = read(*arguments, *named.values())
             return returned
 
         return say
@@ -58,7 +58,7 @@ def recorder(what: str, read: Callable[..., Any] = lambda value: value) -> Calla
 
 def wrap_option(original: Callable[..., Any]) -> Callable[..., Any]:
     def option(self: Any, key: str, value: Any) -> Any:
-        said_to(self)["options"][key] = value
+        recorded_calls(self)["options"][key] = value
         return original(self, key, value)
 
     return option
@@ -66,7 +66,7 @@ def wrap_option(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def wrap_options(original: Callable[..., Any]) -> Callable[..., Any]:
     def options(self: Any, **options: Any) -> Any:
-        said_to(self)["options"].update(options)
+        recorded_calls(self)["options"].update(options)
         return original(self, **options)
 
     return options
@@ -81,11 +81,11 @@ def wrap_load(answer: Callable[..., DataFrame]) -> Callable[[Callable[..., Any]]
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def load(self: Any, path: Any = None, format: str | None = None, schema: Any = None, **options: Any) -> Any:
-            said = said_to(self)
-            if not ours(format or said["format"]):
+            recorded = recorded_calls(self)
+            if not ours(format or recorded["format"]):
                 return original(self, path, format, schema, **options)
             session = self._spark if hasattr(self, "_spark") else self._client
-            requested_schema = schema if schema is not None else said.get("schema")
+            requested_schema = schema if schema is not None else recorded.get("schema")
             return answer(original, self, session, path, options, requested_schema)
 
         return load

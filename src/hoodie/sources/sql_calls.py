@@ -11,7 +11,7 @@ from hoodie.api.datasource_read import read
 from hoodie.config.table import PROPERTIES_FILE
 from hoodie.errors import StatementError
 from hoodie.sources.answers import job_options
-from hoodie.sources.calls import said_to
+from hoodie.sources.calls import recorded_calls
 from hoodie.sources.view_refresh import refresh_named, with_views
 from hoodie.spark.catalog import SESSION_CATALOG, current_database
 from hoodie.spark.names import NamedTable, registered_names, registered_path
@@ -104,7 +104,7 @@ def _frame(session: SparkSession, name: str, reader: Any) -> DataFrame | None:
     if named_entry is None:
         return None
     open_named(session, *named_entry, session_options(session))  # an entry without a table is named as that
-    options = dict(job_options(said_to(reader)["options"])) if reader is not None else {}
+    options = dict(job_options(recorded_calls(reader)["options"])) if reader is not None else {}
     if named_entry[1].read_optimized:
         options["hoodie.datasource.query.type"] = "read_optimized"
     with raise_worker_errors():

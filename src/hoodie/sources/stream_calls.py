@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame
 
 from hoodie.errors import InvalidInput, StatementError
 from hoodie.sources import answers
-from hoodie.sources.calls import SAID, columns_to_partition_by, names_in, ours, recorder, said_to, wrap_load
+from hoodie.sources.calls import SAID, columns_to_partition_by, names_in, ours, recorded_calls, recorder, wrap_load
 from hoodie.sources.sql_calls import named_or_none
 from hoodie.sources.views import HoodieSource, register_source
 from hoodie.spark.names import NamedTable
@@ -17,7 +17,7 @@ from hoodie.spark.worker_errors import raise_marked_errors
 def _load(
     original: Callable[..., Any], reader: Any, session: Any, path: Any, options: dict[str, Any], schema: Any
 ) -> DataFrame:
-    where, columns = answers.load_stream(session, path, {**said_to(reader)["options"], **options})
+    where, columns = answers.load_stream(session, path, {**recorded_calls(reader)["options"], **options})
     register_source(session, HoodieSource.name())  # which is never a jar's
     frame: DataFrame = original(reader.option("path", where), None, HoodieSource.name(), schema or columns, **options)
     return frame
@@ -51,7 +51,7 @@ def _partition_by(original: Callable[..., Any]) -> Callable[..., Any]:
     """Kept back until the format is known: where it is ours, `foreachBatch` is the sink, which refuses columns."""
 
     def partitionBy(self: Any, *cols: Any) -> Any:
-        said_to(self).update(by=names_in(*cols), partition=lambda: original(self, *cols))
+        recorded_calls(self).update(by=names_in(*cols), partition=lambda: original(self, *cols))
         return self
 
     return partitionBy
@@ -60,12 +60,12 @@ def _partition_by(original: Callable[..., Any]) -> Callable[..., Any]:
 def _pass_partitions_on(writer: Any, columns: Any) -> None:
     if columns is not None:
         writer.partitionBy(columns)
-    said_to(writer).pop("partition", lambda: None)()
+    recorded_calls(writer).pop("partition", lambda: None)()
 
 
 def _foreach_batch(original: Callable[..., Any]) -> Callable[..., Any]:
     def foreachBatch(self: Any, func: Any) -> Any:
-        said_to(self)["format"] = ""  # the sink is the caller's, whatever format was named before
+        recorded_calls(self)["format"] = ""  # the sink is the caller's, whatever format was named before
         return original(self, func)
 
     return foreachBatch
@@ -81,18 +81,18 @@ def _start(original: Callable[..., Any]) -> Callable[..., Any]:
         queryName: str | None = None,
         **options: Any,
     ) -> Any:
-        said = said_to(self)
-        if not ours(format or said["format"]):
+        recorded = recorded_calls(self)
+        if not ours(format or recorded["format"]):
             _pass_partitions_on(self, partitionBy)
             return original(self, path, format, outputMode, None, queryName, **options)
         session = self._spark if hasattr(self, "_spark") else self._session
         sink = answers.stream_sink(
             session,
             path,
-            {**said["options"], **options},
-            columns_to_partition_by(partitionBy, said),
-            outputMode or said["mode"],
-            queryName or said.get("name"),
+            {**recorded["options"], **options},
+            columns_to_partition_by(partitionBy, recorded),
+            outputMode or recorded["mode"],
+            queryName or recorded.get("name"),
         )
         # `foreachBatch` takes the format's place
         return original(self.foreachBatch(sink), None, None, outputMode, None, queryName, **options)
@@ -110,12 +110,12 @@ def _to_table(original: Callable[..., Any]) -> Callable[..., Any]:
         queryName: str | None = None,
         **options: Any,
     ) -> Any:
-        said = said_to(self)
-        named = format or said["format"]
+        recorded = recorded_calls(self)
+        named = format or recorded["format"]
         session = self._spark if hasattr(self, "_spark") else self._session
         table = _entry(session, tableName) if ours(named) or not named else None
         if table is not None:
-            options = {key: value for key, value in table.options.items() if key not in said["options"]} | options
+            options = {key: value for key, value in table.options.items() if key not in recorded["options"]} | options
             return self.start(table.path, "hudi", outputMode, partitionBy, queryName, **options)
         if ours(named):
             raise InvalidInput(

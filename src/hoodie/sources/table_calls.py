@@ -13,8 +13,8 @@ from hoodie.sources.calls import (
     frame_of,
     names_in,
     ours,
+    recorded_calls,
     recorder,
-    said_to,
     wrap_option,
     wrap_options,
 )
@@ -106,10 +106,10 @@ def save_as_table(
 
 def _insert_into(original: Callable[..., Any]) -> Callable[..., Any]:
     def insertInto(self: Any, tableName: str, overwrite: bool | None = None) -> None:
-        said = said_to(self)
+        recorded = recorded_calls(self)
         if not is_handed_over() and takes_sql():
-            replaces = said["mode"].lower() == "overwrite" if overwrite is None else overwrite
-            if insert_into(frame_of(self), tableName, replaces, said["options"]):
+            replaces = recorded["mode"].lower() == "overwrite" if overwrite is None else overwrite
+            if insert_into(frame_of(self), tableName, replaces, recorded["options"]):
                 return
         original(self, tableName, overwrite)
 
@@ -125,8 +125,8 @@ def _save_as_table(original: Callable[..., Any]) -> Callable[..., Any]:
         partitionBy: Any = None,
         **options: Any,
     ) -> None:
-        said = said_to(self)
-        kind = format or said["format"]
+        recorded = recorded_calls(self)
+        kind = format or recorded["format"]
         if ours(kind) and not takes_sql():
             raise InvalidInput(
                 f"saveAsTable({name!r}) makes an entry of Spark's catalog, which register(spark, sql=False) leaves to "
@@ -138,8 +138,8 @@ def _save_as_table(original: Callable[..., Any]) -> Callable[..., Any]:
         prepare(frame.sparkSession)
         if not ours(kind) and (kind or named_or_none(frame.sparkSession, name) is None):
             return original(self, name, format, mode, partitionBy, **options)  # type: ignore[no-any-return]
-        by = columns_to_partition_by(partitionBy, said)
-        return save_as_table(frame, name, mode or said["mode"], by, {**said["options"], **options})
+        by = columns_to_partition_by(partitionBy, recorded)
+        return save_as_table(frame, name, mode or recorded["mode"], by, {**recorded["options"], **options})
 
     return saveAsTable
 
@@ -150,14 +150,14 @@ def _save_as_table(original: Callable[..., Any]) -> Callable[..., Any]:
 def _init(original: Callable[..., Any]) -> Callable[..., Any]:
     def __init__(self: Any, *arguments: Any, **named: Any) -> None:
         original(self, *arguments, **named)
-        said_to(self)["table"] = next(value for value in (*arguments, *named.values()) if isinstance(value, str))
+        recorded_calls(self)["table"] = next(value for value in (*arguments, *named.values()) if isinstance(value, str))
 
     return __init__
 
 
 def _property(original: Callable[..., Any]) -> Callable[..., Any]:
     def tableProperty(self: Any, property: str, value: str) -> Any:
-        said_to(self)["options"][property] = value
+        recorded_calls(self)["options"][property] = value
         return original(self, property, value)
 
     return tableProperty
@@ -174,7 +174,7 @@ def _action(act: Action) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
             if not is_handed_over() and takes_sql():
                 frame = frame_of(self)
                 prepare(frame.sparkSession)
-                if act(frame, said_to(self), (*arguments, *named.values())):
+                if act(frame, recorded_calls(self), (*arguments, *named.values())):
                     return
             original(self, *arguments, **named)
 
@@ -183,35 +183,35 @@ def _action(act: Action) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return wrap
 
 
-def _append(frame: DataFrame, said: dict[str, Any], arguments: tuple[Any, ...]) -> bool:
-    return _insert(frame, said["table"], said["options"], overwrite=False, by_name=True, dynamic=False)
+def _append(frame: DataFrame, recorded: dict[str, Any], arguments: tuple[Any, ...]) -> bool:
+    return _insert(frame, recorded["table"], recorded["options"], overwrite=False, by_name=True, dynamic=False)
 
 
-def _overwrite_partitions(frame: DataFrame, said: dict[str, Any], arguments: tuple[Any, ...]) -> bool:
-    return _insert(frame, said["table"], said["options"], overwrite=True, by_name=True, dynamic=True)
+def _overwrite_partitions(frame: DataFrame, recorded: dict[str, Any], arguments: tuple[Any, ...]) -> bool:
+    return _insert(frame, recorded["table"], recorded["options"], overwrite=True, by_name=True, dynamic=True)
 
 
-def _overwrite(frame: DataFrame, said: dict[str, Any], arguments: tuple[Any, ...]) -> bool:
-    if named_or_none(frame.sparkSession, said["table"]) is None:
+def _overwrite(frame: DataFrame, recorded: dict[str, Any], arguments: tuple[Any, ...]) -> bool:
+    if named_or_none(frame.sparkSession, recorded["table"]) is None:
         return False
     if repr(arguments[0]) != "Column<'true'>":
         raise InvalidInput(
-            f"writeTo({said['table']!r}).overwrite takes lit(True), which replaces all rows. For some: DELETE FROM … "
-            "WHERE, then append; or overwritePartitions(), which replaces the partitions that the rows are in"
+            f"writeTo({recorded['table']!r}).overwrite takes lit(True), which replaces all rows. For some: DELETE FROM "
+            "… WHERE, then append; or overwritePartitions(), which replaces the partitions that the rows are in"
         )
-    return _insert(frame, said["table"], said["options"], overwrite=True, by_name=True, dynamic=False)
+    return _insert(frame, recorded["table"], recorded["options"], overwrite=True, by_name=True, dynamic=False)
 
 
 def _creating(mode: str) -> Action:
-    def create(frame: DataFrame, said: dict[str, Any], arguments: tuple[Any, ...]) -> bool:
-        named_entry = named_or_none(frame.sparkSession, said["table"])
-        if not ours(said["format"]) and (said["format"] or named_entry is None):
+    def create(frame: DataFrame, recorded: dict[str, Any], arguments: tuple[Any, ...]) -> bool:
+        named_entry = named_or_none(frame.sparkSession, recorded["table"])
+        if not ours(recorded["format"]) and (recorded["format"] or named_entry is None):
             return False
         if mode == "replace" and named_entry is None:
-            raise StatementError(f"[TABLE_OR_VIEW_NOT_FOUND] there is no table {said['table']}: create() makes it")
-        by = [column if isinstance(column, str) else frame.select(column).columns[0] for column in said["by"]]
+            raise StatementError(f"[TABLE_OR_VIEW_NOT_FOUND] there is no table {recorded['table']}: create() makes it")
+        by = [column if isinstance(column, str) else frame.select(column).columns[0] for column in recorded["by"]]
         save_mode = "errorifexists" if mode == "create" else "overwrite"
-        save_as_table(frame, said["table"], save_mode, by, said["options"])
+        save_as_table(frame, recorded["table"], save_mode, by, recorded["options"])
         return True
 
     return create

@@ -86,7 +86,7 @@ def catalog_table(session: SparkSession, parts: Sequence[str]) -> CatalogTable |
 
 def parse_entry(information: str, name: str) -> CatalogTable:
     """The entry from the text that Spark has of it, a line `Key: value` for each of its parts."""
-    said: dict[str, str] = {}
+    parts_read: dict[str, str] = {}
     details: dict[str, str] = {}
     for line in information.partition("\nSchema: ")[0].splitlines():
         key, colon, value = line.partition(": ")
@@ -94,18 +94,20 @@ def parse_entry(information: str, name: str) -> CatalogTable:
             details.setdefault(key, value)
         if not colon or key not in _READ:
             continue
-        if key in said:
+        if key in parts_read:
             raise UnsupportedTable(f"catalog entry {name} says its {key} twice: open the table by its path")
-        said[key] = value
-    options = _pairs(said.get("Storage Properties", ""))
+        parts_read[key] = value
+    options = _pairs(parts_read.get("Storage Properties", ""))
     properties = {
-        key: value for key, value in _pairs(said.get("Table Properties", "")).items() if not key.startswith(_OF_SPARK)
+        key: value
+        for key, value in _pairs(parts_read.get("Table Properties", "")).items()
+        if not key.startswith(_OF_SPARK)
     }
     return CatalogTable(
         name,
-        said.get("Provider", "").lower(),
-        said.get("Location", ""),
-        said.get("InputFormat", ""),
+        parts_read.get("Provider", "").lower(),
+        parts_read.get("Location", ""),
+        parts_read.get("InputFormat", ""),
         options.get("hoodie.query.as.ro.table", "").lower() == "true",
         properties=properties,
         details=details,

@@ -59,11 +59,11 @@ def make_entry(
     managed     Spark removes the files with the entry; else it leaves them
     """
     columns = ",\n".join(_columns(schema, path))
-    said = ", ".join(f"{sql_text(key)} {sql_text(value)}" for key, value in facts.items() if not is_driver_option(key))
+    text = ", ".join(f"{sql_text(key)} {sql_text(value)}" for key, value in facts.items() if not is_driver_option(key))
     more = ", ".join(f"{sql_text(key)} = {sql_text(value)}" for key, value in properties.items())
     clauses = [
         f"CREATE TABLE {entry_name(parts)} (\n{columns}\n) USING hudi",
-        f"OPTIONS ({said})" if said else "",
+        f"OPTIONS ({text})" if text else "",
         f"COMMENT {sql_text(comment)}" if comment else "",
         f"TBLPROPERTIES ({more})" if more else "",
         "" if managed else f"LOCATION {sql_text(path)}",
@@ -90,13 +90,13 @@ def replace_columns(session: SparkSession, parts: Sequence[str], path: str, sche
 
 
 def set_properties(session: SparkSession, parts: Sequence[str], properties: Mapping[str, str]) -> None:
-    said = ", ".join(f"{sql_text(key)} = {sql_text(value)}" for key, value in properties.items())
-    spark_sql(session, f"ALTER TABLE {entry_name(parts)} SET TBLPROPERTIES ({said})")
+    text = ", ".join(f"{sql_text(key)} = {sql_text(value)}" for key, value in properties.items())
+    spark_sql(session, f"ALTER TABLE {entry_name(parts)} SET TBLPROPERTIES ({text})")
 
 
 def unset_properties(session: SparkSession, parts: Sequence[str], names: Sequence[str]) -> None:
-    said = ", ".join(map(sql_text, names))
-    spark_sql(session, f"ALTER TABLE {entry_name(parts)} UNSET TBLPROPERTIES IF EXISTS ({said})")
+    text = ", ".join(map(sql_text, names))
+    spark_sql(session, f"ALTER TABLE {entry_name(parts)} UNSET TBLPROPERTIES IF EXISTS ({text})")
 
 
 def rename_entry(session: SparkSession, parts: Sequence[str], new: Sequence[str]) -> None:

@@ -183,8 +183,8 @@ def _holds_lists(kind: pa.DataType) -> bool:
 
 def _spark_field(field: pa.Field, path: str, bad: list[str]) -> sql.StructField:
     comment = (field.metadata or {}).get(ARROW_COMMENT)
-    said = {COMMENT: comment.decode()} if comment else None
-    return sql.StructField(field.name, _spark_type(field.type, path, bad), field.nullable, said)
+    metadata = {COMMENT: comment.decode()} if comment else None
+    return sql.StructField(field.name, _spark_type(field.type, path, bad), field.nullable, metadata)
 
 
 def _spark_type(kind: pa.DataType, path: str, bad: list[str]) -> sql.DataType:

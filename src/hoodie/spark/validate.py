@@ -40,8 +40,8 @@ def validate(session: SparkSession, transaction: Transaction, metadata: CommitMe
             try:
                 _check(session, validation, old, new)
             except PySparkException as problem:
-                said = str(problem).strip().splitlines()[0]
-                raise ValidationFailed(validation.query, f"the query failed: {said}") from problem
+                message = str(problem).strip().splitlines()[0]
+                raise ValidationFailed(validation.query, f"the query failed: {message}") from problem
 
 
 def _rows(session: SparkSession, storage: Storage, settings: ReadSettings) -> DataFrame:

@@ -245,10 +245,10 @@ def set_table_properties(
 ) -> DataFrame:
     """SET TBLPROPERTIES (…): change data is turned on; others are kept in the table's entry, and `hoodie.*` among them
     are options of statements on the table."""
-    said = dict(_pairs(text.inside(at)[0]))
+    settings = dict(_pairs(text.inside(at)[0]))
     require_grammar(session, text)
-    change_data = {key: value for key, value in said.items() if key in (CDC, CDC_MODE)}
-    others = {key: value for key, value in said.items() if key not in change_data}
+    change_data = {key: value for key, value in settings.items() if key in (CDC, CDC_MODE)}
+    others = {key: value for key, value in settings.items() if key not in change_data}
     if fixed := [key for key in others if key.lower() in _FIXED or key.startswith("hoodie.table.")]:
         raise text.unreadable(f"{', '.join(fixed)}: what a table is stays so. CREATE TABLE makes another one", at)
     if change_data and change_data.get(CDC, "").lower() != "true":
@@ -276,8 +276,8 @@ def unset_table_properties(session: SparkSession, name: Name, text: Text, at: in
     properties = {} if entry is None else entry.properties
     if not quiet and (missing := [key for key in keys if key not in properties]):
         raise text.unreadable(f"{name} has no properties {', '.join(missing)}: IF EXISTS passes those by", at)
-    if present := [key for key in keys if key in properties]:
-        unset_properties(session, parts, present)
+    if named_keys := [key for key in keys if key in properties]:
+        unset_properties(session, parts, named_keys)
     return empty_result(session)
 
 

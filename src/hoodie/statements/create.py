@@ -123,8 +123,8 @@ def _like(session: SparkSession, text: Text, name: Name, source: tuple[str, ...]
     state = load_state(storage_for(table.path))
     declared, config = declared_schema(state), state.config
     own = {_NAMES.get(key.lower(), key): value for key, value in statement.options.items()}
-    said = {key.lower() for key in statement.options}
-    options = {key: value for key, value in sql_properties(config).items() if key.lower() not in said}
+    keys = {key.lower() for key in statement.options}
+    options = {key: value for key, value in sql_properties(config).items() if key.lower() not in keys}
     table_options = options_of(config.properties, own)
     alike = {key: value for key, value in table_options.items() if key not in own and key not in _SAID_APART}
     schema = None if declared is None else to_spark(without_meta_fields(declared))
@@ -176,11 +176,13 @@ def _replace_table(session: SparkSession, statement: Create, parts: Sequence[str
 
 def _settings(statement: Create, options: Mapping[str, str]) -> tuple[dict[str, str], str, str]:
     """The options of a statement as those of a write, the columns of the key, and the type. Raises StatementError"""
-    said = dict(options)
-    kind = said.pop("type", "cow").lower()
+    statement_options = dict(options)
+    kind = statement_options.pop("type", "cow").lower()
     if kind not in TYPES:
         raise StatementError(f"type {kind!r} of table {statement.name}: expected cow or mor")
-    properties = {key: value for key, value in said.items() if key.lower() in _NAMES or key.startswith("hoodie.")}
+    properties = {
+        key: value for key, value in statement_options.items() if key.lower() in _NAMES or key.startswith("hoodie.")
+    }
     own = {_NAMES.get(key.lower(), key): value for key, value in properties.items()}
     settings = dict(overridden(statement.alike, check_options(own)))
     keys = settings.pop(_NAMES["primarykey"], "") or settings.pop("hoodie.table.recordkey.fields", "")

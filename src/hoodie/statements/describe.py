@@ -130,11 +130,11 @@ def _columns(description: Described) -> Iterator[tuple[str, str, str | None]]:
 def _details(description: Described) -> Iterator[tuple[str, str, str]]:
     yield "", "", ""
     yield "# Detailed Table Information", "", ""
-    said: Mapping[str, str] = {"Table": str(description.name), "Type": "EXTERNAL", "Provider": "hudi"}
+    details: Mapping[str, str] = {"Table": str(description.name), "Type": "EXTERNAL", "Provider": "hudi"}
     if description.entry is not None:
-        said = {"Catalog": SESSION_CATALOG, **description.entry.details}
+        details = {"Catalog": SESSION_CATALOG, **description.entry.details}
     properties = ", ".join(f"{key}={value}" for key, value in description.properties.items())
-    for key, value in {**said, "Table Properties": f"[{properties}]", "Location": _location(description)}.items():
+    for key, value in {**details, "Table Properties": f"[{properties}]", "Location": _location(description)}.items():
         yield key, value, ""
 
 

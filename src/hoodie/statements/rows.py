@@ -61,11 +61,11 @@ def require_grammar(session: SparkSession, text: Text) -> None:
     try:
         spark_sql(session, f"EXPLAIN\n{text.whole}")  # which tells what it finds of names, and fails on grammar alone
     except ParseException as problem:
-        said, _, rest = str(problem).strip().split("\n")[0].partition(" SQLSTATE")
+        message, _, rest = str(problem).strip().split("\n")[0].partition(" SQLSTATE")
         line, column = map(int, (re.findall(r"line (\d+), pos (\d+)", rest) or [(2, 0)])[0])
         at = sum(len(before) + 1 for before in text.whole.split("\n")[: line - 2]) + column
         index = next((i for i, token in enumerate(text.tokens) if token.start >= at), len(text.tokens))
-        raise text.unreadable(said.partition("] ")[2] or said, index) from problem
+        raise text.unreadable(message.partition("] ")[2] or message, index) from problem
 
 
 def table_rows(session: SparkSession, rows: Sequence[Sequence[Any]], schema: str) -> DataFrame:

@@ -91,8 +91,8 @@ def answer(
         return None
     if not args and not frames:
         return _run(session, statement)
-    with with_frames(session, text, frames) as (said, named):
-        return _run(session, with_literals(single_statement(said), args), named)
+    with with_frames(session, text, frames) as (statement_text, named):
+        return _run(session, with_literals(single_statement(statement_text), args), named)
 
 
 def makes_table_of_ours(text: str) -> bool:

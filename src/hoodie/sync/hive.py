@@ -276,10 +276,10 @@ def _plan(job: _Job, entry: SyncedEntry, *, whole: bool) -> _Plan:
         return _Plan(entry, existing, differs, False, PartitionEvents({}, {}), False)
     incremental = job.meta.incremental and not whole and existing is not None
     touched = job.touched(last, incremental=incremental)
-    present = job.values(touched.present)
+    present_values = job.values(touched.present)
     dropped = [values for values, _ in _deleted_values(job, touched.deleted)]
-    registered = _registered(job, entry, existing, None if touched.whole else [*present, *dropped])
-    events = partition_events(present, registered, whole=touched.whole, dropped=dropped, location=job.location)
+    registered = _registered(job, entry, existing, None if touched.whole else [*present_values, *dropped])
+    events = partition_events(present_values, registered, whole=touched.whole, dropped=dropped, location=job.location)
     return _Plan(entry, existing, differs, columns_differ, events, touched.whole)
 
 

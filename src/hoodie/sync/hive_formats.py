@@ -48,15 +48,17 @@ def plain_entries(
             "newest files. Sync without hoodie.sync.manifest.view",
         )
     columns, keys = hive_columns(schema, partition_fields, timestamps=hive.timestamps)
-    said = comments if hive.comments else {}
-    versions = _entry(database, all_versions, "versions", base, columns, _PARQUET, SERDE, keys=keys, comments=said)
+    column_comments = comments if hive.comments else {}
+    versions = _entry(
+        database, all_versions, "versions", base, columns, _PARQUET, SERDE, keys=keys, comments=column_comments
+    )
     listed = _entry(database, newest, "manifest", join(base, NAMES_FOLDER), {"file_name": "string"}, _TEXT, _TEXT_SERDE)
     shown = {name: kind for name, kind in {**columns, **keys}.items() if not (hive.omit_meta and name in META_COLUMNS)}
     query = (
         f"SELECT {', '.join(f'`{name}`' for name in shown)} FROM `{database}`.`{all_versions}` "
         f"WHERE `{_FILE_NAME}` IN (SELECT `file_name` FROM `{database}`.`{newest}`)"
     )
-    view = _entry(database, view_name, "view", "", shown, _TEXT, _TEXT_SERDE, comments=said, query=query)
+    view = _entry(database, view_name, "view", "", shown, _TEXT, _TEXT_SERDE, comments=column_comments, query=query)
     return [versions, listed, view]
 
 

@@ -301,9 +301,9 @@ def named_settings(options: Mapping[str, str]) -> dict[str, str]:
     """The table properties that options of a write name, by their name in `hoodie.properties`."""
     read = {}
     for option, spec in declared(TableOptions):
-        present = [key for key in spec.keys if key in options]
-        if present:
-            read[option.name] = options[present[0]]
+        keys = [key for key in spec.keys if key in options]
+        if keys:
+            read[option.name] = options[keys[0]]
     if "payload" in read:
         read["payload"] = payload_name(read["payload"])
     if not _VERSION_KEYS.isdisjoint(options):

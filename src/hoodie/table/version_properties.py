@@ -249,13 +249,13 @@ def _payload_before(properties: Mapping[str, str], version: TableVersion) -> str
     """
     mode, named = properties.get(MODE, ""), properties.get(PAYLOAD) or properties.get(LEGACY_PAYLOAD) or ""
     named = payload_name(named) if named else ""
-    said = {key: value for key, value in properties.items() if key.startswith((MERGE_PROPERTY, PARTIAL_MODE))}
-    if said:
+    merge_settings = {key: value for key, value in properties.items() if key.startswith((MERGE_PROPERTY, PARTIAL_MODE))}
+    if merge_settings:
         for payload, (of_payload, more) in _OLD_PAYLOADS.items():
-            if of_payload == mode and {key: value for key, value in more.items() if key != ORDERING} == said:
+            if of_payload == mode and {key: value for key, value in more.items() if key != ORDERING} == merge_settings:
                 return payload
         raise UnsupportedTable(
-            f"{properties.get('hoodie.table.name', '')}: {', '.join(sorted(said))}: a table of version "
+            f"{properties.get('hoodie.table.name', '')}: {', '.join(sorted(merge_settings))}: a table of version "
             f"{version.number} merges by a payload class, and none merges so. Keep its version"
         )
     if mode == _CUSTOM:

@@ -139,8 +139,8 @@ def statistics_columns(rows: pa.Table) -> list[str]:
     files its column statistics leave out. Arrow writes them for a column of the whole file or not at all.
     """
     names = [path for field in rows.schema for path, _ in _leaves(field)]
-    some = [name for name in rows.column_names if any(map(_is_floating, _leaves(rows.schema.field(name))))]
-    without = {path for name in some for chunk in rows.column(name).chunks for path in _with_nan(name, chunk)}
+    floating = [name for name in rows.column_names if any(map(_is_floating, _leaves(rows.schema.field(name))))]
+    without = {path for name in floating for chunk in rows.column(name).chunks for path in _with_nan(name, chunk)}
     return [name for name in names if name not in without]
 
 

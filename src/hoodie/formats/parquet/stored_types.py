@@ -189,25 +189,25 @@ class _Walk:
         if not pa.types.is_timestamp(want):
             return have
         if have == pa.int64():
-            said = self._avro_timestamp(want, path)
-            taken = want if said is None else pa.timestamp(_unit(want, said), want.tz)
-            if said is not None and said.unit != want.unit:
-                self._note(column, want, have, said, taken)
+            declared = self._avro_timestamp(want, path)
+            taken = want if declared is None else pa.timestamp(_unit(want, declared), want.tz)
+            if declared is not None and declared.unit != want.unit:
+                self._note(column, want, have, declared, taken)
             return taken
         if not pa.types.is_timestamp(have):
             return have
         if (have.tz is None) != (want.tz is None):  # the number is the same, as a time in UTC
             have = pa.timestamp(have.unit, want.tz)
-        said = self._avro_timestamp(want, path) if self.avro_has_millis else None
+        declared = self._avro_timestamp(want, path) if self.avro_has_millis else None
         if have.unit == "us" and want == TIMESTAMP_MILLIS:
-            self._note(column, want, have, said, want)
+            self._note(column, want, have, declared, want)
             return want
         # Between times without a zone the label stands: writers that had this type at all labelled it rightly.
         finer = (have.unit, want.unit) == ("us", "ms")
         if finer:
             self.finer.add(path[0])
-        if finer or (said is not None and said.unit != have.unit):
-            self._note(column, want, have, said, have)
+        if finer or (declared is not None and declared.unit != have.unit):
+            self._note(column, want, have, declared, have)
         return have
 
     def _avro_timestamp(self, want: pa.DataType, path: tuple[str, ...]) -> pa.DataType | None:
@@ -227,17 +227,17 @@ class _Walk:
         return kind
 
     def _note(
-        self, column: str, want: pa.DataType, have: pa.DataType, said: pa.DataType | None, taken: pa.DataType
+        self, column: str, want: pa.DataType, have: pa.DataType, declared: pa.DataType | None, taken: pa.DataType
     ) -> None:
-        avro = "" if said is None else _word(said)
+        avro = "" if declared is None else _word(declared)
         self.contradictions.append(Contradiction(column, _word(want), _word(have), avro, _word(taken)))
 
 
-def _unit(want: pa.TimestampType, said: pa.TimestampType) -> str:
+def _unit(want: pa.TimestampType, declared: pa.TimestampType) -> str:
     """The unit of plain longs. Microseconds of a moment are what old writers said of all: milliseconds are meant."""
-    if want.tz is not None and "ms" in (want.unit, said.unit):
+    if want.tz is not None and "ms" in (want.unit, declared.unit):
         return "ms"
-    return str(said.unit)
+    return str(declared.unit)
 
 
 def _word(kind: pa.DataType) -> str:

@@ -60,8 +60,8 @@ def ranges_of_files(
     yield from zip(bases, of_sources(storage, bases, partial(_of_base_file, names)), strict=True)
     of_log = partial(_of_log, storage, names)
     for at in range(0, len(logs), _LOGS_AT_ONCE):
-        some = logs[at : at + _LOGS_AT_ONCE]
-        yield from zip(some, in_threads(of_log, some), strict=True)
+        part = logs[at : at + _LOGS_AT_ONCE]
+        yield from zip(part, in_threads(of_log, part), strict=True)
 
 
 def _of_base_file(

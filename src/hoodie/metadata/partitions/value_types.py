@@ -38,10 +38,10 @@ def type_in_footer(column: pq.ColumnSchema) -> ValueType | None:
     if kind == "DATE":
         return _plain_type(_DATE)
     if kind == "TIMESTAMP":
-        said = json.loads(column.logical_type.to_json())
-        if said["timeUnit"] != "microseconds":
+        description = json.loads(column.logical_type.to_json())
+        if description["timeUnit"] != "microseconds":
             return None
-        return _plain_type(_TIMESTAMP if said["isAdjustedToUTC"] else _LOCAL_TIMESTAMP)
+        return _plain_type(_TIMESTAMP if description["isAdjustedToUTC"] else _LOCAL_TIMESTAMP)
     if kind not in ("NONE", "INT"):
         return None
     return _plain_type(_PHYSICAL.get(column.physical_type))

@@ -82,11 +82,11 @@ def _logged_changes(reader: ChangeReader, step: ChangeStep, log: LogFile) -> Ite
         if block.kind is not BlockKind.CDC_DATA:
             raise CorruptLogBlock(log.path, f"a block of kind {block.kind.name} among change data", block.offset)
         rows = data_rows(block, log.path)
-        present = set(rows.column_names)
+        names = set(rows.column_names)
         ops = as_array(rows.column(OP)).cast(pa.string())
         columns: dict[str, pa.Array] = {OP: ops}
         for name, without in ((BEFORE, RowOp.INSERT), (AFTER, RowOp.DELETE)):
-            if name in present:
+            if name in names:
                 columns[name] = _image(reader, as_array(rows.column(name)), step.instant)
                 continue
             needs_image = np.asarray(pc.not_equal(ops, without.value))

@@ -145,10 +145,10 @@ def _cleaned_before(
     taken = {group: of_group[-1] for group, of_group in steps.items() if of_group[-1].takes_away}
     if not taken:
         return []
-    missing, present = [], paths_in(view)
+    missing, paths = [], paths_in(view)
     first = min(step.instant for step in taken.values())
     for cleaning in cleanings(state.storage, state.config, state.timeline, first):
-        for file in (parse_data_file(*split(path), 0) for path in sorted(cleaning.files - present)):
+        for file in (parse_data_file(*split(path), 0) for path in sorted(cleaning.files - paths)):
             if file is None or (step := taken.get(file.group)) is None or step.before is None:
                 continue
             base = file.base_instant

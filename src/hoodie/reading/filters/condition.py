@@ -58,9 +58,9 @@ def read_sql(text: str, schema: pa.Schema) -> SqlCondition:
     try:
         term = read_condition(text, scope)
     except InvalidInput as problem:
-        said = str(problem)
-        whose = "" if said.startswith(repr(text)) else f"{text!r}: "
-        raise InvalidInput(f"the condition {whose}{said}") from problem
+        message = str(problem)
+        prefix = "" if message.startswith(repr(text)) else f"{text!r}: "
+        raise InvalidInput(f"the condition {prefix}{message}") from problem
     try:
         tests = tests_of_sql(text, scope, _NAME)
     except InvalidInput:

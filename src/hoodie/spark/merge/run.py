@@ -74,11 +74,11 @@ def quotes_told(values: Iterable[Any]) -> Iterator[None]:
     try:
         yield
     except AnalysisException as problem:
-        said = str(problem)
+        message = str(problem)
         for value in values:
             hint = quotes_hint(value)
-            if hint and (f"`{value.split()[0]}`" in said or f"\n{value}\n" in said):
-                first = next(line for line in said.splitlines() if line)
+            if hint and (f"`{value.split()[0]}`" in message or f"\n{value}\n" in message):
+                first = next(line for line in message.splitlines() if line)
                 raise InvalidInput(f"{value!r}: {first.partition(' SQLSTATE')[0]} {hint}") from problem
         raise
 

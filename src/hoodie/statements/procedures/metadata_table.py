@@ -74,9 +74,9 @@ def validate_files(called: Called) -> Rows:
     """Files that the storage and the metadata table say differently; all of them with `verbose`."""
     listed, stored = listed_folders(_opened(called)).marked, list_folders(called.state.storage).marked
     for partition in sorted({*listed, *stored}):
-        said, is_there = _sizes(listed.get(partition, ())), _sizes(stored.get(partition, ()))
-        for name in sorted({*said, *is_there}):
-            ours, theirs = is_there.get(name), said.get(name)
+        listed_sizes, stored_sizes = _sizes(listed.get(partition, ())), _sizes(stored.get(partition, ()))
+        for name in sorted({*listed_sizes, *stored_sizes}):
+            ours, theirs = stored_sizes.get(name), listed_sizes.get(name)
             if called.get("verbose") or ours != theirs:
                 yield partition, name, ours is not None, theirs is not None, ours or 0, theirs or 0
 

@@ -40,10 +40,10 @@ def add_partition_meta(called: Called) -> Rows:
     folders = list_folders(storage)
     instant = called.state.timeline.newest_commit
     for partition in sorted({*folders.marked, *folders.unmarked}):
-        present = partition in folders.marked
-        if not present and not dry_run:
+        has_metafile = partition in folders.marked
+        if not has_metafile and not dry_run:
             ensure_partition(storage, partition, instant)
-        yield partition, "Yes" if present else "No", "None" if present or dry_run else "Repaired"
+        yield partition, "Yes" if has_metafile else "No", "None" if has_metafile or dry_run else "Repaired"
 
 
 def migrate_partition_meta(called: Called) -> Rows:
@@ -115,19 +115,19 @@ def deduplicate(called: Called) -> Rows:
 
 def upgrade_version(called: Called) -> Rows:
     """Give the table a later version of the format. Raises StatementError on an earlier one, and as `upgrade`"""
-    number, present = _version(called), called.state.config.version
-    if number < present:
-        raise called.problem(f"the table has version {present}: CALL downgrade_table is for an earlier one")
-    if number > present:
+    number, current = _version(called), called.state.config.version
+    if number < current:
+        raise called.problem(f"the table has version {current}: CALL downgrade_table is for an earlier one")
+    if number > current:
         upgrade(called.state.storage, called.write_settings, number)
     return [(True,)]
 
 
 def downgrade_version(called: Called) -> Rows:
     """Give the table an earlier version of the format. Raises StatementError on a later one, and as `downgrade`"""
-    number, present = _version(called), called.state.config.version
-    if number > present:
-        raise called.problem(f"the table has version {present}: CALL upgrade_table is for a later one")
+    number, current = _version(called), called.state.config.version
+    if number > current:
+        raise called.problem(f"the table has version {current}: CALL upgrade_table is for a later one")
     downgrade(called.state.storage, called.write_settings, number)
     return [(True,)]
 
