@@ -1,1 +1,1 @@
-"""What people hold: the table, the clients, and calls that take the options of Hudi jobs."""
+"""The public objects: the table, the clients, and calls that take the options of Hudi jobs."""

@@ -1,4 +1,4 @@
-"""What holds a table: where it is, the options of its calls, and the engine that moves its rows."""
+"""A handle of a table: where it is, the options of its calls, and the engine that moves its rows."""
 
 from collections.abc import Mapping
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""What people have as rows, taken as one stream of Arrow batches."""
+"""Rows as callers give them, taken as one stream of Arrow batches."""
 
 import datetime as dt
 import functools

@@ -1,4 +1,4 @@
-"""Merges, updates and deletes by condition on a table without Spark: what people give, as what this process takes."""
+"""Merges, updates and deletes by condition on a table without Spark: what a call gives, as this process takes it."""
 
 from collections.abc import Mapping
 from typing import Any

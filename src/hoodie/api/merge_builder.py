@@ -20,9 +20,9 @@ Values = Mapping[str, Any]
 
 class MergeBuilder:
     """A merge that is being put together; `HoodieTable.merge` makes it. Each `when_…` gives a builder with one clause
-    more, and `execute` carries the merge out. The first clause about a row whose condition holds counts.
+    more, and `execute` carries the merge out. A row goes by the first clause about it whose condition holds.
 
-    Values are SQL text (`"source.price * 2"`; quote text once more: `"'open'"`), Columns, or plain numbers and so on.
+    Values are SQL text (`"source.price * 2"`; quote text once more: `"'open'"`), Columns, or plain values.
     """
 
     def __init__(self, request: MergeRequest, run: Callable[[MergeRequest], WriteResult]) -> None:

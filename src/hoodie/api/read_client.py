@@ -1,4 +1,4 @@
-"""HoodieReadClient: what a table knows of keys."""
+"""HoodieReadClient: which keys a table has, and their rows."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class HoodieReadClient(Generic[Frame]):
                  `_hoodie_partition_path` in place of these. A global index needs no partition. A DataFrame of the
                  session, or what speaks Arrow
         Raises   SchemaMismatch naming columns that are missing; InvalidInput on rows without a key; UnsupportedTable
-        A key whose row was deleted is not there, whether or not a file still has it.
+        A key whose row was deleted is not held, whether or not a file still has it.
         """
         return self.engine.keys(self.storage, self.options).filter_exists(df)
 

@@ -1,4 +1,4 @@
-"""HoodieTable: the object that people hold."""
+"""HoodieTable, and the calls that open and create one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people do to the rows of a table by condition, and by streams: Spark evaluates, or without it this process."""
+"""The merges, updates and deletes of HoodieTable by condition, and its writes from streams."""
 
 from __future__ import annotations
 

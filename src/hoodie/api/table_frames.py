@@ -1,4 +1,4 @@
-"""A table's rows at once as frames, and what a notebook shows of a table."""
+"""The rows of HoodieTable as frames of other libraries, and what a notebook shows of it."""
 
 from __future__ import annotations
 

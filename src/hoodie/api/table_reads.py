@@ -1,4 +1,4 @@
-"""What people ask of a table: its rows, its columns, its history."""
+"""The reads of HoodieTable: its rows, its columns, its history."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What keeps a table in shape: compaction, cleaning, archiving, expiry, going back, examining."""
+"""The services of HoodieTable: compaction, cleaning, archiving, expiry, going back, checks."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -126,7 +126,7 @@ class TableServices(TableHandle[Frame]):
     def rollback(
         self, instant: Named | None = None, *, dry_run: bool = False, options: Options | None = None
     ) -> RollbackResult:
-        """Take back the newest completed commit, or an instant that is pending.
+        """Undo the newest completed commit, or a pending instant.
 
         instant  its text, the result of its write, or as `history` has it; None: the newest completed commit. A
                  rollback that died is finished first, and is the result then
@@ -160,7 +160,7 @@ class TableServices(TableHandle[Frame]):
         return read_savepoints(load_state(self.storage))
 
     def restore(self, instant: Named, *, dry_run: bool = False, options: Options | None = None) -> RestoreResult:
-        """Take all writes after a savepoint back. There is no way back from that.
+        """Undo all writes after a savepoint. A restore cannot be undone.
 
         instant  of the savepoint, or the savepoint itself
         dry_run  only say what would go
@@ -181,7 +181,7 @@ class TableServices(TableHandle[Frame]):
         engine: str = "",
         options: Options | None = None,
     ) -> tuple[Finding, ...]:
-        """Whether what must always hold of a table does. Nothing is changed; `hoodie check` is the same as a command.
+        """Check the invariants of the table. Nothing is changed; `hoodie check` is the same as a command.
 
         rows         open the data files, too: keys, filters, key ranges, row counts. Costs a read of the key columns
         whole_table  a key must be unique in the table, as with a global index, not only in its partition

@@ -1,4 +1,4 @@
-"""What people do to the rows of a table."""
+"""The writes of HoodieTable, and rows as they take them."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class TableWrites(TableHandle[Frame]):
     """The writes of a table."""
 
     def upsert(self, df: Rowset, *, missing: str | None = None, options: Options | None = None) -> WriteResult:
-        """Insert rows whose key is new, and merge the others into the rows that are there.
+        """Insert rows whose key is new, and merge the others into the stored rows.
 
         df       a Spark DataFrame, or what speaks Arrow: a pyarrow.Table or RecordBatchReader, a pandas or Polars
                  DataFrame, a DuckDB relation. It has the table's columns; new ones are added to the table. Larger than
@@ -133,7 +133,7 @@ class TableWrites(TableHandle[Frame]):
         return self._write(WriteOperation.UPSERT, df, options, missing)
 
     def insert(self, df: Rowset, *, missing: str | None = None, options: Options | None = None) -> WriteResult:
-        """Add rows without looking their keys up: small files are filled first. A key that is there occurs twice then.
+        """Add rows without looking their keys up: small files are filled first. A key that is stored occurs twice then.
 
         Arguments and errors as of `upsert`; missing="keep" is refused, as no stored row is looked at
         """
@@ -152,7 +152,7 @@ class TableWrites(TableHandle[Frame]):
         frames: Mapping[str, Any] | None = None,
         options: Options | None = None,
     ) -> WriteResult:
-        """Delete rows by key, or those for which a condition holds; keys that are not there are ignored.
+        """Delete rows by key, or those for which a condition holds; keys that the table lacks are ignored.
 
         keys    rows as `upsert` takes them: the key and partition columns (others are ignored), or
                 `_hoodie_record_key` and `_hoodie_partition_path` as reads have them; or a list of the values of a key
@@ -183,7 +183,7 @@ class TableWrites(TableHandle[Frame]):
         missing: str | None = None,
         options: Options | None = None,
     ) -> WriteResult:
-        """Put the rows in place of all rows of the partitions that they are in.
+        """Replace all rows of the partitions that the rows are in.
 
         partitions  paths of partitions whose rows go as well, be rows of df in them or not, such as "2024-01-31" or
                     "city=oslo", or values as `snapshot` takes them; one that the table does not have has none
@@ -195,7 +195,7 @@ class TableWrites(TableHandle[Frame]):
     def insert_overwrite_table(
         self, df: Rowset, *, missing: str | None = None, options: Options | None = None
     ) -> WriteResult:
-        """Put the rows in place of all rows of the table. Raises as `upsert`."""
+        """Replace all rows of the table. Raises as `upsert`."""
         return self._write(WriteOperation.INSERT_OVERWRITE_TABLE, df, options, missing)
 
     def delete_partitions(self, partitions: Iterable[Any], *, options: Options | None = None) -> WriteResult:

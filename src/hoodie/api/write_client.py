@@ -1,4 +1,4 @@
-"""The multi-step clients: people who control the instant, and one call for those who bring Hudi's options."""
+"""HoodieWriteClient, whose caller holds the instant, and `write`, which takes the options of Hudi's data source."""
 
 from __future__ import annotations
 
@@ -279,7 +279,7 @@ def write(
     props: str | os.PathLike[str] | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> WriteResult | None:
-    """Write a DataFrame as Hudi's Spark data source would: one call, Hudi's options. Makes the table if need be.
+    """Write a DataFrame as Hudi's Spark data source would: one call, Hudi's options. Makes the table if there is none.
 
     df               a Spark DataFrame, whose session writes it, or rows as `HoodieTable.upsert` takes them, which this
                      process writes; None only for the operation delete_partition

@@ -1,4 +1,4 @@
-"""What becomes of options that Hudi knows and Hoodie does not use: those of a job that runs as it is."""
+"""Options that Hudi knows and Hoodie does not use: which a job may have, and which are refused."""
 
 import logging
 import warnings

@@ -1,4 +1,4 @@
-"""What an option's import path names: a class or function of the user's own."""
+"""The class or function of the user's own that an option's import path names."""
 
 import importlib
 from typing import Any

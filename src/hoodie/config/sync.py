@@ -1,4 +1,4 @@
-"""The options of what other engines are given of a table: its entries in a Hive metastore, and manifests.
+"""The options of a table's entries in a Hive metastore, and of its manifests.
 
 Source: docs/format/engines.md 5.
 """

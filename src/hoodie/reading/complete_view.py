@@ -1,4 +1,4 @@
-"""Reads of tables from which published files are gone: refused, or warned about.
+"""The view of a table for a read, checked for published files that are missing: the read is refused, or warned about.
 
 A reader looks at the newest commits, and at older ones as far as this process knows them or a limit allows
 (`hoodie.view.published`). No storage is listed for it, unless files are missing.

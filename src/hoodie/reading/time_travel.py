@@ -1,6 +1,6 @@
-"""Whether the table can still be read as of an instant: what cleaning and archiving took, no reader can know of.
+"""Whether the table can still be read as of an instant, after cleaning and archiving.
 
-Without it such a read would give fewer rows, and say nothing.
+Without this check a read of cleaned files would give fewer rows, and say nothing.
 """
 
 import warnings

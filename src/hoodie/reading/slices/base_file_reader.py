@@ -1,4 +1,4 @@
-"""What is read of base files by themselves."""
+"""The footer of a base file, from storage."""
 
 from hoodie.formats.parquet.base_footer import BaseFooter, read_footer
 from hoodie.model.files import BaseFile
