@@ -26,7 +26,7 @@ from hoodie.keygen.time_units import partition_columns, partition_options
 from hoodie.schema.schema import refuse_names
 from hoodie.storage import storage_at
 from hoodie.storage.faults import typed_errors
-from hoodie.storage.protocol import Storage, redacted
+from hoodie.storage.protocol import Storage, redacted_path
 from hoodie.table.create import create, with_write_options
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
@@ -83,7 +83,7 @@ class HoodieTable(
         self.engine = cast("Engine[Frame]", engine_of(self.session))
 
     def __repr__(self) -> str:
-        return f"HoodieTable({redacted(self.storage.root)!r})"
+        return f"HoodieTable({redacted_path(self.storage.root)!r})"
 
 
 @overload

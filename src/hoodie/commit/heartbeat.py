@@ -85,7 +85,7 @@ class Heartbeat:
         return self.monotonic() - self._last > self.expiry
 
 
-def beating(storage: Storage, instant: str, options: ConcurrencyOptions) -> Heartbeat:
+def start_heartbeat(storage: Storage, instant: str, options: ConcurrencyOptions) -> Heartbeat:
     """A started heartbeat."""
     return Heartbeat(storage, instant, options.heartbeat_interval / 1000, options.heartbeat_expiry / 1000).start()
 

@@ -27,7 +27,7 @@ Slice = tuple[str, str, str]  # (partition path, file id, base instant)
 
 
 @dataclass(slots=True)
-class _Found:
+class _FilesOfInstant:
     """The files and log blocks of an instant."""
 
     deletes: dict[str, set[str]] = field(default_factory=dict)  # partition path -> names
@@ -56,7 +56,7 @@ def plan_rollback(
     elif failed.action in PLANS:
         leftovers = _by_compaction_plan(storage, failed, whole, layout)
     elif failed.state is State.REQUESTED and not listing:
-        leftovers = _Found()  # nothing is written before it is inflight
+        leftovers = _FilesOfInstant()  # nothing is written before it is inflight
     else:
         leftovers = _by_profile(storage, failed, listing, layout)
     return _plan(failed, leftovers)
@@ -78,7 +78,7 @@ def plan_published(
     partitions  to list besides those that it wrote to
     whole       of a compaction: include the logs that belong to its base files. Else they stay, as its plan does
     """
-    leftovers, time = _Found(), instant.requested
+    leftovers, time = _FilesOfInstant(), instant.requested
     folders = {*metadata.stats, *partitions}
     if instant.action is Action.COMPACTION:
         folders |= _planned_partitions(storage, instant, layout)
@@ -101,7 +101,7 @@ def made_by(storage: Storage, failed: str) -> list[str]:
     return [join(folder, name) for folder, names in deletes.items() for name in names]
 
 
-def _plan(target: Instant, leftovers: _Found) -> RollbackPlan:
+def _plan(target: Instant, leftovers: _FilesOfInstant) -> RollbackPlan:
     requests = [
         RollbackRequest(partition=folder, delete=(name,))
         for folder, names in sorted(leftovers.deletes.items())
@@ -131,8 +131,8 @@ def _markers(storage: Storage, instant: str) -> tuple[Marker, ...]:
     return markers
 
 
-def _by_markers(markers: Iterable[Marker], failed: str) -> _Found:
-    leftovers = _Found()
+def _by_markers(markers: Iterable[Marker], failed: str) -> _FilesOfInstant:
+    leftovers = _FilesOfInstant()
     for marker in markers:
         folder, name = split(marker.path)
         log = parse_log(folder, name) if marker.kind is MarkerKind.APPEND else None
@@ -146,7 +146,7 @@ def _by_markers(markers: Iterable[Marker], failed: str) -> _Found:
 # --- by listing ---
 
 
-def _by_profile(storage: Storage, failed: Instant, everywhere: bool, layout: TimelineLayout) -> _Found:
+def _by_profile(storage: Storage, failed: Instant, everywhere: bool, layout: TimelineLayout) -> _FilesOfInstant:
     """The files of the partitions and file groups in the write's workload profile.
 
     Markers are removed at completion. A write without them wrote nothing, unless its completed file was removed, or its
@@ -172,9 +172,9 @@ def _updated(profile: CommitMetadata, partition: str) -> dict[str, str]:
     return {stat.file_id: stat.prev_commit for stat in stats if stat.file_id and stat.prev_commit != "null"}
 
 
-def _by_compaction_plan(storage: Storage, failed: Instant, whole: bool, layout: TimelineLayout) -> _Found:
+def _by_compaction_plan(storage: Storage, failed: Instant, whole: bool, layout: TimelineLayout) -> _FilesOfInstant:
     path = instant_path(Instant(failed.requested, failed.action, State.REQUESTED), layout)
-    leftovers = _Found()
+    leftovers = _FilesOfInstant()
     try:
         operations = decode_compaction_plan(storage.read(path), path).operations
     except CorruptFile:  # a damaged plan: its files carry its instant
@@ -205,13 +205,13 @@ def _planned_partitions(storage: Storage, instant: Instant, layout: TimelineLayo
 
 def _search(
     storage: Storage, time: str, where: Mapping[str, Mapping[str, str] | None], *, blocks: bool = True
-) -> _Found:
+) -> _FilesOfInstant:
     """What an instant left in partitions.
 
     where  partition path -> {file id: oldest base instant} of file groups whose logs it may have appended to; None: all
     blocks its blocks may be in logs that carry another instant in their name
     """
-    leftovers = _Found()
+    leftovers = _FilesOfInstant()
     for partition, groups in where.items():
         entries = {entry.name: entry.size for entry in storage.list(partition) if not entry.is_dir}
         _add_own(leftovers, partition, entries, time, logs=True)
@@ -226,7 +226,7 @@ def _search(
     return leftovers
 
 
-def _add_own(leftovers: _Found, partition: str, names: Iterable[str], time: str, *, logs: bool) -> None:
+def _add_own(leftovers: _FilesOfInstant, partition: str, names: Iterable[str], time: str, *, logs: bool) -> None:
     """Files that carry the instant in their name: no other writer's."""
     for name in names:
         file = parse_data_file(partition, name, 0)

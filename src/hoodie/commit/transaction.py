@@ -22,7 +22,7 @@ from hoodie.commit.conflict_check import (
     with_late_writes,
     withdraw,
 )
-from hoodie.commit.heartbeat import Heartbeat, beating, remove_heartbeat, silent_writes
+from hoodie.commit.heartbeat import Heartbeat, remove_heartbeat, silent_writes, start_heartbeat
 from hoodie.commit.lost import refuse_lost
 from hoodie.commit.markers import Marker, delete_markers, read_markers
 from hoodie.commit.rollback_executor import resume_rollback, roll_back
@@ -53,7 +53,7 @@ from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import ReplacePlan
 from hoodie.plan.conflict import SEEN
 from hoodie.plan.write import WritePlan
-from hoodie.storage.protocol import remove_with_temporaries, together
+from hoodie.storage.protocol import in_parallel, remove_with_temporaries
 from hoodie.table.properties import recover, update_properties
 from hoodie.table.replacement import NOT_YET
 from hoodie.table.settings import Executors, Writers
@@ -132,7 +132,7 @@ def begin(
             words = "DELETE_PARTITION" if operation is WriteOperation.DELETE_PARTITION else ""
             content = encode_replace_plan(ReplacePlan(operation=words), state.storage.root)
         # A write without a heartbeat would be considered dead: the heartbeat comes first.
-        heart = beating(state.storage, time, writers.concurrency) if _lazy(writers) else None
+        heart = start_heartbeat(state.storage, time, writers.concurrency) if _lazy(writers) else None
         try:
             requested = create_requested(state.storage, time, action, content, ahead=True, layout=state.layout)
         except BaseException:
@@ -316,7 +316,9 @@ def publish_seen(
         unseeing and transaction.writers.concurrency.non_blocking and transaction.state.layout.version.logs_of_writes
     )
     with transaction.writers.lock_on(storage) as lock:
-        markers, now = together(storage, lambda: remove_leftovers(transaction, published), transaction.state.look_again)
+        markers, now = in_parallel(
+            storage, lambda: remove_leftovers(transaction, published), transaction.state.look_again
+        )
         require_version(transaction.state, now)
         require_no_conflict(transaction.state, transaction.instant, metadata, now, alone=not lock.real, beside=beside)
         require_new(now, transaction.writers.batch)

@@ -15,7 +15,7 @@ from hoodie.recovery.savepoint import Savepoint, read_savepoints
 from hoodie.services.archive import choose, history
 from hoodie.services.clean import last_clean, make_plan
 from hoodie.services.compaction.schedule import CompactionPreview, pending_compactions, preview_compaction
-from hoodie.storage.protocol import join, redacted
+from hoodie.storage.protocol import join, redacted_path
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
 from hoodie.timeline.timeline import Clock, new_time, utc_now
@@ -102,7 +102,7 @@ def table_facts(state: TableState, settings: Settings, clock: Clock = utc_now) -
     commits = history(state)
     return TableFacts(
         config=config,
-        path=redacted(storage.root),
+        path=redacted_path(storage.root),
         as_of=now,
         instants=timeline.instants,
         commits=tuple(commit_facts(i, metadata) for i, metadata in reversed(commits)),

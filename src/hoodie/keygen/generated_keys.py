@@ -52,7 +52,7 @@ class NewKeys:
         return numbered
 
 
-def finished(keys: pa.Array, instant: str) -> pa.Array:
+def with_instant(keys: pa.Array, instant: str) -> pa.Array:
     """The record keys as they are stored: those of new rows with the instant of their write in front.
 
     keys  string[n], no nulls

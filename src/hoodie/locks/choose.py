@@ -9,7 +9,7 @@ from hoodie.locks.lock_files import FileLock, StorageLock
 from hoodie.locks.protocol import Attempt, Lock
 from hoodie.locks.zookeeper import ZooKeeperLock, implicit_path, lock_path
 from hoodie.storage import storage_beside
-from hoodie.storage.protocol import Storage, redacted
+from hoodie.storage.protocol import Storage, redacted_path
 
 
 def lock_by(provider: LockProvider, options: LockOptions, storage: Storage, *, name: str = "") -> Lock:
@@ -19,7 +19,7 @@ def lock_by(provider: LockProvider, options: LockOptions, storage: Storage, *, n
             independent lock of the same provider
     Raises  InvalidOption when an option is missing that the provider needs
     """
-    what = f"{f'lock {name}' if name else 'lock'} of table {redacted(storage.root)}"
+    what = f"{f'lock {name}' if name else 'lock'} of table {redacted_path(storage.root)}"
     skew = 0 if provider is LockProvider.IN_PROCESS else options.clock_skew
     return Lock(what, _attempt(provider, options, storage, name, what), options, skew=skew / 1000)
 

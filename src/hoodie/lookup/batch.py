@@ -152,12 +152,12 @@ def locate(
     pruned = index.look_up.pruned
     if index.is_global:
         every = [file for part in bases.values() for file in part]
-        requests = [_Asked(0, one_chunk(batch.rows.column(RECORD_KEY)), every)]
+        requests = [_LookupPart(0, one_chunk(batch.rows.column(RECORD_KEY)), every)]
     else:
         places = ((number, bases.get(partition, ())) for number, partition in enumerate(batch.partitions))
-        requests = [_Asked(int(batch.offsets[at]), batch.keys(at), files) for at, files in places if files]
+        requests = [_LookupPart(int(batch.offsets[at]), batch.keys(at), files) for at, files in places if files]
     calls = [find_keys(storage, one.files, one.keys, pruned, bloom, pool, footers) for one in requests]
-    hits, stats = _Found(), IndexStats()
+    hits, stats = _HitsByFile(), IndexStats()
     for one, results in zip(requests, calls, strict=True):
         for file, call in zip(one.files, results, strict=True):
             rows, positions, cost = call.result()
@@ -169,7 +169,7 @@ def locate(
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _LookupPart:
     """Keys of a batch, from the row at `offset` on, that are looked up in some files."""
 
     offset: int
@@ -178,7 +178,7 @@ class _Asked:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _HitsByFile:
     """Hits file by file."""
 
     rows: list[Positions] = field(default_factory=list)
@@ -198,7 +198,7 @@ class _Found:
         return KeyLocations(*located, stats or IndexStats(), _concat(self.stored))
 
 
-def _add_late(hits: _Found, requests: Sequence[_Asked], missing: np.ndarray, pool: Executor) -> int:
+def _add_late(hits: _HitsByFile, requests: Sequence[_LookupPart], missing: np.ndarray, pool: Executor) -> int:
     """Add the hits in logs, of keys that no base file holds: to read logs takes longer the more there are.
 
     missing  bool[n], by position in the batch

@@ -98,7 +98,7 @@ def index_follows(
     meant = going(before)
     instants = [instant for instant in before.timeline.commits if instant.requested in meant]
     undone = {instant: read_whole(storage, before.timeline, instant) for instant in instants}
-    outside = {named.name, *_told(before, undone)}
+    outside = {named.name, *_indexes_of_commits(before, undone)}
     with ExitStack() as stack:
         for kind in OUTSIDE:
             if kind in outside:
@@ -114,7 +114,7 @@ def gone_since(before: TableState, after: TableState) -> list[str]:
     return [instant.requested for instant in writes if after.timeline.find(instant.requested, instant.action) is None]
 
 
-def _told(before: TableState, undone: Undone) -> Iterator[str]:
+def _indexes_of_commits(before: TableState, undone: Undone) -> Iterator[str]:
     """The indexes that the keys of these commits went to; for a damaged one, of all commits: it went where they did."""
     instants = before.timeline.commits if None in undone.values() else list(undone)
     for commit in (read_whole(before.storage, before.timeline, instant) for instant in instants):

@@ -69,7 +69,7 @@ class LocatedKeys:
     slices: Mapping[FileGroupId, FileSlice]
     certain: bool
 
-    def each(self) -> Iterator[tuple[FileSlice, npt.NDArray[np.int64], pa.Array]]:
+    def slices_with_keys(self) -> Iterator[tuple[FileSlice, npt.NDArray[np.int64], pa.Array]]:
         """The slices, each with the rows of the batch whose keys are in it, and these keys."""
         keys = self.batch.rows.column(RECORD_KEY)
         for place, rows in self.located.by_place():
@@ -135,7 +135,7 @@ def held(places: LocatedKeys, storage: Storage, reader: SliceReader | None, pool
     """Which rows of the batch have a key that a snapshot of the table has."""
     mask = np.zeros(len(places.batch.rows), np.bool_)
     calls = []
-    for slice_, rows, keys in places.each():
+    for slice_, rows, keys in places.slices_with_keys():
         if places.certain and not slice_.logs:
             mask[rows] = True
         else:
@@ -172,7 +172,7 @@ def read_rows(
     started = time.perf_counter()
     target = pa.schema([schema.field(name) for name in columns])
     calls = []
-    for slice_, _, keys in places.each():
+    for slice_, _, keys in places.slices_with_keys():
         calls.append(pool.submit(read_slice, storage, reader, slice_, keys, target))
     parts, stats = [target.empty_table()], ReadStats(index=places.located.stats)
     for call in calls:

@@ -8,9 +8,9 @@ from typing import Any
 
 from hoodie.formats.parquet.base_footer import BaseFooter
 from hoodie.metadata.keys import MetadataPartition, bloom_filter_key, column_stats_key
-from hoodie.metadata.read import Wanted, read_records
+from hoodie.metadata.read import RecordSelection, read_records
 from hoodie.metadata.table import MetadataTable, open_metadata
-from hoodie.metadata.trusted import believed, ignore
+from hoodie.metadata.trusted import ignore, read_or_warn
 from hoodie.model.files import BaseFile
 from hoodie.model.meta import RECORD_KEY
 from hoodie.table.state import TableState
@@ -30,7 +30,7 @@ def stored_footers(state: TableState, files: Sequence[BaseFile]) -> Mapping[str,
     if problem := table.problem():
         ignore(state.storage, problem)
         return {}
-    return believed(table, lambda table: _footers(table, files)) or {}
+    return read_or_warn(table, lambda table: _footers(table, files)) or {}
 
 
 def _footers(table: MetadataTable, files: Sequence[BaseFile]) -> dict[str, BaseFooter]:
@@ -57,7 +57,7 @@ def _footers(table: MetadataTable, files: Sequence[BaseFile]) -> dict[str, BaseF
 
 
 def _records(table: MetadataTable, partition: MetadataPartition, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
-    records = read_records(table, partition, Wanted(frozenset(keys)))
+    records = read_records(table, partition, RecordSelection(frozenset(keys)))
     return {record["row"]: record for record in records.to_pylist()}
 
 

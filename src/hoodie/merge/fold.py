@@ -52,14 +52,14 @@ def fold(
         rows, tombstones = _folded(
             rows, groups, np.zeros(len(groups), np.bool_) if deleted is None else deleted, cut, rule
         )
-        return Folded(rows, _some(tombstones), _some(cut))
+        return Folded(rows, _mask_or_none(tombstones), _mask_or_none(cut))
     if deleted is None:
-        return Folded(pick([rows], _latest(rows, groups, rule)), None, _some(cut))
+        return Folded(pick([rows], _latest(rows, groups, rule)), None, _mask_or_none(cut))
     survivors = _survivors(rows, groups, deleted, cut, rule)
-    return Folded(pick([rows], survivors), _some(deleted[survivors]), _some(cut))
+    return Folded(pick([rows], survivors), _mask_or_none(deleted[survivors]), _mask_or_none(cut))
 
 
-def _some(mask: Mask) -> Mask | None:
+def _mask_or_none(mask: Mask) -> Mask | None:
     return mask if mask.any() else None
 
 
@@ -170,12 +170,12 @@ def _folded(rows: pa.Table, groups: Positions, deleted: Mask, cut: Mask, rule: M
     """The fold for rules that make rows: in closed form where there is one, so that a key with very many versions
     costs no pass each. Marks groups in `cut`."""
     if rule.merger is not None:
-        return _made(rows, groups, deleted, cut, rule)
+        return _folded_in_passes(rows, groups, deleted, cut, rule)
     count = int(groups.max()) + 1
     in_passes = np.zeros(count, np.bool_)
     in_passes[groups[deleted | rule.is_delete(rows)]] = True
     if in_passes.all():
-        return _made(rows, groups, deleted, cut, rule)
+        return _folded_in_passes(rows, groups, deleted, cut, rule)
     number = np.cumsum(in_passes) - 1  # groups renumbered within their kind
     number[~in_passes] = np.arange(count - np.count_nonzero(in_passes))
     slow = in_passes[groups]
@@ -186,13 +186,17 @@ def _folded(rows: pa.Table, groups: Positions, deleted: Mask, cut: Mask, rule: M
         return fast, np.zeros(count, np.bool_)
     slow_at = np.flatnonzero(slow)
     slow_cut = cut[in_passes]
-    slow_rows, slow_tombstones = _made(pick([rows], slow_at), number[groups[slow_at]], deleted[slow_at], slow_cut, rule)
+    slow_rows, slow_tombstones = _folded_in_passes(
+        pick([rows], slow_at), number[groups[slow_at]], deleted[slow_at], slow_cut, rule
+    )
     tombstones = np.zeros(count, np.bool_)
     tombstones[in_passes], cut[in_passes] = slow_tombstones, slow_cut
     return pick([fast, slow_rows], np.where(in_passes, number + fast.num_rows, number)), tombstones
 
 
-def _made(rows: pa.Table, groups: Positions, deleted: Mask, cut: Mask, rule: MergeRule) -> tuple[pa.Table, Mask]:
+def _folded_in_passes(
+    rows: pa.Table, groups: Positions, deleted: Mask, cut: Mask, rule: MergeRule
+) -> tuple[pa.Table, Mask]:
     """The fold in passes, each making the rows that the next one goes on with. Marks groups in `cut`."""
     rows, passes = rows.combine_chunks(), _Passes(groups)
     current, tombstones = pick([rows], passes.first), deleted[passes.first]

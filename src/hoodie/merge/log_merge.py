@@ -121,8 +121,8 @@ class LogMerge:
         if not self._waiting:
             return Versions(self._schema.empty_table())
         rows = pa.concat_tables([versions.rows for versions in self._waiting])
-        deleted = _together([(versions.rows, versions.deleted) for versions in self._waiting])
-        after_delete = _together([(versions.rows, versions.after_delete) for versions in self._waiting])
+        deleted = _joined_mask([(versions.rows, versions.deleted) for versions in self._waiting])
+        after_delete = _joined_mask([(versions.rows, versions.after_delete) for versions in self._waiting])
         groups = key_groups(rows, (RECORD_KEY,))
         if groups is None:
             return Versions(rows, deleted, after_delete)
@@ -143,12 +143,12 @@ class LogMerge:
         parts = [Versions(folded.rows, folded.deleted, folded.after_delete), unfolded]
         return Versions(
             pa.concat_tables([versions.rows for versions in parts]),
-            _together([(versions.rows, versions.deleted) for versions in parts]),
-            _together([(versions.rows, versions.after_delete) for versions in parts]),
+            _joined_mask([(versions.rows, versions.deleted) for versions in parts]),
+            _joined_mask([(versions.rows, versions.after_delete) for versions in parts]),
         )
 
 
-def _together(parts: list[tuple[pa.Table, Mask | None]]) -> Mask | None:
+def _joined_mask(parts: list[tuple[pa.Table, Mask | None]]) -> Mask | None:
     """The masks of several tables end to end; None when no table has one."""
     if all(mask is None for _, mask in parts):
         return None

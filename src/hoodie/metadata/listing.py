@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from hoodie.errors import CorruptFile
 from hoodie.metadata.encode import column_in_one_piece
 from hoodie.metadata.keys import ALL_PARTITIONS, MetadataPartition, partition_id, path_of_name
-from hoodie.metadata.read import ALL, Wanted, read_records
+from hoodie.metadata.read import ALL, RecordSelection, read_records
 from hoodie.metadata.table import MetadataTable
 from hoodie.storage.protocol import Entry, check_path
 from hoodie.view.load import Folders
@@ -61,7 +61,7 @@ def listed_folders(table: MetadataTable, partitions: Collection[str] | None = No
         records = read_records(table, MetadataPartition.FILES, ALL)
     else:
         keys = frozenset({ALL_PARTITIONS, *(partition_id(check_path(partition)) for partition in partitions)})
-        records = read_records(table, MetadataPartition.FILES, Wanted(keys))
+        records = read_records(table, MetadataPartition.FILES, RecordSelection(keys))
     encoded = column_in_one_piece(records, "row").dictionary_encode()
     rows, of_row = encoded.dictionary.to_pylist(), np.asarray(encoded.indices, np.int64)
     if (of_row[1:] < of_row[:-1]).any():

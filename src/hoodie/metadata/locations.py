@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from hoodie.config.table import TableConfig
 from hoodie.errors import CorruptFile, UnsupportedTable
 from hoodie.metadata.keys import MetadataPartition
-from hoodie.metadata.read import Wanted, partition_slices, read_records
+from hoodie.metadata.read import RecordSelection, partition_slices, read_records
 from hoodie.metadata.record_index import locations
 from hoodie.metadata.table import MetadataTable, open_metadata
 from hoodie.model.files import FileSlice
@@ -38,7 +38,7 @@ class RecordLocator:
         keys    string[n], no nulls
         Raises  as `read_records`
         """
-        selection = Wanted(frozenset(keys.to_pylist()))
+        selection = RecordSelection(frozenset(keys.to_pylist()))
         try:
             return read_records(self.table, _PARTITION, selection, self.slices)
         except FileNotFoundError:  # cleaning took a file away since the slices were listed

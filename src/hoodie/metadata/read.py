@@ -25,7 +25,7 @@ from hoodie.metadata.records import SCHEMAS, decode_records, deleted_records
 from hoodie.metadata.table import MetadataTable
 from hoodie.model.files import FileSlice, LogFile, parse_data_file
 from hoodie.model.instant import Action
-from hoodie.storage.protocol import AT_ONCE, Storage, in_threads, together, waiting_threads
+from hoodie.storage.protocol import AT_ONCE, Storage, in_parallel, in_threads, waiting_threads
 from hoodie.timeline.completions import with_history
 from hoodie.timeline.load import read_commit, read_compaction_plan
 from hoodie.timeline.timeline import Timeline
@@ -34,7 +34,7 @@ from hoodie.view.slices import FileSystemView, latest_slices, merged_slices
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RecordSelection:
     """Which records to read. All, unless keys or prefixes of keys are given."""
 
     keys: frozenset[str] | None = None
@@ -55,7 +55,7 @@ class Wanted:
             yield from file.cells()
 
 
-ALL = Wanted()
+ALL = RecordSelection()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class _Stored:
 def read_records(
     table: MetadataTable,
     partition: MetadataPartition,
-    selection: Wanted = ALL,
+    selection: RecordSelection = ALL,
     slices: Sequence[FileSlice] | None = None,
 ) -> pa.Table:
     """Records of a partition, in the form of `records.SCHEMAS`; deleted ones are left out. No order.
@@ -216,7 +216,7 @@ def _was_compacted(table: MetadataTable, slice_: FileSlice, timeline: Timeline) 
 
 
 def slice_records(
-    table: MetadataTable, partition: MetadataPartition, slice_: FileSlice, selection: Wanted = ALL
+    table: MetadataTable, partition: MetadataPartition, slice_: FileSlice, selection: RecordSelection = ALL
 ) -> pa.Table:
     """Those of one file slice. Raises as `read_records`"""
     return _merged(_stored_in_slice(table, partition, slice_, selection), partition)
@@ -235,7 +235,7 @@ def _records_of_keys(
     at_once = max(1, AT_ONCE // max(1, len(by_group)))
 
     def stored_in_group(group: int) -> list[_Stored]:
-        stored = _stored_in_slice(table, partition, slices[group], Wanted(frozenset(by_group[group])), at_once)
+        stored = _stored_in_slice(table, partition, slices[group], RecordSelection(frozenset(by_group[group])), at_once)
         return [replace(part, cells=tuple(part.cells)) for part in stored]
 
     slices_found = in_threads(stored_in_group, sorted(by_group), waiting_threads(table.storage))
@@ -271,7 +271,11 @@ def _decoded(parts: Iterable[_Stored], partition: MetadataPartition) -> list[pa.
 
 
 def _stored_in_slice(
-    table: MetadataTable, partition: MetadataPartition, slice_: FileSlice, selection: Wanted, at_once: int = AT_ONCE
+    table: MetadataTable,
+    partition: MetadataPartition,
+    slice_: FileSlice,
+    selection: RecordSelection,
+    at_once: int = AT_ONCE,
 ) -> list[_Stored]:
     """What a slice holds, in the order in which it counts. Cells are read as they are taken.
 
@@ -293,7 +297,7 @@ def _stored_in_slice(
             lambda block: _in_block(block, partition, selection, at_once), blocks, waiting_threads(table.storage)
         )
 
-    base, logs = together(table.storage, of_base, of_logs) if slice_.logs else (of_base(), [])
+    base, logs = in_parallel(table.storage, of_base, of_logs) if slice_.logs else (of_base(), [])
     return base + logs
 
 
@@ -320,7 +324,9 @@ def _heads(storage: Storage, log: LogFile) -> list[_Block]:
     return [_Block(log.path, head, read) for head in read_block_headers(read, log.size, log.path)]
 
 
-def _in_block(block: _Block, partition: MetadataPartition, selection: Wanted, at_once: int = AT_ONCE) -> _Stored:
+def _in_block(
+    block: _Block, partition: MetadataPartition, selection: RecordSelection, at_once: int = AT_ONCE
+) -> _Stored:
     if block.kind is BlockKind.DELETE:
         keys = decode_deletes(block.content(), block.path, block.head.offset).column("record_key")
         deleted_keys = keys.combine_chunks() if keys.num_chunks else pa.array([], pa.string())

@@ -57,7 +57,7 @@ def epoch_millis(instant: str, zone: TimelineZone) -> int:
     return int(in_zone.timestamp()) * 1000 + moment.microsecond // 1000
 
 
-def placed(keys: pa.Array, group: FileGroupId) -> pa.Table:
+def places_table(keys: pa.Array, group: FileGroupId) -> pa.Table:
     """Keys that are in a file group, of the schema `PLACES`. keys: string[n], no nulls"""
     columns = [pa.repeat(pa.scalar(text, pa.string()), len(keys)) for text in (group.partition, group.file_id)]
     return pa.Table.from_arrays([keys, *columns], schema=PLACES)

@@ -8,7 +8,7 @@ from collections.abc import Collection
 import pyarrow as pa
 
 from hoodie.metadata.keys import MetadataPartition, hashed, partition_id
-from hoodie.metadata.read import Wanted, read_records
+from hoodie.metadata.read import RecordSelection, read_records
 from hoodie.metadata.table import MetadataTable
 
 #: Up to so many partitions are looked up one by one; of more, the statistics of all are read.
@@ -28,4 +28,4 @@ def column_statistics(table: MetadataTable, columns: Collection[str], partitions
     if len(partitions) <= _SINGLE:
         ids = [hashed(partition_id(partition)) for partition in sorted(partitions)]
         prefixes = [prefix + partition for prefix in prefixes for partition in ids]
-    return read_records(table, MetadataPartition.COLUMN_STATS, Wanted(prefixes=tuple(prefixes)))
+    return read_records(table, MetadataPartition.COLUMN_STATS, RecordSelection(prefixes=tuple(prefixes)))

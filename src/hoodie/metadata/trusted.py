@@ -46,7 +46,7 @@ def trusted_listing(
     return listing
 
 
-def believed(table: MetadataTable, read: Callable[[MetadataTable], T]) -> T | None:
+def read_or_warn(table: MetadataTable, read: Callable[[MetadataTable], T]) -> T | None:
     """What is read of a metadata table that has told the files. None, with a warning: it is damaged"""
     records = _result_or_problem(lambda: (read(table),))
     if isinstance(records, str):

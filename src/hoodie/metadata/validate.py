@@ -17,7 +17,7 @@ from hoodie.metadata.listing import listed_folders
 from hoodie.metadata.partitions.kind import Building, ReadKeys
 from hoodie.metadata.partitions.kinds import kinds_of
 from hoodie.metadata.read import read_records
-from hoodie.metadata.record_index import PLACES, locations, placed
+from hoodie.metadata.record_index import PLACES, locations, places_table
 from hoodie.metadata.table import MetadataTable, open_metadata
 from hoodie.model.files import BaseFile, LogFile
 from hoodie.model.instant import Action
@@ -147,7 +147,7 @@ def _record_index_problems(
     keys_of = read_keys(storage, config, table.data, slices)
     rows = pa.concat_tables(
         [PLACES.empty_table()]
-        + [placed(chunk.cast(pa.string()), slice_.group) for slice_ in slices for chunk in keys_of(slice_).chunks]
+        + [places_table(chunk.cast(pa.string()), slice_.group) for slice_ in slices for chunk in keys_of(slice_).chunks]
     )
     records = read_records(table, MetadataPartition.RECORD_INDEX)
     paths, ids = locations(records)

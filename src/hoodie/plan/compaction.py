@@ -130,7 +130,7 @@ def operation_of(slice_: FileSlice, max_file_size: int) -> CompactionOperation:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class OperationFiles:
     """The files of an operation on storage.
 
     missing   names of the plan that no file has
@@ -146,7 +146,9 @@ class Found:
     later: tuple[LogFile, ...] = ()
 
 
-def find_files(plan: CompactionPlan, instant: str, groups: Mapping[FileGroupId, GroupFiles]) -> tuple[Found, ...]:
+def find_files(
+    plan: CompactionPlan, instant: str, groups: Mapping[FileGroupId, GroupFiles]
+) -> tuple[OperationFiles, ...]:
     """The files of each operation, in the order of the plan.
 
     groups  all files of the plan's partitions, committed or not
@@ -154,13 +156,13 @@ def find_files(plan: CompactionPlan, instant: str, groups: Mapping[FileGroupId, 
     return tuple(_find(operation, instant, groups.get(operation.group, GroupFiles())) for operation in plan.operations)
 
 
-def _find(operation: CompactionOperation, instant: str, files: GroupFiles) -> Found:
+def _find(operation: CompactionOperation, instant: str, files: GroupFiles) -> OperationFiles:
     bases = {base.name: base for base in files.bases}
     logs = {log.name: log for log in (*files.logs, *files.changes)}
     names = ([operation.base_file] if operation.base_file else []) + list(operation.log_files)
     planned = tuple(sorted((logs[name] for name in operation.log_files if name in logs), key=lambda log: log.order))
     planned_names = set(operation.log_files)
-    return Found(
+    return OperationFiles(
         FileSlice(operation.group, operation.base_instant, bases.get(operation.base_file), planned),
         missing=tuple(name for name in names if name not in bases and name not in logs),
         unknown=tuple(
@@ -171,7 +173,7 @@ def _find(operation: CompactionOperation, instant: str, files: GroupFiles) -> Fo
     )
 
 
-def problems(operations: Iterable[Found]) -> list[str]:
+def problems(operations: Iterable[OperationFiles]) -> list[str]:
     """Why a plan cannot be carried out, a line each; unknown logs may hold nothing that counts."""
     lines = []
     for operation in operations:

@@ -113,7 +113,7 @@ def conflicts(
         # The write knew of this compaction: it added to the slice that the compaction had opened.
         if other.instant.requested in planned and other.operation in (Operation.COMPACT, None):
             continue
-        free = _beside(other, completed).intersection(appended)
+        free = _groups_open_to_logs(other, completed).intersection(appended)
         both = tuple(sorted(group for group in other.groups - free if _place(group) in mine))
         unwanted = alone and other.instant.state is State.COMPLETED and other.operation not in SERVICES
         if both or unwanted:
@@ -121,7 +121,7 @@ def conflicts(
     return against
 
 
-def _beside(other: Other, completed: str) -> frozenset[FileGroupId]:
+def _groups_open_to_logs(other: Other, completed: str) -> frozenset[FileGroupId]:
     """The file groups of another instant to whose logs a write may add whatever that does, if it is published at that
     time, or now."""
     if other.operation is not Operation.COMPACT:

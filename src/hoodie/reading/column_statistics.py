@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from hoodie.metadata.statistics import column_statistics
 from hoodie.metadata.table import MetadataTable
-from hoodie.metadata.trusted import believed
+from hoodie.metadata.trusted import read_or_warn
 from hoodie.model.files import FileSlice
 from hoodie.model.table_version import VERSIONS
 from hoodie.reading.filters.predicate import ANY, Bounds, Test, Tests, may_pass, widened_bounds
@@ -65,7 +65,7 @@ def slices_with_statistics(
     if not columns or not all(tests) or not slices:
         return tuple(slices)
     partitions = {slice_.group.partition for slice_ in slices}
-    records = believed(table, partial(column_statistics, columns=columns, partitions=partitions))
+    records = read_or_warn(table, partial(column_statistics, columns=columns, partitions=partitions))
     if records is None:
         return tuple(slices)
     bounds = known_bounds(records, schema, columns)

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
-from hoodie.storage.protocol import Storage, check_file, redacted, same_scheme
+from hoodie.storage.protocol import Storage, check_file, redacted_path, same_scheme
 
 
 class UriStorage(Storage):
@@ -24,7 +24,7 @@ class UriStorage(Storage):
         return type(self), (self.root, self._options)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({redacted(self.root)!r})"
+        return f"{type(self).__name__}({redacted_path(self.root)!r})"
 
     def options_for(self, uri: str) -> Mapping[str, Any]:
         return self._options if same_scheme(uri, self.root) else {}

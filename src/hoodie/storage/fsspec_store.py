@@ -22,7 +22,7 @@ from hoodie.storage.protocol import (
     check_range,
     in_threads,
     join,
-    redacted,
+    redacted_path,
     split,
 )
 from hoodie.storage.retry import as_os_error, retry
@@ -56,7 +56,7 @@ class FsspecStorage(UriStorage):
         except (ValueError, TypeError, ImportError) as error:
             if isinstance(error, ImportError) and (extra := _EXTRAS.get(scheme.lower())):
                 missing = f"the driver of {scheme}:// is not installed: pip install 'hoodie[{extra}]'"
-                raise InvalidOption(f"{redacted(root)}: {missing}") from error
+                raise InvalidOption(f"{redacted_path(root)}: {missing}") from error
             if (message := _without_values(str(error), self._options)) != str(error):
                 raise InvalidOption(f"{root}: {message}") from None  # the cause would show the values
             raise InvalidOption(f"{root}: {message}") from error

@@ -266,7 +266,7 @@ def same_scheme(uri: str, other: str) -> bool:
 _PASSWORD = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://[^/@:]*):[^/@]*@")
 
 
-def redacted(uri: str) -> str:
+def redacted_path(uri: str) -> str:
     """A path or URI without the password that it may have, for logs and results."""
     return _PASSWORD.sub(r"\1:***@", uri)
 
@@ -296,7 +296,7 @@ def waiting_threads(storage: Storage) -> int:
     return AT_ONCE if storage.remote else 1
 
 
-def together(storage: Storage, first: Callable[[], A], second: Callable[[], B]) -> tuple[A, B]:
+def in_parallel(storage: Storage, first: Callable[[], A], second: Callable[[], B]) -> tuple[A, B]:
     """The results of two calls that do not need each other: at once on a remote storage, else one after the other.
 
     Raises what the first raises, else what the second raises. On a remote storage the second is made in any case, and

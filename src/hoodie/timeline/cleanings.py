@@ -34,7 +34,7 @@ def cleanings(storage: Storage, config: TableConfig, timeline: Timeline, after: 
     older = any(instant.state is State.COMPLETED and instant.requested <= after for instant in cleans)
     if older and None not in on_timeline:  # those in the archive are older than all on the timeline
         return [cleaning for cleaning in on_timeline if cleaning]
-    archived = [_done(metadata) for metadata in archived_cleans(storage, config, after)]
+    archived = [_cleaned_files(metadata) for metadata in archived_cleans(storage, config, after)]
     return [cleaning for cleaning in on_timeline if cleaning] + archived
 
 
@@ -57,7 +57,7 @@ def _read(storage: Storage, timeline: Timeline, cleans: Iterable[Instant]) -> li
         except FileNotFoundError:
             return None
         if completed:
-            return _done(decode_clean_metadata(data, path))
+            return _cleaned_files(decode_clean_metadata(data, path))
         if not data:  # its planner died: it is planned again
             return CleanedFiles(instant.requested, "", frozenset())
         plan = decode_clean_plan(data, path)
@@ -66,7 +66,7 @@ def _read(storage: Storage, timeline: Timeline, cleans: Iterable[Instant]) -> li
     return in_threads(read, list(cleans))
 
 
-def _done(metadata: CleanMetadata) -> CleanedFiles:
+def _cleaned_files(metadata: CleanMetadata) -> CleanedFiles:
     parts = metadata.partitions.items()
     names = {partition: (*part.planned, *part.deleted, *part.failed) for partition, part in parts}
     return CleanedFiles(metadata.start, metadata.earliest, _paths(names))

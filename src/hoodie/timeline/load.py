@@ -162,7 +162,7 @@ def _key(storage: Storage, timeline: Timeline, instant: Instant) -> _Key | None:
     return storage.root, instant, size, mtime
 
 
-class Listed(_OfTables[_Place, tuple[Timeline, dict[str, Entry]]]):
+class ListedTimelines(_OfTables[_Place, tuple[Timeline, dict[str, Entry]]]):
     """The timeline of each of a few tables, and the entries of its completed instants' files."""
 
     def within(
@@ -206,7 +206,7 @@ def _place(storage: Storage, folder: str, stamped: Collection[Action] | None) ->
 COMMITS: Memory[CommitMetadata] = Memory(32 * 1024 * 1024)
 
 #: The timelines that were listed last, of layout 1.
-LISTED = Listed()
+LISTED = ListedTimelines()
 
 _FOLDER = ".hoodie"
 
@@ -270,7 +270,7 @@ def load_timeline(
     older = before if before is not None and usable else Timeline(layout=layout)
     names = _sized(older, stamped)
     listing = (listed, []) if listed is not None and folder == _FOLDER else storage.list_some(folder, names)
-    entries, others = _shown(storage, folder, *listing)
+    entries, others = _with_own_files(storage, folder, *listing)
     sizes = {entry.name: entry for entry in entries if not entry.is_dir}
     files = frozenset(sizes).union(others)
     fresh = (files - older.files) | (sizes.keys() & older.files)
@@ -338,7 +338,9 @@ def _extended(
     return timeline
 
 
-def _shown(storage: Storage, folder: str, entries: list[Entry], others: list[str]) -> tuple[list[Entry], list[str]]:
+def _with_own_files(
+    storage: Storage, folder: str, entries: list[Entry], others: list[str]
+) -> tuple[list[Entry], list[str]]:
     """The files of the timeline, those among them that this process has just completed. Raises ListingStale"""
     if storage.remote and (missing := unlisted(storage, folder, {*others, *(entry.name for entry in entries)})):
         entries, others = storage.list(folder), []  # made after all of them: what it lacks now, the storage lists late

@@ -15,7 +15,7 @@ from hoodie.metadata.keys import MetadataPartition
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId
 from hoodie.storage.faults import fault_of, typed_errors
-from hoodie.storage.protocol import Storage, redacted
+from hoodie.storage.protocol import Storage, redacted_path
 from hoodie.table.replacement import NOT_YET, REPLACES
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
@@ -62,7 +62,7 @@ def finish(
         if validate is not None:
             validate(write.begun, metadata, write.settings)
         indexed = MetadataPartition.RECORD_INDEX in write.begun.state.config.metadata_partitions
-        keys = key_changes(_written(write, outcome, replaced)) if indexed else None
+        keys = key_changes(_written_files(write, outcome, replaced)) if indexed else None
         if commit:
             lingering = outcome.route != DRIVER
             metadata, after = publish_seen(
@@ -82,7 +82,7 @@ def finish(
         keys=None if commit else keys,
         unseeing=write.unseeing and not commit,
         table=write.state.config.name,
-        path=redacted(write.state.storage.root),
+        path=redacted_path(write.state.storage.root),
         difference=write.difference,
     )
     if commit:
@@ -92,7 +92,7 @@ def finish(
     return result
 
 
-def _written(write: Write, outcome: TaskResults, replaced: Mapping[str, Collection[str]]) -> WrittenFiles:
+def _written_files(write: Write, outcome: TaskResults, replaced: Mapping[str, Collection[str]]) -> WrittenFiles:
     return WrittenFiles(
         write.begun.state,
         write.begun.time,

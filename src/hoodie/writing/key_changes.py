@@ -23,7 +23,7 @@ from hoodie.lookup.record_index import uses_record_index
 from hoodie.merge.rows import as_array
 from hoodie.metadata.changes import KeyChanges
 from hoodie.metadata.locations import RecordLocator, open_locator
-from hoodie.metadata.record_index import PLACES, placed
+from hoodie.metadata.record_index import PLACES, places_table
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId, FileSlice, LogFile, parse_data_file
 from hoodie.model.meta import RECORD_KEY
@@ -156,7 +156,7 @@ def _reader(written: WrittenFiles, slices: Sequence[FileSlice]) -> Callable[[Fil
 
 
 def _replaced(keys_of: Callable[[FileSlice], pa.Array], slice_: FileSlice) -> _Changed:
-    return PLACES.empty_table(), placed(keys_of(slice_), slice_.group)
+    return PLACES.empty_table(), places_table(keys_of(slice_), slice_.group)
 
 
 def _of_bases(written: WrittenFiles, keys_of: Callable[[FileSlice], pa.Array], part: _Group) -> _Changed:
@@ -168,8 +168,8 @@ def _of_bases(written: WrittenFiles, keys_of: Callable[[FileSlice], pa.Array], p
 
 def _difference(group: FileGroupId, new: pa.Array, old: pa.Array) -> _Changed:
     if not len(old):
-        return placed(new, group), PLACES.empty_table()
-    return placed(_without(new, old), group), placed(_without(old, new), group)
+        return places_table(new, group), PLACES.empty_table()
+    return places_table(_without(new, old), group), places_table(_without(old, new), group)
 
 
 def _without(keys: pa.Array, others: pa.Array) -> pa.Array:
@@ -189,7 +189,9 @@ def _of_logs(written: WrittenFiles, locator: RecordLocator | None, part: _Group)
     candidates = pa.concat_arrays([stored, doubtful])
     live = _live(written, part, candidates) if len(candidates) else candidates
     deleted_keys = pa.concat_arrays([certain, _without(doubtful, live)])
-    return placed(stored.filter(pc.is_in(stored, value_set=live)), part.group), placed(deleted_keys, part.group)
+    return places_table(stored.filter(pc.is_in(stored, value_set=live)), part.group), places_table(
+        deleted_keys, part.group
+    )
 
 
 def _keys_in_logs(storage: Storage, instant: str, logs: Iterable[WriteStat]) -> tuple[pa.Array, pa.Array, pa.Array]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from hoodie.commit.clustering_check import clustered_groups
 from hoodie.display.progress import Advance
 from hoodie.index.pruning import IndexStats
-from hoodie.keygen.generated_keys import finished
+from hoodie.keygen.generated_keys import with_instant
 from hoodie.lookup.context import prepare_index
 from hoodie.model.commit import WriteStat
 from hoodie.model.meta import RECORD_KEY
@@ -129,7 +129,7 @@ def _run(write_rows: WriteRows, task: WriteTask, rows: pa.Table, token: str) -> 
 
 def _with_finished_keys(instant: str, run: TaskRunner, task: WriteTask, rows: pa.Table, token: str) -> TaskResult:
     at = rows.schema.get_field_index(RECORD_KEY)
-    return run(task, rows.set_column(at, RECORD_KEY, finished(rows.column(RECORD_KEY), instant)), token)
+    return run(task, rows.set_column(at, RECORD_KEY, with_instant(rows.column(RECORD_KEY), instant)), token)
 
 
 def rows_and_bytes(stats: Iterable[WriteStat]) -> tuple[int, int]:

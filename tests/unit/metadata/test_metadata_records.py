@@ -27,7 +27,7 @@ from hoodie.metadata.keys import (
 )
 from hoodie.metadata.listing import listed_folders
 from hoodie.metadata.merging import merged
-from hoodie.metadata.read import Wanted, read_records
+from hoodie.metadata.read import RecordSelection, read_records
 from hoodie.metadata.records import COLUMN_STATS, FILES, RECORD_INDEX, decode_records, deleted_records, file_ids
 from hoodie.metadata.table import MetadataTable, open_metadata
 from hoodie.reading.snapshot import read_table
@@ -336,17 +336,17 @@ def test_the_record_index_of_real_tables_knows_where_each_row_is(name: str) -> N
     columns = [*(entries.column(column).to_pylist() for column in ("row", "partition")), file_ids(entries).to_pylist()]
     assert {key: (partition, file_id) for key, partition, file_id in zip(*columns, strict=True)} == places
     some = frozenset([*list(places)[:3], "no such key"])
-    found = read_records(table, MetadataPartition.RECORD_INDEX, Wanted(some))
+    found = read_records(table, MetadataPartition.RECORD_INDEX, RecordSelection(some))
     assert set(found.column("row").to_pylist()) == some - {"no such key"}
 
 
 def test_statistics_of_one_column_are_found_by_its_prefix() -> None:
     table = metadata_of("mdt_cow")
     every = read_records(table, MetadataPartition.COLUMN_STATS)
-    some = read_records(table, MetadataPartition.COLUMN_STATS, Wanted(prefixes=(hashed("v"), hashed("ts"))))
+    some = read_records(table, MetadataPartition.COLUMN_STATS, RecordSelection(prefixes=(hashed("v"), hashed("ts"))))
     expected = [record for record in every.to_pylist() if record["column"] in ("v", "ts")]
     assert sorted(some.to_pylist(), key=str) == sorted(expected, key=str)
-    one = Wanted(prefixes=(hashed("ts") + hashed("p1"),))
+    one = RecordSelection(prefixes=(hashed("ts") + hashed("p1"),))
     assert 0 < len(read_records(table, MetadataPartition.COLUMN_STATS, one)) < len(expected) / 2
 
 

@@ -16,7 +16,7 @@ from hoodie.formats.log.blocks import BlockKind, LogBlock, read_blocks
 from hoodie.formats.log.delete_block import decode_deletes
 from hoodie.metadata.encode import record_delete_block
 from hoodie.metadata.keys import MetadataPartition
-from hoodie.metadata.record_index import entries, epoch_millis, placed, record_index_cells, stored_file_id
+from hoodie.metadata.record_index import entries, epoch_millis, places_table, record_index_cells, stored_file_id
 from hoodie.metadata.records import decode_records, file_ids
 from hoodie.model.files import FileGroupId
 from support.metadata_tables import ALL, METADATA, hfiles, table_files
@@ -29,7 +29,7 @@ INDEX = f"{METADATA}record_index/"
 @pytest.mark.parametrize("case", LOCATIONS["locations"], ids=lambda case: case["file_id"])
 def test_entries_are_encoded_as_in_the_vectors(case: Mapping[str, Any]) -> None:
     group = FileGroupId(case["fields"]["partitionName"], case["file_id"])
-    made = entries(placed(pa.array(["k"]), group), epoch_millis(case["instant_utc"], TimelineZone.UTC))
+    made = entries(places_table(pa.array(["k"]), group), epoch_millis(case["instant_utc"], TimelineZone.UTC))
     rows, values = record_index_cells(made)
     assert (rows.to_pylist(), [value.hex() for value in values.to_pylist()]) == (["k"], [case["log_value_hex"]])
     assert file_ids(made).to_pylist() == [case["file_id"]]
@@ -75,13 +75,13 @@ def delete_blocks(name: str) -> Iterator[LogBlock]:
 )
 def test_a_file_id_that_would_not_come_back_from_numbers_is_stored_as_text(file_id: str) -> None:
     assert stored_file_id(file_id).text == file_id
-    assert file_ids(entries(placed(pa.array(["k"]), FileGroupId("p", file_id)), 0)).to_pylist() == [file_id]
+    assert file_ids(entries(places_table(pa.array(["k"]), FileGroupId("p", file_id)), 0)).to_pylist() == [file_id]
 
 
 def test_entries_of_several_file_groups_keep_their_order() -> None:
     groups = [FileGroupId(path, f"19291ddd-6dc2-4efc-8eb0-8e6f129f76c2-{n}") for path in ("", "a") for n in (0, 1)]
     made = pa.concat_tables(
-        [entries(placed(pa.array([f"{n}/{i}" for i in range(3)]), g), n) for n, g in enumerate(groups)]
+        [entries(places_table(pa.array([f"{n}/{i}" for i in range(3)]), g), n) for n, g in enumerate(groups)]
     )
     rows, values = record_index_cells(made.take(pa.array([11, 0, 5, 3, 4, 7])))
     assert rows.to_pylist() == ["3/2", "0/0", "1/2", "1/0", "1/1", "2/1"]

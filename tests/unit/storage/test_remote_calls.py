@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hoodie.errors import InstantNotFound, WriteConflict
 from hoodie.model.instant import Action, State
 from hoodie.storage.fsspec_store import common_beginnings
-from hoodie.storage.protocol import together
+from hoodie.storage.protocol import in_parallel
 from hoodie.storage.wrapped import RememberingStorage, WrappedStorage
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, MemoryStorage
@@ -38,9 +38,9 @@ def rows(ts: int) -> pa.Table:
 
 def test_independent_calls_run_at_once_on_a_remote_storage_and_in_order_elsewhere():
     met = threading.Barrier(2, timeout=10)
-    assert together(Remote(MemoryStorage()), lambda: met.wait() >= 0, lambda: met.wait() >= 0) == (True, True)
+    assert in_parallel(Remote(MemoryStorage()), lambda: met.wait() >= 0, lambda: met.wait() >= 0) == (True, True)
     order: list[int] = []
-    together(MemoryStorage(), lambda: order.append(1), lambda: order.append(2))
+    in_parallel(MemoryStorage(), lambda: order.append(1), lambda: order.append(2))
     assert order == [1, 2]
 
 
@@ -56,7 +56,7 @@ def test_of_two_calls_that_fail_the_first_is_raised_and_the_second_has_ended():
 
     for storage in (Remote(MemoryStorage()), MemoryStorage()):
         with pytest.raises(ValueError, match="first"):
-            together(storage, first, second)
+            in_parallel(storage, first, second)
     assert done.is_set()
 
 

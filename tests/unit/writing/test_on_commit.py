@@ -20,7 +20,7 @@ from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage import storage_for
 from hoodie.storage.local import LocalStorage
-from hoodie.storage.protocol import redacted
+from hoodie.storage.protocol import redacted_path
 from hoodie.storage.retry import retry
 from hoodie.sync import after_commit
 from hoodie.table.settings import Settings, Writers
@@ -313,7 +313,7 @@ def test_options_of_a_storage_are_in_no_log_no_result_and_no_repr(caplog: pytest
 
 
 def test_a_password_in_a_uri_is_not_shown() -> None:
-    assert redacted("ftp://ann:hush@host/trips") == "ftp://ann:***@host/trips"
-    assert redacted("abfss://container@account.dfs.core.windows.net/trips").startswith("abfss://container@account")
-    assert redacted("s3://bucket/a:b@c") == "s3://bucket/a:b@c"
-    assert redacted("/local/path:x@y") == "/local/path:x@y"
+    assert redacted_path("ftp://ann:hush@host/trips") == "ftp://ann:***@host/trips"
+    assert redacted_path("abfss://container@account.dfs.core.windows.net/trips").startswith("abfss://container@account")
+    assert redacted_path("s3://bucket/a:b@c") == "s3://bucket/a:b@c"
+    assert redacted_path("/local/path:x@y") == "/local/path:x@y"

@@ -22,7 +22,7 @@ from hoodie.errors import (
 )
 from hoodie.formats.java.properties import parse_properties
 from hoodie.keygen.arrow_keys import RowKeys
-from hoodie.keygen.generated_keys import NewKeys, finished
+from hoodie.keygen.generated_keys import NewKeys, with_instant
 from hoodie.keygen.keygen import key_generator
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from support.keyless_cases import CASES, COLUMNS, Case, Step, as_stored, recorded
@@ -237,7 +237,7 @@ def test_tasks_number_their_rows_each_by_itself_and_an_attempt_does_so_again() -
 
     def attempt(task: int, *, backwards: bool = False) -> list[str]:
         keyed = map(make_keys.of_task(task), reversed(parts) if backwards else parts)
-        return [key for part in keyed for key in finished(part.column(RECORD_KEY), "20260101").to_pylist()]
+        return [key for part in keyed for key in with_instant(part.column(RECORD_KEY), "20260101").to_pylist()]
 
     assert attempt(0) == ["20260101_0_0", "20260101_0_1", "20260101_0_2"]
     assert attempt(7) == attempt(7, backwards=True) == ["20260101_7_0", "20260101_7_1", "20260101_7_2"]
@@ -246,4 +246,4 @@ def test_tasks_number_their_rows_each_by_itself_and_an_attempt_does_so_again() -
 def test_only_rows_without_a_key_are_numbered() -> None:
     rows = pa.table({"v": [1, 2, 3], RECORD_KEY: ["k", None, None], PARTITION_PATH: ["", "", ""]})
     keyed = NewKeys(RowKeys(("v",), None)).of_task(1)(rows)
-    assert finished(keyed.column(RECORD_KEY), "2026").to_pylist() == ["k", "2026_1_0", "2026_1_1"]
+    assert with_instant(keyed.column(RECORD_KEY), "2026").to_pylist() == ["k", "2026_1_0", "2026_1_1"]

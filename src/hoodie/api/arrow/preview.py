@@ -14,7 +14,7 @@ from hoodie.reading.scan_plan import Read, plan_read
 from hoodie.reading.stream import count_rows, scan_batches
 from hoodie.schema.python_values import python_values
 from hoodie.schema.types import spark_name
-from hoodie.storage.protocol import Storage, redacted
+from hoodie.storage.protocol import Storage, redacted_path
 from hoodie.table.state import load_state
 
 #: Rows that are shown of a table, and files up to which the footers of all are read for the number of its rows.
@@ -26,7 +26,7 @@ def table_summary(storage: Storage, options: Options) -> ResultSummary:
     try:
         return _table_summary(storage, options)
     except HoodieError as problem:
-        return summary(f"{redacted(storage.root)}: {problem}")
+        return summary(f"{redacted_path(storage.root)}: {problem}")
 
 
 def _table_summary(storage: Storage, options: Options) -> ResultSummary:

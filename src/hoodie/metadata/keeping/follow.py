@@ -16,7 +16,7 @@ from hoodie.metadata.keeping.drop import drop_others, drop_partitions, drop_with
 from hoodie.metadata.keys import MetadataPartition, partition_id
 from hoodie.metadata.partitions.kind import Change
 from hoodie.metadata.partitions.kinds import kinds_of
-from hoodie.metadata.read import Wanted, instant_records, read_records
+from hoodie.metadata.read import RecordSelection, instant_records, read_records
 from hoodie.metadata.table import MetadataTable, open_metadata
 from hoodie.model.instant import Action, State
 from hoodie.model.plans import RollbackMetadata
@@ -86,7 +86,7 @@ def still_listed(
         if table is None:
             return {}
         # A partition that is none for the moment keeps its list: the next write to it shows that again.
-        lists = Wanted(frozenset(map(partition_id, deleted)))
+        lists = RecordSelection(frozenset(map(partition_id, deleted)))
         listed = read_records(table, MetadataPartition.FILES, lists).select(["row", "name"]).to_pylist()
     except (CorruptFile, UnsupportedTable):  # removed by `follow`
         return {}

@@ -23,7 +23,7 @@ from hoodie.metadata.encode import column_in_one_piece
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.locations import open_locator
 from hoodie.metadata.partitions.kind import Building, Change, InitialContent, PartitionKind, SliceKeys, always
-from hoodie.metadata.record_index import PLACES, entries, epoch_millis, locations, placed, record_index_cells
+from hoodie.metadata.record_index import PLACES, entries, epoch_millis, locations, places_table, record_index_cells
 from hoodie.metadata.records import RECORD_INDEX as SCHEMA
 from hoodie.metadata.records import deleted_records
 from hoodie.model.commit import Operation
@@ -155,7 +155,7 @@ def _shares(slices: Sequence[FileSlice], zone: TimelineZone) -> list[list[_Slice
 def _entries_of(keys_of: SliceKeys, share: Sequence[_SliceKeys]) -> Iterator[pa.Table]:
     for part in share:
         for keys in keys_of(part.slice).chunks:
-            yield entries(placed(keys.cast(pa.string()), part.slice.group), part.millis)
+            yield entries(places_table(keys.cast(pa.string()), part.slice.group), part.millis)
 
 
 def _require_keys_once(records: pa.Table) -> None:

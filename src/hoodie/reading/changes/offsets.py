@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from hoodie.config.read import HolePolicy, IncrementalOptions, ReadSettings
 from hoodie.errors import InvalidInput
 from hoodie.reading.changes.plan import commits_between
-from hoodie.storage.protocol import redacted
+from hoodie.storage.protocol import redacted_path
 from hoodie.table.state import TableState
 from hoodie.timeline.points import Point
 from hoodie.view.incremental import EARLIEST
@@ -120,4 +120,4 @@ def range_settings(settings: ReadSettings) -> ReadSettings:
 
 def _offset(state: TableState, how: IncrementalOptions, position: str, first: str) -> StreamOffset:
     order = "completion" if how.by_completion(state.timeline.layout) else "instant"
-    return StreamOffset(position, first, order, state.config.name, redacted(state.storage.root).rstrip("/"))
+    return StreamOffset(position, first, order, state.config.name, redacted_path(state.storage.root).rstrip("/"))

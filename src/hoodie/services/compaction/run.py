@@ -24,7 +24,7 @@ from hoodie.services.compaction.job import Compaction, CompactionJob, Compaction
 from hoodie.services.compaction.publish import give_up_compaction, publish_compaction
 from hoodie.services.compaction.schedule import compactable_state, find_compaction, is_pending_plan
 from hoodie.storage.faults import typed_errors
-from hoodie.storage.protocol import Storage, in_threads, redacted
+from hoodie.storage.protocol import Storage, in_threads, redacted_path
 from hoodie.table.partition_metadata import ensure_partition
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
@@ -91,7 +91,13 @@ def _carry_out(
             metadata = publish_compaction(job, stats)
     route = DRIVER if run is None or job.on_driver else EXECUTORS
     result = WriteResult(
-        instant, metadata, IndexStats(), route, phases.whole(), table=state.config.name, path=redacted(storage.root)
+        instant,
+        metadata,
+        IndexStats(),
+        route,
+        phases.whole(),
+        table=state.config.name,
+        path=redacted_path(storage.root),
     )
     notify_committed(result)
     return result

@@ -22,7 +22,7 @@ from hoodie.model.files import BaseFile, parse_data_file
 from hoodie.model.instant import Action, Instant, State, parse_time
 from hoodie.model.plans import CompactionOperation, CompactionPlan
 from hoodie.plan.compaction import (
-    Found,
+    OperationFiles,
     candidates,
     compaction_is_due,
     find_files,
@@ -215,7 +215,7 @@ class PlanFiles:
     """A plan with its files on storage, and the columns of its base files."""
 
     plan: CompactionPlan
-    operations: tuple[Found, ...]
+    operations: tuple[OperationFiles, ...]
     schema: pa.Schema
 
     @property
@@ -350,19 +350,19 @@ def _in_hand(storage: Storage, settings: Settings, instant: str, what: str) -> I
         yield pending, plan_files
 
 
-def _needs_base(plan_files: PlanFiles, operation_files: Found) -> bool:
+def _needs_base(plan_files: PlanFiles, operation_files: OperationFiles) -> bool:
     base_files = {operation.group: operation.base_file for operation in plan_files.plan.operations}
     return base_files[operation_files.slice.group] in operation_files.missing
 
 
-def _changes(operations: Iterable[Found]) -> Iterator[str]:
+def _changes(operations: Iterable[OperationFiles]) -> Iterator[str]:
     for operation in operations:
         where = f"file group {operation.slice.group.file_id} of partition {operation.slice.group.partition!r}"
         yield from (f"{where}: {name} is missing and left out" for name in operation.missing)
         yield from (f"{where}: {log.name} is added" for log in operation.unknown)
 
 
-def _mended_operation(operation: CompactionOperation, files: Found, max_file_size: int) -> CompactionOperation:
+def _mended_operation(operation: CompactionOperation, files: OperationFiles, max_file_size: int) -> CompactionOperation:
     if not (files.missing or files.unknown):
         return operation
     logs = tuple(sorted((*files.slice.logs, *files.unknown), key=lambda log: log.order))

@@ -90,7 +90,9 @@ def _read(
     columns = [hits.column(name).combine_chunks() for name in (PARTITION_PATH, FILE_ID)]
     groups, places = numbered_groups(*columns)
     located = only(KeyLocations(np.arange(len(hits)), groups, tuple(places), IndexStats()), slices.keys())
-    for slice_, _, keys in LocatedKeys(Batch(hits, (), np.zeros(1, np.int64)), located, slices, certain=False).each():
+    for slice_, _, keys in LocatedKeys(
+        Batch(hits, (), np.zeros(1, np.int64)), located, slices, certain=False
+    ).slices_with_keys():
         with mark_worker_errors():
             rows, _ = read_slice(storage, reader, slice_, keys, requested_schema)
         yield from conform(rows, returned).to_batches(max_chunksize=BATCH_ROWS)

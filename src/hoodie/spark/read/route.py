@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from hoodie.config.read import ReadRoute
 from hoodie.storage.local import LocalStorage
-from hoodie.storage.protocol import Storage, redacted
+from hoodie.storage.protocol import Storage, redacted_path
 from hoodie.storage.wrapped import innermost
 
 _log = logging.getLogger("hoodie.storage")
@@ -73,7 +73,7 @@ def _look(session: SparkSession, scheme: str, path: str) -> Route:
         except Exception as problem:  # Spark's errors have several bases, and each connector has its own
             if not _NONE.search(str(problem)):
                 missing = Route(None, f"Spark cannot read {name}://: {_first_line(problem)}")
-                _log.warning("%s. Python tasks read base files of %s://%s", missing.why, scheme, redacted(path))
+                _log.warning("%s. Python tasks read base files of %s://%s", missing.why, scheme, redacted_path(path))
         else:
             return Route(name)
     return missing
@@ -81,4 +81,4 @@ def _look(session: SparkSession, scheme: str, path: str) -> Route:
 
 def _first_line(problem: Exception) -> str:
     line = next((line for line in str(problem).splitlines() if line.strip()), type(problem).__name__)
-    return redacted(line.strip())[:_MOST_TOLD]
+    return redacted_path(line.strip())[:_MOST_TOLD]

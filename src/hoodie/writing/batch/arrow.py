@@ -88,7 +88,7 @@ def brought_columns(
         at = -1 if table is None else table.get_field_index(field.name)
         if at >= 0:
             assert table is not None
-            fields.append(field.with_type(_written(table.field(at).type, field, first, read_text)))
+            fields.append(field.with_type(_written_type(table.field(at).type, field, first, read_text)))
         elif not arrow.is_null(field.type):
             fields.append(field)
     return BroughtColumns(pa.schema(fields), read_text)
@@ -100,7 +100,7 @@ def note_left_out(table: str, batch: pa.Schema, written: pa.Schema) -> None:
         warnings.warn(ColumnLeftOut(table, tuple(names)), stacklevel=2)
 
 
-def _written(kind: pa.DataType, field: pa.Field, first: pa.RecordBatch | None, read_text: bool) -> pa.DataType:
+def _written_type(kind: pa.DataType, field: pa.Field, first: pa.RecordBatch | None, read_text: bool) -> pa.DataType:
     have = field.type
     values = None if first is None else first.column(first.schema.get_field_index(field.name))
     if arrow.is_null(have) or arrow.is_nested(have):
@@ -270,7 +270,7 @@ def check_rows(
             return None
         return brought_columns(declared, schema, first, read_text=read_text)
 
-    def written(declared: pa.Schema | None) -> pa.Schema:
+    def written_columns(declared: pa.Schema | None) -> pa.Schema:
         typed = brought(declared)
         return declared if typed is None else stored_form(typed.schema)
 
@@ -279,7 +279,7 @@ def check_rows(
         operation,
         settings,
         new,
-        columns=written,
+        columns=written_columns,
         require=partial(require_columns, schema, index=(source.schema.metadata or {}).get(INDEX_LEFT_OUT)),
         has_keys=has_keys,
     )

@@ -127,14 +127,14 @@ def require_one_tuple(
     first = int(np.flatnonzero(count > 1)[0])
     one, other = tuples.take(pa.array(np.flatnonzero(groups == first)[:2])).to_pylist()
     raise InvalidInput(
-        f"({_shown(one, columns)}) and ({_shown(other, columns)}) have one record key, {one[RECORD_KEY]!r}, and would "
-        "overwrite each other. "
-        "Nothing was written: keep ',' and ':' together with the names of key columns, and the texts "
+        f"({_row_text(one, columns)}) and ({_row_text(other, columns)}) have one record key, {one[RECORD_KEY]!r}, and "
+        "would overwrite each other. Nothing was written: "
+        "keep ',' and ':' together with the names of key columns, and the texts "
         f"{EMPTY_KEY_PART} and {NULL_KEY_PART}, out of key columns, or give the table a key of one column."
     )
 
 
-def _shown(row: Mapping[str, object], columns: Sequence[str]) -> str:
+def _row_text(row: Mapping[str, object], columns: Sequence[str]) -> str:
     values = [row[f"{_PART}{at}"] for at in range(len(columns))]
     texts = ["null" if value is None else repr(value) for value in values]
     return ", ".join(f"{name} = {text}" for name, text in zip(columns, texts, strict=True))

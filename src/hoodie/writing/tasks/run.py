@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from hoodie.errors import InvalidInput
 from hoodie.formats.parquet.base_footer import base_footer
 from hoodie.formats.parquet.columns import damage_of, open_encoded, open_parquet
-from hoodie.keygen.generated_keys import finished
+from hoodie.keygen.generated_keys import with_instant
 from hoodie.lookup.batch import group_batches
 from hoodie.lookup.index_choice import is_bucket
 from hoodie.merge.base import BaseMerge, Incoming, taken
@@ -361,7 +361,7 @@ def write_stream(
                 keys = as_array(rows.column(RECORD_KEY))
                 if keys.null_count:
                     raise InvalidInput(f"{keys.null_count} rows have no record key (null or empty)")
-                keys = finished(keys, spec.instant) if spec.new_keys else keys
+                keys = with_instant(keys, spec.instant) if spec.new_keys else keys
                 if partition is None:
                     raise InvalidInput(f"{len(rows)} rows have no partition path: a partition column cannot be read")
                 waiting.setdefault(partition, []).append(stamp(rows, keys, partition, spec, token, first))
