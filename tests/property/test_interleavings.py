@@ -143,7 +143,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
     monkeypatch.setattr(choose, "Lock", lock)
     monkeypatch.setattr(choose, "StorageLock", partial(StorageLock, monotonic=lambda: here.now, run=by_hand))
-    monkeypatch.setattr(transactions, "beating", beating)
+    monkeypatch.setattr(transactions, "start_heartbeat", beating)
     return here
 
 
