@@ -81,9 +81,11 @@ def _on_numbers(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _extreme(greatest: bool) -> Callable[[Terms], Term]:
-    def make(of: Terms) -> Term:
+def _extreme(greatest: bool) -> Callable[[Terms], Term | None]:
+    def make(of: Terms) -> Term | None:
         terms, kind = common_terms(of, "greatest" if greatest else "least")
+        if kind != TEXT and any(kinds.is_text_kind(term.kind) for term in of):
+            return None
         function = pc.max_element_wise if greatest else pc.min_element_wise
         if not kinds.is_float(kind):
             return computed(kind, elementwise(_on_numbers(function)), *terms)

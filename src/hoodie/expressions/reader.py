@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
-from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as arrow
 from sqlglot import exp
-from sqlglot.dialects.spark import Spark
-from sqlglot.errors import ParseError, SqlglotError
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.errors import SqlglotError
 
 from hoodie.errors import InvalidInput
 from hoodie.expressions import compare, nested, numbers, texts, times
@@ -23,8 +19,9 @@ from hoodie.expressions.aggregates import AGGREGATES
 from hoodie.expressions.casts import cast
 from hoodie.expressions.chains import balanced, operands
 from hoodie.expressions.functions import call, choice
+from hoodie.expressions.grammar import syntax_tree
 from hoodie.expressions.joins import Conjunct
-from hoodie.expressions.kinds import BOOL, DATE, NULL, TEXT, TIMESTAMP, TIMESTAMP_NTZ, is_text_kind
+from hoodie.expressions.kinds import BOOL, DATE, NULL, TEXT, TIMESTAMP, TIMESTAMP_NTZ, is_number, is_text_kind
 from hoodie.expressions.scope import Scope
 from hoodie.expressions.subqueries import among_rows, exists, single_value
 from hoodie.expressions.terms import Term, computed, literal
@@ -48,50 +45,14 @@ _SAID = {
 }  # fmt: skip
 
 
-#: sqlglot takes an open bracket at times, and a comma that ends a list.
-_OPENS = {TokenType.L_PAREN, TokenType.L_BRACKET}
-_CLOSES = {TokenType.R_PAREN, TokenType.R_BRACKET}
-
-
-class _Dialect(Spark):
-    """Spark's, with functions left as they are written: what they mean is for `functions`."""
-
-    class Parser(Spark.Parser):  # type: ignore[misc, valid-type]
-        FUNCTIONS: dict[str, Any] = {}  # noqa: RUF012
-        NO_PAREN_FUNCTIONS: dict[Any, Any] = {}  # noqa: RUF012
-        FUNCTION_PARSERS = {  # noqa: RUF012
-            name: parse
-            for name, parse in Spark.Parser.FUNCTION_PARSERS.items()
-            if name in ("CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "SUBSTR", "TRIM")
-        }
-        NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012
-            name: parse for name, parse in Spark.Parser.NO_PAREN_FUNCTION_PARSERS.items() if name in ("CASE", "IF")
-        }
-
-
 def tree_of(text: str, scope: Scope) -> Any:
     """The parser's tree of an expression; it is not to be changed. Raises InvalidInput on what is none"""
     try:
-        return _parsed(standard_text(text, scope.column_names()))
+        return syntax_tree(standard_text(text, scope.column_names()))
     except SqlglotError as problem:
         raise InvalidInput(f"{text!r} cannot be parsed: {plain_problem(problem)}") from problem
     except RecursionError as problem:
         raise _too_deep(text) from problem
-
-
-@functools.lru_cache(maxsize=256)
-def _parsed(text: str) -> Any:
-    tokens = _Dialect().tokenize(text)
-    kinds, comma = [token.token_type for token in tokens], TokenType.COMMA
-    if TokenType.SEMICOLON in kinds:
-        raise ParseError("an expression has no semicolon")
-    if kinds.count(TokenType.L_PAREN) != kinds.count(TokenType.R_PAREN):
-        raise ParseError("a bracket is left open, or closed twice")
-    if any((a == comma and b in {comma, *_CLOSES}) or (a in _OPENS and b == comma) for a, b in pairwise(kinds)):
-        raise ParseError("there is nothing on one side of a comma")
-    if not tokens:
-        raise ParseError("there is no expression")
-    return _Dialect().parser().parse(tokens, text)[0]
 
 
 def read_expression(text: str, scope: Scope) -> Term:
@@ -257,7 +218,7 @@ class Reader:
         if op in "+-" and any(isinstance(side, exp.Interval) for side in sides):
             value, span = sides if isinstance(sides[1], exp.Interval) else (sides[1], sides[0])
             by = self._span(span)
-            term = times.plus_interval(self._as_time(value), by if op == "+" else -by)
+            term = times.plus_interval(self.term(value), by if op == "+" else -by)
             if term is not None and not (op == "-" and span is sides[0]):
                 return term
             raise self.refused(node)
@@ -278,14 +239,10 @@ class Reader:
 
     def _number_beside(self, term: Term, other: Term, op: str) -> Term:
         """Text beside a number is one."""
-        if not is_text_kind(term.kind):
+        if not is_text_kind(term.kind) or not is_number(other.kind):
             return term
         whole = arrow.is_integer(other.kind) and op != "/"
         return cast(term, pa.int64() if whole else pa.float64())
-
-    def _as_time(self, node: Any) -> Term:
-        term = self.term(node)
-        return cast(term, TIMESTAMP) if is_text_kind(term.kind) else term
 
     def _span(self, node: Any) -> times.Interval:
         value, unit = node.this, node.args.get("unit")
@@ -371,11 +328,12 @@ class Reader:
     def _kind(self, node: Any) -> pa.DataType:
         name = node.this.name
         if name == "DECIMAL":
-            sizes = [int(str(param.this.this)) for param in node.expressions] or [10, 0]
-            if not (1 <= sizes[0] <= 38) or (len(sizes) > 1 and not 0 <= sizes[1] <= sizes[0]):
+            written = ["" if param.expression else param.name for param in node.expressions] or ["10"]
+            sizes = [int(size) if size.isdecimal() else -1 for size in written] + [0]
+            if len(sizes) > 3 or not 1 <= sizes[0] <= 38 or not 0 <= sizes[1] <= sizes[0]:
                 raise self.refused(node)
-            return pa.decimal128(*sizes)
-        if name not in _TYPES or (node.expressions and _TYPES[name] != TEXT):
+            return pa.decimal128(*sizes[:2])
+        if name not in _TYPES or node.expressions:
             raise self.refused(node)
         return _TYPES[name]
 

@@ -298,9 +298,29 @@ def test_an_empty_list_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a in (1, 2,)", "nothing on one side of a comma"),
-        ("coalesce(, a) = 1", "nothing on one side of a comma"),
-        ("substring(s, 1,, 2) = 'x'", "nothing on one side of a comma"),
+        ("a in (1, 2,)", r"',' stands before '\)'"),
+        ("coalesce(, a) = 1", r"'\(' stands before ','"),
+        ("substring(s, 1,, 2) = 'x'", "',' stands before ','"),
+        ("(a as) = 1", r"'as' stands before '\)'"),
+        ("a = 1 as", "nothing behind AS"),
+        ("a between 1 3", "AND is missing"),
+        ("a not null", "IS is missing"),
+        ("not a not is null", "'not' stands before 'is'"),
+        ("case when a = 1 2 end = 2", "THEN is missing"),
+        ("case a when 1 2 when 3 then 4 end = 2", "THEN is missing"),
+        ("a = int 1", "'int' stands before '1'"),
+        ("a = int '1'", "'int' stands before '1'"),
+        ("contains(s, all 'b')", "ALL has no place"),
+        ("trim(leading s) = 'b'", "a comma or FROM is missing"),
+        ("substring(s from 1 for) = 'b'", "a comma or FROM has no place"),
+        ("cast(a as decimal(10 2)) = 1", "not supported"),
+        ("a = 1 and exists (select * from f * g)", "STAR has no place"),
+        ("a in (select k from f ?)", "PLACEHOLDER has no place"),
+        ("cast(a as decimal(10 x)) = 1", "not supported"),
+        ("cast(a as decimal(int, 2)) = 1", "not supported"),
+        ("cast(s as string(3)) = 'b'", "not supported"),
+        ("else a", "there is no expression"),
+        ("+", "there is no expression"),
         ("a = 1;", "no semicolon"),
         ("a = 1; b = 2", "no semicolon"),
         ("substring(s, 1, 'a'", "a bracket is left open"),
@@ -311,6 +331,38 @@ def test_an_empty_list_is_refused(text: str) -> None:
 def test_what_spark_does_not_parse_is_refused(text: str, said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         read_condition(text, SCOPE)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("case when not a is null and a not in (2) then 1.5BD else 2BD end", Decimal("1.5")),
+        ("(a is not null) is not distinct from (a is not unknown)", True),
+        ("substring('abc' from 2 for 1) || trim(leading from '  x ') || trim(both from ' y')", "bx y"),
+        ("coalesce(if(a > 1, 1, 2), extract(year from d))", 2),
+        ("'a' 'b' not like 'a!%' escape '!' and a between 0 and 1 and not a not between 0 and 1", True),
+    ],
+)
+def test_words_are_counted_as_spark_writes_them(text: str, value: Any):
+    assert values(text)[0] == value
+
+
+def test_columns_may_have_names_of_keywords_without_quotes():
+    scope = Scope({"t": pa.schema([("end", pa.int32()), ("from", pa.string()), ("like", pa.int32())])})
+    for text in ("1 = t.end", "coalesce(t.from, 'x') = 'y'", "t.like + t.END > 1"):
+        assert read_condition(text, scope).kind == pa.bool_()
+
+
+@pytest.mark.parametrize("text", ["s + s", "s / '2'", "'3' * null", "'2024-01-31' + interval 1 month", "s - '1'"])
+def test_text_is_a_number_beside_a_number_alone(text: str):
+    with pytest.raises(InvalidInput, match=r"do not go together|not supported"):
+        read_expression(text, SCOPE)
+
+
+@pytest.mark.parametrize("text", ["greatest('1', a)", "least(s, d)", "greatest(a, null, s)"])
+def test_the_greatest_of_text_and_other_types_is_refused(text: str):
+    with pytest.raises(InvalidInput, match=r"(greatest|least) takes no arguments of types"):
+        read_expression(text, SCOPE)
 
 
 def test_long_lists_of_numbers_are_not_nested():

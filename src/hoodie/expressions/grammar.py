@@ -1,0 +1,128 @@
+"""The parser's tree of an expression: sqlglot parses, and what Spark's grammar does not have is refused."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from itertools import pairwise
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError
+from sqlglot.tokenizer_core import Token, TokenType
+
+_OPENS = {TokenType.L_PAREN, TokenType.L_BRACKET}
+_ENDS = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.COMMA}
+_TYPES = Spark.Parser.TYPE_TOKENS - {TokenType.INTERVAL}
+_DATES = {TokenType.DATE, TokenType.TIMESTAMP, TokenType.TIMESTAMPTZ, TokenType.TIMESTAMPLTZ, TokenType.TIMESTAMPNTZ}
+#: Pairs of tokens of which the second never follows the first, where sqlglot goes on.
+_APART = {
+    *((separator, end) for separator in (TokenType.COMMA, TokenType.ALIAS) for end in _ENDS),
+    *((bracket, TokenType.COMMA) for bracket in _OPENS),
+    *((kind, TokenType.NUMBER) for kind in _TYPES),
+    *((kind, TokenType.STRING) for kind in _TYPES - _DATES),
+    (TokenType.NOT, TokenType.IS),
+}
+#: What a token counts as. FROM and FOR part the arguments of some functions, as commas do.
+_COUNTS_AS = {
+    TokenType.FROM: [TokenType.COMMA],
+    TokenType.FOR: [TokenType.COMMA],
+    TokenType.UNKNOWN: [TokenType.NULL],
+    TokenType.NULLSAFE_EQ: [TokenType.IS, TokenType.NOT, TokenType.DISTINCT, TokenType.COMMA],
+}
+#: The words that a node is written with.
+_WORDS = {
+    exp.And: [TokenType.AND], exp.Or: [TokenType.OR], exp.Not: [TokenType.NOT], exp.Null: [TokenType.NULL],
+    exp.Is: [TokenType.IS], exp.In: [TokenType.IN], exp.Between: [TokenType.BETWEEN, TokenType.AND],
+    exp.Like: [TokenType.LIKE], exp.ILike: [TokenType.ILIKE], exp.RegexpLike: [TokenType.RLIKE],
+    exp.Escape: [TokenType.ESCAPE], exp.Case: [TokenType.CASE, TokenType.END], exp.Extract: [TokenType.COMMA],
+    exp.NullSafeEQ: _COUNTS_AS[TokenType.NULLSAFE_EQ], exp.Select: [TokenType.SELECT], exp.From: [TokenType.COMMA],
+    exp.NullSafeNEQ: [TokenType.IS, TokenType.DISTINCT, TokenType.COMMA], exp.Where: [TokenType.WHERE],
+    exp.Distinct: [TokenType.DISTINCT], exp.All: [TokenType.ALL], exp.Mul: [TokenType.STAR], exp.Star: [TokenType.STAR],
+}  # fmt: skip
+_COUNTED = {kind for kinds in _WORDS.values() for kind in kinds} | {
+    *(TokenType.WHEN, TokenType.THEN, TokenType.ELSE),
+    *(TokenType.PLACEHOLDER, TokenType.COLON, TokenType.PARAMETER, TokenType.FARROW),  # of no node that is read
+}
+
+
+class _Dialect(Spark):
+    """Spark's, with functions left as they are written: what they mean is for `functions`."""
+
+    class Parser(Spark.Parser):  # type: ignore[misc, valid-type]
+        FUNCTIONS: dict[str, Any] = {}  # noqa: RUF012
+        NO_PAREN_FUNCTIONS: dict[Any, Any] = {}  # noqa: RUF012
+        FUNCTION_PARSERS = {  # noqa: RUF012
+            name: parse
+            for name, parse in Spark.Parser.FUNCTION_PARSERS.items()
+            if name in ("CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "SUBSTR", "TRIM")
+        }
+        NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012
+            name: parse for name, parse in Spark.Parser.NO_PAREN_FUNCTION_PARSERS.items() if name in ("CASE", "IF")
+        }
+
+
+@functools.lru_cache(maxsize=256)
+def syntax_tree(text: str) -> Any:
+    """The tree of an expression, which is not to be changed. Raises SqlglotError on what is none"""
+    tokens = _Dialect().tokenize(text)
+    kinds = [token.token_type for token in tokens]
+    if TokenType.SEMICOLON in kinds:
+        raise ParseError("an expression has no semicolon")
+    if kinds.count(TokenType.L_PAREN) != kinds.count(TokenType.R_PAREN):
+        raise ParseError("a bracket is left open, or closed twice")
+    if kinds[-1:] == [TokenType.ALIAS]:
+        raise ParseError("there is nothing behind AS")
+    for one, other in pairwise(tokens):
+        if (one.token_type, other.token_type) in _APART:
+            raise ParseError(f"{one.text!r} stands before {other.text!r}")
+    trees = _Dialect().parser().parse(tokens, text)
+    if not trees or trees[0] is None:
+        raise ParseError("there is no expression")
+    _refuse_lost_words(tokens, trees[0])
+    return trees[0]
+
+
+def _refuse_lost_words(tokens: list[Token], tree: Any) -> None:
+    """Each word of a text is of a node of its tree, and has each word that its nodes are written with: sqlglot reads on
+    where one lacks, as in `a between 1 2`, and passes over others."""
+    written = Counter(word for token in tokens for word in _counts_as(token) if word in _COUNTED)
+    read = Counter(word for node in tree.walk() for word in _words(node) if word in _COUNTED)
+    for kind in (read - written) or (written - read):
+        name = "a comma or FROM" if kind is TokenType.COMMA else kind.name
+        raise ParseError(f"{name} is missing" if read[kind] > written[kind] else f"{name} has no place")
+
+
+def _counts_as(token: Token) -> list[TokenType]:
+    if token.token_type is TokenType.DECIMAL and token.text.upper() == "BD":  # 1.5BD is cast to decimal(2, 1)
+        return [TokenType.COMMA]
+    return _COUNTS_AS.get(token.token_type, [token.token_type])
+
+
+def _words(node: Any) -> list[TokenType]:
+    """The words and commas that a node is written with."""
+    parts = node.args
+    words = list(_WORDS.get(type(node), []))
+    match node:
+        case exp.If() if isinstance(node.parent, exp.Case):
+            words += [TokenType.WHEN, TokenType.THEN]
+        case exp.If() | exp.Substring():
+            words += [TokenType.COMMA] * (sum(value is not None for value in parts.values()) - 1)
+        case exp.Trim() if parts.get("position") or parts.get("expression"):
+            words.append(TokenType.COMMA)
+        case exp.Case() if parts.get("default") is not None:
+            words.append(TokenType.ELSE)
+        case exp.Identifier() if not node.quoted:
+            words += _named(node.name)
+        case exp.Anonymous():
+            words += _named(str(node.this))
+    if not isinstance(node, exp.Concat):
+        words += [TokenType.COMMA] * (len(node.expressions) - 1)
+    return [*words, TokenType.NOT] if parts.get("negate") else words
+
+
+def _named(name: str) -> list[TokenType]:
+    """What a name counts as that is a keyword elsewhere."""
+    kind = _Dialect.Tokenizer.KEYWORDS.get(name.upper())
+    return [] if kind is None else _COUNTS_AS.get(kind, [kind])
