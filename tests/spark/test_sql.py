@@ -384,6 +384,35 @@ def test_partitions_are_named_by_literals(spark, tmp_path):
             hoodie.spark.sql(spark, f"ALTER TABLE {path} DROP PARTITION {refused}")
 
 
+def test_two_quotes_within_a_text_of_a_statement_are_one(spark, tmp_path):
+    path = f"hudi.`{tmp_path / 't'}`"
+    for text in (
+        f"""CREATE TABLE doubled (id INT COMMENT 'it''s', p STRING) USING hudi PARTITIONED BY (p)
+            LOCATION '{tmp_path / "t"}' TBLPROPERTIES (primaryKey = 'id', note = 'v''y')""",
+        f"INSERT INTO {path} PARTITION (p = 'it''s') VALUES (1)",
+        f"""INSERT INTO {path} PARTITION (p = "i""t") VALUES (2)""",
+        f"INSERT INTO {path} PARTITION (p = 'b') VALUES (3)",
+        f"ALTER TABLE {path} ALTER COLUMN p COMMENT 'q''r'",
+    ):
+        hoodie.spark.sql(spark, text)
+    fields = [
+        tuple(row)
+        for row in hoodie.spark.sql(spark, f"DESCRIBE {path}").collect()
+        if row["col_name"] in ("id", "p") and row["comment"]
+    ]
+    assert set(fields) == {("id", "int", "it's"), ("p", "string", "q'r")}
+    assert {row[0] for row in hoodie.spark.sql(spark, f"SHOW PARTITIONS {path}").collect()} == {
+        "p=it's",
+        'p=i"t',
+        "p=b",
+    }
+    hoodie.spark.sql(spark, f"ALTER TABLE {path} DROP PARTITION (p = 'it''s')")
+    hoodie.spark.sql(spark, f"""TRUNCATE TABLE {path} PARTITION (p = "i""t")""")
+    assert [row[0] for row in hoodie.spark.sql(spark, f"SELECT id FROM {path}").collect()] == [3]
+    call = f"CALL create_savepoint(path => '{tmp_path / 't'}', comments => 'it''s')"
+    assert hoodie.spark.sql(spark, call).first()[0] is True
+
+
 def test_a_partition_clause_takes_literals_as_values_of_the_column(spark, tmp_path):
     path = f"hudi.`{tmp_path / 't'}`"
     hoodie.spark.sql(

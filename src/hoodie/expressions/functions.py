@@ -297,7 +297,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "coalesce": Function(1, 99, _coalesce),
     **dict.fromkeys(("nvl", "ifnull"), Function(2, 2, _coalesce)),
     "nullif": Function(2, 2, _nullif),
-    **dict.fromkeys(("if", "iff"), Function(3, 3, _if)),
+    "if": Function(3, 3, _if),
     "greatest": Function(2, 99, _extreme(True)),
     "least": Function(2, 99, _extreme(False)),
     "isnull": Function(1, 1, _isnull),

@@ -12,6 +12,8 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
+from hoodie.expressions.text import DIALECT
+
 _OPENS = {TokenType.L_PAREN, TokenType.L_BRACKET}
 _ENDS = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.COMMA}
 _TYPES = Spark.Parser.TYPE_TOKENS - {TokenType.INTERVAL}
@@ -47,7 +49,7 @@ _COUNTED = {kind for kinds in _WORDS.values() for kind in kinds} | {
 }
 
 
-class _Dialect(Spark):
+class _Dialect(DIALECT):
     """Spark's, with functions left as they are written: what they mean is for `functions`."""
 
     class Parser(Spark.Parser):  # type: ignore[misc, valid-type]

@@ -9,10 +9,19 @@ from collections.abc import Collection
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-DIALECT = "spark"
+
+class _Spark(Spark):
+    """Spark's SQL, where two quotes within a text are one, as in 'it''s'."""
+
+    class Tokenizer(Spark.Tokenizer):
+        STRING_ESCAPES = ["\\", "'", '"']  # noqa: RUF012
+
+
+DIALECT = _Spark
 
 _OPENS = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
 _CLOSES = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
@@ -211,9 +220,8 @@ def tick(name: str) -> str:
 
 
 _TOKEN = re.compile(
-    r"""(?P<text>'(?:[^'\\]|\\.|'')*')"""
-    r"""|(?P<quoted>"(?:[^"\\]|\\.|"")*")"""
-    r"""|(?P<other>`[^`]*`|\d\w*)"""
+    r"""(?P<quoted>"(?:[^"\\]|\\.|"")*")"""
+    r"""|(?P<other>'(?:[^'\\]|\\.|'')*'|`[^`]*`|\d\w*)"""
     r"""|(?P<word>[^\W\d]\w*)""",
     re.S,
 )
@@ -223,26 +231,23 @@ _COMPARED = re.compile(r"\s*(?:[=<>]|!=|(?:not|is|in|like|between)\b)", re.I)
 _NOISE = re.compile(r" for <class '[^']*'>|\x1b\[[0-9;]*m")
 
 
-# --- what standard SQL and Spark's read differently: quotes, and columns that are named like keywords ---
+# --- what standard SQL and Spark's read differently: double quotes, and columns that are named like keywords ---
 
 
 def standard_text(text: str, columns: Collection[str]) -> str:
     """An expression as Spark's SQL has it.
 
-    Two quotes within a text are one, as in 'it''s'. A name in double quotes, or a bare keyword such as when, is a
-    column where a comparison follows and the table has it; elsewhere double quotes are a text, as in Spark.
+    A name in double quotes, or a bare keyword such as when, is a column where a comparison follows and the table has
+    it; elsewhere double quotes are a text, as in Spark.
     """
     lower = {name.lower() for name in columns}
 
     def token(match: re.Match[str]) -> str:
-        if match["text"]:
-            return "'" + match["text"][1:-1].replace("''", r"\'") + "'"
-        quoted = (match["quoted"] or "")[1:-1]
-        name = match["word"] or quoted.replace('""', '"')
+        name = match["word"] or (match["quoted"] or "")[1:-1].replace('""', '"')
         around = text[match.start() - 1 : match.start()] == "." or "`" in name
         if not around and name.lower() in lower and _COMPARED.match(text, match.end()):
             return f"`{name}`"
-        return '"' + quoted.replace('""', r"\"") + '"' if quoted else match[0]
+        return match[0]
 
     return _TOKEN.sub(token, text)
 

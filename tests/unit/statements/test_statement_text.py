@@ -218,6 +218,9 @@ def test_values_of_properties_are_literals() -> None:
     read = created(properties)
     assert read.options == {"a": "-1", "b": "1.5", "c.d": "true", "f": "g", "e": "it's"}
     assert (read.location, read.comment) == ("/t", "text")
-    for clause in ("TBLPROPERTIES ('a' = 'it''s')", "LOCATION '/it''s'", "COMMENT 'it''s'", "TBLPROPERTIES (a = NULL)"):
+    doubled = created("TBLPROPERTIES ('a''b' = 'it''s', c = \"d''e\"\"f\") LOCATION '/it''s' COMMENT '''x'''")
+    assert doubled.options == {"a'b": "it's", "c": "d''e\"f"}
+    assert (doubled.location, doubled.comment) == ("/it's", "'x'")
+    for clause in ("TBLPROPERTIES ('a' = 'b' 'c')", "LOCATION '/b' 'c'", "COMMENT 'b' 'c'", "TBLPROPERTIES (a = NULL)"):
         with pytest.raises(StatementError, match="expected one literal"):
             created(clause)
