@@ -721,6 +721,25 @@ def test_a_place_is_that_in_the_whole_statement(spark, orders):
             hoodie.spark.sql(spark, statement)
 
 
+def test_what_a_statement_has_too_much_is_refused_at_its_place(spark, tmp_path):
+    path = f"hudi.`{tmp_path / 't'}`"
+    hoodie.spark.sql(
+        spark,
+        f"""CREATE TABLE places USING hudi PARTITIONED BY (city) LOCATION '{tmp_path / "t"}'
+            TBLPROPERTIES (primaryKey = 'id') AS SELECT 1 AS id, 2 AS n, 'oslo' AS city""",
+    )
+    for text, place in (
+        (f"UPDATE {path} SET n = 5 WHERE id = 1 WHERE id = 2", "line 1, column .* near 'WHERE id = 2'"),
+        (f"DELETE FROM {path} WHERE id = 1 id = 2", r"line 1, column \d+: Invalid expression"),
+        (f"DELETE FROM {path} WHERE id = 1 AND", r"line 1, column \d+: Required keyword: 'expression' missing$"),
+        (f"SHOW PARTITIONS {path} PARTITION (nope = 'x')", "the table is partitioned by city"),
+        (f"SHOW PARTITIONS {path} AS JSON", "near 'AS JSON'"),
+        (f"SHOW CREATE TABLE {path} AS SERDE", "near 'AS SERDE'"),
+    ):
+        with pytest.raises(StatementError, match=place):
+            hoodie.spark.sql(spark, text)
+
+
 def test_a_table_without_partitions_has_none_to_show_or_drop(spark, tmp_path):
     path = f"hudi.`{tmp_path / 't'}`"
     hive_style = {"hoodie.datasource.write.hive_style_partitioning": True}

@@ -209,4 +209,4 @@ def check_grammar(text: Text) -> exp.Expr:
         errors = getattr(problem, "errors", None) or [{}]
         line, column = errors[0].get("line"), errors[0].get("col")
         where = f"line {line}, column {column}: " if line else ""
-        raise StatementError(f"{where}{errors[0].get('description') or plain_problem(problem)}") from problem
+        raise StatementError(f"{where}{plain_problem(errors[0].get('description') or problem)}") from problem

@@ -159,11 +159,13 @@ def _location(description: Described) -> str:
 
 def show_create(session: SparkSession, text: Text) -> DataFrame | None:
     """SHOW CREATE TABLE: a statement that makes such a table by `spark.sql`. Hudi's own five columns stay out of it."""
-    parts, _ = text.name(2)
+    parts, at = text.name(2)
     description = described(session, Name(parts, parts[-1]))
     if description is None:
         return None
     require_grammar(session, text)
+    if at < len(text.tokens):
+        raise text.unreadable("AS SERDE is of tables of Hive: leave it out", at)
     name = (
         ".".join((SESSION_CATALOG, *map(_plain_name, qualified(session, parts))))
         if description.entry

@@ -226,8 +226,14 @@ def show_partitions(session: SparkSession, text: Text) -> DataFrame | None:
     if table is None:
         return None
     require_grammar(session, text)
-    has_clause = text.words(at + 2)[at:] == ("PARTITION", "(")
-    values = _as_in_paths(table, _clause_values(text.inside(at + 1)[0])) if has_clause else {}
+    values: dict[str, str] = {}
+    if text.words(at + 2)[at:] == ("PARTITION", "("):
+        spec, at = text.inside(at + 1)
+        values = _clause_values(spec)
+        _require_columns(table, spec, values, whole=False)
+        values, at = _as_in_paths(table, values), at + 1
+    if at < len(text.tokens):
+        raise text.unreadable("SHOW PARTITIONS … AS JSON is not supported: leave AS JSON out", at)
     names = load_state(table.storage).config.partition_columns
     specs = {path: spec for path, spec in _values(table).items() if path}
     rows = [

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
@@ -24,11 +25,12 @@ from hoodie.statements.dml import run_dml
 from hoodie.statements.dml_text import Dml, Insert, dml
 from hoodie.statements.entry import require_entries
 from hoodie.statements.parameters import Arguments, with_frames, with_literals
-from hoodie.statements.rows import counts_frame, opened, opened_view, with_tables
+from hoodie.statements.rows import counts_frame, opened, opened_view, require_grammar, with_tables
 from hoodie.statements.session import COMMANDS, explain_statement, run_command
 from hoodie.statements.table_names import may_be_ours, table_if_ours, table_names
 from hoodie.statements.views import refuse_changes_of_views
 from hoodie.storage.faults import typed_errors
+from hoodie.writing.result import WriteResult
 
 _DML = ("MERGE", "UPDATE", "DELETE", "INSERT", "WITH")
 _DDL = ("CREATE", "REPLACE", "DROP", "ALTER", "TRUNCATE", "SHOW", "COMMENT")
@@ -170,12 +172,12 @@ def _run(
         table = opened(session, change.table)
         if table is not None:
             change = without_databases(session, statement, check_grammar(statement), change)
-            return counts_frame(session, run_dml(session, table, change))
+            return counts_frame(session, _run_change(session, statement, table, change))
         if (shown := opened_view(session, change.table)) is not None and not (
             shown[0].live and isinstance(change, Insert)
         ):
             check_grammar(statement)
-            return _change_view(session, change, *shown)
+            return _change_view(session, statement, change, *shown)
         if shown is None:
             refuse_changes_of_views(session, statement)
     return _read_by_spark(session, statement, named)
@@ -191,9 +193,20 @@ def _refuse_insert_behind_from(session: SparkSession, statement: Text) -> None:
             raise statement.unreadable("an INSERT behind FROM is not supported: INSERT INTO table SELECT … FROM …", at)
 
 
-def _change_view(session: SparkSession, change: Dml, view: TableView, table: HoodieTable[DataFrame]) -> DataFrame:
+def _run_change(session: SparkSession, statement: Text, table: HoodieTable[DataFrame], change: Dml) -> WriteResult:
+    """`run_dml`. Raises as that, and StatementError where Spark cannot read an expression"""
+    try:
+        return run_dml(session, table, change)
+    except ParseException:
+        require_grammar(session, statement)  # which names the place in the whole statement
+        raise
+
+
+def _change_view(
+    session: SparkSession, statement: Text, change: Dml, view: TableView, table: HoodieTable[DataFrame]
+) -> DataFrame:
     """Change the table that a temporary view shows; the view shows what the statement left."""
-    result = run_dml(session, table, change)
+    result = _run_change(session, statement, table, change)
     if not view.live:
         name = change.table.parts[0]
         rows = table.snapshot()
