@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from hoodie.config.metadata import MetadataOptions
@@ -160,6 +160,10 @@ class IncrementalOptions:
         if self.holes is HolePolicy.USE_TRANSITION_TIME:
             return True
         return _POSITIONS[self.version.strip().upper()] if self.version else layout == 2
+
+    def by_instant(self) -> IncrementalOptions:
+        """These, with begin and end about when commits began where they do not say."""
+        return self if self.version else replace(self, version="6")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

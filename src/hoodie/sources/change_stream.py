@@ -5,6 +5,7 @@ query; what it raises carries its class in its text (`hoodie.spark.worker_errors
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -58,6 +59,7 @@ class ChangeStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.stream, self.of_change_data = options.read(StreamOptions), of_change_data(options)
         self.target = source_schema(schema)
         self.first: StreamOffset | None = None
+        self.ends = False
         self.last: StreamOffset | None = None
 
     def initialOffset(self) -> dict[str, str]:
@@ -71,15 +73,17 @@ class ChangeStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxFiles(most) if most else ReadAllAvailable()  # what it counts is commits
 
     def prepareForTriggerAvailableNow(self) -> None:
-        with mark_worker_errors():
-            self.last = first_offset(self._state(), LATEST, self.settings.incremental)
+        self.ends = True
 
     def latestOffset(self, start: Mapping[str, Any], limit: ReadLimit) -> dict[str, str]:
         with mark_worker_errors():
             state = self._state()
             most = limit.max_files if isinstance(limit, ReadMaxFiles) else 0
-            how = self.settings.incremental
-            return next_offset(state, read_offset(start, state, how), how, most, self.last).as_json()
+            began = read_offset(start, state, self.settings.incremental)
+            how = began.counted(self.settings.incremental)
+            if self.ends and self.last is None:
+                self.last = first_offset(state, LATEST, how)
+            return next_offset(state, began, how, most, self.last).as_json()
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> Sequence[InputPartition]:
         with mark_worker_errors():
@@ -88,7 +92,8 @@ class ChangeStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             begin = begin_of(read_offset(start, state, how), up_to)
             if begin == up_to.position:
                 return []
-            settings, begin = range_settings(self.settings), begin or EARLIEST
+            settings = range_settings(replace(self.settings, incremental=up_to.counted(how)))
+            begin = begin or EARLIEST
             if self.of_change_data:
                 return slice_tasks(plan_change_data(state, begin, up_to.position, settings))
             _refuse_lost_columns(self.target, state)

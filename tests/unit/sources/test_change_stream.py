@@ -273,6 +273,30 @@ def test_a_checkpoint_of_another_table_or_another_order_is_refused(table, tmp_pa
         query.run()
 
 
+def test_a_stream_goes_on_where_its_table_has_been_upgraded_meanwhile(table):
+    table.upsert(rows_of(("a", 1)))
+    query, began = Query(table.path, **{MOST: 1}), Query(table.path)
+    assert query.run() == [[("a", 1)]]
+    began.run(dies=lambda number: True)
+    table.upsert(rows_of(("b", 2)))
+    table.upgrade(8)
+    assert began.run() == [[("a", 1)], [("b", 2)]]  # the batch that died, and the rest
+    table.upsert(rows_of(("c", 3)))
+    assert query.run() == [[("b", 2)], [("c", 3)]]
+    table.upgrade(9)
+    table.upsert(rows_of(("d", 4)))
+    assert query.run() == [[("d", 4)]]
+    later = Query(table.path)
+    later.run()
+    table.downgrade(6)
+    table.upsert(rows_of(("e", 5)))
+    assert query.run() == [[("e", 5)]]
+    with pytest.raises(InvalidInput, match=rf"counts by completion, .* the table's version .*{START}=2") as error:
+        later.run()
+    begin = str(error.value).partition(f"{START}=")[2][:17]
+    assert Query(table.path, **{START: begin}).run() == [[("e", 5)]]
+
+
 def test_bad_options_are_refused_before_spark_sees_them(tmp_path):
     table = made(tmp_path / "t")
     session: Any = type("Session", (), {"conf": type("Conf", (), {"get": lambda self, key, default=None: default})()})()

@@ -17,6 +17,7 @@ from hoodie.view.incremental import EARLIEST
 POLICY = "hoodie.read.timeline.holes.resolution.policy"
 VERSION = "hoodie.datasource.read.incr.table.version"
 LATEST = "latest"
+INSTANT = "instant"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,10 @@ class StreamOffset:
         """What a checkpoint holds."""
         return asdict(self)
 
+    def counted(self, how: IncrementalOptions) -> IncrementalOptions:
+        """The options of a stream that goes on from here: by instants still where its table was upgraded since."""
+        return how.by_instant() if self.order == INSTANT else how
+
 
 def read_offset(fields: Mapping[str, object], state: TableState, how: IncrementalOptions) -> StreamOffset:
     """The offset of a checkpoint. Raises InvalidInput when it is of another table, source or policy."""
@@ -51,7 +56,7 @@ def read_offset(fields: Mapping[str, object], state: TableState, how: Incrementa
             f"the checkpoint's offset {dict(fields)} is not of a stream of hudi: it has no {missing}. Take a "
             "checkpoint folder of its own for each query"
         ) from None
-    now = _offset(state, how, "", "")
+    now = _offset(state, offset.counted(how), "", "")
     if (offset.table, offset.path) != (now.table, now.path):
         raise InvalidInput(
             f"the checkpoint is of table {offset.table!r} at {offset.path}, and the stream reads {now.table!r} at "
@@ -60,8 +65,9 @@ def read_offset(fields: Mapping[str, object], state: TableState, how: Incrementa
         )
     if offset.order != now.order:
         raise InvalidInput(
-            f"the checkpoint counts by {offset.order}, and {POLICY} and {VERSION} say to count by {now.order}: set "
-            "them as they were, or take a new checkpoint folder"
+            f"the checkpoint counts by {offset.order}, and {POLICY}, {VERSION} or the table's version say to count by "
+            f"{now.order}: set the options as they were; or, where the table was downgraded, take a new checkpoint "
+            f"folder and begin with hoodie.datasource.streaming.startOffset={offset.position or EARLIEST}"
         )
     return offset
 
@@ -119,5 +125,5 @@ def range_settings(settings: ReadSettings) -> ReadSettings:
 
 
 def _offset(state: TableState, how: IncrementalOptions, position: str, first: str) -> StreamOffset:
-    order = "completion" if how.by_completion(state.timeline.layout) else "instant"
+    order = "completion" if how.by_completion(state.timeline.layout) else INSTANT
     return StreamOffset(position, first, order, state.config.name, redacted_path(state.storage.root).rstrip("/"))
