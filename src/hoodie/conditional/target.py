@@ -14,6 +14,7 @@ from hoodie.keygen.arrow_keys import in_units_of
 from hoodie.keygen.keygen import KeyGenerator
 from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.scan_plan import Read, plan_read
+from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
 from hoodie.table.state import writer_keygen
@@ -48,8 +49,9 @@ def run_attempts(storage: Storage, options: Options, attempt: Callable[[MergeTar
     def whole_attempt() -> WriteResult:
         target: MergeTarget | None = None
         try:
-            target = _target(storage, settings)
-            return attempt(target)
+            with typed_errors():
+                target = _target(storage, settings)
+                return attempt(target)
         except FileGone as problem:
             conflict = None if target is None else overtaken(target.write.state, problem)
             if conflict is None:

@@ -341,6 +341,30 @@ def test_rows_that_another_writer_changed_meanwhile_are_read_again(tmp_path: Pat
         table.update({"price": "price + 1"}, options={"hoodie.write.num.retries.on.conflict.failures": "0"})
 
 
+def test_rows_whose_files_were_cleaned_meanwhile_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    from hoodie.conditional import update
+
+    table, plan = new_table(tmp_path / "t"), update.target_scan
+    newest = {"hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.cleaner.fileversions.retained": "1"}
+    writes = [frame([("b", "oslo", 2, 50.0)])]
+
+    def and_then_a_clean(*of: Any) -> Any:
+        scan = plan(*of)
+        if writes:
+            other = hoodie.open_table(str(tmp_path / "t"), options=newest)
+            other.upsert(writes.pop())
+            other.clean()
+        return scan
+
+    monkeypatch.setattr(update, "target_scan", and_then_a_clean)
+    options = {"hoodie.write.num.retries.on.conflict.failures": "1"}
+    assert table.update({"price": "price + 1"}, where="price < 3", options=options).updated == 1
+    assert rows(table) == [("a", "oslo", 1, 2.0), ("b", "oslo", 2, 50.0), FIRST[2]]
+    writes.append(frame([("a", "oslo", 3, 7.0)]))
+    with pytest.raises(WriteConflict, match="a cleaning deleted a file that it was to read"):
+        table.delete(where="price < 9", options={"hoodie.write.num.retries.on.conflict.failures": "0"})
+
+
 def test_values_that_no_clause_sets_keep_their_types_and_digits(tmp_path: Path):
     table = hoodie.create_table(str(tmp_path / "t"), name="t", record_key="id")
     first = pa.table(
