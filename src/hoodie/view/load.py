@@ -82,18 +82,20 @@ def list_table(storage: Storage) -> tuple[dict[str, list[Entry]], list[str]]:
         for folder, entries in tree.items()
         if _is_partition(entries) and any(f"{folder}/".startswith(f"{other}/") for other in others)
     ]
-    depths = in_threads(lambda folder: _depth(storage, folder), within)
-    for folder, depth in zip(within, depths, strict=True):
-        if depth not in (None, folder.count("/") + 1):
+    for folder, is_own in zip(within, in_threads(lambda folder: _may_be_own(storage, folder), within), strict=True):
+        if not is_own:
             del tree[folder]
     return tree, others
 
 
-def _depth(storage: Storage, partition: str) -> int | None:
+def _may_be_own(storage: Storage, partition: str) -> bool:
+    """Whether a partition lies as deep below the base path as its metafile says: one of a table around lies deeper
+    below that table's."""
     try:
-        return partition_depth(storage.read(join(partition, METAFILE)))
+        depth = partition_depth(storage.read(join(partition, METAFILE)))
     except FileNotFoundError:  # removed since it was listed, or of another form
-        return None
+        return True
+    return depth in (None, len(partition.split("/")) if partition else 0)
 
 
 def partition_depth(metafile: bytes) -> int | None:
@@ -151,10 +153,8 @@ def load_view(
     folders = list_folders(storage, partitions) if folders is None else folders
     unmarked = _named_by_commits(storage, config, timeline, folders)
     files = data_files(folders.with_unmarked(unmarked))
-    if files and not timeline.instants and not load_timeline(storage, config).instants:
-        problem = f"the timeline has no instant, and there are data files, such as {files[0].path}"
-        advice = "Restore the instants from a copy of the table; a write would hide those rows"
-        raise CorruptFile(config.timeline_folder, problem, advice=advice)
+    if files and not timeline.instants:
+        _refuse_lost_timeline(storage, config, files)
     if timeline.layout != 1:
         timeline = with_history(storage, config, timeline, slice_instants(files))
     _tell_of_emptied_logs(storage, timeline, files)
@@ -171,6 +171,15 @@ def load_view(
         [(i, plan) for i, plan in pending if plan is not None],
     )
     return replace(view, unmarked=unmarked) if unmarked else view
+
+
+def _refuse_lost_timeline(storage: Storage, config: TableConfig, files: Iterable[BaseFile | LogFile]) -> None:
+    """Raises CorruptFile where a timeline without instants has data files, unless they are of a table around."""
+    for partition, path in {file.group.partition: file.path for file in files}.items():
+        if _may_be_own(storage, partition) and not load_timeline(storage, config).instants:
+            problem = f"the timeline has no instant, and there are data files, such as {path}"
+            advice = "Restore the instants from a copy of the table; a write would hide those rows"
+            raise CorruptFile(config.timeline_folder, problem, advice=advice)
 
 
 def _named_by_commits(storage: Storage, config: TableConfig, timeline: Timeline, folders: Folders) -> frozenset[str]:
