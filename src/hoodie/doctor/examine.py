@@ -4,10 +4,11 @@ Nothing is changed; `hoodie.doctor.repair` repairs what is safe without a person
 """
 
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 
 from hoodie.config.read import DEFAULT_READ, ReadSettings
-from hoodie.config.table import DOWNGRADED_FROM, PROPERTIES_FOLDER, from_properties, require_readable
+from hoodie.config.table import DOWNGRADED_FROM, PROPERTIES_FOLDER, TableConfig, from_properties, require_readable
 from hoodie.doctor.engines import check_engine, examine_for
 from hoodie.doctor.files import damaged_metafiles, examine_files, named_and_missing
 from hoodie.doctor.findings import Contents, Fault, Finding, Findings, Mend, Remedy, Scene, Severity
@@ -103,23 +104,10 @@ def examine(
     if blocked := list(files_for_folders(config, aside)):  # what lists these folders fails
         return Findings([*findings, *blocked])
     names = [entry.name for entry in storage.list(PROPERTIES_FOLDER)] if config.layout == 1 else []
-    if names and (moved := stopped_upgrade(storage, names)):
-        advice = "Run --repair; then examine again"
-        remedy = Remedy(Mend.MOVE_BACK, f".hoodie/{UPGRADED_FOLDER}")
-        return Findings(
-            [*findings, Finding(Severity.ERROR, Fault.UPGRADE, remedy.target, stopped(len(moved)), advice, remedy)]
-        )
-    if before := config.properties.get(DOWNGRADED_FROM):
-        problem = f"a downgrade from version {before} stopped before its logs had the names of version {config.version}"
-        remedy = Remedy(Mend.FINISH, f".hoodie/{UPGRADED_FOLDER}")
-        advice = "Run --repair, or the downgrade again; then examine again"
-        finding = Finding(Severity.ERROR, Fault.DOWNGRADE, remedy.target, problem, advice, remedy)
-        return Findings([*findings, finding])
-    if names and (late := late_writes(storage, names)):
-        problem = f"{len(late)} instant files of a write of version 8 or 9 that began before the table was downgraded"
-        advice = "If its writer is dead, the next write rolls it back; --repair does so now"
-        remedy = Remedy(Mend.MOVE_BACK, f".hoodie/{UPGRADED_FOLDER}")
-        findings.append(Finding(Severity.WARNING, Fault.DOWNGRADE, remedy.target, problem, advice, remedy))
+    changes = list(_stopped_changes(storage, config, names))
+    findings += changes
+    if any(finding.severity is Severity.ERROR for finding in changes):
+        return Findings(findings)
     tree, others = list_table(storage)
     folder = config.timeline_folder
     entries = storage.list(folder)
@@ -177,6 +165,27 @@ def examine(
                 attempts=attempts - 1,
             )
     return Findings(sorted(_safe(findings), key=lambda f: (-f.severity, f.fault, f.where)))
+
+
+def _stopped_changes(storage: Storage, config: TableConfig, names: list[str]) -> Iterator[Finding]:
+    """A change of the table's version that stopped half-way: an error; a write that one overtook: a warning.
+
+    names  of the files beside the timeline of layout 1
+    """
+    folder = f".hoodie/{UPGRADED_FOLDER}"
+    if names and (moved := stopped_upgrade(storage, names)):
+        advice = "Run --repair; then examine again"
+        remedy = Remedy(Mend.MOVE_BACK, folder)
+        yield Finding(Severity.ERROR, Fault.UPGRADE, folder, stopped(len(moved)), advice, remedy)
+    elif before := config.properties.get(DOWNGRADED_FROM):
+        problem = f"a downgrade from version {before} stopped before its logs had the names of version {config.version}"
+        advice = "Run --repair, or the downgrade again; then examine again"
+        yield Finding(Severity.ERROR, Fault.DOWNGRADE, folder, problem, advice, Remedy(Mend.FINISH, folder))
+    elif names and (late := late_writes(storage, names)):
+        problem = f"{len(late)} instant files of a write of version 8 or 9 that began before the table was downgraded"
+        advice = "If its writer is dead, the next write rolls it back; --repair does so now"
+        remedy = Remedy(Mend.MOVE_BACK, folder)
+        yield Finding(Severity.WARNING, Fault.DOWNGRADE, folder, problem, advice, remedy)
 
 
 def _safe(findings: list[Finding]) -> list[Finding]:
