@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -227,26 +227,48 @@ def _refuse_taken(session: SparkSession, text: Text, at: int, quiet: bool) -> Da
     )
 
 
-def _create_table(session: SparkSession, statement: Create, parts: Sequence[str], quiet: bool) -> None:
-    """parts  the table's name with its database"""
-    options = dict(statement.options)
-    path = options.pop("path", "") or statement.location
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a table is to be, and who knows of it.
+
+    parts       its name with its database
+    managed     the statement names no location
+    with_entry  Spark's catalog gets an entry of it
+    """
+
+    parts: Sequence[str]
+    path: str
+    managed: bool
+    with_entry: bool
+
+    @property
+    def storage(self) -> Storage:
+        return storage_for(self.path)
+
+
+def _place(session: SparkSession, statement: Create, parts: Sequence[str]) -> _Place:
+    """Raises StatementError where the name is one of a table at another place"""
+    path = statement.options.get("path", "") or statement.location
     managed, with_entry = not path, takes_sql() and len(parts) == 2
     path = path or managed_path(session, parts)
-    if with_entry:
-        path = absolute_uri(path)
+    place = _Place(parts, absolute_uri(path) if with_entry else path, managed, with_entry)
     registered = registered_path(session, ".".join(parts))
-    if registered is not None and storage_for(registered).root != storage_for(path).root:
+    if registered is not None and storage_for(registered).root != place.storage.root:
         raise StatementError(
             f"[TABLE_OR_VIEW_ALREADY_EXISTS] {statement.name} is a table of Hudi already, at {registered}"
         )
-    settings, keys, kind = _settings(statement, options)
+    return place
+
+
+def _create_table(session: SparkSession, statement: Create, parts: Sequence[str], quiet: bool) -> None:
+    """parts  the table's name with its database"""
+    place = _place(session, statement, parts)
+    path = place.path
+    settings, keys, kind = _settings(statement, {k: v for k, v in statement.options.items() if k != "path"})
     with_location = bool(statement.location or "path" in statement.options)
-    storage = storage_for(path)
-    exists = storage.exists(PROPERTIES_FILE)
-    described = bool(keys)
+    exists, described = place.storage.exists(PROPERTIES_FILE), bool(keys)
     if not described and exists and with_location:  # what the table is, it says itself
-        config = load_state(storage).config
+        config = load_state(place.storage).config
         keys = ",".join(config.record_key)
         if not statement.partitions:
             statement = replace(statement, partitions=config.partition_columns)
@@ -266,49 +288,58 @@ def _create_table(session: SparkSession, statement: Create, parts: Sequence[str]
     if exists and not with_location:
         raise StatementError(f"table {statement.name} is there already, at {path}")
     record_key = [key.strip() for key in keys.split(",") if key.strip()]
-    if exists:
-        named = [] if statement.schema is None else statement.schema.names
-        _refuse_other(open_table(path, spark=session), statement, record_key, named, TYPES[kind])
-        if rows is not None and not quiet:
-            raise StatementError(f"there is a table at {path} already: INSERT INTO it, or DROP TABLE … PURGE first")
-    avro = ""
-    if schema is not None and not exists:
-        columns = stored_form(to_arrow(_in_order(schema, statement.partitions)))
-        avro = to_avro(columns, statement.name.parts[-1])
     facts = {"primaryKey": ",".join(record_key), "preCombineField": settings.get(_NAMES["precombinefield"], "")}
     properties = {"type": kind, **{key: value for key, value in facts.items() if value}}
-    if not exists:
-        with ExitStack() as undo:
-            if with_entry:
-                columns_of_entry = _in_order(schema or StructType(), statement.partitions)
-                more = _more(statement.options)
-                enter(session, parts, path, columns_of_entry, properties, more, statement.comment, managed=managed)
-                undo.callback(leave, session, parts, storage, managed=managed)
-            table = create_table(
-                path,
-                spark=session,
-                name=statement.name.parts[-1],
-                record_key=record_key,
-                partition_by=statement.partitions,
-                table_type=TYPES[kind],
-                options=_ordered_as_by_hudi(
-                    overridden(_of_statements(session_options(session, creating=True)), settings)
-                ),
-            )
-            undo.callback(_take_back, storage)
-            if avro:
-                update_properties(table.storage, {"hoodie.table.create.schema": avro})
-            if rows is not None:
-                _, options = sql_insert(table.options, load_state(table.storage).config)
-                table.bulk_insert(rows, options=options)
-            undo.pop_all()
-    elif with_entry:
-        columns_of_entry = open_table(path, spark=session).snapshot().schema
-        more = _more(statement.options)
-        enter(session, parts, path, columns_of_entry, properties, more, statement.comment, managed=False)
-    if with_location and not with_entry:
+    if exists:
+        named = [] if statement.schema is None else statement.schema.names
+        table = open_table(path, spark=session)
+        _refuse_other(table, statement, record_key, named, TYPES[kind])
+        if rows is not None and not quiet:
+            raise StatementError(f"there is a table at {path} already: INSERT INTO it, or DROP TABLE … PURGE first")
+        if place.with_entry:
+            more = _more(statement.options)
+            enter(session, parts, path, table.snapshot().schema, properties, more, statement.comment, managed=False)
+    else:
+        assert schema is not None
+        _make_table(session, statement, place, record_key, settings, properties, schema, rows)
+    if with_location and not place.with_entry:
         register_table(session, ".".join(parts), path)
     forget_foreign(session)
+
+
+def _make_table(
+    session: SparkSession,
+    statement: Create,
+    place: _Place,
+    record_key: list[str],
+    settings: Mapping[str, str],
+    properties: Mapping[str, str],
+    schema: StructType,
+    rows: DataFrame | None,
+) -> None:
+    """Make a table, its entry, and its rows, or none of them. properties: those that the entry has"""
+    columns = _in_order(schema, statement.partitions)
+    avro = to_avro(stored_form(to_arrow(columns)), statement.name.parts[-1])
+    with ExitStack() as undo:
+        if place.with_entry:
+            more = _more(statement.options)
+            enter(session, place.parts, place.path, columns, properties, more, statement.comment, managed=place.managed)
+            undo.callback(leave, session, place.parts, place.storage, managed=place.managed)
+        table = create_table(
+            place.path,
+            spark=session,
+            name=statement.name.parts[-1],
+            record_key=record_key,
+            partition_by=statement.partitions,
+            table_type=TYPES[properties["type"]],
+            options=_ordered_as_by_hudi(overridden(_of_statements(session_options(session, creating=True)), settings)),
+        )
+        undo.callback(_take_back, place.storage)
+        update_properties(table.storage, {"hoodie.table.create.schema": avro})
+        if rows is not None:
+            _, options = sql_insert(table.options, load_state(table.storage).config)
+            table.bulk_insert(rows, options=options)
+        undo.pop_all()
 
 
 def _in_order(schema: StructType, partitions: Sequence[str]) -> StructType:
