@@ -13,6 +13,7 @@ from hoodie.index.contract import ByKey, Index, IndexContext, Placed, Tags
 from hoodie.index.pruning import IndexStats
 from hoodie.reading.snapshot import read_table
 from hoodie.table.state import load_state
+from hoodie.timeline.timeline import Timeline
 
 #: (partition path, record key) -> file id; with a global index the path is "*"
 LocatedKeys = Mapping[tuple[str, str], tuple[str, str]]
@@ -88,7 +89,12 @@ class Diary:
             record_writes=self.record_writes,
             finalize=lambda instant, rows: self.hear("settle", instant),
             rolled_back=lambda instant: self.hear("rolled back", instant),
+            catch_up=self.catch_up,
         )
+
+    def catch_up(self, before: Timeline, context: IndexContext) -> None:
+        if "catch up" in self.fails:
+            raise LookupError("catch up is too much")
 
     def record_writes(self, placed: Sequence[Placed]) -> pa.Table:
         self.hear("learn", placed[0].instant)

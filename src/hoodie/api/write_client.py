@@ -26,7 +26,7 @@ from hoodie.api.local_engine import engine_of
 from hoodie.api.table import HoodieTable
 from hoodie.api.table_writes import Rowset, effective_operation, new_rows, write_rows
 from hoodie.commit.batch_ids import BatchKnown
-from hoodie.commit.transaction import Transaction, abandon, begin, publish
+from hoodie.commit.transaction import Transaction, abandon, begin, given_up_on_error, publish
 from hoodie.config.datasource import DatasourceOptions, VersionOptions, door_options, operation_for, overridden
 from hoodie.config.driver_options import without_driver_options
 from hoodie.config.hudi_options import Purpose
@@ -35,7 +35,7 @@ from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation, WriteOptions, missing_options
 from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, TableMismatch, TableNotFound, WriteConflict
 from hoodie.lookup.index_choice import choose_index
-from hoodie.lookup.index_follow import index_follows, notify_of_rollbacks, notify_rolled_back
+from hoodie.lookup.index_follow import index_follows, notify_of_rollbacks
 from hoodie.model.table_version import VERSIONS
 from hoodie.plan.conflict import vanished
 from hoodie.reading.row_keys import read_keys
@@ -53,7 +53,7 @@ from hoodie.writing.operations import TableKind, kind_of
 from hoodie.writing.replacement import replacement
 from hoodie.writing.result import WriteResult, failures_heard, notify_committed
 from hoodie.writing.run import earlier_result, run
-from hoodie.writing.write import action_of, bring_up_to_date, writable_state
+from hoodie.writing.write import action_of, prepare_index_for, writable_state
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -106,8 +106,8 @@ class HoodieWriteClient:
             read_keys=read_keys,
             executors=self.settings.executors(self.engine.run),
         )
-        notify_rolled_back(index, state.timeline, begun.state.timeline)
-        bring_up_to_date(index, state, begun)
+        with given_up_on_error(begun):
+            prepare_index_for(index, state, begun)
         self._forget_ended(begun.state)
         self._begun[begun.time] = begun
         return begun.time

@@ -5,8 +5,8 @@ How concurrent writers are handled: docs/design/concurrency.md.
 
 import logging
 import warnings
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -427,12 +427,20 @@ def abandon(transaction: Transaction, clock: Clock = utc_now) -> bool:
     return True
 
 
-def give_up(transaction: Transaction, problem: BaseException) -> None:
-    """Roll back a write that failed with the problem, which is told where that fails, too."""
+@contextmanager
+def given_up_on_error(transaction: Transaction) -> Iterator[None]:
+    """A write that fails in the block is rolled back at once. If that fails too, the error says so."""
     try:
-        abandon(transaction)
-    except (HoodieError, OSError) as second:
-        problem.add_note(f"Rolling instant {transaction.time} back failed; the next write will. ({second})")
+        yield
+    except Exception as problem:
+        try:
+            abandon(transaction)
+        except (HoodieError, OSError) as second:
+            problem.add_note(f"Rolling instant {transaction.time} back failed; the next write will. ({second})")
+        raise
+    except BaseException:  # such as an interrupt: the process may live on, and would keep the write's heart beating
+        transaction.fall_silent()
+        raise
 
 
 def _checked(stats: Sequence[WriteStat], instant: str) -> dict[str, list[WriteStat]]:

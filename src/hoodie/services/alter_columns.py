@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from hoodie.commit.transaction import Transaction, begin, give_up, publish
+from hoodie.commit.transaction import Transaction, begin, given_up_on_error, publish
 from hoodie.config.write import WriteOperation
 from hoodie.errors import SchemaMismatch, UnsupportedTable, WriteConflict
 from hoodie.formats.avro.schema import to_avro
@@ -60,7 +60,7 @@ def alter_columns(
     transaction = begin(
         state, WriteOperation.UPSERT, action, writers=settings.writers, read_keys=read_keys, executors=executors
     )
-    try:
+    with given_up_on_error(transaction):
         now = transaction.state
         content = inflight_content(inflight_profile(Operation.ALTER_SCHEMA, {}, {}), now.layout)
         transaction = replace(
@@ -74,9 +74,6 @@ def alter_columns(
             extra[LATEST_SCHEMA] = _text(numbered)
             _keep(transaction, numbered, latest)
         publish(transaction, CommitMetadata(operation=Operation.ALTER_SCHEMA, extra=extra))
-    except BaseException as problem:
-        give_up(transaction, problem)
-        raise
     _log.info("%s: columns altered at %s", state.config.name, transaction.time)
     return transaction.time
 

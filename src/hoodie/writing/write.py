@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from hoodie.commit.clustering_check import keep_clear
-from hoodie.commit.transaction import Transaction, begin, give_up, to_work
+from hoodie.commit.transaction import Transaction, begin, given_up_on_error, to_work
 from hoodie.config.table import require_writable
 from hoodie.config.write import DROP, POLICY, IndexType, MissingColumns, WriteOperation
-from hoodie.errors import HoodieError, InvalidOption, UnsupportedTable, WriteConflict
+from hoodie.errors import InvalidOption, UnsupportedTable, WriteConflict
 from hoodie.formats.avro.schema import to_avro
 from hoodie.index.contract import ByKey, Index, IndexContext
 from hoodie.keygen.keygen import KeyGenerator
@@ -421,26 +421,26 @@ def start(write: Write, run: MapItems | None = None) -> Write:
     transaction = begin(
         write.state, write.operation, action, writers=settings.writers, read_keys=read_keys, executors=executors
     )
-    if write.index.rolled_back is not None:
-        notify_rolled_back(write.index, write.state.timeline, transaction.state.timeline)
-    bring_up_to_date(write.index, write.state, transaction)
-    _require_checked(write, transaction)
-    config = transaction.state.config
+    with given_up_on_error(transaction):
+        prepare_index_for(write.index, write.state, transaction)
+        _require_checked(write, transaction)
+        begun = with_transaction(write, transaction)
+    config = begun.state.config
     _log.info("%s: %s begins at %s (%s)", config.name, write.operation, transaction.time, config.type)
-    return with_transaction(write, transaction)
+    return begun
 
 
-def bring_up_to_date(index: Index, before: TableState, transaction: Transaction) -> None:
-    """Let an index outside the table catch up with it before any key is looked up. Raises as `Index.catch_up`: the
-    write is given up then."""
-    if index.catch_up is None:
-        return
+def prepare_index_for(index: Index, before: TableState, transaction: Transaction) -> None:
+    """Tell an index outside the table what was rolled back, and let it catch up before any key is looked up. Raises as
+    `Index.catch_up`
+
+    before  the table as the write saw it first
+    """
     now = transaction.state
-    try:
+    if index.rolled_back is not None:
+        notify_rolled_back(index, before.timeline, now.timeline)
+    if index.catch_up is not None:
         index.catch_up(before.timeline, IndexContext(now.storage, now.config, now.timeline))
-    except HoodieError as problem:
-        give_up(transaction, problem)
-        raise
 
 
 def _require_checked(write: Write, transaction: Transaction) -> None:
@@ -453,9 +453,7 @@ def _require_checked(write: Write, transaction: Transaction) -> None:
         return
     if write.declared == declared_schema(now) and write.by_id == columns_by_id(now):
         return
-    problem = WriteConflict("the table's columns were changed just now by another writer; write the batch again")
-    give_up(transaction, problem)
-    raise problem
+    raise WriteConflict("the table's columns were changed just now by another writer; write the batch again")
 
 
 def action_of(operation: WriteOperation, kind: TableKind) -> Action:

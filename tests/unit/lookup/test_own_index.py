@@ -176,6 +176,22 @@ def test_an_index_hears_of_a_write_that_failed(diary: Diary) -> None:
     assert not table.state().timeline.commits
 
 
+def test_a_write_whose_index_cannot_catch_up_leaves_nothing_pending(diary: Diary) -> None:
+    table = made()
+    diary.fails = {"catch up"}
+    several = {
+        "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+        "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
+    }
+    with pytest.raises(LookupError, match="catch up is too much"):
+        table.upsert(ROWS, options={**DIARY, **several})
+    assert not table.state().timeline.pending()
+    assert not table.storage.list(".hoodie/.heartbeat")
+    diary.fails.clear()
+    table.upsert(ROWS, options={**DIARY, **several})
+    assert table.snapshot().num_rows == 2
+
+
 def test_an_index_hears_of_a_write_that_the_next_one_rolled_back(diary: Diary) -> None:
     table = made()
     dead = left_pending(table)
