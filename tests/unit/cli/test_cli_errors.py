@@ -237,7 +237,11 @@ def test_a_file_in_the_place_of_a_table_is_told(command: str, tmp_path: Path, ho
     assert err.startswith(f"hoodie: {tmp_path}/trips.parquet: a file, and a table is a folder. Name the folder")
 
 
-_COMMAND = "import sys; from hoodie.cli.main import main; sys.exit(main(sys.argv[1:]))"
+#: Without the lines of a call that takes long, as on a busy machine each may.
+_COMMAND = (
+    "import sys; from hoodie.cli.main import main; from hoodie.display import progress; "
+    "progress.write_due_lines = lambda: None; sys.exit(main(sys.argv[1:]))"
+)
 
 
 @pytest.mark.parametrize("words", [["history"], ["query", "--format", "csv"], ["info", "--json"]], ids=" ".join)
