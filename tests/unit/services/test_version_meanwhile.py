@@ -82,7 +82,6 @@ def dying(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
             raise Crash
 
         monkeypatch.setattr("hoodie.writing.finish.publish_seen", die)
-        monkeypatch.setattr("hoodie.writing.write.give_up", lambda *_: None)
 
     return begin
 
