@@ -24,18 +24,7 @@ def damaged_instant(
 
     states  the instant's files
     """
-    advice, mend = _what_to_do(scene, instant, states)
-    if (
-        instant.action is Action.CLEAN
-        and instant.state is State.COMPLETED
-        and fault is Fault.EMPTY
-        and len(states) == 3
-    ):
-        # Without the file its plan would be pending, and Hudi 0.15 deletes folders that were written to since the plan.
-        advice, mend = (
-            "The next `hoodie clean TABLE` writes it again, by its plan: let it come before a clean by Hudi",
-            None,
-        )
+    advice, mend = _what_to_do(scene, instant, states, fault)
     remedies = [] if mend is None else [Remedy(mend, instant.requested if mend is Mend.ROLL_BACK else path)]
     if not scene.is_settled(states[instant.state].mtime):
         remedies = []
@@ -49,9 +38,9 @@ def damaged_instant(
         yield Finding(Severity.ERROR, Fault.HALF, where, problem, advice, remedy)
 
 
-def _what_to_do(scene: Scene, instant: Instant, states: Collection[State]) -> tuple[str, Mend | None]:
+def _what_to_do(scene: Scene, instant: Instant, states: Collection[State], fault: Fault) -> tuple[str, Mend | None]:
     if instant.state is State.COMPLETED:
-        return _completed(scene, instant, states)
+        return _completed(scene, instant, states, fault)
     if State.COMPLETED in states:
         return (
             "Its instant is completed and does not need it, but archiving stops at it: it can be deleted",
@@ -60,10 +49,13 @@ def _what_to_do(scene: Scene, instant: Instant, states: Collection[State]) -> tu
     return _advice_for_pending(scene, instant, states)
 
 
-def _completed(scene: Scene, instant: Instant, states: Collection[State]) -> tuple[str, Mend | None]:
+def _completed(scene: Scene, instant: Instant, states: Collection[State], fault: Fault) -> tuple[str, Mend | None]:
     action, time = instant.action, instant.requested
     if action in COMMITS:
         return _commit(scene, time), None
+    if action is Action.CLEAN and fault is Fault.EMPTY and len(states) == 3:
+        # Without the file its plan would be pending, and Hudi 0.15 deletes folders that were written to since the plan.
+        return "The next `hoodie clean TABLE` writes it again, by its plan: let it come before a clean by Hudi", None
     if action in _REPEATED:
         who = "the next clean" if action is Action.CLEAN else "the next write"
         again = f": {who} does the same again" if State.REQUESTED in states else ""

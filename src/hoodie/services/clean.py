@@ -43,14 +43,14 @@ from hoodie.plan.clean import (
 )
 from hoodie.recovery.savepoint import savepointed_files
 from hoodie.storage.faults import typed_errors
-from hoodie.storage.protocol import Storage, in_threads, is_temporary, join, split
+from hoodie.storage.protocol import Storage, in_threads, is_temporary, join, rewrite, split
 from hoodie.table.partition_metadata import ensure_partition
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.archive import archive_files
 from hoodie.timeline.load import Memory, load_timeline, pending_plans, read_commit
 from hoodie.timeline.timeline import Clock, new_time, utc_now
-from hoodie.timeline.transition import complete, create_requested, discard_completed, remove_pending, to_inflight
+from hoodie.timeline.transition import complete, create_requested, remove_pending, to_inflight
 from hoodie.view.load import load_view
 from hoodie.writing.write import writable_state
 
@@ -309,9 +309,11 @@ def execute_clean(
             if state.config.has_metadata_table:
                 _tell_metadata_table(state, begun, metadata, saved)
                 lock.check()
-            if instant.state is State.COMPLETED:
-                discard_completed(storage, instant, state.layout)
-            complete(storage, begun, encode_clean_metadata(metadata), ahead=True, layout=state.layout)
+            content = encode_clean_metadata(metadata)
+            if instant.state is State.COMPLETED:  # in its place: without the file the plan would be pending
+                rewrite(storage, state.timeline.path(instant), content)
+            else:
+                complete(storage, begun, content, ahead=True, layout=state.layout)
     return metadata
 
 
