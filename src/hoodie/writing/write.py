@@ -451,7 +451,9 @@ def _require_checked(write: Write, transaction: Transaction) -> None:
     now = transaction.state
     if write.state.timeline.commits == now.timeline.commits:
         return
-    if write.declared == declared_schema(now) and write.by_id == columns_by_id(now):
+    columns = declared_schema(now)
+    as_first = write.declared is None and columns == write.schema  # another first writer brought the same columns
+    if (columns == write.declared or as_first) and write.by_id == columns_by_id(now):
         return
     raise WriteConflict("the table's columns were changed just now by another writer; write the batch again")
 

@@ -34,6 +34,7 @@ from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage import LocalStorage
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
+from hoodie.sync.after_commit import after_commit
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Crash, MemoryStorage
@@ -42,8 +43,9 @@ from hoodie.timeline.timeline import LAYOUT_1
 from hoodie.timeline.transition import create_requested, instant_path, remove_pending, to_inflight
 from hoodie.writing.batch.memory import MemoryBatch
 from hoodie.writing.finish import abandoned_on_error, finish
+from hoodie.writing.local import check_batch
 from hoodie.writing.result import Phases
-from hoodie.writing.run import KNOWN, write_batch
+from hoodie.writing.run import KNOWN, run, write_batch
 from hoodie.writing.write import Write, check, start, writable_state
 from support.trips import TRIPS
 
@@ -101,6 +103,20 @@ def meanwhile(there: ArrowTable, act: Callable[[], object], **options: str) -> A
 
 
 # --- conflicts ---
+
+
+@pytest.mark.parametrize("more", [{}, {"extra": 1}], ids=["same columns", "another column"])
+def test_the_first_writes_of_a_table_do_not_conflict_if_they_bring_the_same_columns(more: dict[str, int]) -> None:
+    there = table(LOCKED)
+    batch, settings = rows("b"), Settings.read(there.options)
+    second = check_batch(there.storage, WriteOperation.UPSERT, batch.to_reader(), settings, after_commit)
+    there.upsert(rows("a", **more))
+    if more:
+        with pytest.raises(WriteConflict, match="the table's columns were changed just now"):
+            run(second)
+    else:
+        run(second)
+    assert notes(there.storage).keys() == ({"a"} if more else {"a", "b"})
 
 
 class Cleaned(WrappedStorage):
