@@ -53,7 +53,7 @@ from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import ReplacePlan
 from hoodie.plan.conflict import SEEN
 from hoodie.plan.write import WritePlan
-from hoodie.storage.protocol import in_parallel, remove_with_temporaries
+from hoodie.storage.protocol import meanwhile, remove_with_temporaries
 from hoodie.table.properties import recover, update_properties
 from hoodie.table.replacement import NOT_YET
 from hoodie.table.settings import Executors, Writers
@@ -316,9 +316,9 @@ def publish_seen(
         unseeing and transaction.writers.concurrency.non_blocking and transaction.state.layout.version.logs_of_writes
     )
     with transaction.writers.lock_on(storage) as lock:
-        markers, now = in_parallel(
-            storage, lambda: remove_leftovers(transaction, published), transaction.state.look_again
-        )
+        with meanwhile(storage, transaction.state.look_again) as look_again:
+            markers = remove_leftovers(transaction, published)
+            now = look_again()
         require_version(transaction.state, now)
         require_no_conflict(transaction.state, transaction.instant, metadata, now, alone=not lock.real, beside=beside)
         require_new(now, transaction.writers.batch)

@@ -17,6 +17,7 @@ from hoodie.config.options import (
     alias_sets,
     as_text,
     declared,
+    group_keys,
     option,
     override,
     read_options,
@@ -104,6 +105,12 @@ class ChangeLogOptions:
         "What change logs hold. DATA_BEFORE_AFTER: the row before and after; DATA_BEFORE: the row before; OP_KEY_ONLY: "
         "its key. What they do not hold a reader takes from base files, which must still be there.",
     )
+
+
+#: Options that say what a table is: all that a write may add to its properties is among them.
+OF_TABLES = frozenset[str]().union(
+    *map(group_keys, (KeyOptions, TimeOptions, TableOptions, VersionOptions, ChangeLogOptions))
+)
 
 
 class SqlInsert(StrEnum):

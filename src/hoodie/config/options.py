@@ -89,6 +89,11 @@ def declared(group: type) -> Sequence[tuple[dataclasses.Field[Any], Declared]]:
     return _declared(group)
 
 
+def group_keys(group: type, *names: str) -> frozenset[str]:
+    """The keys of some options of a group; of all, where none is named."""
+    return frozenset(key for field, spec in declared(group) if not names or field.name in names for key in spec.keys)
+
+
 def read_options(group: type[T], properties: Mapping[str, object]) -> T:
     """The group with its fields set from `properties`; keys that are absent keep their defaults.
 

@@ -25,7 +25,7 @@ from hoodie.metadata.records import SCHEMAS, decode_records, deleted_records
 from hoodie.metadata.table import MetadataTable
 from hoodie.model.files import FileSlice, LogFile, parse_data_file
 from hoodie.model.instant import Action
-from hoodie.storage.protocol import AT_ONCE, Storage, in_parallel, in_threads, waiting_threads
+from hoodie.storage.protocol import AT_ONCE, Storage, in_threads, meanwhile, waiting_threads
 from hoodie.timeline.completions import with_history
 from hoodie.timeline.load import read_commit, read_compaction_plan
 from hoodie.timeline.timeline import Timeline
@@ -297,8 +297,10 @@ def _stored_in_slice(
             lambda block: _in_block(block, partition, selection, at_once), blocks, waiting_threads(table.storage)
         )
 
-    base, logs = in_parallel(table.storage, of_base, of_logs) if slice_.logs else (of_base(), [])
-    return base + logs
+    if not slice_.logs:
+        return of_base()
+    with meanwhile(table.storage, of_logs) as logs:
+        return of_base() + logs()
 
 
 def _blocks(table: MetadataTable, logs: Iterable[LogFile]) -> list[_Block]:

@@ -6,9 +6,9 @@ Every implementation passes tests/contract/test_storage.py whole.
 
 import builtins
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 from uuid import uuid4
 
@@ -296,14 +296,12 @@ def waiting_threads(storage: Storage) -> int:
     return AT_ONCE if storage.remote else 1
 
 
-def in_parallel(storage: Storage, first: Callable[[], A], second: Callable[[], B]) -> tuple[A, B]:
-    """The results of two calls that do not need each other: at once on a remote storage, else one after the other.
-
-    Raises what the first raises, else what the second raises. On a remote storage the second is made in any case, and
-    has ended by then
-    """
+@contextmanager
+def meanwhile(storage: Storage, call: Callable[[], A]) -> Iterator[Callable[[], A]]:
+    """What gives the result of a call. On a remote storage the call is made while the block runs, and has ended after
+    it; else when it is asked for."""
     if not storage.remote:
-        return first(), second()
+        yield call
+        return
     with ThreadPoolExecutor(1, thread_name_prefix="hoodie-storage") as pool:
-        other = pool.submit(second)
-        return first(), other.result()
+        yield pool.submit(call).result

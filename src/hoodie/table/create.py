@@ -10,9 +10,16 @@ import warnings
 from collections.abc import Mapping
 
 from hoodie.config.compaction import RECORDED
-from hoodie.config.datasource import DEFAULT_PAYLOAD, ChangeLogOptions, TableOptions, VersionOptions, overridden
+from hoodie.config.datasource import (
+    DEFAULT_PAYLOAD,
+    OF_TABLES,
+    ChangeLogOptions,
+    TableOptions,
+    VersionOptions,
+    overridden,
+)
 from hoodie.config.keygen import KeyOptions, TimeOptions
-from hoodie.config.options import declared, read_options
+from hoodie.config.options import declared, group_keys, read_options
 from hoodie.config.read import MergerOptions
 from hoodie.config.services import RECORDED as RECORDED_HISTORY
 from hoodie.config.services import kept_options
@@ -328,18 +335,11 @@ def _named_change_logs(options: Mapping[str, str]) -> dict[str, str]:
 _PAYLOADS = ("hoodie.compaction.payload.class", "hoodie.table.legacy.payload.class")
 
 
-def _keys(group: type, *names: str) -> frozenset[str]:
-    """The keys of some options of a group; of all, where none is named."""
-    return frozenset(key for field, spec in declared(group) if not names or field.name in names for key in spec.keys)
-
-
-_TIME_KEYS, _VERSION_KEYS = _keys(TimeOptions), _keys(VersionOptions)
-_OF_KEYS = _keys(KeyOptions) | _TIME_KEYS
-#: Options that say what a table is: all that `with_write_options` looks at.
-OF_TABLES = _OF_KEYS | _keys(TableOptions) | _VERSION_KEYS | _keys(ChangeLogOptions)
-_MERGE_KEYS = _keys(TableOptions, "payload", "merge_mode")
-_GENERATOR_KEYS = _keys(KeyOptions, "generator_class", "generator_type")
-_RECORD_KEYS, _PATH_KEYS = _keys(KeyOptions, "record_key"), _GENERATOR_KEYS | _keys(KeyOptions, "partition")
+_TIME_KEYS, _VERSION_KEYS = group_keys(TimeOptions), group_keys(VersionOptions)
+_OF_KEYS = group_keys(KeyOptions) | _TIME_KEYS
+_MERGE_KEYS = group_keys(TableOptions, "payload", "merge_mode")
+_GENERATOR_KEYS = group_keys(KeyOptions, "generator_class", "generator_type")
+_RECORD_KEYS, _PATH_KEYS = group_keys(KeyOptions, "record_key"), _GENERATOR_KEYS | group_keys(KeyOptions, "partition")
 
 
 def options_of(properties: Mapping[str, str], named: Mapping[str, str]) -> dict[str, str]:

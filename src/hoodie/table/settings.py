@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Protocol, TypeVar
 
 from hoodie.config.compaction import CompactionAfterCommit, CompactionOptions, compaction, inline_compaction
+from hoodie.config.datasource import OF_TABLES
 from hoodie.config.locks import BatchOptions, ConcurrencyOptions, FailedWrites, LockOptions, LockProvider, provider_for
 from hoodie.config.metadata import MetadataOptions, RequestedPartitions, requested_partitions
 from hoodie.config.options import Options, declared
@@ -145,6 +146,7 @@ class Settings:
     hive_sync: HiveSyncOptions
     meta_sync: MetaSyncOptions
     options: Options  # as they were given: an index has options of its own
+    describe_table: bool  # some say what a table is
     writers: Writers
 
     @classmethod
@@ -218,5 +220,6 @@ def _settings(options: Options) -> Settings:
         hive,
         meta,
         options,
+        not OF_TABLES.isdisjoint(options),
         Writers.read(options),
     )

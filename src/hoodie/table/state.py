@@ -25,7 +25,7 @@ from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import Action, Instant
 from hoodie.schema.schema import ALSO_TEXT
-from hoodie.storage.protocol import Entry, Storage, in_parallel, in_threads
+from hoodie.storage.protocol import Entry, Storage, in_threads, meanwhile
 from hoodie.table.altered_columns import with_columns_written
 from hoodie.table.properties import load_properties
 from hoodie.table.replacement import NOT_YET, WAITING, settings_in_force
@@ -211,7 +211,9 @@ def load_state(storage: Storage, before: Timeline | None = None) -> TableState:
     """
     listed: list[Entry] | None = None
     if storage.remote:  # a table of version 8 or later has its timeline elsewhere: that one is listed then
-        properties, listed = in_parallel(storage, lambda: load_properties(storage), lambda: list_timeline(storage))
+        with meanwhile(storage, lambda: list_timeline(storage)) as listing:
+            properties = load_properties(storage)
+            listed = listing()
     else:
         properties = load_properties(storage)
     config = from_properties(properties)

@@ -11,7 +11,7 @@ from hoodie.errors import InstantNotFound, WriteConflict
 from hoodie.formats.timeline.commit_json import encode_commit, encode_inflight
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.instant import Action, Instant, State
-from hoodie.storage.protocol import Storage, in_parallel
+from hoodie.storage.protocol import Storage, meanwhile
 from hoodie.timeline.late_listings import just_completed
 from hoodie.timeline.timeline import COMPLETES_AS, Clock, TimelineLayout, comparable_action, time_after, utc_now
 
@@ -57,9 +57,9 @@ def to_inflight(
         return inflight
     # At once, as a look before the create is no better: who rolls the write back may come right after either. Whether
     # both files are there is looked at once more when the write is published.
-    is_requested, problem = in_parallel(
-        storage, lambda: storage.exists(layout.path(requested)), lambda: _refused(storage, inflight, content, layout)
-    )
+    with meanwhile(storage, lambda: _refused(storage, inflight, content, layout)) as refused:
+        is_requested = storage.exists(layout.path(requested))
+        problem = refused()
     if not is_requested:
         if problem is None:
             storage.discard(layout.path(inflight))

@@ -41,7 +41,7 @@ from hoodie.schema.schema import (
     with_meta_fields,
 )
 from hoodie.storage.protocol import Storage
-from hoodie.table.create import OF_TABLES, with_write_options
+from hoodie.table.create import with_write_options
 from hoodie.table.properties import require_unicode
 from hoodie.table.replacement import WAITING, settle
 from hoodie.table.settings import MapItems, Settings
@@ -221,7 +221,7 @@ def state_of_write(storage: Storage, settings: Settings, new: TableState | None 
     Raises  as `writable_state` and `with_write_options`
     """
     state = new or writable_state(storage, settings)
-    return state if OF_TABLES.isdisjoint(settings.options) else with_write_options(state, settings.options)
+    return with_write_options(state, settings.options) if settings.describe_table else state
 
 
 def writable_state(

@@ -56,12 +56,6 @@ def test_without_an_ordering_field_the_last_row_survives() -> None:
     assert kept(rows, rule_for(payloads.EMPTY)) == [1]
 
 
-def test_a_row_without_an_ordering_value_is_refused_even_if_its_key_is_unique() -> None:
-    rows = batch(p=["x", "x"], k=["a", "b"], ts=[1, None], v=[1, 2])
-    with pytest.raises(InvalidInput, match=r"null in 1 of 2 rows.*'b'"):
-        combine_duplicates(rows, ("p", "k"), RULE)
-
-
 def test_a_key_column_that_is_absent_is_named() -> None:
     with pytest.raises(InvalidInput, match=r"\['nope'\]"):
         combine_duplicates(batch(k=["a"], ts=[1]), ("nope", "k"), RULE)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hoodie.errors import InstantNotFound, WriteConflict
 from hoodie.model.instant import Action, State
 from hoodie.storage.fsspec_store import common_beginnings
-from hoodie.storage.protocol import in_parallel
+from hoodie.storage.protocol import meanwhile
 from hoodie.storage.wrapped import RememberingStorage, WrappedStorage
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, MemoryStorage
@@ -36,27 +36,28 @@ def rows(ts: int) -> pa.Table:
     return pa.table({"id": ["a", "b"], "ts": [ts, ts]})
 
 
-def test_independent_calls_run_at_once_on_a_remote_storage_and_in_order_elsewhere():
+def test_a_call_runs_beside_its_block_on_a_remote_storage_and_when_it_is_asked_for_elsewhere():
     met = threading.Barrier(2, timeout=10)
-    assert in_parallel(Remote(MemoryStorage()), lambda: met.wait() >= 0, lambda: met.wait() >= 0) == (True, True)
+    with meanwhile(Remote(MemoryStorage()), lambda: met.wait() >= 0) as other:
+        assert met.wait() >= 0
+        assert other()
     order: list[int] = []
-    in_parallel(MemoryStorage(), lambda: order.append(1), lambda: order.append(2))
+    with meanwhile(MemoryStorage(), lambda: order.append(2)) as later:
+        order.append(1)
+        later()
     assert order == [1, 2]
 
 
-def test_of_two_calls_that_fail_the_first_is_raised_and_the_second_has_ended():
+def test_where_the_block_fails_its_error_is_raised_and_the_call_beside_it_has_ended():
     done = threading.Event()
 
-    def first() -> None:
-        raise ValueError("first")
-
-    def second() -> None:
+    def fail() -> None:
         done.set()
-        raise KeyError("second")
+        raise KeyError("beside")
 
     for storage in (Remote(MemoryStorage()), MemoryStorage()):
-        with pytest.raises(ValueError, match="first"):
-            in_parallel(storage, first, second)
+        with pytest.raises(ValueError, match="block"), meanwhile(storage, fail):
+            raise ValueError("block")
     assert done.is_set()
 
 

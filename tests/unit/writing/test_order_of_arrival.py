@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pytest
 
+from hoodie.errors import InvalidInput
 from hoodie.merge.rows import Positions, key_groups
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
@@ -76,3 +77,18 @@ def test_rows_of_one_key_are_looked_for_once_in_a_batch_in_memory(monkeypatch: p
             "x": f"{number}",
         }
     assert looked == [3, 3]
+
+
+@pytest.mark.parametrize("held", [{}, SPILLED], ids=["in memory", "spilled"])
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_row_without_an_ordering_value_is_refused_though_its_key_is_unique(
+    kind: str, held: Mapping[str, str]
+) -> None:
+    table = ArrowTable.create(MemoryStorage(), {**TRIPS, **held, "hoodie.datasource.write.table.type": kind})
+    rows = batch(("a", "oslo", 1), ("b", "oslo", 2))
+    without = rows.set_column(2, "ts", pa.array([1, None], pa.int64()))
+    before = table.storage.snapshot()
+    with pytest.raises(InvalidInput, match="ordering value"):
+        table.upsert(without)
+    assert table.storage.snapshot() == before
+    table.upsert(rows)

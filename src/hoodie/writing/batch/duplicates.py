@@ -18,7 +18,7 @@ from hoodie.keygen.keygen import EMPTY_KEY_PART, NULL_KEY_PART
 from hoodie.merge.fold import fold
 from hoodie.merge.ordering import ordering_column, require_ordering
 from hoodie.merge.rows import Positions, RowAction, actions_of, as_array, key_groups, take_column
-from hoodie.merge.rules import MergeRule, Survivor
+from hoodie.merge.rules import MergeRule
 from hoodie.model.meta import IS_DELETED, PARTITION_PATH, RECORD_KEY
 from hoodie.writing.operations import Combine, OperationRules
 
@@ -189,13 +189,9 @@ def combine_duplicates(batch: pa.Table, key_columns: Sequence[str], rule: MergeR
 
     key_columns  what makes a key, the record key last: partition path and record key, or the record key alone under
                  a global index
-    Raises       InvalidInput when an ordering field is absent or null, also in rows whose key is unique: written to a
-                 log they could not be read back
     """
     if not batch.num_rows:
         return batch
-    if rule.survivor is not Survivor.OLDEST:
-        require_ordering(batch, rule.ordering, key_columns[-1])
     groups = key_groups(batch, key_columns)
     if groups is None:
         return batch
