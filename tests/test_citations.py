@@ -1,7 +1,10 @@
-"""What the code cites is there: pages of `docs` with the sections named, and the vectors that tests pin it by."""
+"""What code and docs cite is there: pages of `docs` with the sections named, modules and functions in pages of the
+design, and the vectors that tests pin the code by.
+"""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,6 +75,52 @@ def test_a_citation_that_leads_nowhere_is_found(text: str, expected: list[str], 
     page.parent.mkdir(parents=True)
     page.write_text("# Title\n\n## 1. One\n\n3. an item\n\n## 2. Two\n\n### 2.1 More\n")
     assert list(problems(text, tmp_path)) == expected
+
+
+# --- docs/design ---
+
+LIBRARY = ROOT / "src" / "hoodie"
+# `writing/run.py`, `lookup/batch.locate`, `reading/scan_plan.py: plan_read`, `hoodie.plan.conflict`
+CODE = re.compile(r"`((?:hoodie\.|[a-z_]+/)[\w/.]*)(?:: (\w+))?`")
+OPTIONS = {option for path in LIBRARY.rglob("*.py") for option in re.findall(r'"(hoodie\.[\w.]+)"', path.read_text())}
+
+
+def missing_code(text: str) -> Iterator[str]:
+    """Modules of the library, and names in them, that a page has and the library has not."""
+    for found in CODE.finditer(text):
+        name = found[1].removeprefix("hoodie.").removesuffix(".py").rstrip("/")
+        parts = [*re.split("[/.]", name), *filter(None, [found[2]])]
+        if found[1] in OPTIONS or not (LIBRARY / parts[0]).is_dir():
+            continue
+        place = LIBRARY
+        while parts and (place / parts[0]).is_dir():
+            place /= parts.pop(0)
+        module = (
+            place / f"{parts.pop(0)}.py" if parts and (place / f"{parts[0]}.py").is_file() else place / "__init__.py"
+        )
+        nodes = ast.walk(ast.parse(module.read_text(encoding="utf-8")))
+        if not {getattr(node, "name", getattr(node, "id", "")) for node in nodes}.issuperset(parts):
+            yield found[0]
+
+
+def test_what_pages_of_the_design_name_is_in_the_library() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in sorted((ROOT / "docs" / "design").glob("*.md"))
+        for name in missing_code(path.read_text(encoding="utf-8"))
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_a_module_or_a_function_that_is_not_there_is_found() -> None:
+    there = "`writing/run.py` `lookup/batch.locate` `reading/scan_plan.py: plan_read` `hoodie.plan.conflict` `merge/`"
+    gone = [
+        "`writing/runs.py`",
+        "`lookup/batch.placed`",
+        "`reading/scan_plan.py: plan_reads`",
+        "`hoodie.plan.conflicts`",
+    ]
+    assert list(missing_code(f"{there} `hoodie.index.type` `tests/x.py` {' '.join(gone)}")) == gone
 
 
 # --- tests/vectors/README.md ---
