@@ -481,19 +481,15 @@ class MetadataTableDropped(HoodieWarning):
     `warnings.simplefilter("error", MetadataTableDropped)` makes writes fail after it.
     """
 
-    def __init__(
-        self,
-        path: str,
-        what: str,
-        problem: str,
-        advice: str = "`hoodie metadata create` builds it again (`--with` names partitions beside the file lists); of "
-        "a table of version 8 or 9 Hudi's next write does.",
-    ) -> None:
-        super().__init__(path, what, problem, advice)
-        self.path, self.what, self.problem, self.advice = path, what, problem, advice
+    def __init__(self, path: str, what: str, problem: str) -> None:
+        super().__init__(path, what, problem)
+        self.path, self.what, self.problem = path, what, problem
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.what} was removed: {clause(self.problem)}. {self.advice}"
+        return (
+            f"{self.path}: {self.what} was removed: {clause(self.problem)}. `hoodie metadata create` builds it again "
+            "(`--with` names partitions beside the file lists); of a table of version 8 or 9 Hudi's next write does."
+        )
 
 
 class MetafileMissing(HoodieWarning):

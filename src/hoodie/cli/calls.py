@@ -266,14 +266,14 @@ class Call:
             output.show([output.summary_line(outcomes, seconds)])
         return status
 
-    def print_result(self, result: Any, blocks: Sequence[Block], status: Status = Status.FINE) -> int:
+    def print_result(self, result: Any, blocks: Sequence[Block]) -> int:
         """Print the result of a command that is about no table, or about something beside tables."""
         if self.as_json:
             seconds = time.perf_counter() - self.started
-            output.emit(self.command, [Outcome(path, status, result) for path in self.paths[:1] or ("",)], seconds)
+            output.emit(self.command, [Outcome(path, Status.FINE, result) for path in self.paths[:1] or ("",)], seconds)
         else:
             output.show(blocks)
-        return status
+        return Status.FINE
 
     def change(
         self,

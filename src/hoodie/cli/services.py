@@ -241,6 +241,6 @@ def archived_text(archive: Archived) -> list[str]:
     return [f"{verb} {len(archive.instants)} instants{where}", *shortened(archive.instants)]
 
 
-def shortened(lines: tuple[str, ...], most: int = 20) -> list[str]:
+def shortened(lines: tuple[str, ...]) -> list[str]:
     """The first lines of a list, indented, and how many more there are."""
-    return [f"  {line}" for line in lines[:most]] + ([f"  and {len(lines) - most} more"] if len(lines) > most else [])
+    return [f"  {line}" for line in lines[:20]] + ([f"  and {len(lines) - 20} more"] if len(lines) > 20 else [])

@@ -394,7 +394,7 @@ def _look_again(transaction: Transaction, metadata: CommitMetadata, *, alone: bo
     return now.timeline
 
 
-def abandon(transaction: Transaction, clock: Clock = utc_now) -> bool:
+def abandon(transaction: Transaction) -> bool:
     """Roll this failed write back. If that fails too, the next write does it.
 
     returns  False when there is nothing to roll back: readers see the write, though its writer got no response; or
@@ -418,7 +418,7 @@ def abandon(transaction: Transaction, clock: Clock = utc_now) -> bool:
             roll_back(
                 state.storage,
                 transaction.instant,
-                new_time(state.timeline, state.config.timezone, clock),
+                new_time(state.timeline, state.config.timezone, utc_now),
                 listing=listing,
                 layout=state.layout,
             )

@@ -264,14 +264,15 @@ def _concat(parts: Sequence[np.ndarray]) -> np.ndarray:
 
 def only(located: KeyLocations, groups: Collection[FileGroupId]) -> KeyLocations:
     """The hits in some file groups."""
-    mask = np.array([place in groups for place in located.places], np.bool_)[located.groups]
-    stored = None if located.stored is None else located.stored[mask]
-    return replace(located, rows=located.rows[mask], groups=located.groups[mask], stored=stored)
+    return _hits(located, np.array([place in groups for place in located.places], np.bool_)[located.groups])
 
 
 def without_rows(located: KeyLocations, rows: np.ndarray) -> KeyLocations:
     """The hits but those of some rows, bool[n] by position in the batch."""
-    mask = ~rows[located.rows]
+    return _hits(located, ~rows[located.rows])
+
+
+def _hits(located: KeyLocations, mask: np.ndarray) -> KeyLocations:
     stored = None if located.stored is None else located.stored[mask]
     return replace(located, rows=located.rows[mask], groups=located.groups[mask], stored=stored)
 

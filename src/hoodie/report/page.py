@@ -17,7 +17,6 @@ from hoodie.report.style import CSS
 from hoodie.storage.faults import typed_errors
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
-from hoodie.timeline.timeline import Clock, utc_now
 
 #: Commits and partitions that a picture shows at most: the newest, and the largest.
 _COMMITS, _PARTITIONS = 60, 20
@@ -333,10 +332,10 @@ class Report:
 
 
 @typed_errors()
-def make_report(state: TableState, settings: Settings, clock: Clock = utc_now) -> Report:
+def make_report(state: TableState, settings: Settings) -> Report:
     """A report of a table as it is. Nothing is changed, and no data file is opened.
 
     settings `hoodie.*` options of its writes: by them cleaning, archiving and compaction would go
     Raises   CorruptFile; InvalidOption; UnsupportedTable
     """
-    return Report(state.config.name, html_page(table_facts(state, settings, clock)))
+    return Report(state.config.name, html_page(table_facts(state, settings)))

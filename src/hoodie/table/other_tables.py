@@ -19,12 +19,13 @@ def kind_of_table(entries: Collection[Entry]) -> str:
     return ""
 
 
-def other_table(storage: Storage, folder: str = "") -> str:
+def other_table(storage: Storage) -> str:
     """What a folder that is no Hudi table holds, in it or in partitions below it; see `kind_of_table`.
 
     One folder of each level is looked into, three levels deep: a partitioned folder has files in all of them, and
     Iceberg's metadata is in a folder of this name
     """
+    folder = ""
     for _ in range(_DEEP):
         entries = storage.list(folder)
         if kind := kind_of_table(entries):

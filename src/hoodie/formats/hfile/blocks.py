@@ -99,22 +99,21 @@ def decode_block(
     return head, payload
 
 
-def encode_hfile_block(magic: bytes, payload: bytes, codec: BlockCodec, previous: int, chunk: int = CHUNK) -> bytes:
+def encode_hfile_block(magic: bytes, payload: bytes, codec: BlockCodec, previous: int) -> bytes:
     """A block as HBase writes it, with CRC-32C.
 
     previous  offset of the block before it of its kind; -1: there is none
-    chunk     bytes per checksum
     """
-    (block,) = encode_blocks(magic, [payload], codec, previous, 0, chunk)
+    (block,) = encode_blocks(magic, [payload], codec, previous, 0)
     return block
 
 
 def encode_blocks(
-    magic: bytes, payloads: Sequence[bytes], codec: BlockCodec, previous: int, offset: int, chunk: int = CHUNK
+    magic: bytes, payloads: Sequence[bytes], codec: BlockCodec, previous: int, offset: int
 ) -> list[bytes]:
     """Blocks of one kind that lie side by side, from an offset of the file on. Their checksums are made at once.
 
-    previous, chunk  as of `encode_hfile_block`, of the first
+    previous  as of `encode_hfile_block`, of the first
     """
     if codec not in (BlockCodec.GZ, BlockCodec.NONE):
         raise UnsupportedTable(f"HFiles with codec {codec.name} are not written: GZ and NONE are")
@@ -122,15 +121,15 @@ def encode_blocks(
     for payload in payloads:
         stored = gzip_member(payload) if codec is BlockCodec.GZ else payload
         size = HEADER_SIZE + len(stored)
-        sums = 4 * -(-size // chunk)
+        sums = 4 * -(-size // CHUNK)
         if size + sums > _LARGEST:
             raise UnsupportedTable(f"an HFile block of {size} bytes: at most {_LARGEST} can be written")
-        header = _HEADER.pack(magic, len(stored) + sums, len(payload), previous, Checksum.CRC32C, chunk, size)
+        header = _HEADER.pack(magic, len(stored) + sums, len(payload), previous, Checksum.CRC32C, CHUNK, size)
         bodies.append(header + stored)
         previous, offset = offset, offset + size + sums
     return [
         body + struct.pack(f">{len(sums)}I", *sums)
-        for body, sums in zip(bodies, crc32c_chunks_of(bodies, chunk), strict=True)
+        for body, sums in zip(bodies, crc32c_chunks_of(bodies, CHUNK), strict=True)
     ]
 
 

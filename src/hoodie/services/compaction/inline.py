@@ -14,7 +14,7 @@ from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
-from hoodie.timeline.timeline import Clock, new_time, utc_now
+from hoodie.timeline.timeline import new_time, utc_now
 
 #: Tables that were warned of.
 _warned: set[str] = set()
@@ -27,7 +27,6 @@ def compact_inline(
     settings: Settings,
     run: RunTasks | None = None,
     state: TableState | None = None,
-    clock: Clock = utc_now,
 ) -> bool:
     """Plan compactions after a commit, and carry them out, as `inline_compaction` says, where services run at all.
 
@@ -39,13 +38,13 @@ def compact_inline(
     how = settings.compacts_after_commit()
     if not (how.run or how.schedule):  # the options say so themselves
         if how.beside:
-            _warn_if_nobody_does(state or load_state(storage), settings, clock)
+            _warn_if_nobody_does(state or load_state(storage), settings)
         return False
     state = state or load_state(storage)
     if not state.config.merge_on_read:
         return False
     how, due = settings.compacts_after_commit(state.config), settings.compaction_of(state.config)
-    if not (how.run or how.schedule) or not (how.explicit or _is_due(state, due, clock)):
+    if not (how.run or how.schedule) or not (how.explicit or _is_due(state, due)):
         return False
     compacted = False
     pending = bool(state.timeline.pending_compactions)
@@ -70,13 +69,13 @@ def compact_inline(
     return compacted
 
 
-def _warn_if_nobody_does(state: TableState, settings: Settings, clock: Clock) -> None:
+def _warn_if_nobody_does(state: TableState, settings: Settings) -> None:
     """Warn, once in a process, of a table whose compactions are left to another process, and long due."""
     if not state.config.merge_on_read or state.storage.root in _warned or state.timeline.pending_compactions:
         return
     how = settings.compaction_of(state.config)
     twice = replace(how, delta_commits=2 * how.delta_commits, delta_seconds=2 * how.delta_seconds)
-    if not compaction_is_due(state.timeline, new_time(state.timeline, state.config.timezone, clock), twice):
+    if not compaction_is_due(state.timeline, new_time(state.timeline, state.config.timezone, utc_now), twice):
         return
     _warned.add(state.storage.root)
     problem = (
@@ -87,9 +86,9 @@ def _warn_if_nobody_does(state: TableState, settings: Settings, clock: Clock) ->
     warnings.warn(OptionIgnored(problem), stacklevel=2)
 
 
-def _is_due(state: TableState, how: CompactionOptions, clock: Clock) -> bool:
+def _is_due(state: TableState, how: CompactionOptions) -> bool:
     """Whether a compaction is due, and logs were written since the last one. Planning lists the whole table."""
-    time = new_time(state.timeline, state.config.timezone, clock)
+    time = new_time(state.timeline, state.config.timezone, utc_now)
     return compaction_is_due(state.timeline, time, how) and _logs_written(state)
 
 
