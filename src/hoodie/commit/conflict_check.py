@@ -116,9 +116,10 @@ def require_no_conflict(
 
 
 def undisturbed(before: Timeline, now: Timeline, own: Instant) -> bool:
-    """Whether nothing but a write itself came to the timeline or left it since the write began, after all that was
-    there. Arguments as of
-    `hoodie.plan.conflict.since`"""
+    """Whether the timeline has changed by nothing but the write itself since that began, and it began after all there.
+
+    Arguments as of `hoodie.plan.conflict.since`
+    """
     return before.newest < own.requested and before.instants == tuple(
         instant for instant in now.instants if instant.requested != own.requested
     )

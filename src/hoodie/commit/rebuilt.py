@@ -1,4 +1,4 @@
-"""What a completed commit did, when its file is empty or cut short: told from the files of the table and its markers.
+"""What a completed commit did, when its file is empty or cut short: by the files of the table and its markers.
 
 Base files and new logs carry the instant in their names, blocks in the logs of older slices in their headers. Which
 file groups a replace commit replaced, nothing says; they are back once the commit is rolled back.

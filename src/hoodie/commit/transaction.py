@@ -44,7 +44,7 @@ from hoodie.formats.timeline.plans import encode_replace_plan
 from hoodie.locks import Lock
 from hoodie.metadata.changes import KeyChanges, changes_of_commit
 from hoodie.metadata.keeping.build import build, missing_partitions, not_built, recorded_settings, why_not_built
-from hoodie.metadata.keeping.drop import drop_partitions, tell_of_drop, was_upgraded
+from hoodie.metadata.keeping.drop import drop_partitions, warn_of_drop, was_upgraded
 from hoodie.metadata.keeping.follow import follow_change
 from hoodie.metadata.partitions.kind import Change, ReadKeys
 from hoodie.model.commit import CommitMetadata, WriteStat, inflight_profile
@@ -58,7 +58,7 @@ from hoodie.table.properties import recover, update_properties
 from hoodie.table.replacement import NOT_YET
 from hoodie.table.settings import Executors, Writers
 from hoodie.table.state import TableState
-from hoodie.timeline.load import load_timeline, remember_commit, still_pending
+from hoodie.timeline.load import load_timeline, moves_rows, remember_commit
 from hoodie.timeline.stopped_upgrade import UPGRADED_FOLDER
 from hoodie.timeline.timeline import Clock, Timeline, moment_of, new_time, utc_now
 from hoodie.timeline.transition import (
@@ -172,7 +172,7 @@ def _with_metadata_table(
     try:
         build(state.storage, state.config, state.timeline, new, requested.options, read_keys, executors)
     except UnsupportedTable as problem:  # such as a key in two file groups: the write goes on without
-        tell_of_drop(state.storage, f"what was begun of {', '.join(new)}", str(problem))
+        warn_of_drop(state.storage, f"what was begun of {', '.join(new)}", str(problem))
     return state.reload()
 
 
@@ -231,7 +231,7 @@ def _pending(state: TableState, instant: Instant) -> bool:
 def dead_writes(state: TableState, writers: Writers) -> list[Instant]:
     """The pending writes that are to be rolled back, newest first."""
     policy = writers.concurrency.policy
-    failed = failed_writes(state.timeline, partial(_is_clustering, state))
+    failed = failed_writes(state.timeline, partial(moves_rows, state.storage, state.timeline))
     if policy is FailedWrites.NEVER or not failed:
         return []
     if policy is not FailedWrites.EAGER:
@@ -240,11 +240,6 @@ def dead_writes(state: TableState, writers: Writers) -> list[Instant]:
     for instant in failed:
         refuse_lost(state, instant)
     return failed
-
-
-def _is_clustering(state: TableState, instant: Instant) -> bool:
-    plan = still_pending(state.storage, state.timeline, instant)
-    return plan is None or plan.clustering is not None  # None: there is nothing left to roll back
 
 
 def to_work(transaction: Transaction, plan: WritePlan | None) -> Transaction:

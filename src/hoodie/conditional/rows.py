@@ -38,7 +38,7 @@ Frames = Mapping[str, pa.Table]
 
 @dataclass(frozen=True, slots=True)
 class ComputedRows:
-    """Rows that a condition made, as `ArrowRows`: they can be had once.
+    """Rows that a condition made, as `ArrowRows`: they can be read once.
 
     keyed  the schema of the keyed rows
     """

@@ -1,4 +1,4 @@
-"""What SQL expressions are about, told from their text: the columns they name, their conjuncts, equal columns.
+"""What SQL expressions are about, read from their text: the columns they name, their conjuncts, equal columns.
 
 sqlglot only recognises here. Spark evaluates, and gets slices of the text as it was given.
 """

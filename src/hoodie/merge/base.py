@@ -125,12 +125,9 @@ def merge_base(
         single, groups = single_versions(incoming, rule, table, keys)
         merged = merge_base(table, single, rule, keys)
         return replace(merged, matched=np.flatnonzero(np.isin(groups, merged.matched)))
-    hits = _match(table.column(RECORD_KEY) if keys is None else keys, incoming.keys)
-    if hits.null_count == len(hits):
-        none = np.empty(0, np.int64)
-        return Merged(table, none, 0, 0, table.num_rows, none, np.empty(0, np.int8))
-    stored_rows = np.flatnonzero(hits.is_valid().to_numpy(zero_copy_only=False))
-    incoming_rows = hits.drop_null().to_numpy().astype(np.int64)
+    stored_rows, incoming_rows = _matched_rows(table.column(RECORD_KEY) if keys is None else keys, incoming.keys)
+    if not len(stored_rows):
+        return Merged(table, incoming_rows, 0, 0, table.num_rows, stored_rows, np.empty(0, np.int8))
     choice, merged_rows = _decide(table, stored_rows, incoming, incoming_rows, rule)
     taken = incoming_rows[choice == Choice.TAKE]
     parts = [
@@ -181,9 +178,7 @@ def replaced_rows(stored: pa.Table, incoming: Incoming, rule: MergeRule) -> Repl
         single, groups = single_versions(incoming, rule, stored)
         replaced = replaced_rows(stored, single, rule)
         return replace(replaced, matched=np.flatnonzero(np.isin(groups, replaced.matched)))
-    hits = _match(stored.column(RECORD_KEY), incoming.keys)
-    stored_rows = np.flatnonzero(hits.is_valid().to_numpy(zero_copy_only=False))
-    incoming_rows = hits.drop_null().to_numpy().astype(np.int64)
+    stored_rows, incoming_rows = _matched_rows(stored.column(RECORD_KEY), incoming.keys)
     if not len(stored_rows):
         return Replaced(stored_rows, incoming.rows.slice(0, 0), incoming_rows)
     choice, merged_rows = _decide(stored, stored_rows, incoming, incoming_rows, rule)
@@ -310,12 +305,15 @@ def single_versions(
     ), groups
 
 
-def _match(stored: pa.Array | pa.ChunkedArray, incoming: pa.Array) -> pa.Array:
-    """int32[n]: where the incoming row with the stored row's key is, null when there is none."""
+def _matched_rows(stored: pa.Array | pa.ChunkedArray, incoming: pa.Array) -> tuple[Positions, Positions]:
+    """Positions of the stored rows whose key an incoming row has, rising, and of these incoming rows."""
     keys = as_array(stored)
     if keys.null_count or incoming.null_count:
         raise InvalidInput(f"{keys.null_count} stored and {incoming.null_count} incoming record keys are null")
-    return pc.index_in(keys, value_set=incoming if incoming.type == keys.type else incoming.cast(keys.type))
+    hits = pc.index_in(keys, value_set=incoming if incoming.type == keys.type else incoming.cast(keys.type))
+    if hits.null_count == len(hits):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    return np.flatnonzero(hits.is_valid().to_numpy(zero_copy_only=False)), hits.drop_null().to_numpy().astype(np.int64)
 
 
 def _decide(

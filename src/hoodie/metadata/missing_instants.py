@@ -1,4 +1,4 @@
-"""Which instants of a table its metadata table lacks: told by both timelines alone.
+"""Which instants of a table its metadata table lacks: from both timelines alone.
 
 Pure rules. Source: docs/format/metadata-table.md 5 and 7.2; pinned by tests/unit/metadata/test_metadata_table.py.
 """

@@ -24,7 +24,7 @@ from hoodie.formats.timeline.services import decode_restore_plan, encode_restore
 from hoodie.locks import Lock
 from hoodie.lookup.index_follow import RunRepair, index_follows
 from hoodie.metadata.keeping.build import build, not_built, why_not_built
-from hoodie.metadata.keeping.drop import drop_metadata, drop_with_warning, tell_of_drop, was_upgraded
+from hoodie.metadata.keeping.drop import drop_metadata, drop_with_warning, warn_of_drop, was_upgraded
 from hoodie.model.files import LogFile
 from hoodie.model.instant import WRITES, Action, Instant, State
 from hoodie.model.plans import InstantRef, RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPlan
@@ -212,7 +212,7 @@ def _build_again(settings: Settings, run: MapItems | None, storage: Storage, par
         )
     except (CorruptFile, UnsupportedTable) as problem:
         drop_metadata(storage)  # what was begun of it
-        tell_of_drop(storage, "the metadata table", str(problem))
+        warn_of_drop(storage, "the metadata table", str(problem))
 
 
 def _take_back(state: TableState, plan: RestorePlan, by: str, lock: Lock) -> dict[str, tuple[RollbackMetadata, ...]]:

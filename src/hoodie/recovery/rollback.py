@@ -229,7 +229,7 @@ def _roll_back_commit(state: TableState, target: Instant, listing: bool, clock: 
 
 
 def _commit_metadata(state: TableState, target: Instant) -> CommitMetadata:
-    """What a completed commit did; told from the table's files when its own file is damaged."""
+    """What a completed commit did; rebuilt from the table's files when its own file is damaged."""
     metadata = read_whole(state.storage, state.timeline, target)
     if metadata is not None:
         return metadata

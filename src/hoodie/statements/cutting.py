@@ -186,7 +186,7 @@ def rest_of(text: Text) -> Text:
 
 
 def says_identifier(text: Text) -> bool:
-    """Whether a name in the statement is told by `IDENTIFIER(…)`."""
+    """Whether a name in the statement is given by `IDENTIFIER(…)`."""
     return any(text.word(at) == "IDENTIFIER" and text.word(at + 1) == "(" for at in range(len(text.tokens)))
 
 

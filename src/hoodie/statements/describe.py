@@ -17,7 +17,7 @@ from hoodie.model.meta import META_COLUMNS
 from hoodie.schema.schema import without_meta_fields
 from hoodie.spark.catalog import SESSION_CATALOG, CatalogTable, catalog_table
 from hoodie.spark.entries import sql_text, sql_type
-from hoodie.spark.names import NamedTable, qualified
+from hoodie.spark.names import qualified
 from hoodie.spark.types import COMMENT, to_spark
 from hoodie.statements.create_text import sql_properties
 from hoodie.statements.cutting import Name, Text, rest_of
@@ -52,18 +52,18 @@ class Described:
         return dict(sorted({**entry_properties, **sql_properties(self.config)}.items()))
 
 
-def described(session: SparkSession, name: Name) -> Described | None:
-    """The table that a statement names; None: it is Spark's, or nobody's. Raises as `open_named`"""
-    place = table_if_ours(session, name.parts)
-    return None if place is None else _described(session, name, place)
-
-
-def _described(session: SparkSession, name: Name, place: NamedTable) -> Described:
+def described(session: SparkSession, text: Text, parts: tuple[str, ...]) -> Described | None:
+    """The table that a statement names; None: it is Spark's, or nobody's. Raises as `require_grammar`, `open_named`"""
+    place = table_if_ours(session, parts)
+    if place is None:
+        return None
+    require_grammar(session, text)
+    name = Name(parts, parts[-1])
     table = open_named(session, name, place, session_options(session))
     state = load_state(table.storage)
     declared = declared_schema(state)
     columns = StructType() if declared is None else to_spark(without_meta_fields(declared))
-    entry = catalog_table(session, qualified(session, name.parts)) if place.entry else None
+    entry = catalog_table(session, qualified(session, parts)) if place.entry else None
     return Described(name, table, state.config, columns, entry)
 
 
@@ -79,12 +79,11 @@ def describe_from_statement(session: SparkSession, text: Text) -> DataFrame | No
     if text.word(0) in ("DATABASE", "SCHEMA", "NAMESPACE", "FUNCTION", "CATALOG") and len(text.tokens) > 1:
         return None
     parts, behind = text.name(at)
-    description = described(session, Name(parts, parts[-1]))
+    description = described(session, text, parts)
     if description is None:
         return None
     if text.words(behind + 2)[behind:] == ("AS", "JSON"):
         raise text.unreadable("DESCRIBE … AS JSON is not supported: leave AS JSON out", behind)
-    require_grammar(session, text)
     if text.word(behind) == "PARTITION":
         partition = named_partition(description.table, text, behind)
         rows = [*_columns(description), *(_partition(description, *partition) if extended else ())]
@@ -160,10 +159,9 @@ def _location(description: Described) -> str:
 def show_create(session: SparkSession, text: Text) -> DataFrame | None:
     """SHOW CREATE TABLE: a statement that makes such a table by `spark.sql`. Hudi's own five columns stay out of it."""
     parts, at = text.name(2)
-    description = described(session, Name(parts, parts[-1]))
+    description = described(session, text, parts)
     if description is None:
         return None
-    require_grammar(session, text)
     if at < len(text.tokens):
         raise text.unreadable("AS SERDE is of tables of Hive: leave it out", at)
     name = (
@@ -198,10 +196,9 @@ def _plain_name(name: str) -> str:
 def show_properties(session: SparkSession, text: Text) -> DataFrame | None:
     """SHOW TBLPROPERTIES t [('key')]"""
     parts, at = text.name(1)
-    description = described(session, Name(parts, parts[-1]))
+    description = described(session, text, parts)
     if description is None:
         return None
-    require_grammar(session, text)
     rows = list(description.properties.items())
     if text.word(at) == "(":
         key = "".join(token.text for token in text.inside(at)[0].tokens)
@@ -217,8 +214,7 @@ def show_columns(session: SparkSession, text: Text) -> DataFrame | None:
     parts, at = text.name(2)
     if text.word(at) in ("IN", "FROM") and len(parts) == 1:
         parts = (*text.name(at + 1)[0], *parts)
-    description = described(session, Name(parts, parts[-1]))
+    description = described(session, text, parts)
     if description is None:
         return None
-    require_grammar(session, text)
     return table_rows(session, [(name,) for name in (*META_COLUMNS, *description.columns.names)], "col_name string")

@@ -1,4 +1,4 @@
-"""The names in a statement that may be tables, told from its tokens alone: what a foreign statement costs.
+"""The names in a statement that may be tables, read from its tokens alone: what a foreign statement costs.
 
 More names than tables are told, such as those of a WITH; none that stands where a table does is left out.
 """

@@ -452,6 +452,12 @@ def still_pending(storage: Storage, timeline: Timeline, instant: Instant) -> Rep
         return None
 
 
+def moves_rows(storage: Storage, timeline: Timeline, instant: Instant) -> bool:
+    """Whether a pending replace commit is a clustering; also once it was rolled back since the timeline was loaded."""
+    plan = still_pending(storage, timeline, instant)
+    return plan is None or plan.clustering is not None
+
+
 def pending_plans(storage: Storage, timeline: Timeline) -> dict[Instant, tuple[PlannedSlice, ...]]:
     """The file slices that pending compactions, log compactions and clusterings are to read."""
     plans: dict[Instant, tuple[PlannedSlice, ...]] = {

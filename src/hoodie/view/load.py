@@ -157,7 +157,7 @@ def load_view(
         _refuse_lost_timeline(storage, config, files)
     if timeline.layout != 1:
         timeline = with_history(storage, config, timeline, slice_instants(files))
-    _tell_of_emptied_logs(storage, timeline, files)
+    _warn_of_emptied_logs(storage, timeline, files)
     replaces = timeline.completed({Action.REPLACE_COMMIT})
     for instant in replaces:
         if timeline.stamps.get(instant, (1, 0))[0] == 0:
@@ -270,7 +270,7 @@ def slice_instants(files: Iterable[BaseFile | LogFile]) -> set[str]:
     return {file.base_instant for file in files}
 
 
-def _tell_of_emptied_logs(storage: Storage, timeline: Timeline, files: Iterable[BaseFile | LogFile]) -> None:
+def _warn_of_emptied_logs(storage: Storage, timeline: Timeline, files: Iterable[BaseFile | LogFile]) -> None:
     """A writer that died may leave an empty log file, so the commits are checked for rows in it."""
     logs = [file for file in files if isinstance(file, LogFile) and file.size == 0]
     if not logs:

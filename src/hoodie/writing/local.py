@@ -118,7 +118,7 @@ def check_batch(
 
 
 class RowsOnce(Protocol):
-    """Rows with record key and partition path, which can be had once."""
+    """Rows with record key and partition path, which can be read once."""
 
     @property
     def schema(self) -> pa.Schema:

@@ -42,7 +42,7 @@ class Replacement:
                 drop_metadata(storage)
                 old = load_state(storage)
             let_wait(storage, transaction.time, self.properties)
-        # What goes is told from the table as it is; its own settings say where that lies.
+        # What goes follows from the table as it is; its own settings say where that lies.
         return replace(write, transaction=replace(transaction, state=old))
 
     def finish(self) -> None:

@@ -32,7 +32,7 @@ _log = logging.getLogger("hoodie.write")
 
 @dataclass(frozen=True, slots=True)
 class IncomingBatch:
-    """A write that fits its table, and how its rows are had. Nothing is on disk yet.
+    """A write that fits its table, and how its rows are acquired. Nothing is on disk yet.
 
     acquire  has the engine bring the batch over; raises InvalidInput on rows that cannot be written
     adapt    what the rows ask for beyond their operation; checking them again asks for it again
@@ -287,7 +287,6 @@ def with_retries(settings: Settings, attempt: Callable[[], WriteResult]) -> Writ
 
 
 def earlier_result(error: BatchKnown) -> WriteResult:
-    """What the write that brought the batch did; its instant is "" when the active timeline does not have it any
-    more."""
+    """What the write that brought the batch did; its instant is "" when it is no longer on the active timeline."""
     metadata = error.metadata or CommitMetadata(operation=Operation.UNKNOWN)
     return WriteResult(error.instant, metadata, IndexStats(), KNOWN, {})

@@ -247,22 +247,19 @@ def writable_state(
         state.view()  # which refuses a table whose timeline is lost
     if places_keys:
         refuse_column_types(state)
-    if not settings.metadata.enable and state.config.has_metadata_table:
-        if places_keys:
-            choose_index(state, settings)  # a table that is refused stays as it is
-        if refuse is not None:
-            refuse(state)
+    drops = state.config.has_metadata_table and not settings.metadata.enable
+    others = () if drops or not state.layout.version.defines_indexes else not_kept(storage, state.config)
+    if not (drops or others):
+        return state
+    if places_keys:
+        choose_index(state, settings)  # a table that is refused stays as it is
+    if refuse is not None:
+        refuse(state)
+    if drops:
         drop_metadata(storage)
-        state = state.reload()
-    if state.layout.version.defines_indexes and (others := not_kept(storage, state.config)):
-        # Before the write begins, as its end would be a conflict with other writers.
-        if places_keys:
-            choose_index(state, settings)
-        if refuse is not None:
-            refuse(state)
+    else:  # before the write begins, as its end would be a conflict with other writers
         drop_others(storage, state.config, others)
-        state = state.reload()
-    return state
+    return state.reload()
 
 
 #: Logical types of Avro that only Hudi 1.2 and later has: files of such columns have more to say than is written here.

@@ -310,10 +310,8 @@ class Nullable(Node):
     def _branches(self, cells: Cells, at: Cursors) -> tuple[NDArray[np.bool_], Cursors]:
         branch, after = cells.varints(at)
         valid = branch == self.value
-        if self.null is None:
-            fail_where(~valid, "a branch that the union does not have", at)
-        else:
-            fail_where(~valid & (branch != self.null), "a branch that the union does not have", at)
+        branches = valid if self.null is None else valid | (branch == self.null)
+        fail_where(~branches, "a branch that the union does not have", at)
         return valid, after
 
 
@@ -501,7 +499,5 @@ class Union(Node):
 
     def _branches(self, cells: Cells, at: Cursors) -> tuple[Cursors, Cursors]:
         branch, after = cells.varints(at)
-        wrong = (branch < 0) | (branch >= len(self.branches))
-        if wrong.any():
-            raise Malformed("a branch that the union does not have", int(at[int(wrong.argmax())]))
+        fail_where((branch < 0) | (branch >= len(self.branches)), "a branch that the union does not have", at)
         return branch, after.copy()

@@ -45,10 +45,10 @@ def drop_partitions(storage: Storage, config: TableConfig, names: Collection[str
 def drop_with_warning(storage: Storage, problem: str) -> None:
     """Remove a metadata table that cannot be kept right. Warns MetadataTableDropped"""
     drop_metadata(storage)
-    tell_of_drop(storage, "the metadata table", problem)
+    warn_of_drop(storage, "the metadata table", problem)
 
 
-def tell_of_drop(storage: Storage, what: str, problem: str) -> None:
+def warn_of_drop(storage: Storage, what: str, problem: str) -> None:
     """Warn that something of the metadata table is gone."""
     warnings.warn(MetadataTableDropped(f"{storage.root.rstrip('/')}/{FOLDER}", what, problem), stacklevel=2)
 
@@ -87,7 +87,7 @@ def drop_others(storage: Storage, config: TableConfig, names: tuple[str, ...]) -
     config = drop_partitions(storage, config, names)
     if str(MetadataPartition.FILES) in names and was_upgraded(config):
         problem = "the table was upgraded, and Hudi may have left log files of then out of the lists"
-        tell_of_drop(storage, "the metadata table", problem)
+        warn_of_drop(storage, "the metadata table", problem)
         return config
-    tell_of_drop(storage, f"of the metadata table: {', '.join(names)}", "such partitions are not kept here")
+    warn_of_drop(storage, f"of the metadata table: {', '.join(names)}", "such partitions are not kept here")
     return config

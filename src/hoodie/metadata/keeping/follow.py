@@ -12,7 +12,7 @@ import pyarrow as pa
 from hoodie.config.table import TableConfig
 from hoodie.errors import CorruptFile, UnsupportedTable
 from hoodie.metadata.keeping.delta import append, died_later, finish_pending, is_compacted, orphans, take_back_delta
-from hoodie.metadata.keeping.drop import drop_others, drop_partitions, drop_with_warning, not_kept, tell_of_drop
+from hoodie.metadata.keeping.drop import drop_others, drop_partitions, drop_with_warning, not_kept, warn_of_drop
 from hoodie.metadata.keys import MetadataPartition, partition_id
 from hoodie.metadata.partitions.kind import Change
 from hoodie.metadata.partitions.kinds import kinds_of
@@ -132,7 +132,7 @@ def _records(table: MetadataTable, change: Change) -> tuple[MetadataTable, dict[
             config = replace(config, metadata_partitions=named, metadata_inflight=())
             config = drop_partitions(change.storage, config, [str(kind.partition)])
             table = replace(table, ready=table.ready - {kind.partition})
-            tell_of_drop(change.storage, f"of the metadata table: {kind.partition}", str(problem))
+            warn_of_drop(change.storage, f"of the metadata table: {kind.partition}", str(problem))
     return table, records
 
 

@@ -25,7 +25,7 @@ from hoodie.reading.table_schema import read_schema
 from hoodie.table.replacement import refuse_before
 from hoodie.table.state import TableState, tell_of_missing
 from hoodie.timeline.archive import commits_that_left
-from hoodie.timeline.load import completion_times, read_commit, still_pending
+from hoodie.timeline.load import completion_times, moves_rows, read_commit
 from hoodie.timeline.points import Point, is_instant, query_instant
 from hoodie.timeline.timeline import Clock, Timeline, utc_now
 from hoodie.view.incremental import Span, Touched, before, changed_slices, cleaned_groups, commit_span, moment, touched
@@ -282,14 +282,11 @@ def commits_between(
 
 def _clusterings(state: TableState) -> set[str]:
     """Pending replace commits that only move rows, and those that were rolled back since the timeline was loaded."""
-
-    def moves_rows(instant: Instant) -> bool:
-        if instant.action is Action.CLUSTERING:
-            return True
-        plan = still_pending(state.storage, state.timeline, instant)
-        return plan is None or plan.clustering is not None
-
-    return {instant.requested for instant in state.timeline.pending_replaces if moves_rows(instant)}
+    return {
+        instant.requested
+        for instant in state.timeline.pending_replaces
+        if instant.action is Action.CLUSTERING or moves_rows(state.storage, state.timeline, instant)
+    }
 
 
 def _earliest(point: Point, zone: TimelineZone) -> str:

@@ -327,8 +327,6 @@ def _delete(target: _Target, condition: Any, name: str) -> WriteResult:
     condition = "false" if target.declared is None else condition_of(condition, schema)
     scan = target.scan([condition], name)
     keys = scan_rows(target.session, scan).alias(name).where(filter_of(condition)).select(RECORD_KEY, PARTITION_PATH)
-    write = check(target.write.state, WriteOperation.DELETE, None, target.write.settings)
-    if write.index.is_global:
+    if target.write.index.is_global:
         keys = keys.withColumn(PARTITION_PATH, F.lit(""))
-    bring = partial(acquire_frame, target.session, keys_of(keys, None))
-    return run(incoming(target.session, write, bring, target.phases), made_of=scan.state)
+    return _run(target, keys_of(keys, None), None, scan.state, lambda write: write)

@@ -121,7 +121,7 @@ def _size(slices: Iterable[FileSlice]) -> int:
 
 
 def reads_same(one: SliceReader, other: SliceReader) -> bool:
-    """Whether two readers read the same of the same blocks; a storage is told by its root."""
+    """Whether two readers read the same of the same blocks; a storage is known by its root."""
     return one.stored is None and other.stored is None and _as_values(one) == _as_values(other)
 
 

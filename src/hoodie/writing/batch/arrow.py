@@ -202,7 +202,7 @@ INDEX_LEFT_OUT = b"hoodie.index.left.out"
 
 @dataclass(frozen=True, slots=True)
 class ArrowRows:
-    """The rows of a batch on their way to a table that they fit; they can be had once.
+    """The rows of a batch on their way to a table that they fit; they can be read once.
 
     source  the user's columns, as they came
     columns those that are written, in stored form; of a delete those of a compound key, which are compared with the
