@@ -126,6 +126,7 @@ def test_whole_doubles_fit_whole_numbers(table: HoodieTable[Rows]):
     [
         ({"i": [True]}, "column i is int in the table and boolean in the batch: cast it to int"),
         ({"x": [2**53 + 1]}, "column x is double in the table, which does not hold the bigint value 9007199254740993"),
+        ({"x": pa.array([2**63], pa.uint64())}, "not hold the unsigned bigint value 9223372036854775808"),
         ({"d": ["2024-01-31"]}, "column d is date in the table and string in the batch: cast it to date"),
         ({"b": [1]}, "column b is boolean in the table and bigint in the batch: cast it to boolean"),
     ],

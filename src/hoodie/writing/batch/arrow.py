@@ -172,7 +172,8 @@ def _converted(values: pa.Array, kind: pa.DataType, name: str, read_text: bool) 
         return _refusing(values, _whole(values, kind), kind, name)
     if arrow.is_integer(have) and arrow.is_floating(kind):
         most = _WHOLE[kind.bit_width]
-        large = pc.or_(pc.greater(values, most), pc.less(values, -most))
+        numbers = values.fill_null(0).to_numpy(zero_copy_only=False)  # of Arrow's kernels none takes all of uint64
+        large = pa.array((numbers > most) | (numbers < -most))
         return _refusing(values, pc.if_else(large, pa.scalar(None, have), values), kind, name).cast(kind, safe=False)
     kernel = kernel_of(pa.string(), kind) if read_text and is_text(have) else None
     if kernel is None:
