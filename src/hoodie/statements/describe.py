@@ -79,11 +79,11 @@ def describe_from_statement(session: SparkSession, text: Text) -> DataFrame | No
     if text.word(0) in ("DATABASE", "SCHEMA", "NAMESPACE", "FUNCTION", "CATALOG") and len(text.tokens) > 1:
         return None
     parts, behind = text.name(at)
+    if text.words(behind + 2)[behind:] == ("AS", "JSON") and table_if_ours(session, parts) is not None:
+        raise text.unreadable("DESCRIBE … AS JSON is not supported: leave AS JSON out", behind)
     description = described(session, text, parts)
     if description is None:
         return None
-    if text.words(behind + 2)[behind:] == ("AS", "JSON"):
-        raise text.unreadable("DESCRIBE … AS JSON is not supported: leave AS JSON out", behind)
     if text.word(behind) == "PARTITION":
         partition = named_partition(description.table, text, behind)
         rows = [*_columns(description), *(_partition(description, *partition) if extended else ())]
