@@ -18,7 +18,7 @@ from hoodie.storage.protocol import Storage, split
 from hoodie.table.state import TableState
 from hoodie.timeline.cleanings import cleaned_files
 from hoodie.timeline.load import pending_plans, read_commit, read_compaction_plan
-from hoodie.timeline.timeline import COMPLETES_AS, TimelineLayout, comparable_action
+from hoodie.timeline.timeline import TimelineLayout, comparable_action
 from hoodie.timeline.transition import completed_instants
 
 #: A reader asks so many of the oldest commits after a pending write whether they were made on it.
@@ -112,7 +112,7 @@ def _unmarked(storage: Storage, write: Instant, layout: TimelineLayout) -> bool:
 
 def completed_path(write: Instant, layout: TimelineLayout, completed: str = "*") -> str:
     """Where the completed file of a pending write should be. completed: when it was, which nobody knows in layout 2"""
-    action = COMPLETES_AS.get(write.action, write.action)
+    action = comparable_action(write.action)
     return layout.path(replace(write, action=action, state=State.COMPLETED, completed=completed))
 
 

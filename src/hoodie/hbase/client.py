@@ -251,16 +251,10 @@ class HBaseClient:
                     "0.98 or later (`hbase thrift start`, not thrift2)?"
                 ) from problem
             raise _TryAgain from problem
-        except ssl.SSLCertVerificationError as problem:
-            self.close()
-            raise IndexUnavailable(
-                f"{self.where}: its certificate is not accepted: {clause(problem.verify_message)}. "
-                "hoodie.index.hbase.thrift.ssl.ca.file names the authorities that are."
-            ) from problem
         except (OSError, TTransportException, TProtocolException) as problem:
             self.close()  # the answer of this call may still be on its way
-            certificate = problem.__context__
-            if isinstance(certificate, ssl.SSLCertVerificationError):  # thriftpy2 says only that it did not connect
+            refusals = (problem, problem.__context__)  # of the latter thriftpy2 says only that it did not connect
+            if certificate := next((e for e in refusals if isinstance(e, ssl.SSLCertVerificationError)), None):
                 raise IndexUnavailable(
                     f"{self.where}: its certificate is not accepted: {clause(certificate.verify_message)}. "
                     "hoodie.index.hbase.thrift.ssl.ca.file names the authorities that are."

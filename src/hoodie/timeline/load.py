@@ -29,7 +29,7 @@ from hoodie.model.plans import CompactionOperation, CompactionPlan, PlannedSlice
 from hoodie.storage.protocol import Entry, Storage
 from hoodie.timeline.late_listings import unlisted
 from hoodie.timeline.stopped_upgrade import UPGRADED_FOLDER, refuse_stopped_upgrade
-from hoodie.timeline.timeline import COMPLETES_AS, Timeline, comparable_action, parse_name
+from hoodie.timeline.timeline import Timeline, comparable_action, parse_name
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -308,10 +308,10 @@ def _extended(
     instants = [(n, instant) for n in fresh if (instant := parse_name(n, layout, folder)) is not None]
     first = min((instant.requested for _, instant in instants), default="~")
     at = bisect_left(older.instants, first, key=_REQUESTED)
-    highest = {(i.requested, COMPLETES_AS.get(i.action, i.action)): i for i in older.instants[at:]}
+    highest = {(i.requested, comparable_action(i.action)): i for i in older.instants[at:]}
     stamps, names, repeated = dict(older.stamps), dict[Instant, str](), set(older.repeated)
     for name, instant in instants:
-        state, key = instant.state, (instant.requested, COMPLETES_AS.get(instant.action, instant.action))
+        state, key = instant.state, (instant.requested, comparable_action(instant.action))
         if name.endswith(_REPEATED):
             repeated.add(instant.requested)
         if state is State.COMPLETED:

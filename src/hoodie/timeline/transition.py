@@ -13,7 +13,7 @@ from hoodie.model.commit import CommitMetadata
 from hoodie.model.instant import Action, Instant, State
 from hoodie.storage.protocol import Storage, meanwhile
 from hoodie.timeline.late_listings import just_completed
-from hoodie.timeline.timeline import COMPLETES_AS, Clock, TimelineLayout, comparable_action, time_after, utc_now
+from hoodie.timeline.timeline import Clock, TimelineLayout, comparable_action, time_after, utc_now
 
 
 def instant_path(instant: Instant, layout: TimelineLayout) -> str:
@@ -88,7 +88,7 @@ def complete(
     Raises       InstantNotFound when it is not inflight (rolled back meanwhile); WriteConflict when it is completed
                  already
     """
-    completed = Instant(instant.requested, COMPLETES_AS.get(instant.action, instant.action), State.COMPLETED)
+    completed = Instant(instant.requested, comparable_action(instant.action), State.COMPLETED)
     if layout.stamps_completion:
         completed = dataclasses.replace(completed, completed=_completion(storage, instant, layout, clock))
     elif not just_listed:
@@ -129,7 +129,7 @@ def completed_instants(storage: Storage, instant: Instant, layout: TimelineLayou
     """The completed states of an instant that the timeline has, whatever the state of the one given: none or one, or
     more of a clean that two processes carried out at once."""
     if not layout.stamps_completion:
-        completed = Instant(instant.requested, COMPLETES_AS.get(instant.action, instant.action), State.COMPLETED)
+        completed = Instant(instant.requested, comparable_action(instant.action), State.COMPLETED)
         return [completed] if storage.exists(layout.path(completed)) else []
     parsed = (layout.parse(entry.name) for entry in storage.list(layout.folder) if not entry.is_dir)
     return sorted(other for other in parsed if other is not None and _completes(other, instant))
@@ -170,7 +170,7 @@ def discard_completed(storage: Storage, instant: Instant, layout: TimelineLayout
         for completed in completed_instants(storage, instant, layout):
             storage.discard(layout.path(completed))
     else:
-        completed = Instant(instant.requested, COMPLETES_AS.get(instant.action, instant.action), State.COMPLETED)
+        completed = Instant(instant.requested, comparable_action(instant.action), State.COMPLETED)
         storage.discard(layout.path(completed))
 
 

@@ -26,19 +26,13 @@ from hoodie.metadata.statistics import column_statistics
 from hoodie.metadata.table import open_metadata
 from hoodie.model.commit import Operation
 from hoodie.model.files import BaseFile, LogFile
-from hoodie.model.instant import Action, Instant, State
+from hoodie.model.instant import Instant, State
 from hoodie.storage.protocol import Storage
-from hoodie.timeline.timeline import Timeline
+from hoodie.timeline.timeline import Timeline, comparable_action
 from hoodie.view.load import load_view
 from hoodie.view.slices import FileSystemView, merged_slices
 
 File = BaseFile | LogFile
-#: What a pending action is called once it is completed.
-_DONE = {
-    Action.COMPACTION: Action.COMMIT,
-    Action.LOG_COMPACTION: Action.DELTA_COMMIT,
-    Action.CLUSTERING: Action.REPLACE_COMMIT,
-}
 #: Later than the completion of all that is completed.
 _LATEST = "9" * 17
 
@@ -135,7 +129,7 @@ def _with_completed(change: Change, view: FileSystemView) -> FileSystemView:
 
 def _timeline_after(timeline: Timeline, instant: str) -> Timeline:
     instants = tuple(
-        Instant(instant, _DONE.get(one.action, one.action), State.COMPLETED, _LATEST)
+        Instant(instant, comparable_action(one.action), State.COMPLETED, _LATEST)
         if one.requested == instant and one.state is not State.COMPLETED
         else one
         for one in timeline.instants
