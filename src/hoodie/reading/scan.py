@@ -62,7 +62,7 @@ class ScanPlan:
     as_of       instant, inclusive; None: now
     times       changes: the rows that count, by their commit time
     reader      how slices with logs are read; None: there are none
-    mislabelled base files that Spark's own reader would read as other values (`column_types.mislabelled`); none
+    mislabelled base files that Spark's own reader would read as other values (`column_types.mislabelled_files`); none
                 where the scan was not planned for Spark
     settings    of the read
     route       who reads the base files for Spark; "": nobody asked

@@ -45,7 +45,7 @@ def avro_block(
 ) -> LogBlock:
     """A data block of rows in Avro's form. `schema_json` has the meta fields, and so have the rows.
 
-    positions  the header entry RECORD_POSITIONS: of the rows in their order (`positions.encode_positions`)
+    positions  the header entry RECORD_POSITIONS: of the rows in their order (`encode_positions`)
     positions_of  instant of the base file that they are of; "": the name of the log says so (up to table version 6)
     """
     header = _header(instant, schema_json, positions, positions_of)
