@@ -12,7 +12,6 @@ from hoodie.api.arrow.rows import Rows
 from hoodie.api.engine import KeyedRows
 from hoodie.api.inputs import arrow_stream
 from hoodie.config.options import Options
-from hoodie.config.read import ReadSettings
 from hoodie.errors import SchemaMismatch, UnsupportedTable
 from hoodie.keygen.arrow_keys import RowKeys, in_units_of, type_at
 from hoodie.keygen.keygen import KeyGenerator, lacking_columns, refuse_lacking
@@ -49,7 +48,7 @@ class ArrowKeys:
         keyed_rows = keyed_arrow_rows(context, arrow_stream(keys))
         with thread_pool(settings) as pool:
             places = locate_keys(context, keyed_rows, pool)
-            reader = reader_for(context.state, schema, places.slices.values(), ReadSettings.read(self.options))
+            reader = reader_for(context.state, schema, places.slices.values(), settings.reading)
             # Without any column the number of rows would be lost.
             read = list(dict.fromkeys(requested_columns)) or [RECORD_KEY]
             rows, stats = read_rows(places, self.storage, schema, read, reader, pool)
@@ -61,7 +60,7 @@ class ArrowKeys:
         schema = read_schema(context.state)
         with thread_pool(settings) as pool:
             places = locate_keys(context, _with_keys(batch, context), pool)
-            reader = reader_for(context.state, schema, places.slices.values(), ReadSettings.read(self.options))
+            reader = reader_for(context.state, schema, places.slices.values(), settings.reading)
             new = ~held(places, self.storage, reader, pool)
         return Rows.of_table(places.batch.rows.filter(pa.array(new)).select(batch.schema.names))
 

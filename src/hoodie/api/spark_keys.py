@@ -34,7 +34,6 @@ from hoodie.spark.types import all_nullable, local_frame, spark_type_at, to_spar
 from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
-from hoodie.table.state import TableState
 from hoodie.writing.batch.arrow import check_keys, refuse_bad_keys
 from hoodie.writing.batch.memory import thread_pool
 
@@ -62,23 +61,22 @@ class SparkKeys:
 
     def filter_exists(self, rows: Any) -> DataFrame:
         df = self._frame_of(rows)
-        context = self._lookup()
+        context = key_lookup(self.storage, self.settings, self.options)
         batch = self._keyed(df, context, df.columns)
         near = self._arrow_if_few(batch)
         if not isinstance(near, pa.Table):
             return self._absent_on_executors(near, context).select(*map(quoted, df.columns))
         with thread_pool(self.settings) as pool:
             places = locate_keys(context, near, pool)
-            reader = reader_for(
-                context.state, self._schema(context.state), places.slices.values(), self.settings.reading
-            )
+            schema = read_schema(context.state)
+            reader = reader_for(context.state, schema, places.slices.values(), self.settings.reading)
             new = ~held(places, self.storage, reader, pool)
         return self._frame(places.batch.rows.filter(pa.array(new)), batch).select(*map(quoted, df.columns))
 
     def read(self, keys: Any, columns: Sequence[str] | None = None, meta: bool = True) -> KeyedRows[DataFrame]:
         """As `HoodieReadClient.read`. Rows of keys that were not brought to the driver are not read yet."""
-        context = self._lookup()
-        schema = self._schema(context.state)
+        context = key_lookup(self.storage, self.settings, self.options)
+        schema = read_schema(context.state)
         requested_columns = every_column(schema, meta) if columns is None else list(columns)
         check_columns(requested_columns, schema)
         near = self._arrow_if_few(self._keyed(self._frame_of(keys), context, []))
@@ -94,7 +92,7 @@ class SparkKeys:
 
     def tag_location(self, rows: Any) -> DataFrame:
         df = self._frame_of(rows)
-        context = self._lookup()
+        context = key_lookup(self.storage, self.settings, self.options)
         batch = self._keyed(df, context, df.columns)
         names = list(dict.fromkeys([*df.columns, RECORD_KEY, PARTITION_PATH]))
         if taken := {FILE_ID, INSTANT} & set(names):
@@ -110,9 +108,6 @@ class SparkKeys:
 
     # --- what the calls share ---
 
-    def _lookup(self) -> LookupContext:
-        return key_lookup(self.storage, self.settings, self.options)
-
     def _frame_of(self, rows: Any) -> DataFrame:
         """Rows of any kind as a DataFrame."""
         if is_spark_frame(rows):
@@ -123,9 +118,6 @@ class SparkKeys:
         plain = pa.schema([field.with_type(stored_type(field.type) or field.type) for field in table.schema])
         plain_table = conform(table, plain)
         return local_frame(self.session, plain_table, to_spark(plain_table.schema))
-
-    def _schema(self, state: TableState) -> pa.Schema:
-        return read_schema(state)
 
     def _keyed(self, df: DataFrame, context: LookupContext, columns: Sequence[str]) -> KeyedFrame:
         """Columns of the rows, then record key and partition path; columns of these names are taken as they are."""
@@ -179,7 +171,7 @@ class SparkKeys:
         elif context.is_certain:
             existing_rows = ask(self.session, context, frame, counts).key_hits
         else:
-            lookup, schema = ask(self.session, context, frame, counts), self._schema(context.state)
+            lookup, schema = ask(self.session, context, frame, counts), read_schema(context.state)
             existing_rows, _ = rows_of_keys(
                 self.session, lookup, schema, [RECORD_KEY, PARTITION_PATH], self.settings.reading
             )
