@@ -64,6 +64,23 @@ def test_a_day_of_numpy_or_arrow_is_compared(tmp_path: Path, day: Any):
     assert table.update({"day": "day"}, [("day", "=", day)]).updated == 1
 
 
+@pytest.mark.parametrize("number", [np.float16(2), np.float32(2), np.uint8(2)])
+def test_a_narrow_number_of_numpy_is_compared_with_wide_ones(tmp_path: Path, number: Any):
+    table = hoodie.create_table(tmp_path / "wide", record_key="id")
+    table.upsert(pa.table({"id": [1, 2], "n": [2**62, 2]}))
+    assert (
+        ids(table.snapshot(filters=[("n", "=", number)])) == ids(table.snapshot(filters=[("n", "<=", number)])) == [2]
+    )
+
+
+def test_what_is_no_bytes_is_refused_among_bytes(tmp_path: Path):
+    table = hoodie.create_table(tmp_path / "bytes", record_key="id")
+    table.upsert(pa.table({"id": [1, 2], "raw": [b"", b"\xff"]}))
+    assert ids(table.snapshot(filters=[("raw", "in", [b"\xff", None])])) == [2]
+    with pytest.raises(InvalidInput, match="and the values of 'raw' are binary"):
+        table.snapshot(filters=[("raw", "in", [0])])
+
+
 def test_values_of_an_iterator_are_there_when_a_scan_is_read(table: HoodieTable[Rows]):
     scan = table.scan(filters=[("id", "in", iter([1, 2]))])
     assert ids(scan.rows()) == ids(scan.rows()) == [1, 2]
@@ -75,6 +92,7 @@ def test_values_of_an_iterator_are_there_when_a_scan_is_read(table: HoodieTable[
         ([("city", "in", "ab")], "'in' takes a list of values, not 'ab'"),
         ([("id", "in", pd.DataFrame({"id": [1]}))], "'in' takes a list of values"),
         ([("id", "in", 1)], "'in' takes a list of values, not 1"),
+        ([("city", "=", np.timedelta64(1, "D"))], "expected tuples"),
         ([("fare", "is", None)], "'is' is no operator: take one of =, ==, "),
         ([], "and there is none"),
         ([[]], r"not \[\]"),

@@ -100,10 +100,12 @@ def _test(one: Any) -> Test:
 
 
 def _plain_value(value: Any) -> Any:
-    """A value of Arrow's as one of Python's; one of numpy's days and minutes, which Arrow does not take; and pandas'
-    NA and NaT, which are null."""
+    """A value of Arrow's or a number of numpy's as one of Python's; one of numpy's days and minutes, which Arrow does
+    not take; and pandas' NA and NaT, which are null."""
     if type(value).__name__ in ("NAType", "NaTType"):
         return None
+    if isinstance(value, (np.bool_, np.number)) and not isinstance(value, np.timedelta64):
+        return value.item()
     if isinstance(value, np.datetime64):
         convertible = np.datetime_data(value)[0] in ("D", "s", "ms", "us", "ns")
         value = pa.array(np.array([value if convertible else value.astype("datetime64[us]")]))[0]
@@ -207,8 +209,6 @@ def _comparison(test: Test) -> str:
 
 
 def _constant(value: Any) -> str:
-    if isinstance(value, np.generic):
-        value = pa.array(np.array([value]))[0]
     if isinstance(value, pa.Scalar):
         value = value.as_py()
     match value:

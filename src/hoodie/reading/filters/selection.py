@@ -11,7 +11,6 @@ from decimal import Decimal
 from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -93,7 +92,7 @@ def _read_tuples(filters: Any, schema: pa.Schema) -> tuple[RowFilter, bool]:
         exact = [[_exact_test(test, schema) for test in clause if not _is_of_doubles(test, schema)] for clause in tests]
         clauses = [[(test.column, test.op, test.value) for test in clause] for clause in exact if clause]
         expression = pq.filters_to_expression(clauses) if clauses else pc.scalar(True)
-    except (ValueError, TypeError, IndexError, KeyError, OverflowError) as problem:
+    except (ValueError, TypeError, IndexError, KeyError, OverflowError, NotImplementedError) as problem:
         raise InvalidInput(f"filters={filters!r}: expected tuples (column, operator, value), {problem}") from problem
     columns = list(dict.fromkeys(test.column for clause in tests for test in clause))
     plain = _fitting_filter(filters, RowFilter(expression, columns, tests), schema)
@@ -179,7 +178,7 @@ def _is_of_doubles(test: Test, schema: pa.Schema) -> bool:
     kind = schema.field(at).type
     if pa.types.is_floating(kind):
         return True
-    if not is_exact(kind) or not any(isinstance(value, (float, np.floating)) for value in values):
+    if not is_exact(kind) or not any(isinstance(value, float) for value in values):
         return False
     return pa.types.is_decimal(kind) or not all(abs(value) < _EXACT_IN_DOUBLES for value in values)
 
@@ -218,12 +217,18 @@ def _exact_test(test: Test, schema: pa.Schema) -> Test:
 
 
 def _require_kind(test: Test, kind: pa.DataType) -> None:
-    """Raises ValueError on values that Arrow takes for others: truth values for numbers, and the reverse; and on times
-    without a zone beside those with one, and the reverse, which it refuses once there are rows."""
+    """Raises ValueError on values that Arrow takes for others: truth values for numbers, and the reverse, and numbers
+    for bytes; and on times without a zone beside those with one, and the reverse, which it refuses once there are rows.
+    """
     values = [value for value in _values(test) if value is not None]
     if test.op in ("in", "not in"):
-        truths = {isinstance(value, (bool, np.bool_)) for value in values}
-        if (pa.types.is_boolean(kind) and False in truths) or (is_number(kind) and True in truths):
+        truths = {isinstance(value, bool) for value in values}
+        is_bytes = all(isinstance(value, (bytes, str)) for value in values)
+        if (
+            (pa.types.is_boolean(kind) and False in truths)
+            or (is_number(kind) and True in truths)
+            or (pa.types.is_binary(kind) and not is_bytes)
+        ):
             raise ValueError(f"and the values of {test.column!r} are {kind}")
     if pa.types.is_timestamp(kind) and any(
         isinstance(value, dt.datetime) and (value.tzinfo is None) != (kind.tz is None) for value in values
