@@ -39,27 +39,31 @@ def query_instant(point: Point, zone: TimelineZone = TimelineZone.UTC) -> str:
     returns  without milliseconds, as text, the end of that second or minute; a date is its midnight
     Raises   InvalidInput
     """
-    if isinstance(point, dt.datetime):
-        return format_time(_in_zone(point, zone))
-    if isinstance(point, dt.date):
-        return format_time(_in_zone(dt.datetime.combine(point, dt.time()), zone))
-    if is_instant(point):
+    if isinstance(point, str) and _INSTANT.fullmatch(point):
         return point if len(point) == 17 else f"{point}999"
     if isinstance(point, str) and _BEGINNING.fullmatch(point):
         return f"{max(0, int(point.ljust(17, '0')) - 1):017}"  # ranges begin after what is given
+    try:
+        return format_time(_in_zone(_moment(point), zone))
+    except (ValueError, OverflowError) as problem:  # the latter beyond the calendar, in the table's zone
+        words = "; ".join(filter(None, (clause(problem), _EXPECTED)))
+        raise InvalidInput(f"{point!r} is not a point in time: {words}") from problem
+
+
+def _moment(point: Point) -> dt.datetime:
+    """Raises ValueError, without words on what is neither a date nor text of this form"""
+    if isinstance(point, dt.date):
+        return point if isinstance(point, dt.datetime) else dt.datetime.combine(point, dt.time())
     parts = _ISO.fullmatch(point) if isinstance(point, str) else None
     if parts is None:
-        raise InvalidInput(f"{point!r} is not a point in time: {_EXPECTED}")
+        raise ValueError
     text = point[: parts.end("day")]
     if parts["minute"]:
         second, fraction = parts["second"] or "59", (parts["fraction"] or "999").ljust(3, "0")[:3]
         text += f"T{parts['minute']}:{second}.{fraction}"
     if parts["zone"]:
         text += "+00:00" if parts["zone"] in "Zz" else parts["zone"]
-    try:
-        return format_time(_in_zone(dt.datetime.fromisoformat(text), zone))
-    except ValueError as problem:
-        raise InvalidInput(f"{point!r} is not a point in time: {clause(problem)}; {_EXPECTED}") from problem
+    return dt.datetime.fromisoformat(text)
 
 
 def _in_zone(moment: dt.datetime, zone: TimelineZone) -> dt.datetime:
