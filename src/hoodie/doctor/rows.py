@@ -36,7 +36,7 @@ from hoodie.merge.ordering import roots
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import BaseFile, FileSlice, LogFile
 from hoodie.model.instant import Instant
-from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
+from hoodie.model.meta import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from hoodie.reading.slices.base_file_reader import footer_of
 from hoodie.reading.slices.reader import SliceReader, base_batches, merged_batches, slice_reader
 from hoodie.reading.table_schema import table_schema
@@ -158,13 +158,19 @@ def _base_keys(
 ) -> pa.ChunkedArray:
     """The keys of a base file, checked against its footer and its commit."""
     footer = footer_of(scene.storage, file)
-    target = pa.schema([(RECORD_KEY, pa.string()), (PARTITION_PATH, pa.string())])
+    target = pa.schema([(name, pa.string()) for name in (RECORD_KEY, PARTITION_PATH, FILE_NAME)])
     rows = pa.concat_tables([target.empty_table(), *base_batches(scene.storage, file, target)])
     keys, path = rows.column(RECORD_KEY), file.path
     if published is not None and published[1].num_writes != footer.rows:
         problem = f"{footer.rows} rows, and {published[0].requested} says {published[1].num_writes}"
         advice = "The file is not the published one: restore it from a copy of the table"
         findings.append(Finding(Severity.ERROR, Fault.COUNT, path, problem, advice))
+    elif published is not None and (other := _other_name(published[1], rows.column(FILE_NAME), file.name)):
+        problem = f"its rows say that they are of {other}: the file was renamed, or two were swapped"
+        advice = (
+            "Give files the name that their rows have (_hoodie_file_name), or restore them from a copy of the table"
+        )
+        findings.append(Finding(Severity.ERROR, Fault.DAMAGED, path, problem, advice))
     bad = keys.null_count + pc.sum(pc.equal(pc.binary_length(keys), 0)).as_py() if len(keys) else 0
     if bad:
         advice = "Such rows cannot be updated or deleted; write them again with a key"
@@ -179,6 +185,13 @@ def _base_keys(
     if len(keys):
         _against_footer(footer, keys, path, findings)
     return keys
+
+
+def _other_name(stat: WriteStat, names: pa.ChunkedArray, own: str) -> str | None:
+    """The name of another file that rows of a base file carry, if none has its own though its write changed some. Hudi
+    before 0.11 left rows that a write copies the name that they had."""
+    others = pc.unique(names.drop_null()).to_pylist()
+    return max(others, default=None) if (stat.num_inserts or stat.num_updates) and own not in others else None
 
 
 def _against_footer(footer: BaseFooter, keys: pa.ChunkedArray, path: str, findings: list[Finding]) -> None:

@@ -99,6 +99,28 @@ def test_a_file_where_the_table_has_a_folder_is_told(name: str, version: str, tm
     assert not errors(table)
 
 
+def test_versions_of_a_file_that_were_swapped_are_found(tmp_path: Path) -> None:
+    table = hoodie.create_table(tmp_path / "t", record_key="id", ordering="ts")
+    for number in range(3):
+        table.upsert(rows(number))
+    before = table.to_arrow()
+    older, newer = sorted((tmp_path / "t").glob("*.parquet"), key=lambda file: file.stem.rpartition("_")[2])[1:]
+    aside = tmp_path / "aside"
+
+    def swap() -> None:
+        older.rename(aside)
+        newer.rename(older)
+        aside.rename(newer)
+
+    swap()
+    (finding,) = (found for found in errors(table) if found.fault is not Fault.SIZE)  # where they differ in size, too
+    assert (finding.fault, finding.where) == (Fault.DAMAGED, newer.name)
+    assert older.name in finding.problem
+    swap()
+    assert not table.check(grace=0)
+    assert table.to_arrow() == before
+
+
 @pytest.mark.parametrize("content", [None, 0])
 def test_a_lost_compaction_plan_is_found_where_logs_belong_to_it(content: int | None, tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", "6", compact_inline_max_delta_commits="1", compact_inline="false")
