@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hoodie.errors import CorruptFile
 from hoodie.formats.timeline.schemas import LSM_INSTANT
 from hoodie.model.instant import Action, Instant, State
 from hoodie.storage.protocol import Storage, join, rewrite
@@ -137,9 +138,11 @@ def _write(storage: Storage, path: str, rows: pa.Table) -> None:
 
 
 def _publish(storage: Storage, folder: str, names: Sequence[str]) -> None:
-    """A new version of the history, of these files."""
+    """A new version of the history, of these files. Raises CorruptFile"""
     version = (history_version(storage, folder) or 0) + 1
     sizes = {entry.name: entry.size for entry in storage.list(folder)}
+    if lost := sorted({*names} - sizes.keys()):
+        raise CorruptFile(join(folder, lost[0]), "missing, though the history's manifest lists it")
     path = join(folder, f"manifest_{version}")
     storage.discard(path)  # of a writer that died before it changed `_version_`
     storage.create_new(path, _manifest([(name, sizes[name]) for name in sorted(names)]))

@@ -13,7 +13,7 @@ import fastavro
 import pyarrow.parquet as pq
 import pytest
 
-from hoodie.errors import InstantNotFound, WriteConflict
+from hoodie.errors import CorruptFile, InstantNotFound, WriteConflict
 from hoodie.formats.timeline.commit_avro import decode_avro_commit, encode_avro_commit
 from hoodie.formats.timeline.commit_json import decode_commit, encode_commit
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
@@ -168,6 +168,13 @@ def test_what_the_history_has_is_not_put_there_twice() -> None:
     assert add_to_history(storage, FOLDER, [_entry(1), _entry(2)]) == ""
     assert add_to_history(storage, FOLDER, [_entry(2), _entry(3)])
     assert len(_instants(storage)) == 3
+
+
+def test_a_history_that_lost_a_file_is_not_added_to() -> None:
+    storage = MemoryStorage()
+    storage.delete(add_to_history(storage, FOLDER, [_entry(1)]))
+    with pytest.raises(CorruptFile, match="missing, though the history's manifest lists it"):
+        add_to_history(storage, FOLDER, [_entry(2)])
 
 
 def test_an_archiver_that_dies_anywhere_leaves_the_history_whole_and_the_next_goes_on() -> None:
