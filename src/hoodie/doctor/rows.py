@@ -295,9 +295,7 @@ def _skipped_bytes(published: PublishedFiles, damage: DamagedLog, size: int) -> 
         yield Finding(Severity.WARNING, Fault.DAMAGED, damage.path, damage.problem, advice)
     elif size >= stat.file_size:
         problem = f"{damage.problem}: readers skip it, and lack its rows"
-        advice = (
-            "Restore it from a copy of the table, or roll its commit back. A compaction leaves the rows out for good"
-        )
+        advice = "Restore it from a copy of the table, or roll its commit back. Hudi compacts without its rows"
         yield Finding(Severity.ERROR, Fault.DAMAGED, damage.path, problem, advice)
 
 

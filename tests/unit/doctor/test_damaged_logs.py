@@ -11,7 +11,7 @@ import hoodie
 from hoodie.api.arrow.rows import Rows
 from hoodie.api.table import HoodieTable
 from hoodie.doctor.findings import Fault, Finding, Severity
-from hoodie.errors import DamagedLog
+from hoodie.errors import CorruptFile, DamagedLog
 
 EachVersion = pytest.mark.parametrize("version", ["6", "9"])
 COMPACT = {"hoodie.compact.inline.max.delta.commits": "1"}
@@ -62,6 +62,22 @@ def test_published_rows_come_back_from_a_copy_and_not_by_a_compaction(version: s
     log.write_bytes(whole)
     assert not table.check(grace=0)
     assert rows(table) == right
+
+
+@EachVersion
+@pytest.mark.parametrize("how", ["cut", "empty", "grown", "magic", "length", "header"])
+def test_no_compaction_leaves_published_rows_out(version: str, how: str, tmp_path: Path) -> None:
+    table, log = three_commits(tmp_path / "t", version)
+    whole, right = log.read_bytes(), rows(table)
+    assert table.schedule_compaction(options=COMPACT)
+    damage(log, how)
+    with pytest.raises(CorruptFile) as refusal:
+        table.compact()
+    assert refusal.value.path == log.name
+    log.write_bytes(whole)
+    assert table.compact()
+    assert rows(table) == right
+    assert not table.check(grace=0)
 
 
 @EachVersion

@@ -4,11 +4,12 @@ Source: docs/format/table-services.md 5.
 """
 
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from hoodie.commit.lost import refuse_lost
-from hoodie.errors import InvalidPlan
+from hoodie.errors import CorruptFile, InvalidPlan
 from hoodie.formats.avro.schema import to_avro
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileSlice
@@ -21,6 +22,7 @@ from hoodie.services.compaction.schedule import PlanFiles, compactable_state, fi
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, columns_by_id
+from hoodie.timeline.load import read_commit
 from hoodie.timeline.timeline import TimelineLayout
 from hoodie.timeline.transition import to_inflight
 from hoodie.writing.tasks.base_file import WriteSpec
@@ -30,12 +32,14 @@ from hoodie.writing.tasks.base_file import WriteSpec
 class Compaction:
     """What all operations of a run need; pickles to executors.
 
-    run  a number that other runs of the same plan do not have: part of the names of its files
+    run   a number that other runs of the same plan do not have: part of the names of its files
+    logs  where commits on the timeline wrote to a log, by its path: the first byte, and the one behind the last
     """
 
     spec: WriteSpec
     reader: SliceReader
     run: int
+    logs: Mapping[str, Sequence[tuple[int, int]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,7 @@ def begin_compaction(storage: Storage, settings: Settings, instant: str | None =
     schema = with_meta_fields(plan_files.schema)
     reader = slice_reader(state, schema, settings=settings.reading)
     _require_all_logs(reader, plan_files)
+    logs = _published_logs(state, plan_files)
     requested = take_back_plan(storage, pending, plan_files.leftovers, layout=state.layout)
     begun = to_inflight(storage, requested, layout=state.layout)
     spec = WriteSpec(
@@ -106,7 +111,7 @@ def begin_compaction(storage: Storage, settings: Settings, instant: str | None =
     limits = settings.engine
     on_driver = limits.driver_batch > 0 and sum(task.slice.bytes for task in tasks) <= limits.driver_rewrite
     show = settings.console.progress
-    return CompactionJob(Compaction(spec, reader, random.randrange(2**31)), tasks, begun, extra, on_driver, show)
+    return CompactionJob(Compaction(spec, reader, random.randrange(2**31), logs), tasks, begun, extra, on_driver, show)
 
 
 def _require_files(state: TableState, plan_files: PlanFiles) -> None:
@@ -127,3 +132,27 @@ def _require_all_logs(reader: SliceReader, plan_files: PlanFiles) -> None:
                 f"{', '.join(log.path for log in operation.unknown)}: committed rows that the compaction plan does not "
                 "have, of a writer that began before it was made. Unschedule it and plan again."
             )
+
+
+def _published_logs(state: TableState, plan_files: PlanFiles) -> dict[str, list[tuple[int, int]]]:
+    """`Compaction.logs` of a plan. Raises CorruptFile when a log is shorter than it was published."""
+    sizes = {log.path: log.size for operation in plan_files.operations for log in operation.slice.logs}
+    written: dict[str, list[tuple[int, int]]] = {}
+    for instant in state.timeline.commits:
+        with suppress(FileNotFoundError, CorruptFile):  # archived meanwhile; the doctor reports damage
+            for stat in read_commit(state.storage, state.timeline, instant).all_stats:
+                if stat.path in sizes:
+                    written.setdefault(stat.path, []).append((stat.log_offset or 0, stat.file_size))
+    for path, parts in written.items():
+        if sizes[path] < (end := max(end for _, end in parts)):
+            raise lost_rows(path, f"{sizes[path]} bytes, and commits published {end}")
+    return written
+
+
+def lost_rows(path: str, problem: str, offset: int | None = None) -> CorruptFile:
+    """Why a log is not compacted whose rows are damaged."""
+    advice = (
+        "A compaction would leave its rows out for good: restore it from a copy of the table. Without one, unschedule "
+        "the compaction and write what reads still have with insert_overwrite."
+    )
+    return CorruptFile(path, problem, offset, advice)

@@ -5,22 +5,31 @@ Source: docs/format/table-services.md 5.
 
 import logging
 import time
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 
 import pyarrow as pa
 
 from hoodie.display.progress import progress
-from hoodie.errors import HoodieError, PlanInUse
+from hoodie.errors import DamagedLog, HoodieError, PlanInUse
 from hoodie.index.pruning import IndexStats
 from hoodie.locks import Lock
 from hoodie.model.commit import WriteStat
 from hoodie.reading.slices.base_file_reader import footer_of
 from hoodie.reading.slices.reader import SliceMerge, slice_threads
 from hoodie.services.compaction.claim import claimed
-from hoodie.services.compaction.job import Compaction, CompactionJob, CompactionTask, RunTasks, begin_compaction
+from hoodie.services.compaction.job import (
+    Compaction,
+    CompactionJob,
+    CompactionTask,
+    RunTasks,
+    begin_compaction,
+    lost_rows,
+)
 from hoodie.services.compaction.publish import give_up_compaction, publish_compaction
 from hoodie.services.compaction.schedule import compactable_state, find_compaction, is_pending_plan
 from hoodie.storage.faults import typed_errors
@@ -138,6 +147,13 @@ def run_on_driver(job: CompactionJob, threads: int = 0) -> list[WriteStat | None
         return in_threads(run_one, job.tasks, count)
 
 
+def _see_damage(logs: Mapping[str, Sequence[tuple[int, int]]], damage: DamagedLog) -> None:
+    """Raises CorruptFile where a log lost rows that a commit published; warns of what a dead writer left."""
+    if not damage.instant and any(begin <= damage.offset < end for begin, end in logs.get(damage.path, ())):
+        raise lost_rows(damage.path, damage.problem, damage.offset)
+    warnings.warn(damage, stacklevel=3)
+
+
 def run_operation(compaction: Compaction, task: CompactionTask, attempt: int = 0) -> WriteStat | None:
     """Merge the logs of a file slice with its base file into the base file of the plan's instant.
 
@@ -150,7 +166,7 @@ def run_operation(compaction: Compaction, task: CompactionTask, attempt: int = 0
     started = time.monotonic()
     spec, slice_ = compaction.spec, task.slice
     base, no_keys = slice_.base, pa.array([], pa.string())
-    merge = SliceMerge(compaction.reader, slice_)
+    merge = SliceMerge(compaction.reader, slice_, on_damage=partial(_see_damage, compaction.logs))
     with closing(merge.batches()) as batches:
         first = next(batches, None)  # the logs have been read by now
         scanned = time.monotonic()
