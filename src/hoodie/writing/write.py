@@ -443,14 +443,17 @@ def prepare_index_for(index: Index, before: TableState, transaction: Transaction
 def _require_checked(write: Write, transaction: Transaction) -> None:
     """The table that the batch was checked against is the one that it is written into: commits may have come between.
 
-    Raises WriteConflict when these changed the table's columns
+    Raises WriteConflict when these changed the table's columns, or were archived or rolled back meanwhile
     """
     now = transaction.state
     if write.state.timeline.commits == now.timeline.commits:
         return
-    columns = declared_schema(now)
+    try:
+        columns, by_id = declared_schema(now), columns_by_id(now)
+    except FileNotFoundError as error:
+        raise WriteConflict(f"a commit went away just now ({error}); write the batch again") from error
     as_first = write.declared is None and columns == write.schema  # another first writer brought the same columns
-    if (columns == write.declared or as_first) and write.by_id == columns_by_id(now):
+    if (columns == write.declared or as_first) and write.by_id == by_id:
         return
     raise WriteConflict("the table's columns were changed just now by another writer; write the batch again")
 

@@ -36,11 +36,12 @@ from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.sync.after_commit import after_commit
 from hoodie.table.settings import Settings
-from hoodie.table.state import load_state
+from hoodie.table.state import TableState, declared_schema, load_state
 from hoodie.testing.storage import Crash, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.timeline import LAYOUT_1
 from hoodie.timeline.transition import create_requested, instant_path, remove_pending, to_inflight
+from hoodie.writing import write
 from hoodie.writing.batch.memory import MemoryBatch
 from hoodie.writing.finish import abandoned_on_error, finish
 from hoodie.writing.local import check_batch
@@ -117,6 +118,24 @@ def test_the_first_writes_of_a_table_do_not_conflict_if_they_bring_the_same_colu
     else:
         run(second)
     assert notes(there.storage).keys() == ({"a"} if more else {"a", "b"})
+
+
+def test_a_write_starts_again_where_others_archive_the_commit_that_it_looks_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = table(LOCKED)
+    there.upsert(rows("a"))
+    settings = Settings.read(ArrowTable(there.storage, {**there.options, RETRIES: "1"}).options)
+    late = check_batch(there.storage, WriteOperation.UPSERT, rows("b").to_reader(), settings, after_commit)
+    there.upsert(rows("c"))
+    schemas = iter([FileNotFoundError("archived"), declared_schema(load_state(there.storage))])
+
+    def looked_at(state: TableState) -> pa.Schema | None:
+        if isinstance(schema := next(schemas), FileNotFoundError):
+            raise schema
+        return schema
+
+    monkeypatch.setattr(write, "declared_schema", looked_at)
+    run(late)
+    assert notes(there.storage).keys() == {"a", "b", "c"}
 
 
 class Cleaned(WrappedStorage):
