@@ -35,7 +35,7 @@ from hoodie.table.state import TableState
 from hoodie.timeline.completions import with_history
 from hoodie.timeline.load import load_timeline
 from hoodie.timeline.stopped_upgrade import UPGRADED_FOLDER, late_writes, stopped, stopped_upgrade
-from hoodie.view.load import data_files, list_table, load_view, slice_instants
+from hoodie.view.load import data_files, list_table, load_view, refuse_lost_timeline, slice_instants
 
 __all__ = ["GRACE", "Fault", "Finding", "Mend", "Remedy", "Severity", "examine"]
 
@@ -199,6 +199,11 @@ def _safe(findings: list[Finding]) -> list[Finding]:
 def _examine_data(
     scene: Scene, contents: Contents, reading: ReadSettings, rows: bool, whole_table: bool, all_columns: bool
 ) -> list[Finding]:
+    if scene.files and not scene.timeline.instants:
+        try:
+            refuse_lost_timeline(scene.storage, scene.config, scene.files)
+        except CorruptFile as error:
+            return [Finding(Severity.ERROR, Fault.MISSING, error.path, error.problem, clause(error.advice))]
     findings = list(examine_files(scene, contents, rows=rows))
     state = TableState(scene.storage, scene.config, scene.timeline)
     try:

@@ -13,9 +13,10 @@ from functools import partial
 
 import pyarrow as pa
 
+from hoodie.commit.lost import completed_path, lost_commit
 from hoodie.config.read import ReadSettings
 from hoodie.config.table import TableType
-from hoodie.errors import CorruptIndex, UnsupportedTable
+from hoodie.errors import CorruptIndex, MissingFile, UnsupportedTable
 from hoodie.formats.parquet.base_footer import is_of_a_write
 from hoodie.formats.parquet.columns import open_parquet
 from hoodie.index.contract import ByFile, ByKey, Index, IndexContext
@@ -73,7 +74,7 @@ class LookupContext:
         """
         files = self.state.files(None if self.by_file and self.index.is_global else partitions, self.reading)
         if self.by_file:
-            refuse_groups_of_logs(files, self.index)
+            refuse_groups_of_logs(self.state, files, self.index)
             if files.compacted and (late := compacted_logs(self.state, files.compacted)):
                 reader = slice_reader(self.state, with_meta_fields(self.schema), settings=self.settings.reading)
                 files = with_log_only_keys(files, late, reader)
@@ -193,14 +194,17 @@ def refuse_unknown(index: Index, places: Iterable[FileGroupId], groups: Collecti
         )
 
 
-def refuse_groups_of_logs(files: TableFiles, index: Index) -> None:
-    """Raises UnsupportedTable when a file group has no base file, in which the index looks for keys."""
+def refuse_groups_of_logs(state: TableState, files: TableFiles, index: Index) -> None:
+    """Raises UnsupportedTable when a file group has no base file, in which the index looks for keys; MissingFile when
+    that is of a compaction whose completed file is lost."""
     if not isinstance(index.look_up, ByFile):
         return
     for partition, slices in files.slices.items():
         seen = {base.group for base in files.bases.get(partition, ())}
         hidden = [slice_.group.file_id for slice_ in slices if slice_.group not in seen]
         if hidden:
+            if lost := lost_commit(state, None):
+                raise MissingFile(completed_path(lost, state.layout), lost.requested, lost.action, doing="write")
             raise UnsupportedTable(
                 f"partition {partition!r}: {len(hidden)} file groups, such as {hidden[0]}, have log files only, where "
                 f"the index {index.name} finds no keys: existing rows would count as new. A writer with "

@@ -154,7 +154,7 @@ def load_view(
     unmarked = _named_by_commits(storage, config, timeline, folders)
     files = data_files(folders.with_unmarked(unmarked))
     if files and not timeline.instants:
-        _refuse_lost_timeline(storage, config, files)
+        refuse_lost_timeline(storage, config, files)
     if timeline.layout != 1:
         timeline = with_history(storage, config, timeline, slice_instants(files))
     _warn_of_emptied_logs(storage, timeline, files)
@@ -173,7 +173,7 @@ def load_view(
     return replace(view, unmarked=unmarked) if unmarked else view
 
 
-def _refuse_lost_timeline(storage: Storage, config: TableConfig, files: Iterable[BaseFile | LogFile]) -> None:
+def refuse_lost_timeline(storage: Storage, config: TableConfig, files: Iterable[BaseFile | LogFile]) -> None:
     """Raises CorruptFile where a timeline without instants has data files, unless they are of a table around."""
     for partition, path in {file.group.partition: file.path for file in files}.items():
         if _may_be_own(storage, partition) and not load_timeline(storage, config).instants:
