@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoodie.config.read import MissingFileOptions, ReadSettings
-from hoodie.doctor.examine import examine
+from hoodie.doctor.examine import Fault, Severity, examine
 from hoodie.doctor.repair import repair
 from hoodie.errors import DamagedLog, HoodieError, MetafileMissing, MissingFile, MissingFileIgnored, ServiceFailed
 from hoodie.reading.snapshot import read_table
@@ -220,6 +220,20 @@ def test_a_real_table_with_a_file_removed_has_its_rows_or_fails(name, data):
         assert found.sort_by("_hoodie_record_key").equals(right_rows(name).sort_by("_hoodie_record_key")) or (
             "archived" in name
         )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_real_table_that_lost_a_completed_file_has_its_rows_or_fails_where_the_doctor_knows(name):
+    folder = load_state(MemoryStorage(files_of(name))).timeline.folder
+    with known_warnings_ignored():
+        for path in files_of(name):
+            if split(path)[0] != folder or not path.endswith("commit"):
+                continue
+            storage = MemoryStorage({each: content for each, content in files_of(name).items() if each != path})
+            lost = [finding for finding in examine(storage, rows=False, grace=0) if finding.fault is Fault.HOLLOW]
+            if any(finding.severity is Severity.ERROR for finding in lost):
+                with suppress(MissingFile):
+                    assert read_table(load_state(storage)).equals(right_rows(name))
 
 
 @pytest.mark.parametrize("name", NAMES)

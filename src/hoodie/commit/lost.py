@@ -133,17 +133,23 @@ def refuse_lost(state: TableState, write: Instant, *, input_gone: bool = False) 
 
 
 def lost_commit(state: TableState, as_of: str | None) -> Instant | None:
-    """A write up to `as_of` (inclusive; None: now) that is pending though a later commit says that it was made on it,
-    or a clean has removed what it was to read. None: there is none, as far as a few commits tell."""
+    """A write up to `as_of` (inclusive; None: now) that is pending though a savepoint keeps it, a later commit or plan
+    was made on it, or a clean has removed what it was to read. None: there is none, as far as a few commits tell."""
     for write in state.timeline.pending(WRITES):
         if write.state is State.REQUESTED or (as_of is not None and write.requested > as_of):
             continue  # a compaction that nobody has run yet, which lies there for long, costs no read of commits
+        if any(saved.requested == write.requested for saved in state.timeline.completed({Action.SAVEPOINT})):
+            return write
         later = [commit for commit in state.timeline.commits if commit.requested > write.requested]
         for commit in (*later[:_LATER], *later[-1:]):
             with suppress(FileNotFoundError, CorruptFile):  # archived, or rolled back; damaged
-                if write.requested in commits_seen(read_commit(state.storage, state.timeline, commit)):
+                if _built_upon(write, {commit: read_commit(state.storage, state.timeline, commit)}, {}):
                     return write
         with suppress(FileNotFoundError, CorruptFile):
+            if any(plan.requested > write.requested for plan in state.timeline.pending(WRITES)) and _built_upon(
+                write, {}, pending_plans(state.storage, state.timeline)
+            ):
+                return write
             if _cleaned_input(
                 state, write, lambda plan: read_compaction_plan(state.storage, state.timeline, plan).operations
             ):

@@ -106,6 +106,8 @@ def test_logs_of_a_write_are_not_deleted_when_a_plan_or_a_later_write_builds_on_
     assert list(table.repair(dry_run=False, grace=0)) == []
     with pytest.raises(CorruptFile, match=rf"completed file of this deltacommit is lost: {user} \d+ builds on it"):
         table.upsert(pa.table({"id": [5], "city": ["rome"], "n": [5]}))
+    with pytest.raises(MissingFile):
+        table.to_arrow()
     assert data_files(path) == before
     lost.write_bytes(content)
     assert table.to_arrow().sort_by("id") == rows
@@ -241,6 +243,8 @@ def test_a_write_that_has_a_savepoint_was_completed(path: Path, table_type: str,
     assert list(table.repair(dry_run=False, grace=0)) == []
     with pytest.raises(CorruptFile, match="keeps its files"):
         table.upsert(pa.table({"id": [5], "city": ["oslo"], "n": [5]}))
+    with pytest.raises(MissingFile):
+        table.to_arrow()
     assert data_files(path) == before
     lost.write_bytes(content)
     assert not table.check(grace=0)
