@@ -8,6 +8,7 @@ from hoodie.errors import InvalidInput
 from hoodie.formats.java.properties import render_properties
 from hoodie.model.files import METAFILE
 from hoodie.storage.protocol import Storage, join
+from hoodie.view.load import may_be_own
 
 #: No reader looks for rows in folders of these names, at any depth.
 _NO_FOLDERS = frozenset({"", ".", "..", ".hoodie"})
@@ -68,8 +69,8 @@ def ensure_partition(storage: Storage, partition: str, instant: str) -> None:
             if storage.exists(join(above, METAFILE)):
                 raise _nested(partition, above)
         for folder, entries in storage.list_tree(partition).items():
-            # In the folder itself: another task made the same partition since we looked.
-            if folder != partition and any(entry.name == METAFILE for entry in entries):
+            # In the folder itself: another task made the same partition since we looked. In another table: that one's.
+            if folder != partition and any(entry.name == METAFILE for entry in entries) and may_be_own(storage, folder):
                 raise _nested(folder, partition)
     depth = partition.count("/") + 1 if partition else 0
     content = {"commitTime": instant, "partitionDepth": str(depth)}

@@ -82,13 +82,13 @@ def list_table(storage: Storage) -> tuple[dict[str, list[Entry]], list[str]]:
         for folder, entries in tree.items()
         if _is_partition(entries) and any(f"{folder}/".startswith(f"{other}/") for other in others)
     ]
-    for folder, is_own in zip(within, in_threads(lambda folder: _may_be_own(storage, folder), within), strict=True):
+    for folder, is_own in zip(within, in_threads(lambda folder: may_be_own(storage, folder), within), strict=True):
         if not is_own:
             del tree[folder]
     return tree, others
 
 
-def _may_be_own(storage: Storage, partition: str) -> bool:
+def may_be_own(storage: Storage, partition: str) -> bool:
     """Whether a partition lies as deep below the base path as its metafile says: one of a table around lies deeper
     below that table's."""
     try:
@@ -176,7 +176,7 @@ def load_view(
 def refuse_lost_timeline(storage: Storage, config: TableConfig, files: Iterable[BaseFile | LogFile]) -> None:
     """Raises CorruptFile where a timeline without instants has data files, unless they are of a table around."""
     for partition, path in {file.group.partition: file.path for file in files}.items():
-        if _may_be_own(storage, partition) and not load_timeline(storage, config).instants:
+        if may_be_own(storage, partition) and not load_timeline(storage, config).instants:
             problem = f"the timeline has no instant, and there are data files, such as {path}"
             advice = "Restore the instants from a copy of the table; a write would hide those rows"
             raise CorruptFile(config.timeline_folder, problem, advice=advice)

@@ -99,6 +99,19 @@ def test_a_file_where_the_table_has_a_folder_is_told(name: str, version: str, tm
     assert not errors(table)
 
 
+@pytest.mark.parametrize("content", [None, b""])
+def test_a_metafile_is_restored_though_another_table_lies_in_the_partition(
+    content: bytes | None, tmp_path: Path
+) -> None:
+    table = new_table(tmp_path / "t", "6")
+    new_table(tmp_path / "t/oslo/in", "6")
+    metafile = tmp_path / "t/oslo/.hoodie_partition_metadata"
+    damage(metafile, content)
+    assert table.repair(grace=0)
+    assert "partitionDepth=1" in metafile.read_text()
+    assert [finding.fault for finding in errors(table)] == [Fault.MISPLACED]
+
+
 def test_versions_of_a_file_that_were_swapped_are_found(tmp_path: Path) -> None:
     table = hoodie.create_table(tmp_path / "t", record_key="id", ordering="ts")
     for number in range(3):
