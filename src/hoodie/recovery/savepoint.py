@@ -73,9 +73,12 @@ class SavepointList(DisplayedList[Savepoint]):
 
 
 def read_savepoints(state: TableState) -> SavepointList:
-    """The savepoints of a table, oldest first. Raises CorruptFile."""
-    saved = state.timeline.completed({Action.SAVEPOINT})
-    return SavepointList(_read(state.storage, instant, state.timeline.path(instant)) for instant in saved)
+    """The savepoints of a table, oldest first, without those deleted since it was loaded. Raises CorruptFile."""
+    savepoints = []
+    for instant in state.timeline.completed({Action.SAVEPOINT}):
+        with suppress(FileNotFoundError):
+            savepoints.append(_read(state.storage, instant, state.timeline.path(instant)))
+    return SavepointList(savepoints)
 
 
 def savepointed_files(state: TableState) -> frozenset[str]:

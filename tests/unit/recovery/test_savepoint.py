@@ -134,6 +134,15 @@ def test_a_deleted_savepoint_is_gone_and_may_be_made_again():
     assert make_savepoint(storage, Settings.of({}), made.instant).files == made.files
 
 
+def test_a_savepoint_that_is_deleted_while_savepoints_are_read_is_none():
+    storage = table()
+    made = make_savepoint(storage, Settings.of({}))
+    state = load_state(storage)
+    delete_savepoint(storage, Settings.of({}), made.instant)
+    assert read_savepoints(state) == []
+    assert savepointed_files(state) == frozenset()
+
+
 # --- what is refused, with nothing changed ---
 
 
