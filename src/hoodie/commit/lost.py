@@ -35,12 +35,13 @@ def lost_completion(
     None: it may have failed.
 
     commits  later ones, with what they did
-    plans    pending compactions, log compactions and clusterings, with the slices that they are to read
+    plans    pending compactions, log compactions and clusterings, with the slices that they are to read. Those that
+             were carried out are looked at, too
     """
     timeline, time = state.timeline, write.requested
     saved = [savepoint for savepoint in timeline.completed({Action.SAVEPOINT}) if savepoint.requested == time]
     how = "keeps its files" if saved else "builds on it"
-    user = next(iter(saved), None) or _built_upon(write, commits, plans)
+    user = next(iter(saved), None) or _built_upon(write, commits, {**_plans_carried_out(state, write), **plans})
     if user is None and (user := _cleaned_input(state, write, lambda write: plans.get(write, ()))):
         how = "removed what it was to read"
     if user:
@@ -78,6 +79,18 @@ def _built_upon(
     users = [commit for commit, metadata in commits.items() if commit.requested > time and builds(metadata)]
     users += [plan for plan, parts in plans.items() if own(split(path)[1] for part in parts for path in part.paths)]
     return min(users, default=None)
+
+
+def _plans_carried_out(state: TableState, write: Instant) -> dict[Instant, tuple[PlannedSlice, ...]]:
+    """The slices that later compactions and log compactions have read, as far as their plans are on the timeline."""
+    plans: dict[Instant, tuple[PlannedSlice, ...]] = {}
+    for commit in state.timeline.commits:
+        for action in PLANS:
+            plan = Instant(commit.requested, action, State.REQUESTED)
+            if commit.requested > write.requested and split(state.timeline.path(plan))[1] in state.timeline.files:
+                with suppress(FileNotFoundError, CorruptFile):
+                    plans[commit] = read_compaction_plan(state.storage, state.timeline, plan).operations
+    return plans
 
 
 def _cleaned_input(
@@ -146,9 +159,10 @@ def lost_commit(state: TableState, as_of: str | None) -> Instant | None:
                 if _built_upon(write, {commit: read_commit(state.storage, state.timeline, commit)}, {}):
                     return write
         with suppress(FileNotFoundError, CorruptFile):
-            if any(plan.requested > write.requested for plan in state.timeline.pending(WRITES)) and _built_upon(
-                write, {}, pending_plans(state.storage, state.timeline)
-            ):
+            plans: Mapping[Instant, Iterable[PlannedSlice]] = _plans_carried_out(state, write)
+            if any(plan.requested > write.requested for plan in state.timeline.pending(WRITES)):
+                plans = {**plans, **pending_plans(state.storage, state.timeline)}
+            if _built_upon(write, {}, plans):
                 return write
             if _cleaned_input(
                 state, write, lambda plan: read_compaction_plan(state.storage, state.timeline, plan).operations

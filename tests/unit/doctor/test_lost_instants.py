@@ -113,6 +113,27 @@ def test_logs_of_a_write_are_not_deleted_when_a_plan_or_a_later_write_builds_on_
     assert table.to_arrow().sort_by("id") == rows
 
 
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_a_write_was_completed_whose_logs_a_compaction_has_read(path: Path, version: str) -> None:
+    """Its other rows are in no later file."""
+    table = filled(path, "MERGE_ON_READ", version)
+    write = table.upsert(pa.table({"id": [0, 7], "city": ["oslo", "bern"], "n": [7, 7]}))
+    assert table.compact(table.schedule_compaction(options=NOW))
+    before, rows = data_files(path), table.to_arrow().sort_by("id")
+    (lost,) = (path / ".hoodie" / "timeline").glob(f"{write.instant}_*.deltacommit")
+    content = lost.read_bytes()
+    lost.unlink()
+    (finding,) = table.check(grace=0)
+    assert (finding.severity, finding.fault, finding.remedy) == (Severity.ERROR, Fault.HOLLOW, None)
+    with pytest.raises(MissingFile):
+        table.to_arrow()
+    with pytest.raises(CorruptFile, match="completed file of this deltacommit is lost: commit"):
+        table.upsert(pa.table({"id": [5], "city": ["rome"], "n": [5]}))
+    assert data_files(path) == before
+    lost.write_bytes(content)
+    assert table.to_arrow().sort_by("id") == rows
+
+
 @TYPES
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_a_read_is_refused_when_a_later_commit_was_made_on_one_whose_file_is_lost(
