@@ -43,7 +43,8 @@ def with_history(
     if rows and version is None and (older := [time for time in times if time < timeline.first_commit]):
         # A task of a failed write may have left a file after it was rolled back.
         undone = rolled_back_times(storage, map(timeline.path, timeline.completed({Action.ROLLBACK})))
-        if archived := [time for time in older if time not in undone]:
+        # Archiving removes the markers of a write: one that has some was never completed.
+        if archived := [time for time in older if time not in undone and not storage.list(f".hoodie/.temp/{time}")]:
             raise CorruptFile(
                 config.history_folder,
                 f"no manifest of the history, and files of instant {archived[0]} are older than the timeline, which "

@@ -454,3 +454,23 @@ def test_a_file_that_a_task_left_after_its_write_was_rolled_back_is_not_of_a_los
         (path / name).write_bytes(content)
     assert table.to_arrow().to_pylist() == [{"id": 2, "n": 2}]
     assert all(finding.severity is not Severity.ERROR for finding in table.check(grace=0))
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_a_file_that_a_task_left_with_its_marker_is_not_of_a_lost_history(path: Path, version: str) -> None:
+    """No rollback names its write. An archived one has no markers."""
+    table = hoodie.create_table(path, record_key="id", options={"hoodie.write.table.version": version})
+    table.upsert(pa.table({"id": [2], "n": [2]}))
+    (name,) = data_files(path)
+    stray = "f-0_0-0-0_20200101000000000.parquet"
+    shutil.copy(path / name, path / stray)
+    with pytest.raises(CorruptFile, match="no manifest of the history"):
+        table.to_arrow()
+    marker = path / ".hoodie" / ".temp" / "20200101000000000" / f"{stray}.marker.CREATE"
+    marker.parent.mkdir(parents=True)
+    marker.touch()
+    assert table.to_arrow().to_pylist() == [{"id": 2, "n": 2}]
+    assert all(finding.severity is not Severity.ERROR for finding in table.check(grace=0))
+    table.repair(dry_run=False, grace=0)
+    assert data_files(path) == {name}
+    assert not table.check(grace=0)
