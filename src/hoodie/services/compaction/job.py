@@ -136,9 +136,12 @@ def _require_all_logs(reader: SliceReader, plan_files: PlanFiles) -> None:
 
 def _published_logs(state: TableState, plan_files: PlanFiles) -> dict[str, list[tuple[int, int]]]:
     """`Compaction.logs` of a plan. Raises CorruptFile when a log is shorter than it was published."""
-    sizes = {log.path: log.size for operation in plan_files.operations for log in operation.slice.logs}
+    logs = [log for operation in plan_files.operations for log in operation.slice.logs]
+    sizes, first = {log.path: log.size for log in logs}, min((log.base_instant for log in logs), default="~")
     written: dict[str, list[tuple[int, int]]] = {}
     for instant in state.timeline.commits:
+        if instant.requested < first:
+            continue
         with suppress(FileNotFoundError, CorruptFile):  # archived meanwhile; the doctor reports damage
             for stat in read_commit(state.storage, state.timeline, instant).all_stats:
                 if stat.path in sizes:
