@@ -20,6 +20,7 @@ from hoodie.model.instant import Instant
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.reading.table_schema import read_schema
 from hoodie.recovery.savepoint import Savepoint
+from hoodie.schema.conform import decoded
 from hoodie.schema.leaves import with_leaves
 from hoodie.schema.types import is_list, other_time
 from hoodie.storage.protocol import Storage
@@ -150,14 +151,16 @@ def _of_kind(keys: Any, kind: pa.DataType | None) -> pa.Array | pa.ChunkedArray:
     """A column of keys in the type of the table's. Raises TypeError where that is another kind of value, ValueError
     where a value is none of it"""
     column = pa.chunked_array(keys) if hasattr(keys, "__arrow_c_stream__") else pa.array(keys, from_pandas=True)
+    if arrow.is_dictionary(column.type):
+        column = decoded(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
     if kind is None:
         return column
-    have = column.type.value_type if arrow.is_dictionary(column.type) else column.type
+    have = column.type
     if not arrow.is_null(have) and not same_kind(have, kind):
         raise TypeError(f"they are {have}")
     _refuse_other_zone(have, kind)
     cast = column.cast(kind)
-    if _may_round(have, kind) and not cast.cast(have).equals(column.cast(have)):
+    if _may_round(have, kind) and not cast.cast(have).equals(column):
         raise ValueError(f"of {have} some are none of it")
     return cast
 
@@ -287,7 +290,10 @@ def _of_pandas(frame: Any) -> pa.Table:
         index = ",".join(str(name) for name in frame.index.names if name is not None and name not in frame.columns)
         return rows.replace_schema_metadata({**rows.schema.metadata, INDEX_LEFT_OUT: index}) if index else rows
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:
-        message = ". ".join(clause(part) for part in problem.args)
+        if isinstance(problem, (OverflowError, UnicodeError)):  # Arrow does not say of which column
+            message = f"column {_column_without_array(frame)}: {clause(problem)}. Cast it, such as to decimal.Decimal"
+        else:
+            message = ". ".join(clause(part) for part in problem.args)
         sparse = [
             name for name, kind in zip(frame.columns, frame.dtypes, strict=True) if str(kind).startswith("Sparse")
         ]
@@ -297,6 +303,16 @@ def _of_pandas(frame: Any) -> pa.Table:
             else "Columns need names that differ, and values of one type"
         )
         raise SchemaMismatch(f"the DataFrame makes no table of Arrow's: {message}. {way}") from problem
+
+
+def _column_without_array(frame: Any) -> str:
+    """The first column of which Arrow makes no array."""
+    for name in frame.columns:
+        try:
+            pa.array(frame[name], from_pandas=True)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            return str(name)
+    return ""
 
 
 def _without_defaults(rows: pa.Table) -> pa.Table:

@@ -146,7 +146,7 @@ def _comparison(text: str, schema: pa.Schema) -> tuple[str, str, Any] | None:
     kind = schema.field(column).type
     try:
         values = [_typed(word, kind) for word in words]
-    except pa.ArrowException as problem:
+    except (pa.ArrowException, UnicodeEncodeError) as problem:
         with suppress(InvalidInput):
             read_filter(text, schema)
             return None  # SQL reads it, such as 1L or ' 7 '

@@ -48,8 +48,9 @@ _SAID = {
 def tree_of(text: str, scope: Scope) -> Any:
     """The parser's tree of an expression; it is not to be changed. Raises InvalidInput on what is none"""
     try:
+        text.encode()
         return syntax_tree(standard_text(text, scope.column_names()))
-    except SqlglotError as problem:
+    except (SqlglotError, UnicodeEncodeError) as problem:
         raise InvalidInput(f"{text!r} cannot be parsed: {plain_problem(problem)}") from problem
     except RecursionError as problem:
         raise _too_deep(text) from problem

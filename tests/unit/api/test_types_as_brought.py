@@ -62,6 +62,12 @@ def test_pandas_rows_go_round_with_all_their_digits(table: HoodieTable[Rows]):
     assert str(plain["n"].dtype) == "int64[pyarrow]"
 
 
+def test_columns_asked_for_twice_come_twice_to_pandas(table: HoodieTable[Rows]):
+    rows = table.snapshot(columns=["n", "id", "n"])
+    assert rows.to_pandas().equals(pd.concat([table.to_pandas(columns=[name]) for name in ("n", "id", "n")], axis=1))
+    assert table.to_pandas(columns=["n", "n"]).dtypes.astype(str).tolist() == ["Int64", "Int64"]
+
+
 NESTED = {
     "list": pa.array([[2**53 + 1, None], None]),
     "lists": pa.array([[[1], [None]], []], pa.list_(pa.list_(pa.int32()))),
@@ -376,6 +382,24 @@ def test_sparse_columns_of_pandas_are_told_how_to_become_dense(table: HoodieTabl
     with pytest.raises(SchemaMismatch, match=r"frame\.astype\(\{'x': frame\['x'\]\.dtype\.subtype\}\)"):
         table.upsert(frame, missing="keep")
     assert table.upsert(frame.astype({"x": frame["x"].dtype.subtype}), missing="keep").inserted == 2
+
+
+def test_values_of_pandas_that_arrow_does_not_hold_are_told_with_their_column(table: HoodieTable[Rows]):
+    for value, problem in (
+        (2**64, "column n: .*too large.* decimal"),
+        ("\ud800", "column n: .*surrogates not allowed"),
+    ):
+        frame = pd.DataFrame({"id": [7, 8], "n": pd.Series([value, None], dtype=object)})
+        with pytest.raises(SchemaMismatch, match=problem) as refusal:
+            table.upsert(frame, missing="keep")
+        assert str(refusal.value).isprintable()
+
+
+def test_keys_come_as_categories_of_polars(tmp_path: Path):
+    table = hoodie.create_table(tmp_path / "t", record_key="id")
+    table.upsert(pa.table({"id": ["a", "b", "c"]}))
+    assert table.delete(pl.Series(["a", "a"], dtype=pl.Categorical)).deleted == 1
+    assert table.get(pl.Series(["b", "x"], dtype=pl.Enum(["b", "x"]))).rows.to_arrow().to_pylist() == [{"id": "b"}]
 
 
 def test_maps_of_views_fit_maps_of_texts(tmp_path: Path):

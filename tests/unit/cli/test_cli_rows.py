@@ -211,7 +211,7 @@ def test_a_failed_query_leaves_no_file(lake: Path, tmp_path: Path, hoodie: Termi
     assert sorted(path.name for path in tmp_path.iterdir()) == ["lake"]
 
 
-@pytest.mark.parametrize("text", ["ts", "ts >", "= 3", "ts >= soon", "nope = 1"])
+@pytest.mark.parametrize("text", ["ts", "ts >", "= 3", "ts >= soon", "nope = 1", "note = \udcff"])
 def test_a_malformed_condition_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
         filters_of([text], pa.schema([("ts", pa.int64()), ("note", pa.string())]))

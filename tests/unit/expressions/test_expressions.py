@@ -324,6 +324,7 @@ def test_an_empty_list_is_refused(text: str) -> None:
         ("a = 1;", "no semicolon"),
         ("a = 1; b = 2", "no semicolon"),
         ("substring(s, 1, 'a'", "a bracket is left open"),
+        ("a = '\ud800'", "cannot be parsed"),
         ("", "cannot be parsed"),
         ("-- nothing", "cannot be parsed"),
     ],

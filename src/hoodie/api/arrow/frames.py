@@ -26,20 +26,23 @@ def pandas_frame(rows: pa.Table, options: Mapping[str, Any]) -> Any:
     places = [place for place, column in enumerate(rows.columns) if _is_typed(column)]
     if not places:
         return _to_pandas(rows, options)
-    frame = _to_pandas(rows.select([place for place in range(rows.num_columns) if place not in places]), options)
+    others = [place for place in range(rows.num_columns) if place not in places]
+    frame = _to_pandas(rows.select(others), options)
+    frame.columns = others
     pandas = sys.modules["pandas"]  # pyarrow has loaded it
-    if rows.num_columns == len(places):
-        frame = pandas.DataFrame(index=range(rows.num_rows))
-    for place in places:
-        column = rows.column(place)
-        if arrow.is_date(column.type):
-            values = column.to_pandas(date_as_object=False)
-        elif column.type in _NULLABLE:
-            values = getattr(pandas, _NULLABLE[column.type])().__from_arrow__(column)
-        else:
-            values = pandas.ArrowDtype(column.type).__from_arrow__(column)
-        frame.insert(place, rows.schema.names[place], values)
+    typed = pandas.DataFrame({place: _typed(rows.column(place), pandas) for place in places}, index=frame.index)
+    frame = pandas.concat([frame, typed], axis=1)[list(range(rows.num_columns))]
+    frame.columns = rows.schema.names
     return frame
+
+
+def _typed(column: pa.ChunkedArray, pandas: Any) -> Any:
+    """The values of a column in a type of pandas'."""
+    if arrow.is_date(column.type):
+        return column.to_pandas(date_as_object=False).array
+    if column.type in _NULLABLE:
+        return getattr(pandas, _NULLABLE[column.type])().__from_arrow__(column)
+    return pandas.ArrowDtype(column.type).__from_arrow__(column)
 
 
 def _is_typed(column: pa.ChunkedArray) -> bool:
