@@ -252,6 +252,6 @@ def standard_text(text: str, columns: Collection[str]) -> str:
     return _TOKEN.sub(token, text)
 
 
-def plain_problem(problem: SqlglotError | str) -> str:
+def plain_problem(problem: Exception | str) -> str:
     """What the parser says, as a user reads it."""
     return " ".join(_NOISE.sub("", str(problem)).split())
