@@ -23,6 +23,7 @@ from hoodie.config.table import PROPERTIES_FILE
 from hoodie.display.summary import bytes_text
 from hoodie.errors import InvalidInput, InvalidOption
 from hoodie.storage import LocalStorage, Storage, storage_for
+from hoodie.storage.local import path_from_root
 from hoodie.table.state import load_state
 
 SUCCESS = "_SUCCESS"
@@ -65,7 +66,7 @@ def table_folders(paths: Sequence[str], folder: str) -> dict[str, str]:
 
 def folder_names(paths: Sequence[str]) -> dict[str, str]:
     """The name of each table's folder, by path. Raises InvalidOption when two have the same"""
-    names = {path: os.path.basename(os.path.abspath(path.rstrip("/"))) for path in paths}
+    names = {path: os.path.basename(path_from_root(path.rstrip("/"))) for path in paths}
     if twice := sorted({name for name in names.values() if list(names.values()).count(name) > 1}):
         raise InvalidOption(f"several tables have a folder named {', '.join(twice)}: take them one after the other")
     return names
@@ -136,8 +137,11 @@ def export_text(export: Exported) -> Sequence[Block]:
 
 def _on_disk(target: LocalStorage, write_all: Any) -> int:
     place = Path(target.root)
-    place.parent.mkdir(parents=True, exist_ok=True)
     beside = place.parent / f".{place.name}.{uuid4().hex}.tmp"
+    try:
+        beside.mkdir(parents=True)
+    except OSError as error:
+        raise InvalidInput(f"--to {place}: no folder can be made there: {error.strerror}") from error
     try:
         rows: int = write_all(LocalStorage(beside))
         os.replace(beside, place)  # takes the place of an empty folder; another export's is not empty

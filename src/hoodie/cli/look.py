@@ -8,6 +8,7 @@ import click
 from hoodie.cli.arguments import COUNT, SORT, TIME, WHERE, cli_option, command, flag
 from hoodie.cli.calls import Call, Target
 from hoodie.cli.fleet.lines import Lines, Selection
+from hoodie.cli.output_file import output_file
 from hoodie.errors import InvalidInput
 from hoodie.model.instant import Action
 
@@ -188,7 +189,8 @@ def report_command(call: Call, folder: str) -> int:
 
     def do(target: Target) -> Reported:
         page = make_report(load_state(target.storage), target.settings)
-        file = page.save(Path(folder) / f"{names[target.path]}.html")
-        return Reported(str(file), file.stat().st_size)
+        file = str(Path(folder) / f"{names[target.path]}.html")
+        with output_file(file) as sink:
+            return Reported(file, sink.write(page.html.encode(errors="backslashreplace")))
 
     return call.print_each(do, lambda report: [report.file])

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from itertools import chain
@@ -17,6 +16,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from hoodie.cli.output import Block, Grid, json_value
+from hoodie.cli.output_file import output_file
 from hoodie.config.options import Options
 from hoodie.config.read import ReadSettings
 from hoodie.errors import InvalidInput, sentence
@@ -255,7 +255,7 @@ def write_answer(
     """Write rows to a file, or to the standard output. Returns their number. Raises as a read; InvalidInput"""
     rows = answers(load_state(storage), question, ReadSettings.read(options), question.limit)
     first = next(rows)  # what cannot be read leaves no file
-    with _sink(file, stdout) as sink:
+    with output_file(file) if file else nullcontext(stdout()) as sink:
         return write_tables(chain([first], rows), form, sink)
 
 
@@ -292,22 +292,3 @@ def _with_text_of_bytes(table: pa.Table) -> pa.Table:
             texts = pa.array(map(json_value, table.column(position).to_pylist()), pa.string())
             table = table.set_column(position, field.with_type(pa.string()), texts)
     return table
-
-
-@contextmanager
-def _sink(file: str | None, stdout: Callable[[], BinaryIO]) -> Iterator[BinaryIO]:
-    """A file that appears when all is written, or the standard output."""
-    if file is None:
-        yield stdout()
-        return
-    temporary = f"{file}.{os.getpid()}.tmp"
-    if not os.path.isdir(folder := os.path.dirname(file) or os.curdir):
-        raise InvalidInput(f"--output {file}: there is no folder {folder}")
-    try:
-        with open(temporary, "xb") as sink:
-            yield sink
-        os.replace(temporary, file)
-    except BaseException:
-        if os.path.exists(temporary):
-            os.remove(temporary)
-        raise

@@ -83,8 +83,9 @@ class Scope:
             )
         near = difflib.get_close_matches(parts[-1].lower(), [name.lower() for name in every], n=1, cutoff=0.5)
         hint = next((f"Did you mean {name!r}?" for name in every if near and name.lower() == near[0]), None)
-        own = ", ".join(name for name in every if name not in META_COLUMNS) or "none"
-        return InvalidInput(f"{text!r}: there is no column {'.'.join(parts)!r}. {hint or f'There are {own}'}")
+        own = ", ".join(name for name in every if name not in META_COLUMNS)
+        own = f"There are {own}" if own else "The first write of rows brings columns: the table has none yet"
+        return InvalidInput(f"{text!r}: there is no column {'.'.join(parts)!r}. {hint or own}")
 
 
 def _match_name(names: Sequence[str], name: str) -> str | None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Set
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from hoodie.errors import InvalidInput
 from hoodie.storage.protocol import (
     Entry,
     InputFile,
@@ -26,6 +27,17 @@ _GONE = (FileNotFoundError, NotADirectoryError)  # the second: a file where the 
 _SMALL = 1024 * 1024
 
 
+def path_from_root(path: str | os.PathLike[str]) -> str:
+    """A local path from the root. Raises InvalidInput on one below a working folder that was removed"""
+    try:
+        return os.path.abspath(path)
+    except FileNotFoundError as error:
+        raise InvalidInput(
+            f"{os.fspath(path)!r} is below the working folder of this process, which was removed: give a path that "
+            "begins with /"
+        ) from error
+
+
 class LocalStorage(Storage):
     """The files below one folder of a local file system.
 
@@ -37,7 +49,7 @@ class LocalStorage(Storage):
     remote = False
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
-        self.root = os.path.abspath(root)
+        self.root = path_from_root(root)
 
     def __repr__(self) -> str:
         return f"LocalStorage({self.root!r})"

@@ -287,6 +287,8 @@ def test_rows_go_by_a_condition(tmp_path: Path) -> None:
     assert ids(table.snapshot()) == [1, 4]
     assert table.delete(where=[("amount", ">", 3.0)]).deleted == 1
     assert table.delete(where="amount > 100").deleted == 0
+    with pytest.raises(InvalidInput, match=r"no column 'id'\. The first write of rows brings columns"):
+        make(tmp_path / "new").count(filters="id = 1")
     with pytest.raises(InvalidInput, match="no column 'amuont'"):
         table.delete(where="amuont > 1")
     assert ids(table.snapshot()) == [1]

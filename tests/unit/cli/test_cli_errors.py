@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import Any
 import click
 import pytest
 
-from hoodie.cli import secrets
+from hoodie.cli import output_file, secrets
 from hoodie.cli.main import OTHER_WORDS, cli, main, other_words
 from hoodie.errors import CredentialsRejected
 from support.lake import Terminal
@@ -146,6 +148,48 @@ def test_an_output_that_cannot_be_there_is_wrong_usage(
     _, err = hoodie.both(*given, lake / "a", status=2)
     assert err.startswith(f"hoodie: {given[1]} {given[2]}: ")
     assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "words", [["report", "--output", "{}"], ["query", "--format", "csv", "--output", "{}/a.html"]], ids=" ".join
+)
+def test_an_output_where_nothing_can_be_written_is_named_and_no_matter_of_the_table(
+    words: list[str], lake: Path, tmp_path: Path, hoodie: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_only(*_: object) -> None:
+        raise PermissionError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(output_file, "open", read_only, raising=False)
+    _, err = hoodie.both(*(word.format(tmp_path) for word in words), lake / "a", status=2)
+    assert err.splitlines() == [f"hoodie: --output {tmp_path}/a.html cannot be written: Read-only file system"]
+
+
+def test_a_working_folder_that_was_removed_is_told(
+    lake: Path, tmp_path: Path, hoodie: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "removed").mkdir()
+    monkeypatch.chdir(tmp_path / "removed")
+    (tmp_path / "removed").rmdir()
+    for words in (["info", "a"], ["ls", "a"], ["report", "a"]):
+        _, err = hoodie.both(*words, status=2)
+        assert err.startswith("hoodie: 'a' is below the working folder of this process, which was removed"), err
+    hoodie.both("report", lake / "a", status=2)
+    hoodie("info", lake / "a")
+
+
+def test_an_output_that_is_a_pipe_or_a_link_stays_one(lake: Path, tmp_path: Path, hoodie: Terminal) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    pipe = os.open(tmp_path / "pipe", os.O_RDWR | os.O_NONBLOCK)
+    hoodie("query", lake / "a", "--format", "csv", "--output", tmp_path / "pipe")
+    assert b'"oslo"' in os.read(pipe, 10_000)
+    os.close(pipe)
+    for _ in range(2):
+        hoodie("metrics", lake / "a", "--output", tmp_path / "link")
+    assert (tmp_path / "pipe").is_fifo()
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").read_text().startswith("# HELP")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "lake", "link", "pipe"]
 
 
 def test_a_warning_about_options_is_one_line_without_a_place_in_the_source(lake: Path, hoodie: Terminal) -> None:

@@ -301,6 +301,11 @@ def test_an_export_has_the_rows_of_the_snapshot(lake: Path, tmp_path: Path, hood
     assert sorted(lake.rglob("*")) == before
 
 
+def test_an_export_to_where_no_folder_can_be_made_is_wrong_usage(lake: Path, hoodie: Terminal) -> None:
+    _, err = hoodie.both("export", lake / "a", "--to", "/proc/out", status=2)
+    assert err.startswith("hoodie: --to /proc/out: no folder can be made there: ")
+
+
 def test_several_tables_and_changes_are_exported_as_csv(lake: Path, tmp_path: Path, hoodie: Terminal) -> None:
     first = hoodie.result("show", lake / "a")["first"]
     words = ["--to", tmp_path / "out", "--format", "csv", "--begin", first]

@@ -252,7 +252,7 @@ def test_a_partition_that_cannot_follow_is_removed_and_the_others_stay(monkeypat
     broken = replace(COLUMN_STATS, records=damaged)
     monkeypatch.setattr(kinds, "KINDS", tuple(broken if kind is COLUMN_STATS else kind for kind in kinds.KINDS))
     plain = ArrowTable(made.storage, TABLE)
-    with pytest.warns(MetadataTableDropped, match="column_stats was removed: oslo/f.parquet"):
+    with pytest.warns(MetadataTableDropped, match=r"metadata table \(column_stats\) was removed: oslo/f.parquet"):
         plain.upsert(rows(("b", "rome"), ts=2))
     assert plain.state().config.metadata_partitions == ("bloom_filters", "files")
     assert not made.storage.list(f"{METADATA}column_stats")

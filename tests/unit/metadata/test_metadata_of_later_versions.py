@@ -239,7 +239,7 @@ def test_a_record_index_by_partition_and_statistics_of_another_form_are_removed(
     older = IndexDefinition("column_stats", "column_stats", "column_stats", ("id",), version="V1")
     write_definitions(made.storage, config, {**defined, "record_index": parted, "column_stats": older})
     made = ArrowTable(made.storage, {**made.options, "hoodie.index.type": "BLOOM"})
-    with pytest.warns(MetadataTableDropped, match="column_stats, partition_stats, record_index was removed"):
+    with pytest.warns(MetadataTableDropped, match=r"\(column_stats, partition_stats, record_index\) was removed"):
         made.upsert(rows(("a", "oslo"), ts=2), dict.fromkeys(INDEXES, "false"))
     assert "partition_stats" not in made.state().config.metadata_partitions
 

@@ -1,15 +1,13 @@
 """Commands for those who watch many tables: metrics, serve."""
 
-import os
 from dataclasses import replace
-from pathlib import Path
 
 import click
 
 from hoodie.cli import secrets
 from hoodie.cli.arguments import GRACE, cli_option, command
 from hoodie.cli.calls import Call
-from hoodie.errors import InvalidInput
+from hoodie.cli.output_file import output_file
 
 
 @command(
@@ -40,10 +38,6 @@ def metrics(call: Call, grace: float, file: str | None) -> int:
     from hoodie.facts.health import health
     from hoodie.metrics.text import exposition
 
-    if file is not None and not Path(file).name:
-        raise InvalidInput(f"--output {file!r}: expected the path of a file")
-    if file is not None and not Path(file).parent.is_dir():
-        raise InvalidInput(f"--output {file}: there is no folder {Path(file).parent}")
     outcomes = replace(call, watches=True).run(lambda target: health(target.storage, target.settings, grace=grace))
     if call.as_json:
         return call.report(outcomes, lambda result: [])
@@ -51,14 +45,8 @@ def metrics(call: Call, grace: float, file: str | None) -> int:
     if file is None:
         click.echo(text, nl=False)
         return 0
-    target = Path(file)
-    beside = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(target)
-    except OSError as error:
-        beside.unlink(missing_ok=True)
-        raise InvalidInput(f"--output {file} cannot be written: {error.strerror}") from error
+    with output_file(file) as sink:
+        sink.write(text.encode())
     return 0
 
 

@@ -89,5 +89,5 @@ def drop_others(storage: Storage, config: TableConfig, names: tuple[str, ...]) -
         problem = "the table was upgraded, and Hudi may have left log files of then out of the lists"
         warn_of_drop(storage, "the metadata table", problem)
         return config
-    warn_of_drop(storage, f"of the metadata table: {', '.join(names)}", "such partitions are not kept here")
+    warn_of_drop(storage, f"a part of the metadata table ({', '.join(names)})", "such partitions are not kept here")
     return config

@@ -132,7 +132,7 @@ def _records(table: MetadataTable, change: Change) -> tuple[MetadataTable, dict[
             config = replace(config, metadata_partitions=named, metadata_inflight=())
             config = drop_partitions(change.storage, config, [str(kind.partition)])
             table = replace(table, ready=table.ready - {kind.partition})
-            warn_of_drop(change.storage, f"of the metadata table: {kind.partition}", str(problem))
+            warn_of_drop(change.storage, f"a part of the metadata table ({kind.partition})", str(problem))
     return table, records
 
 
