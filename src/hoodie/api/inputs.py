@@ -51,6 +51,10 @@ def instant_of(moment: Moment | None) -> Point | None:
     """A point in time; of the result of a write the instant that it has."""
     if isinstance(moment, (WriteResult, Savepoint)):
         return moment.instant
+    if isinstance(moment, tuple):
+        raise InvalidInput(
+            "a tuple is no instant; that of an entry of history(), whose entries are pairs: history()[0][0]"
+        )
     if isinstance(moment, np.datetime64):
         moment = pa.array(np.array([moment.astype("datetime64[us]")]))[0].as_py()
     if isinstance(moment, dt.date) and moment != moment:
@@ -65,7 +69,7 @@ def named_instant(named: Named, call: str) -> str:
         return instant
     raise InvalidInput(
         f"{call} does not take {_value_text(named)}: expected an instant as text, such as '20240131120000000', the "
-        "result of a write, a savepoint, or an instant of history(), whose entries are pairs: history()[0][0]"
+        "result of a write, a savepoint, or an instant of history()"
     )
 
 

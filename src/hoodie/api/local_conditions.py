@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import pyarrow as pa
-
 from hoodie.api.handle import TableHandle
 from hoodie.api.inputs import arrow_stream, is_spark_frame
 from hoodie.api.merge_builder import MergeBuilder
@@ -35,7 +33,7 @@ def local_merge(
         with failures_heard(storage, "MERGE"):
             return merges.merge(call, request, options)
 
-    return MergeBuilder(MergeRequest(_rows(source), condition, (), *names), execute)
+    return MergeBuilder(MergeRequest(arrow_stream(source).read_all(), condition, (), *names), execute)
 
 
 def local_update(
@@ -53,15 +51,13 @@ def _call(storage: Storage, frames: Frames) -> TableCall:
         raise InvalidInput(
             f"frames is a {type(frames).__name__}: expected rows by their names, such as {{'blocked': rows}}"
         )
-    named = {} if frames is None else {name: _rows(rows) for name, rows in frames.items()}
+    named = (
+        {} if frames is None else {name: normal_frame(arrow_stream(rows).read_all()) for name, rows in frames.items()}
+    )
     for name, rows in named.items():
         if twice := sorted({column for column in rows.schema.names if rows.schema.names.count(column) > 1}):
             raise InvalidInput(f"frame {name!r} has the column {twice[0]!r} twice: rename one")
     return TableCall(storage, after_commit, named)
-
-
-def _rows(source: Any) -> pa.Table:
-    return normal_frame(arrow_stream(source).read_all())
 
 
 def delete_by_condition(

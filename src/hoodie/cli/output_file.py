@@ -23,7 +23,7 @@ def output_file(file: str) -> Iterator[BinaryIO]:
     try:
         place = os.path.realpath(file)
         written = f"{place}.{os.getpid()}.tmp" if is_plain else file
-        sink = open(written, "wb")
+        sink = open(written, "wb")  # noqa: SIM115
     except OSError as error:
         raise InvalidInput(f"--output {file} cannot be written: {error.strerror}") from error
     try:

@@ -13,7 +13,15 @@ from hoodie.conditional.by_key import ACTIONS, ByKeyPlan, plan_by_key
 from hoodie.conditional.clauses import Act, MergeClause, MergeRequest, When, check_names
 from hoodie.conditional.join import JoinedRows, joined_rows
 from hoodie.conditional.keys import IN_DOUBT, OLD_KEY, OLD_PATH, CertainKeys, MergedKeys
-from hoodie.conditional.rows import ComputedRows, TableCall, assigned_terms, column_values, condition_term, keyed_schema
+from hoodie.conditional.rows import (
+    ComputedRows,
+    TableCall,
+    assigned_terms,
+    column_values,
+    condition_term,
+    keyed_schema,
+    normal_frame,
+)
 from hoodie.conditional.shape import TableShape, check_request, equated, joined_schema
 from hoodie.conditional.target import MergeTarget, keeping_columns, run_attempts
 from hoodie.config.options import Options
@@ -39,7 +47,11 @@ def merge(call: TableCall, request: MergeRequest, options: Options) -> WriteResu
              writer was faster; UnsupportedTable
     """
     check_names(request.columns, request.source_name)
-    return run_attempts(call.storage, options, lambda target: _merge(call, target, request))
+
+    def attempt(target: MergeTarget) -> WriteResult:
+        return _merge(call, target, replace(request, source=normal_frame(request.source, target.declared)))
+
+    return run_attempts(call.storage, options, attempt)
 
 
 def _merge(call: TableCall, target: MergeTarget, request: MergeRequest) -> WriteResult:

@@ -26,6 +26,7 @@ from hoodie.schema.conform import conform
 from hoodie.schema.schema import stored_form
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState
+from hoodie.writing.batch.arrow import type_as
 from hoodie.writing.finish import AfterCommit
 from hoodie.writing.local import acquire
 from hoodie.writing.result import WriteResult
@@ -146,18 +147,24 @@ def scanned_tables(scan: ScanPlan) -> Iterator[pa.Table]:
         yield pa.Table.from_batches([batch])
 
 
-def normal_frame(rows: pa.Table) -> pa.Table:
-    """Rows of others in the types that expressions know. Raises SchemaMismatch naming a column of another type"""
-    fields = [_normal(field) for field in rows.schema]
+def normal_frame(rows: pa.Table, table: pa.Schema | None = None) -> pa.Table:
+    """Rows of others in the types that expressions know. Raises SchemaMismatch naming a column of another type
+
+    table  nested columns of no type, such as lists that are all empty, are of the type of its columns of their names
+    """
+    fields = [_normal(field, table) for field in rows.schema]
     return conform(rows, pa.schema(fields))
 
 
-def _normal(field: pa.Field) -> pa.Field:
+def _normal(field: pa.Field, table: pa.Schema | None) -> pa.Field:
     kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     if pa.types.is_null(kind):
         return field.with_type(kind)
     try:
         stored = stored_form(pa.schema([pa.field("value", field.type)])).field(0).type
     except SchemaMismatch as problem:
+        if table is not None and field.name in table.names:
+            typed = type_as(field.type, table.field(field.name).type, None)
+            return _normal(field.with_type(typed), None)
         raise SchemaMismatch(f"column {field.name!r} is {field.type}, which no expression takes: cast it") from problem
     return pa.field(field.name, stored)

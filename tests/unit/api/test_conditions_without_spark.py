@@ -93,6 +93,21 @@ def test_a_merge_applies_changes_in_one_commit(tmp_path: Path, table_type: str, 
 
 
 @TYPES
+@pytest.mark.parametrize("condition", [None, "target.id = source.id and target.n < 9"], ids=["key", "condition"])
+def test_a_source_brings_lists_that_are_all_empty(tmp_path: Path, table_type: str, condition: str | None):
+    table = hoodie.create_table(tmp_path, record_key="id", table_type=table_type)
+    kind = pa.map_(pa.string(), pa.list_(pa.int64()))
+    first = pa.table({"id": [1], "n": [1], "tags": [["a"]], "s": [{"a": 1, "l": [1]}]})
+    table.upsert(first.append_column("m", pa.array([[("x", [1])]], kind)))
+    empty = [{"id": key, "n": 2, "tags": [], "s": {"a": None, "l": []}, "m": [("q", [])]} for key in (1, 2)]
+    untyped = pa.map_(pa.string(), pa.list_(pa.null()))
+    source = pa.table({name: [row[name] for row in empty] for name in ("id", "n", "tags", "s")})
+    source = source.append_column("m", pa.array([row["m"] for row in empty], untyped))
+    table.merge(source, condition).when_matched_update_all().when_not_matched_insert_all().execute()
+    assert table.to_arrow().sort_by("id").to_pylist() == empty
+
+
+@TYPES
 def test_a_merge_computes_with_the_rows_of_the_table(tmp_path: Path, table_type: str):
     table = new_table(tmp_path / "t", table_type)
     result = (

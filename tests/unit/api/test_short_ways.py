@@ -87,8 +87,9 @@ def test_what_names_no_instant_is_refused(table: HoodieTable[Rows], wrong: Any):
             call(wrong)
     with pytest.raises(InvalidInput, match="restore does not take None: expected an instant"):
         table.restore(None)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match=r"entries are pairs: history\(\)\[0\]\[0\]"):
-        table.rollback(table.history()[0])  # type: ignore[arg-type]
+    for call in (table.rollback, table.as_of, table.changes):
+        with pytest.raises(InvalidInput, match=r"entries are pairs: history\(\)\[0\]\[0\]"):
+            call(table.history()[0])  # type: ignore[operator]
 
 
 def test_the_client_takes_what_names_an_instant(table: HoodieTable[Rows]):

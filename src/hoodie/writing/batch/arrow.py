@@ -104,7 +104,7 @@ def _written_type(kind: pa.DataType, field: pa.Field, first: pa.RecordBatch | No
     have = field.type
     values = None if first is None else first.column(first.schema.get_field_index(field.name))
     if arrow.is_null(have) or arrow.is_nested(have):
-        return _typed(have, kind, values)
+        return type_as(have, kind, values)
     if (number := _number_type(have, kind, values)) is not None:
         return number
     if read_text and is_text(have) and not is_text(kind) and kernel_of(pa.string(), kind) is not None:
@@ -122,7 +122,7 @@ def _number_type(have: pa.DataType, kind: pa.DataType, values: pa.Array | None) 
     return kind if arrow.is_integer(have) and arrow.is_floating(kind) else None
 
 
-def _typed(have: pa.DataType, kind: pa.DataType, values: pa.Array | None) -> pa.DataType:
+def type_as(have: pa.DataType, kind: pa.DataType, values: pa.Array | None) -> pa.DataType:
     """A type as the table has it where that needs no cast: lists that are all empty and fields that are all null,
     which have no type, and numbers whose values fit.
 
@@ -134,16 +134,16 @@ def _typed(have: pa.DataType, kind: pa.DataType, values: pa.Array | None) -> pa.
         child_types = {child.name: child.type for child in kind}
         parts = [None] * have.num_fields if values is None else values.flatten()
         return pa.struct(
-            child.with_type(_typed(child.type, child_types.get(child.name, child.type), part))
+            child.with_type(type_as(child.type, child_types.get(child.name, child.type), part))
             for child, part in zip(have, parts, strict=True)
         )
     if is_list(have) and is_list(kind):
         elements = None if values is None else values.flatten()
-        return pa.list_(have.value_field.with_type(_typed(have.value_type, kind.value_type, elements)))
+        return pa.list_(have.value_field.with_type(type_as(have.value_type, kind.value_type, elements)))
     if arrow.is_map(have) and arrow.is_map(kind):
         _, keys, items = (None, None, None) if values is None else map_parts(values)
-        item = have.item_field.with_type(_typed(have.item_type, kind.item_type, items))
-        return pa.map_(have.key_field.with_type(_typed(have.key_type, kind.key_type, keys)), item)
+        item = have.item_field.with_type(type_as(have.item_type, kind.item_type, items))
+        return pa.map_(have.key_field.with_type(type_as(have.key_type, kind.key_type, keys)), item)
     number = _number_type(have, kind, values)
     return have if number is None else number
 
