@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import io
 import pickle
 import uuid
 import warnings
@@ -238,6 +239,12 @@ def test_an_empty_frame_whose_types_pandas_made_up_makes_no_key_a_number(tmp_pat
     table.upsert(empty.astype({"id": "string", "n": "float64"}))
     table.upsert(pa.table({"id": ["a"], "n": [0.5]}))
     assert table.to_arrow().schema.types == [pa.string(), pa.float64()]
+    for no_rows in (empty, pd.read_csv(io.StringIO("id,n\n"))):
+        assert table.upsert(no_rows).inserted == 0
+        assert table.delete(no_rows[["id"]]).deleted == 0
+        with pytest.raises(SchemaMismatch, match="'id' has no value"):
+            table.insert_overwrite_table(no_rows)
+    assert table.to_arrow().to_pylist() == [{"id": "a", "n": 0.5}]
 
 
 @pytest.mark.parametrize("view", [pa.list_view, pa.large_list_view])

@@ -53,7 +53,7 @@ def check_frame(
             settings,
             new,
             columns=lambda table_schema: to_arrow(with_types_of(table_schema, schema)),
-            require=partial(require_frame_columns, schema),
+            require=lambda _, *needs: require_frame_columns(schema, *needs),
             has_keys=has_keys(df),
         )
         batch = _keyed(df, write)

@@ -275,13 +275,20 @@ def check_rows(
         typed = brought(declared)
         return declared if typed is None else stored_form(typed.schema)
 
+    def require(declared: pa.Schema | None, keygen: KeyGenerator, ordering: Sequence[str], table: str) -> None:
+        # What replaces a whole table says its types itself: a file that came empty by mistake does not.
+        changes_nothing = first is None and operation is not WriteOperation.INSERT_OVERWRITE_TABLE
+        typed = brought(declared) if changes_nothing and declared is not None else None
+        index = (source.schema.metadata or {}).get(INDEX_LEFT_OUT)
+        require_columns(schema if typed is None else typed.schema, keygen, ordering, table, index=index)
+
     write = check_against(
         storage,
         operation,
         settings,
         new,
         columns=written_columns,
-        require=partial(require_columns, schema, index=(source.schema.metadata or {}).get(INDEX_LEFT_OUT)),
+        require=require,
         has_keys=has_keys,
     )
     typed = brought(write.declared)
@@ -322,13 +329,14 @@ def check_against(
     new: TableState | None,
     *,
     columns: Callable[[pa.Schema | None], pa.Schema],
-    require: Callable[[KeyGenerator, Sequence[str], str], None],
+    require: Callable[[pa.Schema | None, KeyGenerator, Sequence[str], str], None],
     has_keys: bool,
 ) -> Write:
     """See whether a table may be written and a batch of some columns fits it. Arguments and errors as `check_rows`.
 
     columns   gives the user's, by those that the table has (None: none yet); not asked for a delete
-    require   refuses a batch that lacks what a key generator, and ordering columns, need; last the table's name
+    require   refuses a batch that lacks what a key generator, and ordering columns, need; before them the columns that
+              the table has, last its name
     has_keys  rows have record key and partition path: all that a delete needs
     """
 
@@ -341,16 +349,17 @@ def check_against(
                 f"{PARTITION_PATH}, as reads with meta=True have them, or by a condition"
             )
         only_new = keygen.makes_new_keys and not deleting and not (has_keys and operation is WriteOperation.UPSERT)
+        declared = declared_schema(state)
         if not deleting:
-            require(keygen, state.config.ordering, state.config.name)
-        batch_columns = None if deleting else columns(declared_schema(state))
+            require(declared, keygen, state.config.ordering, state.config.name)
+        batch_columns = None if deleting else columns(declared)
         write = check(state, operation, batch_columns, settings, only_new=only_new)
         if deleting and has_keys:
             return write
         if deleting:
             if write.index.is_global:  # the index says where the keys are
                 keygen = replace(keygen, partition_fields=())
-            require(keygen, (), state.config.name)
+            require(declared, keygen, (), state.config.name)
         return replace(write, keygen=in_units_of(keygen, write.schema))
 
     load = partial(state_of_write, storage, settings, new)
