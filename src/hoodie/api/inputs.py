@@ -295,7 +295,8 @@ def _of_pandas(frame: Any) -> pa.Table:
         return rows.replace_schema_metadata({**rows.schema.metadata, INDEX_LEFT_OUT: index}) if index else rows
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:
         if isinstance(problem, (OverflowError, UnicodeError)):  # Arrow does not say of which column
-            message = f"column {_column_without_array(frame)}: {clause(problem)}. Cast it, such as to decimal.Decimal"
+            advice = ". Cast it, such as to decimal.Decimal" if isinstance(problem, OverflowError) else ""
+            message = f"column {_column_without_array(frame)}: {clause(problem)}{advice}"
         else:
             message = ". ".join(clause(part) for part in problem.args)
         sparse = [
