@@ -182,6 +182,23 @@ def test_what_is_said_of_an_entry_is_an_option_of_its_statements(spark: SparkSes
         spark.sql("CREATE TABLE by_days (id INT, at DATE) USING hudi PARTITIONED BY (days(at))")
 
 
+def test_an_external_table_has_a_location(spark: SparkSession, root: Path) -> None:
+    spark.sql(
+        "CREATE EXTERNAL TABLE IF NOT EXISTS outside (id INT, v STRING) USING hudi "
+        f"LOCATION '{root / 'outside'}' TBLPROPERTIES (primaryKey='id')"
+    )
+    spark.sql("INSERT INTO outside VALUES (1, 'a')")
+    assert _rows(spark, f"SELECT id, v FROM hudi.`{root / 'outside'}`") == [(1, "a")]
+    with pytest.raises(StatementError, match="accompanied by LOCATION"):
+        spark.sql("CREATE EXTERNAL TABLE nowhere (id INT) USING hudi TBLPROPERTIES (primaryKey='id')")
+
+
+def test_a_text_that_is_no_time_is_refused_with_its_place(spark: SparkSession, root: Path) -> None:
+    spark.sql("CREATE TABLE travelled (id INT) USING hudi TBLPROPERTIES (primaryKey='id')")
+    with pytest.raises(StatementError, match=r"line 1, column 41 near .*'last year'.*: expected an instant"):
+        spark.sql("SELECT * FROM travelled TIMESTAMP AS OF 'last year'")
+
+
 def test_what_show_create_table_says_makes_the_table(spark: SparkSession, root: Path) -> None:
     spark.sql(
         "CREATE TABLE shown (id INT COMMENT 'no. 1', ab STRUCT<x: INT, y: ARRAY<STRING>>, p STRING) USING hudi "

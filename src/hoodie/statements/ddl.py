@@ -44,6 +44,10 @@ def ddl(session: SparkSession, text: Text) -> DataFrame | None:
     match text.words(2):
         case ("CREATE", "TABLE"):
             return create_from_statement(session, text)
+        case ("CREATE", "EXTERNAL") if makes_ours(text):
+            if text.find("LOCATION") < 0:
+                raise text.unreadable("CREATE EXTERNAL TABLE must be accompanied by LOCATION", 1)
+            return create_from_statement(session, Text.of(f"CREATE {text.after(1)}"))
         case ("CREATE", "OR") if text.words(4)[2:] == ("REPLACE", "TABLE") and makes_ours(text):
             return create_from_statement(session, text)
         case ("REPLACE", "TABLE") if named_table(session, text.name(2)[0]):

@@ -21,7 +21,7 @@ def moment_behind(session: SparkSession, whole: Text, end: int) -> tuple[str | d
     behind = expression.tokens[-1].end + 1
     if len(expression.tokens) == 1 and expression.tokens[0].text[:1].isdigit():
         return expression.tokens[0].text, behind
-    rows = spark_sql(session, f"SELECT CAST({expression} AS TIMESTAMP) AS moment").collect()
+    rows = spark_sql(session, f"SELECT TRY_CAST({expression} AS TIMESTAMP) AS moment").collect()
     moment: dt.datetime | None = rows[0]["moment"]
     if moment is None:
         raise expression.unreadable(
