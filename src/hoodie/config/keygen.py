@@ -11,6 +11,7 @@ class TimestampType(StrEnum):
 
     UNIX_TIMESTAMP = "UNIX_TIMESTAMP"  # seconds
     EPOCHMILLISECONDS = "EPOCHMILLISECONDS"
+    EPOCHMICROSECONDS = "EPOCHMICROSECONDS"  # Hudi has it from 1.0 on
     SCALAR = "SCALAR"  # a number in its own unit
     DATE_STRING = "DATE_STRING"
     MIXED = "MIXED"  # as DATE_STRING; Hudi, too, fails on its numbers

@@ -188,8 +188,8 @@ def number_time_columns(properties: Mapping[str, str]) -> tuple[str, ...]:
     Empty where it has no settings, and for columns of text (DATE_STRING, MIXED). Nothing is refused: reads of rows
     do not depend on the rest of the settings.
     """
-    numbers = (TimestampType.UNIX_TIMESTAMP, TimestampType.EPOCHMILLISECONDS, TimestampType.SCALAR)
-    if read_options(TimeOptions, properties).type.strip() not in numbers:
+    texts = (TimestampType.DATE_STRING, TimestampType.MIXED)
+    if read_options(TimeOptions, properties).type.strip() not in set(TimestampType).difference(texts):
         return ()
     chosen = read_options(KeyOptions, {key: value for key, value in properties.items() if value.strip()})
     words = (chosen.generator_class.rpartition(".")[2], chosen.generator_type.strip().upper())

@@ -78,6 +78,7 @@ def timestamp_settings(properties: Mapping[str, str]) -> TimestampSettings:
     units = {
         TimestampType.UNIX_TIMESTAMP: TimeUnit.SECONDS,
         TimestampType.EPOCHMILLISECONDS: TimeUnit.MILLISECONDS,
+        TimestampType.EPOCHMICROSECONDS: TimeUnit.MICROSECONDS,
         TimestampType.SCALAR: time_options.unit,
     }
     settings = TimestampSettings(

@@ -151,6 +151,12 @@ def test_time_settings_are_read_under_both_names(prefix: str) -> None:
     )
 
 
+def test_microseconds_since_the_epoch_are_a_type_of_hudi_1() -> None:
+    keygen = key_generator({**TIMED, TIME + "timestamp.type": "EPOCHMICROSECONDS"})
+    assert keygen.timestamp is not None
+    assert keygen.timestamp.unit is TimeUnit.MICROSECONDS
+
+
 def test_one_zone_for_both_wins_and_may_be_empty() -> None:
     times = {**TIMED, TIME + "timestamp.type": "SCALAR", TIME + "output.timezone": "Asia/Kolkata"}
     for zone, expected in [("GMT", "UTC"), ("Europe/Paris", "Europe/Paris"), ("GMT+0800", "+08:00"), ("", "")]:

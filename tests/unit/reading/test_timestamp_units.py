@@ -343,7 +343,7 @@ def timed_table(kind: str, first: list[Any], second: list[Any], *, text: bool = 
     return storage
 
 
-@pytest.mark.parametrize("kind", ["EPOCHMILLISECONDS", "UNIX_TIMESTAMP", "SCALAR"])
+@pytest.mark.parametrize("kind", ["EPOCHMILLISECONDS", "EPOCHMICROSECONDS", "UNIX_TIMESTAMP", "SCALAR"])
 def test_files_may_hold_a_time_based_partition_column_as_numbers_or_text(kind: str) -> None:
     storage = timed_table(kind, [17, 18], [-3, 19], text=True)
     rows = read_table(load_state(storage))
