@@ -121,6 +121,17 @@ def test_a_table_is_put_in_place_of_another(spark: SparkSession, root: Path) -> 
         spark.sql("CREATE TABLE like_ours LIKE swapped USING parquet")
 
 
+def test_a_table_that_replaces_itself_keeps_its_partition_columns_behind_the_others(
+    spark: SparkSession, root: Path
+) -> None:
+    for _ in range(2):
+        spark.sql(
+            "CREATE OR REPLACE TABLE by_p USING hudi PARTITIONED BY (p) TBLPROPERTIES (primaryKey='id') "
+            "AS SELECT 1 AS id, 'a' AS p, 'v' AS v"
+        )
+        assert spark.table("by_p").columns[5:] == ["id", "v", "p"]
+
+
 def test_a_table_like_another_merges_logs_and_partitions_as_that_one(spark: SparkSession, root: Path) -> None:
     times = (
         "'hoodie.keygen.timebased.timestamp.type'='UNIX_TIMESTAMP','hoodie.keygen.timebased.output.dateformat'='yyyy'"

@@ -111,6 +111,16 @@ def test_rows_are_inserted_by_place_or_by_name(spark: SparkSession, lake: Path) 
     assert (ids(spark, "by_spark"), ids(spark, "by_spark_too")) == ([1, 2], [3])
 
 
+def test_partition_columns_stand_behind_the_others_as_in_sparks_own_tables(spark: SparkSession, lake: Path) -> None:
+    source = rows(spark, 1).select("id", "city", "ts", "v")
+    source.write.format("hudi").option("primaryKey", "id").partitionBy("city").saveAsTable("saved_by_city")
+    source.writeTo("made_by_city").using("hudi").tableProperty("primaryKey", "id").partitionedBy(F.col("city")).create()
+    for name in ("saved_by_city", "made_by_city"):
+        assert spark.table(name).columns[5:] == ["id", "ts", "v", "city"]
+        rows(spark, 2).write.insertInto(name)
+        assert content(spark, name) == [(1, "v1"), (2, "v2")]
+
+
 def test_write_to_makes_tables_with_hudis_properties(spark: SparkSession, lake: Path) -> None:
     def writer(*numbers: int) -> object:
         made = rows(spark, *numbers).writeTo("made").using("hudi").partitionedBy(F.col("city"))

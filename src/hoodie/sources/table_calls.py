@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame
 
 from hoodie.config.datasource import overridden
 from hoodie.errors import InvalidInput, StatementError
+from hoodie.expressions.text import tick
 from hoodie.sources import answers
 from hoodie.sources.calls import (
     columns_to_partition_by,
@@ -23,6 +24,7 @@ from hoodie.spark.entries import absolute_uri
 from hoodie.spark.names import managed_path, qualified
 from hoodie.spark.own_sql import is_handed_over, prepare, takes_sql
 from hoodie.spark.worker_errors import raise_worker_errors
+from hoodie.statements.create import partitions_last
 from hoodie.statements.create_text import PROPERTIES, TYPES
 from hoodie.statements.cutting import Name
 from hoodie.statements.dml import insert_rows, is_dynamic
@@ -77,6 +79,8 @@ def save_as_table(
         raise InvalidInput(f"{table!r} is no name of a table, such as trips or db.trips")
     name, parts, mode = Name(parts, parts[-1]), qualified(session, parts), mode.lower()
     write_options = {_PROPERTIES.get(key.lower(), key): value for key, value in options.items()}
+    if partition_by:
+        frame = frame.select(*map(tick, partitions_last(frame.schema, partition_by).names))
     kind = str(write_options.get(_PROPERTIES["type"], ""))
     if kind.lower() in TYPES:
         write_options[_PROPERTIES["type"]] = TYPES[kind.lower()]

@@ -151,8 +151,9 @@ def _replace_table(session: SparkSession, statement: Create, parts: Sequence[str
         )
     statement_settings, keys, kind = _settings(statement, options)
     _refuse_missing(statement, schema, keys)
+    columns = partitions_last(schema, statement.partitions)
     if rows is None:
-        rows = session.createDataFrame([], all_nullable(_in_order(schema, statement.partitions)))
+        rows = session.createDataFrame([], all_nullable(columns))
     named = {
         "hoodie.table.name": statement.name.parts[-1],
         "hoodie.datasource.write.recordkey.field": keys,
@@ -161,6 +162,7 @@ def _replace_table(session: SparkSession, statement: Create, parts: Sequence[str
         "hoodie.datasource.write.operation": "bulk_insert",
     }
     settings = overridden(_of_statements(session_options(session, creating=True)), statement_settings)
+    rows = rows.select(*map(tick, columns.names))
     write(rows, path, {**settings, **{key: value for key, value in named.items() if value}}, mode="overwrite")
     table = named_table(session, parts)
     if table is not None and table.entry:
@@ -318,7 +320,7 @@ def _make_table(
     rows: DataFrame | None,
 ) -> None:
     """Make a table, its entry, and its rows, or none of them. properties: those that the entry has"""
-    columns = _in_order(schema, statement.partitions)
+    columns = partitions_last(schema, statement.partitions)
     avro = to_avro(stored_form(to_arrow(columns)), statement.name.parts[-1])
     with ExitStack() as undo:
         if place.with_entry:
@@ -342,7 +344,7 @@ def _make_table(
         undo.pop_all()
 
 
-def _in_order(schema: StructType, partitions: Sequence[str]) -> StructType:
+def partitions_last(schema: StructType, partitions: Sequence[str]) -> StructType:
     """Spark has the partition columns behind all others, whatever the order in which they are declared."""
     others = [field for field in schema.fields if field.name not in partitions]
     return StructType([*others, *(schema[name] for name in partitions if name in schema.names)])
