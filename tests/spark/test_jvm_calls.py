@@ -15,7 +15,7 @@ from hoodie.spark.read import local_logs, positioned_slices
 
 
 # PySpark hands lists over item by item: two base files, and two files of the rows of logs, are a call each.
-@pytest.mark.parametrize(("table_type", "most"), [("COPY_ON_WRITE", 21), ("MERGE_ON_READ", 30)])
+@pytest.mark.parametrize(("table_type", "most"), [("COPY_ON_WRITE", 23), ("MERGE_ON_READ", 30)])
 def test_a_table_is_opened_and_its_snapshot_planned_with_few_calls_to_spark(
     spark: SparkSession, tmp_path: Path, table_type: str, most: int
 ) -> None:

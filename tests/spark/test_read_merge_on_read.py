@@ -469,3 +469,29 @@ def test_rows_that_logs_replace_are_left_out_where_spark_skips_pages(spark: Spar
         assert len(found) == len(expected)
     assert snapshot.where("id = '0050001'").count() == 1
     assert snapshot.where("id = '0050003'").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("spark.sql.parquet.datetimeRebaseModeInRead", "LEGACY"),
+        ("spark.sql.parquet.datetimeRebaseModeInRead", "EXCEPTION"),
+        ("spark.sql.sources.useV1SourceList", ""),
+    ],
+)
+def test_settings_of_sparks_parquet_reader_leave_rows_as_they_are(
+    spark: SparkSession, tmp_path: Path, setting: str, value: str
+) -> None:
+    path = str(tmp_path / "t")
+    table = create_table(path, spark=spark, name="t", record_key="id", table_type="MERGE_ON_READ")
+    columns = ("date'1500-01-01' AS day", "timestamp'1500-01-01 12:00:00' AS at")
+    table.upsert(spark.range(2).selectExpr("id", *columns))
+    table.upsert(spark.range(1).selectExpr("id", *columns))
+    spark.conf.set(setting, value)
+    try:
+        rows = table.snapshot().where("day = '1500-01-01' AND at < '1500-01-02'")
+        assert sorted((row.id, str(row.day), str(row.at)) for row in rows.collect()) == [
+            (id, "1500-01-01", "1500-01-01 12:00:00") for id in range(2)
+        ]
+    finally:
+        spark.conf.unset(setting)

@@ -19,6 +19,10 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./:@-]+")
 #: Spark's own name for the option that has it take paths as they are. Escaping does not do: a path that has both a
 #: wildcard and a colon fails in Hadoop's globbing, and `basePath` is never expanded.
 _EXPAND = "__globPaths__"
+#: By its class, as `spark.sql.sources.useV1SourceList` may give its name to a reader without positions of rows.
+_FORMAT = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
+#: Files without Spark's version in their footer have no dates of the Julian calendar, whatever the session says.
+_OPTIONS = {"datetimeRebaseMode": "CORRECTED"}
 _LISTING_JOB = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 #: Paths that Spark looks at without a job, unless the session's threshold is another.
 _LISTED_HERE = 32
@@ -58,7 +62,7 @@ def read_parquet(
         # file's; and take paths with wildcards for patterns in spite of the option above.
         reader = reader.option("recursiveFileLookup", "true")
     with _no_listing_job(session, len(full)), raise_missing_paths():
-        frame = reader.parquet(*full)
+        frame = reader.load(full, _FORMAT, **_OPTIONS)
         if not is_classic(session):
             frame.schema  # noqa: B018  only this makes a server resolve the paths
     if not floats_tested:
