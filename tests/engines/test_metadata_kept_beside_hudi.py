@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import hoodie
@@ -131,3 +132,22 @@ def test_hudi_goes_on_with_statistics_filters_and_keys(hudi: HudiEngine, kind: s
         for where in _FILTERS if ts % 3 == 1 else ():
             rows = comparable(hudi.read(path, where, hoodie__metadata__enable="false"))
             assert comparable(hudi.read(path, where, **_STATISTICS)) == rows, where
+
+
+def test_hudi_filters_by_an_expression_whose_index_was_removed(hudi: HudiEngine, tmp_path: Path) -> None:
+    if hudi.version < "1.1":
+        pytest.skip("its statistics have another form")
+    path, name = tmp_path / "expression", f"expression_{hudi.version.replace('.', '_')}"
+    properties = "primaryKey = 'id', preCombineField = 'ts', type = 'mor'"
+    hudi.sql(f"CREATE TABLE {name} (id string, ts bigint) USING hudi TBLPROPERTIES ({properties}) LOCATION '{path}'")
+    hudi.sql(f"INSERT INTO {name} VALUES ('a', 1), ('b', 100000)")
+    lock = "hoodie.write.lock.provider"
+    hudi.sql(f"SET {lock}=org.apache.hudi.client.transaction.lock.InProcessLockProvider")
+    day = "from_unixtime(ts, 'yyyy-MM-dd')"
+    hudi.sql(f"CREATE INDEX day ON {name} USING column_stats(ts) OPTIONS(expr='from_unixtime', format='yyyy-MM-dd')")
+    hudi.sql(f"RESET {lock}")
+    with pytest.warns(MetadataTableDropped, match="expr_index_day"):
+        hoodie.open_table(str(path)).upsert(pa.table({"id": ["c"], "ts": [2]}))
+    hudi.sql("SET hoodie.enable.data.skipping=true")
+    rows = hudi.sql(f"SELECT id FROM {name} WHERE {day} = '1970-01-01' ORDER BY id")
+    assert [row["id"] for row in rows] == ["a", "c"]

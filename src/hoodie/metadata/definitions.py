@@ -5,7 +5,7 @@ Source: docs/format/table-versions-8-9.md 11; pinned by the tables of Hudi 1.x i
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,8 @@ PATH = "hoodie.table.index.defs.path"
 DEFAULT_PATH = ".hoodie/.index_defs/index.json"
 #: The version of definitions whose statistics say the types of their values.
 TYPED = "V2"
+#: The beginning of the names of expression indexes.
+EXPRESSION = "expr_index_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,15 @@ def write_definitions(storage: Storage, config: TableConfig, definitions: Mappin
     stored = {name: _as_stored(definition) for name, definition in definitions.items()}
     content = json.dumps({"indexDefinitions": stored}, indent=2, separators=(",", " : "))
     rewrite(storage, config.properties.get(PATH, DEFAULT_PATH), content.encode())
+
+
+def undefine_expressions(storage: Storage, config: TableConfig, partitions: Collection[str]) -> None:
+    """Remove the definitions of expression indexes that are not among the partitions of a metadata table: Hudi's
+    queries read by what is defined, and fail where there is nothing. (It makes secondary indexes again by theirs.)"""
+    defined = read_definitions(storage, config)
+    rest = {name: d for name, d in defined.items() if name in partitions or not name.startswith(EXPRESSION)}
+    if len(rest) < len(defined):
+        write_definitions(storage, config, rest)
 
 
 def _definition(name: str, entry: Mapping[str, Any]) -> IndexDefinition:

@@ -33,7 +33,7 @@ from hoodie.model.table_version import VERSIONS
 from hoodie.reading.row_keys import read_keys
 from hoodie.recovery.restore import restore
 from hoodie.recovery.savepoint import make_savepoint
-from hoodie.services.metadata_table import create_metadata_table
+from hoodie.services.metadata_table import create_metadata_table, drop_metadata_table
 from hoodie.storage.local import LocalStorage
 from hoodie.table.properties import update_properties
 from hoodie.table.settings import Settings
@@ -242,6 +242,33 @@ def test_a_record_index_by_partition_and_statistics_of_another_form_are_removed(
     with pytest.warns(MetadataTableDropped, match=r"\(column_stats, partition_stats, record_index\) was removed"):
         made.upsert(rows(("a", "oslo"), ts=2), dict.fromkeys(INDEXES, "false"))
     assert "partition_stats" not in made.state().config.metadata_partitions
+
+
+def test_an_expression_index_goes_with_its_definition_and_a_secondary_index_without() -> None:
+    """Hudi reads by what is defined, be it there or not; a secondary index it makes again."""
+    made = table("COW")
+    config = made.state().config
+    indexes = ("expr_index_day", "secondary_index_city")
+    defined = {**read_definitions(made.storage, config), **{name: IndexDefinition(name, "") for name in indexes}}
+    write_definitions(made.storage, config, defined)
+    update_properties(
+        made.storage, {"hoodie.table.metadata.partitions": ",".join((*config.metadata_partitions, *indexes))}
+    )
+    with pytest.warns(MetadataTableDropped, match="expr_index_day, secondary_index_city was removed.*CREATE INDEX"):
+        made.upsert(rows(("a", "oslo"), ts=2))
+    assert set(made.state().config.metadata_partitions) == {*config.metadata_partitions}
+    assert set(read_definitions(made.storage, config)) == {*defined} - {"expr_index_day"}
+
+
+def test_a_metadata_table_that_is_built_again_has_no_definition_of_an_expression_index() -> None:
+    made = table("COW")
+    config = made.state().config
+    defined = read_definitions(made.storage, config)
+    write_definitions(made.storage, config, {**defined, "expr_index_day": IndexDefinition("expr_index_day", "")})
+    drop_metadata_table(made.storage, Settings.of({}))
+    assert "expr_index_day" in read_definitions(made.storage, config)  # Hudi's next write builds it again
+    create_metadata_table(made.storage, Settings.of({}))
+    assert set(read_definitions(made.storage, config)) == {*defined}
 
 
 def test_that_of_an_upgraded_table_is_not_built() -> None:

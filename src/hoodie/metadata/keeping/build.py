@@ -11,7 +11,15 @@ from hoodie.config.metadata import MetadataOptions
 from hoodie.config.table import TableConfig
 from hoodie.errors import UnsupportedTable
 from hoodie.metadata.changes import FileChanges, of_listing
-from hoodie.metadata.definitions import DEFAULT_PATH, PATH, TYPED, IndexDefinition, read_definitions, write_definitions
+from hoodie.metadata.definitions import (
+    DEFAULT_PATH,
+    PATH,
+    TYPED,
+    IndexDefinition,
+    read_definitions,
+    undefine_expressions,
+    write_definitions,
+)
 from hoodie.metadata.keeping.build_tasks import write_base_files
 from hoodie.metadata.keeping.drop import PARTITIONS, drop_metadata, drop_partitions, drop_with_warning, was_upgraded
 from hoodie.metadata.keys import FOLDER, MetadataPartition
@@ -131,6 +139,7 @@ def build(
     )
     if str(MetadataPartition.FILES) in new:
         drop_metadata(storage)
+        undefine_expressions(storage, config, ())
         inside = SubfolderStorage(storage, FOLDER)
         create_properties(inside, {"hoodie.table.name": f"{config.name}_metadata", **_properties(config)})
     read = sum(size for files in building.files.added.values() for size in files.values())

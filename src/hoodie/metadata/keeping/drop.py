@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from hoodie.config.table import TableConfig
 from hoodie.errors import MetadataTableDropped
-from hoodie.metadata.definitions import TYPED, read_definitions
+from hoodie.metadata.definitions import EXPRESSION, TYPED, read_definitions, undefine_expressions
 from hoodie.metadata.keys import FOLDER, MetadataPartition
 from hoodie.metadata.partitions.kinds import kinds_of
 from hoodie.model.table_version import VERSIONS
@@ -36,6 +36,7 @@ def drop_partitions(storage: Storage, config: TableConfig, names: Collection[str
     if MetadataPartition.FILES not in rest:
         drop_metadata(storage)
         return replace(config, metadata_partitions=(), metadata_inflight=())
+    undefine_expressions(storage, config, {*rest, *building})
     update_properties(storage, {PARTITIONS: ",".join(sorted(rest)), INFLIGHT: ",".join(sorted(building))})
     for name in names:
         storage.delete_tree(join(FOLDER, name))
@@ -89,5 +90,8 @@ def drop_others(storage: Storage, config: TableConfig, names: tuple[str, ...]) -
         problem = "the table was upgraded, and Hudi may have left log files of then out of the lists"
         warn_of_drop(storage, "the metadata table", problem)
         return config
-    warn_of_drop(storage, f"a part of the metadata table ({', '.join(names)})", "such partitions are not kept here")
+    problem = "such partitions are not kept here"
+    if any(name.startswith(EXPRESSION) for name in names):
+        problem += ", and an expression index needs Hudi's CREATE INDEX again"
+    warn_of_drop(storage, f"a part of the metadata table ({', '.join(names)})", problem)
     return config
