@@ -85,6 +85,38 @@ def test_hudi_reads_and_alters_columns_that_the_library_altered(hudi: HudiEngine
         hudi.sql("SET hoodie.schema.on.read.enable=false")
 
 
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_the_library_reads_and_writes_columns_that_a_later_hudi_altered(
+    hudi: HudiEngine, kind: str, tmp_path: Path
+) -> None:
+    if hudi.version < "1":
+        pytest.skip("other tests have its tables")
+    path, name = tmp_path / "later", f"later_{kind}"
+    properties = f"primaryKey = 'id', preCombineField = 'ts', type = '{kind}'"
+    columns = "id string, a int, dec decimal(10,2), ts bigint"
+    hudi.sql("SET hoodie.schema.on.read.enable=true")
+    hudi.sql("SET spark.sql.parquet.enableVectorizedReader=false")
+    try:
+        hudi.sql(f"CREATE TABLE {name} ({columns}) USING hudi TBLPROPERTIES ({properties}) LOCATION '{path}'")
+        hudi.sql(f"INSERT INTO {name} VALUES ('k1', 1, 1.5, 1), ('k2', 2, 2.5, 1), ('k3', 3, 3.5, 1)")
+        for number, change in enumerate(
+            ("ALTER COLUMN a TYPE bigint", "ADD COLUMNS (n string AFTER a)", "ALTER COLUMN dec TYPE decimal(20,4)")
+        ):
+            hudi.sql(f"ALTER TABLE {name} {change}")
+            table = hoodie.open_table(str(path))
+            rows = table.snapshot().to_arrow()
+            first = {**rows.filter(pa.compute.equal(rows["id"], "k1")).to_pylist()[0], "ts": 2 + number}
+            table.upsert(pa.Table.from_pylist([first, {**first, "id": f"n{number}"}], schema=rows.schema))
+            theirs = comparable(hudi.read(path, hoodie__schema__on__read__enable="true"))
+            assert comparable(table.snapshot(meta=True).to_arrow()) == theirs
+        hudi.sql(f"UPDATE {name} SET n = 'theirs', ts = 20 WHERE id = 'k2'")
+        theirs = comparable(hudi.read(path, hoodie__schema__on__read__enable="true"))
+        assert comparable(table.snapshot(meta=True).to_arrow()) == theirs
+    finally:
+        hudi.sql("SET spark.sql.parquet.enableVectorizedReader=true")
+        hudi.sql("SET hoodie.schema.on.read.enable=false")
+
+
 def _user_columns(table: hoodie.HoodieTable) -> pa.Schema:
     return pa.schema(
         [field for field in table.snapshot(meta=True).to_arrow().schema if not field.name.startswith("_hoodie_")]

@@ -73,13 +73,13 @@ def history_path(storage: Storage, config: TableConfig, timeline: Timeline, vers
         names = [entry.name for entry in storage.list(SCHEMA_FOLDER)]
     except FileNotFoundError:
         names = []
-    instants = [name.removesuffix(SCHEMA_COMMIT) for name in names if name.endswith(SCHEMA_COMMIT)]
-    visible = with_history(storage, config, timeline, instants, rows=False).visible()
-    completed = [instant for instant in instants if visible.committed(instant)]
+    files = {name.removesuffix(SCHEMA_COMMIT).partition("_")[0]: name for name in names if name.endswith(SCHEMA_COMMIT)}
+    visible = with_history(storage, config, timeline, list(files), rows=False).visible()
+    completed = [instant for instant in files if visible.committed(instant)]
     if not completed:
         problem = f"the table's columns were altered (version {version}), and no history of them is there"
         raise CorruptFile(SCHEMA_FOLDER, problem, None, "Restore the folder from a copy of the table.")
-    return f"{SCHEMA_FOLDER}/{max(completed)}{SCHEMA_COMMIT}"
+    return f"{SCHEMA_FOLDER}/{files[max(completed)]}"
 
 
 def _exceptions(storage: Storage, timeline: Timeline, versions: Sequence[Node]) -> dict[str, int]:

@@ -119,6 +119,21 @@ def test_columns_stay_as_they_were_altered_once_that_is_archived(version: int, t
     assert [row["n"] for row in rows(table)] == [1, 2]
 
 
+@pytest.mark.parametrize("version", [8, 9])
+def test_columns_are_read_by_a_history_that_hudi_1_x_names(version: int, tmp_path: Path) -> None:
+    """By the instant of the ALTER and the time of its completion."""
+    options = {"hoodie.write.table.version": version}
+    table = hoodie.create_table(tmp_path / "t", record_key="id", ordering="ts", options=options)
+    table.insert(ROWS)
+    instant = alter(table, Rename(("n",), "count"))
+    folder = tmp_path / "t/.hoodie/.schema"
+    (own,) = folder.glob("*.schemacommit")
+    own.rename(folder / f"{instant}_{int(str(instant)) + 5}.schemacommit")
+    assert [row["count"] for row in rows(table)] == [1, 2]
+    alter(table, Rename(("count",), "n"))
+    assert [row["n"] for row in rows(table)] == [1, 2]
+
+
 def test_versions_are_kept_newest_first_as_hudi_keeps_them(table: HoodieTable, tmp_path: Path) -> None:
     instants = [alter(table, Rename((old,), new)) for old, new in (("n", "m"), ("m", "o"))]
     folder = tmp_path / "t/.hoodie/.schema"

@@ -15,7 +15,7 @@ from hoodie.schema.by_id import Node
 
 #: Key of a commit's extra metadata: the version that it wrote by, as JSON.
 LATEST_SCHEMA = "latest_schema"
-#: Where the histories are, as `<instant>.schemacommit`.
+#: Where the histories are, as `<instant>.schemacommit`, or `<instant>_<completion>.schemacommit` by Hudi 1.x.
 SCHEMA_FOLDER = ".hoodie/.schema"
 SCHEMA_COMMIT = ".schemacommit"
 
