@@ -25,6 +25,7 @@ from hoodie.formats.log.blocks import (
     read_block_headers,
 )
 from hoodie.formats.timeline.archive_log import commit_record, encode_entries
+from hoodie.formats.timeline.internal_schema import SCHEMA_COMMIT, SCHEMA_FOLDER, decode_version
 from hoodie.formats.timeline.plans import decode_compaction_plan, encode_compaction_plan
 from hoodie.formats.timeline.services import (
     CLEAN_METADATA,
@@ -39,8 +40,9 @@ from hoodie.model.files import FileSlice, LogFile, log_file_name, parse_data_fil
 from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.storage.protocol import Storage, in_threads, join, split
 from hoodie.storage.wrapped import set_modified
+from hoodie.table.altered_columns import history_path
 from hoodie.table.properties import update_properties
-from hoodie.table.state import TableState
+from hoodie.table.state import TableState, columns_by_id
 from hoodie.table.upgraded_timeline import files_of_layout_1
 from hoodie.timeline.archive import archive_files, archive_name
 from hoodie.timeline.history import history_rows
@@ -149,6 +151,16 @@ def copy_down(state: TableState, target: TableConfig, names: LogNames, batch: in
     for number, part in enumerate(rows, 1):
         entries = [entry for row in part for entry in _archived(row, state.config.history_folder, names)]
         storage.create_new(join(target.history_folder, archive_name(number)), encode_entries(entries, batch))
+    _copy_column_history(state)
+
+
+def _copy_column_history(state: TableState) -> None:
+    """Give the history of altered columns the name that Hudi 0.15 looks for: Hudi 1.x has another."""
+    for text in columns_by_id(state).values():
+        version = decode_version(text, SCHEMA_FOLDER)["version_id"]
+        path = history_path(state.storage, state.config, state.timeline, version)
+        instant = split(path)[1].removesuffix(SCHEMA_COMMIT).partition("_")[0]
+        state.storage.write(f"{SCHEMA_FOLDER}/{instant}{SCHEMA_COMMIT}", state.storage.read(path))
 
 
 def discard_copy(storage: Storage, config: TableConfig, target: TableConfig) -> None:

@@ -20,6 +20,8 @@ from hoodie.model.instant import Action
 from hoodie.model.table_version import VERSIONS
 from hoodie.recovery.restore import restore
 from hoodie.recovery.savepoint import make_savepoint
+from hoodie.schema.by_id import Rename
+from hoodie.services.alter_columns import alter_columns
 from hoodie.services.archive import archive, history
 from hoodie.services.clean import clean
 from hoodie.services.compaction.schedule import schedule_compaction
@@ -268,6 +270,18 @@ def test_change_data_is_as_before(kind: str) -> None:
     assert before
     downgrade(made.storage, Settings.read(made.options), 6)
     assert told() == before
+
+
+def test_the_history_of_altered_columns_gets_the_name_that_hudi_0_15_knows() -> None:
+    """Without it Hudi 0.15 fails on the files of before the ALTER."""
+    made = table(COW)
+    instant = alter_columns(made.storage, [Rename(("note",), "remark")], Settings.read(made.options), on_read=True)
+    name = f".hoodie/.schema/{instant}.schemacommit"
+    content = made.storage.read(name)
+    made.storage.write(f".hoodie/.schema/{instant}_{int(str(instant)) + 5}.schemacommit", content)  # as Hudi 1.x
+    made.storage.delete(name)
+    downgrade(made.storage, Settings.read(made.options), 6)
+    assert made.storage.read(name) == content
 
 
 def test_a_plain_version_is_asked_for() -> None:
