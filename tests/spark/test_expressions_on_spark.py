@@ -75,6 +75,9 @@ CHOSEN = [
     "cast(round(x) as string) || cast(round(-0.4D) as string)",
     "greatest(b, false)",
     "round(cast(l as decimal(38, 18)), 3)",
+    "cast(2 as int) * q + + i",
+    "cast(add_months(d, 100000) as string)",
+    "' 1' in (1, 'a')",
     "cast(5.070602400912917605986812821502E-8 as decimal(38, 38)) / cast(4e-20 as decimal(28, 20))",
 ]
 SUBQUERIES = [
@@ -94,6 +97,8 @@ FAILING = [
     "5 % 0",
     "cast(s as int)",
     "s = 7",
+    "1 in ('a', 1)",
+    "+ s",
     "abs(-9223372036854775807 - 1 + l * 0)",
     "cast(x as int)",
     "cast('2024-02-30' as date)",

@@ -233,9 +233,18 @@ def _to_text(have: pa.DataType) -> Kernel | None:
         return lambda values: by_distinct(values, TEXT, _shown_time)
     if arrow.is_binary(have):
         return lambda values: by_distinct(values, TEXT, lambda value: value.decode("utf-8", "replace"))
-    if kinds.is_number(have) or have in (BOOL, DATE):
+    if have == DATE:
+        return _shown_days
+    if kinds.is_number(have) or have == BOOL:
         return lambda values: values.cast(TEXT)
     return None
+
+
+def _shown_days(values: pa.Array) -> pa.Array:
+    """Years of more than four digits have a sign."""
+    texts = values.cast(TEXT)
+    late = pc.greater(values, pa.scalar(dt.date.max, DATE))
+    return pc.if_else(late, pc.binary_join_element_wise("+", texts, ""), texts)
 
 
 def _shown_time(value: dt.datetime) -> str:

@@ -131,8 +131,9 @@ def in_list(term: Term, options: Sequence[Term]) -> Term:
         raise InvalidInput(f"in (…): {spark_name(term.kind)} cannot be compared with all of the list: cast it")
     operand = cast(term, kind)
     values, rest = _split_constants(options, kind)
-    parts = [comparison("=", operand, option) for option in rest]
-    if len(values):
+    in_order = any(option.fails for option in rest)  # none behind the one that is equal is asked
+    parts = [comparison("=", operand, option) for option in (options if in_order else rest)]
+    if len(values) and not in_order:
         parts.insert(0, computed(BOOL, elementwise(lambda rows: member(rows, values)), operand))
     return balanced(parts, any_true)
 

@@ -14,7 +14,7 @@ from hoodie.expressions.casts import cast
 from hoodie.expressions.compare import comparison, condition
 from hoodie.expressions.duck import by_duckdb
 from hoodie.expressions.kinds import BIGINT, BOOL, DATE, DOUBLE, INT, NULL, TEXT, TIMESTAMP
-from hoodie.expressions.terms import Term, computed, elementwise, first_of, literal
+from hoodie.expressions.terms import NOTHING, Term, computed, elementwise, first_of, literal
 from hoodie.schema.types import spark_name
 
 Terms = Sequence[Term]
@@ -153,8 +153,9 @@ def _number(make: Callable[[Term], Term]) -> Callable[[Terms], Term | None]:
 
 
 def _round(of: Terms) -> Term | None:
-    digits = 0 if len(of) == 1 else of[1].literal
-    return _number(lambda term: numbers.rounded(term, digits))(of[:1]) if isinstance(digits, int) else None
+    places = literal(0, INT) if len(of) == 1 else of[1]
+    digits = places.run(NOTHING).as_py() if kinds.is_integer(places.kind) and not places.columns else None
+    return None if digits is None else _number(lambda term: numbers.rounded(term, digits))(of[:1])
 
 
 def _replace(text: Term, search: Term, by: Term | None = None) -> Term:
@@ -303,6 +304,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "isnull": Function(1, 1, _isnull),
     "isnotnull": Function(1, 1, _negated(_isnull)),
     "isnan": Function(1, 1, _isnan),
+    "positive": Function(1, 1, _number(lambda term: term)),
     "abs": Function(1, 1, _number(numbers.absolute_value)),
     **dict.fromkeys(("sign", "signum"), Function(1, 1, _number(_sign))),
     "round": Function(1, 2, _round),

@@ -25,11 +25,13 @@ _APART = {
     *((kind, TokenType.NUMBER) for kind in _TYPES),
     *((kind, TokenType.STRING) for kind in _TYPES - _DATES),
     (TokenType.NOT, TokenType.IS),
+    (TokenType.FROM, TokenType.FOR),
 }
 #: What a token counts as. FROM and FOR part the arguments of some functions, as commas do.
 _COUNTS_AS = {
-    TokenType.FROM: [TokenType.COMMA],
+    TokenType.FROM: [TokenType.COMMA, TokenType.FROM],
     TokenType.FOR: [TokenType.COMMA],
+    TokenType.EXCLAMATION: [TokenType.NOT],
     TokenType.UNKNOWN: [TokenType.NULL],
     TokenType.NULLSAFE_EQ: [TokenType.IS, TokenType.NOT, TokenType.DISTINCT, TokenType.COMMA],
 }
@@ -38,8 +40,9 @@ _WORDS = {
     exp.And: [TokenType.AND], exp.Or: [TokenType.OR], exp.Not: [TokenType.NOT], exp.Null: [TokenType.NULL],
     exp.Is: [TokenType.IS], exp.In: [TokenType.IN], exp.Between: [TokenType.BETWEEN, TokenType.AND],
     exp.Like: [TokenType.LIKE], exp.ILike: [TokenType.ILIKE], exp.RegexpLike: [TokenType.RLIKE],
-    exp.Escape: [TokenType.ESCAPE], exp.Case: [TokenType.CASE, TokenType.END], exp.Extract: [TokenType.COMMA],
-    exp.NullSafeEQ: _COUNTS_AS[TokenType.NULLSAFE_EQ], exp.Select: [TokenType.SELECT], exp.From: [TokenType.COMMA],
+    exp.Escape: [TokenType.ESCAPE], exp.Case: [TokenType.CASE, TokenType.END], exp.Select: [TokenType.SELECT],
+    exp.Extract: _COUNTS_AS[TokenType.FROM], exp.From: _COUNTS_AS[TokenType.FROM],
+    exp.NullSafeEQ: _COUNTS_AS[TokenType.NULLSAFE_EQ],
     exp.NullSafeNEQ: [TokenType.IS, TokenType.DISTINCT, TokenType.COMMA], exp.Where: [TokenType.WHERE],
     exp.Distinct: [TokenType.DISTINCT], exp.All: [TokenType.ALL], exp.Mul: [TokenType.STAR], exp.Star: [TokenType.STAR],
 }  # fmt: skip
@@ -49,16 +52,39 @@ _COUNTED = {kind for kinds in _WORDS.values() for kind in kinds} | {
 }
 
 
+def _plus(parser: Any) -> Any:
+    """The operand of a unary plus: what is no number is for the function `positive`."""
+    operand = parser._parse_unary()
+    if operand is None or operand.is_number or isinstance(operand, exp.Interval):
+        return operand
+    return exp.Anonymous(this="positive", expressions=[operand])
+
+
+def _trim(parser: Any) -> Any:
+    """TRIM, which may begin with its FROM."""
+    if parser._match(TokenType.FROM):
+        return exp.Trim(this=parser._parse_bitwise(), position="BOTH")
+    return parser._parse_trim()
+
+
 class _Dialect(DIALECT):
     """Spark's, with functions left as they are written: what they mean is for `functions`."""
+
+    class Tokenizer(DIALECT.Tokenizer):
+        SINGLE_TOKENS = {**DIALECT.Tokenizer.SINGLE_TOKENS, "!": TokenType.EXCLAMATION}  # noqa: RUF012
 
     class Parser(Spark.Parser):  # type: ignore[misc, valid-type]
         FUNCTIONS: dict[str, Any] = {}  # noqa: RUF012
         NO_PAREN_FUNCTIONS: dict[Any, Any] = {}  # noqa: RUF012
-        FUNCTION_PARSERS = {  # noqa: RUF012
+        FUNCTION_PARSERS = {
             name: parse
             for name, parse in Spark.Parser.FUNCTION_PARSERS.items()
-            if name in ("CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "SUBSTR", "TRIM")
+            if name in ("TRY_CAST", "EXTRACT", "SUBSTRING", "SUBSTR")
+        } | {"TRIM": _trim, "CAST": lambda parser: parser._parse_cast(True)}  # of `2L` it is a TryCast
+        UNARY_PARSERS = {  # noqa: RUF012
+            **Spark.Parser.UNARY_PARSERS,
+            TokenType.PLUS: _plus,
+            TokenType.EXCLAMATION: Spark.Parser.UNARY_PARSERS[TokenType.NOT],
         }
         NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012
             name: parse for name, parse in Spark.Parser.NO_PAREN_FUNCTION_PARSERS.items() if name in ("CASE", "IF")
@@ -77,7 +103,8 @@ def syntax_tree(text: str) -> Any:
     if kinds[-1:] == [TokenType.ALIAS]:
         raise ParseError("there is nothing behind AS")
     for one, other in pairwise(tokens):
-        if (one.token_type, other.token_type) in _APART:
+        suffix = one.token_type in _TYPES and one.text.upper() in Spark.Tokenizer.NUMERIC_LITERALS  # as in 10L
+        if (one.token_type, other.token_type) in _APART or (suffix and other.token_type is TokenType.L_PAREN):
             raise ParseError(f"{one.text!r} stands before {other.text!r}")
     trees = _Dialect().parser().parse(tokens, text)
     if not trees or trees[0] is None:
@@ -91,7 +118,9 @@ def _refuse_lost_words(tokens: list[Token], tree: Any) -> None:
     where one lacks, as in `a between 1 2`, and passes over others."""
     written = Counter(word for token in tokens for word in _counts_as(token) if word in _COUNTED)
     read = Counter(word for node in tree.walk() for word in _words(node) if word in _COUNTED)
-    for kind in (read - written) or (written - read):
+    excess = written - read
+    del excess[TokenType.FROM]  # of a substring: a comma says the same
+    for kind in (read - written) or excess:
         name = "a comma or FROM" if kind is TokenType.COMMA else kind.name
         raise ParseError(f"{name} is missing" if read[kind] > written[kind] else f"{name} has no place")
 
@@ -111,7 +140,9 @@ def _words(node: Any) -> list[TokenType]:
             words += [TokenType.WHEN, TokenType.THEN]
         case exp.If() | exp.Substring():
             words += [TokenType.COMMA] * (sum(value is not None for value in parts.values()) - 1)
-        case exp.Trim() if parts.get("position") or parts.get("expression"):
+        case exp.Trim() if parts.get("position"):
+            words += _COUNTS_AS[TokenType.FROM]
+        case exp.Trim() if parts.get("expression"):
             words.append(TokenType.COMMA)
         case exp.Case() if parts.get("default") is not None:
             words.append(TokenType.ELSE)

@@ -323,8 +323,8 @@ class Reader:
         if node.args.get("format"):
             raise self.refused(node)
         typed = cast(term, kind, safe=bool(node.args.get("safe")) and type(node) is exp.TryCast)
-        is_whole = arrow.is_integer(kind) and isinstance(term.literal, int)
-        return replace(typed, literal=term.literal) if is_whole else typed
+        is_literal = type(node) is exp.TryCast and not node.args.get("safe")  # 2L
+        return replace(typed, literal=term.literal if is_literal else None) if arrow.is_integer(kind) else typed
 
     def _kind(self, node: Any) -> pa.DataType:
         name = node.this.name

@@ -22,7 +22,7 @@ _DAY = 86_400_000_000
 #: Microseconds of a unit of INTERVAL; of `month` and `year` months.
 _MICROS = {"microsecond": 1, "millisecond": 1_000, "second": 1_000_000, "minute": 60_000_000, "hour": 3_600_000_000}
 _MICROS |= {"day": _DAY, "week": 7 * _DAY}
-_MONTHS = {"month": 1, "quarter": 3, "year": 12}
+_MONTHS = {"month": 1, "year": 12}
 _WHOLE = re.compile(r"[+-]?\d+")
 
 
@@ -43,7 +43,7 @@ class Interval:
 
 def span(number: str, unit: str) -> Interval:
     """Raises InvalidInput on a unit or number that is none"""
-    name = unit.lower().rstrip("s")
+    name = unit.lower().removesuffix("s")
     if not _WHOLE.fullmatch(number.strip()) or name not in _MICROS | _MONTHS:
         raise InvalidInput(f"interval {number} {unit}: expected a whole number of years, months, days, hours and so on")
     count = int(number)

@@ -21,6 +21,10 @@ from hoodie.expressions.text import about_source_only, columns_named, conjuncts,
             "CASE WHEN end > t.end AND a THEN end ELSE end END = t.case AND c",
             ["CASE WHEN end > t.end AND a THEN end ELSE end END = t.case", "c"],
         ),
+        *(
+            (f"CASE WHEN a {behind} end AND d THEN b END AND c", [f"CASE WHEN a {behind} end AND d THEN b END", "c"])
+            for behind in ("RLIKE", "ILIKE", "= 7 DIV", "IS DISTINCT FROM", "= 1 |", "= 1 &", "= 1 ^", "= ~")
+        ),
         ("f(a and b)", ["f(a and b)"]),
         ("a = 'open", ["a = 'open"]),
     ],

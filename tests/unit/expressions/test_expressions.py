@@ -48,6 +48,9 @@ def values(text: str) -> list[Any]:
         ("a / 2", pa.float64()),
         ("p + 1", pa.decimal128(7, 2)),
         ("p * p", pa.decimal128(13, 4)),
+        ("2L * p", pa.decimal128(8, 2)),
+        ("cast(2 as bigint) * p", pa.decimal128(27, 2)),
+        ("cast(2 as int) * p", pa.decimal128(17, 2)),
         ("p / 3", pa.decimal128(10, 6)),
         ("p + a", pa.decimal128(23, 2)),
         ("coalesce(a, p)", pa.decimal128(22, 2)),
@@ -111,11 +114,14 @@ def test_a_quote_is_written_twice_within_a_text():
         (r"s like 'a\\b'", "escape"),
         ("s rlike '('", "regular expression"),
         ("a & 1", "not supported without Spark"),
+        ("+ (a = 1)", r"positive takes no arguments of types \(boolean\)"),
+        ("+ d", r"positive takes no arguments of types \(date\)"),
+        ("+ s", "cannot be cast to double"),
     ],
 )
 def test_what_has_no_meaning_here_is_refused_by_its_words(text: str, words: str):
     with pytest.raises(InvalidInput, match=words):
-        read_expression(text, SCOPE)
+        values(text)
 
 
 def test_rows_are_paired_by_equal_values_as_sql_has_them():
@@ -205,6 +211,12 @@ def test_rows_that_are_none_have_no_values():
         ("try_cast('-0001-02-29' as date)", None),
         ("try_cast('2024-01-01 00:00:00 Nowhere' as timestamp)", None),
         (r"r'a\n'", r"a\n"),
+        ("trim(from '  x ') || trim(' y')", "xy"),
+        ("cast(date '9999-12-31' + 1 as string)", "+10000-01-01"),
+        ("cast(date '0001-01-01' - 367 as string)", "-0001-12-31"),
+        ("round(1.25, cast(1 as int)) + round(1.25, 2 - 1)", Decimal("2.6")),
+        ("1 in (1, 'a') and 1 in ('1', 'a')", True),
+        ("+ a + +1 + day(date '2024-01-02' + interval +1 day)", 5),
     ],
 )
 def test_values_are_those_that_spark_gives(text: str, value: Any):
@@ -319,6 +331,15 @@ def test_an_empty_list_is_refused(text: str) -> None:
         ("cast(a as decimal(10 x)) = 1", "not supported"),
         ("cast(a as decimal(int, 2)) = 1", "not supported"),
         ("cast(s as string(3)) = 'b'", "not supported"),
+        ("substring(s from for 2) = 'b'", "'from' stands before 'for'"),
+        ("extract(year, d) = 2024", "FROM is missing"),
+        ("trim(leading, s) = 'b'", "FROM is missing"),
+        ("s ! ilike 'a'", "cannot be parsed"),
+        ("a ! in (1)", "cannot be parsed"),
+        ("s is !null", "not supported"),
+        ("10L () = a", r"'L' stands before '\('"),
+        ("d + interval 1 quarter = d", "expected a whole number of years"),
+        ("d + interval 1 monthss = d", "expected a whole number of years"),
         ("else a", "there is no expression"),
         ("+", "there is no expression"),
         ("a = 1;", "no semicolon"),
@@ -371,6 +392,12 @@ def test_long_lists_of_numbers_are_not_nested():
     listed = ", ".join(f"{number}.25" for number in range(5000))
     assert values(f"x in ({listed}, 2.0)") == [False, False, True]
     assert values(f"x in ({', '.join(['x'] * 3000)})") == [True, True, True]
+
+
+@pytest.mark.parametrize("text", ["1 in ('a', 1)", "a in (1 / 0, 1)"])
+def test_a_list_is_asked_in_its_order(text: str):
+    with pytest.raises(InvalidInput, match=r"cannot be cast|division by zero"):
+        values(text)
 
 
 @pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
