@@ -44,9 +44,8 @@ def truncate(session: SparkSession, text: Text) -> DataFrame | None:
     if table is None:
         return None
     require_grammar(session, text)
-    if text.word(at) == "PARTITION":
-        table.delete_partitions(_partition_paths(table, text, at))
-    elif paths := _paths(table):
+    named = text.word(at) == "PARTITION"
+    if paths := _partition_paths(table, text, at, quiet=True) if named else _paths(table):
         table.delete_partitions(paths)
     return empty_result(session)
 

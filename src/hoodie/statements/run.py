@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from pyspark.errors import ParseException
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
@@ -197,7 +197,7 @@ def _run_change(session: SparkSession, statement: Text, table: HoodieTable[DataF
     """`run_dml`. Raises as that, and StatementError where Spark cannot read an expression"""
     try:
         return run_dml(session, table, change)
-    except ParseException:
+    except AnalysisException:
         require_grammar(session, statement)  # which names the place in the whole statement
         raise
 
