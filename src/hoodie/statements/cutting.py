@@ -78,13 +78,12 @@ class Text:
 
     def find(self, *words: str, start: int = 0) -> int:
         """The place of the first of these keywords outside brackets; -1: there is none."""
-        for index in range(start, len(self.tokens)):
-            if self.depths[index] == 0 and self.word(index) in words:
-                return index
-        return -1
+        return next((index for index in self.every(*words) if index >= start), -1)
 
     def every(self, *words: str) -> list[int]:
-        return [i for i in range(len(self.tokens)) if self.depths[i] == 0 and self.word(i) in words]
+        """The places of these keywords outside brackets. What stands behind a dot is a name."""
+        places = [i for i, depth in enumerate(self.depths) if depth == 0 and self.word(i) in words]
+        return [i for i in places if i == 0 or self.word(i - 1) != "."]
 
     def before(self, index: int) -> Text:
         """The part before a token."""

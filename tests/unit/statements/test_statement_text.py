@@ -80,6 +80,25 @@ def test_a_column_may_be_called_end():
     )
 
 
+def test_a_name_behind_a_dot_is_no_keyword():
+    merge = read(
+        """MERGE INTO db.set t USING db.on s ON t.on = s.when AND s.using > 1
+        WHEN MATCHED AND s.then > t.when THEN UPDATE SET t.when = s.when, n = s.where"""
+    )
+    assert isinstance(merge, Merge)
+    assert (merge.table.parts, merge.source, merge.condition) == (
+        ("db", "set"),
+        "db.on s",
+        "t.on = s.when AND s.using > 1",
+    )
+    (clause,) = merge.clauses
+    assert (clause.condition, clause.values) == ("s.then > t.when", {"t.when": "s.when", "n": "s.where"})
+    update = read("UPDATE t SET n = t.where + 1 WHERE t.where > 1")
+    assert isinstance(update, Update)
+    assert (update.values, update.where) == ({"n": "t.where + 1"}, "t.where > 1")
+    assert read("DELETE FROM db.where AS t WHERE t.where = 1") == Delete(Name(("db", "where"), "t"), "t.where = 1")
+
+
 def test_deletes_and_inserts():
     assert read("delete from db.t") == Delete(Name(("db", "t"), "t"), None)
     assert read("INSERT INTO t (a, `b c`) VALUES (1, 2)") == Insert(
