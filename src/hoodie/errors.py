@@ -487,8 +487,9 @@ class MetadataTableDropped(HoodieWarning):
 
     def __str__(self) -> str:
         return (
-            f"{self.path}: {self.what} was removed: {clause(self.problem)}. `hoodie metadata create` builds it again "
-            "(`--with` names partitions beside the file lists); of a table of version 8 or 9 Hudi's next write does."
+            f"{self.path}: {self.what} was removed: {clause(self.problem)}. `hoodie metadata create` builds again what "
+            "is kept here (`--with` names partitions beside the file lists), and of a table of version 8 or 9 Hudi's "
+            "next write all that is defined."
         )
 
 

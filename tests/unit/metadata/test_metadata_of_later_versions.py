@@ -254,7 +254,7 @@ def test_an_expression_index_goes_with_its_definition_and_a_secondary_index_with
     update_properties(
         made.storage, {"hoodie.table.metadata.partitions": ",".join((*config.metadata_partitions, *indexes))}
     )
-    with pytest.warns(MetadataTableDropped, match="expr_index_day, secondary_index_city was removed.*CREATE INDEX"):
+    with pytest.warns(MetadataTableDropped, match=r"expr_index_day, secondary_index_city\) was removed.*CREATE INDEX"):
         made.upsert(rows(("a", "oslo"), ts=2))
     assert set(made.state().config.metadata_partitions) == {*config.metadata_partitions}
     assert set(read_definitions(made.storage, config)) == {*defined} - {"expr_index_day"}
