@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import warnings
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.errors import MetadataTableDropped
+from hoodie.errors import HudiCannotRead, MetadataTableDropped
 from hoodie.storage.local import LocalStorage
 from hoodie.table.state import load_state
 from support.change_data import change, ordered
@@ -264,3 +266,40 @@ def test_hudi_orders_rows_and_deletes_in_our_logs_by_several_columns(
 
 def _newest(hudi: HudiEngine) -> int:
     return 8 if hudi.version.startswith("1.0") else 9
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_times_without_a_zone_are_those_that_hudi_reads_and_writes(
+    hudi: HudiEngine, kind: str, version: str, tmp_path: Path
+) -> None:
+    if hudi.version.startswith("1.0"):
+        pytest.skip("Hudi 1.0 takes such times for numbers")
+    kinds = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
+    options = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.precombine.field": "ts",
+        "hoodie.datasource.write.table.type": kinds[kind],
+        "hoodie.write.table.version": version,
+    }
+    path, time, zoneless = tmp_path / "t", dt.datetime(2024, 5, 1, 12, 30, 0, 7), pa.timestamp("us")
+
+    def upsert(ids: list[str], ts: int) -> None:
+        count = len(ids)
+        columns = {"id": ids, "ts": [ts] * count, "at": pa.array([time] * count, zoneless)}
+        rows = pa.table({**columns, "inside": pa.array([[time]] * count, pa.list_(zoneless))})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", HudiCannotRead)
+            hoodie.hudi.write(rows, str(path), {**options, "hoodie.datasource.write.operation": "upsert"})
+
+    upsert(["a", "b"], 1)
+    upsert(["a"], 2)
+    assert {(row["id"], row["at"], *row["inside"]) for row in hudi.read(path)} == {
+        (key, time.isoformat(), time.isoformat()) for key in "ab"
+    }
+    text = "timestamp_ntz'2020-01-01 01:02:03'"
+    hudi.write(path, f"SELECT 'c' AS id, 3L AS ts, {text} AS at, array({text}) AS inside", options)
+    upsert(["b"], 4)
+    times = {"a": time, "b": time, "c": dt.datetime(2020, 1, 1, 1, 2, 3)}
+    assert {row["id"]: row["at"] for row in hoodie.open_table(str(path)).to_arrow().to_pylist()} == times
+    assert {row["id"]: row["at"] for row in hudi.read(path)} == {key: value.isoformat() for key, value in times.items()}

@@ -26,6 +26,8 @@ class TableVersion:
     defines_indexes  a file of the table defines what its metadata table has statistics of; records of it are deleted by
                      their keys
     types_statistics  statistics of the metadata table say the types of their values
+    local_times      times without a zone are local timestamps of Avro's, as Hudi 1.1 and later reads them; else a long
+                     that only this library takes for times, which hudi-rs reads
     engines          what reads such a table, for people
     """
 
@@ -40,6 +42,7 @@ class TableVersion:
     prefixes_single_key: bool = False
     defines_indexes: bool = False
     types_statistics: bool = False
+    local_times: bool = False
     engines: str = ""
 
 
@@ -56,6 +59,7 @@ VERSIONS = {
             logs_of_writes=True,
             default_ordering="",
             defines_indexes=True,
+            local_times=True,
             engines="Hudi 1.0 and later, hudi-rs",
         ),
         TableVersion(
@@ -69,6 +73,7 @@ VERSIONS = {
             prefixes_single_key=True,
             defines_indexes=True,
             types_statistics=True,
+            local_times=True,
             engines="Hudi 1.1 and later, hudi-rs",
         ),
     )

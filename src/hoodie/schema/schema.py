@@ -365,19 +365,21 @@ def _lacking_in_type(whole: pa.DataType, part: pa.DataType, path: str, within: b
         yield from _lacking_in_type(whole.item_type, part.item_type, f"{path}.value", True)
 
 
-def warn_of_columns(table: str, before: pa.Schema | None, after: pa.Schema) -> None:
+def warn_of_columns(table: str, before: pa.Schema | None, after: pa.Schema, *, local_times: bool) -> None:
     """What a write that gives a table these columns tells: ColumnBecomesText; HudiCannotRead of times without a zone.
 
-    before  None: the table has none yet
+    before       None: the table has none yet
+    local_times  its version has these as Hudi 1.1 knows them
     """
     for column in before or ():
         if column.type != pa.string() and after.field(column.name).type == pa.string():
             warnings.warn(ColumnBecomesText(table, column.name, spark_name(column.type)), stacklevel=3)
     earlier_paths = set() if before is None else set(_times_without_zone(before, ""))
     if new := [path for path in _times_without_zone(after, "") if path not in earlier_paths]:
+        who = "Hudi before 1.1 and hudi-rs" if local_times else "Hudi (but 1.1 and later in a table of version 8 or 9)"
         problem = (
-            f"table {table!r} gets columns of type timestamp_ntz: {', '.join(new)}. Hudi 0.15 on Spark 3.5 cannot read "
-            "a table that has one; cast them to timestamp if it is to."
+            f"table {table!r} gets columns of type timestamp_ntz: {', '.join(new)}. {who} cannot read a table that has "
+            "one; cast them to timestamp if it is to."
         )
         warnings.warn(HudiCannotRead(problem), stacklevel=3)
 

@@ -68,7 +68,8 @@ def alter_columns(
         )
         if not columns.equals(declared_schema(now), check_metadata=True) or columns_by_id(now) != columns_by_id(state):
             raise WriteConflict(f"{state.config.name}: another writer changed the columns just now; alter them again")
-        extra = {"schema": to_avro(with_meta_fields(after) if version else after, state.config.name)}
+        written = with_meta_fields(after) if version else after
+        extra = {"schema": to_avro(written, state.config.name, local_times=state.layout.version.local_times)}
         if version is not None:
             numbered = {**version, "version_id": int(transaction.time)}
             extra[LATEST_SCHEMA] = _text(numbered)

@@ -183,7 +183,7 @@ class Write(LookupContext):
             storage=self.storage,
             instant=self.begun.time,
             schema=schema,
-            avro_schema=to_avro(schema, self.state.config.name),
+            avro_schema=to_avro(schema, self.state.config.name, local_times=self.state.layout.version.local_times),
             sizing=self.settings.sizing,
             bloom=self.settings.bloom,
             logs=self.settings.logs,
@@ -324,9 +324,10 @@ def check(
     by_id = columns_by_id(state)
     if by_id:
         _require_columns_kept(state, declared, schema)
+    local_times = state.layout.version.local_times
     if schema != declared:
-        warn_of_columns(state.config.name, declared, schema)
-    avro_schema = to_avro(schema, state.config.name)
+        warn_of_columns(state.config.name, declared, schema, local_times=local_times)
+    avro_schema = to_avro(schema, state.config.name, local_times=local_times)
     rule = table_rule(state.config.properties, avro_schema, settings.mergers)
     if stored_columns:
         rule = keeping(rule, stored_columns)

@@ -11,6 +11,7 @@ import pytest
 
 from hoodie.errors import CorruptFile, SchemaMismatch, UnsupportedTable
 from hoodie.formats.avro.schema import decimal_size, from_avro, record_names, to_avro
+from hoodie.formats.parquet.stored_types import in_doubt
 from hoodie.schema.conform import conform
 from hoodie.schema.schema import AVRO_DEFAULT, COMMENT, with_meta_fields, without_meta_fields
 from hoodie.schema.types import TIMESTAMP, TIMESTAMP_MILLIS, TIMESTAMP_NTZ, TIMESTAMP_NTZ_MILLIS
@@ -233,3 +234,14 @@ def test_endless_nesting_is_refused() -> None:
         kind = {"type": "array", "items": kind}
     with pytest.raises(UnsupportedTable, match="nested more than"):
         from_avro(column(kind), "f")
+
+
+def test_times_without_a_zone_of_later_versions_are_local_timestamps_of_our_own() -> None:
+    inside = pa.list_(pa.field("element", TIMESTAMP_NTZ))
+    schema = pa.schema([pa.field("a", TIMESTAMP_NTZ), pa.field("b", pa.int64()), pa.field("c", inside)])
+    text = to_avro(schema, "t", local_times=True)
+    local = {"type": "long", "logicalType": "local-timestamp-micros", "hoodie.type": "timestamp_ntz"}
+    fields = json.loads(text)["fields"]
+    assert [fields[0]["type"][1], fields[2]["type"][1]["items"][1]] == [local, local]
+    assert from_avro(text, "f").equals(schema, check_metadata=True)
+    assert not any(map(in_doubt, from_avro(text, "f")))  # no footer is read for them

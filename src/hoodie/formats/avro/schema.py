@@ -70,13 +70,15 @@ def decimal_size(precision: int) -> int:
     return int(10**precision - 1).bit_length() // 8 + 1
 
 
-def to_avro(schema: pa.Schema, table_name: str) -> str:
+def to_avro(schema: pa.Schema, table_name: str, *, local_times: bool = False) -> str:
     """The schema as Avro JSON, nullable columns as `["null", T]` with default null.
 
     Every record and fixed type has a name of its own and stands where it is used, as Spark writes it.
+
+    local_times  times without a zone are as `TableVersion.local_times` says
     Raises  SchemaMismatch, naming the column, on a type that has no form in a table
     """
-    return _text(_Exact(schema.serialize().to_pybytes(), schema), table_name)
+    return _text(_Exact(schema.serialize().to_pybytes(), schema), table_name, local_times)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -88,9 +90,20 @@ class _Exact:
 
 
 @lru_cache(maxsize=64)  # each write of a table asks for the same
-def _text(columns: _Exact, table_name: str) -> str:
+def _text(columns: _Exact, table_name: str, local_times: bool) -> str:
     name, namespace = record_names(table_name)
-    return json.dumps(_record(list(columns.schema), name, namespace, ""), separators=(",", ":"), ensure_ascii=False)
+    record = _record(list(columns.schema), name, namespace, "")
+    return json.dumps(_local(record) if local_times else record, separators=(",", ":"), ensure_ascii=False)
+
+
+def _local(node: Any) -> Any:
+    """A schema, or a part of it, whose times without a zone have Avro's type for them, too."""
+    if isinstance(node, list):
+        return [_local(part) for part in node]
+    if not isinstance(node, dict):
+        return node
+    logical = {"logicalType": LOCAL_MICROS.decode()} if TYPE_ATTRIBUTE in node else {}
+    return {name: _local(part) for name, part in node.items()} | logical
 
 
 def from_avro(text: str, path: str) -> pa.Schema:

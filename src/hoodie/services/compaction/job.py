@@ -88,7 +88,7 @@ def begin_compaction(storage: Storage, settings: Settings, instant: str | None =
     if plan_files.leftovers:
         refuse_lost(state, pending)
     _require_files(state, plan_files)
-    schema = with_meta_fields(plan_files.schema)
+    schema, local_times = with_meta_fields(plan_files.schema), state.layout.version.local_times
     reader = slice_reader(state, schema, settings=settings.reading)
     _require_all_logs(reader, plan_files)
     logs = _published_logs(state, plan_files)
@@ -98,7 +98,7 @@ def begin_compaction(storage: Storage, settings: Settings, instant: str | None =
         storage=storage,
         instant=begun.requested,
         schema=schema,
-        avro_schema=to_avro(schema, state.config.name),
+        avro_schema=to_avro(schema, state.config.name, local_times=local_times),
         sizing=settings.sizing,
         bloom=settings.bloom,
         logs=settings.logs,
@@ -106,7 +106,8 @@ def begin_compaction(storage: Storage, settings: Settings, instant: str | None =
         layout=state.layout,
     )
     tasks = tuple(CompactionTask(number, operation.slice) for number, operation in enumerate(plan_files.operations))
-    extra = {**plan_files.plan.extra, "schema": to_avro(plan_files.schema, state.config.name)}
+    columns = to_avro(plan_files.schema, state.config.name, local_times=local_times)
+    extra = {**plan_files.plan.extra, "schema": columns}
     extra |= columns_by_id(state, pending.requested)
     limits = settings.engine
     on_driver = limits.driver_batch > 0 and sum(task.slice.bytes for task in tasks) <= limits.driver_rewrite
