@@ -143,14 +143,18 @@ def show_lines(
     show([*outcome_paths(outcomes), summary_line(outcomes, seconds, total)])
 
 
+#: Paths that a line names.
+_MOST_PATHS = 20
+
+
 def outcome_paths(outcomes: Sequence[Outcome[Any]]) -> list[str]:
     """Lines with the paths of the tables with findings, and of those that failed."""
     words = {"with findings": (Status.FOUND,), "failed": (Status.USAGE, Status.FAILED)}
     lines = []
     for word, statuses in words.items():
         paths = [outcome.path for outcome in outcomes if outcome.status in statuses]
-        more = f" and {len(paths) - 20} more" if len(paths) > 20 else ""
-        lines += [f"== {word}: {', '.join(paths[:20])}{more}"] if paths else []
+        more = f" and {len(paths) - _MOST_PATHS} more" if len(paths) > _MOST_PATHS else ""
+        lines += [f"== {word}: {', '.join(paths[:_MOST_PATHS])}{more}"] if paths else []
     return lines
 
 

@@ -242,5 +242,6 @@ def archived_text(archive: Archived) -> list[str]:
 
 
 def shortened(lines: tuple[str, ...]) -> list[str]:
-    """The first lines of a list, indented, and how many more there are."""
-    return [f"  {line}" for line in lines[:20]] + ([f"  and {len(lines) - 20} more"] if len(lines) > 20 else [])
+    """The first twenty lines of a list, indented, and how many more there are."""
+    shown, rest = lines[:20], lines[20:]
+    return [f"  {line}" for line in shown] + ([f"  and {len(rest)} more"] if rest else [])

@@ -146,7 +146,7 @@ class Settings:
     hive_sync: HiveSyncOptions
     meta_sync: MetaSyncOptions
     options: Options  # as they were given: an index has options of its own
-    describe_table: bool  # some say what a table is
+    describes_table: bool  # some options say what a table is
     writers: Writers
 
     @classmethod

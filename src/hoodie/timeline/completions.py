@@ -44,10 +44,11 @@ def with_history(
         # A task of a failed write may have left a file after it was rolled back.
         undone = rolled_back_times(storage, map(timeline.path, timeline.completed({Action.ROLLBACK})))
         # Archiving removes the markers of a write: one that has some was never completed.
-        if archived := [time for time in older if time not in undone and not storage.list(f".hoodie/.temp/{time}")]:
+        unmarked = (time for time in older if time not in undone and not storage.list(f".hoodie/.temp/{time}"))
+        if archived := next(unmarked, ""):
             raise CorruptFile(
                 config.history_folder,
-                f"no manifest of the history, and files of instant {archived[0]} are older than the timeline, which "
+                f"no manifest of the history, and files of instant {archived} are older than the timeline, which "
                 f"begins at {timeline.first_commit}: they were archived",
                 advice="Restore the folder from a copy of the table. If nothing was ever archived, delete those files",
             )

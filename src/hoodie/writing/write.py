@@ -221,7 +221,7 @@ def state_of_write(storage: Storage, settings: Settings, new: TableState | None 
     Raises  as `writable_state` and `with_write_options`
     """
     state = new or writable_state(storage, settings)
-    return with_write_options(state, settings.options) if settings.describe_table else state
+    return with_write_options(state, settings.options) if settings.describes_table else state
 
 
 def writable_state(

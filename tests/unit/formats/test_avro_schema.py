@@ -245,3 +245,4 @@ def test_times_without_a_zone_of_later_versions_are_local_timestamps_of_our_own(
     assert [fields[0]["type"][1], fields[2]["type"][1]["items"][1]] == [local, local]
     assert from_avro(text, "f").equals(schema, check_metadata=True)
     assert not any(map(in_doubt, from_avro(text, "f")))  # no footer is read for them
+    assert to_avro(from_avro(text, "f"), "t") == to_avro(schema, "t")  # as after a downgrade
