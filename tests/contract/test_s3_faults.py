@@ -130,7 +130,7 @@ def test_a_file_is_read_on_after_the_connection_broke(storage, server, proxy):
 def test_a_file_that_became_shorter_than_listed_is_damaged(storage, server, left):
     server.write("f/x", os.urandom(3_000_000))
     (entry,) = storage.list("f")
-    file = storage.open_listed("f/x", entry.size)
+    file = storage.open_input("f/x", entry.size)
     server.write("f/x", b"x" * left)
     file.seek(-8, 2)
     with pytest.raises(OSError, match=r"f/x ends at byte .* and 3000000 bytes were listed"):

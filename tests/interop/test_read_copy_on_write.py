@@ -239,7 +239,7 @@ class OpensLate(WrappedStorage):
 
     fault = FileNotFoundError
 
-    def open_input(self, path):
+    def open_input(self, path, size=None):
         fault = self.fault
 
         class Absent(io.RawIOBase):

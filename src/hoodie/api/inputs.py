@@ -350,6 +350,8 @@ def _in_type(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 def _in_micros(kind: pa.DataType) -> pa.DataType:
     if arrow.is_timestamp(kind) and kind.unit == "ns":
         return pa.timestamp("us", kind.tz)
+    if not arrow.is_nested(kind):
+        return kind
     if arrow.is_struct(kind):
         return pa.struct([child.with_type(_in_micros(child.type)) for child in kind])
     if is_list(kind) and (inner := _in_micros(kind.value_type)) != kind.value_type:

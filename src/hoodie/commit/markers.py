@@ -87,11 +87,8 @@ def delete_markers(storage: Storage, instant: str, markers: Collection[Marker] |
 
     markers  all of them, as `read_markers` has just found them, each in a file of its own; None: they are looked for
     """
-    if markers is None:
-        storage.delete_tree(marker_folder(instant))
-    else:
-        paths = [marker_path(instant, marker.path, marker.kind) for marker in markers]
-        storage.delete_listed(marker_folder(instant), paths)
+    paths = None if markers is None else [marker_path(instant, marker.path, marker.kind) for marker in markers]
+    storage.delete_tree(marker_folder(instant), paths)
 
 
 def _kind_of_markers(storage: Storage, folder: str, names: set[str]) -> str:

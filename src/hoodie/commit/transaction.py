@@ -53,7 +53,7 @@ from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import ReplacePlan
 from hoodie.plan.conflict import SEEN
 from hoodie.plan.write import WritePlan
-from hoodie.storage.protocol import meanwhile, remove_with_temporaries
+from hoodie.storage.protocol import meanwhile, redacted_path, remove_with_temporaries
 from hoodie.table.properties import recover, update_properties
 from hoodie.table.replacement import NOT_YET
 from hoodie.table.settings import Executors, Writers
@@ -88,6 +88,11 @@ class Transaction:
     @property
     def time(self) -> str:
         return self.instant.requested
+
+    @property
+    def path(self) -> str:
+        """The table's, without secrets."""
+        return redacted_path(self.state.storage.root)
 
     def fall_silent(self) -> None:
         """The write is abandoned, for another process to roll back."""

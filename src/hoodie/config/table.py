@@ -10,7 +10,7 @@ from enum import StrEnum
 from functools import cached_property, lru_cache
 
 from hoodie.config.options import option, read_options
-from hoodie.errors import CorruptFile, InvalidOption, UnsupportedTable
+from hoodie.errors import CorruptFile, InvalidInput, InvalidOption, UnsupportedTable
 from hoodie.model.table_version import VERSIONS, WRITTEN
 
 _EARLIER = ("com.uber.hoodie", "org.apache.hudi")
@@ -233,6 +233,17 @@ def require_readable(config: TableConfig) -> None:
             f"{config.name}: a bootstrapped table, whose rows lie partly in {config.properties[BOOTSTRAP]}; rewrite it "
             "with Hudi's clustering first."
         )
+
+
+def require_unicode(what: str, text: str) -> None:
+    """Refuse a path or name that no file of the table can hold. Raises InvalidInput"""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(
+            f"{what} is {text!r}, which is no Unicode text, and files of the table would hold it: take a name whose "
+            "bytes are UTF-8"
+        ) from None
 
 
 def require_writable(config: TableConfig, payloads: Collection[str]) -> None:

@@ -83,7 +83,7 @@ def _hive(scene: Scene, contents: Contents) -> Iterator[Finding]:
     if not bases:
         return
     newest = max(bases, key=lambda file: (file.instant, file.name))
-    with suppress(CorruptFile, FileNotFoundError), scene.storage.open_listed(newest.path, newest.size) as source:
+    with suppress(CorruptFile, FileNotFoundError), scene.storage.open_input(newest.path, newest.size) as source:
         footer = open_parquet(source, newest.path).metadata
         groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
         if any(group.column(column).compression == "ZSTD" for group in groups for column in range(footer.num_columns)):

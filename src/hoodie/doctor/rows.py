@@ -340,7 +340,7 @@ def examine_columns(storage: Storage, files: Iterable[BaseFile]) -> Iterator[Fin
 
 def _read_all(storage: Storage, file: BaseFile) -> Finding | None:
     try:
-        with storage.open_listed(file.path, file.size) as source:
+        with storage.open_input(file.path, file.size) as source:
             parquet = open_parquet(source, file.path, checked=True)
             with damage_of(file.path):
                 for _ in parquet.iter_batches(_BATCH_ROWS):

@@ -14,7 +14,7 @@ from hoodie.storage.protocol import Storage
 
 def keys_in(storage: Storage, path: str, size: int | None = None) -> pa.Array:
     """string[n], in the order of the file. size: in bytes, where it is known. Raises CorruptFile; FileNotFoundError."""
-    with storage.open_listed(path, size) as source:
+    with storage.open_input(path, size) as source:
         parquet = open_parquet(source, path)
         parts = [read_columns(parquet, group, [RECORD_KEY], path).column(0) for group in range(parquet.num_row_groups)]
     chunks = [chunk.cast(pa.string()) for part in parts for chunk in part.chunks]

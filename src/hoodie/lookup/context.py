@@ -158,7 +158,7 @@ def _marked(base: BaseFile, logs: tuple[LogFile, ...], reader: SliceReader) -> F
 
 def _late_keys(reader: SliceReader, base: BaseFile, logs: tuple[LogFile, ...]) -> Iterator[pa.Array]:
     """string[n] again and again: the keys that the merged logs do not delete; beside a file of a write, none."""
-    with reader.storage.open_listed(base.path, base.size) as source:
+    with reader.storage.open_input(base.path, base.size) as source:
         if is_of_a_write(open_parquet(source, base.path).metadata, base.instant):
             return
     for rows in SliceMerge(reader, FileSlice(base.group, base.instant, None, logs), [RECORD_KEY]).batches():

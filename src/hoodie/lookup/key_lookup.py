@@ -98,7 +98,7 @@ def positions_in_base(storage: Storage, path: str, keys: pa.Array, size: int | N
     size     of the file in bytes, where it is known
     returns  int64[n], aligned with keys: position of the row, `ABSENT` or `SEVERAL`
     """
-    with storage.open_listed(path, size) as source:
+    with storage.open_input(path, size) as source:
         return _positions(open_parquet(source, path), path, keys)
 
 
@@ -116,7 +116,7 @@ def _positions(parquet: pq.ParquetFile, path: str, keys: pa.Array) -> Indices:
 def _look_up_if_likely(storage: Storage, file: BaseFile, keys: pa.Array, span: KeySpan) -> Hits:
     """Look up in one file those of the keys that are in its range, which is compared once the file is open; none of
     them if its bloom filter rules out a sample, and then nearly all."""
-    with storage.open_listed(file.path, file.size) as source:
+    with storage.open_input(file.path, file.size) as source:
         parquet = open_parquet(source, file.path)
         bounds = stored_key_range(parquet.metadata)
         within = None if bounds is None else span.within(*bounds)

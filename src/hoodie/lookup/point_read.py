@@ -205,7 +205,7 @@ def _merged(reader: SliceReader, slice_: FileSlice, keys: pa.Array, target: pa.S
 
 def _stored(storage: Storage, slice_: FileSlice, keys: pa.Array, target: pa.Schema) -> tuple[pa.Table, ReadStats]:
     assert slice_.base is not None  # a slice without logs has a base file
-    with storage.open_listed(slice_.base.path, slice_.base.size) as source:
+    with storage.open_input(slice_.base.path, slice_.base.size) as source:
         parquet = open_encoded(source, slice_.base.path)
         groups = list(_may_hold(parquet, keys))
         types = base_columns(storage, parquet, target, slice_.base.instant)

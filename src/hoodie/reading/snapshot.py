@@ -133,7 +133,7 @@ def read_base_file(
     Raises   CorruptFile; OSError of the storage, FileNotFoundError among them; SchemaMismatch
     """
     target = pa.schema([schema.field(name) for name in columns])
-    with storage.open_listed(file.path, file.size) as source:
+    with storage.open_input(file.path, file.size) as source:
         parquet = open_parquet(source, file.path, pre_buffer=True)
         types = base_columns(storage, parquet, target, file.instant)
         with damage_of(file.path):

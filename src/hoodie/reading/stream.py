@@ -67,7 +67,7 @@ def count_rows(scan: ScanPlan) -> int:
 
 
 def _rows_of(storage: Storage, base: BaseFile) -> int:
-    with storage.open_listed(base.path, base.size) as source:
+    with storage.open_input(base.path, base.size) as source:
         return read_footer(source, base.path).rows
 
 

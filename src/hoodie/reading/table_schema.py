@@ -41,7 +41,7 @@ def read_schema(state: TableState, view: FileSystemView | None = None, as_of: st
 
 
 def _file_schema(storage: Storage, file: BaseFile) -> pa.Schema:
-    with storage.open_listed(file.path, file.size) as source:
+    with storage.open_input(file.path, file.size) as source:
         metadata = read_file_metadata(source, file.path)
     if text := (metadata.metadata or {}).get(_AVRO_IN_FOOTER):
         return user_columns(text.decode("utf-8", "replace"), file.path)

@@ -269,11 +269,9 @@ def _entries(kind: pa.MapType, keys: pa.Array, values: pa.Array) -> pa.StructArr
 
 def _is_strict(kind: pa.DataType) -> bool:
     """Whether anything within the type takes no nulls."""
-    if pa.types.is_struct(kind):
-        return any(not child.nullable or _is_strict(child.type) for child in kind)
-    if is_list(kind):
-        return not kind.value_field.nullable or _is_strict(kind.value_type)
-    return bool(pa.types.is_map(kind)) and (not kind.item_field.nullable or _is_strict(kind.item_type))
+    map_values = [kind.item_field] if pa.types.is_map(kind) else None  # a key is never null
+    children = map_values or [kind.field(number) for number in range(kind.num_fields)]
+    return any(not child.nullable or _is_strict(child.type) for child in children)
 
 
 def _solid(array: pa.Array) -> pa.Array:

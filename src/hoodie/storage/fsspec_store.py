@@ -119,14 +119,8 @@ class FsspecStorage(UriStorage):
                 raise
             return b""
 
-    def open_input(self, path: str) -> InputFile:
-        return self._open(path, None)
-
-    def open_listed(self, path: str, size: int | None) -> InputFile:
-        return self._open(path, size or None)
-
-    def _open(self, path: str, size: int | None) -> InputFile:
-        file: InputFile = self._driver.open_input(self._file(path), size)
+    def open_input(self, path: str, size: int | None = None) -> InputFile:
+        file: InputFile = self._driver.open_input(self._file(path), size or None)
         return file
 
     def size(self, path: str) -> int:
@@ -171,12 +165,10 @@ class FsspecStorage(UriStorage):
         with suppress(FileNotFoundError):
             retry(lambda: self.fs.rm_file(full))
 
-    def delete_tree(self, folder: str) -> None:
-        self.delete_listed(folder, self._find(check_file(folder)))
-
-    def delete_listed(self, folder: str, paths: Collection[str]) -> None:
+    def delete_tree(self, folder: str, paths: Collection[str] | None = None) -> None:
+        files = self._find(check_file(folder)) if paths is None else paths
         # File by file: bulk deletion takes names with '*', '?' or '[' for patterns, and that of s3fs hides errors.
-        in_threads(self.discard, paths)
+        in_threads(self.discard, files)
         self._driver.remove_folders(self._file(folder))
 
     def _at(self, path: str) -> str:

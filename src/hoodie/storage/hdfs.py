@@ -171,7 +171,7 @@ class HdfsStorage(UriStorage):
         full = self._file(path)
         return _call_client(lambda: _range(self._client.read(full), start, end))
 
-    def open_input(self, path: str) -> InputFile:
+    def open_input(self, path: str, size: int | None = None) -> InputFile:
         full = self._file(path)
         return io.BufferedReader(_Reader(_call_client(lambda: self._client.read(full))), _BUFFER)
 
@@ -226,7 +226,7 @@ class HdfsStorage(UriStorage):
         full = self._file(path)
         _call_client(lambda: self._client.delete(full))
 
-    def delete_tree(self, folder: str) -> None:
+    def delete_tree(self, folder: str, paths: Collection[str] | None = None) -> None:
         full = self._file(folder)
         _call_client(lambda: self._client.delete(full, True))
 

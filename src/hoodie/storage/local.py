@@ -3,8 +3,9 @@
 import builtins
 import errno
 import os
+import re
 import threading
-from collections.abc import Callable, Collection, Iterator, Set
+from collections.abc import Collection, Iterator, Set
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -25,6 +26,7 @@ _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.E
 _GONE = (FileNotFoundError, NotADirectoryError)  # the second: a file where the path has a folder
 #: Bytes of a read that needs no buffer.
 _SMALL = 1024 * 1024
+_NONE = re.compile(r"(?!)")  # matches nothing
 
 
 def path_from_root(path: str | os.PathLike[str]) -> str:
@@ -55,19 +57,19 @@ class LocalStorage(Storage):
         return f"LocalStorage({self.root!r})"
 
     def list(self, folder: str = "") -> list[Entry]:
-        return self.list_some(folder, lambda names: names)[0]
+        return self.list_some(folder, frozenset(), _NONE)[0]
 
     def list_some(
-        self, folder: str, sized: Callable[[Set[str]], Set[str]]
+        self, folder: str, names: Set[str], pattern: re.Pattern[str]
     ) -> tuple[builtins.list[Entry], builtins.list[str]]:
         full = self._at(check_path(folder))
         try:
-            names = set(os.listdir(full))
+            files = set(os.listdir(full))
         except FileNotFoundError:
             return [], []
-        chosen = sized(names)
-        entries = [entry for name in sorted(chosen) if (entry := _entry(full, name)) is not None]
-        return entries, list(names - chosen)
+        sized = [name for name in files - names if not pattern.fullmatch(name)]
+        entries = [entry for name in sorted(sized) if (entry := _entry(full, name)) is not None]
+        return entries, list(files.difference(sized))
 
     def list_tree(self, folder: str = "", skip: Collection[str] = ()) -> dict[str, builtins.list[Entry]]:
         tree: dict[str, list[Entry]] = {}
@@ -104,7 +106,7 @@ class LocalStorage(Storage):
             file.seek(start)
             return file.read(end - start)
 
-    def open_input(self, path: str) -> InputFile:
+    def open_input(self, path: str, size: int | None = None) -> InputFile:
         import pyarrow as pa  # here, so that looking at a timeline does not load it
 
         # As bytes: Arrow itself takes no path that is no UTF-8.
@@ -183,7 +185,7 @@ class LocalStorage(Storage):
             return False
         return True
 
-    def delete_tree(self, folder: str) -> None:
+    def delete_tree(self, folder: str, paths: Collection[str] | None = None) -> None:
         _remove_folder(self._at(check_file(folder)))
 
     def set_modified(self, path: str, millis: int) -> None:

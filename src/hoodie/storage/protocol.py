@@ -79,16 +79,15 @@ class Storage(Protocol):
         """
 
     def list_some(
-        self, folder: str, sized: Callable[[Set[str]], Set[str]]
+        self, folder: str, names: Set[str], pattern: re.Pattern[str]
     ) -> tuple[builtins.list[Entry], builtins.list[str]]:
         """As `list`, for those who need the size and time of some files only: their entries, and the other names.
 
-        sized  of the names in the folder those whose entries are given; the others are of files
+        names, pattern  of the files whose name is enough, and of further ones
         """
         entries = self.list(folder)
-        names = sized({entry.name for entry in entries})
-        others = [entry.name for entry in entries if not entry.is_dir and entry.name not in names]
-        return [entry for entry in entries if entry.is_dir or entry.name in names], others
+        rest = {e.name for e in entries if not e.is_dir and (e.name in names or pattern.fullmatch(e.name))}
+        return [entry for entry in entries if entry.name not in rest], sorted(rest)
 
     def list_tree(self, folder: str = "", skip: Collection[str] = ()) -> dict[str, builtins.list[Entry]]:
         """All files below a folder, by the folder that holds them, in as few requests as the storage allows.
@@ -106,16 +105,12 @@ class Storage(Protocol):
         Raises FileNotFoundError; ValueError when the bounds are not in order.
         """
 
-    def open_input(self, path: str) -> InputFile:
-        """A file for random reads. Raises FileNotFoundError, now or (some drivers) at the first read."""
+    def open_input(self, path: str, size: int | None = None) -> InputFile:
+        """A file for random reads. Raises FileNotFoundError, now or (some drivers) at the first read.
 
-    def open_listed(self, path: str, size: int | None) -> InputFile:
-        """As `open_input`, of a file whose size a listing told, so that the storage need not be asked for it.
-
-        size  bytes; None or 0: not known. Where the file turns out shorter, a read raises an OSError, or gives what is
-              there
+        size  bytes, where a listing told, so that the storage need not be asked for it; None or 0: not known. Where the
+              file turns out shorter, a read raises an OSError, or gives what is there
         """
-        return self.open_input(path)
 
     def size(self, path: str) -> int:
         """Bytes in a file. Raises FileNotFoundError."""
@@ -162,18 +157,13 @@ class Storage(Protocol):
         """Remove a file, if it exists: `delete` for those who need not know whether it did."""
         self.delete(path)
 
-    def delete_tree(self, folder: str) -> None:
+    def delete_tree(self, folder: str, paths: Collection[str] | None = None) -> None:
         """Remove all files and folders below a folder, and the folder. Missing: nothing to do.
 
         Not atomic; a file that another writer adds meanwhile may stay. The base path ("") is refused.
-        """
 
-    def delete_listed(self, folder: str, paths: Collection[str]) -> None:
-        """As `delete_tree`, for those who have just listed the folder, and know that nobody adds to it.
-
-        paths  of all files below the folder
+        paths  of all files below the folder, from those who have just listed it and know that nobody adds to it
         """
-        self.delete_tree(folder)
 
 
 def check_path(path: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import io
+import re
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Set
@@ -67,13 +68,8 @@ class WrappedStorage(Storage):
     def read_range(self, path: str, start: int, end: int) -> bytes:
         return self.observe("read_range", path, lambda: self.inner.read_range(self._file(path), start, end))
 
-    def open_input(self, path: str) -> InputFile:
-        return self.observe("open_input", path, lambda: self.inner.open_input(self._file(path)))
-
-    def open_listed(self, path: str, size: int | None) -> InputFile:
-        if type(self).open_input is not WrappedStorage.open_input:  # a subclass has its own
-            return self.open_input(path)
-        return self.observe("open_input", path, lambda: self.inner.open_listed(self._file(path), size))
+    def open_input(self, path: str, size: int | None = None) -> InputFile:
+        return self.observe("open_input", path, lambda: self.inner.open_input(self._file(path), size))
 
     def size(self, path: str) -> int:
         return self.observe("size", path, lambda: self.inner.size(self._file(path)))
@@ -114,15 +110,9 @@ class WrappedStorage(Storage):
         else:
             self.mutate("delete", path, lambda: self.inner.discard(self._file(path)))
 
-    def delete_listed(self, folder: str, paths: Collection[str]) -> None:
-        if type(self).delete_tree is not WrappedStorage.delete_tree:
-            self.delete_tree(folder)
-        else:
-            files = [self._file(path) for path in paths]
-            self.mutate("delete_tree", folder, lambda: self.inner.delete_listed(self._file(folder), files))
-
-    def delete_tree(self, folder: str) -> None:
-        self.mutate("delete_tree", folder, lambda: self.inner.delete_tree(self._file(folder)))
+    def delete_tree(self, folder: str, paths: Collection[str] | None = None) -> None:
+        files = None if paths is None else [self._file(path) for path in paths]
+        self.mutate("delete_tree", folder, lambda: self.inner.delete_tree(self._file(folder), files))
 
 
 def innermost(storage: Storage) -> Storage:
@@ -159,9 +149,9 @@ class SubfolderStorage(WrappedStorage):
         return join(self.folder, check_path(path)) if path else self.folder
 
     def list_some(
-        self, folder: str, sized: Callable[[Set[str]], Set[str]]
+        self, folder: str, names: Set[str], pattern: re.Pattern[str]
     ) -> tuple[builtins.list[Entry], builtins.list[str]]:
-        return self.inner.list_some(self._folder(folder), sized)
+        return self.inner.list_some(self._folder(folder), names, pattern)
 
     def list_tree(self, folder: str = "", skip: Collection[str] = ()) -> dict[str, builtins.list[Entry]]:
         above = len(self.folder) + 1
@@ -188,14 +178,14 @@ class RememberingStorage(WrappedStorage):
     def __reduce__(self) -> tuple[type[RememberingStorage], tuple[Storage]]:
         return RememberingStorage, (self.inner,)
 
-    def open_listed(self, path: str, size: int | None) -> InputFile:
+    def open_input(self, path: str, size: int | None = None) -> InputFile:
         data = self._contents.get(path)
         if data is None and size and size <= min(_LARGEST, self._space) and path.endswith(".parquet"):
             data = self.inner.read(path)
             if len(data) == size:
                 self._remember(path, data)
         if data is None or len(data) != size:
-            return super().open_listed(path, size)
+            return super().open_input(path, size)
         return io.BytesIO(data)
 
     def _remember(self, path: str, data: bytes) -> None:

@@ -23,7 +23,16 @@ from hoodie.config.options import declared, group_keys, read_options
 from hoodie.config.read import MergerOptions
 from hoodie.config.services import RECORDED as RECORDED_HISTORY
 from hoodie.config.services import kept_options
-from hoodie.config.table import CDC, CDC_MODE, PROPERTIES_FILE, TableConfig, TableType, from_properties, payload_name
+from hoodie.config.table import (
+    CDC,
+    CDC_MODE,
+    PROPERTIES_FILE,
+    TableConfig,
+    TableType,
+    from_properties,
+    payload_name,
+    require_unicode,
+)
 from hoodie.errors import InvalidOption, NoRecordKey, TableMismatch, TableNotFound
 from hoodie.keygen.keygen import FieldKind, KeyGenerator, Kind, key_generator, stored_key_generator
 from hoodie.keygen.time_units import UNIT
@@ -34,7 +43,7 @@ from hoodie.merge.payloads import rule_for
 from hoodie.model.table_version import VERSIONS, WRITTEN, TableVersion
 from hoodie.storage.protocol import Storage
 from hoodie.table.other_tables import other_table
-from hoodie.table.properties import completed_commits, create_properties, require_unicode
+from hoodie.table.properties import completed_commits, create_properties
 from hoodie.table.recorded_index import recorded_index
 from hoodie.table.state import TableState, load_state
 from hoodie.table.version_properties import (

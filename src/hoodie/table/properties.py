@@ -85,17 +85,6 @@ def completed_commits(storage: Storage, folder: str = "") -> tuple[int, int]:
     return sum(map(bool, map(_COMMIT.fullmatch, names))), sum(map(bool, map(_COMMIT.fullmatch, later)))
 
 
-def require_unicode(what: str, text: str) -> None:
-    """Refuse a path or name that no file of the table can hold. Raises InvalidInput"""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise InvalidInput(
-            f"{what} is {text!r}, which is no Unicode text, and files of the table would hold it: take a name whose "
-            "bytes are UTF-8"
-        ) from None
-
-
 def create_properties(storage: Storage, values: Mapping[str, str], now: dt.datetime | None = None) -> dict[str, str]:
     """Publish the settings of a new table, with their checksum; what was written.
 

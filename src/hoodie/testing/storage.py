@@ -91,7 +91,7 @@ class MemoryStorage(Storage):
         check_range(path, start, end)
         return self.read(path)[start:end]
 
-    def open_input(self, path: str) -> InputFile:
+    def open_input(self, path: str, size: int | None = None) -> InputFile:
         return io.BytesIO(self.read(path))
 
     def size(self, path: str) -> int:
@@ -122,7 +122,7 @@ class MemoryStorage(Storage):
         with self._lock:
             return self._files.pop(check_file(path), None) is not None
 
-    def delete_tree(self, folder: str) -> None:
+    def delete_tree(self, folder: str, paths: Collection[str] | None = None) -> None:
         check_file(folder)
         with self._lock:
             for path, _ in _below(self._files, folder):
@@ -250,14 +250,14 @@ class CrashAfter(WrappedStorage):
         with self._tearing(lambda: self.inner.write(path, data[: len(data) // 2])):
             self.mutate("open_output", path, publish)
 
-    def delete_tree(self, folder: str) -> None:
+    def delete_tree(self, folder: str, paths: Collection[str] | None = None) -> None:
         def half() -> None:
             paths = [join(parent, e.name) for parent, entries in self.inner.list_tree(folder).items() for e in entries]
             for path in paths[: len(paths) // 2]:
                 self.inner.delete(path)
 
         with self._tearing(half):
-            super().delete_tree(folder)
+            super().delete_tree(folder, paths)
 
     @contextmanager
     def _tearing(self, leave: Callable[[], None]) -> Iterator[None]:

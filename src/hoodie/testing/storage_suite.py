@@ -162,14 +162,14 @@ class StorageSuite:
         for entry in storage.list("f"):
             expected = data if entry.name == "big" else b""
             for size in (entry.size, None):
-                with storage.open_listed(f"f/{entry.name}", size) as file:
+                with storage.open_input(f"f/{entry.name}", size) as file:
                     assert file.seek(0, 2) == len(expected)
                     file.seek(len(expected) // 2)
                     assert file.read(1000) == expected[len(expected) // 2 :][:1000]
                     file.seek(0)
                     assert file.read() == expected
         with pytest.raises(FileNotFoundError):
-            storage.open_listed("f/absent", 10).read()
+            storage.open_input("f/absent", 10).read()
 
     @pytest.mark.parametrize(("start", "end"), [(0, 0), (0, 4), (3, 7), (8, 100), (10, 12), (50, 60), (5, 5)])
     def test_a_range_is_cut_at_the_end_of_the_file(self, storage: Storage, start: int, end: int) -> None:

@@ -12,6 +12,7 @@ Source: docs/format/table-and-timeline.md 5.2, 5.3, 8.2 and 9.
 
 import dataclasses
 import datetime as dt
+import re
 import threading
 from bisect import bisect_left
 from collections import OrderedDict
@@ -217,32 +218,23 @@ def list_timeline(storage: Storage) -> list[Entry]:
     return storage.list(_FOLDER)
 
 
-_PENDING = (".requested", ".inflight")
+_PENDING = re.compile(r".*\.(requested|inflight)")
 #: What plans are called that are carried out again under the same name after a rollback.
 _REPEATED = ("compaction.requested", "clustering.requested", "replacecommit.requested")
 
 
-def _sized(before: Timeline, stamped: Collection[Action] | None) -> Callable[[Set[str]], Set[str]]:
-    """The files of a timeline whose size and time the storage is asked for: not those of instants that are not
-    completed, whose sizes do not matter, nor of those that were completed before, and cannot be completed again, nor
-    of actions that are not `stamped`, whose names say all."""
-    same: Set[str] = before.files
+def _named_only(before: Timeline, stamped: Collection[Action] | None) -> tuple[Set[str], re.Pattern[str]]:
+    """The files of a timeline whose size and time the storage is not asked for, by name, and what further ones are
+    called: those that were completed before and cannot be completed again; those of instants that are not completed,
+    whose sizes do not matter, and of actions that are not `stamped`, whose names say all."""
+    names: Set[str] = before.files
     if before.repeated:
-        same = {name for name in same if name.partition(".")[0] not in before.repeated}
+        names = {name for name in before.files if name.partition(".")[0] not in before.repeated}
     if stamped is None:
-        return lambda names: {name for name in names - same if not name.endswith(_PENDING)}
-    ends = tuple(f".{action}" for action in stamped)
-
-    def sized(names: Set[str]) -> Set[str]:
-        return {
-            name
-            for name in names - same
-            if name.endswith(ends)
-            or not name[:1].isdigit()  # a folder perhaps
-            or (before.layout == 2 and "_" not in name and not name.endswith(_PENDING))  # its time is its completion
-        }
-
-    return sized
+        return names, _PENDING
+    ends = "|".join(stamped)
+    says_all = rf"(?=.*_|{_PENDING.pattern}\Z)" if before.layout == 2 else ""  # else its time is that of its completion
+    return names, re.compile(rf"(?s)(?!.*\.({ends})\Z){says_all}\d.*")
 
 
 #: The order of instants, without a call of theirs for each comparison.
@@ -268,8 +260,8 @@ def load_timeline(
     folder, layout = config.timeline_folder, config.layout
     usable = before is not None and before.layout == layout == 1 and before.folder == folder and not before.archived
     older = before if before is not None and usable else Timeline(layout=layout)
-    names = _sized(older, stamped)
-    listing = (listed, []) if listed is not None and folder == _FOLDER else storage.list_some(folder, names)
+    ready = listed is not None and folder == _FOLDER
+    listing = (listed or [], []) if ready else storage.list_some(folder, *_named_only(older, stamped))
     entries, others = _with_own_files(storage, folder, *listing)
     sizes = {entry.name: entry for entry in entries if not entry.is_dir}
     files = frozenset(sizes).union(others)

@@ -15,7 +15,7 @@ from hoodie.metadata.keys import MetadataPartition
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId
 from hoodie.storage.faults import fault_of, typed_errors
-from hoodie.storage.protocol import Storage, redacted_path
+from hoodie.storage.protocol import Storage
 from hoodie.table.replacement import NOT_YET, REPLACES
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
@@ -82,7 +82,7 @@ def finish(
         keys=None if commit else keys,
         unseeing=write.unseeing and not commit,
         table=write.state.config.name,
-        path=redacted_path(write.state.storage.root),
+        path=write.begun.path,
         difference=write.difference,
     )
     if commit:

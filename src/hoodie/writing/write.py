@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from hoodie.commit.clustering_check import keep_clear
 from hoodie.commit.transaction import Transaction, begin, given_up_on_error, to_work
-from hoodie.config.table import require_writable
+from hoodie.config.table import require_unicode, require_writable
 from hoodie.config.write import DROP, POLICY, IndexType, MissingColumns, WriteOperation
 from hoodie.errors import InvalidOption, UnsupportedTable, WriteConflict
 from hoodie.formats.avro.schema import to_avro
@@ -42,7 +42,6 @@ from hoodie.schema.schema import (
 )
 from hoodie.storage.protocol import Storage
 from hoodie.table.create import with_write_options
-from hoodie.table.properties import require_unicode
 from hoodie.table.replacement import WAITING, settle
 from hoodie.table.settings import MapItems, Settings
 from hoodie.table.state import TableFiles, TableState, columns_by_id, declared_schema, load_state

@@ -233,7 +233,7 @@ def test_a_write_that_was_published_is_not_rolled_back_by_its_own_writer():
 class NoCleaning(WrappedStorage):
     """Cannot remove folders."""
 
-    def delete_tree(self, folder: str) -> None:
+    def delete_tree(self, folder: str, paths: object = None) -> None:
         raise PermissionError(folder)
 
 

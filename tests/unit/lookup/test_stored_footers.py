@@ -35,7 +35,7 @@ class Opened(WrappedStorage):
         self.paths: list[str] = []
 
     def observe(self, name: str, path: str, call: Callable[[], Any]) -> Any:
-        if name in ("open_input", "open_listed", "read", "read_range") and path.endswith(".parquet"):
+        if name in ("open_input", "read", "read_range") and path.endswith(".parquet"):
             self.paths.append(path)
         return call()
 

@@ -129,7 +129,7 @@ def test_a_small_base_file_is_read_once_and_other_files_as_often_as_asked():
     storage = RememberingStorage(counting)
     for _ in range(3):
         for path, size in (("p/a.parquet", 4), ("p/big.parquet", 2 << 20), ("p/l", 3)):
-            with storage.open_listed(path, size) as file:
+            with storage.open_input(path, size) as file:
                 assert len(file.read()) == size
     assert counting.count("read") == 1
     assert counting.count("open_input") == 6
@@ -138,10 +138,10 @@ def test_a_small_base_file_is_read_once_and_other_files_as_often_as_asked():
 def test_a_file_that_is_not_of_the_listed_size_is_not_remembered():
     inner = MemoryStorage({"a.parquet": b"longer"})
     storage = RememberingStorage(inner)
-    assert storage.open_listed("a.parquet", 4).read() == b"longer"
+    assert storage.open_input("a.parquet", 4).read() == b"longer"
     inner.delete("a.parquet")
     with pytest.raises(FileNotFoundError):
-        storage.open_listed("a.parquet", 4)
+        storage.open_input("a.parquet", 4)
 
 
 def test_a_storage_that_remembers_is_pickled():

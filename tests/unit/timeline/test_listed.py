@@ -6,8 +6,9 @@ import builtins
 import gc
 import os
 import random
+import re
 import tracemalloc
-from collections.abc import Callable, Set
+from collections.abc import Set
 from itertools import count, islice
 from pathlib import Path
 
@@ -97,9 +98,9 @@ def test_sizes_are_asked_for_of_the_actions_that_are_read_again(storage: LocalSt
 
     class Asked(WrappedStorage):
         def list_some(
-            self, folder: str, sized: Callable[[Set[str]], Set[str]]
+            self, folder: str, names: Set[str], pattern: re.Pattern[str]
         ) -> tuple[builtins.list[Entry], builtins.list[str]]:
-            entries, others = self.inner.list_some(folder, sized)
+            entries, others = self.inner.list_some(folder, names, pattern)
             asked.extend(entry.name for entry in entries)
             return entries, others
 

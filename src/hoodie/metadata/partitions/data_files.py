@@ -53,7 +53,7 @@ def of_sources(
     """As `of_footers`, for a call that may read more of the open file."""
 
     def result(file: BaseFile) -> T:
-        with storage.open_listed(file.path, file.size) as source:
+        with storage.open_input(file.path, file.size) as source:
             return call(file, read_file_metadata(source, file.path), source)
 
     for at in range(0, len(files), _AT_ONCE):

@@ -185,7 +185,7 @@ def groups_for(storage: Storage, slices: Sequence[FileSlice], options: MetadataO
 
 
 def _rows(storage: Storage, base: BaseFile) -> int:
-    with storage.open_listed(base.path, base.size) as source:
+    with storage.open_input(base.path, base.size) as source:
         return int(pq.read_metadata(source).num_rows)
 
 

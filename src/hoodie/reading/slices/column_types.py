@@ -304,7 +304,7 @@ def _types_of(storage: Storage, schema: pa.Schema, key: bytes, file: BaseFile) -
     place = (storage.root, file.path, file.size, key)
     types = _stored_types.get(place)
     if types is None:
-        with storage.open_listed(file.path, file.size) as source:
+        with storage.open_input(file.path, file.size) as source:
             types = types_of_file(open_parquet(source, file.path), schema)
         if len(_stored_types) >= _MOST_STORED_TYPES:
             _stored_types.clear()

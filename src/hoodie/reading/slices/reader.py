@@ -363,7 +363,7 @@ def _stands_for_none(reader: SliceReader, base: BaseFile) -> bool:
     the others none can pass the tests by the statistics in the footer."""
     if reader.tests == ANY or not reader.rule.replaces_all:
         return False
-    with reader.storage.open_listed(base.path, base.size) as source:
+    with reader.storage.open_input(base.path, base.size) as source:
         parquet = open_encoded(source, base.path)
         types = base_columns(reader.storage, parquet, reader.schema, base.instant)
         return not row_groups(parquet, reader.schema, types, reader.tests)
@@ -397,7 +397,7 @@ def _read_batches(
     storage: Storage, file: BaseFile, target: pa.Schema, tests: Tests, part: range | None
 ) -> Iterator[tuple[int, pa.Table]]:
     """Batches, each with the position of the first row of all row groups that are read."""
-    with storage.open_listed(file.path, file.size) as source:
+    with storage.open_input(file.path, file.size) as source:
         parquet = open_encoded(source, file.path, pre_buffer=True)
         stored = set(parquet.schema_arrow.names)
         types = base_columns(storage, parquet, target, file.instant)

@@ -191,7 +191,7 @@ def _rewrite(
     base = task.slice.base
     assert base is not None
     merge = BaseMerge(incoming, rule)
-    with spec.storage.open_listed(base.path, base.size) as source:
+    with spec.storage.open_input(base.path, base.size) as source:
         metadata = open_parquet(source, base.path).metadata
         footer = base_footer(metadata, base.path)
         # Where the file takes all rows of its partition, which of them are new shows only now.
