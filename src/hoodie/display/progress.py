@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import wraps
@@ -66,22 +66,17 @@ _writer: threading.Thread | None = None
 
 
 @contextmanager
-def working(what: str, *, show: bool = True) -> Iterator[None]:
+def working(what: str, *, show: bool = True) -> Iterator[Work]:
     """Lines that say that a call is under way, while the block runs; within another one nothing of its own.
 
     what  the call, such as "check trips"
     show  False: the options want none
     """
-    if not show or _WORK.get() is not None:
-        yield
-        return
-    with _show_work(Work(what)):
-        yield
-
-
-@contextmanager
-def _show_work(work: Work) -> Iterator[None]:
     global _writer
+    around, work = _WORK.get(), Work(what)
+    if not show or around is not None:
+        yield around or work
+        return
     before = _WORK.set(work)
     with _changing:
         _under_way[id(work)] = work
@@ -89,7 +84,7 @@ def _show_work(work: Work) -> Iterator[None]:
             _writer = threading.Thread(target=_write_lines, name="hoodie-progress", daemon=True)
             _writer.start()
     try:
-        yield
+        yield work
     finally:
         _WORK.reset(before)
         with _changing:
@@ -155,29 +150,24 @@ def progress(what: str, tasks: int, *, show: bool) -> Iterator[Advance]:
     if not show or not tasks:
         yield _silent
         return
-    bar, around = (_bar(what, tasks) if is_interactive() else None), _WORK.get()
-    work = Work(what, tasks, begun=around.begun if around else time.monotonic(), quiet=bar is not None)
-    counting = threading.Lock()
+    with working(what) as work:
+        bar = _bar(what, tasks) if is_interactive() else None
+        name, work.what, work.tasks, work.noun, work.quiet = work.what, what, tasks, "task", bar is not None
 
-    def advance(tasks: int, rows: int, size: int) -> None:
-        with counting:
-            work.finished += tasks
-            work.rows += rows
-            work.size += size
-            if bar is not None:
-                bar.set_postfix_str(f"{work.rows:,} rows, {bytes_text(work.size)}", refresh=False)
-                bar.update(tasks)
+        def advance(tasks: int, rows: int, size: int) -> None:
+            with _changing:
+                work.finished += tasks
+                work.rows += rows
+                work.size += size
+                if bar is not None:
+                    bar.set_postfix_str(f"{work.rows:,} rows, {bytes_text(work.size)}", refresh=False)
+                    bar.update(tasks)
 
-    was_quiet = around is not None and around.quiet
-    if around is not None:  # one of the two is enough
-        work.due, around.quiet = around.due, True
-    try:
-        with bar if bar is not None else _show_work(work):
-            yield advance
-    finally:
-        if around is not None:
-            around.quiet = was_quiet
-            around.due = max(around.due, work.due)
+        try:
+            with bar or nullcontext():
+                yield advance
+        finally:
+            work.what, work.tasks, work.finished, work.rows, work.size, work.quiet = name, 0, 0, 0, 0, False
 
 
 def _silent(tasks: int, rows: int, size: int) -> None:
