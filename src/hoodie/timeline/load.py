@@ -17,7 +17,7 @@ import threading
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Set
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Generic, TypeVar
 
 from hoodie.config.table import TableConfig, TimelineZone
@@ -45,7 +45,46 @@ _Place = tuple[str, str, frozenset[Action] | None]
 _PRUNED_EVERY = 64
 
 
-class Memory(Generic[T]):
+class _Recent(Generic[K, T]):
+    """The values that were used last, as many as their keys weigh. For all threads."""
+
+    def __init__(self, most: int = _TABLES, weight: Callable[[K], int] = lambda key: 1) -> None:
+        """most  of the weights together; the newest value is remembered, whatever its own"""
+        self._most, self._weight, self._total = most, weight, 0
+        self._values: OrderedDict[K, T] = OrderedDict()
+        self._turn = threading.Lock()
+
+    def _get(self, key: K) -> T | None:
+        with self._turn:
+            if key in self._values:
+                self._values.move_to_end(key)
+            return self._values.get(key)
+
+    def _put(self, key: K, value: T) -> None:
+        with self._turn:
+            if key not in self._values:
+                self._total += self._weight(key)
+            self._values[key] = value
+            self._values.move_to_end(key)
+            while self._total > self._most and len(self._values) > 1:
+                self._drop(next(iter(self._values)))
+
+    def _drop(self, key: K) -> None:
+        del self._values[key]
+        self._total -= self._weight(key)
+
+    def __len__(self) -> int:
+        with self._turn:
+            return len(self._values)
+
+    def forget(self) -> None:
+        """Forget everything, as a new process."""
+        with self._turn:
+            self._values.clear()
+            self._total = 0
+
+
+class Memory(_Recent[_Key, T]):
     """The newest used of what files of completed instants hold, up to a number of bytes of files. For all threads.
 
     What is no longer on a table's timeline, as it was archived or rolled back, is forgotten now and then: a process
@@ -53,39 +92,26 @@ class Memory(Generic[T]):
     """
 
     def __init__(self, most: int) -> None:
-        """most  bytes of the files whose content is remembered; the newest is, whatever its size"""
-        self._most = most
-        self._bytes = 0
-        self._known: OrderedDict[_Key, T] = OrderedDict()
+        """most  bytes of the files whose content is remembered"""
+        super().__init__(most, itemgetter(2))
         self._added = 0
-        self._turn = threading.Lock()
 
     def get(self, storage: Storage, timeline: Timeline, instant: Instant) -> T | None:
         """What the instant's file holds, if it is remembered."""
         key = _key(storage, timeline, instant)
-        if key is None:
-            return None
-        with self._turn:
-            value = self._known.get(key)
-            if value is not None:
-                self._known.move_to_end(key)
-            return value
+        return None if key is None else self._get(key)
 
     def put(self, storage: Storage, timeline: Timeline, instant: Instant, value: T) -> None:
         """Remember what the instant's file holds, as the timeline has listed it."""
         key = _key(storage, timeline, instant)
         if key is None:
             return
-        with self._turn:
-            if key not in self._known:
-                self._known[key] = value
-                self._bytes += key[2]
-                self._added += 1
-                if self._added % _PRUNED_EVERY == 0:
-                    self._prune(storage.root, timeline)
-            while self._bytes > self._most and len(self._known) > 1:
-                oldest, _ = self._known.popitem(last=False)
-                self._bytes -= oldest[2]
+        self._put(key, value)
+        self._added += 1
+        if self._added % _PRUNED_EVERY == 0:
+            with self._turn:
+                for key in [k for k in self._values if k[0] == storage.root and k[1] not in timeline.stamps]:
+                    self._drop(key)
 
     def get_or_read(self, storage: Storage, timeline: Timeline, instant: Instant, read: Callable[[], T]) -> T:
         """What the instant's file holds; `read` reads it, unless it is remembered. Raises as `read`."""
@@ -95,48 +121,8 @@ class Memory(Generic[T]):
             self.put(storage, timeline, instant, value)
         return value
 
-    def __len__(self) -> int:
-        with self._turn:
-            return len(self._known)
 
-    def _prune(self, root: str, timeline: Timeline) -> None:
-        instants = timeline.stamps.keys()
-        for key in [key for key in self._known if key[0] == root and key[1] not in instants]:
-            del self._known[key]
-            self._bytes -= key[2]
-
-    def forget(self) -> None:
-        """Forget everything."""
-        with self._turn:
-            self._known.clear()
-            self._bytes = 0
-
-
-class _OfTables(Generic[K, T]):
-    """One value of each of a few tables. For all threads."""
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[K, T] = OrderedDict()
-        self._turn = threading.Lock()
-
-    def _get(self, key: K) -> T | None:
-        with self._turn:
-            return self._known.get(key)
-
-    def _put(self, key: K, value: T) -> None:
-        with self._turn:
-            self._known[key] = value
-            self._known.move_to_end(key)
-            while len(self._known) > _TABLES:
-                self._known.popitem(last=False)
-
-    def forget(self) -> None:
-        """Forget everything, as a new process."""
-        with self._turn:
-            self._known.clear()
-
-
-class Grown(_OfTables[str, tuple[tuple[Instant, ...], tuple[tuple[int, int], ...], T]]):
+class Grown(_Recent[str, tuple[tuple[Instant, ...], tuple[tuple[int, int], ...], T]]):
     """What was made of all commits of a table, for as long as these are still on its timeline, with the same files:
     so it costs only the commits that have come since."""
 
@@ -163,7 +149,7 @@ def _key(storage: Storage, timeline: Timeline, instant: Instant) -> _Key | None:
     return storage.root, instant, size, mtime
 
 
-class ListedTimelines(_OfTables[_Place, tuple[Timeline, dict[str, Entry]]]):
+class ListedTimelines(_Recent[_Place, tuple[Timeline, dict[str, Entry]]]):
     """The timeline of each of a few tables, and the entries of its completed instants' files."""
 
     def within(

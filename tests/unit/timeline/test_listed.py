@@ -36,10 +36,10 @@ def storage(tmp_path: Path) -> LocalStorage:
 
 
 def as_new_process(storage: LocalStorage, stamped: frozenset[Action] | None = None) -> Timeline:
-    kept = dict(LISTED._known)
+    kept = dict(LISTED._values)
     LISTED.forget()
     timeline = load_timeline(storage, CONFIG, stamped=stamped)
-    LISTED._known.update(kept)
+    LISTED._values.update(kept)
     return timeline
 
 
