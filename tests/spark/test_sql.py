@@ -759,6 +759,35 @@ def test_a_table_of_no_columns_is_not_made(spark, tmp_path):
     assert not (tmp_path / "misspelt").exists()
 
 
+@pytest.mark.parametrize("properties", ["primaryKey = 'k'", "primaryKey = 'id', preCombineField = 'k'"])
+@pytest.mark.parametrize("columns", ["(id INT, v STRING) USING hudi", "USING hudi"])
+def test_a_table_whose_key_or_ordering_column_is_missing_is_not_made(spark, tmp_path, columns, properties):
+    """As in Hudi 0.15 and 1.2: no row could be written to it."""
+    query = "" if columns.startswith("(") else " AS SELECT 1 AS id, 'a' AS v"
+    with pytest.raises(StatementError, match="columns k are named and not there"):
+        hoodie.spark.sql(
+            spark, f"CREATE TABLE lacking {columns} LOCATION '{tmp_path / 't'}' TBLPROPERTIES ({properties}){query}"
+        )
+    assert not (tmp_path / "t").exists()
+
+
+def test_key_and_ordering_may_be_fields_of_a_struct(spark, tmp_path):
+    """The key is what Hudi 1.2 makes."""
+    hoodie.spark.sql(
+        spark,
+        f"CREATE TABLE of_fields (id INT, s STRUCT<a: INT, o: BIGINT>) USING hudi LOCATION '{tmp_path / 't'}' "
+        "TBLPROPERTIES (primaryKey = 's.a', preCombineField = 's.o')",
+    )
+    for values in ("(1, struct(7, 2L))", "(2, struct(7, 3L))", "(3, struct(8, 1L))"):
+        hoodie.spark.sql(spark, f"INSERT INTO of_fields VALUES {values}")
+    keys = hoodie.spark.sql(spark, "SELECT _hoodie_record_key AS k, id FROM of_fields ORDER BY id").collect()
+    assert [tuple(row) for row in keys] == [("7", 2), ("8", 3)]
+    hoodie.spark.sql(spark, "UPDATE of_fields SET id = 20 WHERE s.a = 7")
+    merged = "(SELECT 80 AS id, named_struct('a', 8, 'o', 5L) AS s)"
+    hoodie.spark.sql(spark, f"MERGE INTO of_fields t USING {merged} m ON t.s.a = m.s.a WHEN MATCHED THEN UPDATE SET *")
+    assert [row.id for row in hoodie.spark.sql(spark, "SELECT id FROM of_fields ORDER BY id").collect()] == [20, 80]
+
+
 def test_bad_statements_say_where_and_change_nothing(spark, orders):
     before = rows(spark, orders)
     twice = "(SELECT * FROM VALUES (1, 'oslo'), (1, 'oslo') AS v(id, city))"

@@ -329,6 +329,19 @@ _DIFFERENCES = (
         "an index that does nothing misleads",
     ),
     (
+        "SQL `INSERT INTO` a table with an ordering column",
+        "0.15: is an upsert. 1.2: is an insert, which keeps rows of one key",
+        "is an upsert, as in 0.15; `SET hoodie.spark.sql.insert.into.operation = insert` does as 1.2 ([settings]"
+        "(sql.md#settings))",
+        "a job that ran with 0.15 keeps its rows unique",
+    ),
+    (
+        "SQL `UPDATE` of a row whose key the table has more than once, as inserts may leave it",
+        "is done. On Merge-on-Read one of the rows may take the values of the other",
+        "is refused (`KeyMatchedTwice`)",
+        "no row must get another one's values",
+    ),
+    (
         "SQL `MERGE … ON` the key alone, a source without the partition column",
         "has no effect",
         "updates the row",

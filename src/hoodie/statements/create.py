@@ -150,7 +150,7 @@ def _replace_table(session: SparkSession, statement: Create, parts: Sequence[str
             f"table {statement.name} is at {path}, and a table in its place stays there, not at {place}"
         )
     statement_settings, keys, kind = _settings(statement, options)
-    _refuse_missing(statement, schema, keys)
+    _refuse_missing(statement, schema, keys, statement_settings)
     columns = partitions_last(schema, statement.partitions)
     if rows is None:
         rows = session.createDataFrame([], all_nullable(columns))
@@ -286,7 +286,7 @@ def _create_table(session: SparkSession, statement: Create, parts: Sequence[str]
             "new table, or the LOCATION of one that is there"
         )
     if schema is not None and (described or not exists):
-        _refuse_missing(statement, schema, keys)
+        _refuse_missing(statement, schema, keys, settings)
     if exists and not with_location:
         raise StatementError(f"table {statement.name} is there already, at {path}")
     record_key = [key.strip() for key in keys.split(",") if key.strip()]
@@ -386,7 +386,8 @@ def _refuse_other(
         )
 
 
-def _refuse_missing(statement: Create, schema: StructType, keys: str) -> None:
-    named = [*(key.strip() for key in keys.split(",") if key.strip()), *statement.partitions]
-    if missing := [name for name in named if name not in schema.names]:
+def _refuse_missing(statement: Create, schema: StructType, keys: str, settings: Mapping[str, str]) -> None:
+    lists = f"{keys},{settings.get(_NAMES['precombinefield'], '')}"
+    named = [*(name.strip() for name in lists.split(",") if name.strip()), *statement.partitions]
+    if missing := [name for name in named if not {name, name.split(".")[0]} & set(schema.names)]:
         raise StatementError(f"table {statement.name}: columns {', '.join(missing)} are named and not there")
