@@ -77,6 +77,24 @@ def test_a_table_is_saved_read_and_found_by_its_name(spark: SparkSession, lake: 
     assert not (lake / "saved").exists()
 
 
+def test_partitions_of_tables_made_by_name_lie_in_folders_as_hudi_names_them(
+    spark: SparkSession, lake: Path, tmp_path: Path
+) -> None:
+    """As `CREATE TABLE` makes them, by both calls: asked of Hudi 0.15.0 and 1.2.0. A table that is there stays so."""
+    rows(spark, 1).write.format("hudi").options(**OPTIONS).saveAsTable("folders_saved")
+    create = rows(spark, 1).writeTo("folders_created").using("hudi").tableProperty("primaryKey", "id")
+    create.partitionedBy(F.col("city")).create()
+    for name in ("folders_saved", "folders_created"):
+        assert spark.table(name).first()["_hoodie_partition_path"] == "city=oslo"
+    plain = rows(spark, 1).write.format("hudi").options(**OPTIONS, path=str(tmp_path / "folders_plain"))
+    plain.save()
+    plain.mode("append").saveAsTable("folders_plain")
+    named = rows(spark, 1).write.format("hudi").options(**OPTIONS)
+    named.option("hoodie.datasource.write.hive_style_partitioning", "false").saveAsTable("folders_bare")
+    for name in ("folders_plain", "folders_bare"):
+        assert spark.table(name).first()["_hoodie_partition_path"] == "oslo"
+
+
 def test_a_save_that_fails_leaves_no_entry(spark: SparkSession, lake: Path) -> None:
     misspelt = {"hoodie.datasource.write.recordkey.feild": "id"}
     with pytest.raises(HoodieError, match="recordkey"):
@@ -132,7 +150,7 @@ def test_write_to_makes_tables_with_hudis_properties(spark: SparkSession, lake: 
         writer(1).replace()  # type: ignore[attr-defined]
     writer(1).create()  # type: ignore[attr-defined]
     table = hoodie.open_table("made", spark=spark)
-    assert (lake / "made" / "oslo").is_dir()
+    assert (lake / "made" / "city=oslo").is_dir()
     assert "MERGE_ON_READ" in (lake / "made" / ".hoodie" / "hoodie.properties").read_text()
     table.upsert(rows(spark, 2))
     with pytest.raises(StatementError, match="TABLE_OR_VIEW_ALREADY_EXISTS"):

@@ -6,6 +6,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from hoodie.config.datasource import overridden
+from hoodie.config.table import PROPERTIES_FILE
 from hoodie.errors import InvalidInput, StatementError
 from hoodie.expressions.text import tick
 from hoodie.sources import answers
@@ -31,6 +32,7 @@ from hoodie.statements.dml import insert_rows, is_dynamic
 from hoodie.statements.dml_text import Insert
 from hoodie.statements.entry import entered, refuse_taken
 from hoodie.statements.rows import open_named, session_options
+from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
 from hoodie.table.create import options_of
 from hoodie.table.state import load_state
@@ -104,6 +106,8 @@ def save_as_table(
     write_options = {key: value for key, value in write_options.items() if key.lower() != "path"}
     write_options.setdefault("hoodie.table.name", parts[-1])
     managed, path = not path, absolute_uri(path or managed_path(session, parts))
+    if not storage_for(path).exists(PROPERTIES_FILE):  # as by CREATE TABLE
+        write_options.setdefault("hoodie.datasource.write.hive_style_partitioning", "true")
     with entered(session, parts, path, frame.schema, managed=managed):
         answers.save(frame, path, mode, partition_by, write_options)
 
