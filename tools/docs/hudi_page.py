@@ -330,7 +330,7 @@ _DIFFERENCES = (
     ),
     (
         "SQL `INSERT INTO` a table with an ordering column",
-        "0.15: is an upsert. 1.2: is an insert, which keeps rows of one key",
+        "0.15: is an upsert. 1.2: is an insert, after which a key may be there more than once",
         "is an upsert, as in 0.15; `SET hoodie.spark.sql.insert.into.operation = insert` does as 1.2 ([settings]"
         "(sql.md#settings))",
         "a job that ran with 0.15 keeps its rows unique",
