@@ -46,7 +46,7 @@ from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, in_threads, is_temporary, join, rewrite, split
 from hoodie.table.partition_metadata import ensure_partition
 from hoodie.table.settings import Settings
-from hoodie.table.state import TableState, load_state
+from hoodie.table.state import TableState, load_state, on_newest
 from hoodie.timeline.archive import archive_files
 from hoodie.timeline.load import Memory, load_timeline, pending_plans, read_commit
 from hoodie.timeline.timeline import Clock, new_time, utc_now
@@ -123,8 +123,8 @@ def clean(
                InvalidOption. A clean that was planned by then is finished by the next one
     """
     state = state or service_state(storage, settings, dry_run)
+    state, interrupted = on_newest(state, lambda newest: (newest, interrupted_cleans(newest)))
     how = settings.cleaning_of(state.config)
-    interrupted = interrupted_cleans(state)
     if not dry_run:
         for instant in interrupted:
             resume_clean(storage, instant, settings)

@@ -19,7 +19,7 @@ from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import CleanMetadata, CleanPlan
 from hoodie.plan.clean import CHECKPOINT, earliest_retained, emptied, files_to_delete, scope_of
 from hoodie.recovery.savepoint import make_savepoint
-from hoodie.services.clean import clean, resume_clean
+from hoodie.services.clean import CLEANS, clean, resume_clean
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.services.savepoint import delete_savepoint
@@ -573,6 +573,20 @@ def test_a_completed_clean_whose_file_is_empty_is_written_again_and_no_row_goes(
     assert table.snapshot().equals(before)
     assert examine(storage, grace=0) == ()
     assert table.clean({RETAINED: "2"}).finished == ()
+
+
+def test_a_clean_that_stands_still_until_others_archive_the_one_before_it_looks_again() -> None:
+    table = made(MemoryStorage(), {**OFF, RETAINED: "1"})
+    updated(table, 3)
+    assert table.clean().paths
+    state = table.state()
+    for _ in range(4):
+        updated(table, 2)
+        assert table.clean().paths
+    table.archive({"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"})
+    CLEANS.forget()  # as another process
+    updated(table, 2)
+    assert clean(table.storage, Settings.read(table.options), state=state).paths
 
 
 def test_a_partition_stays_while_somebody_writes() -> None:
