@@ -28,6 +28,7 @@ from hoodie.model.commit import WriteStat
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import Action
 from hoodie.model.meta import RECORD_KEY
+from hoodie.reading.complete_view import refuse_lost_commit
 from hoodie.reading.slices.reader import SliceMerge, SliceReader, slice_reader
 from hoodie.schema.schema import with_meta_fields
 from hoodie.table.settings import Settings
@@ -95,8 +96,9 @@ class LookupContext:
 
 
 def lookup_for_read(state: TableState, settings: Settings) -> LookupContext:
-    """How a read looks keys up: by the index that the table's writers use. Raises as `choose_index`"""
+    """How a read looks keys up: by the index that the table's writers use. Raises as `choose_index`; MissingFile"""
     reading = settings.reading
+    refuse_lost_commit(state, reading)
     chosen = choose_index(state, settings)
     index = for_reads(chosen.index, state) if reading.metadata.enable else chosen.index
     declared = declared_schema(state)

@@ -13,7 +13,7 @@ from hoodie.config.read import DEFAULT_READ, ReadSettings
 from hoodie.errors import ListingStale, MissingFile, MissingFileIgnored
 from hoodie.metadata.table import MetadataTable
 from hoodie.metadata.trusted import ignore, trusted_listing
-from hoodie.model.instant import Action
+from hoodie.model.instant import Action, Instant
 from hoodie.reading.time_travel import require_kept
 from hoodie.table.state import TableState, tell_of_missing
 from hoodie.timeline.transition import completed_instants
@@ -100,16 +100,29 @@ def listed_view(
         if now.timeline == state.timeline:
             break
         state, doubtful = now, None
-    if hollow is not None:
-        path = completed_path(hollow, state.layout)
-        if completed_instants(state.storage, hollow, state.layout):
-            raise ListingStale(path)
-        if not settings.missing.ignore:
-            raise MissingFile(path, hollow.requested, hollow.action)
-        warnings.warn(MissingFileIgnored(path, hollow.requested, hollow.action), stacklevel=3)
+    _refuse_hollow(state, hollow, settings)
     if lost:
         tell_of_missing(state.storage, lost, settings)
     return ListedView(state, view, None)
+
+
+def refuse_lost_commit(state: TableState, settings: ReadSettings, as_of: str | None = None) -> None:
+    """See that no completed file is lost of a commit up to `as_of` (inclusive; None: now) on which later ones were made.
+
+    Raises  MissingFile; ListingStale; else warns MissingFileIgnored, when the options say to read what is left
+    """
+    _refuse_hollow(state, lost_commit(state, as_of), settings)
+
+
+def _refuse_hollow(state: TableState, hollow: Instant | None, settings: ReadSettings) -> None:
+    if hollow is None:
+        return
+    path = completed_path(hollow, state.layout)
+    if completed_instants(state.storage, hollow, state.layout):
+        raise ListingStale(path)
+    if not settings.missing.ignore:
+        raise MissingFile(path, hollow.requested, hollow.action)
+    warnings.warn(MissingFileIgnored(path, hollow.requested, hollow.action), stacklevel=4)
 
 
 def require_published(state: TableState, view: FileSystemView, as_of: str) -> None:

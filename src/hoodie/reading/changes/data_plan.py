@@ -15,6 +15,7 @@ from hoodie.merge.log_scan import Committed
 from hoodie.merge.row_changes import AFTER, BEFORE, OP, image_type
 from hoodie.model.files import FileGroupId, parse_data_file
 from hoodie.reading.changes.plan import commits_between
+from hoodie.reading.complete_view import refuse_lost_commit
 from hoodie.reading.slices.reader import SliceReader, slice_reader
 from hoodie.reading.table_schema import read_schema
 from hoodie.reading.time_travel import paths_in
@@ -118,6 +119,7 @@ def plan_change_data(
 
 def _change_data(state: TableState, begin: Point, end: Point | None, settings: ReadSettings) -> ChangeData:
     span = commits_between(state, begin, end, settings.incremental)
+    refuse_lost_commit(state, settings, span.end)
     # However the range is counted, this is the order in which they changed rows.
     in_order = (
         sorted(span.commits, key=lambda instant: instant.completed) if span.timeline.layout == 2 else span.commits

@@ -18,7 +18,7 @@ from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Action, Instant, format_time
 from hoodie.model.meta import COMMIT_TIME
-from hoodie.reading.complete_view import complete_view
+from hoodie.reading.complete_view import complete_view, refuse_lost_commit
 from hoodie.reading.filters.path_globs import matches_file
 from hoodie.reading.slices.reader import SliceReader, WholeSlices, slice_reader
 from hoodie.reading.table_schema import read_schema
@@ -94,9 +94,9 @@ def plan_changes(
     begin, end  an instant of the table, a point in time (`query_instant`), or "earliest"; end None: the newest instant
     settings    `IncrementalOptions` and `MissingFileOptions` among others
     tries       times that the timeline may be loaded anew, when files went away that it knows nothing of
-    Raises      MissingFile when a file of the range is missing that readers of today need, too; InvalidInput on a
-                malformed or future begin or end, or begin after end; InstantNotFound; HistoryGone; HollowCommit;
-                UnsupportedTable without meta columns
+    Raises      MissingFile when a file of the range is missing that readers of today need, too, or the completed file
+                of a commit; InvalidInput on a malformed or future begin or end, or begin after end; InstantNotFound;
+                HistoryGone; HollowCommit; UnsupportedTable without meta columns
 
     Only the range's commits and the folders of the partitions that they wrote to are looked at.
     """
@@ -106,6 +106,7 @@ def plan_changes(
         )
     how = settings.incremental
     span = commits_between(state, begin, end, how, clock)
+    refuse_lost_commit(state, settings, span.end)
     if how.full_scan and any(instant in span.timeline.archived for instant in span.commits):
         return _whole_table(state, span, settings)  # as Hudi does, which looks for no files then
     storage, timeline = state.storage, span.timeline
