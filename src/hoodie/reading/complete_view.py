@@ -107,7 +107,7 @@ def listed_view(
 
 
 def refuse_lost_commit(state: TableState, settings: ReadSettings, as_of: str | None = None) -> None:
-    """See that no completed file is lost of a commit up to `as_of` (inclusive; None: now) on which later ones were made.
+    """See that no commit up to `as_of` (inclusive; None: now) on which later ones were made lost its completed file.
 
     Raises  MissingFile; ListingStale; else warns MissingFileIgnored, when the options say to read what is left
     """

@@ -17,9 +17,8 @@ from hoodie.services.compaction.job import RunTasks
 from hoodie.services.upgrade import (
     UpgradeResult,
     change_of,
-    make_ready,
+    locked_when_ready,
     refuse_pending,
-    require_ready,
     steps_before,
     target_version,
 )
@@ -70,14 +69,9 @@ def downgrade(
         return UpgradeResult(before.number, to, steps, change, dry_run=True)
     if settle(storage, state.config):
         state = state.reload()
-    if before.layout != target.layout:
-        make_ready(state, settings, run)
-    with settings.writers.lock_on(storage) as lock:
-        recover(storage)
-        state = state.reload()
+    word = "" if before.layout == target.layout else "Downgrade"
+    with locked_when_ready(state, settings, run, word) as (lock, state):
         config = _config_after(state, target)
-        if before.layout != target.layout:
-            require_ready(state, "Downgrade")
         if state.config.has_metadata_table:
             drop_metadata(storage)
             state = state.reload()

@@ -6,7 +6,8 @@ files that nobody reads; a repetition goes on. Design: docs/design/table-version
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from hoodie.commit.transaction import clean_up
@@ -15,6 +16,7 @@ from hoodie.display.render import Displayed
 from hoodie.display.summary import ResultSummary, summary
 from hoodie.errors import InvalidOption, UnsupportedTable, WriteConflict
 from hoodie.keygen.keygen import Kind, stored_key_generator
+from hoodie.locks import Lock
 from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.metadata.keeping.drop import drop_metadata
 from hoodie.model.instant import Action, State
@@ -41,6 +43,8 @@ _log = logging.getLogger("hoodie.services")
 
 #: All groups with logs, whatever the options of the table say of how much.
 _ALL = {"hoodie.compaction.strategy": "org.apache.hudi.table.action.compact.strategy.UnBoundedCompactionStrategy"}
+#: How often what others began is finished, before the change of the version is refused.
+_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -109,14 +113,9 @@ def upgrade(
         return UpgradeResult(before.number, to, steps, change, dry_run=True)
     if settle(storage, state.config):
         state = state.reload()
-    if before.layout != target.layout:
-        make_ready(state, settings, run)
-    with settings.writers.lock_on(storage) as lock:
-        recover(storage)
-        state = state.reload()
+    word = "" if before.layout == target.layout else "Upgrade"
+    with locked_when_ready(state, settings, run, word) as (lock, state):
         config, change = _config_after(state, target, settings)
-        if before.layout != target.layout:
-            require_ready(state)
         if state.config.has_metadata_table:
             drop_metadata(storage)
         if before.layout != target.layout:
@@ -223,7 +222,7 @@ def _groups_with_logs(state: TableState) -> int:
     return sum(bool(slice_.logs) for slice_ in latest_slices(view).values())
 
 
-def make_ready(state: TableState, settings: Settings, run: RunTasks | None) -> None:
+def _make_ready(state: TableState, settings: Settings, run: RunTasks | None) -> None:
     """Nothing is pending afterwards, and no row is in a log."""
     storage = state.storage
     with settings.writers.lock_on(storage):
@@ -239,7 +238,34 @@ def make_ready(state: TableState, settings: Settings, run: RunTasks | None) -> N
         compact(storage, every, instant_of_all, run)
 
 
-def require_ready(state: TableState, word: str = "Upgrade") -> None:
+@contextmanager
+def locked_when_ready(
+    state: TableState, settings: Settings, run: RunTasks | None, word: str
+) -> Iterator[tuple[Lock, TableState]]:
+    """The table's lock, and its state under it: nothing is pending, and no row is in a log. What others begin before
+    the lock is acquired, such as a clean, is finished as well, a few times.
+
+    word    what is done then; "": it needs no such state
+    Raises  WriteConflict
+    """
+    for tries in reversed(range(_TRIES)):
+        if word:
+            _make_ready(state, settings, run)
+        with settings.writers.lock_on(state.storage) as lock:
+            recover(state.storage)
+            now = state.reload()
+            try:
+                if word:
+                    _require_ready(now, word)
+            except WriteConflict:
+                if not tries:
+                    raise
+                continue
+            yield lock, now
+        return
+
+
+def _require_ready(state: TableState, word: str) -> None:
     """Raise WriteConflict while something is pending, or rows are in logs of newest slices."""
     pending = [i for i in state.timeline.instants if i.state is not State.COMPLETED]
     if pending:

@@ -14,10 +14,12 @@ from hoodie.errors import InvalidOption, UnsupportedTable, WriteConflict
 from hoodie.model.instant import Action, State
 from hoodie.recovery.rollback import rollback
 from hoodie.recovery.savepoint import make_savepoint
+from hoodie.services import upgrade as upgrades
 from hoodie.services.archive import archive, history
 from hoodie.services.clean import clean
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
+from hoodie.services.downgrade import downgrade
 from hoodie.services.upgrade import upgrade
 from hoodie.storage.local import LocalStorage
 from hoodie.table.properties import update_properties
@@ -208,6 +210,30 @@ def test_a_pending_write_that_is_alive_stops_the_upgrade() -> None:
         upgrade(made.storage, Settings.read(options), 9)
     assert made.state().config.version == 6
     transaction.end()
+
+
+def test_a_clean_that_another_process_begins_just_then_is_finished_and_the_version_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = table(COW)
+    settings = Settings.read(Options({**made.options, **KEEP}))
+    make_ready, deaths = upgrades._make_ready, iter([True, False] * 2)
+
+    def with_a_clean(*arguments: Any) -> None:
+        make_ready(*arguments)
+        if next(deaths):
+            made.upsert(batch({"a": ("oslo", 6, "six")}))
+            made.upsert(batch({"a": ("oslo", 7, "seven")}))
+            with pytest.raises(Crash):
+                clean(CrashAfter(made.storage, 2), settings)
+
+    monkeypatch.setattr(upgrades, "_make_ready", with_a_clean)
+    for change, to in ((upgrade, 8), (downgrade, 6)):
+        change(made.storage, settings, to)
+        state = made.state()
+        assert state.config.version == to
+        assert len(state.timeline.completed({Action.CLEAN})) == (1 if to == 8 else 2)
+        assert rows_of_now(made)["a"] == ("oslo", 7, "seven")
 
 
 @pytest.mark.parametrize(
