@@ -1,7 +1,7 @@
 """Pictures as inline SVG: bars, a histogram, a timeline. Colours come from the page's style, by class."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -25,26 +25,25 @@ class Part:
 
 
 def stacked_bars(rows: Sequence[tuple[str, Sequence[Part]]], label: str) -> str:
-    """Horizontal bars with their names to the left and their total to the right, sizes in bytes.
+    """Horizontal bars with their names and totals to the left, sizes in bytes.
 
     label  what the picture shows, for those who do not see it
     """
     greatest = max((sum(part.size for part in parts) for _, parts in rows), default=0) or 1
-    left_margin, right_margin, height = 210, 90, 26
-    room = _WIDTH - left_margin - right_margin
+    height, name_end = 26, 20 + 7 * max((min(30, len(name)) for name, _ in rows), default=0)
+    left_margin = name_end + 80  # the totals stand before the bars: a narrow screen shows the left part
+    room = _WIDTH - left_margin
     drawn = []
     for number, (name, parts) in enumerate(rows):
         y, x = number * height, float(left_margin)
-        drawn.append(
-            f'<text class="name" x="{left_margin - 10}" y="{y + 17}" text-anchor="end">{escape(cut(name, 30))}</text>'
-        )
+        drawn.append(f'<text class="name" x="{name_end}" y="{y + 17}" text-anchor="end">{escape(cut(name, 30))}</text>')
         for part in parts:
             width = part.size / greatest * room
             if part.size:
                 drawn.append(_rectangle(x, y + 4, max(_VISIBLE, width), height - 8, part))
             x += max(_VISIBLE, width) if part.size else 0
         total = bytes_text(sum(part.size for part in parts))
-        drawn.append(f'<text class="value" x="{x + 8:.1f}" y="{y + 17}">{total}</text>')
+        drawn.append(f'<text class="value" x="{left_margin - 10}" y="{y + 17}" text-anchor="end">{total}</text>')
     return _picture(len(rows) * height, label, drawn)
 
 
@@ -96,8 +95,11 @@ def columns(
     return _picture(ground + 22, label, drawn)
 
 
-def timeline(instants: Sequence[Instant], as_of: str, label: str) -> str:
-    """The instants over time, a lane for each action. Pending ones are hollow."""
+def timeline(instants: Sequence[Instant], as_of: str, label: str, services: Collection[str] = ()) -> str:
+    """The instants over time, a lane for each action. Pending ones are hollow.
+
+    services  times of the commits that compactions and clusterings completed
+    """
     lanes = [action for action in Action if any(instant.action is action for instant in instants)]
     left_margin, lane = 120, 28
     times = [parse_time(instant.requested).timestamp() for instant in instants]
@@ -114,7 +116,8 @@ def timeline(instants: Sequence[Instant], as_of: str, label: str) -> str:
         completed = instant.state is State.COMPLETED
         status = "" if completed else f", {instant.state.name.lower()}"
         title = f"{instant.action} {instant_label(instant.requested)}{status}"
-        style = f"dot {_LANES.get(instant.action, 'service')}{'' if completed else ' open'}"
+        lane_style = "log" if instant.requested in services else _LANES.get(instant.action, "service")
+        style = f"dot {lane_style}{'' if completed else ' open'}"
         drawn.append(f'<circle class="{style}" cx="{x:.1f}" cy="{y}" r="5"><title>{title}</title></circle>')
     bottom = len(lanes) * lane
     drawn.append(

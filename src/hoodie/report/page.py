@@ -100,7 +100,8 @@ def _history(facts: TableFacts) -> str:
     shown = facts.instants[-_TIMELINE:]
     newest = f"The newest {_TIMELINE:,} of {len(facts.instants):,} instants."
     about = "" if len(shown) == len(facts.instants) else newest
-    body = timeline(shown, facts.as_of, "Instants over time, by action") + _legend(_TIMELINE_KEY)
+    services = {commit.instant for commit in facts.commits if _style(commit) == "log"}
+    body = timeline(shown, facts.as_of, "Instants over time, by action", services) + _legend(_TIMELINE_KEY)
     commits = facts.commits[-_COMMITS:]
     if commits:
         what = "" if len(commits) == len(facts.commits) else f", the newest {_COMMITS}"

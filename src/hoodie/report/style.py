@@ -18,7 +18,7 @@ p { margin: 0 0 14px; color: var(--soft); }
 header p { margin: 4px 0 0; overflow-wrap: anywhere; }
 section { background: var(--card); border: 1px solid var(--line); border-radius: 12px; padding: 20px 24px;
   margin-top: 18px; }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px; margin-top: 22px; }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(130px, 1fr)); gap: 12px; margin-top: 22px; }
 .tile { background: var(--card); border: 1px solid var(--line); border-radius: 12px; padding: 14px 18px; }
 .tile b { display: block; font-size: 24px; line-height: 1.25; font-variant-numeric: tabular-nums; }
 .tile span { color: var(--soft); font-size: 13px; }

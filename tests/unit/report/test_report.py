@@ -230,6 +230,20 @@ def test_small_parts_of_a_bar_are_seen() -> None:
     assert widths == [2.0]
 
 
+def test_names_and_totals_of_bars_stand_before_them_where_a_narrow_screen_shows_them() -> None:
+    drawn = stacked_bars([("oslo", [Part(9_000, "base", "")]), ("bern", [Part(1_000, "log", "")])], "sizes")
+    texts = {text: float(x) for x, text in re.findall(r'<text [^>]*x="([\d.]+)"[^>]*>([^<]*)<', drawn)}
+    bars = [float(x) for x in re.findall(r'<rect [^>]*? x="([\d.]+)"', drawn)]
+    assert texts.keys() == {"oslo", "9.0 kB", "bern", "1.0 kB"}
+    assert max(texts.values()) < min(bars) < 300
+
+
+def test_completed_compactions_have_the_colour_of_compactions_on_the_timeline() -> None:
+    html = make_report(table_with_history(MemoryStorage()).state(), Settings.of({})).html
+    assert len(re.findall(r'<circle class="dot log"[^>]*><title>commit ', html)) == 1
+    assert len(re.findall(r'<circle class="dot base"[^>]*><title>deltacommit ', html)) == 6
+
+
 def test_pending_instants_are_hollow_on_the_timeline() -> None:
     instants = [
         Instant("20240131120000000", Action.COMMIT, State.COMPLETED),
