@@ -116,8 +116,9 @@ def timeline(instants: Sequence[Instant], as_of: str, label: str, services: Coll
         completed = instant.state is State.COMPLETED
         status = "" if completed else f", {instant.state.name.lower()}"
         title = f"{instant.action} {instant_label(instant.requested)}{status}"
-        lane_style = "log" if instant.requested in services else _LANES.get(instant.action, "service")
-        style = f"dot {lane_style}{'' if completed else ' open'}"
+        lane_style = _LANES.get(instant.action, "service")
+        merging = lane_style == "base" and instant.requested in services
+        style = f"dot {'log' if merging else lane_style}{'' if completed else ' open'}"
         drawn.append(f'<circle class="{style}" cx="{x:.1f}" cy="{y}" r="5"><title>{title}</title></circle>')
     bottom = len(lanes) * lane
     drawn.append(

@@ -16,6 +16,7 @@ from hoodie.display.summary import bytes_text, percent_text
 from hoodie.facts.files import stats
 from hoodie.facts.table import table_facts
 from hoodie.model.instant import Action, Instant, State
+from hoodie.recovery.savepoint import make_savepoint
 from hoodie.report.charts import Part, columns, instant_label, stacked_bars, timeline
 from hoodie.report.page import make_report
 from hoodie.services.clean import clean
@@ -239,9 +240,14 @@ def test_names_and_totals_of_bars_stand_before_them_where_a_narrow_screen_shows_
 
 
 def test_completed_compactions_have_the_colour_of_compactions_on_the_timeline() -> None:
-    html = make_report(table_with_history(MemoryStorage()).state(), Settings.of({})).html
+    storage = MemoryStorage()
+    table = table_with_history(storage)
+    (compaction,) = table.state().timeline.completed({Action.COMMIT})
+    make_savepoint(storage, Settings.of({}), compaction.requested)
+    html = make_report(table.state(), Settings.of({})).html
     assert len(re.findall(r'<circle class="dot log"[^>]*><title>commit ', html)) == 1
     assert len(re.findall(r'<circle class="dot base"[^>]*><title>deltacommit ', html)) == 6
+    assert len(re.findall(r'<circle class="dot service"[^>]*><title>savepoint ', html)) == 2
 
 
 def test_pending_instants_are_hollow_on_the_timeline() -> None:
