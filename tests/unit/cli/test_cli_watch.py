@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from hoodie.cli import calls
 from hoodie.cli.calls import Call
 from hoodie.cli.fleet import server as fleet_server
 from hoodie.cli.fleet.server import Fleet, Handler, listening_server
@@ -333,3 +334,20 @@ def test_a_folder_that_is_left_out_is_told_once_however_often_a_server_looks(
     (line,) = capsys.readouterr().err.splitlines()
     assert line == f"hoodie: left out: {lake}/plain holds Parquet files and is no Hudi table"
     assert len(fleet.tables) == 2
+
+
+def test_only_the_first_look_of_a_server_tells_its_progress(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stop, shown = threading.Event(), list[bool]()
+
+    @contextmanager
+    def working(what: str, *, show: bool) -> Iterator[None]:
+        shown.append(show)
+        yield
+        if len(shown) == 3:
+            stop.set()
+
+    monkeypatch.setattr(calls, "working", working)
+    fleet = Fleet(Call("serve", (f"{lake}/*",)), 0)
+    fleet.look()
+    fleet_server._look_again(fleet, 0.01, stop)
+    assert shown == [True, False, False]

@@ -26,7 +26,8 @@ a { color: var(--base); }
   thead tr { display: flex; flex-wrap: wrap; gap: 2px 14px; border-bottom: 1px solid var(--line); padding-bottom: 6px; }
   th { border: 0; padding: 0; } tbody tr { padding: 8px 0; } tbody tr + tr { border-top: 1px solid var(--line); }
   tbody tr + tr td { border: 0; }
-  td { padding: 1px 0; white-space: normal; } td.n { text-align: left; }
+  td { padding: 1px 0; white-space: normal; }
+  td.n { display: inline-block; text-align: left; margin-right: 16px; }
   td.n:empty, td.w:empty { display: none; }
   td[data-name]::before { content: attr(data-name) ": "; color: var(--soft); }
 }

@@ -21,6 +21,8 @@ from hoodie.cli import output, secrets
 from hoodie.cli.calls import Call, Target
 from hoodie.cli.fleet.page import fleet_page
 from hoodie.cli.output import Outcome, Problem, json_value
+from hoodie.config.options import Options
+from hoodie.display.progress import OPTION
 from hoodie.errors import HoodieError, InvalidInput
 from hoodie.facts.health import Health, health
 from hoodie.metrics.text import exposition
@@ -224,6 +226,8 @@ def listening_server(fleet: Fleet, host: str, port: int) -> ThreadingHTTPServer:
 
 
 def _look_again(fleet: Fleet, every: float, stop: threading.Event) -> None:
+    # A look that takes seconds would write lines about itself to a log for as long as the server runs.
+    fleet.call = replace(fleet.call, options=Options({**fleet.call.options, OPTION: "false"}))
     while not stop.wait(every):
         try:
             fleet.look()
