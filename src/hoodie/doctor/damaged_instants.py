@@ -52,7 +52,7 @@ def _what_to_do(scene: Scene, instant: Instant, states: Collection[State], fault
 def _completed(scene: Scene, instant: Instant, states: Collection[State], fault: Fault) -> tuple[str, Mend | None]:
     action, time = instant.action, instant.requested
     if action in COMMITS:
-        return _commit(scene, time), None
+        return _commit(scene, instant, fault), None
     if action is Action.CLEAN and fault is Fault.EMPTY and len(states) == 3:
         # Without the file its plan would be pending, and Hudi 0.15 deletes folders that were written to since the plan.
         return "The next `hoodie clean TABLE` writes it again, by its plan: let it come before a clean by Hudi", None
@@ -70,16 +70,20 @@ def _completed(scene: Scene, instant: Instant, states: Collection[State], fault:
     return f"No other file says what it did: {_COPY}", None
 
 
-def _commit(scene: Scene, time: str) -> str:
+def _commit(scene: Scene, instant: Instant, fault: Fault) -> str:
     """The ways out of a damaged commit. A rollback undoes the newest one only: later ones are made of its rows."""
+    time = instant.requested
     newer = sum(commit.requested > time for commit in scene.timeline.commits)
     if not newer:
         return f"Roll it back, with `hoodie rollback TABLE {time}`, which finds by listing what it wrote, or {_COPY}"
     savepoints = [saved.requested for saved in scene.timeline.completed({Action.SAVEPOINT}) if saved.requested < time]
     restore = f", or `hoodie restore TABLE {savepoints[-1]}` goes back to a savepoint" if savepoints else ""
+    # What a replace commit replaced only its file says: these rows are back.
+    can_stay = fault is Fault.EMPTY and instant.action is not Action.REPLACE_COMMIT
+    stay = "leave it: its rows are read, and archiving stops at it; or " if can_stay else ""
     return (
-        f"{_COPY.capitalize()}. Without one, take {count_text(newer, 'newer commit')} back and then this one, newest "
-        f"first, by {newer + 1} times `hoodie rollback TABLE`{restore}; then write the rows of these again"
+        f"{_COPY.capitalize()}. Without one, {stay}take {count_text(newer, 'newer commit')} back and then this one, "
+        f"newest first, by {newer + 1} times `hoodie rollback TABLE`{restore}; then write the rows of these again"
     )
 
 

@@ -265,7 +265,7 @@ def _empty(scene: Scene, instant: Instant, path: str, states: Mapping[State, Ent
     action, state = instant.action, instant.state
     if state is State.COMPLETED:
         problem = "the instant is completed and its file is empty: its writer died while publishing"
-        problem += ", and readers see a commit without files" if action in COMMITS else ""
+        problem += ", and nothing says which files it wrote" if action in COMMITS else ""
         return list(damaged_instant(scene, instant, path, states, Fault.EMPTY, problem))
     needs = (action, state) in _DECODERS and (action, state) not in _MAY_BE_EMPTY
     # Hudi 1.x begins cleans of tables of version 6, too, with an empty file.

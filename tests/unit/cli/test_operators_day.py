@@ -24,10 +24,21 @@ TYPES = ("mor", "cow")
 BY_DAY, AT_NIGHT = 42, 300
 
 
-def build(folder: Path) -> None:
+def build(folder: Path, version: int) -> None:
     """The tables of which all others are copies: three commits each, in two partitions at least."""
-    fill(LocalStorage(folder / "mor"))
-    table = hoodie.create_table(folder / "cow", name="trips", record_key="id", partition_by="city", ordering="ts")
+    if version == 6:
+        fill(LocalStorage(folder / "mor"))
+        build_one(folder / "cow", "COPY_ON_WRITE", 6)
+        return
+    build_one(folder / "mor", "MERGE_ON_READ", version)
+    build_one(folder / "cow", "COPY_ON_WRITE", version)
+
+
+def build_one(folder: Path, kind: str, version: int) -> None:
+    options = {"hoodie.write.table.version": version}
+    table = hoodie.create_table(
+        folder, name="trips", record_key="id", partition_by="city", ordering="ts", table_type=kind, options=options
+    )
     for ts, keys in enumerate((("a", "b", "c"), ("a", "d"), ("b",)), 1):
         cities = ["oslo" if key < "c" else "rome" for key in keys]
         table.upsert(pa.table({"id": list(keys), "city": cities, "ts": [ts] * len(keys), "note": ["x"] * len(keys)}))
@@ -36,9 +47,15 @@ def build(folder: Path) -> None:
 # --- damage ---
 
 
-def newest(table: Path, *endings: str) -> Path:
-    """The newest file of the timeline with one of the endings."""
-    return max(path for path in (table / ".hoodie").iterdir() if path.name[17:] in endings)
+def timeline(table: Path) -> Path:
+    """The folder of the timeline, which tables of version 8 and 9 have to itself."""
+    own = table / ".hoodie" / "timeline"
+    return own if own.is_dir() else table / ".hoodie"
+
+
+def completed(table: Path) -> list[Path]:
+    """The completed files of commits, oldest first."""
+    return sorted(path for path in timeline(table).iterdir() if path.suffix in (".commit", ".deltacommit"))
 
 
 def base_file(table: Path) -> Path:
@@ -52,11 +69,11 @@ def cut(path: Path, part: float) -> None:
 
 
 def empty_commit(table: Path) -> None:
-    cut(newest(table, ".commit", ".deltacommit"), 0)
+    cut(completed(table)[-1], 0)
 
 
 def half_commit(table: Path) -> None:
-    cut(newest(table, ".commit", ".deltacommit"), 0.6)
+    cut(completed(table)[-1], 0.6)
 
 
 def settings_cut_short(table: Path) -> None:
@@ -77,7 +94,7 @@ def dead_write(table: Path) -> None:
     ending = "inflight" if table.name.endswith("cow") else "deltacommit.inflight"
     action = "commit" if table.name.endswith("cow") else "deltacommit"
     for name in (f"{action}.requested", ending):
-        (table / ".hoodie" / f"20990101000000000.{name}").touch()
+        (timeline(table) / f"20990101000000000.{name}").touch()
 
 
 def lost_file(table: Path) -> None:
@@ -107,11 +124,11 @@ def no_metafile(table: Path) -> None:
 
 
 def strange_instant(table: Path) -> None:
-    (table / ".hoodie" / "20260101000000000.comit").write_text("{}")
+    (timeline(table) / "20260101000000000.comit").write_text("{}")
 
 
 def lost_completion(table: Path) -> None:
-    min(path for path in (table / ".hoodie").iterdir() if path.name[17:] in (".commit", ".deltacommit")).unlink()
+    completed(table)[0].unlink()
 
 
 def settings_cut_for_good(table: Path) -> None:
@@ -129,7 +146,7 @@ def empty_metafile(table: Path) -> None:
 
 def zeroed_rollback(table: Path) -> None:
     for ending in ("rollback.requested", "rollback.inflight", "rollback"):  # as a loss of power leaves it
-        (table / ".hoodie" / f"20250101000000000.{ending}").touch()
+        (timeline(table) / f"20250101000000000.{ending}").touch()
 
 
 def stray_file(table: Path) -> None:
@@ -190,20 +207,28 @@ def follow(finding: dict[str, str], table: Path, whole: Path, hoodie: Terminal) 
     elif "repair with --checksum" in advice:
         hoodie("doctor", table, "--repair", "--checksum", "--yes", "--grace", "0")
     elif re.search("[Rr]estore it from a copy|[Rr]estore the file", advice):
-        shutil.copy(whole / finding["where"], table / finding["where"])
+        completions = [path for path in completed(whole) if path.name[:17] == Path(finding["where"]).name[:17]]
+        for source in completions or [whole / finding["where"]]:
+            shutil.copy(source, table / source.relative_to(whole))
     else:
         assert "move it away" in advice, advice
         (table / finding["where"]).rename(table.parent.parent / table.name)
 
 
 @pytest.mark.parametrize(
-    "count", [pytest.param(BY_DAY, id="day"), pytest.param(AT_NIGHT, id="night", marks=pytest.mark.nightly)]
+    ("count", "version"),
+    [
+        pytest.param(BY_DAY, 6, id="day"),
+        pytest.param(BY_DAY, 9, id="day of version 9"),
+        pytest.param(BY_DAY, 8, id="day of version 8", marks=pytest.mark.nightly),
+        pytest.param(AT_NIGHT, 6, id="night", marks=pytest.mark.nightly),
+    ],
 )
 def test_the_doctor_finds_all_damage_and_each_way_out_it_names_works(
-    count: int, tmp_path: Path, hoodie: Terminal
+    count: int, version: int, tmp_path: Path, hoodie: Terminal
 ) -> None:
     whole, lake = tmp_path / "whole", tmp_path / "lake"
-    build(whole)
+    build(whole, version)
     broken: dict[Path, tuple[Damage, str]] = {}
     for number in range(count):
         kind = TYPES[number % 2]

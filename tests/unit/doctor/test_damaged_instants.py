@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
@@ -281,6 +282,24 @@ def test_commits_are_rolled_back_as_the_doctor_says_down_to_a_damaged_one(
     assert table.check(grace=0) == ()
 
 
+@EachVersion
+@EachType
+def test_the_empty_file_that_the_doctor_lets_a_person_create_brings_the_rows_back_and_may_stay(
+    table_type: str, version: str, tmp_path: Path
+) -> None:
+    table = new_table(tmp_path / "t", version, table_type)
+    before = stored(table)
+    first = table.history()[-1][0].requested
+    (path,) = (p for p in tmp_path.glob(f"t/.hoodie/**/{first}*") if p.suffix in (".commit", ".deltacommit"))
+    path.unlink()
+    (created,) = re.findall(r"create (\S+) empty", advice(table))
+    (tmp_path / "t" / created).touch()
+    assert stored(table) == before
+    assert "leave it: its rows are read" in advice(table)
+    table.upsert(pa.table({"id": ["z"], "ts": [9]}))
+    assert stored(table) == [*before, ("z", 9)]
+
+
 @Parts
 @EachVersion
 @EachType
@@ -302,7 +321,7 @@ def test_a_restore_to_the_savepoint_that_the_doctor_names_takes_a_damaged_commit
 @Parts
 @EachVersion
 @pytest.mark.parametrize("action", ["clean", "rollback"])
-def test_the_record_of_a_clean_or_rollback_is_deleted_in_each_version(
+def test_the_record_of_a_clean_or_rollback_is_deleted_or_written_again_in_each_version(
     action: str, version: str, part: float, tmp_path: Path
 ) -> None:
     table = new_table(tmp_path / "t", version, "COPY_ON_WRITE")
@@ -312,8 +331,11 @@ def test_the_record_of_a_clean_or_rollback_is_deleted_in_each_version(
         instant = table.rollback().instant
     before = stored(table)
     damage(table, instant, action, part)
-    assert "can be deleted" in advice(table)
-    assert table.repair(grace=0)
+    if action == "clean" and not part:
+        assert "`hoodie clean TABLE` writes it again" in advice(table)
+    else:
+        assert "can be deleted" in advice(table)
+        assert table.repair(grace=0)
     table.upsert(pa.table({"id": ["z"], "ts": [9]}))
     table.clean(options={"hoodie.clean.commits.retained": "1"})
     assert stored(table) == [*before, ("z", 9)]
