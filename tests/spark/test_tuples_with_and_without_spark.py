@@ -163,3 +163,28 @@ def test_a_filter_of_tuples_keeps_the_same_rows(
     finally:
         assert before is not None
         spark.conf.set("spark.sql.session.timeZone", before)
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        [("y", "=", "2024-02-29")],
+        [("y", "not in", ["2024-02-29"])],
+        [("i", ">", "0")],
+        [("at.y", "<=", dt.date(2024, 2, 29))],
+        [("at.y", "in", ["2024-02-29", None])],
+    ],
+    ids=str,
+)
+def test_text_beside_another_type_and_fields_of_structs_keep_the_same_rows(
+    spark: SparkSession, tmp_path: Path, filters: list[tuple[str, str, Any]]
+) -> None:
+    days = pa.array([DAYS[3], DAYS[2], None], pa.date32())
+    table = hoodie.create_table(tmp_path / "t", record_key="id")
+    table.upsert(
+        pa.table({"id": [1, 2, 3], "y": days, "i": [1, 0, None], "at": pa.StructArray.from_arrays([days], ["y"])})
+    )
+    with_spark = hoodie.open_table(tmp_path / "t", spark=spark)
+    theirs = [row.id for row in with_spark.snapshot(columns=["id"], filters=filters).collect()]
+    assert sorted(theirs) == sorted(table.to_arrow(filters=filters)["id"].to_pylist()) != []
+    assert with_spark.update({"i": "i"}, filters).updated == len(theirs)

@@ -446,3 +446,23 @@ def test_a_null_is_no_key(tmp_path: Path, key: Any):
         for call in (table.get, table.delete):
             with pytest.raises(InvalidInput, match="1 rows have a record key that is null or empty"):
                 call([key])
+
+
+@pytest.mark.parametrize("stored", [pa.timestamp("us", "UTC"), pa.timestamp("us")])
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_frames_of_keys_may_have_times_in_another_unit(tmp_path: Path, stored: pa.DataType, unit: str):
+    table = keyed(tmp_path / "t", pa.array([NAIVE, NAIVE.replace(month=2)]).cast(stored))
+    keys = pd.DataFrame({"id": pa.array([NAIVE], pa.timestamp(unit, stored.tz)).to_pandas()})
+    assert table.get(keys).rows.to_arrow()["n"].to_pylist() == [0]
+    assert table.absent(keys).count() == 0
+    assert table.delete(keys).deleted == 1
+    assert table.to_arrow()["n"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms"])
+def test_keys_beyond_the_times_that_a_table_holds_are_refused(tmp_path: Path, unit: str):
+    table = keyed(tmp_path / "t", pa.array([NAIVE]))
+    keys = pd.DataFrame({"id": np.array(["300000-01-01"], f"M8[{unit}]")})
+    for call in (table.get, table.absent, table.delete):
+        with pytest.raises(SchemaMismatch, match="column 'id' has times beyond the year 294000"):
+            call(keys)

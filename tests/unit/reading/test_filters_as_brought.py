@@ -147,6 +147,7 @@ def kinds(tmp_path: Path) -> HoodieTable[Rows]:
         "f": pa.array([0.1, 0.5], pa.float32()),
         "n": [1, 2],
         "b": [True, False],
+        "part": [{"code": 7, "inner": {"name": "x"}}, {"code": None, "inner": None}],
     }
     table.upsert(pa.table({"id": [1, 2], **columns}))
     return table
@@ -187,3 +188,39 @@ def test_values_of_another_kind_are_refused_before_rows_are_read(
 def test_in_compares_as_the_equals_sign_does(kinds: HoodieTable[Rows], filters: Any, expected: list[int]):
     assert ids(kinds.snapshot(filters=filters)) == expected
     assert kinds.count(filters=filters) == len(expected)
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ([("day", "=", "2024-01-01")], [1]),
+        ([("day", "<", "2024-01-02"), ("at", ">=", "2024-01-01 05:00:00")], [1]),
+        ([("day", "in", ["2024-01-01", DAY, None])], [1, 2]),
+        ([("local", ">", "2024-01-01")], [1]),
+        ([("n", "=", "1")], [1]),
+        ([("n", "not in", ["1"])], [2]),
+        ([("b", "=", "true")], [1]),
+        ([("part.code", "=", 7)], [1]),
+        ([("part.inner.name", "in", ["x", None])], [1, 2]),
+        ([[("part.code", "=", 7)], [("n", "=", 2)]], [1, 2]),
+    ],
+    ids=str,
+)
+def test_text_beside_another_type_and_fields_of_structs_are_compared_as_in_sql(
+    kinds: HoodieTable[Rows], filters: Any, expected: list[int]
+):
+    assert ids(kinds.snapshot(filters=filters)) == expected
+    assert kinds.update({"n": "n"}, filters).updated == len(expected)
+
+
+@pytest.mark.parametrize(
+    ("filters", "problem"),
+    [
+        ([("day", "=", "soon")], "'soon' .* cannot be cast to date"),
+        ([("part.name", "=", 1)], "has no field 'name'"),
+        ([("n.name", "=", 1)], "no column 'n.name'"),
+    ],
+)
+def test_what_sql_does_not_compare_tuples_do_not_either(kinds: HoodieTable[Rows], filters: Any, problem: str):
+    with pytest.raises(InvalidInput, match=problem):
+        ids(kinds.snapshot(filters=filters))

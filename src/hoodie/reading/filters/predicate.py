@@ -186,18 +186,20 @@ _DIGITS = 38
 _SIGNS = {"=": "=", "==": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 
 
-def sql_of(tests: Tests) -> str:
+def sql_of(tests: Tests, columns: Sequence[str]) -> str:
     """The condition in SQL that tests of tuples say: it is what they mean, with Spark and without.
+
+    columns  of the table; another name with dots is that of a struct's field
 
     Null is among the values of `in` where it is one of them, and not among those of `not in` where it is none, as
     pyarrow has it.
     Raises ValueError on values that SQL has no constant for
     """
-    return " or ".join(f"({' and '.join(map(_comparison, clause))})" for clause in tests)
+    return " or ".join(f"({' and '.join(_comparison(test, columns) for test in clause)})" for clause in tests)
 
 
-def _comparison(test: Test) -> str:
-    column = tick(test.column)
+def _comparison(test: Test, columns: Sequence[str]) -> str:
+    column = tick(test.column) if test.column in columns else ".".join(map(tick, test.column.split(".")))
     if test.op not in ("in", "not in"):
         return f"{column} {_SIGNS[test.op]} {_constant(test.value)}"
     constants = list(map(_constant, test.value))

@@ -89,12 +89,12 @@ def _read_tuples(filters: Any, schema: pa.Schema) -> tuple[RowFilter, bool]:
         )
     try:
         tests = tests_of(filters)
-        exact = [[_exact_test(test, schema) for test in clause if not _is_of_doubles(test, schema)] for clause in tests]
+        exact = [[_exact_test(test, schema) for test in clause if not _is_for_sql(test, schema)] for clause in tests]
         clauses = [[(test.column, test.op, test.value) for test in clause] for clause in exact if clause]
         expression = pq.filters_to_expression(clauses) if clauses else pc.scalar(True)
     except (ValueError, TypeError, IndexError, KeyError, OverflowError, NotImplementedError) as problem:
         raise InvalidInput(f"filters={filters!r}: expected tuples (column, operator, value), {problem}") from problem
-    columns = list(dict.fromkeys(test.column for clause in tests for test in clause))
+    columns = list(dict.fromkeys(_top_column(test.column, schema) for clause in tests for test in clause))
     plain = _fitting_filter(filters, RowFilter(expression, columns, tests), schema)
     return plain, sum(map(len, exact)) == sum(map(len, tests))
 
@@ -131,12 +131,20 @@ def _text_of(filters: Sequence[Any], tests: Tests, schema: pa.Schema) -> str:
     try:
         return sql_of(
             tuple(
-                tuple(test if _is_of_doubles(test, schema) else _exact_test(test, schema) for test in clause)
+                tuple(test if _is_for_sql(test, schema) else _exact_test(test, schema) for test in clause)
                 for clause in tests
-            )
+            ),
+            schema.names,
         )
     except ValueError as problem:
         raise InvalidInput(f"filters={filters!r}: expected tuples (column, operator, value), {problem}") from problem
+
+
+def _top_column(name: str, schema: pa.Schema) -> str:
+    """The struct that has a field "struct.field" of a tuple; else the name as it is."""
+    top = name.partition(".")[0]
+    is_field = name not in schema.names and top in schema.names and pa.types.is_struct(schema.field(top).type)
+    return top if is_field else name
 
 
 def _other_way(filters: object) -> str:
@@ -169,13 +177,20 @@ def filter_columns(
     return needed
 
 
-def _is_of_doubles(test: Test, schema: pa.Schema) -> bool:
-    """Whether Spark compares a column with numbers as doubles, and a result may be another than of exact numbers."""
+def _is_for_sql(test: Test, schema: pa.Schema) -> bool:
+    """Whether Arrow does not compare as Spark does: fields of structs, text beside another type, and numbers that Spark
+    compares as doubles, where a result may be another than of exact numbers."""
     at = schema.get_field_index(test.column)
     values = [value for value in _values(test) if value is not None]
-    if at < 0 or not all(isinstance(value, (Real, Decimal)) and not isinstance(value, bool) for value in values):
-        return False
+    if at < 0:
+        return _top_column(test.column, schema) != test.column
     kind = schema.field(at).type
+    if any(isinstance(value, str) for value in values) and (
+        is_number(kind) or pa.types.is_temporal(kind) or kind == pa.bool_()
+    ):
+        return True
+    if not all(isinstance(value, (Real, Decimal)) and not isinstance(value, bool) for value in values):
+        return False
     if pa.types.is_floating(kind):
         return True
     if not is_exact(kind) or not any(isinstance(value, float) for value in values):
