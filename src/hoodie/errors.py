@@ -25,11 +25,11 @@ class InvalidOption(HoodieError, ValueError):
 
 class TableNotFound(HoodieError):
     """The path holds no table. `why` is what the store says is missing, if not just the table; `is_file` that the path,
-    one above it, or the .hoodie in it, is a file."""
+    one above it, or the .hoodie in it, is a file; `holds` what there is in place of a table."""
 
-    def __init__(self, path: str, why: str = "", is_file: bool = False) -> None:
-        super().__init__(path, why, is_file)
-        self.path, self.why, self.is_file = path, why, is_file
+    def __init__(self, path: str, why: str = "", is_file: bool = False, holds: str = "") -> None:
+        super().__init__(path, why, is_file, holds)
+        self.path, self.why, self.is_file, self.holds = path, why, is_file, holds
 
     def __str__(self) -> str:
         if self.is_file and self.path.endswith("/.hoodie"):
@@ -38,6 +38,11 @@ class TableNotFound(HoodieError):
             return f"{self.path}: a file, and a table is a folder. Name the folder that has .hoodie in it."
         if self.why:
             return f"{self.path}: no table here: {clause(self.why)}. Check the URI, the endpoint and the region."
+        if self.holds:
+            return (
+                f"{self.path} holds {self.holds}, and is no Hudi table. Create one in an empty folder with "
+                "hoodie.create_table, and write the rows to it."
+            )
         return f"{self.path}: no table here (.hoodie/hoodie.properties is missing). Create it with hoodie.create_table."
 
 

@@ -21,6 +21,7 @@ from hoodie.formats.java.properties import (
 )
 from hoodie.storage.driver_errors import no_bucket
 from hoodie.storage.protocol import Entry, Storage, join, rewrite
+from hoodie.table.other_tables import other_table
 
 PROPERTIES = ".hoodie/hoodie.properties"
 BACKUP = ".hoodie/hoodie.properties.backup"
@@ -66,7 +67,7 @@ def load_properties(storage: Storage, sleep: Callable[[float], None] = time.slee
         raise damage
     if any(commits := completed_commits(storage)):
         raise SettingsMissing(storage.root, sum(commits), 2 if commits[1] else 1)
-    raise TableNotFound(storage.root)
+    raise TableNotFound(storage.root, holds=other_table(storage))
 
 
 def _file_in_the_way(storage: Storage) -> str:

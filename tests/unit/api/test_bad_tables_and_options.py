@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import hoodie
@@ -46,6 +47,17 @@ def test_a_path_without_a_table_is_told_so(tmp_path):
             hoodie.open_table(str(path))
     assert files(tmp_path) == {}
     assert not (tmp_path / "missing").exists()
+
+
+def test_a_folder_of_plain_parquet_is_told_apart_from_one_where_a_table_can_be_made(tmp_path):
+    (tmp_path / "day=1").mkdir()
+    pq.write_table(rows(), tmp_path / "day=1" / "a.parquet")
+    with pytest.raises(
+        TableNotFound, match=r"holds Parquet files, and is no Hudi table\. Create one in an empty folder"
+    ):
+        hoodie.open_table(str(tmp_path))
+    with pytest.raises(TableMismatch, match="holds Parquet files"):
+        hoodie.create_table(str(tmp_path), record_key="id")
 
 
 def test_a_table_with_other_settings_is_not_taken_for_the_callers(table):
