@@ -27,6 +27,11 @@ CHOSEN = [
     "i between 7 and 0 or not s like 'a%'",
     "-7 % 3 + -7 div 2",
     "2 / 3 * 3.0",
+    "+2 * q",
+    "2Y * q + 2S * q",
+    "trim('a' from s) || trim(leading s from 'abc') || rtrim('b', s)",
+    "date_part('year', d) + date_part('seconds', t)",
+    "i !> 3 or i !< 9 or (i = 1) = not (i = 2)",
     "1.10 + p * 0.333 - q",
     "cast(2.5 as int) + cast(-2.5 as int) + cast(2.5D as int)",
     "cast(1.005 as decimal(10,2)) + round(2.675D, 2)",
@@ -103,6 +108,8 @@ FAILING = [
     "cast(x as int)",
     "cast('2024-02-30' as date)",
     "99999999999999999999999999999999999999 * 99.99",
+    "case when null then 1 end",
+    "(i = 1) <> !(i = 2)",
     "cast(q as decimal(5, 2))",
     "-(i - 1)",
     "round(cast(99999999999999999999999999999999999999 as decimal(38, 0)) + i * 0, -3)",
@@ -153,7 +160,7 @@ def test_what_fails_in_spark_fails(frame: DataFrame):
     for text in FAILING:
         with pytest.raises(InvalidInput):
             _own(text)
-        with pytest.raises(Exception, match=r"OVERFLOW|DIVIDE|REMAINDER|CAST|OUT_OF_RANGE|PARSE|DATETIME"):
+        with pytest.raises(Exception, match=r"OVERFLOW|DIVIDE|REMAINDER|CAST|OUT_OF_RANGE|PARSE|DATETIME|DATATYPE"):
             frame.select(F.expr(text)).collect()
 
 

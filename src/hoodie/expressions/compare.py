@@ -78,9 +78,7 @@ def _null_safe_equal(left: Term, right: Term, kind: pa.DataType) -> Term:
 
 
 def condition(term: Term, what: str) -> Term:
-    """A term as one that is true, false or unknown. Raises InvalidInput on another type"""
-    if term.kind == NULL:
-        return _UNKNOWN
+    """A term as one that is true, false or unknown. Raises InvalidInput on another type, null itself among them"""
     if term.kind != BOOL:
         raise InvalidInput(f"{what} is {spark_name(term.kind)}: expected a condition, which is true or false")
     return term

@@ -1,6 +1,7 @@
 """The functions of SQL expressions by their names: how many arguments they take, and the term that they make."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ from pyarrow import types as arrow
 from hoodie.errors import InvalidInput
 from hoodie.expressions import kinds, nested, numbers, texts, times
 from hoodie.expressions.casts import cast
-from hoodie.expressions.compare import comparison, condition
+from hoodie.expressions.compare import comparison
 from hoodie.expressions.duck import by_duckdb
 from hoodie.expressions.kinds import BIGINT, BOOL, DATE, DOUBLE, INT, NULL, TEXT, TIMESTAMP
 from hoodie.expressions.terms import NOTHING, Term, computed, elementwise, first_of, literal
@@ -66,7 +67,7 @@ def _nullif(of: Terms) -> Term:
 
 
 def _if(of: Terms) -> Term | None:
-    return choice([(condition(of[0], "if"), of[1])], of[2], "if") if of[0].kind in (BOOL, NULL) else None
+    return choice([(cast(of[0], BOOL), of[1])], of[2], "if") if of[0].kind in (BOOL, NULL) else None
 
 
 def _on_numbers(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -189,8 +190,15 @@ def _place(text: Term, part: Term) -> Term:
     return by_duckdb("instr", INT, "instr($1, $2)", text, part)
 
 
-def _trimmed(kernel: Callable[..., Any]) -> Callable[[Terms], Term | None]:
-    return _text(_kernel(TEXT, lambda values: kernel(values, characters=" ")))
+def _trimmed(kernel: Callable[..., Any], word: str) -> Callable[[Terms], Term | None]:
+    """Of text; of two arguments the first one has the characters that are trimmed off the second one."""
+
+    def make(text: Term, characters: Term) -> Term:
+        if isinstance(characters.literal, str):
+            return computed(TEXT, lambda values: kernel(values, characters=characters.literal), text)
+        return by_duckdb(word, TEXT, f"{word}($1, $2)", text, characters)
+
+    return lambda of: _text(make, TEXT)([of[-1], literal(" ", TEXT) if len(of) == 1 else of[0]])
 
 
 def _text_test(kernel: Callable[..., Any], word: str) -> Callable[..., Term]:
@@ -269,6 +277,12 @@ def _date_trunc(of: Terms) -> Term | None:
     return times.cut_down(of[1], unit, TIMESTAMP) if isinstance(unit, str) and _is_timely(of[1]) else None
 
 
+def _date_part(of: Terms) -> Term | None:
+    name = of[0].literal
+    value = cast(of[1], DATE) if of[1].kind == NULL else of[1]
+    return times.extracted(name.lower(), value) if isinstance(name, str) else None
+
+
 def _part(name: str) -> Callable[[Terms], Term | None]:
     return lambda of: times.part(name, cast(of[0], DATE) if of[0].kind == NULL else of[0])
 
@@ -304,7 +318,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "isnull": Function(1, 1, _isnull),
     "isnotnull": Function(1, 1, _negated(_isnull)),
     "isnan": Function(1, 1, _isnan),
-    "positive": Function(1, 1, _number(lambda term: term)),
+    "positive": Function(1, 1, _number(lambda term: replace(term, literal=None))),
     "abs": Function(1, 1, _number(numbers.absolute_value)),
     **dict.fromkeys(("sign", "signum"), Function(1, 1, _number(_sign))),
     "round": Function(1, 2, _round),
@@ -319,9 +333,9 @@ FUNCTIONS: Mapping[str, Function] = {
     **dict.fromkeys(("upper", "ucase"), Function(1, 1, _text(texts.upper))),
     **dict.fromkeys(("lower", "lcase"), Function(1, 1, _text(texts.lower))),
     **dict.fromkeys(("length", "char_length", "character_length", "len"), Function(1, 1, _length)),
-    "trim": Function(1, 1, _trimmed(pc.utf8_trim)),
-    "ltrim": Function(1, 1, _trimmed(pc.utf8_ltrim)),
-    "rtrim": Function(1, 1, _trimmed(pc.utf8_rtrim)),
+    "trim": Function(1, 2, _trimmed(pc.utf8_trim, "trim")),
+    "ltrim": Function(1, 2, _trimmed(pc.utf8_ltrim, "ltrim")),
+    "rtrim": Function(1, 2, _trimmed(pc.utf8_rtrim, "rtrim")),
     **dict.fromkeys(("substring", "substr"), Function(2, 3, _text(texts.substring, INT, INT, of_bytes=False))),
     "left": Function(2, 2, _text(_left, INT, of_bytes=False)),
     "right": Function(2, 2, _text(_right, INT)),
@@ -344,6 +358,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "add_months": Function(2, 2, _months),
     "last_day": Function(1, 1, _for_times(times.last_day)),
     "trunc": Function(2, 2, _trunc),
+    **dict.fromkeys(("date_part", "datepart"), Function(2, 2, _date_part)),
     "date_trunc": Function(2, 2, _date_trunc),
     **dict.fromkeys(("to_date", "date"), Function(1, 1, _for_times(lambda term: cast(term, DATE)))),
     **dict.fromkeys(("to_timestamp", "timestamp"), Function(1, 1, _for_times(lambda term: cast(term, TIMESTAMP)))),

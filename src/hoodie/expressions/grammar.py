@@ -18,6 +18,11 @@ _OPENS = {TokenType.L_PAREN, TokenType.L_BRACKET}
 _ENDS = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.COMMA}
 _TYPES = Spark.Parser.TYPE_TOKENS - {TokenType.INTERVAL}
 _DATES = {TokenType.DATE, TokenType.TIMESTAMP, TokenType.TIMESTAMPTZ, TokenType.TIMESTAMPLTZ, TokenType.TIMESTAMPNTZ}
+_OPERATORS = (
+    *(TokenType.EQ, TokenType.NEQ, TokenType.NULLSAFE_EQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE),
+    *(TokenType.PLUS, TokenType.DASH, TokenType.STAR, TokenType.SLASH, TokenType.MOD, TokenType.DPIPE),
+    *(TokenType.BETWEEN, TokenType.LIKE, TokenType.ILIKE, TokenType.RLIKE),
+)
 #: Pairs of tokens of which the second never follows the first, where sqlglot goes on.
 _APART = {
     *((separator, end) for separator in (TokenType.COMMA, TokenType.ALIAS) for end in _ENDS),
@@ -26,6 +31,7 @@ _APART = {
     *((kind, TokenType.STRING) for kind in _TYPES - _DATES),
     (TokenType.NOT, TokenType.IS),
     (TokenType.FROM, TokenType.FOR),
+    *((operator, word) for operator in _OPERATORS for word in (TokenType.NOT, TokenType.EXCLAMATION)),
 }
 #: What a token counts as. FROM and FOR part the arguments of some functions, as commas do.
 _COUNTS_AS = {
@@ -53,9 +59,9 @@ _COUNTED = {kind for kinds in _WORDS.values() for kind in kinds} | {
 
 
 def _plus(parser: Any) -> Any:
-    """The operand of a unary plus: what is no number is for the function `positive`."""
+    """The operand of a unary plus, which is for the function `positive`."""
     operand = parser._parse_unary()
-    if operand is None or operand.is_number or isinstance(operand, exp.Interval):
+    if operand is None or isinstance(operand, exp.Interval):
         return operand
     return exp.Anonymous(this="positive", expressions=[operand])
 
@@ -72,6 +78,7 @@ class _Dialect(DIALECT):
 
     class Tokenizer(DIALECT.Tokenizer):
         SINGLE_TOKENS = {**DIALECT.Tokenizer.SINGLE_TOKENS, "!": TokenType.EXCLAMATION}  # noqa: RUF012
+        KEYWORDS = {**DIALECT.Tokenizer.KEYWORDS, "!>": TokenType.LTE, "!<": TokenType.GTE}  # noqa: RUF012
 
     class Parser(Spark.Parser):  # type: ignore[misc, valid-type]
         FUNCTIONS: dict[str, Any] = {}  # noqa: RUF012
@@ -102,9 +109,12 @@ def syntax_tree(text: str) -> Any:
         raise ParseError("a bracket is left open, or closed twice")
     if kinds[-1:] == [TokenType.ALIAS]:
         raise ParseError("there is nothing behind AS")
-    for one, other in pairwise(tokens):
+    for place, (one, other) in enumerate(pairwise(tokens)):
         suffix = one.token_type in _TYPES and one.text.upper() in Spark.Tokenizer.NUMERIC_LITERALS  # as in 10L
-        if (one.token_type, other.token_type) in _APART or (suffix and other.token_type is TokenType.L_PAREN):
+        is_call = kinds[place + 1 : place + 3] == [TokenType.NOT, TokenType.L_PAREN]  # Spark has a function `not`
+        if ((one.token_type, other.token_type) in _APART and not is_call) or (
+            suffix and other.token_type is TokenType.L_PAREN
+        ):
             raise ParseError(f"{one.text!r} stands before {other.text!r}")
     trees = _Dialect().parser().parse(tokens, text)
     if not trees or trees[0] is None:

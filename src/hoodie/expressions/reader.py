@@ -95,8 +95,9 @@ class Reader:
         return Reader(self.text, scope)
 
     def condition(self, node: Any) -> Term:
+        """An operand of AND, OR or NOT, which may be null."""
         term = self.term(node)
-        return term if term.kind == BOOL else compare.condition(term, repr(node.sql(dialect="spark")))
+        return cast(term, BOOL) if term.kind == NULL else compare.condition(term, repr(node.sql(dialect="spark")))
 
     def conjuncts(self, node: Any) -> list[Conjunct]:
         while isinstance(node, exp.Paren):
@@ -188,9 +189,10 @@ class Reader:
             case exp.Substring():
                 parts = [node.args[name] for name in ("this", "start", "length") if node.args.get(name) is not None]
                 return self._call("substring", parts)
-            case exp.Trim() if not node.args.get("expression"):
+            case exp.Trim():
                 words = {"LEADING": "ltrim", "TRAILING": "rtrim"}
-                return self._call(words.get(str(node.args.get("position") or "").upper(), "trim"), [node.this])
+                parts = [node.args[name] for name in ("expression", "this") if node.args.get(name) is not None]
+                return self._call(words.get(str(node.args.get("position") or "").upper(), "trim"), parts)
             case exp.Extract():
                 return self._extract(node)
             case exp.Anonymous():
@@ -247,6 +249,8 @@ class Reader:
 
     def _span(self, node: Any) -> times.Interval:
         value, unit = node.this, node.args.get("unit")
+        if isinstance(value, exp.Anonymous) and value.name == "positive":
+            value = value.expressions[0]
         if not isinstance(value, (exp.Literal, exp.Neg)) or not isinstance(unit, exp.Var):
             raise self.refused(node, "expected such as interval 7 days")
         text = f"-{value.this.this}" if isinstance(value, exp.Neg) else str(value.this)
@@ -266,7 +270,7 @@ class Reader:
         if isinstance(what, exp.Null):
             test = computed(BOOL, lambda value: pc.is_null(value), term)
         elif isinstance(what, exp.Boolean):
-            test = compare.comparison("<=>", compare.condition(term, repr(self.text)), literal(bool(what.this), BOOL))
+            test = compare.comparison("<=>", self.condition(node.this), literal(bool(what.this), BOOL))
         else:
             raise self.refused(node)
         return compare.negated(test) if negative else test
@@ -309,7 +313,7 @@ class Reader:
         choices: list[tuple[Term | None, Term]] = []
         for branch in node.args["ifs"]:
             if operand is None:
-                when = self.condition(branch.this)
+                when = compare.condition(self.term(branch.this), repr(branch.this.sql(dialect="spark")))
             else:
                 when = compare.comparison("=", operand, self.term(branch.this))
             choices.append((when, self.term(branch.args["true"])))
@@ -324,7 +328,9 @@ class Reader:
             raise self.refused(node)
         typed = cast(term, kind, safe=bool(node.args.get("safe")) and type(node) is exp.TryCast)
         is_literal = type(node) is exp.TryCast and not node.args.get("safe")  # 2L
-        return replace(typed, literal=term.literal if is_literal else None) if arrow.is_integer(kind) else typed
+        if not arrow.is_integer(kind):
+            return typed
+        return replace(typed, literal=term.literal if is_literal and kind != pa.int8() else None)
 
     def _kind(self, node: Any) -> pa.DataType:
         name = node.this.name

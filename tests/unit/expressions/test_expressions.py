@@ -51,6 +51,10 @@ def values(text: str) -> list[Any]:
         ("2L * p", pa.decimal128(8, 2)),
         ("cast(2 as bigint) * p", pa.decimal128(27, 2)),
         ("cast(2 as int) * p", pa.decimal128(17, 2)),
+        ("+2 * p", pa.decimal128(17, 2)),
+        ("+2L * p", pa.decimal128(27, 2)),
+        ("2S * p", pa.decimal128(8, 2)),
+        ("2Y * p", pa.decimal128(10, 2)),
         ("p / 3", pa.decimal128(10, 6)),
         ("p + a", pa.decimal128(23, 2)),
         ("coalesce(a, p)", pa.decimal128(22, 2)),
@@ -149,9 +153,17 @@ def test_pairs_without_an_equality_are_looked_at_in_parts(monkeypatch: pytest.Mo
 
 
 def test_a_condition_is_true_or_false():
-    with pytest.raises(InvalidInput, match="expected a condition"):
-        read_condition("a + 1", SCOPE)
-    assert read_condition("null", SCOPE).kind == pa.bool_()
+    for text in (
+        "a + 1",
+        "null",
+        "(null)",
+        "case when null then true end",
+        "case when true then true when null then false end",
+    ):
+        with pytest.raises(InvalidInput, match="expected a condition"):
+            read_condition(text, SCOPE)
+    for text in ("not null", "null and true", "null or a = 1", "null is true", "if(null, true, false)", "null = 1"):
+        assert read_condition(text, SCOPE).kind == pa.bool_()
 
 
 def test_rows_that_are_none_have_no_values():
@@ -217,6 +229,13 @@ def test_rows_that_are_none_have_no_values():
         ("round(1.25, cast(1 as int)) + round(1.25, 2 - 1)", Decimal("2.6")),
         ("1 in (1, 'a') and 1 in ('1', 'a')", True),
         ("+ a + +1 + day(date '2024-01-02' + interval +1 day)", 5),
+        ("trim('b' from 'bab') || trim(leading 'ab' from 'baxb') || ltrim('x', 'xy') || rtrim('y', 'xyy')", "axbyx"),
+        ("trim('' from 'a') || coalesce(trim(null from 'a'), 'b') || trim(s from 'abc')", "ababc"),
+        (
+            "date_part('YEARS', d) + datepart('doy', d) + date_part('s', timestamp '2024-01-01 00:00:00.5')",
+            Decimal("2055.5"),
+        ),
+        ("a !> 1 and a !< 1 and not a !<2 and (a = 1) = not (a = 2)", True),
     ],
 )
 def test_values_are_those_that_spark_gives(text: str, value: Any):
@@ -337,6 +356,10 @@ def test_an_empty_list_is_refused(text: str) -> None:
         ("s ! ilike 'a'", "cannot be parsed"),
         ("a ! in (1)", "cannot be parsed"),
         ("s is !null", "not supported"),
+        ("(a = 1) <> !(a = 2)", "'<>' stands before '!'"),
+        ("(a = 1) = not true", "'=' stands before 'not'"),
+        ("(a = 1) between not true and true", "'between' stands before 'not'"),
+        ("a ! > 1", "cannot be parsed"),
         ("10L () = a", r"'L' stands before '\('"),
         ("d + interval 1 quarter = d", "expected a whole number of years"),
         ("d + interval 1 monthss = d", "expected a whole number of years"),
