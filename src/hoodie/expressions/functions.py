@@ -191,7 +191,7 @@ def _place(text: Term, part: Term) -> Term:
 
 
 def _trimmed(kernel: Callable[..., Any], word: str) -> Callable[[Terms], Term | None]:
-    """Of text; of two arguments the first one has the characters that are trimmed off the second one."""
+    """A function that trims text; the first of two arguments has the characters that are trimmed off the second."""
 
     def make(text: Term, characters: Term) -> Term:
         if isinstance(characters.literal, str):
