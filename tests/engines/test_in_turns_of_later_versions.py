@@ -212,6 +212,22 @@ def test_a_table_of_hudi_is_downgraded_and_hudi_goes_on(
     assert sum('"ts": 20' in row for row in _same(hudi, path)) == 2
 
 
+def test_the_past_of_a_table_that_hudi_downgraded_is_read(hudi: HudiEngine, version: str, tmp_path: Path) -> None:
+    case, path = _of_version(CASES["mor_plain"], version), tmp_path / "past"
+    hudi.make(case, path)
+    name = f"past_{hudi.version.replace('.', '_')}"
+    hudi.sql(f"CREATE TABLE {name} USING hudi LOCATION '{path}'")
+    hudi.sql(f"CALL downgrade_table(table => '{name}', to_version => 'SIX')")
+    rows = _same(hudi, path)
+    state = load_state(LocalStorage(path))
+    assert state.config.version == 6
+    table = hoodie.open_table(str(path))
+    for commit in state.timeline.commits:
+        past = comparable(table.as_of(commit.requested, meta=True).to_arrow())
+        assert past == comparable(hudi.as_of(path, commit.requested)), commit
+    assert past == rows
+
+
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 def test_hudi_reads_the_change_data_that_the_library_logs(
     hudi: HudiEngine, kind: str, version: str, tmp_path: Path

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
+from hoodie.model.instant import Action
 from hoodie.timeline.timeline import Timeline, Visible
 
 
@@ -175,33 +176,25 @@ def _slices(
     opened = view.compacting.get(group)
     if opened is not None and opened in visible.open:
         starts.add(opened)
-    if view.timeline.layout == 1:
-        logs = _logs_by_name(files.logs)
-        starts.update(instant for instant in logs if visible.committed(instant))
-    else:
-        logs = _logs_by_completion(
-            [log for log in files.logs if visible.committed(log.base_instant)], starts, completions
-        )
-        starts.update(logs)
-    return tuple(FileSlice(group, start, bases.get(start), tuple(logs.get(start, ()))) for start in sorted(starts))
+    logs = [log for log in files.logs if visible.committed(log.base_instant)]
+    if view.timeline.layout == 1 and not starts.issuperset(log.base_instant for log in logs):
+        # Logs from before a downgrade by Hudi have the instant of their delta commit in their name.
+        named = {instant.requested for instant in view.timeline.completed({Action.DELTA_COMMIT})}
+        starts.update(log.base_instant for log in logs if log.base_instant not in named)
+    logs_of = _logs_of(logs, starts, completions)
+    starts.update(logs_of)
+    return tuple(FileSlice(group, start, bases.get(start), tuple(logs_of.get(start, ()))) for start in sorted(starts))
 
 
-def _logs_by_name(logs: Iterable[LogFile]) -> dict[str, list[LogFile]]:
-    """Layout 1: a log belongs to the base instant in its name, whenever it was written."""
-    logs_of: dict[str, list[LogFile]] = defaultdict(list)
-    for log in logs:
-        logs_of[log.base_instant].append(log)
-    return logs_of
-
-
-def _logs_by_completion(
+def _logs_of(
     logs: Iterable[LogFile], starts: Iterable[str], completions: Mapping[str, str]
 ) -> dict[str, list[LogFile]]:
-    """Layout 2: a log belongs to the newest slice that began before its delta commit completed.
+    """The logs by the base instant of their slice, the newest that began before their delta commit completed.
 
-    logs    of completed delta commits, in order; from before an upgrade also those that have the instant of a pending
-            compaction in their name, as version 6 has it: they belong to the slice that it opened
-    starts  the base instants of the group; a log that completed before all of them begins its own slice
+    logs         that count, in order. In layout 1, and in layout 2 where an upgrade found a pending compaction, a log
+                 has the base instant in its name, whenever it was written
+    starts       the base instants of the group; a log that completed before all of them begins its own slice
+    completions  layout 2: when a delta commit completed
     """
     logs_of: dict[str, list[LogFile]] = defaultdict(list)
     ordered = sorted(starts)

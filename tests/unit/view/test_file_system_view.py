@@ -166,6 +166,18 @@ def test_logs_of_a_pending_delta_commit_are_left_to_the_log_reader():
     assert shown(merged_slices(view)) == {"f": ("1", "1", [1])}
 
 
+def test_a_log_from_before_a_downgrade_by_hudi_belongs_to_the_slice_before_its_delta_commit():
+    """Hudi compacts before it changes the version, and leaves the names of logs as they are."""
+    found = timeline(done("1", "2", "5", action=delta), done("3", "6"))
+    view = build_view(found, [base("1"), log("2"), base("3"), log("5"), base("6")])
+    assert [(s.base_instant, [own.base_instant for own in s.logs]) for s in committed_slices(view, F)] == [
+        ("1", ["2"]),
+        ("3", ["5"]),
+        ("6", []),
+    ]
+    assert shown(merged_slices(view, "5")) == {"f": ("3", "3", [1])}
+
+
 def test_a_slice_may_have_logs_only():
     view = build_view(timeline(done("1", action=delta)), [log("1"), log("1", 2), log("2", file_id="g")])
     assert shown(merged_slices(view)) == {"f": ("1", None, [1, 2])}
