@@ -71,6 +71,13 @@ _SEEN = (
         "Roll back by Hoodie (`hoodie rollback`). A write by Hoodie or `hoodie check --repair` mends the table",
     ),
     (
+        "a savepoint with files of a partition whose rows were all deleted, overwritten or clustered away since",
+        "1.2: a clean",
+        "deletes the folder of the partition with the files that the savepoint keeps: no restore goes back to it",
+        "keeps them",
+        "Clean by Hoodie while there are savepoints, and set `hoodie.clean.automatic=false` in Hudi's jobs",
+    ),
+    (
         "change data of an insert_overwrite",
         "0.15: change data",
         "repeats one row of a replaced file group, as many times as it has rows",

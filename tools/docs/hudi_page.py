@@ -104,7 +104,8 @@ Rules that a job relies on are those of Hudi 0.15, but for these:
 
 ## Before a job of Hudi 1.x is let in
 
-Its first write upgrades the table to version 8 (1.0) or 9, which Hoodie reads and writes and Hudi 0.15 does not. Before it:
+Its first write upgrades the table to version 8 (1.0) or 9, which Hoodie reads and writes and Hudi 0.15 does not.
+Before it:
 
 ```sh
 hoodie check trips --for hudi-1.x   # what it would not read, or change
