@@ -78,6 +78,13 @@ _SEEN = (
         "Clean by Hoodie while there are savepoints, and set `hoodie.clean.automatic=false` in Hudi's jobs",
     ),
     (
+        "Merge-on-Read of version 8 or 9, a `MERGE` by Hudi that sets some columns: its log has these alone",
+        "1.2: incremental",
+        "fails: `ClassCastException`, or `ArrayIndexOutOfBoundsException`",
+        "gives the whole rows",
+        "Read changes by Hoodie; all other reads are right",
+    ),
+    (
         "change data of an insert_overwrite",
         "0.15: change data",
         "repeats one row of a replaced file group, as many times as it has rows",
