@@ -179,6 +179,26 @@ def test_change_logs_that_a_compaction_of_hudi_wrote_are_no_logs_that_it_lacks(t
     assert Fault.UNLISTED not in {finding.fault for finding in table.check()}
 
 
+def test_a_log_with_the_instant_of_a_compaction_that_the_metadata_table_lists_is_no_finding(tmp_path: Path) -> None:
+    """Hudi 1.2 keeps its metadata table through a downgrade and an upgrade, with the logs of version 6 in between."""
+    path, options = tmp_path / "t", {"hoodie.metadata.enable": "true", "hoodie.write.table.version": "9"}
+    table = hoodie.create_table(
+        path, record_key="id", ordering="ts", table_type="MERGE_ON_READ", options=options, spark=None
+    )
+    for ts in (1, 2):
+        table.upsert(pa.table({"id": ["k"], "ts": [ts]}))
+    plan = table.schedule_compaction(options={"hoodie.compact.inline.max.delta.commits": "1"})
+    table.compact()
+    (log,) = path.glob(".*.log.*")
+    file_id, _, rest = log.name.partition("_")
+    (path / f"{file_id}_{plan}.log{rest.partition('.log')[2]}").write_bytes(log.read_bytes())
+    hoodie.open_table(str(path), options={"hoodie.metadata.enable": "false"}).upsert(pa.table({"id": ["k"], "ts": [3]}))
+    hoodie.open_table(str(path), options=options).upsert(pa.table({"id": ["k"], "ts": [4]}))
+    (first,) = (path / ".hoodie" / "metadata" / ".hoodie" / "timeline").glob("00000000000000000_*.deltacommit")
+    first.rename(first.with_name("00000000000000000_20200101000000000.deltacommit"))
+    assert Fault.UNLISTED not in {finding.fault for finding in hoodie.open_table(str(path)).check()}
+
+
 def test_while_the_compaction_is_pending_no_repair_helps(tmp_path: Path) -> None:
     """Hudi takes the logs for those of a write that is not complete, with and without its metadata table."""
     path = upgraded("pending_upgraded", tmp_path)

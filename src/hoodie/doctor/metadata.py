@@ -9,8 +9,8 @@ compaction: as long as that is pending no reader of Hudi's sees it, and the meta
 builds, never lists it. Source: tests/fixtures/upgrades, pending_upgraded_by_1.2.0; tests/engines/test_upgrade_traps.py.
 """
 
-import re
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 from hoodie.doctor.findings import Fault, Finding, Mend, Remedy, Scene, Severity
@@ -18,7 +18,8 @@ from hoodie.doctor.timeline import read_contents, read_names, read_settings
 from hoodie.errors import HoodieError, SettingsMissing, TableNotFound, UnsupportedTable, clause
 from hoodie.metadata.keeping.drop import was_upgraded
 from hoodie.metadata.keys import FOLDER, MetadataPartition
-from hoodie.metadata.table import own_config
+from hoodie.metadata.listing import listed_folders
+from hoodie.metadata.table import open_metadata, own_config
 from hoodie.metadata.validate import validate_metadata
 from hoodie.model.files import LogFile
 from hoodie.model.instant import Action
@@ -28,9 +29,7 @@ from hoodie.storage.protocol import join
 from hoodie.storage.wrapped import SubfolderStorage
 from hoodie.table.properties import PROPERTIES
 from hoodie.timeline.load import load_timeline
-from hoodie.view.load import folders_of_tree
-
-_FIRST = re.compile(r"0{17}_(\d{17})\.deltacommit", re.ASCII)
+from hoodie.view.load import data_files, folders_of_tree
 
 
 def wrong_lists(scene: Scene, *, contents: bool) -> Iterator[Finding]:
@@ -100,23 +99,26 @@ def unlisted_logs(scene: Scene) -> Iterator[Finding]:
         advice = "Let Hudi run the compaction (CALL run_compaction(op => 'run', path => '...')), then --repair"
         yield Finding(Severity.ERROR, Fault.UNLISTED, pending[0], problem, advice)
         return
-    if MetadataPartition.FILES not in scene.config.metadata_partitions:
-        return
-    built = _built(scene)  # a commit of a Merge-on-Read table is a completed compaction
-    commits = {i.requested for i in scene.timeline.instants if i.action is Action.COMMIT and i.completed > built}
-    if completed := _logs(scene, commits):
-        problem = (
-            f"the metadata table that Hudi 1.x built does not list {_files_text(completed)}: its readers lack "
-            "these rows"
-        )
-        advice = "--repair removes the metadata table: Hudi then lists folders, and its next write builds it again"
-        yield Finding(Severity.ERROR, Fault.UNLISTED, FOLDER, problem, advice, Remedy(Mend.METADATA, FOLDER))
+    # A commit of a Merge-on-Read table is a completed compaction.
+    completed = _logs(scene, {i.requested for i in scene.timeline.instants if i.action is Action.COMMIT})
+    if completed and MetadataPartition.FILES in scene.config.metadata_partitions:
+        completed = sorted({*completed} - _listed_paths(scene))
+        if completed:
+            problem = (
+                f"the metadata table that Hudi 1.x built does not list {_files_text(completed)}: its readers lack "
+                "these rows"
+            )
+            advice = "--repair removes the metadata table: Hudi then lists folders, and its next write builds it again"
+            yield Finding(Severity.ERROR, Fault.UNLISTED, FOLDER, problem, advice, Remedy(Mend.METADATA, FOLDER))
 
 
-def _built(scene: Scene) -> str:
-    """When the metadata table was built: what had been completed by then it lists. "": that left its timeline."""
-    names = (entry.name for entry in scene.storage.list(f"{FOLDER}/{scene.config.timeline_folder}"))
-    return next((match[1] for name in names if (match := _FIRST.fullmatch(name))), "")
+def _listed_paths(scene: Scene) -> set[str]:
+    """Paths of the files that the metadata table lists; none where it cannot be read."""
+    with suppress(HoodieError, FileNotFoundError):
+        table = open_metadata(scene.storage, scene.config, scene.timeline)
+        if table is not None:
+            return {file.path for file in data_files(listed_folders(table).marked)}
+    return set()
 
 
 def _logs(scene: Scene, instants: Collection[str]) -> list[str]:
