@@ -172,10 +172,7 @@ def _slices(
     view: FileSystemView, group: FileGroupId, files: GroupFiles, visible: Visible, completions: Mapping[str, str]
 ) -> tuple[FileSlice, ...]:
     bases = {base.instant: base for base in files.bases if visible.committed(base.instant)}
-    starts = set(bases)
-    opened = view.compacting.get(group)
-    if opened is not None and opened in visible.open:
-        starts.add(opened)
+    starts = bases.keys() | (visible.open & {view.compacting.get(group, "")})
     logs = [log for log in files.logs if visible.committed(log.base_instant)]
     if view.timeline.layout == 1 and not starts.issuperset(log.base_instant for log in logs):
         # Logs from before a downgrade by Hudi have the instant of their delta commit in their name.
@@ -191,8 +188,7 @@ def _logs_of(
 ) -> dict[str, list[LogFile]]:
     """The logs by the base instant of their slice, the newest that began before their delta commit completed.
 
-    logs         that count, in order. In layout 1, and in layout 2 where an upgrade found a pending compaction, a log
-                 has the base instant in its name, whenever it was written
+    logs         that count, in order; those of version 6 have the base instant in their name, whenever written
     starts       the base instants of the group; a log that completed before all of them begins its own slice
     completions  layout 2: when a delta commit completed
     """
