@@ -164,7 +164,7 @@ class Contents:
     commits: Mapping[Instant, CommitMetadata] = field(default_factory=dict)  # completed
     compactions: Mapping[Instant, CompactionPlan] = field(default_factory=dict)  # pending, log compactions too
     replaces: Mapping[Instant, ReplacePlan] = field(default_factory=dict)  # pending
-    clean_plans: Mapping[Instant, CleanPlan] = field(default_factory=dict)  # pending
+    clean_plans: Mapping[Instant, CleanPlan] = field(default_factory=dict)  # pending, or with an empty record
     cleans: Mapping[Instant, CleanMetadata] = field(default_factory=dict)
     rollbacks: Mapping[Instant, RollbackMetadata] = field(default_factory=dict)
     savepoints: Mapping[Instant, SavepointMetadata] = field(default_factory=dict)

@@ -223,12 +223,13 @@ def read_contents(scene: Scene) -> tuple[Contents, list[Finding]]:
     def completed(action: Action) -> dict[Instant, Any]:
         return contents.get((action, State.COMPLETED), {})
 
+    cleans = completed(Action.CLEAN)
     return Contents(
         commits={i: value for action in COMMITS for i, value in completed(action).items()},
         compactions=pending_plans(Action.COMPACTION) | pending_plans(Action.LOG_COMPACTION),
         replaces=pending_plans(Action.REPLACE_COMMIT) | pending_plans(Action.CLUSTERING),
-        clean_plans=pending_plans(Action.CLEAN),
-        cleans=completed(Action.CLEAN),
+        clean_plans={i: p for i, p in contents.get((Action.CLEAN, State.REQUESTED), {}).items() if i not in cleans},
+        cleans=cleans,
         rollbacks=completed(Action.ROLLBACK),
         savepoints=completed(Action.SAVEPOINT),
     ), findings
