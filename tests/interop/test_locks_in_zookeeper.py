@@ -134,9 +134,10 @@ def test_the_queue_is_one_for_curator_and_this_lock(zookeeper_server, curator):
             served.append("hoodie")
 
     waiting = [threading.Thread(target=theirs), threading.Thread(target=ours)]
-    for thread in waiting:
+    for place, thread in enumerate(waiting, 2):
         thread.start()
-        time.sleep(0.7)
+        while len(curator.client.getChildren().forPath("/hudi/locks/order")) < place:
+            time.sleep(0.01)
     first.release()
     for thread in waiting:
         thread.join(30)
