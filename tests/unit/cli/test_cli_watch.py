@@ -14,7 +14,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -308,19 +308,20 @@ def test_the_server_ends_on_a_signal_while_a_store_does_not_answer(tables: Path)
     properties = tables / "a" / ".hoodie" / "hoodie.properties"
     properties.unlink()
     os.mkfifo(properties)  # who opens it waits
-    looked = json.loads(get(f"{url}tables.json"))["looked"]
-    for _ in range(5):
-        threading.Event().wait(1)
-        if json.loads(get(f"{url}tables.json"))["looked"] == looked:
-            break
-        looked = json.loads(get(f"{url}tables.json"))["looked"]
-    threading.Event().wait(1.5)
-    process.send_signal(signal.SIGTERM)
+    held = None
     try:
+        while held is None:
+            with suppress(OSError):  # nobody reads it yet
+                held = os.open(properties, os.O_WRONLY | os.O_NONBLOCK)
+            threading.Event().wait(0.05)
+        assert "Tables" in get(url)
+        process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
     finally:
         process.kill()
         process.stdout.close()
+        if held is not None:
+            os.close(held)
 
 
 def test_a_folder_that_is_left_out_is_told_once_however_often_a_server_looks(
