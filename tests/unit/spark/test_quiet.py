@@ -11,13 +11,13 @@ from hoodie.spark.session import LOG4J, java_options
 
 # Waits for the child's lines: a thread passes them on.
 SOURCE = """if True:
-    import subprocess, sys, time
+    import subprocess, sys, threading
     from hoodie.spark.session import filtered_stderr
     with filtered_stderr():
         child = subprocess.Popen([sys.executable, "-c", {child!r}])
     print("mine", file=sys.stderr, flush=True)
     child.wait()
-    time.sleep(1)
+    [thread.join(60) for thread in threading.enumerate() if thread.name == "hoodie-stderr"]
 """
 CHILD = """if True:
     import sys
