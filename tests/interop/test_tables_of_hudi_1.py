@@ -31,8 +31,9 @@ from support.scans import plan_scan
 FULL_SCAN = {"hoodie.datasource.read.incr.fallback.fulltablescan.enable": "true"}
 
 #: Hudi misreads a range whose logs hold some columns only, where it does not fail: the values are bytes of others. What
-#: stands here is the row as the snapshot has it.
+#: stands here is the row as the snapshot has it. In a range that is a log compaction no row changed: Hudi 1.1 has them.
 MISREAD: dict[tuple[str, str], list[Row]] = {
+    ("v9_mor_log_compaction", "incremental 20261125035309719 20261125035315377"): [],
     ("v8_mor_merge_into_partial", "incremental 20261123122000424 20261123122006169"): [
         {
             "_hoodie_commit_time": "20261123122001994",
