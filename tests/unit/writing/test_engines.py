@@ -1,8 +1,8 @@
-"""One flow carries a write out, whoever runs its tasks: here an engine of the test's own, a process for each task."""
+"""One flow carries a write out, whoever runs its tasks: here an engine of the test's own, in processes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -34,6 +34,7 @@ PROCESSES = "processes"
 @dataclass(frozen=True)
 class InProcesses:
     located: MemoryPlan
+    pool: ProcessPoolExecutor
 
     @property
     def planned(self) -> BatchPlan:
@@ -42,12 +43,11 @@ class InProcesses:
     def run(self, write: Write, advance: Advance) -> TaskReports:
         plan, tagged = self.planned.plan, self.located.tagged
         task = task_runner(write, write.spec(lingering=True))
-        with ProcessPoolExecutor(2, mp_context=get_context("forkserver")) as pool:
-            calls = [
-                pool.submit(task, plan.tasks[number], tagged.batch.rows.take(pa.array(rows)), f"{number}-7-7")
-                for number, rows in assign(tagged.batch, tagged.located, tagged.insert, plan)
-            ]
-            return TaskReports.of(call.result() for call in calls)
+        calls = [
+            self.pool.submit(task, plan.tasks[number], tagged.batch.rows.take(pa.array(rows)), f"{number}-7-7")
+            for number, rows in assign(tagged.batch, tagged.located, tagged.insert, plan)
+        ]
+        return TaskReports.of(call.result() for call in calls)
 
     def release(self) -> None:
         pass
@@ -56,6 +56,7 @@ class InProcesses:
 @dataclass(frozen=True)
 class ProcessBatch:
     held: MemoryBatch
+    pool: ProcessPoolExecutor
     spread: Callable[[Write], HeldBatch] | None = None
     staged: Stage | None = None
     route: str = PROCESSES
@@ -65,7 +66,7 @@ class ProcessBatch:
         return self.held.partitions
 
     def locate(self, write: Write, files: TableFiles) -> InProcesses:
-        return InProcesses(self.held.locate(write, files))
+        return InProcesses(self.held.locate(write, files), self.pool)
 
     def stream(self, write: Write) -> TaskReports:
         return self.held.stream(write)
@@ -74,11 +75,13 @@ class ProcessBatch:
         pass
 
 
-def write_in_processes(table: ArrowTable, operation: WriteOperation, rows: pa.Table) -> WriteResult:
+def write_in_processes(
+    table: ArrowTable, operation: WriteOperation, rows: pa.Table, pool: ProcessPoolExecutor
+) -> WriteResult:
     write, source = check_rows(table.storage, operation, rows.to_reader(), Settings.read(table.options))
 
     def acquire(write: Write, phases: Phases) -> ProcessBatch:
-        return ProcessBatch(MemoryBatch(pa.Table.from_batches(source.batches(), source.schema)))
+        return ProcessBatch(MemoryBatch(pa.Table.from_batches(source.batches(), source.schema)), pool)
 
     return run(IncomingBatch(write, acquire, after_commit))
 
@@ -88,8 +91,14 @@ def trips(*keys: str, fare: float) -> pa.Table:
     return pa.table({"id": keys, "city": cities, "ts": [int(fare)] * len(keys), "note": [f"{fare}"] * len(keys)})
 
 
+@pytest.fixture(scope="module")
+def pool() -> Iterator[ProcessPoolExecutor]:
+    with ProcessPoolExecutor(2, mp_context=get_context("forkserver")) as pool:
+        yield pool
+
+
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-def test_a_third_engine_writes_the_same_rows(tmp_path: Path, kind: str) -> None:
+def test_a_third_engine_writes_the_same_rows(tmp_path: Path, kind: str, pool: ProcessPoolExecutor) -> None:
     tables = [
         ArrowTable.create(LocalStorage(tmp_path / name), {**TRIPS, "hoodie.datasource.write.table.type": kind})
         for name in ("threads", "processes")
@@ -101,7 +110,7 @@ def test_a_third_engine_writes_the_same_rows(tmp_path: Path, kind: str) -> None:
         (WriteOperation.DELETE, trips("c", fare=4)),
     ):
         ours = tables[0].write(operation, rows)
-        theirs = write_in_processes(tables[1], operation, rows)
+        theirs = write_in_processes(tables[1], operation, rows, pool)
         assert (theirs.inserted, theirs.updated, theirs.deleted) == (ours.inserted, ours.updated, ours.deleted)
         assert (ours.route, theirs.route) == ("driver", PROCESSES)
     columns = ["id", "city", "ts", "note"]
