@@ -146,7 +146,10 @@ def _cut_settings(storage: Storage, properties: Mapping[str, str]) -> Iterator[F
     """Signs that settings which can be read are not all that there were."""
     if not storage.exists(PROPERTIES):
         return  # a writer died that had them in the backup; there is a finding
-    if CHECKSUM not in properties and properties.get("hoodie.table.version", "") not in _WITHOUT_CHECKSUM:
+    if not storage.read(PROPERTIES).endswith(b"\n"):
+        problem = "the file ends within a line: it was cut short, and the settings behind are lost"
+        yield Finding(Severity.ERROR, Fault.PROPERTIES, PROPERTIES, problem, "Restore it from a copy of the table")
+    elif CHECKSUM not in properties and properties.get("hoodie.table.version", "") not in _WITHOUT_CHECKSUM:
         problem = f"it has no {CHECKSUM}, which each writer puts there: settings may be lost"
         advice = "Compare it with a copy of the table; if it has all settings, repair with --checksum"
         remedy = Remedy(Mend.CHECKSUM, PROPERTIES)

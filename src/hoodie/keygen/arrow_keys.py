@@ -101,8 +101,11 @@ def text_of(
 
 
 def number_of_time(column: pa.Array, millis: bool) -> pa.Array:
-    """int64[n], the number that a time is in the table: of microseconds or milliseconds, rounded down."""
+    """int64[n], the number that a time is in the table: of microseconds or milliseconds, rounded down. Times that are
+    milliseconds already stay as they are."""
     unit = column.type.unit
+    if unit == "ms" and not millis:
+        return pc.cast(column, pa.int64())  # the table declares the column so
     target = 1_000 if millis else 1_000_000
     have = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}[unit]
     numbers = pc.cast(column, pa.int64())
@@ -232,7 +235,8 @@ def _key_column(rows: pa.Table, name: str, keygen: KeyGenerator) -> pa.Array:
     stored = dict(keygen.times).get(name)
     if stored is not None and (problem := other_time(column.type, stored)):
         raise SchemaMismatch(f"the keys do not fit the table: column {name!r} has {problem}")
-    if arrow.is_timestamp(column.type) and column.type.unit in ("s", "ms"):
+    unit = column.type.unit if arrow.is_timestamp(column.type) else ""
+    if unit == "s" or (unit == "ms" and stored is not None and name not in keygen.in_millis):
         try:
             return pc.cast(column, pa.timestamp("us", column.type.tz))
         except pa.ArrowInvalid as problem:

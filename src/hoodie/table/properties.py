@@ -8,7 +8,6 @@ import datetime as dt
 import re
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import lru_cache
 
 from hoodie.errors import CorruptFile, InvalidInput, SettingsMissing, TableNotFound
@@ -161,16 +160,17 @@ def _read(storage: Storage, path: str) -> dict[str, str]:
     """The settings in a file. Raises FileNotFoundError; CorruptFile."""
     data = storage.read(path)
     properties = _parse(data, path)
-    if not data.endswith(b"\n"):  # each writer ends the last line: the settings behind it are lost, or not written yet
-        advice = "Restore it from a copy of the table. Only if you wrote it and nothing is lost: end its last line"
-        raise CorruptFile(path, "the file ends within a line: it was cut short", len(data), advice=advice)
-    if path == PROPERTIES and CHECKSUM not in properties and storage.exists(BACKUP):
-        # Hudi writes the file in place: while the settings of before are kept, one without their checksum is not whole.
-        before: dict[str, str] = {}
-        with suppress(CorruptFile, FileNotFoundError):
+    if path == PROPERTIES and (CHECKSUM not in properties or not data.endswith(b"\n")) and storage.exists(BACKUP):
+        # Well-formed as far as it goes. Hudi writes the file in place: while the settings of before are kept, one
+        # without its last line's end, or without the checksum that they had, is not whole.
+        try:
             before = _parse(storage.read(BACKUP), BACKUP)
-        if CHECKSUM in before:
+        except (CorruptFile, FileNotFoundError):
+            return properties
+        if CHECKSUM in before and CHECKSUM not in properties:
             raise CorruptFile(path, f"{CHECKSUM} is missing, and {BACKUP} has it")
+        if not data.endswith(b"\n"):
+            raise CorruptFile(path, "the last line has no end: a writer is at it, or died", len(data))
     return properties
 
 
