@@ -40,8 +40,8 @@ class TableNotFound(HoodieError):
             return f"{self.path}: no table here: {clause(self.why)}. Check the URI, the endpoint and the region."
         if self.holds:
             return (
-                f"{self.path} holds {self.holds}, and is no Hudi table. Create one in an empty folder with "
-                "hoodie.create_table, and write the rows to it."
+                f"{self.path} holds {self.holds}, and is no Hudi table. Open the folder of a table, or create one in an "
+                "empty folder with hoodie.create_table, and write the rows to it."
             )
         return f"{self.path}: no table here (.hoodie/hoodie.properties is missing). Create it with hoodie.create_table."
 

@@ -51,7 +51,7 @@ class TableLine:
 class OtherFolder:
     """A folder that holds data and is no Hudi table.
 
-    holds  "Parquet files", "a Delta table" or "an Iceberg table"
+    holds  "Parquet files", "a Delta table", "an Iceberg table", or of which Hudi table it is a part
     """
 
     path: str

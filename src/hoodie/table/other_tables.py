@@ -1,7 +1,9 @@
-"""What a folder holds that is no Hudi table: plain Parquet files, a Delta or Iceberg table."""
+"""What a folder holds that is no Hudi table: plain Parquet files, a Delta or Iceberg table, partitions of a table."""
 
 from collections.abc import Collection
 
+from hoodie.formats.java.properties import parse_properties
+from hoodie.model.files import METAFILE
 from hoodie.storage.protocol import Entry, Storage, join
 
 #: How many folders are looked into for one file, level below level.
@@ -20,14 +22,21 @@ def kind_of_table(entries: Collection[Entry]) -> str:
 
 
 def other_table(storage: Storage) -> str:
-    """What a folder that is no Hudi table holds, in it or in partitions below it; see `kind_of_table`.
+    """What a folder that is no Hudi table holds, in it or in partitions below it; see `kind_of_table`. A metafile of a
+    partition says how far above it the table is.
 
     One folder of each level is looked into, three levels deep: a partitioned folder has files in all of them, and
     Iceberg's metadata is in a folder of this name
     """
     folder = ""
-    for _ in range(_DEEP):
+    for level in range(_DEEP):
         entries = storage.list(folder)
+        if METAFILE in {entry.name for entry in entries}:
+            path = join(folder, METAFILE)
+            depth = parse_properties(storage.read(path), path).get("partitionDepth", "")
+            if depth.isdecimal() and int(depth) > level:
+                table = storage.root.rsplit("/", int(depth) - level)[0] or "/"
+                return f"a part of the Hudi table that should be at {table}"
         if kind := kind_of_table(entries):
             return kind
         names = sorted(entry.name for entry in entries if entry.is_dir and not entry.name.startswith((".", "_")))

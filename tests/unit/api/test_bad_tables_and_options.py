@@ -52,12 +52,20 @@ def test_a_path_without_a_table_is_told_so(tmp_path):
 def test_a_folder_of_plain_parquet_is_told_apart_from_one_where_a_table_can_be_made(tmp_path):
     (tmp_path / "day=1").mkdir()
     pq.write_table(rows(), tmp_path / "day=1" / "a.parquet")
-    with pytest.raises(
-        TableNotFound, match=r"holds Parquet files, and is no Hudi table\. Create one in an empty folder"
-    ):
+    with pytest.raises(TableNotFound, match=r"holds Parquet files, and is no Hudi table\. .* create one in an empty"):
         hoodie.open_table(str(tmp_path))
     with pytest.raises(TableMismatch, match="holds Parquet files"):
         hoodie.create_table(str(tmp_path), record_key="id")
+
+
+def test_a_folder_inside_a_table_is_told_as_a_part_of_it(tmp_path):
+    lake = hoodie.create_table(tmp_path / "t", record_key="id", partition_by=["city", "note"])
+    lake.insert(rows())
+    for folder in ("oslo/x", "oslo"):
+        with pytest.raises(TableNotFound, match=f"holds a part of the Hudi table that should be at {lake.path}, and is"):
+            hoodie.open_table(tmp_path / "t" / folder)
+        with pytest.raises(TableMismatch, match="a part of the Hudi table"):
+            hoodie.create_table(tmp_path / "t" / folder, record_key="id")
 
 
 def test_a_table_with_other_settings_is_not_taken_for_the_callers(table):
