@@ -571,7 +571,7 @@ class ContradictoryTimestamps(HoodieWarning):
 
 
 class HudiCannotRead(HoodieWarning):
-    """The table is about to get something that releases of Hudi cannot read.
+    """The table is about to get something that releases of Hudi cannot read, or cannot write to.
 
     `warnings.simplefilter("error", HudiCannotRead)` makes such writes fail before they begin.
     """

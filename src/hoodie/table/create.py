@@ -18,7 +18,7 @@ from hoodie.config.datasource import (
     VersionOptions,
     overridden,
 )
-from hoodie.config.keygen import KeyOptions, TimeOptions
+from hoodie.config.keygen import KeyOptions, TimeOptions, TimestampType
 from hoodie.config.options import declared, group_keys, read_options
 from hoodie.config.read import MergerOptions
 from hoodie.config.services import RECORDED as RECORDED_HISTORY
@@ -33,7 +33,7 @@ from hoodie.config.table import (
     payload_name,
     require_unicode,
 )
-from hoodie.errors import InvalidOption, NoRecordKey, TableMismatch, TableNotFound
+from hoodie.errors import HudiCannotRead, InvalidOption, NoRecordKey, TableMismatch, TableNotFound
 from hoodie.keygen.keygen import FieldKind, KeyGenerator, Kind, key_generator, stored_key_generator
 from hoodie.keygen.time_units import UNIT
 from hoodie.keygen.timebased import output_zone
@@ -228,7 +228,7 @@ def create(
             "nothing has changed."
         )
     if not storage.exists(PROPERTIES_FILE):
-        warn_without_key(properties)
+        warn_of_new_table(properties)
         if not empty:
             _require_layout(storage, properties)
     try:
@@ -258,10 +258,19 @@ def _require_layout(storage: Storage, properties: Mapping[str, str]) -> None:
         )
 
 
-def warn_without_key(properties: Mapping[str, str]) -> None:
-    """A table that is about to be made without a record key may have been meant to have one. Warns NoRecordKey"""
+def warn_of_new_table(properties: Mapping[str, str]) -> None:
+    """A table that is about to be made without a record key may have been meant to have one, and one of version 6 to be
+    written by Hudi before 1.0. Warns NoRecordKey, HudiCannotRead"""
+    name = properties["hoodie.table.name"]
     if _KEY not in properties:
-        warnings.warn(NoRecordKey(properties["hoodie.table.name"]), stacklevel=3)
+        warnings.warn(NoRecordKey(name), stacklevel=3)
+    kind = read_options(TimeOptions, properties).type
+    if kind == TimestampType.EPOCHMICROSECONDS and VERSIONS[int(properties[_VERSION])].layout == 1:
+        problem = (
+            f"table {name!r} has partitions of {kind}, which Hudi before 1.0 does not know: it cannot write the table. "
+            "SCALAR, with MICROSECONDS for its unit, makes the same partitions, and Hudi 0.15 has it."
+        )
+        warnings.warn(HudiCannotRead(problem), stacklevel=3)
 
 
 def new_state(storage: Storage, options: Mapping[str, str]) -> TableState:

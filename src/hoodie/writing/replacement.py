@@ -9,7 +9,7 @@ from hoodie.errors import InvalidInput
 from hoodie.metadata.keeping.drop import drop_metadata
 from hoodie.model.instant import Action
 from hoodie.storage.protocol import Storage
-from hoodie.table.create import table_properties, warn_without_key
+from hoodie.table.create import table_properties, warn_of_new_table
 from hoodie.table.replacement import NOT_YET, let_wait, settle, taking_over
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
@@ -59,7 +59,7 @@ def replacement(storage: Storage, options: Options) -> Replacement:
     current = writable_state(storage, Settings.read(options))
     _refuse_kept(current)
     new_properties = table_properties(options, version=current.layout.version)
-    warn_without_key(new_properties)
+    warn_of_new_table(new_properties)
     properties = taking_over(new_properties, current.config.properties)
     config = from_properties({**properties, REPLACED: NOT_YET})
     if bool(config.partition_by) != bool(current.config.partition_by) and current.timeline.commits:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.errors import InvalidInput, SchemaMismatch, SmallFiles, TableMismatch
+from hoodie.errors import HudiCannotRead, InvalidInput, SchemaMismatch, SmallFiles, TableMismatch
 from support.oracles import read_hudi_rs
 
 START = dt.datetime(2024, 1, 30, 22, tzinfo=dt.UTC)
@@ -183,3 +183,24 @@ def test_a_bucket_index_is_one_of_folders_of_time_as_well(table_type, partition_
     assert table.upsert(rows).inserted == 20
     assert hoodie.open_table(tmp_path / "t").upsert(rows).updated == 20
     assert table.count() == 20
+
+
+@pytest.mark.parametrize("version", [6, 8])
+def test_a_new_table_whose_times_hudi_0_15_does_not_know_is_told_of(tmp_path: Path, version: int) -> None:
+    prefix = "hoodie.keygen.timebased."
+    options = {"hoodie.datasource.write.keygenerator.type": "TIMESTAMP", "hoodie.write.table.version": version}
+    options |= {prefix + "timestamp.type": "EPOCHMICROSECONDS", prefix + "output.dateformat": "yyyy"}
+    scalar = {prefix + "timestamp.type": "SCALAR", prefix + "timestamp.scalar.time.unit": "MICROSECONDS"}
+    rows = pa.table({"id": ["a"], "at": [1_700_000_000_000_000]})
+    partitions = []
+    for name, changed in (("own", {}), ("scalar", scalar)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            table = hoodie.create_table(
+                tmp_path / name, record_key="id", partition_by="at", options={**options, **changed}
+            )
+        told = [warning.category for warning in caught]
+        assert told == ([HudiCannotRead] if name == "own" and version == 6 else [])
+        table.insert(rows)
+        partitions.append({file.group.partition for file in table.file_slices()})
+    assert partitions == [{"2023"}] * 2
