@@ -279,6 +279,8 @@ def _date_trunc(of: Terms) -> Term | None:
 
 def _date_part(of: Terms) -> Term | None:
     name = of[0].literal
+    if of[0].kind == NULL:
+        return cast(of[0], DOUBLE)
     value = cast(of[1], DATE) if of[1].kind == NULL else of[1]
     return times.extracted(name.lower(), value) if isinstance(name, str) else None
 
@@ -336,6 +338,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "trim": Function(1, 2, _trimmed(pc.utf8_trim, "trim")),
     "ltrim": Function(1, 2, _trimmed(pc.utf8_ltrim, "ltrim")),
     "rtrim": Function(1, 2, _trimmed(pc.utf8_rtrim, "rtrim")),
+    "btrim": Function(1, 2, lambda of: _trimmed(pc.utf8_trim, "trim")(of[::-1])),
     **dict.fromkeys(("substring", "substr"), Function(2, 3, _text(texts.substring, INT, INT, of_bytes=False))),
     "left": Function(2, 2, _text(_left, INT, of_bytes=False)),
     "right": Function(2, 2, _text(_right, INT)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections import Counter
 from itertools import pairwise
 from typing import Any
@@ -33,6 +34,8 @@ _APART = {
     (TokenType.FROM, TokenType.FOR),
     *((operator, word) for operator in _OPERATORS for word in (TokenType.NOT, TokenType.EXCLAMATION)),
 }
+#: The text of an INTERVAL: numbers, whose units stand behind it, or each with its unit. sqlglot takes a part of others.
+_SPAN = re.compile(r"[-+ \d:.]+|(?:\s*[-+]?\d+\s+[a-z]+)+\s*", re.IGNORECASE)
 #: What a token counts as. FROM and FOR part the arguments of some functions, as commas do.
 _COUNTS_AS = {
     TokenType.FROM: [TokenType.COMMA, TokenType.FROM],
@@ -73,6 +76,12 @@ def _trim(parser: Any) -> Any:
     return parser._parse_trim()
 
 
+def _double_colon(parser: Any, value: Any, kind: Any) -> Any:
+    """A cast; of `2L`, which has tokens of `2::bigint`, a TryCast."""
+    suffix = parser._prev.text.upper() in Spark.Tokenizer.NUMERIC_LITERALS
+    return parser.build_cast(strict=not suffix, this=value, to=kind)
+
+
 class _Dialect(DIALECT):
     """Spark's, with functions left as they are written: what they mean is for `functions`."""
 
@@ -87,7 +96,8 @@ class _Dialect(DIALECT):
             name: parse
             for name, parse in Spark.Parser.FUNCTION_PARSERS.items()
             if name in ("TRY_CAST", "EXTRACT", "SUBSTRING", "SUBSTR")
-        } | {"TRIM": _trim, "CAST": lambda parser: parser._parse_cast(True)}  # of `2L` it is a TryCast
+        } | {"TRIM": _trim, "CAST": lambda parser: parser._parse_cast(True)}
+        COLUMN_OPERATORS = {**Spark.Parser.COLUMN_OPERATORS, TokenType.DCOLON: _double_colon}  # noqa: RUF012
         UNARY_PARSERS = {  # noqa: RUF012
             **Spark.Parser.UNARY_PARSERS,
             TokenType.PLUS: _plus,
@@ -112,8 +122,11 @@ def syntax_tree(text: str) -> Any:
     for place, (one, other) in enumerate(pairwise(tokens)):
         suffix = one.token_type in _TYPES and one.text.upper() in Spark.Tokenizer.NUMERIC_LITERALS  # as in 10L
         is_call = kinds[place + 1 : place + 3] == [TokenType.NOT, TokenType.L_PAREN]  # Spark has a function `not`
-        if ((one.token_type, other.token_type) in _APART and not is_call) or (
-            suffix and other.token_type is TokenType.L_PAREN
+        span = one.token_type is TokenType.INTERVAL and other.token_type is TokenType.STRING
+        if (
+            ((one.token_type, other.token_type) in _APART and not is_call)
+            or (suffix and other.token_type is TokenType.L_PAREN)
+            or (span and not _SPAN.fullmatch(other.text))
         ):
             raise ParseError(f"{one.text!r} stands before {other.text!r}")
     trees = _Dialect().parser().parse(tokens, text)

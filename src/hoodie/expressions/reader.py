@@ -218,8 +218,8 @@ class Reader:
     def _arithmetic(self, node: Any) -> Term:
         op = _ARITHMETIC[type(node)]
         sides = node.left, node.right
-        if op in "+-" and any(isinstance(side, exp.Interval) for side in sides):
-            value, span = sides if isinstance(sides[1], exp.Interval) else (sides[1], sides[0])
+        if op in "+-" and any(map(_is_span, sides)):
+            value, span = sides if _is_span(sides[1]) else (sides[1], sides[0])
             by = self._span(span)
             term = times.plus_interval(self.term(value), by if op == "+" else -by)
             if term is not None and not (op == "-" and span is sides[0]):
@@ -248,12 +248,19 @@ class Reader:
         return cast(term, pa.int64() if whole else pa.float64())
 
     def _span(self, node: Any) -> times.Interval:
+        if isinstance(node, exp.Add):
+            return self._span(node.left) + self._span(node.right)
         value, unit = node.this, node.args.get("unit")
         if isinstance(value, exp.Anonymous) and value.name == "positive":
             value = value.expressions[0]
-        if not isinstance(value, (exp.Literal, exp.Neg)) or not isinstance(unit, exp.Var):
+        words = str(value.this).split() if unit is None else []
+        if not isinstance(value, (exp.Literal, exp.Neg)) or (unit is None and (len(words) % 2 or not words)):
             raise self.refused(node, "expected such as interval 7 days")
+        if words:
+            return sum((times.span(*pair) for pair in zip(words[::2], words[1::2], strict=True)), times.Interval())
         text = f"-{value.this.this}" if isinstance(value, exp.Neg) else str(value.this)
+        if isinstance(unit, exp.IntervalSpan):
+            return times.spans(text, unit.name.lower(), unit.expression.name.lower())
         return times.span(text, unit.name)
 
     def _extract(self, node: Any) -> Term:
@@ -369,6 +376,13 @@ class Reader:
     def refused(self, node: Any, why: str = "") -> InvalidInput:
         hint = why or "it is not supported without Spark: open the table with a session for all of Spark's SQL"
         return InvalidInput(f"{self.text!r}: {node.sql(dialect='spark')!r}: {hint}")
+
+
+def _is_span(node: Any) -> bool:
+    """Whether a node is an INTERVAL, or a sum of them, as `interval 1 day 2 hours` is parsed."""
+    return isinstance(node, exp.Interval) or (
+        isinstance(node, exp.Add) and _is_span(node.left) and _is_span(node.right)
+    )
 
 
 def number(text: str) -> Term:

@@ -23,6 +23,9 @@ _DAY = 86_400_000_000
 _MICROS = {"microsecond": 1, "millisecond": 1_000, "second": 1_000_000, "minute": 60_000_000, "hour": 3_600_000_000}
 _MICROS |= {"day": _DAY, "week": 7 * _DAY}
 _MONTHS = {"month": 1, "year": 12}
+#: The units of `'…' DAY TO SECOND` and its like, and what those behind the first stay below.
+_RANGES: tuple[tuple[str, ...], ...] = (("year", "month"), ("day", "hour", "minute", "second"))
+_LIMITS = {"month": 12, "hour": 24, "minute": 60, "second": 60}
 _WHOLE = re.compile(r"[+-]?\d+")
 
 
@@ -40,6 +43,12 @@ class Interval:
     def __neg__(self) -> Interval:
         return Interval(-self.months, -self.micros, self.of_clock)
 
+    def __add__(self, other: Interval) -> Interval:
+        """Raises InvalidInput on months and days, which Spark does not add either"""
+        if (self.months and other.micros) or (self.micros and other.months):
+            raise InvalidInput("an interval of years or months has no days or hours: add one behind the other")
+        return Interval(self.months + other.months, self.micros + other.micros, self.of_clock or other.of_clock)
+
 
 def span(number: str, unit: str) -> Interval:
     """Raises InvalidInput on a unit or number that is none"""
@@ -50,6 +59,22 @@ def span(number: str, unit: str) -> Interval:
     if name in _MONTHS:
         return Interval(months=count * _MONTHS[name])
     return Interval(micros=count * _MICROS[name], of_clock=_MICROS[name] < _DAY)
+
+
+def spans(text: str, first: str, last: str) -> Interval:
+    """`'1-2' YEAR TO MONTH` and `'1 02:03:04.5' DAY TO SECOND`. Raises InvalidInput on another text or other units"""
+    units = next((names for names in _RANGES if first in names), _RANGES[0])
+    units = units[units.index(first) : units.index(last) + 1] if {first, last} <= {*units} else ()
+    separators = {"month": "-", "hour": " ", "minute": ":", "second": ":"}
+    rest = "".join(rf"{separators[unit]}(\d\d?)" for unit in units[1:])
+    fraction = r"(?:\.(\d{1,6}))?" if last == "second" else "()"
+    match = re.fullmatch(rf"([+-]?)(\d{{1,9}}){rest}{fraction}", text.strip()) if len(units) > 1 else None
+    sign, *numbers, micros = match.groups() if match else ("", "", "")
+    if not match or any(int(number) >= _LIMITS[unit] for number, unit in zip(numbers[1:], units[1:], strict=True)):
+        raise InvalidInput(f"interval {text!r} {first} to {last}: expected such as '1-2' year to month")
+    parts = (span(number, unit) for number, unit in zip(numbers, units, strict=True))
+    whole = sum(parts, Interval(micros=int((micros or "").ljust(6, "0"))))
+    return -whole if sign == "-" else whole
 
 
 def plus_interval(term: Term, by: Interval) -> Term | None:
