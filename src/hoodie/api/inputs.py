@@ -289,6 +289,11 @@ def _speaks_arrow(frame: Any) -> bool:
 
 
 def _of_pandas(frame: Any) -> pa.Table:
+    if frame.columns.nlevels > 1:
+        raise SchemaMismatch(
+            f"the DataFrame's columns have {frame.columns.nlevels} levels, such as {frame.columns[0]!r}, and a table's "
+            "one: name them anew, such as by frame.columns = ['_'.join(map(str, name)) for name in frame.columns]"
+        )
     try:
         rows = _without_defaults(pa.Table.from_pandas(frame, preserve_index=False))
         index = ",".join(str(name) for name in frame.index.names if name is not None and name not in frame.columns)

@@ -61,10 +61,11 @@ def test_a_folder_of_plain_parquet_is_told_apart_from_one_where_a_table_can_be_m
 def test_a_folder_inside_a_table_is_told_as_a_part_of_it(tmp_path):
     lake = hoodie.create_table(tmp_path / "t", record_key="id", partition_by=["city", "note"])
     lake.insert(rows())
+    part = f"holds a part of the Hudi table that should be at {lake.path}, and is"
     for folder in ("oslo/x", "oslo"):
-        with pytest.raises(TableNotFound, match=f"holds a part of the Hudi table that should be at {lake.path}, and is"):
+        with pytest.raises(TableNotFound, match=part):
             hoodie.open_table(tmp_path / "t" / folder)
-        with pytest.raises(TableMismatch, match="a part of the Hudi table"):
+        with pytest.raises(TableMismatch, match=part):
             hoodie.create_table(tmp_path / "t" / folder, record_key="id")
 
 

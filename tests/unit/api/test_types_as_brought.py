@@ -384,6 +384,12 @@ def test_what_lies_below_nulls_need_not_fit(tmp_path: Path):
         table.upsert(pa.table({"id": [1], "l": pa.array([[1]], pa.list_(pa.timestamp("ns", "UTC")))}))
 
 
+def test_columns_of_several_levels_are_told_how_to_become_one(table: HoodieTable[Rows]):
+    frame = pd.DataFrame([[1, 2]], columns=pd.MultiIndex.from_tuples([("id", ""), ("v", "x")]))
+    with pytest.raises(SchemaMismatch, match=r"columns have 2 levels, such as \('id', ''\), .*'_'\.join"):
+        table.upsert(frame)
+
+
 def test_sparse_columns_of_pandas_are_told_how_to_become_dense(table: HoodieTable[Rows]):
     frame = pd.DataFrame({"id": [7, 8], "x": pd.arrays.SparseArray([0.0, 1.5])})
     with pytest.raises(SchemaMismatch, match=r"frame\.astype\(\{'x': frame\['x'\]\.dtype\.subtype\}\)"):
