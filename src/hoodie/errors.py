@@ -40,7 +40,7 @@ class TableNotFound(HoodieError):
             return f"{self.path}: no table here: {clause(self.why)}. Check the URI, the endpoint and the region."
         if self.holds:
             return (
-                f"{self.path} holds {self.holds}, and is no Hudi table. Open the folder of a table, or create one in an "
+                f"{self.path} holds {self.holds}, and is no Hudi table. Open a folder that is, or create one in an "
                 "empty folder with hoodie.create_table, and write the rows to it."
             )
         return f"{self.path}: no table here (.hoodie/hoodie.properties is missing). Create it with hoodie.create_table."
@@ -635,7 +635,8 @@ class JarPresent(HoodieWarning):
 
 
 class PartitionsNotThere(HoodieWarning):
-    """A job of delete_partition names partitions that the table does not have, or none: as in Hudi the others go.
+    """A job of delete_partition or a DROP PARTITION names partitions that the table does not have, or none: as in Hudi
+    the others go.
 
     `warnings.simplefilter("error", PartitionsNotThere)` makes such jobs fail before they delete anything.
     """
@@ -647,8 +648,8 @@ class PartitionsNotThere(HoodieWarning):
     def __str__(self) -> str:
         named = f"no rows in partitions {list(self.partitions)}" if self.partitions else "no partition that is named"
         return (
-            f"delete_partition: table {self.table!r} has {named}, so nothing of them is deleted. Partition paths are "
-            "such as 2024-01-31 or city=oslo"
+            f"table {self.table!r} has {named}, so nothing of them is deleted. Partition paths are such as 2024-01-31 "
+            "or city=oslo; SHOW PARTITIONS lists them"
         )
 
 

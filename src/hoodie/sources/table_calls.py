@@ -9,6 +9,7 @@ from hoodie.config.datasource import overridden
 from hoodie.config.table import PROPERTIES_FILE
 from hoodie.errors import InvalidInput, StatementError
 from hoodie.expressions.text import tick
+from hoodie.keygen.keygen import key_generator
 from hoodie.sources import answers
 from hoodie.sources.calls import (
     columns_to_partition_by,
@@ -99,6 +100,8 @@ def save_as_table(
         if mode == "overwrite":
             named = answers.partitioned(write_options, partition_by)
             write_options = options_of(load_state(opened.storage).config.properties, named)
+            columns = [field.name for field in key_generator(write_options).partition_fields]
+            frame = frame.select(*map(tick, partitions_last(frame.schema, columns).names))
         answers.save(frame, named_entry[1].path, mode, partition_by, write_options)
         return
     refuse_taken(session, name, parts)

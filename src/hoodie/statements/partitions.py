@@ -1,6 +1,7 @@
 """Partitions of tables of ours: ADD, DROP, TRUNCATE and SHOW."""
 
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -18,6 +19,7 @@ from pyspark.sql.types import (
 )
 
 from hoodie.api.table import HoodieTable
+from hoodie.errors import PartitionsNotThere
 from hoodie.keygen.arrow_keys import in_units_of, partition_path
 from hoodie.keygen.keygen import (
     NULL_PARTITION,
@@ -93,7 +95,7 @@ def _partition_paths(table: HoodieTable[DataFrame], text: Text, at: int, quiet: 
     """The paths of `PARTITION (dt = '2024-01-31')`, whose values are literals: all partitions that have them.
 
     at      the place of PARTITION
-    quiet   a PARTITION that the table does not have is passed by
+    quiet   nothing is told of a PARTITION that the table does not have; as in Hudi it is passed by
     Raises  StatementError
     """
     specs = {path: spec.items() for path, spec in _values(table).items()}
@@ -104,7 +106,7 @@ def _partition_paths(table: HoodieTable[DataFrame], text: Text, at: int, quiet: 
         values = _as_in_paths(table, values)
         chosen = [path for path, spec in specs.items() if values.items() <= spec]
         if not chosen and not quiet:
-            raise part.unreadable(f"the table has no such partition; SHOW PARTITIONS lists those of {table.path}")
+            warnings.warn(PartitionsNotThere(load_state(table.storage).config.name, (str(part),)), stacklevel=2)
         paths |= dict.fromkeys(chosen)
     return list(paths)
 

@@ -172,6 +172,11 @@ def as_column(value: object) -> Column:
     return F.lit(value)
 
 
+def one_value(value: object) -> Column:
+    """A value for one row. Within a function Spark refuses what gives several rows, such as `explode`."""
+    return F.coalesce(as_column(value))
+
+
 def filter_of(condition: str | Column | None) -> Column:
     """A condition as `where` takes it, where Spark evaluates nothing behind a conjunct that is null. In an expression
     around the condition it evaluates the right side of `null AND …`, which may fail."""

@@ -32,7 +32,7 @@ from hoodie.reading.scan_plan import Read, plan_read
 from hoodie.schema.schema import with_meta_fields
 from hoodie.spark.columns import quoted
 from hoodie.spark.keyed import KeyedFrame, keyed_rows, keys_of, require_frame_columns
-from hoodie.spark.merge.assign import as_column, filter_of, first_that_holds, in_types
+from hoodie.spark.merge.assign import as_column, filter_of, first_that_holds, in_types, one_value
 from hoodie.spark.merge.plan import join_rows, row_action, same_where_equal
 from hoodie.spark.merge.pruning import pruned_scan
 from hoodie.spark.read.snapshot import scan_rows
@@ -195,7 +195,7 @@ def _whole_rows(source: DataFrame, names: Collection[str]) -> DataFrame:
 def _made_rows(request: MergeRequest, plan: ByKeyPlan, shape: TableShape) -> DataFrame:
     """The rows that the clauses make of the source's, and what each is for."""
     source: DataFrame = request.source.alias(request.source_name)
-    values = [as_column(value).alias(name) for name, value in plan.values.items()]
+    values = [one_value(value).alias(name) for name, value in plan.values.items()]
     if not plan.decides:
         return source.select(*values)
     identity = {name: plan.values[name] for name in plan.identity}
@@ -313,7 +313,7 @@ def _update(target: _Target, condition: Any, values: Mapping[str, Any], name: st
     scan = target.scan([condition], name)
     table = scan_rows(target.session, scan).alias(name).where(filter_of(condition))
     rows = table.select(
-        *((as_column(assigned[column]) if column in assigned else quoted(column)).alias(column) for column in columns),
+        *((one_value(assigned[column]) if column in assigned else quoted(column)).alias(column) for column in columns),
         F.lit(int(RowAction.WRITE)).cast("byte").alias(ROW_ACTION),
         F.col(RECORD_KEY).alias(OLD_KEY),
         F.col(PARTITION_PATH).alias(OLD_PATH),
