@@ -61,6 +61,8 @@ def test_a_table_is_saved_read_and_found_by_its_name(spark: SparkSession, lake: 
     rows(spark, 9).write.format("hudi").mode("overwrite").saveAsTable("saved")
     assert ids(spark, "saved") == [9]
     assert [row.partition for row in spark.sql("SHOW PARTITIONS saved").collect()] == ["city=oslo"]
+    rows(spark, 9).select("city", "id", "ts", "v").write.format("hudi").mode("overwrite").saveAsTable("saved")
+    assert spark.table("saved").columns[-4:] == ["id", "ts", "v", "city"]  # partition columns stay last
     rows(spark, 4).write.format("hudi").mode("overwrite").partitionBy("v").saveAsTable("saved")
     rows(spark, 5).writeTo("saved").using("hudi").tableProperty("primaryKey", "id,ts").createOrReplace()
     assert [row.partition for row in spark.sql("SHOW PARTITIONS saved").collect()] == ["v=v5"]
@@ -260,3 +262,25 @@ def test_a_location_with_a_table_gets_an_entry_of_it(spark: SparkSession, lake: 
     spark.sql(attach.format("attached"))
     spark.sql("DROP TABLE attached PURGE")
     assert not (tmp_path / "t" / ".hoodie").exists()
+
+
+def test_texts_of_a_comment_that_follow_each_other_are_one(spark: SparkSession, lake: Path) -> None:
+    """As Spark takes them for its own tables."""
+    columns = "(id INT COMMENT 'a' 'b', x INT)"
+    comments: dict[str, list[str]] = {}
+    for name, kind in (("commented", "hudi TBLPROPERTIES (primaryKey = 'id')"), ("commented_own", "parquet")):
+        for statement in (
+            f"CREATE TABLE {name} {columns} USING {kind} COMMENT 'c' 'd'",
+            f"ALTER TABLE {name} ALTER COLUMN x COMMENT 'it''s' \n'f'",
+            f"COMMENT ON TABLE {name} IS 'g' 'h'",
+        ):
+            spark.sql(statement)
+        described = spark.sql(f"DESCRIBE EXTENDED {name}").collect()
+        comments[name] = [
+            row["data_type"] if row["col_name"] == "Comment" else row["comment"]
+            for row in described
+            if row["col_name"] in ("id", "x", "Comment")
+        ]
+    assert comments["commented"] == comments["commented_own"] == ["ab", "it'sf", "gh"]
+    with pytest.raises(StatementError, match="quotes of two kinds"):
+        spark.sql("ALTER TABLE commented ALTER COLUMN x COMMENT 'e' \"f\"")

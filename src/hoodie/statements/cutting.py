@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import sqlglot
 from sqlglot import exp
@@ -198,6 +199,23 @@ def with_plain_names(text: Text) -> Text:
             parts += [text.whole[start : token.start], name.text]
             start = text.tokens[at + 3].end + 1
     return Text.of("".join([*parts, text.whole[start : text.end]])) if parts else text
+
+
+def with_whole_comments(text: Text) -> Text:
+    """The statement with each comment in one text: Spark joins texts that follow each other. Raises StatementError"""
+    whole = text.whole
+    for at in range(1, len(text.tokens) - 2):
+        if text.word(at) not in ("COMMENT", "IS"):
+            continue
+        run = list(takewhile(lambda token: token.token_type is TokenType.STRING, text.tokens[at + 1 :]))
+        if len(run) > 1:
+            quotes = {whole[token.start] for token in run}
+            if len(quotes) > 1:
+                raise text.unreadable("the texts of a comment stand in quotes of two kinds: take one", at + 1)
+            quote, first, last = quotes.pop(), run[0].start, run[-1].end + 1
+            joined = "".join(whole[token.start + 1 : token.end] for token in run)
+            whole = whole[:first] + f"{quote}{joined}{quote}".ljust(last - first) + whole[last:]
+    return text if whole == text.whole else Text.of(whole[: text.end])
 
 
 def check_grammar(text: Text) -> exp.Expr:

@@ -17,7 +17,15 @@ from hoodie.spark.session import require_session
 from hoodie.spark.table_views import TableView, note_view, view_named
 from hoodie.statements.call import is_another_catalogs, run_call
 from hoodie.statements.create_text import like_what, makes_ours
-from hoodie.statements.cutting import Text, check_grammar, rest_of, says_identifier, single_statement, with_plain_names
+from hoodie.statements.cutting import (
+    Text,
+    check_grammar,
+    rest_of,
+    says_identifier,
+    single_statement,
+    with_plain_names,
+    with_whole_comments,
+)
 from hoodie.statements.database_names import without_databases
 from hoodie.statements.ddl import ddl, is_about_index, repair_statement
 from hoodie.statements.describe import describe_from_statement
@@ -158,7 +166,7 @@ def _run(
     if word in COMMANDS and (frame := run_command(session, statement, named)) is not None:
         return frame
     if word in _DDL:
-        frame = ddl(session, statement)
+        frame = ddl(session, with_whole_comments(statement))
         if frame is not None:
             return frame
         if makes_ours(statement):
