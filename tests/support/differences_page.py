@@ -112,6 +112,13 @@ _SEEN = (
         "leaves the stored row as it is",
         "Its values are right",
     ),
+    (
+        "a partitioned table, `hoodie.datasource.read.begin.instanttime=earliest`",
+        "0.15, 1.2: incremental",
+        "gives no rows",
+        "gives the rows of all commits",
+        "Begin at `000`",
+    ),
 )
 
 

@@ -349,6 +349,12 @@ _DIFFERENCES = (
         "that is what the statement says",
     ),
     (
+        "SQL `MERGE … WHEN NOT MATCHED BY SOURCE`",
+        "has no effect, nor has it in 1.2",
+        "is done",
+        "that is what the statement says",
+    ),
+    (
         '`create_table(…, ordering=…)` without a payload class. Tables that `hoodie.hudi.write`, `format("hudi")`, SQL '
         "or streams make have Hudi's default",
         "`OverwriteWithLatestAvroPayload`: a late row replaces a stored one, though not one in a log",
@@ -397,10 +403,35 @@ _DIFFERENCES = (
         "a commit and its compaction are seen in one order by all",
     ),
     (
+        'a stream with `outputMode("update")`',
+        "replaces the whole table by each micro-batch",
+        "does the write's operation, upsert by default, as append does",
+        "rows of before must not be lost",
+    ),
+    (
+        "a stream with another checkpoint than the one before it, or a second stream, without "
+        "`…streaming.checkpoint.identifier`",
+        "leaves out the micro-batches whose numbers the table has: all streams have one name by default",
+        "writes them: the name is the query's id ([streaming](streaming.md))",
+        "no row may be lost without a word",
+    ),
+    (
+        "a stream with `toTable(name)` of a name that no table has",
+        "1.2: makes a table without keys and partitions, then stops the application where the options name a key",
+        "is refused: `CREATE TABLE` makes it first",
+        "a name must not lead to a table without its key",
+    ),
+    (
         "a pending compaction that another process planned",
         "is run after the next commit of a writer that compacts inline by default",
         "is left to that process until the next compaction is due, or for good while it runs it",
         "plans are made for compactors",
+    ),
+    (
+        "`hoodie.combine.before.upsert=false`, several rows of one key in a batch",
+        "1.2, Copy-on-Write: keeps all of a key that the table does not have",
+        "takes the last one",
+        "an upsert leaves one row of a key",
     ),
     (
         "`hoodie.datasource.insert.dup.policy` of a DataFrame write",
