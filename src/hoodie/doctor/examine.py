@@ -13,7 +13,7 @@ from hoodie.doctor.engines import check_engine, examine_for
 from hoodie.doctor.files import damaged_metafiles, examine_files, named_and_missing
 from hoodie.doctor.findings import Contents, Fault, Finding, Findings, Mend, Remedy, Scene, Severity
 from hoodie.doctor.key_columns import lost_key_columns
-from hoodie.doctor.metadata import unlisted_logs, wrong_lists
+from hoodie.doctor.metadata import damaged_definitions, unlisted_logs, wrong_lists
 from hoodie.doctor.rows import examine_columns, examine_rows
 from hoodie.doctor.timeline import (
     archives,
@@ -141,6 +141,7 @@ def examine(
     findings += temporaries(scene, tree)
     findings += history or archives(scene, contents=all_columns)
     findings += unlisted_logs(scene)
+    findings += damaged_definitions(scene)
     findings += wrong_lists(scene, contents=rows)
     if rows or metafiles:
         findings += damaged_metafiles(scene)

@@ -15,7 +15,8 @@ from dataclasses import replace
 
 from hoodie.doctor.findings import Fault, Finding, Mend, Remedy, Scene, Severity
 from hoodie.doctor.timeline import read_contents, read_names, read_settings
-from hoodie.errors import HoodieError, SettingsMissing, TableNotFound, UnsupportedTable, clause
+from hoodie.errors import CorruptFile, HoodieError, SettingsMissing, TableNotFound, UnsupportedTable, clause
+from hoodie.metadata.definitions import DEFAULT_PATH, PATH, UNDEFINED, read_definitions
 from hoodie.metadata.keeping.drop import was_upgraded
 from hoodie.metadata.keys import FOLDER, MetadataPartition
 from hoodie.metadata.listing import listed_folders
@@ -59,6 +60,23 @@ def wrong_lists(scene: Scene, *, contents: bool) -> Iterator[Finding]:
         yield Finding(
             Severity.ERROR, Fault.LISTS, FOLDER, f"{problems[0]}{more}", advice, Remedy(Mend.METADATA, FOLDER)
         )
+
+
+def damaged_definitions(scene: Scene) -> Iterator[Finding]:
+    """Index definitions that are lost or cannot be read: Hudi's queries with filters fail on them."""
+    storage, config = scene.storage, scene.config
+    if not VERSIONS[config.version].defines_indexes:
+        return
+    path = config.properties.get(PATH, DEFAULT_PATH)
+    try:
+        read_definitions(storage, config)
+    except CorruptFile as damage:
+        if not {*config.metadata_partitions, *config.metadata_inflight} <= UNDEFINED:
+            advice = "The next write removes what they are about; --repair removes the whole metadata table"
+            yield Finding(Severity.ERROR, Fault.LISTS, path, damage.problem, advice, Remedy(Mend.METADATA, FOLDER))
+        elif storage.exists(path):
+            advice = "No partition of the metadata table needs them: it can be deleted"
+            yield Finding(Severity.ERROR, Fault.LISTS, path, damage.problem, advice, Remedy(Mend.DELETE, path))
 
 
 def _own_problems(scene: Scene) -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from hoodie.config.table import TableConfig
 from hoodie.errors import CorruptFile
+from hoodie.metadata.keys import MetadataPartition
 from hoodie.storage.protocol import Storage, rewrite
 
 #: The setting of a table that names the file.
@@ -20,6 +21,8 @@ DEFAULT_PATH = ".hoodie/.index_defs/index.json"
 TYPED = "V2"
 #: The beginning of the names of expression indexes.
 EXPRESSION = "expr_index_"
+#: Partitions that are what they are without a definition.
+UNDEFINED = frozenset({str(MetadataPartition.FILES), str(MetadataPartition.BLOOM_FILTERS)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +46,13 @@ class IndexDefinition:
 
 
 def read_definitions(storage: Storage, config: TableConfig) -> dict[str, IndexDefinition]:
-    """The definitions of a table, by partition; none where the table has no file of them. Raises CorruptFile"""
+    """The definitions of a table, by partition; none where the table never had a file of them. Raises CorruptFile"""
     path = config.properties.get(PATH, DEFAULT_PATH)
     try:
         content = storage.read(path)
-    except FileNotFoundError:
+    except FileNotFoundError as error:
+        if PATH in config.properties:
+            raise CorruptFile(f"{storage.root}/{path}", f"missing, though {PATH} names it") from error
         return {}
     try:
         stored = json.loads(content)["indexDefinitions"]
@@ -65,8 +70,13 @@ def write_definitions(storage: Storage, config: TableConfig, definitions: Mappin
 
 def undefine_expressions(storage: Storage, config: TableConfig, partitions: Collection[str]) -> None:
     """Remove the definitions of expression indexes that are not among the partitions of a metadata table: Hudi's
-    queries read by what is defined, and fail where there is nothing. (It makes secondary indexes again by theirs.)"""
-    defined = read_definitions(storage, config)
+    queries read by what is defined, and fail where there is nothing. (It makes secondary indexes again by theirs.)
+    Definitions that are damaged are all removed."""
+    try:
+        defined = read_definitions(storage, config)
+    except CorruptFile:
+        write_definitions(storage, config, {})
+        return
     rest = {name: d for name, d in defined.items() if name in partitions or not name.startswith(EXPRESSION)}
     if len(rest) < len(defined):
         write_definitions(storage, config, rest)

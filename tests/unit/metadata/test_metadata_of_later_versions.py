@@ -16,10 +16,13 @@ import pytest
 import hoodie
 from hoodie.config.metadata import MetadataOptions, requested_partitions
 from hoodie.config.options import Options
+from hoodie.doctor.examine import examine
+from hoodie.doctor.findings import Fault
+from hoodie.doctor.repair import repair
 from hoodie.errors import MetadataTableDropped, MetadataTableIgnored, OptionIgnored, RecordIndexIgnored
 from hoodie.formats.hfile.reader import open_hfile
 from hoodie.metadata.changes import of_listing
-from hoodie.metadata.definitions import IndexDefinition, read_definitions, write_definitions
+from hoodie.metadata.definitions import DEFAULT_PATH, IndexDefinition, read_definitions, write_definitions
 from hoodie.metadata.keeping.build import build
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.listing import listed_folders
@@ -269,6 +272,54 @@ def test_a_metadata_table_that_is_built_again_has_no_definition_of_an_expression
     assert "expr_index_day" in read_definitions(made.storage, config)  # Hudi's next write builds it again
     create_metadata_table(made.storage, Settings.of({}))
     assert set(read_definitions(made.storage, config)) == {*defined}
+
+
+def lose(made: ArrowTable) -> None:
+    made.storage.delete(DEFAULT_PATH)
+
+
+def cut(made: ArrowTable) -> None:
+    made.storage.write(DEFAULT_PATH, made.storage.read(DEFAULT_PATH)[:100])
+
+
+@pytest.mark.parametrize("harm", [lose, cut])
+@pytest.mark.parametrize("index", ["RECORD_INDEX", "BLOOM"])
+def test_what_damaged_definitions_are_about_is_removed_and_rows_are_written(harm: Any, index: str) -> None:
+    """Without them nobody knows what the records are: of which columns, or whether keys are found by partition."""
+    made = table("COW")
+    harm(made)
+    made = ArrowTable(made.storage, {**made.options, "hoodie.index.type": index})
+    removed = r"\(column_stats, partition_stats, record_index\) was removed: .*index.json"
+    with pytest.warns(MetadataTableDropped, match=removed):
+        made.upsert(rows(("a", "oslo"), ("c", "oslo"), ts=2))
+    kept = made.snapshot().sort_by("id")
+    assert kept.select(["id", "ts"]).to_pydict() == {"id": ["a", "b", "c"], "ts": [2, 1, 2]}
+    built = {"column_stats"} | ({"record_index"} if index == "RECORD_INDEX" else set())
+    assert set(read_definitions(made.storage, made.state().config)) == built
+    told = validate_metadata(made.storage, made.state().config, made.state().timeline, read_keys=read_keys)
+    assert told is not None
+    assert (told.problems, told.unread) == ((), ())
+
+
+@pytest.mark.parametrize("harm", [lose, cut])
+def test_a_repair_makes_a_table_with_damaged_definitions_one_that_is_written(harm: Any) -> None:
+    made = table("COW")
+    harm(made)
+    (finding,) = examine(made.storage, rows=False, grace=0)
+    assert (finding.fault, finding.where) == (Fault.LISTS, DEFAULT_PATH)
+    repair(made.storage, dry_run=False, grace=0)
+    assert examine(made.storage, grace=0) == ()
+    assert not made.storage.exists(DEFAULT_PATH)
+    made.upsert(rows(("a", "oslo"), ts=2))
+    assert_kept(made, "COW")
+    assert examine(made.storage, grace=0) == ()
+
+
+def test_a_metadata_table_of_file_lists_needs_no_definitions() -> None:
+    made = table("COW", **dict.fromkeys(INDEXES, "false"), **{"hoodie.index.type": "BLOOM"})
+    update_properties(made.storage, {"hoodie.table.index.defs.path": DEFAULT_PATH})
+    made.upsert(rows(("a", "oslo"), ts=2))
+    assert examine(made.storage, grace=0) == ()
 
 
 def test_that_of_an_upgraded_table_is_not_built() -> None:

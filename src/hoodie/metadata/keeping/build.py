@@ -137,9 +137,10 @@ def build(
     building = Building(
         storage, config, timeline, "", _all_files(storage, config, timeline), options or MetadataOptions(), read_keys
     )
+    if new:
+        undefine_expressions(storage, config, {*config.metadata_partitions, *config.metadata_inflight})
     if str(MetadataPartition.FILES) in new:
         drop_metadata(storage)
-        undefine_expressions(storage, config, ())
         inside = SubfolderStorage(storage, FOLDER)
         create_properties(inside, {"hoodie.table.name": f"{config.name}_metadata", **_properties(config)})
     read = sum(size for files in building.files.added.values() for size in files.values())

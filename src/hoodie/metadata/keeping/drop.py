@@ -11,8 +11,8 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from hoodie.config.table import TableConfig
-from hoodie.errors import MetadataTableDropped
-from hoodie.metadata.definitions import EXPRESSION, TYPED, read_definitions, undefine_expressions
+from hoodie.errors import CorruptFile, MetadataTableDropped, clause
+from hoodie.metadata.definitions import EXPRESSION, TYPED, UNDEFINED, read_definitions, undefine_expressions
 from hoodie.metadata.keys import FOLDER, MetadataPartition
 from hoodie.metadata.partitions.kinds import kinds_of
 from hoodie.model.table_version import VERSIONS
@@ -64,8 +64,11 @@ def not_kept(storage: Storage, config: TableConfig) -> tuple[str, ...]:
 
 
 def _of_another_form(storage: Storage, config: TableConfig, names: Collection[str]) -> set[str]:
-    """Partitions whose definitions say that their records are others than those that are written here."""
-    definitions = read_definitions(storage, config) if len(names) > 1 else {}
+    """Partitions whose definitions say that their records are others than those that are written here, or are lost."""
+    try:
+        definitions = read_definitions(storage, config) if len(names) > 1 else {}
+    except CorruptFile:
+        return {*names} - UNDEFINED
     others = set()
     columns = definitions.get(MetadataPartition.COLUMN_STATS)
     if MetadataPartition.COLUMN_STATS not in names or columns is None or columns.version != TYPED:
@@ -85,12 +88,16 @@ def was_upgraded(config: TableConfig) -> bool:
 
 def drop_others(storage: Storage, config: TableConfig, names: tuple[str, ...]) -> TableConfig:
     """Remove what `not_kept` names; the table's settings afterwards. Warns MetadataTableDropped"""
+    problem = "such partitions are not kept here"
+    try:
+        read_definitions(storage, config)
+    except CorruptFile as damage:
+        problem = clause(damage)
     config = drop_partitions(storage, config, names)
     if str(MetadataPartition.FILES) in names and was_upgraded(config):
         problem = "the table was upgraded, and Hudi may have left log files of then out of the lists"
         warn_of_drop(storage, "the metadata table", problem)
         return config
-    problem = "such partitions are not kept here"
     if any(name.startswith(EXPRESSION) for name in names):
         problem += ", and an expression index needs Hudi's CREATE INDEX again"
     warn_of_drop(storage, f"a part of the metadata table ({', '.join(names)})", problem)
