@@ -205,14 +205,16 @@ def _require_whole(table: MetadataTable, slice_: FileSlice, partition: MetadataP
 
 
 def _was_compacted(table: MetadataTable, slice_: FileSlice, timeline: Timeline) -> bool:
-    """Whether a compaction wrote the base file that a slice begins with. A group of which nothing stays gets none, and
-    a delta commit may have added a log to its new slice while the compaction was pending."""
-    begun = slice_.base_instant
-    compaction = next((i for i in timeline.completed({Action.COMMIT}) if i.requested == begun), None)
-    if compaction is None:
-        return False
-    stats = read_commit(table.storage, timeline, compaction).stats.get(slice_.group.partition, ())
-    return any(stat.file_id == slice_.group.file_id for stat in stats)
+    """Whether a compaction wrote the base file that a slice begins with: in layout 2, whose logs do not name it, one
+    before its first log. A group of which nothing stays gets none, and a delta commit may have added a log to its new
+    slice while the compaction was pending."""
+    begun, group = slice_.base_instant, slice_.group
+    for compaction in timeline.completed({Action.COMMIT}):
+        if compaction.requested == begun or (timeline.layout == 2 and compaction.requested < begun):
+            stats = read_commit(table.storage, timeline, compaction).stats.get(group.partition, ())
+            if any(stat.file_id == group.file_id for stat in stats):
+                return True
+    return False
 
 
 def slice_records(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import warnings
 import zipfile
 from collections.abc import Mapping
@@ -45,7 +46,7 @@ from hoodie.testing.storage import Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.view.load import data_files
 from support.hudi_1_tables import unpack
-from support.metadata_tables import FOLDER
+from support.metadata_tables import FOLDER, METADATA
 from support.nightly import by_day, scaled
 from unit.metadata.test_metadata_keeping import ACTIONS, INDEXES, TABLE, after_each_death, rows
 
@@ -320,6 +321,32 @@ def test_a_metadata_table_of_file_lists_needs_no_definitions() -> None:
     update_properties(made.storage, {"hoodie.table.index.defs.path": DEFAULT_PATH})
     made.upsert(rows(("a", "oslo"), ts=2))
     assert examine(made.storage, grace=0) == ()
+
+
+@pytest.mark.parametrize("partition", [MetadataPartition.RECORD_INDEX, COLUMN_STATS])
+def test_a_lost_base_file_of_a_compaction_is_missed(partition: MetadataPartition) -> None:
+    """Names of logs do not have it, as those of version 6 do: what it holds would be taken for not there."""
+    services = {"hoodie.table.services.enabled": "true", "hoodie.metadata.compact.max.delta.commits": "3"}
+    made = table("COW", **services)
+    for ts in range(2, 7):
+        made.upsert(rows(("a", "oslo"), ("b", "rome"), (f"c{ts}", "oslo"), ts=ts))
+    instants = {
+        f"{METADATA}{partition}/{entry.name}": re.findall(r"_(\d{17})\b", entry.name)[0]
+        for entry in made.storage.list(f"{METADATA}{partition}")
+        if not entry.name.startswith(".hoodie")
+    }
+    compacted = max(instant for path, instant in instants.items() if path.endswith(".hfile"))
+    assert any(instant > compacted for instant in instants.values())
+    for path, instant in instants.items():  # the base files, and what a cleaning would have left out
+        if instant <= compacted:
+            made.storage.delete(path)
+    problems = [finding.problem for finding in examine(made.storage, rows=False, grace=0)]
+    assert [problem for problem in problems if f"{partition} cannot be read" in problem and "is gone" in problem]
+    with pytest.warns((MetadataTableDropped, RecordIndexIgnored)):
+        made.upsert(rows(("b", "rome"), ("e", "oslo"), ts=7))
+    made.upsert(rows(("a", "oslo"), ts=8))
+    assert_kept(made, "COW")
+    assert len(made.snapshot()) == 8
 
 
 def test_that_of_an_upgraded_table_is_not_built() -> None:
