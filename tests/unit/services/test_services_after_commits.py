@@ -8,9 +8,11 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.commit.conflict_check import WITHOUT_LOCK
 from hoodie.errors import ServiceFailed
 from hoodie.model.instant import Action
 from hoodie.table.state import load_state
+from hoodie.testing.storage import MemoryStorage
 from support.oracles import read_hudi_rs
 
 OPTIONS = {
@@ -59,3 +61,22 @@ def test_every_way_to_commit_cleans_and_archives(tmp_path: Path) -> None:
     with pytest.warns(ServiceFailed, match="cleaning after it failed: CorruptFile"):
         table.upsert(rows(7))
     assert table.snapshot().to_arrow().column("ts").to_pylist() == [7]
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_service_that_another_writer_disturbed_says_that_several_need_a_lock(
+    monkeypatch: pytest.MonkeyPatch, several: bool
+) -> None:
+    def archived_by_another(*args: object) -> None:
+        raise FileNotFoundError(".hoodie/20260101000000000.commit")
+
+    monkeypatch.setattr("hoodie.sync.after_commit.archive", archived_by_another)
+    mode = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"} if several else {}
+    options = {**OPTIONS, "hoodie.clean.automatic": False, **mode}
+    table = hoodie.create_table(storage=MemoryStorage(), name="trips", record_key="id", options=options)
+    rows = pa.table({"id": ["a"], "ts": [1]})
+    for _ in range(OPTIONS["hoodie.keep.max.commits"]):
+        table.upsert(rows)
+    with pytest.warns(ServiceFailed, match="archiving after it failed: FileGone") as told:
+        table.upsert(rows)
+    assert [WITHOUT_LOCK in str(warning.message) for warning in told] == [not several]
