@@ -27,6 +27,8 @@ from hoodie.timeline.completions import with_history
 from hoodie.timeline.load import read_commit
 from hoodie.timeline.timeline import Timeline
 
+_RESTORE = f"Restore {SCHEMA_FOLDER} from a copy of the table."
+
 
 def with_columns_written(
     storage: Storage,
@@ -41,7 +43,8 @@ def with_columns_written(
     Nothing is read unless the table was altered.
 
     schema  the user's columns, by the commit's own schema
-    Raises  CorruptFile; also when the table's history of columns is missing: files would be read as nulls
+    Raises  CorruptFile; also when the table's history of columns, or its newest file, is missing: files would be read
+            as nulls
     """
     text = commit.extra.get(LATEST_SCHEMA)
     if not text:
@@ -49,6 +52,9 @@ def with_columns_written(
     now = decode_version(text, timeline.path(instant))
     path = history_path(storage, config, timeline, now["version_id"])
     versions = decode_history(storage.read(path), path)  # oldest first
+    if now["version_id"] not in {version["version_id"] for version in versions}:
+        problem = f"it lacks version {now['version_id']} of the columns, which {timeline.path(instant)} names"
+        raise CorruptFile(path, problem, None, _RESTORE)
     if len(versions) == 1:
         return schema
     exceptions = _exceptions(storage, timeline, versions)
@@ -78,7 +84,7 @@ def history_path(storage: Storage, config: TableConfig, timeline: Timeline, vers
     completed = [instant for instant in files if visible.committed(instant)]
     if not completed:
         problem = f"the table's columns were altered (version {version}), and no history of them is there"
-        raise CorruptFile(SCHEMA_FOLDER, problem, None, "Restore the folder from a copy of the table.")
+        raise CorruptFile(SCHEMA_FOLDER, problem, None, _RESTORE)
     return f"{SCHEMA_FOLDER}/{files[max(completed)]}"
 
 

@@ -12,7 +12,8 @@ import pytest
 import hoodie
 from hoodie.api.table import HoodieTable
 from hoodie.commit.transaction import begin
-from hoodie.errors import HudiCannotRead, SchemaMismatch, UnsupportedTable, WriteConflict
+from hoodie.doctor.findings import Severity
+from hoodie.errors import CorruptFile, HudiCannotRead, SchemaMismatch, UnsupportedTable, WriteConflict
 from hoodie.schema.by_id import Add, Change, Comment, Drop, Move, Position, Rename, Retype
 from hoodie.services.alter_columns import alter_columns
 from hoodie.table.settings import Settings
@@ -195,3 +196,20 @@ def test_columns_that_another_writer_changes_meanwhile_are_not_taken_back(
         alter(table, Rename(("n",), "m"))
     assert {"n", "more"} <= rows(table)[0].keys()
     assert not load_state(table.storage).timeline.pending()
+
+
+def test_a_lost_version_of_the_columns_is_missed(table: HoodieTable) -> None:
+    """Files written since would be read by the version before: as nulls, which a write would keep."""
+    alter(table, Rename(("n",), "m"))
+    newest = alter(table, Rename(("m",), "count"))
+    table.upsert(ROWS.rename_columns(["id", "count", "name", "s", "ts"]).slice(0, 1))
+    table.storage.delete(f".hoodie/.schema/{newest}.schemacommit")
+    again = HoodieTable(storage=table.storage)
+    lost = rf"lacks version {newest} of the columns.*Restore"
+    with pytest.raises(CorruptFile, match=lost):
+        rows(again)
+    with pytest.raises(CorruptFile, match=lost):
+        again.upsert(ROWS.rename_columns(["id", "count", "name", "s", "ts"]))
+    (finding,) = again.check(grace=0)
+    assert finding.severity is Severity.ERROR
+    assert f"lacks version {newest}" in finding.problem
