@@ -67,8 +67,8 @@ def archives(scene: Scene, *, contents: bool) -> Iterator[Finding]:
 def _archive(path: str, data: bytes, *, contents: bool) -> Iterator[Finding]:
     """Raises CorruptFile"""
     lacking = with_java_headers(data, path) is not None
-    if any(block.kind is BlockKind.CORRUPT for block in read_blocks(data, path)):
-        problem = "a block of it is cut short: its writer died, or instants of the history are lost"
+    if not data or any(block.kind is BlockKind.CORRUPT for block in read_blocks(data, path)):
+        problem = "it is empty, or a block of it cut short: its writer died, or instants of the history are lost"
         advice = "No row depends on it; if the history is needed, restore the file from a copy of the table"
         yield Finding(Severity.NOTE, Fault.HISTORY, path, problem, advice)
     elif contents:

@@ -213,6 +213,8 @@ def test_a_damaged_archive_is_found(version: str, tmp_path: Path) -> None:
     middle = len(data) // 2 if version == "6" else 40  # a footer behind is half of the other one
     archive.write_bytes(data[:middle] + bytes(byte ^ 255 for byte in data[middle : middle + 40]) + data[middle + 40 :])
     assert any(finding.fault is Fault.HISTORY for finding in table.check(grace=0, all_columns=True))
+    archive.write_bytes(b"")
+    assert [finding.where for finding in table.check(grace=0) if finding.fault is Fault.HISTORY] == [found[0].where]
 
 
 @pytest.mark.parametrize(("content", "file"), covering([b"", b"garbage", 0.6], ["_version_", "manifest_*"]))
