@@ -87,7 +87,7 @@ def clean_and_archive(storage: Storage, settings: Settings, instant: str, state:
     instant   of the commit
     state     the table as the write saw it once it was published (`WriteResult.after`); None: it is loaded
     """
-    cleans, archives, several = settings.cleaning, settings.archiving, settings.writers.concurrency.several
+    cleans, archives = settings.cleaning, settings.archiving
     if not (cleans.automatic or archives.automatic):
         return Serviced()
     if state is None:
@@ -99,12 +99,12 @@ def clean_and_archive(storage: Storage, settings: Settings, instant: str, state:
     archived: ArchiveResult | None = None
     if cleans.automatic and _may_clean(state.timeline, cleans):
         run = partial(clean, storage, settings, automatic=True, state=state)
-        cleaned = _guarded("cleaning", instant, run, alone=not several)
+        cleaned = _guarded("cleaning", instant, run, settings=settings)
     if state.config.has_metadata_table:  # archiving waits for its compaction
         _guarded("keeping the metadata table", instant, partial(_keep_up, state, settings))
     if archives.automatic and _may_archive(state.timeline, archives):
         # The timeline of now shows what was cleaned, even if the clean failed.
-        archived = _guarded("archiving", instant, partial(archive, storage, settings), alone=not several)
+        archived = _guarded("archiving", instant, partial(archive, storage, settings), settings=settings)
     return Serviced(cleaned, archived, state)
 
 
@@ -144,10 +144,12 @@ def _manifests(
         _guarded("writing the manifests", instant, write, advice)
 
 
-def _guarded(service: str, instant: str, run: Callable[[], T], advice: str = "", *, alone: bool = False) -> T | None:
+def _guarded(
+    service: str, instant: str, run: Callable[[], T], advice: str = "", *, settings: Settings | None = None
+) -> T | None:
     """What `run` returns; None when it fails, which is the warning ServiceFailed.
 
-    alone  the writer takes no lock: where another one was in its way, the warning says what both need
+    settings  of a writer: where another one was in its way and it takes no lock, the warning says what both need
     """
     try:
         with typed_errors():
@@ -155,7 +157,8 @@ def _guarded(service: str, instant: str, run: Callable[[], T], advice: str = "",
     # Any error at all: raised, it would look as if the write had failed, and the caller would write again.
     except Exception as error:
         _log.info("%s after commit %s failed with %s", service, instant, type(error).__name__)
-        if alone and isinstance(error, FileGone | WriteConflict) and WITHOUT_LOCK not in str(error):
+        several = settings is None or settings.writers.concurrency.several
+        if not several and isinstance(error, FileGone | WriteConflict) and WITHOUT_LOCK not in str(error):
             error.add_note(WITHOUT_LOCK)
         notes = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
         problem = f"{type(error).__name__}: {error}{notes} {advice}".rstrip()
