@@ -119,15 +119,14 @@ def unlisted_logs(scene: Scene) -> Iterator[Finding]:
         return
     # A commit of a Merge-on-Read table is a completed compaction.
     completed = _logs(scene, {i.requested for i in scene.timeline.instants if i.action is Action.COMMIT})
-    if completed and MetadataPartition.FILES in scene.config.metadata_partitions:
-        completed = sorted({*completed} - _listed_paths(scene))
-        if completed:
-            problem = (
-                f"the metadata table that Hudi 1.x built does not list {_files_text(completed)}: its readers lack "
-                "these rows"
-            )
-            advice = "--repair removes the metadata table: Hudi then lists folders, and its next write builds it again"
-            yield Finding(Severity.ERROR, Fault.UNLISTED, FOLDER, problem, advice, Remedy(Mend.METADATA, FOLDER))
+    if not completed or MetadataPartition.FILES not in scene.config.metadata_partitions:
+        return
+    if unlisted := sorted({*completed} - _listed_paths(scene)):
+        problem = (
+            f"the metadata table that Hudi 1.x built does not list {_files_text(unlisted)}: its readers lack these rows"
+        )
+        advice = "--repair removes the metadata table: Hudi then lists folders, and its next write builds it again"
+        yield Finding(Severity.ERROR, Fault.UNLISTED, FOLDER, problem, advice, Remedy(Mend.METADATA, FOLDER))
 
 
 def _listed_paths(scene: Scene) -> set[str]:
