@@ -137,7 +137,8 @@ def begin(
             words = "DELETE_PARTITION" if operation is WriteOperation.DELETE_PARTITION else ""
             content = encode_replace_plan(ReplacePlan(operation=words), state.storage.root)
         # A write without a heartbeat would be considered dead: the heartbeat comes first.
-        heart = start_heartbeat(state.storage, time, writers.concurrency) if _lazy(writers) else None
+        how = writers.concurrency
+        heart = start_heartbeat(state.storage, time, how) if how.policy is FailedWrites.LAZY else None
         try:
             requested = create_requested(state.storage, time, action, content, ahead=True, layout=state.layout)
         except BaseException:
@@ -179,10 +180,6 @@ def _with_metadata_table(
     except UnsupportedTable as problem:  # such as a key in two file groups: the write goes on without
         warn_of_drop(state.storage, f"what was begun of {', '.join(new)}", str(problem))
     return state.reload()
-
-
-def _lazy(writers: Writers) -> bool:
-    return writers.concurrency.policy is FailedWrites.LAZY
 
 
 def clean_up(state: TableState, clock: Clock = utc_now, writers: Writers | None = None) -> TableState:
@@ -249,15 +246,9 @@ def dead_writes(state: TableState, writers: Writers) -> list[Instant]:
 
 def to_work(transaction: Transaction, plan: WritePlan | None) -> Transaction:
     """Write the workload profile, which rollback and conflict checks read."""
-    inserts: dict[str, int] = {}
-    updates: dict[FileGroupId, tuple[str, int]] = {}
-    for task in plan.tasks if plan else ():
-        partition = task.group.partition
-        inserts[partition] = inserts.get(partition, 0) + task.inserts
-        if task.slice is not None:
-            updates[task.group] = (task.slice.base_instant, task.updates)
-    layout = transaction.state.layout
-    content = inflight_content(inflight_profile(transaction.operation.recorded, inserts, updates), layout)
+    layout, tasks = transaction.state.layout, plan.tasks if plan else ()
+    groups = [(t.group, t.slice.base_instant if t.slice else None, t.inserts, t.updates) for t in tasks]
+    content = inflight_content(inflight_profile(transaction.operation.recorded, groups), layout)
     instant = to_inflight(transaction.state.storage, transaction.instant, content, layout=layout)
     return replace(transaction, instant=instant)
 
@@ -300,7 +291,8 @@ def publish_seen(
 ) -> tuple[CommitMetadata, TableState | None]:
     """Make the write visible: one exclusive create, after the leftovers of lost task attempts are gone.
 
-    lingering  task attempts that were given up may still be at work, as on executors
+    lingering  task attempts may have been given up, and may still be at work, as on executors; tasks of this process
+               run once, and leave what they report
     keys       which keys it changes, for the record index; None: that is not known
     unseeing   its rows were made without a look at those of the table: what others add to the same logs meanwhile
                does not matter to it, where its writer asks for no more (NON_BLOCKING_CONCURRENCY_CONTROL)
@@ -317,7 +309,8 @@ def publish_seen(
     )
     with transaction.writers.lock_on(storage) as lock:
         with meanwhile(storage, transaction.state.look_again) as look_again:
-            markers = remove_leftovers(transaction, published)
+            # On remote storage also without such attempts: markers are listed meanwhile, and deleted by name.
+            markers = remove_leftovers(transaction, published) if lingering or storage.remote else None
             now = look_again()
         require_version(transaction.state, now)
         require_no_conflict(transaction.state, transaction.instant, metadata, now, alone=not lock.real, beside=beside)

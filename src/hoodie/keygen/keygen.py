@@ -361,14 +361,13 @@ def lacking_columns(
     columns = [("record key", name) for name in keygen.record_keys]
     columns += [("partition", field.name) for field in keygen.partition_fields]
     columns += [("ordering", name) for name in ordering]
+    return [f"{role} column {name!r} is missing{_like(name, names)}" for role, name in columns if not has(name)]
+
+
+def _like(name: str, names: Sequence[str]) -> str:
     spellings = {column.lower(): column for column in names}
-    problems = []
-    for role, name in columns:
-        if not has(name):
-            near = difflib.get_close_matches(name.lower(), spellings, n=1)
-            hint = f" (there is {spellings[near[0]]!r})" if near else ""
-            problems.append(f"{role} column {name!r} is missing{hint}")
-    return problems
+    near = difflib.get_close_matches(name.lower(), spellings, n=1)
+    return f" (there is {spellings[near[0]]!r})" if near else ""
 
 
 def refuse_lacking(

@@ -149,7 +149,7 @@ class Lock:
             _log.debug("released the %s", self.what)
 
     def __enter__(self) -> Self:
-        if not self.acquire():
+        if self.real and not self.acquire():
             waited = (self.options.wait * (self.options.retries + 1)) / 1000
             raise LockTimeout(
                 f"could not acquire the {self.what} within {waited:g} s; {self._holder or 'another writer'} holds it. "
@@ -169,6 +169,8 @@ class Lock:
         self.__exit__(None)
 
     def __exit__(self, kind: type[BaseException] | None, *raised: object) -> None:
+        if self._grant is None:
+            return
         try:
             self.release()
         except Exception as error:

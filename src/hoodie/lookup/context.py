@@ -74,7 +74,7 @@ class LookupContext:
         Raises   UnsupportedTable when a file group holds keys where the index does not look; as `TableState.files`
         """
         files = self.state.files(None if self.by_file and self.index.is_global else partitions, self.reading)
-        if self.by_file:
+        if self.by_file and self.state.config.merge_on_read:
             refuse_groups_of_logs(self.state, files, self.index)
             if files.compacted and (late := compacted_logs(self.state, files.compacted)):
                 reader = slice_reader(self.state, with_meta_fields(self.schema), settings=self.settings.reading)
@@ -170,19 +170,6 @@ def _late_keys(reader: SliceReader, base: BaseFile, logs: tuple[LogFile, ...]) -
 def index_context(state: TableState, partitions: Iterable[str], files: TableFiles) -> IndexContext:
     """What an index gets to know of the table before it tags keys."""
     return IndexContext(state.storage, state.config, state.timeline, tuple(partitions), files.slices)
-
-
-def prepare_index(
-    index: Index, state: TableState, partitions: Collection[str], files: TableFiles | None = None
-) -> None:
-    """Have the index make ready for the batch of a write that has its instant, if there is anything to make ready.
-
-    partitions  partition paths of the batch
-    files       what a writer sees of them; None: each is listed
-    Raises      as `Index.prepare`
-    """
-    if index.prepare is not None:
-        index.prepare(index_context(state, sorted(partitions), state.files(partitions) if files is None else files))
 
 
 def refuse_unknown(index: Index, places: Iterable[FileGroupId], groups: Collection[FileGroupId]) -> None:

@@ -108,7 +108,8 @@ def _positions(parquet: pq.ParquetFile, path: str, keys: pa.Array) -> Indices:
     for group in range(parquet.num_row_groups):  # one row group's keys in memory at a time
         stored = read_columns(parquet, group, [RECORD_KEY], path).column(0)
         here = lookup_positions(stored, keys)
-        positions = np.where(here == ABSENT, positions, np.where(positions == ABSENT, _moved(here, start), SEVERAL))
+        moved = np.where(here >= 0, here + start, here)
+        positions = np.where(here == ABSENT, positions, np.where(positions == ABSENT, moved, SEVERAL))
         start += len(stored)
     return positions
 
@@ -166,10 +167,6 @@ def _keys_outweigh_filter(footer: pq.FileMetaData) -> bool:
     groups = (footer.row_group(number) for number in range(footer.num_row_groups))
     size: int = sum(group.column(at).total_uncompressed_size for group in groups)
     return size > max(2 * len(stored[0]), _FEW_KEY_BYTES)
-
-
-def _moved(positions: Indices, by: int) -> Indices:
-    return np.where(positions >= 0, positions + by, positions)
 
 
 def _look_ups(

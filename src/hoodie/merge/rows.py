@@ -180,12 +180,6 @@ def actions_of(rows: pa.Table) -> RowActions | None:
     return actions
 
 
-def take_actions(rows: pa.Table) -> tuple[pa.Table, RowActions | None]:
-    """The rows without the column, and the column."""
-    actions = actions_of(rows)
-    return (rows, None) if actions is None else (rows.drop_columns([ROW_ACTION]), actions)
-
-
 #: int8, no nulls. Only rows of which somebody asks have it: an index that learns, or a log that counts its inserts.
 KEY_STATUS = "_hoodie_key_status"
 
@@ -205,11 +199,6 @@ def with_statuses(rows: pa.Table, statuses: KeyStatuses) -> pa.Table:
     return rows.append_column(KEY_STATUS, pa.array(statuses, pa.int8()))
 
 
-def take_statuses(rows: pa.Table) -> tuple[pa.Table, KeyStatuses | None]:
-    """The rows without the column, and the column."""
-    return take_column(rows, KEY_STATUS)
-
-
 #: int64, no nulls, less than 0 where it is not known. Only rows on their way to the logs of a slice have it.
 ROW_POSITION = "_hoodie_row_position"
 
@@ -218,11 +207,6 @@ RowPositions = npt.NDArray[np.int64]
 
 def with_positions(rows: pa.Table, positions: RowPositions) -> pa.Table:
     return rows.append_column(ROW_POSITION, pa.array(positions, pa.int64()))
-
-
-def take_positions(rows: pa.Table) -> tuple[pa.Table, RowPositions | None]:
-    """The rows without the column, and the column."""
-    return take_column(rows, ROW_POSITION)
 
 
 def agreed_positions(rows: pa.Table) -> pa.Table:

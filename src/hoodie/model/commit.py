@@ -1,9 +1,10 @@
 """What a commit did: write statistics per file, and the commit's own metadata."""
 
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, partial
 
 from hoodie.display.render import Displayed
 from hoodie.display.summary import ColumnKind, ResultSummary, ShownColumn, bytes_text, count_text, summary
@@ -158,18 +159,18 @@ _BY_PARTITION = (
 
 
 def inflight_profile(
-    operation: Operation, inserts: Mapping[str, int], updates: Mapping[FileGroupId, tuple[str, int]]
+    operation: Operation, groups: Iterable[tuple[FileGroupId, str | None, int, int]]
 ) -> CommitMetadata:
     """The workload profile of a write, as the metadata of its inflight instant.
 
-    inserts  rows per partition whose key is new
-    updates  per file group: the base instant of the slice at hand, and the rows whose key it holds
+    groups  file groups that it writes to: each with the base instant of the slice at hand (None: the group is new), the
+            rows whose key is new, and those whose key it holds
     """
-    stats: dict[str, list[WriteStat]] = {}
-    for partition in dict.fromkeys([*inserts, *(group.partition for group in updates)]):
-        count = inserts.get(partition, 0)
-        stats[partition] = [WriteStat(file_id="", path=None, partition=None, num_inserts=count)]
-    for group, (base_instant, count) in updates.items():
-        stat = WriteStat(file_id=group.file_id, path=None, partition=None, prev_commit=base_instant, num_updates=count)
-        stats[group.partition].append(stat)
-    return CommitMetadata(operation=operation, stats={partition: tuple(part) for partition, part in stats.items()})
+    inserts, updates = Counter[str](), defaultdict[str, list[WriteStat]](list)
+    planned = partial(WriteStat, path=None, partition=None)
+    for group, base_instant, new, old in groups:
+        inserts[group.partition] += new
+        if base_instant is not None:
+            updates[group.partition].append(planned(file_id=group.file_id, prev_commit=base_instant, num_updates=old))
+    stats = {partition: (planned(file_id="", num_inserts=n), *updates[partition]) for partition, n in inserts.items()}
+    return CommitMetadata(operation=operation, stats=stats)

@@ -193,6 +193,11 @@ def inside(path: str, source: str) -> str:
     return path
 
 
+def parent_folders(path: str) -> list[str]:
+    """The folders that a partition lies in, outermost first, the base path left out."""
+    return [path[:at] for at, char in enumerate(path) if char == "/"]
+
+
 def file_name(path: str, source: str) -> str:
     """The last segment of a path or of a name.
 

@@ -62,7 +62,7 @@ def alter_columns(
     )
     with given_up_on_error(transaction):
         now = transaction.state
-        content = inflight_content(inflight_profile(Operation.ALTER_SCHEMA, {}, {}), now.layout)
+        content = inflight_content(inflight_profile(Operation.ALTER_SCHEMA, ()), now.layout)
         transaction = replace(
             transaction, instant=to_inflight(storage, transaction.instant, content, layout=now.layout)
         )

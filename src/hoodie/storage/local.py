@@ -223,12 +223,8 @@ def _remove_folder(full: str) -> None:
     if os.path.islink(full):
         os.unlink(full)
         return
-    try:
-        scan = os.scandir(full)
-    except FileNotFoundError:
-        return
-    with scan:
-        for entry in scan:
+    with suppress(FileNotFoundError), os.scandir(full) as entries:
+        for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 _remove_folder(entry.path)
             else:

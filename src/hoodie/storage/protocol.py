@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
+from posixpath import join as join
+from posixpath import split as split
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 from uuid import uuid4
 
@@ -186,17 +188,6 @@ def check_range(path: str, start: int, end: int) -> None:
     """Raises ValueError unless 0 <= start <= end."""
     if not 0 <= start <= end:
         raise ValueError(f"{path}: no range from {start} to {end}")
-
-
-def join(folder: str, name: str) -> str:
-    """The path of a name in a folder; "" is the base path."""
-    return f"{folder}/{name}" if folder else name
-
-
-def split(path: str) -> tuple[str, str]:
-    """(folder, name) of a path; the folder of a path without '/' is ""."""
-    folder, _, name = path.rpartition("/")
-    return folder, name
 
 
 def hadoop_checksum(path: str) -> str:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from hoodie.errors import InvalidInput
 from hoodie.formats.java.properties import render_properties
-from hoodie.model.files import METAFILE
+from hoodie.model.files import METAFILE, parent_folders
 from hoodie.storage.protocol import Storage, join
 from hoodie.view.load import may_be_own
 
@@ -29,14 +29,9 @@ def require_partition_paths(paths: Iterable[str]) -> None:
             "hoodie.datasource.write.hive_style_partitioning=true holds such values."
         )
     for path in sorted(partitions):
-        for above in _parent_folders(path):
+        for above in parent_folders(path):
             if above in partitions:
                 raise _nested(path, above)
-
-
-def _parent_folders(path: str) -> list[str]:
-    """The folders that a partition lies in, the base path left out."""
-    return [path[:at] for at, char in enumerate(path) if char == "/"]
 
 
 def _nested(path: str, above: str) -> InvalidInput:
@@ -65,7 +60,7 @@ def ensure_partition(storage: Storage, partition: str, instant: str) -> None:
         return
     if partition:
         require_partition_paths([partition])
-        for above in _parent_folders(partition):
+        for above in parent_folders(partition):
             if storage.exists(join(above, METAFILE)):
                 raise _nested(partition, above)
         for folder, entries in storage.list_tree(partition).items():

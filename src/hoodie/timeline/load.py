@@ -248,7 +248,7 @@ def load_timeline(
     older = before if before is not None and usable else Timeline(layout=layout)
     ready = listed is not None and folder == _FOLDER
     listing = (listed or [], []) if ready else storage.list_some(folder, *_named_only(older, stamped))
-    entries, others = _with_own_files(storage, folder, *listing)
+    entries, others = _with_own_files(storage, folder, *listing) if storage.remote else listing
     sizes = {entry.name: entry for entry in entries if not entry.is_dir}
     files = frozenset(sizes).union(others)
     fresh = (files - older.files) | (sizes.keys() & older.files)
@@ -320,7 +320,7 @@ def _with_own_files(
     storage: Storage, folder: str, entries: list[Entry], others: list[str]
 ) -> tuple[list[Entry], list[str]]:
     """The files of the timeline, those among them that this process has just completed. Raises ListingStale"""
-    if storage.remote and (missing := unlisted(storage, folder, {*others, *(entry.name for entry in entries)})):
+    if missing := unlisted(storage, folder, {*others, *(entry.name for entry in entries)}):
         entries, others = storage.list(folder), []  # made after all of them: what it lacks now, the storage lists late
         late = set(missing).intersection(unlisted(storage, folder, {entry.name for entry in entries}))
         if late:

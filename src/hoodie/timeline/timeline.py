@@ -35,13 +35,20 @@ _NAMES = {
 }
 # What Hudi writes on HDFS before it renames: the name with a UUID behind.
 _HALF_WRITTEN = re.compile(r"\d+(_\d+)?\.[a-z.]+\.[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
-_STATES = {".requested": State.REQUESTED, ".inflight": State.INFLIGHT, None: State.COMPLETED}
-
 #: The action under which a pending one completes.
 COMPLETES_AS = {
     Action.COMPACTION: Action.COMMIT,
     Action.LOG_COMPACTION: Action.DELTA_COMMIT,
     Action.CLUSTERING: Action.REPLACE_COMMIT,
+}
+
+
+#: What an instant is whose name ends so. A commit has an end of its own while it is inflight, a savepoint no request.
+_KINDS: dict[tuple[str, str | None], tuple[Action, State]] = {
+    **{(f".{action}", ".requested"): (action, State.REQUESTED) for action in set(Action) - {Action.SAVEPOINT}},
+    **{(f".{action}", ".inflight"): (action, State.INFLIGHT) for action in set(Action) - {Action.COMMIT}},
+    **{(f".{action}", None): (action, State.COMPLETED) for action in set(Action) - COMPLETES_AS.keys()},
+    (".inflight", None): (Action.COMMIT, State.INFLIGHT),
 }
 
 
@@ -129,28 +136,11 @@ def parse_name(name: str, layout: int, folder: str) -> Instant | None:
 def _parsed(name: str, layout: int) -> Instant | None:
     """A writer lists its timeline several times a commit, and all names but a few are those of the listing before."""
     match = _NAMES[layout].fullmatch(name)
-    return _instant(match) if match else None
-
-
-def _instant(match: re.Match[str]) -> Instant | None:
-    groups = match.groupdict()
-    time, word, suffix, completed = groups["time"], groups["action"], groups["state"], groups.get("completed") or ""
-    if word == ".inflight" and suffix is None and not completed:
-        return Instant(time, Action.COMMIT, State.INFLIGHT)
-    if suffix not in _STATES or word[1:] not in _WORDS:
+    kind = match and _KINDS.get((match["action"], match["state"]))
+    completed = (layout == 2 and match and match["completed"]) or ""
+    if not (match and kind) or (completed and kind[1] is not State.COMPLETED):
         return None
-    action, state = Action(word[1:]), _STATES[suffix]
-    completes_otherwise = action in COMPLETES_AS
-    no_such_state = (
-        (state is State.COMPLETED and completes_otherwise)
-        or (state is State.INFLIGHT and action is Action.COMMIT)  # it is `<time>.inflight`
-        or (state is State.REQUESTED and action is Action.SAVEPOINT)
-        or (state is not State.COMPLETED and completed)
-    )
-    return None if no_such_state else Instant(time, action, state, completed)
-
-
-_WORDS = frozenset(action.value for action in Action)
+    return Instant(match["time"], *kind, completed)
 
 
 def utc_now() -> dt.datetime:

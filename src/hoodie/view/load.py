@@ -4,7 +4,7 @@ Source: docs/format/table-and-timeline.md 3 and 7.
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -12,7 +12,7 @@ from hoodie.config.table import PROPERTIES_FILE, PROPERTIES_FOLDER, TableConfig
 from hoodie.errors import CorruptFile, DamagedLog, EmptyReplaceCommit, MetafileMissing
 from hoodie.formats.java.properties import parse_properties
 from hoodie.model.commit import CommitMetadata
-from hoodie.model.files import METAFILE, METAFILES, BaseFile, FileGroupId, LogFile, parse_data_file
+from hoodie.model.files import METAFILE, METAFILES, BaseFile, FileGroupId, LogFile, parent_folders, parse_data_file
 from hoodie.model.instant import Action, Instant
 from hoodie.model.plans import CompactionPlan, ReplacePlan
 from hoodie.storage.protocol import Entry, Storage, in_threads, join
@@ -118,7 +118,7 @@ def _unmarked(tree: Mapping[str, Sequence[Entry]], marked: Mapping[str, Sequence
         folder: entries
         for folder, entries in tree.items()
         if folder not in marked
-        and not any(above in marked for above in _above(folder))
+        and not any(above in marked for above in ("", *parent_folders(folder)))
         and any(not entry.is_dir and parse_data_file(folder, entry.name, 0) for entry in entries)
     }
 
@@ -151,13 +151,14 @@ def load_view(
     Whether all files exist that commits name is not checked: `hoodie.view.published` does.
     """
     folders = list_folders(storage, partitions) if folders is None else folders
-    unmarked = _named_by_commits(storage, config, timeline, folders)
+    unmarked = _named_by_commits(storage, config, timeline, folders) if folders.unmarked else frozenset()
     files = data_files(folders.with_unmarked(unmarked))
     if files and not timeline.instants:
         refuse_lost_timeline(storage, config, files)
     if timeline.layout != 1:
         timeline = with_history(storage, config, timeline, slice_instants(files))
-    _warn_of_emptied_logs(storage, timeline, files)
+    if emptied := [file for file in files if isinstance(file, LogFile) and file.size == 0]:
+        _warn_of_emptied_logs(storage, timeline, emptied)
     replaces = timeline.completed({Action.REPLACE_COMMIT})
     for instant in replaces:
         if timeline.stamps.get(instant, (1, 0))[0] == 0:
@@ -184,8 +185,6 @@ def refuse_lost_timeline(storage: Storage, config: TableConfig, files: Iterable[
 
 def _named_by_commits(storage: Storage, config: TableConfig, timeline: Timeline, folders: Folders) -> frozenset[str]:
     """Which of the folders without metafile are partitions: those that commits on the timeline name."""
-    if not folders.unmarked:
-        return frozenset()
     commits = all_published(storage, timeline, tolerant=False)
     committed = frozenset(partition for commit in commits for partition in commit.partitions)
     for folder in sorted(committed & folders.unmarked.keys()):
@@ -247,18 +246,9 @@ def _outermost(folders: Mapping[str, Sequence[Entry]]) -> dict[str, Sequence[Ent
     outermost: dict[str, Sequence[Entry]] = {}
     # Sorted by segments, a folder comes before all below it.
     for folder, entries in sorted(folders.items(), key=lambda item: item[0].split("/")):
-        if not any(above in outermost for above in _above(folder)):
+        if not any(above in outermost for above in ("", *parent_folders(folder))):
             outermost[folder] = entries
     return outermost
-
-
-def _above(folder: str) -> Iterable[str]:
-    """The parents of a folder, the base path included."""
-    if folder:
-        yield ""
-    for position, char in enumerate(folder):
-        if char == "/":
-            yield folder[:position]
 
 
 def _is_partition(entries: Iterable[Entry]) -> bool:
@@ -270,11 +260,8 @@ def slice_instants(files: Iterable[BaseFile | LogFile]) -> set[str]:
     return {file.base_instant for file in files}
 
 
-def _warn_of_emptied_logs(storage: Storage, timeline: Timeline, files: Iterable[BaseFile | LogFile]) -> None:
+def _warn_of_emptied_logs(storage: Storage, timeline: Timeline, logs: Collection[LogFile]) -> None:
     """A writer that died may leave an empty log file, so the commits are checked for rows in it."""
-    logs = [file for file in files if isinstance(file, LogFile) and file.size == 0]
-    if not logs:
-        return
     empty, first = {log.path for log in logs}, min(log.base_instant for log in logs)
     later = [instant for instant in timeline.completed({Action.DELTA_COMMIT}) if instant.requested >= first]
     for _, commit in _with_content(storage, timeline, later, read_commit):

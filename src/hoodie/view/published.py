@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from hoodie.config.table import TableConfig
 from hoodie.errors import CommitNotChecked, CorruptFile
-from hoodie.model.commit import CommitMetadata
+from hoodie.model.commit import CommitMetadata, WriteStat
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile, parse_data_file
 from hoodie.model.instant import Action, Instant, State
 from hoodie.storage.protocol import Storage, in_threads, join
@@ -48,20 +48,15 @@ class PublishedNames:
 
 def published_by(instant: Instant, commit: CommitMetadata) -> PublishedNames:
     """What a commit's metadata names. Only the name in a path counts: its folder is the partition's."""
-    files = {
-        partition: tuple(dict.fromkeys(stat.path.rpartition("/")[2] for stat in stats if stat.path))
-        for partition, stats in commit.stats.items()
-    }
-    base_files = {
-        partition: tuple(dict.fromkeys(stat.base_file for stat in stats if stat.base_file))
-        for partition, stats in commit.stats.items()
-    }
-    return PublishedNames(
-        instant,
-        {partition: names for partition, names in files.items() if names},
-        {partition: names for partition, names in base_files.items() if names},
-        frozenset({*(partition for partition, names in files.items() if names), *commit.replaced}),
-    )
+    files = _by_partition(commit, lambda stat: (stat.path or "").rpartition("/")[2])
+    base_files = _by_partition(commit, lambda stat: stat.base_file)
+    return PublishedNames(instant, files, base_files, frozenset({*files, *commit.replaced}))
+
+
+def _by_partition(commit: CommitMetadata, name: Callable[[WriteStat], str | None]) -> dict[str, tuple[str, ...]]:
+    """The names that statistics give, each once; partitions of which they give none are left out."""
+    names = {partition: dict.fromkeys(filter(None, map(name, stats))) for partition, stats in commit.stats.items()}
+    return {partition: tuple(some) for partition, some in names.items() if some}
 
 
 #: What completed commits name: of up to 64 MiB of commit files.
@@ -282,9 +277,9 @@ def missing_for_writers(
             for name in names - present.get(path, set())
             if (file := _data_file(path, name)) is not None
         ]
-    missing = _missing_files(storage, config, view, absent, writer_files) + behind_lost_plans(
-        view, commits, writer_files
-    )
+    missing = _missing_files(storage, config, view, absent, writer_files) if absent else []
+    if config.merge_on_read:
+        missing += behind_lost_plans(view, commits, writer_files)
     if missing and checked:  # by which commit, all of them tell
         return find_missing(storage, config, view, all_published(storage, timeline), writer_files, partitions)
     if not missing and len(commits) == len(instants):

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import Action
@@ -50,12 +51,11 @@ def group_files(files: Iterable[BaseFile | LogFile]) -> dict[FileGroupId, GroupF
     files_of: dict[FileGroupId, list[BaseFile | LogFile]] = defaultdict(list)
     for file in files:
         files_of[file.group].append(file)
-    return {group: _ordered(own) for group, own in sorted(files_of.items(), key=_by_group)}
+    return {group: _ordered(files_of[group]) for group in sorted(files_of, key=_PLACE)}
 
 
-def _by_group(item: tuple[FileGroupId, object]) -> tuple[str, str]:
-    group = item[0]  # whose own comparison takes longer
-    return group.partition, group.file_id
+#: The order of file groups, without a call of theirs for each comparison.
+_PLACE = attrgetter("partition", "file_id")
 
 
 def _ordered(files: list[BaseFile | LogFile]) -> GroupFiles:

@@ -49,10 +49,10 @@ def finish(
     replaced = replaced_groups(write, outcome.partitions) if replaced is None else replaced
     write.keep_clear({FileGroupId(partition, file_id) for partition, ids in replaced.items() for file_id in ids})
     with phases.time("commit"):
-        announcement: Mapping[str, str] = {}
+        extra = _extra(write)
         if write.index.announce is not None:
-            announcement = write.index.announce(write.begun.time, outcome.stats, outcome.later)
-        metadata = describe(write.begun, outcome.stats, replaced, {**_extra(write), **announcement})
+            extra |= write.index.announce(write.begun.time, outcome.stats, outcome.later)
+        metadata = describe(write.begun, outcome.stats, replaced, extra)
         after: TableState | None = None
         if write.operation_rules.new_keys and (existing := metadata.updated + metadata.deleted):
             raise InvalidInput(

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from hoodie.errors import ServiceFailed
 from hoodie.index.contract import Index, Placed, RecordWrites
 from hoodie.index.stored_keys import keys_in
-from hoodie.merge.rows import KeyStatus, as_array, take_statuses
+from hoodie.merge.rows import KEY_STATUS, KeyStatus, as_array, take_column
 from hoodie.merge.rules import MergeRule, take_incoming
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId
@@ -61,7 +61,7 @@ def run_and_record(
 
 
 def _placed(recorder: WriteRecorder, task: WriteTask, rows: pa.Table, stats: Sequence[WriteStat]) -> Iterator[Placed]:
-    rows, row_statuses = take_statuses(rows)
+    rows, row_statuses = take_column(rows, KEY_STATUS)
     keys = as_array(rows.column(RECORD_KEY)).cast(pa.string())
     statuses = np.full(len(keys), KeyStatus.INSERT, np.int8) if row_statuses is None else row_statuses
     deletes = np.ones(len(keys), np.bool_) if recorder.operation_rules.delete else recorder.rule.is_delete(rows)

@@ -16,7 +16,7 @@ from hoodie.commit.clustering_check import clustered_groups
 from hoodie.display.progress import Advance
 from hoodie.index.pruning import IndexStats
 from hoodie.keygen.generated_keys import with_instant
-from hoodie.lookup.context import prepare_index
+from hoodie.lookup.context import index_context
 from hoodie.model.commit import WriteStat
 from hoodie.model.meta import RECORD_KEY
 from hoodie.plan.write import PartitionProfile, WritePlan, WriteTask, measure_record_size, plan_write
@@ -92,7 +92,9 @@ def prepared_files(write: Write, partitions: frozenset[str]) -> TableFiles:
     """What the write sees of the partitions of its batch, as far as its plan asks. The index makes ready for them."""
     needed = write.operation_rules.locate or write.settings.sizing.small_limit > 0
     files = write.files_of(partitions) if needed else TableFiles()
-    prepare_index(write.index, write.state, partitions, files if needed else None)
+    if write.index.prepare is not None:
+        seen = files if needed else write.state.files(partitions)
+        write.index.prepare(index_context(write.state, sorted(partitions), seen))
     return files
 
 

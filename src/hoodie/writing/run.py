@@ -177,8 +177,7 @@ def write_batch(write: Write, batch: HeldBatch, phases: Phases) -> tuple[Write, 
                 further.release()
         with phases.time("plan"):
             write = announce(write, planned)
-        where = "" if batch.route == DRIVER else " on executors"
-        title = f"{write.operation} {write.state.config.name}{where}"
+        title = f"{write.operation} {write.state.config.name}{'' if batch.route == DRIVER else ' on executors'}"
         show = write.settings.console.progress
         with phases.time("write"), progress(title, len(planned.plan.tasks), show=show) as advance:
             reports = located.run(write, advance)

@@ -433,10 +433,10 @@ def prepare_index_for(index: Index, before: TableState, transaction: Transaction
 
     before  the table as the write saw it first
     """
-    now = transaction.state
     if index.rolled_back is not None:
-        notify_rolled_back(index, before.timeline, now.timeline)
+        notify_rolled_back(index, before.timeline, transaction.state.timeline)
     if index.catch_up is not None:
+        now = transaction.state
         index.catch_up(before.timeline, IndexContext(now.storage, now.config, now.timeline))
 
 
@@ -445,9 +445,9 @@ def _require_checked(write: Write, transaction: Transaction) -> None:
 
     Raises WriteConflict when these changed the table's columns, or were archived or rolled back meanwhile
     """
-    now = transaction.state
-    if write.state.timeline.commits == now.timeline.commits:
+    if write.state.timeline.commits == transaction.state.timeline.commits:
         return
+    now = transaction.state
     try:
         columns, by_id = declared_schema(now), columns_by_id(now)
     except FileNotFoundError as error:

@@ -25,7 +25,6 @@ from hoodie.formats.parquet.bloom import (
     encode,
     might_contain,
     size_for,
-    size_of,
     survivors,
 )
 from hoodie.formats.parquet.murmur import BLOCK, KeyHashes
@@ -231,16 +230,3 @@ def test_text_that_is_no_filter_is_corrupt_and_names_the_file(text: str, code: s
     with pytest.raises(CorruptFile, match=problem) as raised:
         decode(text, code, "city=x/f.parquet")
     assert raised.value.path == "city=x/f.parquet"
-
-
-@pytest.mark.parametrize("kind", list(BloomKind))
-@pytest.mark.parametrize("keys", [0, 3, 40])
-def test_the_size_of_a_filter_is_told_by_its_first_bytes(kind: BloomKind, keys: int) -> None:
-    filter = add_keys(empty_filter(kind, 8, 1e-9), pa.array([f"k{n}" for n in range(keys)], pa.string()), 24)
-    assert size_of(encode(filter), kind.value, "f") == (filter.entries, len(filter.rows))
-
-
-@pytest.mark.parametrize("text", ["", "AAAA", "!!!!"])
-def test_a_filter_of_whose_size_too_little_is_left_is_corrupt(text: str) -> None:
-    with pytest.raises(CorruptFile, match="bloom filter"):
-        size_of(text, BloomKind.DYNAMIC_V0.value, "f")

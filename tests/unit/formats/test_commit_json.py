@@ -132,7 +132,12 @@ def test_anything_but_commit_metadata_is_corrupt(data):
 
 def test_an_inflight_profile_has_one_insert_stat_per_partition_and_one_per_updated_group():
     profile = inflight_profile(
-        Operation.UPSERT, {"p": 4}, {FileGroupId("p", "f"): ("1", 2), FileGroupId("q", "g"): ("2", 3)}
+        Operation.UPSERT,
+        [
+            (FileGroupId("p", "f"), "1", 0, 2),
+            (FileGroupId("p", "new"), None, 4, 0),
+            (FileGroupId("q", "g"), "2", 0, 3),
+        ],
     )
     top = json.loads(encode_inflight(profile))
     assert list(top) == ["partitionToWriteStats", "compacted", "extraMetadata", "operationType"]

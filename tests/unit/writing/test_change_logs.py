@@ -197,9 +197,10 @@ def test_a_writer_that_dies_anywhere_leaves_no_log_behind(tmp_path: Path) -> Non
 
 
 def test_a_log_of_a_lost_attempt_is_removed_before_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hoodie.writing import finish
     from hoodie.writing.tasks import run as tasks
 
-    run = tasks._rewrite
+    run, publish = tasks._rewrite, finish.publish_seen
 
     def twice(*arguments: object) -> object:
         run(*arguments[:-1], "0-9-9")  # type: ignore[arg-type]
@@ -207,7 +208,12 @@ def test_a_log_of_a_lost_attempt_is_removed_before_the_commit(tmp_path: Path, mo
 
     table = new(tmp_path)
     table.insert(rows("a", "b"))
+
+    def as_on_executors(*arguments: object, **named: object) -> object:
+        return publish(*arguments, **{**named, "lingering": True})  # type: ignore[arg-type]
+
     monkeypatch.setattr(tasks, "_rewrite", twice)
+    monkeypatch.setattr(finish, "publish_seen", as_on_executors)
     table.upsert(rows("a", n=1))
     assert logs(tmp_path) == [name.rpartition("/")[2] for name in told(table)]
     assert len(logs(tmp_path)) == 1

@@ -31,7 +31,7 @@ from hoodie.timeline.timeline import LAYOUT_1
 from hoodie.timeline.transition import create_requested
 from hoodie.writing.batch.memory import MemoryBatch
 from hoodie.writing.finish import finish
-from hoodie.writing.planning import TaskResults
+from hoodie.writing.planning import EXECUTORS, TaskResults
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.tasks.run import run_task
 from hoodie.writing.write import Write, check, start, writable_state
@@ -465,7 +465,7 @@ def test_a_retried_task_leaves_nothing_that_a_reader_counts_twice(tmp_path: Path
     assert len(paths[0]) == len(paths[1]) > 1
     assert not set(paths[0]) & set(paths[1])
     assert rows_of(table.snapshot()) == rows_of(read_hudi_rs(tmp_path)) == first  # nothing is published
-    finish(attempts.job, TaskResults(won, frozenset({"oslo"}), IndexStats(), "driver"), Phases())
+    finish(attempts.job, TaskResults(won, frozenset({"oslo"}), IndexStats(), EXECUTORS), Phases())
     assert [table.storage.exists(path) for path in paths[0]] == [False] * len(paths[0])
     assert [table.storage.exists(path) for path in paths[1]] == [True] * len(paths[1])
     assert rows_of(table.snapshot()) == rows_of(read_hudi_rs(tmp_path)) == changes

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFile, UnsupportedTable
 from hoodie.formats.java.strings import from_java_order, highest_groups, java_order
-from hoodie.formats.parquet.bloom import BloomFilter, BloomKind, decode, encode, size_of
+from hoodie.formats.parquet.bloom import BloomFilter, BloomKind, decode, encode
 from hoodie.model.meta import COMMIT_TIME
 
 #: How the footer of a file names our writer of Parquet; Hudi's is parquet-mr.
@@ -47,11 +47,6 @@ class BaseFooter:
     def bloom(self, path: str) -> BloomFilter | None:
         """The filter, decoded anew at each call; None when the file has none. Raises CorruptFile naming `path`."""
         return decode(self.bloom_text, self.bloom_code, path) if self.bloom_text else None
-
-    def bloom_size(self, path: str) -> tuple[int, int] | None:
-        """Entries per row of the filter (0: it has one row for all), and rows; None when the file has none. Raises
-        CorruptFile naming `path`"""
-        return size_of(self.bloom_text, self.bloom_code, path) if self.bloom_text else None
 
 
 def read_footer(file: BinaryIO | pa.NativeFile, path: str) -> BaseFooter:

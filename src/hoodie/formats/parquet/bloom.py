@@ -183,7 +183,11 @@ def decode(text: str, kind_code: str, path: str) -> BloomFilter:
         _expect_size(data, _HEAD.size + size, path)
         return BloomFilter(kind, hashes, bits, 0, 0, (np.frombuffer(data, np.uint8, size, _HEAD.size),))
     at = _HEAD.size + _GROWTH.size
-    entries, count, row_count = _growth(data, path)
+    if len(data) < at:
+        raise CorruptFile(path, f"bloom filter ends after {len(data)} bytes")
+    entries, count, row_count = _GROWTH.unpack_from(data, _HEAD.size)
+    if entries < 1 or count < 0 or row_count < 1:
+        raise CorruptFile(path, f"bloom filter of {row_count} rows with {count} keys in rows of {entries}")
     _expect_size(data, at + row_count * (_HEAD.size + size), path)
     rows = []
     for start in range(at, len(data), _HEAD.size + size):
@@ -191,14 +195,6 @@ def decode(text: str, kind_code: str, path: str) -> BloomFilter:
             raise CorruptFile(path, f"bloom filter has a row unlike the others at byte {start}")
         rows.append(np.frombuffer(data, np.uint8, size, start + _HEAD.size))
     return BloomFilter(kind, hashes, bits, entries, count, tuple(rows))
-
-
-def size_of(text: str, kind_code: str, path: str) -> tuple[int, int]:
-    """Entries per row (0 for SIMPLE) and rows of a filter, by its first bytes in a footer. Raises as `decode`"""
-    if _kind(kind_code, path) is BloomKind.SIMPLE:
-        return 0, 1
-    entries, _, rows = _growth(_bytes(text[: 4 * math.ceil((_HEAD.size + _GROWTH.size) / 3)], path), path)
-    return entries, rows
 
 
 def _kind(code: str, path: str) -> BloomKind:
@@ -213,16 +209,6 @@ def _bytes(text: str, path: str) -> bytes:
         return binascii.a2b_base64(text, strict_mode=True)
     except ValueError as problem:  # binascii.Error is one
         raise CorruptFile(path, f"bloom filter is not base64: {problem}") from problem
-
-
-def _growth(data: bytes, path: str) -> tuple[int, int, int]:
-    """Entries per row, adds to the newest row, rows."""
-    if len(data) < _HEAD.size + _GROWTH.size:
-        raise CorruptFile(path, f"bloom filter ends after {len(data)} bytes")
-    entries, count, rows = _GROWTH.unpack_from(data, _HEAD.size)
-    if entries < 1 or count < 0 or rows < 1:
-        raise CorruptFile(path, f"bloom filter of {rows} rows with {count} keys in rows of {entries}")
-    return entries, count, rows
 
 
 def _head(data: bytes, at: int, path: str) -> tuple[int, int]:

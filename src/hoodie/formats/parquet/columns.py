@@ -139,13 +139,9 @@ def statistics_columns(rows: pa.Table) -> list[str]:
     files its column statistics leave out. Arrow writes them for a column of the whole file or not at all.
     """
     names = [path for field in rows.schema for path, _ in _leaves(field)]
-    floating = [name for name in rows.column_names if any(map(_is_floating, _leaves(rows.schema.field(name))))]
+    floating = [field.name for field in rows.schema if any(types.is_floating(kind) for _, kind in _leaves(field))]
     without = {path for name in floating for chunk in rows.column(name).chunks for path in _with_nan(name, chunk)}
     return [name for name in names if name not in without]
-
-
-def _is_floating(leaf: tuple[str, pa.DataType]) -> bool:
-    return bool(types.is_floating(leaf[1]))
 
 
 def _with_nan(name: str, values: pa.Array) -> Iterator[str]:

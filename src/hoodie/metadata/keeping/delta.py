@@ -56,8 +56,8 @@ def append(table: MetadataTable, instant: str, records: Mapping[MetadataPartitio
     """
     started, storage = time.monotonic(), table.storage
     shares = [share for kind in kinds_of(records) for share in _shares(table, kind, records[kind.partition])]
-    updates = {share.slice.group: (share.slice.base_instant, share.count) for share in shares}
-    profile = inflight_profile(Operation.UPSERT_PREPPED, {group.partition: 0 for group in updates}, updates)
+    groups = [(share.slice.group, share.slice.base_instant, 0, share.count) for share in shares]
+    profile = inflight_profile(Operation.UPSERT_PREPPED, groups)
     layout = table.layout
     requested = create_requested(storage, instant, Action.DELTA_COMMIT, ahead=True, layout=layout)
     begun = to_inflight(storage, requested, inflight_content(profile, layout), just_requested=True, layout=layout)

@@ -73,11 +73,9 @@ class FileColumns:
 
         Raises SchemaMismatch naming a column whose values are none of its type now
         """
-        return self.types.applied(self._shift_times(rows))
+        return self.types.applied(self._shift_times(rows) if self.written else rows)
 
     def _shift_times(self, rows: Rows) -> Rows:
-        if not self.written:
-            return rows
         places = {written.name: name for name, written in self.written.items() if written.name is not None}
         columns, names = [], []
         for name, column in zip(rows.schema.names, rows.columns, strict=True):

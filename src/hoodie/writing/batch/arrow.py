@@ -39,15 +39,10 @@ _WHOLE = {32: 2**24, 64: 2**53}
 
 
 def peeked(source: pa.RecordBatchReader) -> tuple[pa.RecordBatch | None, pa.RecordBatchReader]:
-    """The first batch that has rows, and the stream with it; None: there is none."""
-    held: list[pa.RecordBatch] = []
-    for batch in source:
-        held.append(batch)
-        if batch.num_rows:
-            break
-    rest: Iterator[pa.RecordBatch] = chain(held, source)
-    first = held[-1] if held and held[-1].num_rows else None
-    return first, pa.RecordBatchReader.from_batches(source.schema, rest)
+    """The first batch that has rows, and the stream of those that have some, it included; None: there is none."""
+    filled = (batch for batch in source if batch.num_rows)
+    first = next(filled, None)
+    return first, pa.RecordBatchReader.from_batches(source.schema, filled if first is None else chain([first], filled))
 
 
 @dataclass(frozen=True, slots=True)

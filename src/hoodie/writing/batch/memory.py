@@ -28,13 +28,14 @@ from hoodie.lookup.batch import (
 from hoodie.lookup.context import index_context
 from hoodie.lookup.stored_footers import stored_footers
 from hoodie.merge.rows import (
+    KEY_STATUS,
     NOT_INSERTED,
     NOT_MATCHED,
     KeyStatus,
     KeyStatuses,
     Positions,
     actions_of,
-    take_statuses,
+    take_column,
     with_positions,
     with_statuses,
 )
@@ -242,7 +243,7 @@ def _resolve(
     )
     ordered = order_by_partition(carried)
     groups = ordered.rows.column(_PLACE).to_numpy()
-    rows, statuses = take_statuses(ordered.rows.drop_columns([_PLACE]))
+    rows, statuses = take_column(ordered.rows.drop_columns([_PLACE]), KEY_STATUS)
     assert statuses is not None
     at = np.flatnonzero(groups >= 0)
     stored = None if located.stored is None else np.full(len(at), ABSENT, np.int64)

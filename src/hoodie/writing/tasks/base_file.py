@@ -77,9 +77,9 @@ class BaseFileWriter:
         self.name = base_file_name(group.file_id, token, spec.instant)
         self.rows = 0
         self.closed_size = 0
-        self._base, self._base_path, self._expected = base, base_path, expected_rows
+        self._base, self._expected = base, expected_rows
         self._marker_kind = MarkerKind.MERGE if base else MarkerKind.CREATE
-        self._carries = self._carries_filter()
+        self._carried = None if base is None else self._carried_filter(base, base_path)
         self._keys: list[pa.Array] = []
         self._pending: list[pa.Table] = []
         self._writer: pq.ParquetWriter | None = None
@@ -135,7 +135,7 @@ class BaseFileWriter:
         """
         if rows.num_rows == 0:
             return
-        keys = rows.column(RECORD_KEY) if new_keys is None or not self._carries else new_keys
+        keys = rows.column(RECORD_KEY) if new_keys is None or self._carried is None else new_keys
         self._keys.extend(keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys])
         self._pending.append(rows)
         self.pending_bytes += rows.nbytes
@@ -180,32 +180,24 @@ class BaseFileWriter:
     def _footer(self) -> dict[str, str]:
         keys = pa.chunked_array(self._keys, pa.string())
         bounds = java_min_max(keys)
-        if self._base is not None and self._carries:  # rows that stayed are in the old range
+        if self._base is not None and self._carried is not None:  # rows that stayed are in the old range
             old = (self._base.min_key, self._base.max_key)
             bounds = java_min_max(pa.array([key for key in (*(bounds or ()), *old) if key is not None], pa.string()))
         low, high = bounds or (None, None)
         metadata = {"parquet.avro.schema": self.spec.avro_schema, "writer.model.name": "avro"}
-        carried = self._base if self._carries else None
-        if carried is not None and not len(keys):
-            return metadata | footer_metadata(low, high, carried)
-        stored = None if carried is None else carried.bloom(self._base_path)
-        bloom = self._new_filter(len(keys)) if stored is None else stored
+        if self._base is not None and self._carried is not None and not len(keys):
+            return metadata | footer_metadata(low, high, self._base)
+        bloom = self._new_filter(len(keys)) if self._carried is None else self._carried
         return metadata | footer_metadata(low, high, add_keys(bloom, keys, self.spec.bloom.max_entries))
 
-    def _carries_filter(self) -> bool:
-        """Whether the version before has a filter and a key range, and not far too few bits for the keys."""
-        base = self._base
-        size = (
-            None if base is None or base.min_key is None or base.max_key is None else base.bloom_size(self._base_path)
-        )
-        if size is None:
-            return False
-        entries, rows = size
-        if entries and 3 * entries * rows < self._expected:
-            return False
+    def _carried_filter(self, base: BaseFooter, path: str) -> BloomFilter | None:
+        """That of the version before; None where it has none or no key range, or far too few bits for the keys."""
+        bloom = None if base.min_key is None or base.max_key is None else base.bloom(path)
+        if bloom is None or (bloom.entries and 3 * bloom.entries * len(bloom.rows) < self._expected):
+            return None
         # A filter that grew with its file has a row for each so many keys, and each key is tested against all of them.
         most = 0 if self.spec.bloom.entries else min(self._expected, MAX_SIZED_ENTRIES)
-        return rows < _MOST_ROWS or not 0 < entries * _MOST_ROWS <= most
+        return bloom if len(bloom.rows) < _MOST_ROWS or not 0 < bloom.entries * _MOST_ROWS <= most else None
 
     def _new_filter(self, keys: int) -> BloomFilter:
         options = self.spec.bloom

@@ -21,16 +21,17 @@ from hoodie.merge.base import BaseMerge, Incoming, taken
 from hoodie.merge.payloads import by_ordering
 from hoodie.merge.rows import (
     DELETING,
+    KEY_STATUS,
     NOT_INSERTED,
     NOT_MATCHED,
+    ROW_ACTION,
+    ROW_POSITION,
     KeyStatus,
     Mask,
     RowAction,
     RowActions,
     as_array,
-    take_actions,
-    take_positions,
-    take_statuses,
+    take_column,
     values_of_keys,
 )
 from hoodie.merge.rules import MergeRule
@@ -76,14 +77,14 @@ def run_task(
     rows   the user's columns with `_hoodie_record_key` and `_hoodie_partition_path`, all of the task's partition
     token  write token of this attempt
     """
-    rows, statuses = take_statuses(in_order_of_arrival(rows))
-    rows, positions = take_positions(rows)
+    rows, statuses = take_column(in_order_of_arrival(rows), KEY_STATUS)
+    rows, positions = take_column(rows, ROW_POSITION)
     combined = combine(rows, rule, operation_rules)
     if combined is not rows:
         keys = as_array(combined.column(RECORD_KEY))
         positions = None if positions is None else values_of_keys(keys, rows, positions)
         statuses = None if statuses is None else values_of_keys(keys, rows, statuses)
-    combined, actions = take_actions(combined)
+    combined, actions = take_column(combined, ROW_ACTION)
     arriving = before_the_merge(spec) if rule.keeps else spec
     incoming = _incoming(arriving, operation_rules, task.group.partition, combined, token)
     if actions is not None:
