@@ -85,6 +85,21 @@ def test_a_filter_that_grew_with_its_file_is_made_anew(tmp_path: Path, monkeypat
     assert table.upsert(orders(0, 800, "bern")).updated == 800
 
 
+def test_a_filter_with_far_too_few_bits_for_what_comes_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(base_file, "MIN_SIZED_ENTRIES", 10)
+    table = hoodie.create_table(tmp_path / "orders", record_key="id")
+    for first, count in ((0, 20), (20, 30), (50, 400)):
+        table.upsert(orders(first, count))
+        file = newest(table, tmp_path / "orders")
+        with file.open("rb") as source:
+            bloom = read_footer(source, file.name).bloom(file.name)
+        assert bloom is not None
+        # 50 keys are no reason to leave the filter of 20, which grows; 450 are.
+        assert (bloom.entries, len(bloom.rows)) == {0: (20, 1), 20: (20, 3), 50: (450, 1)}[first]
+
+
 def test_a_delete_takes_the_filter_over_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = hoodie.create_table(tmp_path / "orders", record_key="id")
     table.upsert(orders(0, 50))
