@@ -124,8 +124,9 @@ def keygen_of(context: LookupContext, names: Sequence[str], has: Callable[[str],
     if lacking and not context.index.is_global:
         raise SchemaMismatch(
             f"The keys do not fit table {state.config.name!r}: {'; '.join(lacking)}. The index "
-            f"{context.index.name} finds a key within its partition only: add the column, or take {RECORD_KEY} and "
-            f"{PARTITION_PATH} as reads with meta=True have them."
+            f"{context.index.name} finds a key within its partition only: add the column, take {RECORD_KEY} and "
+            f"{PARTITION_PATH} as reads with meta=True have them, or name the rows by a condition "
+            "(scan(filters=…), delete(where=…))."
         )
     return unpartitioned if lacking else keygen
 

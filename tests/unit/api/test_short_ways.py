@@ -119,7 +119,9 @@ def test_a_list_is_the_keys_of_a_key_of_one_column(table: HoodieTable[Rows], tmp
         two.get([1])
     parts = hoodie.create_table(str(tmp_path / "parts"), name="parts", record_key="id", partition_by="city")
     parts.upsert(rows((1, "oslo", 1.0)))
-    with pytest.raises(SchemaMismatch, match="finds a key within its partition only"):
+    with pytest.raises(
+        SchemaMismatch, match=r"finds a key within its partition only.* or name the rows by a condition \(scan\(filters"
+    ):
         parts.get([1])
     anywhere = {"hoodie.index.type": "GLOBAL_SIMPLE"}
     assert parts.delete([1], options=anywhere).deleted == 1
