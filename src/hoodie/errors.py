@@ -522,20 +522,6 @@ class MetafileMissing(HoodieWarning):
         )
 
 
-class EmptyReplaceCommit(HoodieWarning):
-    """A completed replace commit whose file is empty: the rows that it replaced are read again, as Hudi reads them."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-        self.path = path
-
-    def __str__(self) -> str:
-        return (
-            f"{self.path} is empty: its writer died while publishing, and nothing says which file groups it replaced. "
-            "Their rows are read beside the new ones. `hoodie check` says how to roll it back."
-        )
-
-
 class CommitNotChecked(HoodieWarning):
     """A completed commit that cannot be read: whether the files that it published are all there is not known."""
 

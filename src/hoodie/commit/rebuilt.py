@@ -9,12 +9,11 @@ from collections.abc import Collection, Iterable
 from hoodie.commit.markers import MarkerKind, read_markers
 from hoodie.commit.rollback_planner import block_instants
 from hoodie.errors import CorruptFile
-from hoodie.formats.timeline.plans import decode_replace_plan
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.files import BaseFile, FileGroupId, LogFile, parse_data_file
-from hoodie.model.instant import Action, Instant, State
+from hoodie.model.instant import Action, Instant
 from hoodie.storage.protocol import Storage, split
-from hoodie.timeline.load import read_commit
+from hoodie.timeline.load import clustering_inputs, read_commit
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.load import data_files, list_partitions
 
@@ -56,7 +55,7 @@ def rebuild_commit(
     if instant.action is Action.REPLACE_COMMIT:
         newest = {file.group for file in removed if bases.get(file.group) == file.base_instant}
         written = {file.group for file in files if file.base_instant == time}
-        replaced = newest - written | _clustered(storage, timeline, time)
+        replaced = newest - written | (clustering_inputs(storage, timeline, time) or set())
     return CommitMetadata(
         operation=Operation.UNKNOWN,
         stats={partition: tuple(part) for partition, part in stats.items()},
@@ -85,13 +84,3 @@ def _appended(storage: Storage, files: Iterable[BaseFile | LogFile], time: str) 
         marked = set()
     logs = [file for file in files if isinstance(file, LogFile) and not file.cdc and file.base_instant != time]
     return {log.path for log in logs if log.path in marked or time in block_instants(storage, log)}
-
-
-def _clustered(storage: Storage, timeline: Timeline, time: str) -> set[FileGroupId]:
-    """The file groups that the plan of a clustering names; none when it is no clustering, or not readable."""
-    path = timeline.path(Instant(time, Action.REPLACE_COMMIT, State.REQUESTED))
-    try:
-        plan = decode_replace_plan(storage.read(path), path).clustering
-    except (FileNotFoundError, CorruptFile):
-        return set()
-    return {slice_.group for group in plan.groups for slice_ in group.slices} if plan is not None else set()

@@ -10,6 +10,7 @@ from hoodie.doctor.findings import Fault, Finding, Mend, Remedy, Scene, Severity
 from hoodie.model.files import LogFile
 from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.storage.protocol import Entry, join
+from hoodie.timeline.load import clustering_inputs
 
 _COPY = "restore it from a copy of the table"
 COMPACTIONS = (Action.COMPACTION, Action.LOG_COMPACTION)
@@ -78,9 +79,12 @@ def _commit(scene: Scene, instant: Instant, fault: Fault) -> str:
         return f"Roll it back, with `hoodie rollback TABLE {time}`, which finds by listing what it wrote, or {_COPY}"
     savepoints = [saved.requested for saved in scene.timeline.completed({Action.SAVEPOINT}) if saved.requested < time]
     restore = f", or `hoodie restore TABLE {savepoints[-1]}` goes back to a savepoint" if savepoints else ""
-    # What a replace commit replaced only its file says: these rows are back.
-    can_stay = fault is Fault.EMPTY and instant.action is not Action.REPLACE_COMMIT
-    stay = "leave it: its rows are read, and archiving stops at it; or " if can_stay else ""
+    # What a replace commit replaced only its file says, and the plan of a clustering.
+    can_stay = fault is Fault.EMPTY and (
+        instant.action is not Action.REPLACE_COMMIT
+        or clustering_inputs(scene.storage, scene.timeline, time) is not None
+    )
+    stay = "leave it: its rows are read, and it is archived in its time; or " if can_stay else ""
     return (
         f"{_COPY.capitalize()}. Without one, {stay}take {count_text(newer, 'newer commit')} back and then this one, "
         f"newest first, by {newer + 1} times `hoodie rollback TABLE`{restore}; then write the rows of these again"

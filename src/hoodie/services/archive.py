@@ -35,7 +35,7 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import KEEPS_SCHEMA, TableState, load_state
 from hoodie.timeline.archive import ArchivedEntry, archive_files, archive_name, archived_among, archived_commits
 from hoodie.timeline.history import HistoryEntry, add_to_history
-from hoodie.timeline.load import read_commit
+from hoodie.timeline.load import clustering_inputs, read_commit
 from hoodie.timeline.timeline import Clock, comparable_action, new_time, parse_name, utc_now
 from hoodie.view.load import data_files, list_partitions
 from hoodie.view.published import all_published, find_missing, snapshot_files
@@ -175,7 +175,7 @@ def choose(state: TableState, settings: Settings, clock: Clock = utc_now) -> tup
     follow = state.layout.version.layout == 2
     how = settings.archiving
     chosen = instants_to_archive(timeline, how, cleaning, delta_commits, follow_commits=follow)
-    rules = (_empty_bound, _schema_bound, replaced_bound, _missing_bound, _batch_bound)
+    rules = (_schema_bound, replaced_bound, _missing_bound, _batch_bound)
     bounds = (rule(state, chosen) for rule in rules)
     bound = min((b for b in bounds if b), default="")
     followed = _followed_bound(state)
@@ -197,13 +197,6 @@ def _followed_bound(state: TableState) -> str | None:
     if metadata is None:
         return None
     return max((instant.requested for instant in metadata.timeline.completed({Action.COMMIT})), default="")
-
-
-def _empty_bound(state: TableState, chosen: Iterable[Instant]) -> str:
-    """The oldest of the chosen commits whose file is empty: what it replaced is not known, and it can still be rolled
-    back."""
-    sizes = state.timeline.stamps
-    return next((i.requested for i in chosen if i.action in COMMITS and sizes.get(i, (1, 0))[0] == 0), "")
 
 
 def _schema_bound(state: TableState, chosen: Iterable[Instant]) -> str:
@@ -230,14 +223,22 @@ def _batch_bound(state: TableState, chosen: Iterable[Instant]) -> str:
 
 
 def replaced_bound(state: TableState, chosen: Iterable[Instant]) -> str:
-    """The oldest of the chosen whose replaced file groups still have files: without it they would be read again."""
+    """The oldest of the chosen whose replaced file groups still have files: without it they would be read again; or
+    whose file is empty, where no plan says what it replaced."""
     for instant in chosen:
         if instant.action is not Action.REPLACE_COMMIT:
             continue
-        replaced = read_commit(state.storage, state.timeline, instant).replaced
-        replaced_groups = {FileGroupId(partition, file_id) for partition, ids in replaced.items() for file_id in ids}
-        if any(file.group in replaced_groups for file in data_files(list_partitions(state.storage, replaced))):
-            return instant.requested
+        time, replaced = instant.requested, read_commit(state.storage, state.timeline, instant).replaced
+        groups = {FileGroupId(partition, file_id) for partition, ids in replaced.items() for file_id in ids}
+        if state.timeline.stamps.get(instant, (1, 0))[0] == 0:
+            planned = clustering_inputs(state.storage, state.timeline, time)
+            if planned is None:
+                return time
+            groups |= planned
+        files = data_files(list_partitions(state.storage, {group.partition for group in groups}))
+        written = {file.group for file in files if file.base_instant == time}
+        if any(file.group in groups - written for file in files):
+            return time
     return ""
 
 

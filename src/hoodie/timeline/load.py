@@ -17,11 +17,12 @@ import threading
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Set
+from contextlib import suppress
 from operator import attrgetter, itemgetter
 from typing import Generic, TypeVar
 
 from hoodie.config.table import TableConfig, TimelineZone
-from hoodie.errors import ListingStale
+from hoodie.errors import CorruptFile, ListingStale
 from hoodie.formats.timeline.commit_json import decode_commit
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileGroupId
@@ -428,6 +429,19 @@ def still_pending(storage: Storage, timeline: Timeline, instant: Instant) -> Rep
         if storage.exists(timeline.path(instant)):  # its plan alone is lost
             raise
         return None
+
+
+def clustering_inputs(storage: Storage, timeline: Timeline, time: str) -> frozenset[FileGroupId] | None:
+    """The file groups that the plan of a clustering names, completed or not; None: it is no clustering, or its plan is
+    lost or cannot be read."""
+    from hoodie.formats.timeline.plans import decode_replace_plan
+
+    for action in (Action.REPLACE_COMMIT, Action.CLUSTERING):  # the second in layout 2, unless version 6 planned it
+        path = timeline.path(Instant(time, action, State.REQUESTED))
+        with suppress(FileNotFoundError, CorruptFile):
+            if (plan := decode_replace_plan(storage.read(path), path)).clustering is not None:
+                return frozenset(slice_.group for slice_ in plan.slices)
+    return None
 
 
 def moves_rows(storage: Storage, timeline: Timeline, instant: Instant) -> bool:

@@ -6,10 +6,11 @@ Source: docs/format/table-and-timeline.md 3 and 7.
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeVar
 
 from hoodie.config.table import PROPERTIES_FILE, PROPERTIES_FOLDER, TableConfig
-from hoodie.errors import CorruptFile, DamagedLog, EmptyReplaceCommit, MetafileMissing
+from hoodie.errors import CorruptFile, DamagedLog, MetafileMissing
 from hoodie.formats.java.properties import parse_properties
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import METAFILE, METAFILES, BaseFile, FileGroupId, LogFile, parent_folders, parse_data_file
@@ -17,7 +18,7 @@ from hoodie.model.instant import Action, Instant
 from hoodie.model.plans import CompactionPlan, ReplacePlan
 from hoodie.storage.protocol import Entry, Storage, in_threads, join
 from hoodie.timeline.completions import with_history
-from hoodie.timeline.load import load_timeline, read_commit, read_compaction_plan, still_pending
+from hoodie.timeline.load import clustering_inputs, load_timeline, read_commit, read_compaction_plan, still_pending
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.published import all_published
 from hoodie.view.slices import FileSystemView, group_files
@@ -143,11 +144,12 @@ def load_view(
     """The view of a table, or of some of its partitions.
 
     folders  their files, where another than the storage has listed them
-    Raises CorruptFile when a plan or replace commit cannot be read, a group is in two pending compactions, or the
-           timeline is lost; FileNotFoundError when an instant was removed meanwhile: load the timeline again
+    Raises CorruptFile when a plan or replace commit cannot be read, or is empty and may have replaced rows, a group is
+           in two pending compactions, or the timeline is lost; FileNotFoundError when an instant was removed meanwhile:
+           load the timeline again
     Warns  DamagedLog of empty log files to which a commit on the timeline has written; MetafileMissing of folders with
            data files and without metafile: the commits on the timeline, which are read for it, decide whether they
-           are partitions; EmptyReplaceCommit
+           are partitions
     Whether all files exist that commits name is not checked: `hoodie.view.published` does.
     """
     folders = list_folders(storage, partitions) if folders is None else folders
@@ -160,18 +162,43 @@ def load_view(
     if emptied := [file for file in files if isinstance(file, LogFile) and file.size == 0]:
         _warn_of_emptied_logs(storage, timeline, emptied)
     replaces = timeline.completed({Action.REPLACE_COMMIT})
-    for instant in replaces:
-        if timeline.stamps.get(instant, (1, 0))[0] == 0:
-            warnings.warn(EmptyReplaceCommit(timeline.path(instant)), stacklevel=4)
     pending = _with_content(storage, timeline, timeline.pending_replaces, still_pending)
     view = build_view(
         timeline,
         files,
-        _with_content(storage, timeline, replaces, read_commit),
+        _with_content(storage, timeline, replaces, partial(_replacement, files=files)),
         _with_content(storage, timeline, timeline.pending_compactions, read_compaction_plan),
         [(i, plan) for i, plan in pending if plan is not None],
     )
     return replace(view, unmarked=unmarked) if unmarked else view
+
+
+def _replacement(
+    storage: Storage, timeline: Timeline, instant: Instant, files: Iterable[BaseFile | LogFile]
+) -> CommitMetadata:
+    """What a completed replace commit says; of one whose file is empty, which file groups it replaced: those of a
+    clustering's plan but the ones that it kept, or none where no file is older.
+
+    Raises CorruptFile where nothing says it: their rows would be read beside the new ones
+    """
+    commit = read_commit(storage, timeline, instant)
+    if timeline.stamps.get(instant, (1, 0))[0]:
+        return commit
+    time, visible = instant.requested, timeline.visible()
+    groups = clustering_inputs(storage, timeline, time)
+    if groups is None:
+        older = (f.path for f in files if f.base_instant < time and visible.committed(f.base_instant))
+        if (path := min(older, default=None)) is not None:
+            problem = (
+                f"it is empty, so nothing says whether it replaced {path} and others, whose rows would count twice"
+            )
+            advice = "Restore it from a copy of the table, or roll it back: `hoodie check` says how"
+            raise CorruptFile(timeline.path(instant), problem, advice=f"{advice}.")
+        return commit
+    replaced: dict[str, tuple[str, ...]] = {}
+    for group in groups.difference(file.group for file in files if file.base_instant == time):
+        replaced[group.partition] = (*replaced.get(group.partition, ()), group.file_id)
+    return replace(commit, replaced=replaced)
 
 
 def refuse_lost_timeline(storage: Storage, config: TableConfig, files: Iterable[BaseFile | LogFile]) -> None:

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from hoodie.commit.markers import MarkerKind, create_marker
-from hoodie.errors import InstantNotFound, InvalidInput, InvalidPlan
+from hoodie.errors import CorruptFile, InstantNotFound, InvalidInput, InvalidPlan
 from hoodie.model.instant import Action, Instant
 from hoodie.recovery.restore import restore
 from hoodie.recovery.rollback import rollback
 from hoodie.recovery.savepoint import make_savepoint
-from hoodie.services.archive import archive
+from hoodie.services.archive import archive, history
+from hoodie.services.clean import clean
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
@@ -25,6 +26,7 @@ from support.undoing import (
     COW,
     LATER,
     MOR,
+    NOW,
     SECOND,
     THIRD,
     Act,
@@ -175,20 +177,45 @@ def test_a_damaged_commit_stays_once_what_it_replaced_is_cleaned(kind: str):
 
 
 @pytest.mark.parametrize("options", [COW, MOR])
-def test_archiving_waits_for_a_commit_that_says_nothing(options):
+def test_archiving_waits_for_an_overwrite_that_says_nothing_until_it_is_rolled_back(options):
     storage = table(options)
+    before = read(storage)
     opened(storage).insert_overwrite(batch(LATER))
     damaged = newest(storage)
+    for number in range(2):
+        upsert(storage, {"z": ("bern", 20 + number, "late")})
+    rows = read(storage)
     cut_short(storage, damaged, 0)
-    rows = None
+    how = Settings.of({**ARCHIVE, **NOW})
+    for act in (read, lambda storage: upsert(storage, LATER), lambda storage: archive(storage, how)):
+        with pytest.raises(CorruptFile, match=f"{damaged.requested}.*roll it back"):
+            act(storage)
+    assert damaged in load_state(storage).timeline.commits
+    while load_state(storage).timeline.newest_commit >= damaged.requested:
+        rollback(storage, Settings.of({}))
+    assert read(storage) == before
+    opened(storage).insert_overwrite(batch(LATER))
+    for number in range(2):
+        upsert(storage, {"z": ("bern", 20 + number, "late")})
+    assert read(storage) == rows
+    clean(storage, Settings.of(ARCHIVE))
+    assert archive(storage, how).instants
+    assert read(storage) == rows
+
+
+@pytest.mark.parametrize("options", [COW, MOR])
+def test_a_commit_that_says_nothing_and_replaces_nothing_is_archived(options):
+    storage = table(options)
+    upsert(storage, THIRD)
+    damaged = newest(storage)
     for number in range(6):
         upsert(storage, {"z": ("bern", 20 + number, "late")})
-    with suppress(AssertionError):  # both the replaced and the new rows
-        rows = read(storage)
-    archive(storage, Settings.of(ARCHIVE))
-    assert damaged in load_state(storage).timeline.commits
-    with suppress(AssertionError):
-        assert read(storage) == rows
+    rows = read(storage)
+    cut_short(storage, damaged, 0)
+    assert archive(storage, Settings.of({**ARCHIVE, **NOW})).instants[-1] > damaged
+    assert damaged not in load_state(storage).timeline.commits
+    assert read(storage) == rows
+    assert damaged.requested in [instant.requested for instant, _ in history(load_state(storage), archived=True)]
 
 
 def test_a_write_whose_profile_is_cut_short_is_rolled_back_by_the_next():

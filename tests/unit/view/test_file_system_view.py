@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie.config.table import TableConfig
-from hoodie.errors import CorruptFile, EmptyReplaceCommit, MetafileMissing
+from hoodie.errors import CorruptFile, MetafileMissing
 from hoodie.formats.timeline.commit_json import encode_commit
 from hoodie.formats.timeline.plans import encode_compaction_plan, encode_replace_plan
 from hoodie.model import plans
@@ -430,12 +430,24 @@ def test_a_partition_asked_for_without_metafile_is_none():
         assert view_of(storage, ["p"]).groups == {}
 
 
-def test_an_empty_replace_commit_is_told_of_as_what_it_replaced_is_read():
-    storage = table(
-        f"p/{METAFILE}", "p/f_0-0-0_1.parquet", "p/g_0-0-0_2.parquet", _1__commit=b"", _2__replacecommit=b""
+def test_an_empty_replace_commit_is_refused_where_rows_that_it_may_have_replaced_would_be_read_again():
+    files = [f"p/{METAFILE}", "p/f_0-0-0_1.parquet", "p/g_0-0-0_2.parquet", f"q/{METAFILE}", "q/h_0-0-0_2.parquet"]
+    storage = table(*files, _1__commit=b"", _2__replacecommit=b"")
+    for partitions in (None, ["p"]):
+        with pytest.raises(CorruptFile, match=r"2\.replacecommit: it is empty, so .* p/f_0-0-0_1\.parquet"):
+            view_of(storage, partitions)
+    assert instants(latest_base_files(view_of(storage, ["q"]))) == {"h": "2"}
+
+
+def test_an_empty_clustering_replaced_what_its_plan_names_but_the_file_groups_that_it_wrote():
+    groups = [plans.ClusteringSlice(group=FileGroupId("p", name), base_file="x") for name in ("f", "g")]
+    plan = plans.ReplacePlan(
+        operation="CLUSTER", clustering=plans.ClusteringPlan(groups=(plans.ClusteringGroup(slices=tuple(groups)),))
     )
-    with pytest.warns(EmptyReplaceCommit, match=r"2\.replacecommit is empty"):
-        assert instants(latest_base_files(view_of(storage))) == {"f": "1", "g": "2"}
+    requested = encode_replace_plan(plan, "/base")
+    files = [f"p/{METAFILE}", *(f"p/{name}_0-0-0_1.parquet" for name in "fgh"), "p/g_0-0-0_2.parquet"]
+    storage = table(*files, _1__commit=b"", _2__replacecommit__requested=requested, _2__replacecommit=b"")
+    assert instants(latest_base_files(view_of(storage))) == {"g": "2", "h": "1"}
 
 
 def test_a_table_after_crashes_shows_what_was_committed():
