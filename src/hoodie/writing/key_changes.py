@@ -13,7 +13,7 @@ from itertools import groupby
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.errors import CorruptFile, UnsupportedTable
+from hoodie.errors import CorruptFile, CorruptIndex, UnsupportedTable
 from hoodie.formats.log.blocks import BlockKind, read_blocks
 from hoodie.formats.log.content import data_rows
 from hoodie.formats.log.delete_block import decode_deletes, without_ordering
@@ -82,10 +82,7 @@ def key_changes(written: WrittenFiles) -> KeyChanges | None:
     exact = written.looked_up and uses_record_index(written.index)
     try:
         parts = _changes(written, exact)
-    except (CorruptFile, UnsupportedTable) as problem:
-        if not isinstance(open_locator(state.storage, state.config, state.timeline), str):
-            raise
-        del problem  # the record index is damaged: it is removed when the write is published
+    except CorruptIndex:  # it is removed when the write is published
         return None
     empty = PLACES.empty_table()
     inserted = pa.concat_tables([empty, *(part for part, _ in parts)])
@@ -110,7 +107,7 @@ def _changes(written: WrittenFiles, exact: bool) -> list[_Changed]:
         sure = exact and not moves
         locator = None if sure else open_locator(written.state.storage, written.state.config, written.state.timeline)
         if isinstance(locator, str):
-            raise CorruptFile(written.state.storage.root, locator)
+            raise CorruptIndex(locator)
         calls += [partial(_of_logs, written, locator, part) for part in logged]
     return in_threads(lambda call: call(), calls, written.threads)
 
@@ -214,7 +211,10 @@ def _keys_in_logs(storage: Storage, instant: str, logs: Iterable[WriteStat]) -> 
 
 def _not_there(locator: RecordLocator, group: FileGroupId, keys: pa.Array) -> pa.Array:
     """Those of the keys whose entries say another file group, or that have none."""
-    paths, ids = locator.locate(keys)
+    try:
+        paths, ids = locator.locate(keys)
+    except (CorruptFile, UnsupportedTable, FileNotFoundError) as damage:
+        raise CorruptIndex(str(damage)) from damage
     in_group = pc.and_(pc.equal(paths, group.partition), pc.equal(ids, group.file_id))
     return keys.filter(pc.invert(pc.fill_null(in_group, False)))
 

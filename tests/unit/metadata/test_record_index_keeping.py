@@ -333,8 +333,10 @@ def test_a_record_index_is_built_anew_by_one_command() -> None:
 # --- of no use: keys are looked up in base files ---
 
 
-def test_a_write_falls_back_on_base_files_where_the_record_index_is_damaged() -> None:
-    made = table(**BY)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("index", ["RECORD_INDEX", "SIMPLE", "GLOBAL_SIMPLE"])
+def test_a_write_falls_back_on_base_files_where_the_record_index_is_damaged(kind: str, index: str) -> None:
+    made = table(kind, **INDEXES[index])
     made.upsert(rows(("d", "oslo"), ts=2))
     for slice_ in index_slices(made):
         for log in slice_.logs:
@@ -343,11 +345,15 @@ def test_a_write_falls_back_on_base_files_where_the_record_index_is_damaged() ->
             if len(data) > 200:
                 data[-4300] ^= 0xFF  # within the compressed block
                 made.storage.write(path, bytes(data))
-    warnings.simplefilter("ignore", MetadataTableDropped)
-    with pytest.warns(RecordIndexIgnored):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         made.upsert(rows(("a", "oslo"), ("d", "oslo"), ("e", "rome"), ts=3))
+    assert {warning.category for warning in caught} == {
+        MetadataTableDropped,
+        *([RecordIndexIgnored] if index == "RECORD_INDEX" else []),
+    }
     assert sorted(made.snapshot().column("id").to_pylist()) == ["a", "b", "c", "d", "e"]
-    made.upsert(rows(("a", "rome"), ts=4))
+    made.upsert(rows(("a" if index == "RECORD_INDEX" else "b", "rome"), ts=4))
     assert_kept(made)
 
 
