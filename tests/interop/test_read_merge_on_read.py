@@ -7,6 +7,7 @@ import json
 import struct
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie import open_table
+from hoodie.config.read import DEFAULT_READ, MissingFileOptions
 from hoodie.errors import (
     CorruptFile,
     DamagedLog,
@@ -202,15 +204,17 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, bytes], s
     files = {p.relative_to(root).as_posix(): p.read_bytes() for p in root.rglob("*") if p.is_file()}
     files = {path: data for path, data in files.items() if "/metadata/" not in path and not path.endswith(".crc")}
     (log,) = [path for path in files if ".log." in path]
-    without = read(files, {log: b""})
+    without = read(files, {log: b""}, ignore=True)
     whole = read(files, {})
     assert whole.num_rows == without.num_rows == 8
     assert not whole.equals(without)
     return files, log, without, whole
 
 
-def read(files: dict[str, bytes], changed: dict[str, bytes]) -> pa.Table:
-    return read_table(load_state(MemoryStorage({**files, **changed})))
+def read(files: dict[str, bytes], changed: dict[str, bytes], *, ignore: bool = False) -> pa.Table:
+    """ignore: go on without what is lost"""
+    settings = replace(DEFAULT_READ, missing=MissingFileOptions(ignore=ignore))
+    return read_table(load_state(MemoryStorage({**files, **changed})), settings=settings)
 
 
 #: By day each third byte of head and end, and few of the texts between them; by night all.
@@ -223,14 +227,19 @@ def places(data: bytes, step: int) -> list[int]:
 
 
 @EACH
-def test_a_log_cut_short_anywhere_loses_its_rows_and_says_so(
+def test_a_log_cut_short_anywhere_is_refused_and_without_its_rows_where_that_is_asked_for(
     small: tuple[dict[str, bytes], str, pa.Table, pa.Table], step: int
 ) -> None:
     files, log, without, _ = small
     for size in places(files[log], step):
+        cut = {log: files[log][:size]}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DamagedLog)  # of an empty one
+            with pytest.raises(CorruptFile, match=f"it has {size} bytes, and .* published {len(files[log])}"):
+                read(files, cut)
         with pytest.warns(DamagedLog) as seen:
-            rows = read(files, {log: files[log][:size]})
-        assert [(w.message.path, w.message.offset) for w in seen] == [(log, 0)]  # type: ignore[union-attr]
+            rows = read(files, cut, ignore=True)
+        assert {(w.message.path, w.message.offset) for w in seen} == {(log, 0), (log, size)}  # type: ignore[union-attr]
         assert rows.equals(without), size
 
 
@@ -281,7 +290,7 @@ def test_a_log_of_noise_is_an_error_that_names_it(
     small: tuple[dict[str, bytes], str, pa.Table, pa.Table],
 ) -> None:
     files, log, *_ = small
-    for noise in (b"noise" * 100, b"\0" * 1000):
+    for noise in (b"noise" * 300, b"\0" * 2000):
         with pytest.raises(CorruptFile, match=r"\.log\.1_\S+ at byte 0: no block starts here"):
             read(files, {log: noise})
 

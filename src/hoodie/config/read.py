@@ -191,9 +191,10 @@ class MissingFileOptions:
     ignore: bool = option(
         "hoodie.read.ignore.missing.files",
         False,
-        "A data file that a completed commit published and that is missing fails a read that needs it (`MissingFile`). "
-        "true: the read has what is left, older versions of rows among it, and warns of each such file "
-        "(`MissingFileIgnored`). Writes are refused all the same. Hudi has no such option.",
+        "A data file that a completed commit published and that is missing fails a read that needs it (`MissingFile`), "
+        "as does a log that is shorter than it was published (`CorruptFile`). true: the read has what is left, older "
+        "versions of rows among it, and warns of each such file (`MissingFileIgnored`, `DamagedLog`). Writes are "
+        "refused all the same. Hudi has no such option.",
     )
 
 

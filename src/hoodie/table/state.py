@@ -15,7 +15,7 @@ import pyarrow as pa
 from hoodie.config.read import ReadSettings
 from hoodie.config.table import TableConfig, from_properties, require_readable
 from hoodie.display.short import Short
-from hoodie.errors import ListingStale, MissingFile, MissingFileIgnored, WriteConflict
+from hoodie.errors import CorruptFile, DamagedLog, ListingStale, MissingFile, MissingFileIgnored, WriteConflict
 from hoodie.formats.avro.schema import user_columns
 from hoodie.formats.parquet.base_footer import read_footer
 from hoodie.formats.parquet.stored_types import with_newer_units
@@ -243,17 +243,35 @@ def tell_of_missing(storage: Storage, lost: Sequence[Missing], reading: ReadSett
 
     lost     at least one
     reading  settings of a read, which may say to read what is left; None: of a write, which never goes on
-    Raises   ListingStale when one is there all the same; MissingFile; else warns MissingFileIgnored of each file
+    Raises   ListingStale when one is there all the same; MissingFile; CorruptFile of a log that is there and too short;
+             else warns MissingFileIgnored of each file, DamagedLog of such a log
     """
-    for file, exists in zip(lost, in_threads(lambda file: storage.exists(file.path), lost), strict=True):
-        if exists:
-            raise ListingStale(file.path)
-    if reading is None or not reading.missing.ignore:
-        first = lost[0]
-        doing = "write" if reading is None else "read"
-        raise MissingFile(first.path, first.instant.requested, first.instant.action, len(lost), doing)
-    for file in lost:
-        warnings.warn(MissingFileIgnored(file.path, file.instant.requested, file.instant.action), stacklevel=4)
+
+    def size_of(missing: Missing) -> int | None:
+        return storage.size(missing.path) if storage.exists(missing.path) else None
+
+    ignored: list[DamagedLog | MissingFileIgnored] = []
+    for missing, size in zip(lost, in_threads(size_of, lost), strict=True):
+        instant, least = missing.instant, missing.file.size
+        if size is None:
+            ignored.append(MissingFileIgnored(missing.path, instant.requested, instant.action))
+        elif missing.plan or size >= least:
+            raise ListingStale(missing.path)
+        else:
+            problem = f"it has {size} bytes, and {instant.action} {instant.requested} published {least}"
+            ignored.append(DamagedLog(missing.path, size, problem))
+    if reading is not None and reading.missing.ignore:
+        for warning in ignored:
+            warnings.warn(warning, stacklevel=4)
+        return
+    first, warning = lost[0], ignored[0]
+    if isinstance(warning, DamagedLog):
+        advice = "Restore it from a copy of the table, or the table to a savepoint; or "
+        also = "read what is left with hoodie.read.ignore.missing.files=true."
+        advice += also if reading is not None else "put new rows in place of its partition with insert_overwrite."
+        raise CorruptFile(first.path, warning.problem, advice=advice)
+    doing = "write" if reading is None else "read"
+    raise MissingFile(first.path, first.instant.requested, first.instant.action, len(lost), doing)
 
 
 def declared_schema(state: TableState, as_of: str | None = None) -> pa.Schema | None:

@@ -5,7 +5,8 @@ says: it takes less room, so more commits are remembered by it.
 
 A file is missing that a reader or writer needs: one that, if it existed, would be in a slice that is used. So
 superseded, replaced and hidden files (of an instant that does not count) are not missing; without a missing file an
-older version would show, or nothing. Files that a cleaning on the timeline removed are not missing either.
+older version would show, or nothing. Files that a cleaning on the timeline removed are not missing either. A log that
+is shorter than it was published lacks rows as a missing one does, and is taken for one.
 """
 
 import warnings
@@ -35,14 +36,15 @@ FRESH_BYTES = 16 * 1024 * 1024
 class PublishedNames:
     """What a completed commit names.
 
-    files       names of the base and log files that it made or appended to, by partition path
+    files       names of the base and log files that it made or appended to, by partition path, each with the bytes that
+                it has at least: of a log as many as the commit wrote
     base_files  names of the base files of the slices to whose logs it wrote, by partition path
     partitions  all partition paths that it wrote to, or replaced file groups of
     """
 
     instant: Instant
-    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    base_files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    files: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    base_files: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     partitions: frozenset[str] = frozenset()
 
 
@@ -53,10 +55,14 @@ def published_by(instant: Instant, commit: CommitMetadata) -> PublishedNames:
     return PublishedNames(instant, files, base_files, frozenset({*files, *commit.replaced}))
 
 
-def _by_partition(commit: CommitMetadata, name: Callable[[WriteStat], str | None]) -> dict[str, tuple[str, ...]]:
-    """The names that statistics give, each once; partitions of which they give none are left out."""
-    names = {partition: dict.fromkeys(filter(None, map(name, stats))) for partition, stats in commit.stats.items()}
-    return {partition: tuple(some) for partition, some in names.items() if some}
+def _by_partition(commit: CommitMetadata, name: Callable[[WriteStat], str | None]) -> dict[str, dict[str, int]]:
+    """The names that statistics give, those of logs with their bytes; partitions of which they give none are left
+    out."""
+    names = {
+        partition: {text: stat.file_size * (".log." in text) for stat in stats if (text := name(stat))}
+        for partition, stats in commit.stats.items()
+    }
+    return {partition: some for partition, some in names.items() if some}
 
 
 #: What completed commits name: of up to 64 MiB of commit files.
@@ -149,6 +155,7 @@ class Missing:
     """A missing published file, and the commit that names it.
 
     plan  path of the lost plan of a compaction, without which no reader sees the file; "": the file itself is missing
+    The size of a log is what it has at least: one that is there is shorter.
     """
 
     file: BaseFile | LogFile
@@ -241,11 +248,11 @@ class _Complete:
     """Partitions of a table in which no file was missing.
 
     compacting  the pending compactions then
-    partitions  by how many of the oldest commits, and which files were there
+    partitions  by how many of the oldest commits, and which files were there, with their bytes
     """
 
     compacting: Mapping[FileGroupId, str]
-    partitions: Mapping[str, tuple[int, frozenset[str]]]
+    partitions: Mapping[str, tuple[int, frozenset[tuple[str, int]]]]
 
 
 #: What this process has seen to be complete; forgotten once it is this many files of a table.
@@ -274,8 +281,8 @@ def missing_for_writers(
         absent += [
             Missing(file, Instant(file.base_instant, Action.COMMIT, State.COMPLETED))
             for path, (_, names) in zip(paths, seen, strict=True)
-            for name in names - present.get(path, set())
-            if (file := _data_file(path, name)) is not None
+            for name, size in names - present.get(path, {}).items()
+            if (file := _data_file(path, name, size)) is not None
         ]
     missing = _missing_files(storage, config, view, absent, writer_files) if absent else []
     if config.merge_on_read:
@@ -283,7 +290,7 @@ def missing_for_writers(
     if missing and checked:  # by which commit, all of them tell
         return find_missing(storage, config, view, all_published(storage, timeline), writer_files, partitions)
     if not missing and len(commits) == len(instants):
-        now = {path: (len(timeline.commits), frozenset(present.get(path, ()))) for path in paths}
+        now = {path: (len(timeline.commits), frozenset(present.get(path, {}).items())) for path in paths}
         every = {**before, **now}
         if sum(len(names) for _, names in every.values()) > _MOST_NAMES:
             every = now
@@ -308,41 +315,42 @@ def _missing_files(
 
 
 def named_and_absent(
-    present: Mapping[str, set[str]], commits: Iterable[PublishedNames], partitions: Collection[str] | None
+    present: Mapping[str, Mapping[str, int]], commits: Iterable[PublishedNames], partitions: Collection[str] | None
 ) -> list[Missing]:
-    """The data files that commits name and the listing lacks, needed or not.
+    """The data files that commits name and the listing lacks, or has shorter, needed or not.
 
-    present  names of the files that are there, by partition path
+    present  names of the files that are there, and their bytes, by partition path
     """
     only = None if partitions is None else frozenset(partitions)
-    absent: dict[tuple[str, str], Instant] = {}
-    beside: dict[tuple[str, str], Instant] = {}
+    absent: dict[tuple[str, str, int], Instant] = {}
+    beside: dict[tuple[str, str, int], Instant] = {}
     for commit in commits:
         for by_partition, instants in ((commit.files, absent), (commit.base_files, beside)):
             for partition, names in by_partition.items():
                 if only is None or partition in only:
-                    existing = present.get(partition, set())
-                    instants |= {(partition, name): commit.instant for name in names if name not in existing}
+                    sizes = present.get(partition, {})
+                    lacking = ((name, size) for name, size in names.items() if sizes.get(name, -1) < size)
+                    instants |= {(partition, name, size): commit.instant for name, size in lacking}
     missing = []
-    for (partition, name), instant in {**beside, **absent}.items():
-        if (file := _data_file(partition, name)) is not None:
+    for (partition, name, size), instant in {**beside, **absent}.items():
+        if (file := _data_file(partition, name, size)) is not None:
             missing.append(Missing(file, instant))
     return missing
 
 
-def _data_file_names(view: FileSystemView) -> dict[str, set[str]]:
-    """The names of the data files of a view, by partition path."""
-    present: dict[str, set[str]] = {}
+def _data_file_names(view: FileSystemView) -> dict[str, dict[str, int]]:
+    """The names of the data files of a view, and their bytes, by partition path."""
+    present: dict[str, dict[str, int]] = {}
     for group, files in view.groups.items():
-        names = present.setdefault(group.partition, set())
-        names.update(base.name for base in files.bases)
-        names.update(log.name for log in (*files.logs, *files.changes))
+        names = present.setdefault(group.partition, {})
+        names.update((base.name, base.size) for base in files.bases)
+        names.update((log.name, log.size) for log in (*files.logs, *files.changes))
     return present
 
 
-def _data_file(partition: str, name: str) -> BaseFile | LogFile | None:
+def _data_file(partition: str, name: str, size: int) -> BaseFile | LogFile | None:
     """The base or log file of a name; None: it is neither, or holds change data."""
-    file = parse_data_file(partition, name, 0)
+    file = parse_data_file(partition, name, size)
     return None if isinstance(file, LogFile) and file.cdc else file
 
 

@@ -17,9 +17,10 @@ EachVersion = pytest.mark.parametrize("version", ["6", "9"])
 COMPACT = {"hoodie.compact.inline.max.delta.commits": "1"}
 
 
-def three_commits(path: Path, version: str) -> tuple[HoodieTable[Rows], Path]:
+def three_commits(path: Path, version: str, metadata: str = "false") -> tuple[HoodieTable[Rows], Path]:
     """A base file and two logs; the newer log."""
     options = {"hoodie.write.table.version": version, "hoodie.compact.inline": "false"}
+    options["hoodie.metadata.enable"] = metadata
     table = hoodie.create_table(path, record_key="id", ordering="ts", table_type="MERGE_ON_READ", options=options)
     for number in range(3):
         table.upsert(pa.table({"id": ["a", "b", "c"][number:], "ts": [number] * (3 - number)}))
@@ -115,3 +116,26 @@ def test_a_block_of_a_commit_behind_what_was_published_is_found(version: str, tm
     log.write_bytes(log.read_bytes() * 2)
     finding = only(table)
     assert (finding.severity, finding.fault, finding.where) == (Severity.ERROR, Fault.SIZE, log.name)
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("metadata", ["true", "false"])
+@pytest.mark.parametrize("rest", [0, 0.5])
+@pytest.mark.filterwarnings("ignore::hoodie.errors.DamagedLog")
+def test_a_log_that_is_shorter_than_it_was_published_is_not_read_nor_written_to(
+    version: str, metadata: str, rest: float, tmp_path: Path
+) -> None:
+    """Hudi 0.15 and 1.2 read the older rows and say nothing."""
+    table, log = three_commits(tmp_path / "t", version, metadata)
+    whole, right = log.read_bytes(), rows(table)
+    log.write_bytes(whole[: int(len(whole) * rest)])
+    table = hoodie.open_table(tmp_path / "t")
+    files = sorted((tmp_path / "t").iterdir())
+    for act in (rows, lambda table: table.upsert(pa.table({"id": ["a"], "ts": [9]}))):
+        with pytest.raises(CorruptFile, match=rf"{log.name}: it has {log.stat().st_size} bytes, and .*published"):
+            act(table)
+    assert sorted((tmp_path / "t").iterdir()) == files
+    ignoring = table.snapshot(options={"hoodie.read.ignore.missing.files": "true"})
+    assert ignoring.to_arrow().num_rows == 3
+    log.write_bytes(whole)
+    assert rows(table) == right

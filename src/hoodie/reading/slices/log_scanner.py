@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from hoodie.errors import CorruptLogBlock, DamagedLog, UnsupportedTable
+from hoodie.errors import CorruptFile, CorruptLogBlock, DamagedLog, UnsupportedTable
 from hoodie.formats.log.blocks import BlockHead, BlockKind, BlockMap, read_block_headers
 from hoodie.formats.log.content import is_rollback
 from hoodie.merge.log_scan import Committed, Scanned, blocks_to_merge, blocks_to_merge_compacted
@@ -111,12 +111,20 @@ def _opened(storage: Storage, logs: Sequence[LogFile]) -> list[tuple[list[Placed
 
 
 def _blocks_of(storage: Storage, log: LogFile, whole: bool) -> tuple[list[PlacedBlock], DamagedLog | None]:
-    """The blocks of a file, and bytes behind the last one if there are."""
+    """The blocks of a file, and bytes behind the last one if there are.
+
+    Raises CorruptFile if it is shorter than listed: the metadata table lists files as they were published
+    """
     data = storage.read(log.path) if whole and log.size <= _WHOLE else None
     size = log.size if data is None else len(data)
     read = partial(_ranged, storage, log.path) if data is None else partial(_piece, data)
     blocks = [PlacedBlock(log.path, head, data) for head in read_block_headers(read, size, log.path)]
     end = blocks[-1].head.end if blocks else 0
+    if data is None and (end < size or any(block.kind is BlockKind.CORRUPT for block in blocks)):
+        size = storage.size(log.path)
+    if size < log.size:
+        advice = "Restore it from a copy of the table; or read what is left with hoodie.read.ignore.missing.files=true."
+        raise CorruptFile(log.path, f"it has {size} bytes, and was published with {log.size}", advice=advice)
     rest = DamagedLog(log.path, end, f"{size - end} bytes that are no block") if end < size else None
     return blocks, rest
 
