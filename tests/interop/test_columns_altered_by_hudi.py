@@ -13,6 +13,7 @@ import pytest
 
 import hoodie
 from hoodie.api.table import HoodieTable
+from hoodie.doctor.findings import Mend
 from hoodie.errors import CorruptFile, UnsupportedTable, WriteConflict
 from hoodie.formats.timeline.commit_json import decode_commit, encode_commit
 from hoodie.reading.snapshot import read_scan
@@ -185,3 +186,18 @@ def drop_and_add_again(path: Path, name: str) -> None:
     for suffix, data in ((".requested", b""), ("", encode_commit(altered))):
         (path / ".hoodie" / f"{at}.commit{suffix}").write_bytes(data)
     (path / ".hoodie" / f"{at}.inflight").write_bytes(b"")
+
+
+@pytest.mark.parametrize("every", [False, True])
+@pytest.mark.parametrize("name", by_day(NAMES, lambda name: "compacted" not in name))
+def test_a_repair_writes_the_history_of_the_columns_as_hudi_had_it(name: str, every: bool, tmp_path: Path) -> None:
+    path = Path(unpack(name, tmp_path))
+    files = sorted(path.glob(".hoodie/.schema/*.schemacommit"))
+    history = json.loads(files[-1].read_bytes())
+    for file in files if every else files[-1:]:
+        file.write_bytes(b"")
+    table = hoodie.open_table(path)
+    (remedy,) = table.repair(grace=0)
+    assert remedy.mend is Mend.COLUMNS
+    assert json.loads(files[-1].read_bytes()) == history
+    assert comparable(hoodie.open_table(path).to_arrow(meta=True)) == snapshot(name)

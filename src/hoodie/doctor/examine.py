@@ -12,7 +12,7 @@ from hoodie.config.table import DOWNGRADED_FROM, PROPERTIES_FOLDER, TableConfig,
 from hoodie.doctor.engines import check_engine, examine_for
 from hoodie.doctor.files import damaged_metafiles, examine_files, named_and_missing
 from hoodie.doctor.findings import Contents, Fault, Finding, Findings, Mend, Remedy, Scene, Severity
-from hoodie.doctor.key_columns import lost_key_columns
+from hoodie.doctor.key_columns import damaged_history_of_columns, lost_key_columns
 from hoodie.doctor.metadata import damaged_definitions, unlisted_logs, wrong_lists
 from hoodie.doctor.rows import examine_columns, examine_rows
 from hoodie.doctor.timeline import (
@@ -208,6 +208,8 @@ def _examine_data(
     findings = list(examine_files(scene, contents, rows=rows))
     state = TableState(scene.storage, scene.config, scene.timeline)
     try:
+        if damaged_columns := list(damaged_history_of_columns(state)):
+            return findings + damaged_columns
         lost = list(lost_key_columns(state))
         findings += lost
         if not rows or (lost and not scene.config.meta_fields):  # without the columns there are no keys

@@ -70,6 +70,7 @@ class Fault(StrEnum):
     DOWNGRADE = "stopped downgrade"
     UNLISTED = "log that Hudi 1.x lacks"
     LISTS = "wrong metadata table"
+    COLUMNS = "damaged history of columns"
     MISPLACED = "in the table's way"
     FOREIGN = "not read alike"
     UNEXAMINED = "not examined"
@@ -88,6 +89,7 @@ class Mend(StrEnum):
     FINISH = "finish the downgrade: give logs the names of version 6"
     ARCHIVE = "write Java strings into the schemas of the archive file"
     METADATA = "remove the metadata table, which Hudi builds again"
+    COLUMNS = "write the history of the columns anew, by its other files and the commits"
     METAFILE = "restore the partition's .hoodie_partition_metadata"
 
 

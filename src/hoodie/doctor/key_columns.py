@@ -1,4 +1,4 @@
-"""Key and partition columns that `hoodie.properties` names and the table does not have.
+"""Key and partition columns that `hoodie.properties` names and the table does not have, and a lost history of columns.
 
 Writers refuse batches without such a column, or take keys of another one; Hudi does not read a table that lacks a
 partition column.
@@ -9,12 +9,15 @@ from functools import partial
 
 import pyarrow as pa
 
-from hoodie.doctor.findings import Fault, Finding, Severity
-from hoodie.errors import InvalidOption
+from hoodie.doctor.findings import Fault, Finding, Mend, Remedy, Severity
+from hoodie.errors import CorruptFile, InvalidOption, clause
+from hoodie.formats.timeline.internal_schema import LATEST_SCHEMA, SCHEMA_FOLDER, encode_history
 from hoodie.keygen.keygen import lacking_columns, stored_key_generator
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
+from hoodie.schema.by_id import Node
+from hoodie.table.altered_columns import rebuilt_history
 from hoodie.table.properties import PROPERTIES
-from hoodie.table.state import TableState, declared_schema
+from hoodie.table.state import TableState, columns_by_id, declared_schema
 
 
 def lost_key_columns(state: TableState) -> Iterator[Finding]:
@@ -43,6 +46,32 @@ def lost_key_columns(state: TableState) -> Iterator[Finding]:
                 f"{', '.join(lost)}; the columns are {', '.join(schema.names)}",
                 f"Put the columns of the table{same} into {setting} of that file, as they were when it was created",
             )
+
+
+def damaged_history_of_columns(state: TableState) -> Iterator[Finding]:
+    """A lost or damaged newest file of `.hoodie/.schema`, without which files of before an ALTER cannot be read."""
+    try:
+        declared_schema(state)
+    except CorruptFile as damage:
+        if not damage.path.startswith(SCHEMA_FOLDER):
+            raise
+        advice, remedy = "--repair writes it anew, by its other files and the commits", None
+        try:
+            path, _ = _rebuilt(state)
+            remedy = Remedy(Mend.COLUMNS, path)
+        except CorruptFile as lacking:
+            advice = f"Restore it from a copy of the table: {clause(lacking.problem)}"
+        yield Finding(Severity.ERROR, Fault.COLUMNS, damage.path, damage.problem, advice, remedy)
+
+
+def rewrite_history(state: TableState) -> None:
+    """Write the newest file of `.hoodie/.schema` anew. Raises CorruptFile where nothing has one of its versions"""
+    path, versions = _rebuilt(state)
+    state.storage.write(path, encode_history(versions))
+
+
+def _rebuilt(state: TableState) -> tuple[str, list[Node]]:
+    return rebuilt_history(state.storage, state.config, state.timeline, columns_by_id(state)[LATEST_SCHEMA])
 
 
 def _has(columns: pa.DataType, path: str) -> bool:

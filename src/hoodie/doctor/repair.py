@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from hoodie.commit.rollback_executor import resume_rollback, roll_back
 from hoodie.doctor.examine import GRACE, examine
 from hoodie.doctor.findings import Finding, Mend, Remedies, Remedy
+from hoodie.doctor.key_columns import rewrite_history
 from hoodie.formats.timeline.archive_log import with_java_headers
 from hoodie.locks import Lock
 from hoodie.locks.clock import LOCKS
@@ -127,6 +128,7 @@ _MEND: dict[Mend, Callable[[Storage, str, Clock], object]] = {
     Mend.MOVE_BACK: lambda storage, target, clock: move_back(storage),
     Mend.FINISH: lambda storage, target, clock: finish_downgrade(storage, load_state(storage).config),
     Mend.METADATA: lambda storage, target, clock: drop_metadata(storage),
+    Mend.COLUMNS: lambda storage, target, clock: rewrite_history(load_state(storage)),
     Mend.METAFILE: _metafile,
     Mend.ARCHIVE: _archive,
     Mend.RESUME: _resume,

@@ -17,7 +17,7 @@ from hoodie.commit.transaction import Transaction, begin, given_up_on_error, pub
 from hoodie.config.write import WriteOperation
 from hoodie.errors import SchemaMismatch, UnsupportedTable, WriteConflict
 from hoodie.formats.avro.schema import to_avro
-from hoodie.formats.timeline.internal_schema import LATEST_SCHEMA, SCHEMA_COMMIT, SCHEMA_FOLDER
+from hoodie.formats.timeline.internal_schema import LATEST_SCHEMA, SCHEMA_COMMIT, SCHEMA_FOLDER, encode_history
 from hoodie.model.commit import CommitMetadata, Operation, inflight_profile
 from hoodie.reading.row_keys import read_keys
 from hoodie.schema.by_id import Change, Node, changed, columns_of_version, first_version, needs_ids
@@ -72,7 +72,7 @@ def alter_columns(
         extra = {"schema": to_avro(written, state.config.name, local_times=state.layout.version.local_times)}
         if version is not None:
             numbered = {**version, "version_id": int(transaction.time)}
-            extra[LATEST_SCHEMA] = _text(numbered)
+            extra[LATEST_SCHEMA] = json.dumps(numbered, separators=(",", ":"))
             _keep(transaction, numbered, latest)
         publish(transaction, CommitMetadata(operation=Operation.ALTER_SCHEMA, extra=extra))
     _log.info("%s: columns altered at %s", state.config.name, transaction.time)
@@ -122,8 +122,4 @@ def _keep(transaction: Transaction, version: Node, latest: Node) -> None:
     path = f"{SCHEMA_FOLDER}/{transaction.time}{SCHEMA_COMMIT}"
     for suffix in (".requested", ".inflight"):
         storage.write(path + suffix, b"")
-    storage.write(path, _text({"schemas": [version, *older]}).encode())
-
-
-def _text(node: object) -> str:
-    return json.dumps(node, separators=(",", ":"))
+    storage.write(path, encode_history([version, *older]))

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from hoodie.config.table import TableConfig
 from hoodie.errors import CorruptFile
+from hoodie.formats.avro.schema import user_columns
 from hoodie.formats.timeline.internal_schema import (
     LATEST_SCHEMA,
     SCHEMA_COMMIT,
@@ -20,14 +21,14 @@ from hoodie.formats.timeline.internal_schema import (
 )
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.instant import Instant
-from hoodie.schema.by_id import Node
+from hoodie.schema.by_id import Node, first_version
 from hoodie.schema.conform import FileColumn, with_column_history
 from hoodie.storage.protocol import Storage
 from hoodie.timeline.completions import with_history
 from hoodie.timeline.load import read_commit
 from hoodie.timeline.timeline import Timeline
 
-_RESTORE = f"Restore {SCHEMA_FOLDER} from a copy of the table."
+_RESTORE = f"Restore {SCHEMA_FOLDER} from a copy of the table; or `hoodie check --repair` writes it anew, if it can."
 
 
 def with_columns_written(
@@ -51,7 +52,10 @@ def with_columns_written(
         return schema
     now = decode_version(text, timeline.path(instant))
     path = history_path(storage, config, timeline, now["version_id"])
-    versions = decode_history(storage.read(path), path)  # oldest first
+    try:
+        versions = decode_history(storage.read(path), path)  # oldest first
+    except CorruptFile as damage:
+        raise CorruptFile(path, damage.problem, None, _RESTORE) from damage
     if now["version_id"] not in {version["version_id"] for version in versions}:
         problem = f"it lacks version {now['version_id']} of the columns, which {timeline.path(instant)} names"
         raise CorruptFile(path, problem, None, _RESTORE)
@@ -75,17 +79,55 @@ def history_path(storage: Storage, config: TableConfig, timeline: Timeline, vers
     version  of the columns now
     Raises   CorruptFile when there is none
     """
+    files = _history_files(storage, config, timeline)
+    if not files:
+        problem = f"the table's columns were altered (version {version}), and no history of them is there"
+        raise CorruptFile(SCHEMA_FOLDER, problem, None, _RESTORE)
+    return files[max(files)]
+
+
+def _history_files(storage: Storage, config: TableConfig, timeline: Timeline) -> dict[str, str]:
+    """Paths of the files with versions that no failed write left behind, by instant."""
     try:
         names = [entry.name for entry in storage.list(SCHEMA_FOLDER)]
     except FileNotFoundError:
         names = []
     files = {name.removesuffix(SCHEMA_COMMIT).partition("_")[0]: name for name in names if name.endswith(SCHEMA_COMMIT)}
     visible = with_history(storage, config, timeline, list(files), rows=False).visible()
-    completed = [instant for instant in files if visible.committed(instant)]
-    if not completed:
-        problem = f"the table's columns were altered (version {version}), and no history of them is there"
-        raise CorruptFile(SCHEMA_FOLDER, problem, None, _RESTORE)
-    return f"{SCHEMA_FOLDER}/{files[max(completed)]}"
+    return {instant: f"{SCHEMA_FOLDER}/{name}" for instant, name in files.items() if visible.committed(instant)}
+
+
+def rebuilt_history(storage: Storage, config: TableConfig, timeline: Timeline, text: str) -> tuple[str, list[Node]]:
+    """Where the history of a table's columns belongs, and its versions, newest first: those that its other files and
+    the commits on the timeline have, and the columns of before the first ALTER.
+
+    text    the version of now, as the newest commit has it
+    Raises  CorruptFile where nothing has one of them
+    """
+    now, files = decode_version(text, LATEST_SCHEMA), _history_files(storage, config, timeline)
+    versions: dict[int, Node] = {now["version_id"]: now}
+    damaged = set(files)  # Hudi writes a file with each commit since the first ALTER
+    for instant, path in files.items():
+        with suppress(CorruptFile):
+            versions |= {version["version_id"]: version for version in decode_history(storage.read(path), path)}
+            damaged.remove(instant)
+    commits = [(commit.requested, read_commit(storage, timeline, commit)) for commit in reversed(timeline.commits)]
+    for instant, commit in commits:
+        if own := commit.extra.get(LATEST_SCHEMA):
+            version = decode_version(own, SCHEMA_FOLDER)
+            versions.setdefault(version["version_id"], version)
+            damaged.discard(instant)
+    first = min(number for number in versions if number)
+    before = (commit.schema for instant, commit in commits if int(instant) < first and commit.schema)
+    if 0 not in versions and (schema := next(before, None)) is not None:
+        versions[0] = first_version(user_columns(schema, SCHEMA_FOLDER))
+    if lacking := {0, *map(int, damaged)} - versions.keys():
+        problem = f"neither another file nor a commit on the timeline has version {min(lacking)} of the columns"
+        raise CorruptFile(SCHEMA_FOLDER, problem)
+    number = str(now["version_id"])
+    newest = max(files, default=number)
+    path = files[newest] if newest >= number and files else f"{SCHEMA_FOLDER}/{number}{SCHEMA_COMMIT}"
+    return path, [versions[key] for key in sorted(versions, reverse=True)]
 
 
 def _exceptions(storage: Storage, timeline: Timeline, versions: Sequence[Node]) -> dict[str, int]:

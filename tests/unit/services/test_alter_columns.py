@@ -12,7 +12,7 @@ import pytest
 import hoodie
 from hoodie.api.table import HoodieTable
 from hoodie.commit.transaction import begin
-from hoodie.doctor.findings import Severity
+from hoodie.doctor.findings import Fault, Mend, Severity
 from hoodie.errors import CorruptFile, HudiCannotRead, SchemaMismatch, UnsupportedTable, WriteConflict
 from hoodie.schema.by_id import Add, Change, Comment, Drop, Move, Position, Rename, Retype
 from hoodie.services.alter_columns import alter_columns
@@ -213,3 +213,42 @@ def test_a_lost_version_of_the_columns_is_missed(table: HoodieTable) -> None:
     (finding,) = again.check(grace=0)
     assert finding.severity is Severity.ERROR
     assert f"lacks version {newest}" in finding.problem
+
+
+@pytest.mark.parametrize("harm", ["cut", "empty", "gone"])
+def test_a_damaged_history_of_the_columns_is_written_anew(table: HoodieTable, harm: str, tmp_path: Path) -> None:
+    alter(table, Rename(("n",), "m"))
+    newest = alter(table, Rename(("m",), "count"), Rename(("s", "u"), "w"))
+    table.upsert(
+        pa.table({"id": ["a"], "count": pa.array([5], pa.int32()), "name": ["z"], "s": [{"w": 3, "v": "r"}], "ts": [2]})
+    )
+    before = rows(table)
+    file = tmp_path / f"t/.hoodie/.schema/{newest}.schemacommit"
+    whole = file.read_bytes()
+    if harm == "gone":
+        file.unlink()
+    else:
+        file.write_bytes(whole[: len(whole) // 2] if harm == "cut" else b"")
+    again = hoodie.open_table(tmp_path / "t")
+    with pytest.raises(CorruptFile, match=r"`hoodie check --repair` writes it anew"):
+        rows(again)
+    (finding,) = again.check(grace=0)
+    assert (finding.fault, finding.remedy and finding.remedy.mend) == (Fault.COLUMNS, Mend.COLUMNS)
+    assert len(again.repair(grace=0)) == 1
+    assert json.loads(file.read_bytes()) == json.loads(whole)
+    assert not again.check(grace=0)
+    assert rows(hoodie.open_table(tmp_path / "t")) == before
+
+
+def test_a_version_of_the_columns_that_nothing_has_is_not_made_up(table: HoodieTable, tmp_path: Path) -> None:
+    alter(table, Rename(("n",), "m"))
+    alter(table, Rename(("m",), "count"))
+    for file in (tmp_path / "t/.hoodie/.schema").glob("*.schemacommit"):
+        file.write_bytes(b"")
+    first = table.history()[-1][0]
+    (completed,) = (tmp_path / "t/.hoodie").glob(f"{first.requested}.*commit")
+    completed.write_bytes(b"")
+    again = hoodie.open_table(tmp_path / "t")
+    (finding,) = (finding for finding in again.check(grace=0) if finding.fault is Fault.COLUMNS)
+    assert finding.remedy is None
+    assert "version 0" in finding.advice

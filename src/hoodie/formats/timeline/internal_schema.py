@@ -8,6 +8,7 @@ pinned by the tables in tests/fixtures/schema_on_read.
 """
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from hoodie.errors import CorruptFile
@@ -41,6 +42,11 @@ def decode_history(data: bytes, path: str) -> list[Node]:
     return sorted(
         (_checked_version(version, path) for version in versions), key=lambda version: int(version["version_id"])
     )
+
+
+def encode_history(versions: Sequence[Node]) -> bytes:
+    """Versions, newest first, as a file of `SCHEMA_FOLDER` has them."""
+    return json.dumps({"schemas": versions}, separators=(",", ":")).encode()
 
 
 def _parsed(text: str, path: str) -> Node:
