@@ -25,7 +25,7 @@ from hoodie.model.instant import COMMITS, WRITES, Action, Instant, State
 from hoodie.storage.protocol import Entry, Storage, is_temporary, join, split
 from hoodie.table.properties import BACKUP, PROPERTIES, load_properties
 from hoodie.table.state import TableState
-from hoodie.timeline.archive import archive_files
+from hoodie.timeline.archive import archive_files, archived_commits
 from hoodie.timeline.completions import VERSION_FILE, history_sizes
 from hoodie.timeline.history import history_rows
 from hoodie.timeline.load import read_commit
@@ -307,7 +307,7 @@ def pending_instants(scene: Scene, contents: Contents, damaged: Collection[str] 
 
     damaged  paths of which there is a finding, such as of files that cannot be read
     """
-    newest = scene.timeline.newest_commit
+    newest, archived = scene.timeline.newest_commit, _archived(scene)
     for instant in scene.timeline.instants:
         if instant.state is State.COMPLETED or not scene.is_settled(_sign_of_life(scene, instant)):
             continue
@@ -316,6 +316,13 @@ def pending_instants(scene: Scene, contents: Contents, damaged: Collection[str] 
         if not begun and not files.isdisjoint(damaged):
             continue
         path = scene.timeline.path(instant)
+        if instant.requested in archived:
+            problem = "its instant was completed and archived, and readers take it for pending"
+            for entry in scene.states[instant.requested, comparable_action(instant.action)].values():
+                where = join(scene.timeline.folder, entry.name)
+                remedy = Remedy(Mend.DELETE, where)
+                yield Finding(Severity.ERROR, Fault.STALE, where, problem, "It can be deleted", remedy)
+            continue
         lost = None
         if instant.action in WRITES:
             state = TableState(scene.storage, scene.config, scene.timeline)
@@ -349,6 +356,16 @@ def pending_instants(scene: Scene, contents: Contents, damaged: Collection[str] 
             advice = _FINISH.get(instant.action, "Run it again with what began it")
             problem = f"a {instant.action} began and did not end"
             yield Finding(Severity.WARNING, Fault.STALE, path, problem, advice)
+
+
+def _archived(scene: Scene) -> set[str]:
+    """The pending instants that the archive has as completed. It is read only where one is older than the timeline."""
+    old = {instant.requested for instant in scene.timeline.pending() if instant.requested < scene.timeline.first_commit}
+    try:
+        commits = archived_commits(scene.storage, scene.config) if old else []
+    except CorruptFile:  # there is a finding
+        return set()
+    return old & {instant.requested for instant, _ in commits}
 
 
 #: Instants that wait to be run: requested is not a problem.

@@ -474,3 +474,37 @@ def test_a_file_that_a_task_left_with_its_marker_is_not_of_a_lost_history(path: 
     table.repair(dry_run=False, grace=0)
     assert data_files(path) == {name}
     assert not table.check(grace=0)
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_plan_that_is_left_of_an_archived_compaction_is_found_and_deleted(path: Path, version: str) -> None:
+    options = {
+        "hoodie.write.table.version": version,
+        "hoodie.compact.inline": "false",
+        "hoodie.keep.min.commits": "2",
+        "hoodie.keep.max.commits": "3",
+        "hoodie.clean.commits.retained": "1",
+    }
+    now = {"hoodie.compact.inline.max.delta.commits": "1"}
+    table = hoodie.create_table(path, record_key="id", ordering="ts", table_type="MERGE_ON_READ", options=options)
+    plan: dict[Path, bytes] = {}
+    for number in range(12):
+        table.upsert(pa.table({"id": ["a", "b"], "ts": [number, number]}))
+        if number in (2, 7):
+            table.schedule_compaction(options=now)
+            table.compact()
+            plan = plan or {file: file.read_bytes() for file in path.glob(".hoodie/**/*.compaction.*")}
+    assert len(plan) == 2
+    assert not any(file.exists() for file in plan)  # they were archived
+    rows = sorted(table.to_arrow().column("ts").to_pylist())
+    for file, data in plan.items():
+        file.write_bytes(data)
+    again = hoodie.open_table(path)
+    findings = again.check(grace=0)
+    assert [(path / finding.where, finding.advice) for finding in findings] == [
+        (file, "It can be deleted") for file in sorted(plan)
+    ]
+    again.repair(grace=0)
+    assert not any(file.exists() for file in plan)
+    assert sorted(hoodie.open_table(path).to_arrow().column("ts").to_pylist()) == rows
+    assert not again.check(grace=0)

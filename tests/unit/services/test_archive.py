@@ -496,6 +496,16 @@ def test_a_block_cut_short_is_a_warning() -> None:
         assert [found.instant.requested for found in archived_entries(storage, config)] == ["1"]
 
 
+def test_an_empty_file_of_the_archive_is_no_shorter_history_that_says_nothing() -> None:
+    """Gaps between the numbers of the files say nothing: a merge of older ones leaves them."""
+    storage, _ = archive_with(encode_entries([entry("1")], 10), b"")
+    with pytest.warns(
+        DamagedLog, match=r"archive\.2\S* at byte 0: the file is empty.*instants of the history are lost"
+    ):
+        commits = history(load_state(storage), archived=True)
+    assert commits[-1][0].requested == "1"
+
+
 def damaged(change: Callable[[bytes], bytes]) -> bytes:
     return change(encode_entries([entry("1"), entry("2")], 10))
 

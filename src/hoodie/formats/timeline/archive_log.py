@@ -129,9 +129,12 @@ def decode_entries(data: bytes, path: str) -> Iterator[dict[str, Any]]:
     """The entries of an archive file in order, columns as `entry_schema` has them, whatever release wrote them.
 
     What a writer that died left behind another's blocks is skipped with the warning DamagedLog: the instants are still
-    on the timeline, which are deleted only once they are in the archive.
+    on the timeline, which are deleted only once they are in the archive. So is an empty file, which may have lost some.
     Raises CorruptLogBlock
     """
+    if not data:
+        problem = "the file is empty: its writer died, or instants of the history are lost"
+        warnings.warn(DamagedLog(path, 0, problem), stacklevel=2)
     for block in read_blocks(data, path):
         if block.kind is BlockKind.CORRUPT:
             warnings.warn(DamagedLog(path, block.offset, "a block of the archive that was cut short"), stacklevel=2)
