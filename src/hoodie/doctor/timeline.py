@@ -320,8 +320,9 @@ def pending_instants(scene: Scene, contents: Contents, damaged: Collection[str] 
             problem = "its instant was completed and archived, and readers take it for pending"
             for entry in scene.states[instant.requested, comparable_action(instant.action)].values():
                 where = join(scene.timeline.folder, entry.name)
-                remedy = Remedy(Mend.DELETE, where)
-                yield Finding(Severity.ERROR, Fault.STALE, where, problem, "It can be deleted", remedy)
+                yield Finding(
+                    Severity.ERROR, Fault.STALE, where, problem, "It can be deleted", Remedy(Mend.DELETE, where)
+                )
             continue
         lost = None
         if instant.action in WRITES:
