@@ -39,6 +39,8 @@ def lost_completion(
              were carried out are looked at, too
     """
     timeline, time = state.timeline, write.requested
+    if _shares_time(state, write):
+        return None
     saved = [savepoint for savepoint in timeline.completed({Action.SAVEPOINT}) if savepoint.requested == time]
     how = "keeps its files" if saved else "builds on it"
     user = next(iter(saved), None) or _built_upon(write, commits, {**_plans_carried_out(state, write), **plans})
@@ -48,6 +50,12 @@ def lost_completion(
         problem = f"the completed file of this {write.action} is lost: {user.action} {user.requested} {how}"
         return _with_way_back(state, write, problem, "A rollback would delete them.")
     return None
+
+
+def _shares_time(state: TableState, write: Instant) -> bool:
+    """Whether a completed commit has the time of a pending write: two writers without a lock took the same. What later
+    commits name is that one's."""
+    return any(commit.requested == write.requested for commit in state.timeline.commits)
 
 
 def _with_way_back(state: TableState, write: Instant, problem: str, rollback: str) -> CorruptFile:
@@ -149,7 +157,11 @@ def lost_commit(state: TableState, as_of: str | None) -> Instant | None:
     """A write up to `as_of` (inclusive; None: now) that is pending though a savepoint keeps it, a later commit or plan
     was made on it, or a clean has removed what it was to read. None: there is none, as far as a few commits tell."""
     for write in state.timeline.pending(WRITES):
-        if write.state is State.REQUESTED or (as_of is not None and write.requested > as_of):
+        if (
+            write.state is State.REQUESTED
+            or (as_of is not None and write.requested > as_of)
+            or _shares_time(state, write)
+        ):
             continue  # a compaction that nobody has run yet, which lies there for long, costs no read of commits
         if any(saved.requested == write.requested for saved in state.timeline.completed({Action.SAVEPOINT})):
             return write

@@ -16,7 +16,7 @@ import pyarrow as pa
 from hoodie.commit.lost import completed_path, lost_commit
 from hoodie.config.read import ReadSettings
 from hoodie.config.table import TableType
-from hoodie.errors import CorruptIndex, MissingFile, UnsupportedTable
+from hoodie.errors import CorruptIndex, MissingFile, UnsupportedTable, WriteConflict
 from hoodie.formats.parquet.base_footer import is_of_a_write
 from hoodie.formats.parquet.columns import open_parquet
 from hoodie.index.contract import ByFile, ByKey, Index, IndexContext
@@ -185,13 +185,17 @@ def refuse_unknown(index: Index, places: Iterable[FileGroupId], groups: Collecti
 
 def refuse_groups_of_logs(state: TableState, files: TableFiles, index: Index) -> None:
     """Raises UnsupportedTable when a file group has no base file, in which the index looks for keys; MissingFile when
-    that is of a compaction whose completed file is lost."""
+    that is of a compaction whose completed file is lost; WriteConflict when that was so, and is no more."""
     if not isinstance(index.look_up, ByFile):
         return
-    for partition, slices in files.slices.items():
-        seen = {base.group for base in files.bases.get(partition, ())}
-        hidden = [slice_.group.file_id for slice_ in slices if slice_.group not in seen]
-        if hidden:
+    for partition in files.slices:
+        if hidden := _groups_of_logs(files, partition):
+            now = state.reload()
+            if now.timeline != state.timeline and not _groups_of_logs(now.files([partition]), partition):
+                raise WriteConflict(
+                    f"file group {hidden[0]} of partition {partition!r} changed while the table was looked at: a "
+                    "compaction, cleaning or another writer was at work; try again"
+                )
             if lost := lost_commit(state, None):
                 raise MissingFile(completed_path(lost, state.layout), lost.requested, lost.action, doing="write")
             raise UnsupportedTable(
@@ -199,3 +203,9 @@ def refuse_groups_of_logs(state: TableState, files: TableFiles, index: Index) ->
                 f"the index {index.name} finds no keys: existing rows would count as new. A writer with "
                 "another index made them; write with that one, or compact the table first."
             )
+
+
+def _groups_of_logs(files: TableFiles, partition: str) -> list[str]:
+    """The file groups of a partition without a base file."""
+    groups = {base.group for base in files.bases.get(partition, ())}
+    return [slice_.group.file_id for slice_ in files.slices.get(partition, ()) if slice_.group not in groups]

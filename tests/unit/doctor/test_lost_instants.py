@@ -508,3 +508,20 @@ def test_a_plan_that_is_left_of_an_archived_compaction_is_found_and_deleted(path
     assert not any(file.exists() for file in plan)
     assert sorted(hoodie.open_table(path).to_arrow().column("ts").to_pylist()) == rows
     assert not again.check(grace=0)
+
+
+@pytest.mark.parametrize("version", ["6", "8"])
+def test_a_compaction_is_not_lost_whose_time_a_write_without_a_lock_has_too(path: Path, version: str) -> None:
+    """Later commits say that they were made on that time: they mean the write."""
+    table = filled(path, "MERGE_ON_READ", version)
+    planned = str(table.schedule_compaction(options=NOW))
+    (plan,) = path.glob(f".hoodie/**/{planned}.compaction.requested")
+    content = plan.read_bytes()
+    unschedule_compaction(table.storage, Settings.of({}), planned)
+    write = table.upsert(pa.table({"id": [0], "city": ["oslo"], "n": [8]})).instant
+    plan.with_name(f"{write}.compaction.requested").write_bytes(content)
+    plan.with_name(f"{write}.compaction.inflight").write_bytes(b"")
+    table.upsert(pa.table({"id": [0], "city": ["oslo"], "n": [9]}))
+    again = hoodie.open_table(path)
+    assert sorted(again.to_arrow().column("n").to_pylist()) == [0, 9]
+    assert not [finding for finding in again.check(grace=0) if finding.fault is Fault.HOLLOW]

@@ -30,6 +30,7 @@ from hoodie.formats.timeline.plans import encode_compaction_plan
 from hoodie.model.instant import Action, State
 from hoodie.model.plans import CompactionPlan
 from hoodie.services.clean import clean
+from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage import LocalStorage
 from hoodie.storage.protocol import Storage
@@ -60,6 +61,8 @@ LOCKED = {
     "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
     "hoodie.write.lock.provider": "StorageBasedLockProvider",
 }
+MOR = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
+NOW = {"hoodie.compact.inline.max.delta.commits": "1"}
 RETRIES = "hoodie.write.num.retries.on.conflict.failures"
 PROVIDER = "hoodie.write.lock.provider"
 POLICY = "hoodie.cleaner.policy.failed.writes"
@@ -174,6 +177,37 @@ def test_a_write_whose_file_was_cleaned_away_gives_way_to_the_writers_that_made_
         late.upsert(rows("b", note="late"))
         assert notes(there.storage) == {"a": "three", "b": "late"}
     assert load_state(there.storage).timeline.pending() == ()
+
+
+class Torn(WrappedStorage):
+    """Its listings of the timeline lack what is completed as a commit, until data files are listed."""
+
+    torn = True
+
+    def observe(self, name: str, path: str, call: Callable[[], Any]) -> Any:
+        answer = call()
+        if name in ("list", "list_tree") and not path.startswith(".hoodie"):
+            self.torn = False
+        if not self.torn or not path.endswith("/timeline"):
+            return answer
+        if name == "list":
+            return [entry for entry in answer if not entry.name.endswith(".commit")]
+        if name == "list_some":
+            return [entry for entry in answer[0] if not entry.name.endswith(".commit")], answer[1]
+        return answer
+
+
+def test_a_write_that_sees_a_cleaning_and_not_yet_the_compaction_before_it_gives_way() -> None:
+    """It sees logs without the base file, old or new: that is no table whose keys cannot be looked up. A listing of a
+    folder that is written to may lack the older of two new files."""
+    there = ArrowTable.create(MemoryStorage(), {**TABLE, **MOR, "hoodie.write.table.version": "8"})
+    there.upsert(rows("a", "b"))
+    there.upsert(rows("a", note="one"))
+    compact(there.storage, Settings.of(there.options), schedule_compaction(there.storage, Settings.of(NOW)))
+    clean(there.storage, Settings.of({**there.options, **KEEP_THE_NEWEST}))
+    with pytest.raises(WriteConflict, match="changed while the table was looked at"):
+        ArrowTable(Torn(there.storage), {**there.options, POLICY: "NEVER"}).upsert(rows("b", note="late"))
+    assert notes(there.storage) == {"a": "one", "b": "old"}
 
 
 class Listed(WrappedStorage):
