@@ -10,7 +10,7 @@ is shorter than it was published lacks rows as a missing one does, and is taken 
 """
 
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -50,18 +50,16 @@ class PublishedNames:
 
 def published_by(instant: Instant, commit: CommitMetadata) -> PublishedNames:
     """What a commit's metadata names. Only the name in a path counts: its folder is the partition's."""
-    files = _by_partition(commit, lambda stat: (stat.path or "").rpartition("/")[2])
-    base_files = _by_partition(commit, lambda stat: stat.base_file)
+    files = _by_partition(commit.stats, lambda stat: (stat.path or "").rpartition("/")[2])
+    base_files = _by_partition(commit.stats, lambda stat: stat.base_file)
     return PublishedNames(instant, files, base_files, frozenset({*files, *commit.replaced}))
 
 
-def _by_partition(commit: CommitMetadata, name: Callable[[WriteStat], str | None]) -> dict[str, dict[str, int]]:
-    """The names that statistics give, those of logs with their bytes; partitions of which they give none are left
-    out."""
-    names = {
-        partition: {text: stat.file_size * (".log." in text) for stat in stats if (text := name(stat))}
-        for partition, stats in commit.stats.items()
-    }
+def _by_partition(
+    stats: Mapping[str, Sequence[WriteStat]], name: Callable[[WriteStat], str | None]
+) -> dict[str, dict[str, int]]:
+    """The names that statistics give, those of logs with their bytes; partitions without any are left out."""
+    names = {path: {n: s.file_size * (".log." in n) for s in part if (n := name(s))} for path, part in stats.items()}
     return {partition: some for partition, some in names.items() if some}
 
 
