@@ -656,6 +656,15 @@ def test_procedures_have_hudis_names_and_columns(spark, orders, tmp_path):
     assert hoodie.spark.sql(spark, "CALL help()").count() > 55
 
 
+def test_a_filter_chooses_among_the_rows_of_a_procedure(spark, orders):
+    call = "CALL show_timeline(table => '{}', limit => 1, filter => \"{}\")"
+    (row,) = hoodie.spark.sql(spark, call.format(orders, "action like '%commit' and state = 'COMPLETED'")).collect()
+    assert row["instant_time"] == hoodie.spark.sql(spark, f"CALL show_commits('{orders}')").first()[0]
+    assert hoodie.spark.sql(spark, call.format(orders, "action = 'restore'")).count() == 0
+    with pytest.raises(AnalysisException, match="nope"):
+        hoodie.spark.sql(spark, call.format(orders, "nope = 1")).collect()
+
+
 @pytest.mark.nightly
 def test_procedures_bring_rows_elsewhere(spark, orders, tmp_path):
     commit = hoodie.spark.sql(spark, f"CALL show_commits('{orders}')").first()[0]

@@ -29,8 +29,10 @@ def run_call(session: SparkSession, text: Text) -> DataFrame:
     if procedure.of_table:
         table = _table(session, name, arguments)
         path, options = table.path, with_entrys(str(arguments.get("table")), table, options)
-    rows = called_rows(procedure, Called(session, name, path, arguments, options))
-    return table_rows(session, rows, procedure.columns)
+    called = Called(session, name, path, arguments, options)
+    rows = table_rows(session, called_rows(procedure, called), procedure.columns)
+    condition, limit = called.get("filter"), called.get("limit")
+    return rows.filter(condition).limit(limit) if condition else rows
 
 
 def parse_call(text: Text) -> tuple[str, Procedure, Mapping[str, Any]]:
@@ -44,13 +46,13 @@ def parse_call(text: Text) -> tuple[str, Procedure, Mapping[str, Any]]:
 
 
 def called_rows(procedure: Procedure, called: Called) -> list[Sequence[Any]]:
-    """The rows of a procedure, up to its limit."""
+    """The rows of a procedure, up to its limit; all where a `filter` is to choose among them."""
     limit = called.get("limit")
     if limit is not None and limit < 0:
         if procedure.parameters["limit"].default >= 0:
             raise StatementError(f"{called.name}: limit => {limit}: expected 0 or more")
         limit = None
-    return list(islice(procedure.run(called), limit))
+    return list(islice(procedure.run(called), None if called.get("filter") else limit))
 
 
 def unknown(name: str) -> StatementError:

@@ -14,10 +14,13 @@ import pytest
 import hoodie
 from hoodie.config.options import Options
 from hoodie.errors import HoodieError, InstantNotFound, InvalidOption, StatementError
+from hoodie.model.instant import Action
 from hoodie.statements.call import called_rows, parse_call, unknown
 from hoodie.statements.cutting import Text
 from hoodie.statements.procedures.procedure import Called, Procedure
 from hoodie.statements.procedures.registry import PROCEDURES
+from hoodie.storage.local import LocalStorage
+from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support.instants import aged
@@ -26,6 +29,8 @@ from support.trips import TRIPS, rows
 TESTS = Path(__file__).parents[2]
 RECORDED = json.loads((TESTS / "vectors" / "procedures.json").read_text())
 THEIRS: dict[str, Any] = RECORDED["procedures"]
+#: Those that came later.
+LATER: dict[str, Any] = json.loads((TESTS / "vectors" / "procedures_of_1_2.json").read_text())["procedures"]
 #: Instants of the table: its newest commit, and its newest rollback.
 NEWEST, ROLLBACK = "20261125091108825", "20261125091123533"
 
@@ -53,7 +58,7 @@ def typed(procedure: Procedure) -> list[tuple[str, str]]:
 
 
 def test_every_procedure_has_hudis_columns() -> None:
-    for name, theirs in THEIRS.items():
+    for name, theirs in (THEIRS | LATER).items():
         if name != "help":
             expected = [(column, kind.replace("integer", "int")) for column, kind in theirs["columns"]]
             assert typed(PROCEDURES[name]) == expected, name
@@ -61,13 +66,14 @@ def test_every_procedure_has_hudis_columns() -> None:
 
 def test_every_procedure_has_hudis_arguments_in_their_order() -> None:
     kinds = {"string": str, "integer": int, "long": int, "boolean": bool}
-    for name, theirs in THEIRS.items():
+    for name, theirs in (THEIRS | LATER).items():
         if name == "help":
             continue
         ours = [(key, parameter.kind) for key, parameter in PROCEDURES[name].parameters.items()]
         expected = [(row[0], kinds[row[1]]) for row in theirs["parameters"]]
         assert ours in (expected, [*expected, ("path", str)]), name
         needed = {row[0] for row in theirs["parameters"] if row[-1] == "true"} - {"table", "schema_file_path"}
+        needed -= {"partition_path"} if name == "show_fsview_latest" else set()  # Hudi 1.x takes all partitions
         assert needed <= {key for key, one in PROCEDURES[name].parameters.items() if one.required}, name
 
 
@@ -312,3 +318,70 @@ def test_a_bad_argument_is_named(call: str, problem: str, trips: Path) -> None:
 def test_an_instant_that_is_no_commit_is_named(trips: Path) -> None:
     with pytest.raises(InstantNotFound, match="20010101000000000 is no completed commit"):
         answer("show_commit_files('trips', 10, '20010101000000000')", trips)
+
+
+@pytest.fixture
+def cleaned(tmp_path: Path) -> tuple[Path, list[str]]:
+    """A table of two partitions whose commits are cleaned and archived, and the times of its commits."""
+    options = {"hoodie.clean.commits.retained": 1, "hoodie.keep.min.commits": 2, "hoodie.keep.max.commits": 3}
+    table = hoodie.create_table(tmp_path / "t", record_key="id", partition_by="p", options=options)
+    rows = pa.table({"id": [1, 2], "p": ["a", "b"]})
+    return tmp_path / "t", [table.upsert(rows).instant for _ in range(6)]
+
+
+def test_the_timeline_is_shown_with_the_times_of_its_states(cleaned: tuple[Path, list[str]]) -> None:
+    path, commits = cleaned
+    shown = answer("show_timeline(table => 't', limit => 100, showArchived => true)", path)
+    active = [row for row in shown if row["timeline_type"] == "ACTIVE"]
+    timeline = load_state(LocalStorage(path)).timeline
+    assert [(row["instant_time"], row["action"]) for row in active] == [
+        (instant.requested, instant.action.value) for instant in reversed(timeline.instants)
+    ]
+    assert {row["instant_time"] for row in shown if row["action"] == "commit"} == set(commits)
+    assert len(shown) > len(active)
+    newest = next(row for row in active if row["action"] == "commit")
+    at = newest["instant_time"]
+    assert newest["requested_time"] == f"{at[4:6]}-{at[6:8]} {at[8:10]}:{at[10:12]}:{at[12:14]}"
+    assert newest["requested_time"] <= newest["inflight_time"] <= newest["completed_time"]
+    between = answer(f"show_timeline('t', '', 100, true, '', '{commits[1]}', '{commits[2]}')", path)
+    assert {row["instant_time"] for row in between if row["action"] == "commit"} == set(commits[1:3])
+
+
+def test_the_timeline_says_what_is_pending_and_what_a_rollback_took_back(trips: Path) -> None:
+    shown = answer("show_timeline('trips')", trips)
+    pending = [row for row in shown if row["state"] == "REQUESTED"]
+    assert [(row["action"], row["inflight_time"], row["completed_time"]) for row in pending] == [
+        ("compaction", None, None)
+    ]
+    (rollback,) = [row for row in shown if row["instant_time"] == ROLLBACK]
+    assert rollback["rollback_info"] == "Rolled back: 20261125091117487"
+
+
+def test_cleans_are_shown_with_what_they_planned_and_did(cleaned: tuple[Path, list[str]]) -> None:
+    path, _ = cleaned
+    timeline = load_state(LocalStorage(path)).timeline
+    times = [instant.requested for instant in reversed(timeline.instants) if instant.action is Action.CLEAN]
+    cleans = answer("show_cleans('t')", path)
+    assert [row["clean_time"] for row in cleans] == times
+    assert {(row["action"], row["total_files_deleted"], row["version"]) for row in cleans} == {("clean", 2, 2)}
+    assert all(row["earliest_commit_to_retain"] <= row["last_completed_commit_timestamp"] for row in cleans)
+    assert len(answer("show_cleans('t', 100, true)", path)) > len(cleans)  # those of the archive
+    files = answer("show_cleans_metadata('t', 2)", path)
+    assert [(row["clean_time"], row["partition_path"], row["success_delete_files"]) for row in files] == [
+        (times[0], "a", 1),
+        (times[0], "b", 1),
+    ]
+    plans = answer("show_clean_plans('t', 1)", path)
+    assert [(row["plan_time"], row["state"], row["total_partitions_to_clean"]) for row in plans] == [
+        (times[0], "COMPLETED", 2)
+    ]
+    with pytest.raises(StatementError, match="show_cleans has those of the archive"):
+        answer("show_clean_plans('t', 1, true)", path)
+
+
+def test_the_newest_slices_of_all_partitions_are_shown_where_none_is_named(trips: Path) -> None:
+    everywhere = answer("show_fsview_latest('trips')", trips)
+    assert {row["partition"] for row in everywhere} == {"city=oslo", "city=paris", "city=rome"}
+    assert [row for row in everywhere if row["partition"] == "city=oslo"] == answer(
+        "show_fsview_latest(table => 'trips', partition_path => 'city=oslo')", trips
+    )

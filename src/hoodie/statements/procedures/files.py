@@ -37,9 +37,9 @@ def fsview_all(called: Called) -> Rows:
 
 
 def fsview_latest(called: Called) -> Rows:
-    """The newest file slice of each file group of a partition; with `merge` that before a pending compaction is joined
-    to it. `scheduled` are logs that the compaction takes, if it is not the slice's own: as Hudi counts them."""
-    root, view = called.state.storage.root, _view(called, called.arguments["partition_path"])
+    """The newest file slice of each file group of a partition, or of all; with `merge` that before a pending compaction
+    is joined to it. `scheduled` are logs that the compaction takes, if it is not the slice's own: as in Hudi."""
+    root, view = called.state.storage.root, _view(called, called.get("partition_path"))
     if called.get("merge"):
         slices = list(merged_slices(view, _up_to(called)).values())
     else:

@@ -165,7 +165,7 @@ def _commits_compare(called: Called) -> Rows:
     return [(f"Source {name} is {word} by {len(commits)} commits. Commits to catch up - [{listed}]",)]
 
 
-def _rollbacks(called: Called) -> Iterator[tuple[Instant, RollbackMetadata]]:
+def rollbacks(called: Called) -> Iterator[tuple[Instant, RollbackMetadata]]:
     """Completed rollbacks of the active timeline, newest first. Raises CorruptFile"""
     timeline = called.state.timeline
     for instant in reversed(timeline.completed({Action.ROLLBACK})):
@@ -175,7 +175,7 @@ def _rollbacks(called: Called) -> Iterator[tuple[Instant, RollbackMetadata]]:
 
 
 def _show_rollbacks(called: Called) -> Rows:
-    for instant, metadata in _rollbacks(called):
+    for instant, metadata in rollbacks(called):
         for commit in metadata.commits:
             files, parts = metadata.files_deleted, len(metadata.partitions)
             yield instant.requested, commit, files, metadata.millis, parts
@@ -183,7 +183,7 @@ def _show_rollbacks(called: Called) -> Rows:
 
 def _show_rollback_detail(called: Called) -> Rows:
     root = called.state.storage.root.rstrip("/")
-    for instant, metadata in _rollbacks(called):
+    for instant, metadata in rollbacks(called):
         if instant.requested == called.arguments["instant_time"]:
             commits = "[" + ", ".join(metadata.commits) + "]"
             for partition, files in metadata.partitions.items():

@@ -5,7 +5,16 @@ Source: tests/vectors/procedures.json.
 
 from collections.abc import Callable, Mapping
 
-from hoodie.statements.procedures import copies, files, history, metadata_table, recovery, repairs, services
+from hoodie.statements.procedures import (
+    copies,
+    files,
+    history,
+    metadata_table,
+    recovery,
+    repairs,
+    services,
+    timeline,
+)
 from hoodie.statements.procedures.procedure import Called, Procedure, Rows, procedure
 
 
@@ -48,6 +57,7 @@ _CLUSTERINGS = "timestamp string, input_group_size int, state string, involved_p
 
 PROCEDURES: Mapping[str, Procedure] = {
     **history.PROCEDURES,
+    **timeline.PROCEDURES,
     # --- going back
     "rollback_to_instant": procedure(
         "table string, instant_time! string", "rollback_result boolean", recovery.rollback_to_instant, destructive=True
@@ -127,7 +137,7 @@ PROCEDURES: Mapping[str, Procedure] = {
     ),
     "show_fsview_latest": procedure(
         f"table string, {_SLICES_UP_TO}, include_inflight boolean = false, exclude_compaction boolean = false, "
-        "limit int = 10, partition_path! string, merge boolean = true",
+        "limit int = 10, partition_path string, merge boolean = true",
         f"{_SLICE}, delta_size_compaction_scheduled long, delta_size_compaction_unscheduled long, "
         "delta_to_base_radio_compaction_scheduled double, delta_to_base_radio_compaction_unscheduled double, "
         "delta_files_compaction_scheduled string, delta_files_compaction_unscheduled string",
