@@ -349,6 +349,19 @@ _DIFFERENCES = (
         "that is what the statement says",
     ),
     (
+        "an update or delete of a key that a bulk_insert stored more than once in one base file",
+        "0.15: Copy-on-Write: meets all of its rows, Merge-on-Read: the first. 1.2: Copy-on-Write, or a global index: "
+        "the first; else all",
+        "meets all of its rows, on both types",
+        "what is deleted is gone, and a row does not depend on the type",
+    ),
+    (
+        "SQL `MERGE` or `UPDATE` that assigns a struct whose fields have other names than the column's",
+        "takes the fields by their place, also of structs with the same names in another order",
+        "takes the fields by name, and refuses other names: cast the struct to the column's type",
+        "no field must get another one's value",
+    ),
+    (
         "SQL `MERGE … WHEN NOT MATCHED BY SOURCE`",
         "has no effect, nor has it in 1.2",
         "is done",

@@ -228,11 +228,6 @@ def require_readable(config: TableConfig) -> None:
             f"{config.name}: its files lack the partition columns "
             "(hoodie.datasource.write.drop.partition.columns=true), which this library cannot read."
         )
-    if BOOTSTRAP in config.properties:
-        raise UnsupportedTable(
-            f"{config.name}: a bootstrapped table, whose rows lie partly in {config.properties[BOOTSTRAP]}; rewrite it "
-            "with Hudi's clustering first."
-        )
 
 
 def require_unicode(what: str, text: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from hoodie.config.read import DEFAULT_READ, ReadSettings
-from hoodie.config.table import DOWNGRADED_FROM, PROPERTIES_FOLDER, TableConfig, from_properties, require_readable
+from hoodie.config.table import DOWNGRADED_FROM, PROPERTIES_FOLDER, TableConfig, from_properties
 from hoodie.doctor.engines import check_engine, examine_for
 from hoodie.doctor.files import damaged_metafiles, examine_files, named_and_missing
 from hoodie.doctor.findings import Contents, Fault, Finding, Findings, Mend, Remedy, Scene, Severity
@@ -35,7 +35,7 @@ from hoodie.table.state import TableState
 from hoodie.timeline.completions import with_history
 from hoodie.timeline.load import load_timeline
 from hoodie.timeline.stopped_upgrade import UPGRADED_FOLDER, late_writes, stopped, stopped_upgrade
-from hoodie.view.load import data_files, list_table, load_view, refuse_lost_timeline, slice_instants
+from hoodie.view.load import data_files, list_table, load_view, refuse_lost_timeline, require_rows, slice_instants
 
 __all__ = ["GRACE", "Fault", "Finding", "Mend", "Remedy", "Severity", "examine"]
 
@@ -97,7 +97,7 @@ def examine(
     except CorruptFile as error:
         advice = clause(error.advice) or "Restore it from a copy of the table"
         return Findings([*findings, Finding(Severity.ERROR, Fault.PROPERTIES, error.path, error.problem, advice)])
-    require_readable(config)
+    require_rows(storage, config)
 
     # Files are listed before the timeline: a commit published meanwhile has its instant, but not yet its files.
     aside = storage.list_tree(".hoodie", skip=("metadata",))

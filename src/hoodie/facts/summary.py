@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from hoodie.config.table import TableConfig, require_readable, require_writable
+from hoodie.config.table import TableConfig, require_writable
 from hoodie.errors import UnsupportedTable
 from hoodie.facts.instants import InstantLine, line_of
 from hoodie.facts.look import look
@@ -15,6 +15,7 @@ from hoodie.model.meta import META_COLUMNS
 from hoodie.storage.protocol import Storage
 from hoodie.timeline.load import read_commit
 from hoodie.timeline.timeline import Timeline
+from hoodie.view.load import require_rows
 
 #: Payload classes that every table may have; others are looked up.
 _COMMON = frozenset(
@@ -89,15 +90,15 @@ def summarize(storage: Storage) -> Summary:
         savepoints=tuple(instant.requested for instant in timeline.completed({Action.SAVEPOINT})),
         last_clean=cleans[-1].requested if cleans else "",
         metadata=config.metadata_partitions,
-        cannot_read=_refusal(config, writing=False),
-        cannot_write=_refusal(config, writing=True),
+        cannot_read=_refusal(storage, config, writing=False),
+        cannot_write=_refusal(storage, config, writing=True),
     )
 
 
-def _refusal(config: TableConfig, *, writing: bool) -> str:
+def _refusal(storage: Storage, config: TableConfig, *, writing: bool) -> str:
     """Why Hoodie does not read or write the table; ""."""
     try:
-        require_readable(config)
+        require_rows(storage, config)
         if writing:
             payloads = _COMMON
             if config.payload_class and config.payload_class not in payloads:

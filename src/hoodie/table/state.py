@@ -13,7 +13,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from hoodie.config.read import ReadSettings
-from hoodie.config.table import TableConfig, from_properties, require_readable
+from hoodie.config.table import TableConfig, from_properties
 from hoodie.display.short import Short
 from hoodie.errors import CorruptFile, DamagedLog, ListingStale, MissingFile, MissingFileIgnored, WriteConflict
 from hoodie.formats.avro.schema import user_columns
@@ -31,7 +31,7 @@ from hoodie.table.properties import load_properties
 from hoodie.table.replacement import NOT_YET, WAITING, settings_in_force
 from hoodie.timeline.load import list_timeline, load_timeline, read_commit
 from hoodie.timeline.timeline import Timeline, TimelineLayout, layout_of
-from hoodie.view.load import Folders, load_view
+from hoodie.view.load import Folders, load_view, require_rows
 from hoodie.view.published import Missing, missing_for_writers
 from hoodie.view.slices import FileSystemView, committed_slices, latest_base_files, latest_slices
 
@@ -218,7 +218,7 @@ def load_state(storage: Storage, before: Timeline | None = None) -> TableState:
         properties = load_properties(storage)
     config = from_properties(properties)
     if WAITING not in properties:
-        require_readable(config)
+        require_rows(storage, config)
         timeline = load_timeline(storage, config, listed, before)
         if listed is not None and _replaced_since(config, timeline):
             timeline = load_timeline(storage, config, before=before)
@@ -226,7 +226,7 @@ def load_state(storage: Storage, before: Timeline | None = None) -> TableState:
     timeline = load_timeline(storage, config, before=before)  # both tables have the same
     if (held := settings_in_force(properties, timeline)) is not None:
         config = from_properties(held)
-    require_readable(config)
+    require_rows(storage, config)
     return TableState(storage, config, timeline)
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
-from hoodie.config.table import PROPERTIES_FILE, PROPERTIES_FOLDER, TableConfig
-from hoodie.errors import CorruptFile, DamagedLog, MetafileMissing
+from hoodie.config.table import BOOTSTRAP, PROPERTIES_FILE, PROPERTIES_FOLDER, TableConfig, require_readable
+from hoodie.errors import CorruptFile, DamagedLog, MetafileMissing, UnsupportedTable
 from hoodie.formats.java.properties import parse_properties
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import METAFILE, METAFILES, BaseFile, FileGroupId, LogFile, parent_folders, parse_data_file
@@ -24,6 +24,9 @@ from hoodie.view.published import all_published
 from hoodie.view.slices import FileSystemView, group_files
 
 B = TypeVar("B")
+
+#: The instant of a bootstrap that leaves the rows where they are (METADATA_ONLY).
+_KEYS_ALONE = "00000000000001"
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +202,24 @@ def _replacement(
     for group in groups.difference(file.group for file in files if file.base_instant == time):
         replaced[group.partition] = (*replaced.get(group.partition, ()), group.file_id)
     return replace(commit, replaced=replaced)
+
+
+def require_rows(storage: Storage, config: TableConfig) -> None:
+    """Raise UnsupportedTable, saying why, unless the rows of such a table can be read, and are in its own files.
+
+    A bootstrapped table is listed for it. Those base files of its first instant hold meta columns alone; the rows are
+    in the files that it was bootstrapped from.
+    """
+    require_readable(config)
+    if BOOTSTRAP not in config.properties:
+        return
+    files = data_files(list_table(storage)[0])
+    if keys_alone := [file.path for file in files if isinstance(file, BaseFile) and file.instant == _KEYS_ALONE]:
+        raise UnsupportedTable(
+            f"{config.name}: {len(keys_alone)} base files, such as {keys_alone[0]}, hold the keys of rows that lie in "
+            f"{config.properties[BOOTSTRAP]}. Have Hudi rewrite and remove them: CALL run_clustering(table => …), then "
+            "CALL run_clean(table => …, clean_policy => 'KEEP_LATEST_FILE_VERSIONS', file_versions_retained => 1)."
+        )
 
 
 def refuse_lost_timeline(storage: Storage, config: TableConfig, files: Iterable[BaseFile | LogFile]) -> None:

@@ -114,7 +114,6 @@ def test_versions_eight_and_nine_are_read(version):
     [
         ({"table_version": "7"}, "upgrade"),
         ({"datasource_write_drop_partition_columns": "true"}, "partition columns"),
-        ({"bootstrap_base_path": "/old"}, "/old"),
     ],
 )
 def test_tables_that_are_not_read(more, word):
