@@ -205,14 +205,15 @@ def _replacement(
 
 
 def require_rows(storage: Storage, config: TableConfig) -> None:
-    """Raise UnsupportedTable, saying why, unless the rows of such a table can be read, and are in its own files.
-
-    A bootstrapped table is listed for it. Those base files of its first instant hold meta columns alone; the rows are
-    in the files that it was bootstrapped from.
-    """
+    """Raise UnsupportedTable, saying why, unless the rows of such a table can be read, and are in its own files. A
+    bootstrapped table is listed for it."""
     require_readable(config)
-    if BOOTSTRAP not in config.properties:
-        return
+    if BOOTSTRAP in config.properties:
+        _require_own_rows(storage, config)
+
+
+def _require_own_rows(storage: Storage, config: TableConfig) -> None:
+    """Base files of the first instant hold meta columns alone; the rows are in the files of before the bootstrap."""
     files = data_files(list_table(storage)[0])
     if keys_alone := [file.path for file in files if isinstance(file, BaseFile) and file.instant == _KEYS_ALONE]:
         raise UnsupportedTable(
