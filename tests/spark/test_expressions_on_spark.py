@@ -37,6 +37,8 @@ CHOSEN = [
     "t - interval '25:03' hour to minute < t + interval '90:03.05' minute to second",
     "d + interval 1 year 2 months > d - interval 1 week 2 days",
     "t + interval '1 day -2 hours' < d + interval 1 day 2 hours + 3 minutes",
+    "t - interval 1 day -2 hours + 1.5 seconds < t - interval '1.25 seconds' - interval 1 day",
+    "coalesce(all d) + interval 1 month + 3 - interval 1 day - 1",
     "trim('a' from s) || trim(leading s from 'abc') || rtrim('b', s)",
     "date_part('year', d) + date_part('seconds', t)",
     "i !> 3 or i !< 9 or (i = 1) = not (i = 2)",

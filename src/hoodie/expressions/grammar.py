@@ -13,6 +13,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
+from hoodie.expressions.functions import FUNCTIONS
 from hoodie.expressions.text import DIALECT
 
 _OPENS = {TokenType.L_PAREN, TokenType.L_BRACKET}
@@ -35,7 +36,7 @@ _APART = {
     *((operator, word) for operator in _OPERATORS for word in (TokenType.NOT, TokenType.EXCLAMATION)),
 }
 #: The text of an INTERVAL: numbers, whose units stand behind it, or each with its unit. sqlglot takes a part of others.
-_SPAN = re.compile(r"[-+ \d:.]+|(?:\s*[-+]?\d+\s+[a-z]+)+\s*", re.IGNORECASE)
+_SPAN = re.compile(r"[-+ \d:.]+|(?:\s*[-+]?\d+(?:\.\d+)?\s+[a-z]+)+\s*", re.IGNORECASE)
 #: What a token counts as. FROM and FOR part the arguments of some functions, as commas do.
 _COUNTS_AS = {
     TokenType.FROM: [TokenType.COMMA, TokenType.FROM],
@@ -64,9 +65,7 @@ _COUNTED = {kind for kinds in _WORDS.values() for kind in kinds} | {
 def _plus(parser: Any) -> Any:
     """The operand of a unary plus, which is for the function `positive`."""
     operand = parser._parse_unary()
-    if operand is None or isinstance(operand, exp.Interval):
-        return operand
-    return exp.Anonymous(this="positive", expressions=[operand])
+    return operand and exp.Anonymous(this="positive", expressions=[operand])
 
 
 def _trim(parser: Any) -> Any:
@@ -107,11 +106,30 @@ class _Dialect(DIALECT):
             name: parse for name, parse in Spark.Parser.NO_PAREN_FUNCTION_PARSERS.items() if name in ("CASE", "IF")
         }
 
+        def _parse_interval(self, require_interval: bool = True, parse_function_unit: bool = True) -> Any:
+            """An INTERVAL, or the sum of its parts: in `1 day -2 hours` they are two, in `1 day - 2` one."""
+            start, total = self._index, None
+            if not self._match(TokenType.INTERVAL):
+                return None
+            while True:
+                place = self._index
+                sign = self._prev.token_type if self._match_set((TokenType.DASH, TokenType.PLUS)) else None
+                is_value = self._match_set((TokenType.STRING, TokenType.NUMBER), advance=False)
+                value = self._parse_primary() if is_value else None
+                is_unit = self._curr and self._curr.text.upper() in self.dialect.VALID_INTERVAL_UNITS
+                if value is None or (not is_unit and (total or sign)):
+                    self._retreat(place if total else start)
+                    return total
+                part = self._parse_interval_span(value, parse_function_unit)
+                if sign is TokenType.DASH:
+                    part.set("this", exp.Neg(this=part.this))
+                total = exp.Add(this=total, expression=part) if total else part
+
 
 @functools.lru_cache(maxsize=256)
 def syntax_tree(text: str) -> Any:
     """The tree of an expression, which is not to be changed. Raises SqlglotError on what is none"""
-    tokens = _Dialect().tokenize(text)
+    tokens = _without_all(_Dialect().tokenize(text))
     kinds = [token.token_type for token in tokens]
     if TokenType.SEMICOLON in kinds:
         raise ParseError("an expression has no semicolon")
@@ -134,6 +152,20 @@ def syntax_tree(text: str) -> Any:
         raise ParseError("there is no expression")
     _refuse_lost_words(tokens, trees[0])
     return trees[0]
+
+
+def _without_all(tokens: list[Token]) -> list[Token]:
+    """The tokens without the ALL that may stand before the arguments of any function."""
+    kinds = [token.token_type for token in tokens]
+    return [
+        token
+        for place, token in enumerate(tokens)
+        if token.token_type is not TokenType.ALL
+        or place < 2
+        or kinds[place - 1] is not TokenType.L_PAREN
+        or tokens[place - 2].text.lower() not in FUNCTIONS
+        or kinds[place + 1 : place + 2] in ([TokenType.COMMA], [TokenType.R_PAREN], [TokenType.DOT])
+    ]
 
 
 def _refuse_lost_words(tokens: list[Token], tree: Any) -> None:

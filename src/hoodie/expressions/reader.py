@@ -251,8 +251,6 @@ class Reader:
         if isinstance(node, exp.Add):
             return self._span(node.left) + self._span(node.right)
         value, unit = node.this, node.args.get("unit")
-        if isinstance(value, exp.Anonymous) and value.name == "positive":
-            value = value.expressions[0]
         words = str(value.this).split() if unit is None else []
         if not isinstance(value, (exp.Literal, exp.Neg)) or (unit is None and (len(words) % 2 or not words)):
             raise self.refused(node, "expected such as interval 7 days")

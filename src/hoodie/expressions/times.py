@@ -26,7 +26,7 @@ _MONTHS = {"month": 1, "year": 12}
 #: The units of `'…' DAY TO SECOND` and its like, and what those behind the first stay below.
 _RANGES: tuple[tuple[str, ...], ...] = (("year", "month"), ("day", "hour", "minute", "second"))
 _LIMITS = {"month": 12, "hour": 24, "minute": 60, "second": 60}
-_WHOLE = re.compile(r"[+-]?\d+")
+_NUMBER = re.compile(r"([+-]?\d+)(?:\.(\d{1,9}))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +53,13 @@ class Interval:
 def span(number: str, unit: str) -> Interval:
     """Raises InvalidInput on a unit or number that is none"""
     name = unit.lower().removesuffix("s")
-    if not _WHOLE.fullmatch(number.strip()) or name not in _MICROS | _MONTHS:
+    match = _NUMBER.fullmatch(number.strip())
+    if match is None or name not in _MICROS | _MONTHS or (match[2] and name != "second"):
         raise InvalidInput(f"interval {number} {unit}: expected a whole number of years, months, days, hours and so on")
-    count = int(number)
     if name in _MONTHS:
-        return Interval(months=count * _MONTHS[name])
-    return Interval(micros=count * _MICROS[name], of_clock=_MICROS[name] < _DAY)
+        return Interval(months=int(match[1]) * _MONTHS[name])
+    fraction = int((match[2] or "")[:6].ljust(6, "0")) * (-1 if match[1].startswith("-") else 1)
+    return Interval(micros=int(match[1]) * _MICROS[name] + fraction, of_clock=_MICROS[name] < _DAY)
 
 
 def spans(text: str, first: str, last: str) -> Interval:
