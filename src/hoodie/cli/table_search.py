@@ -78,6 +78,8 @@ def list_tables(storage: Storage, depth: int) -> Listing:
         raise TableNotFound(storage.root, is_file=True) from None
     if not paths and not below:
         raise TableNotFound(storage.root, _missing_bucket(storage) or "there is no such folder, or nothing in it")
+    if "" in others:  # it may be a partition of a table
+        others[""] = other_table(storage) or others[""]
     folders = tuple(OtherFolder(masked_path(_path(storage, folder)), kind) for folder, kind in others.items())
     return Listing(tuple(in_threads(partial(_line, storage), paths)), folders)
 

@@ -175,6 +175,11 @@ def test_folders_with_data_and_no_table_are_mentioned(lake: Path, hoodie: Termin
     assert lines[1] in hoodie.both("show", f"{lake}/p*", status=2)[1]
 
 
+def test_a_partition_is_listed_as_a_part_of_its_table(lake: Path, hoodie: Terminal) -> None:
+    part = f"holds a part of the Hudi table that should be at {lake / 'a'} and is no Hudi table"
+    assert hoodie("ls", lake / "a" / "oslo") == ["no tables", f"{lake / 'a' / 'oslo'} {part}"]
+
+
 def test_damaged_settings_cost_one_retry(lake: Path, hoodie: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
     monkeypatch.setattr(properties.load_properties, "__defaults__", (slept.append,))
