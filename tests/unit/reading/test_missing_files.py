@@ -17,6 +17,8 @@ from hoodie.config.read import ReadSettings
 from hoodie.doctor.examine import Fault, examine
 from hoodie.doctor.repair import repair
 from hoodie.errors import (
+    CorruptFile,
+    DamagedLog,
     HistoryGone,
     MetafileMissing,
     MissingFile,
@@ -444,6 +446,20 @@ def test_a_read_opens_so_many_commits_at_most_and_goes_further_back_each_time(tm
         table.snapshot()
     with pytest.raises(MissingFile):  # a write looks at all
         table.upsert(batch(9, b="rome"))
+
+
+def test_an_emptied_log_has_all_commits_looked_at_that_may_have_written_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(published, "FRESH_COMMITS", 1)
+    table = made("MERGE_ON_READ", storage=LocalStorage(tmp_path))
+    log = newest(table)
+    table.upsert(batch(3, b="rome"))
+    table.storage.write(log, b"")
+    forget()
+    with (
+        pytest.warns(DamagedLog, match=r"the file is empty, but had \d+ bytes"),
+        pytest.raises(CorruptFile, match="it has 0 bytes"),
+    ):
+        table.snapshot()
 
 
 def assert_same(table: ArrowTable, chosen: random.Random) -> int:
