@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from hoodie.config.table import TableConfig, require_writable
+from hoodie.config.table import BOOTSTRAP, TableConfig, require_readable, require_writable
 from hoodie.errors import UnsupportedTable
 from hoodie.facts.instants import InstantLine, line_of
 from hoodie.facts.look import look
@@ -15,7 +15,6 @@ from hoodie.model.meta import META_COLUMNS
 from hoodie.storage.protocol import Storage
 from hoodie.timeline.load import read_commit
 from hoodie.timeline.timeline import Timeline
-from hoodie.view.load import require_rows
 
 #: Payload classes that every table may have; others are looked up.
 _COMMON = frozenset(
@@ -98,7 +97,11 @@ def summarize(storage: Storage) -> Summary:
 def _refusal(storage: Storage, config: TableConfig, *, writing: bool) -> str:
     """Why Hoodie does not read or write the table; ""."""
     try:
-        require_rows(storage, config)
+        require_readable(config)
+        if BOOTSTRAP in config.properties:
+            from hoodie.view.load import require_rows  # here: other tables are looked at without pyarrow
+
+            require_rows(storage, config)
         if writing:
             payloads = _COMMON
             if config.payload_class and config.payload_class not in payloads:
