@@ -437,7 +437,8 @@ _DIFFERENCES = (
     (
         "a pending compaction that another process planned",
         "is run after the next commit of a writer that compacts inline by default",
-        "is left to that process until the next compaction is due, or for good while it runs it",
+        "is left to that process until the next compaction is due, or for good while it runs it; a run of Hudi "
+        "counts as over an hour after its last file",
         "plans are made for compactors",
     ),
     (

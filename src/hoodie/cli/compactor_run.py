@@ -16,6 +16,7 @@ from hoodie.cli.calls import Target, explained
 from hoodie.cli.compactor_plans import PlanLine
 from hoodie.cli.output import complain, with_path
 from hoodie.errors import HoodieError, InstantNotFound, InvalidOption, MissingPackage, PlanInUse
+from hoodie.services.compaction.claim import runs_unclaimed
 from hoodie.services.compaction.job import RunTasks
 from hoodie.services.compaction.run import compact
 from hoodie.storage.faults import typed_errors
@@ -159,8 +160,9 @@ def run_all(
         instant = ""
         try:
             with typed_errors():
-                pending = [i.requested for i in load_state(storage).timeline.pending_compactions]
-            instant = next((instant for instant in pending if instant not in tried), "")
+                state = load_state(storage)
+                plans = (i.requested for i in state.timeline.pending_compactions if i.requested not in tried)
+                instant = next((plan for plan in plans if not runs_unclaimed(state, plan)), "")
             if not instant:
                 break
             tried.add(instant)

@@ -2,23 +2,43 @@
 
 A claim is a lock of its own, separate from the table's: it is held as long as the work takes, while writers publish. It
 is kept in ZooKeeper where the table's lock is, else in the table's storage, where a dead holder's lease expires; a lock
-without expiry would block a plan forever.
+without expiry would block a plan forever. Hudi claims nothing, and keeps no heartbeat of a compaction: the age of its
+files tells whether it runs one.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from operator import attrgetter
 
+from hoodie.commit.markers import marker_folder
 from hoodie.config.locks import LockProvider
 from hoodie.errors import PlanInUse
 from hoodie.locks import Lock
-from hoodie.storage.protocol import Storage
+from hoodie.locks.clock import LOCKS, StorageClock
+from hoodie.model.instant import Action, Instant, State
+from hoodie.storage.protocol import Storage, split
 from hoodie.table.settings import Settings
+from hoodie.table.state import TableState
 
 #: Seconds to wait for another process that plans a compaction: longer than planning takes, unless it died.
 _PATIENCE = 10.0
 
+#: Seconds after the last file of a run that claims nothing in which it counts as alive: a task may write that long.
+_QUIET = 3600.0
+
 _IN_ZOOKEEPER = frozenset({LockProvider.ZOOKEEPER, LockProvider.ZOOKEEPER_IMPLICIT})
+
+
+def runs_unclaimed(state: TableState, instant: str) -> bool:
+    """Whether a process that claims nothing runs a plan, as far as its files tell: it wrote one within the hour."""
+    storage, path = state.storage, state.layout.path(Instant(instant, Action.COMPACTION, State.INFLIGHT))
+    folder, name = split(path)
+    begun = [entry for entry in storage.list(folder) if entry.name == name and entry.mtime]
+    if not begun or any(entry.name.startswith(f"compaction-{instant}.") for entry in storage.list(LOCKS)):
+        return False
+    markers = (entry for entries in storage.list_tree(marker_folder(instant)).values() for entry in entries)
+    return StorageClock(storage).age(max([*begun, *markers], key=attrgetter("mtime")), _QUIET) < _QUIET
 
 
 @contextmanager

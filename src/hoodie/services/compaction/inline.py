@@ -2,12 +2,14 @@
 
 import logging
 import warnings
+from contextlib import suppress
 from dataclasses import replace
 
 from hoodie.config.compaction import CompactionOptions, Trigger
-from hoodie.errors import OptionIgnored, PlanInUse, WriteConflict
+from hoodie.errors import InstantNotFound, OptionIgnored, PlanInUse, WriteConflict
 from hoodie.model.instant import Action
 from hoodie.plan.compaction import compaction_is_due
+from hoodie.services.compaction.claim import runs_unclaimed
 from hoodie.services.compaction.job import RunTasks
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
@@ -48,9 +50,13 @@ def compact_inline(
         return False
     compacted = False
     pending = bool(state.timeline.pending_compactions)
-    while how.run and pending:  # of a writer that died, or whose compaction failed
-        pending = compact(storage, settings, run=run) is not None
-        compacted |= pending
+    if how.run:
+        for plan in state.timeline.pending_compactions:  # of a writer that died, or whose compaction failed
+            with suppress(PlanInUse, InstantNotFound):  # another process runs it, or has run it
+                if not runs_unclaimed(state, plan.requested):
+                    compact(storage, settings, plan.requested, run)
+                    compacted = True
+        pending = False
     further = due.trigger is Trigger.NUM_COMMITS_AFTER_LAST_REQUEST
     if how.schedule and pending and not further:
         return False

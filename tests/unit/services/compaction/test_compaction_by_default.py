@@ -187,6 +187,28 @@ def test_a_plan_that_a_compactor_runs_stays_with_it_and_the_write_goes_on() -> N
     assert notes(storage)["a"] == "note 8"
 
 
+def test_a_plan_that_hudi_runs_is_left_to_it_until_it_has_written_nothing_for_an_hour() -> None:
+    """Hudi claims nothing. A run that was taken over while it wrote completed the plan a second time, by files that
+    were removed: Hudi could no longer write to the table."""
+    time = 1_700_000_000_000
+    storage = MemoryStorage(clock=lambda: time)
+    fill(storage)
+    table = opened(storage, {})
+    instant = schedule(storage)
+    inflight, marked = f".hoodie/{instant}.compaction.inflight", f".hoodie/.temp/{instant}/oslo"
+    storage.create_new(inflight, b"")
+    time += 3_000_000
+    storage.create_new(f"{marked}/f_0-1-2_{instant}.parquet.marker.CREATE", b"")
+    time += 3_000_000
+    for number in range(5, 9):
+        table.upsert(update(number))
+        assert instant in pending(storage)
+    time += 1_000_000
+    table.upsert(update(9))
+    assert instant in compactions(storage)
+    assert notes(storage)["a"] == "note 9"
+
+
 def test_a_pending_write_of_another_puts_the_compaction_off_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
     storage = MemoryStorage()
     fill(storage)
