@@ -42,6 +42,26 @@ CHOSEN = [
     "trim('a' from s) || trim(leading s from 'abc') || rtrim('b', s)",
     "date_part('year', d) + date_part('seconds', t)",
     "i !> 3 or i !< 9 or (i = 1) = not (i = 2)",
+    r"regexp_replace(s, '([A-z])([^a-z]|$)', '<$2\\$1>')",
+    "regexp_replace(u, '|a', '-') || regexp_replace(u, 'p*?', '.')",
+    r"regexp_replace(s || '\n', '\\s*$', '!') || regexp_replace(s, '(?i)B(?=c)|X', '$0$0')",
+    r"regexp_extract(s, '(\\d+)-(\\d+)', 2) || regexp_extract(s, '(x)?[%_]') || regexp_extract(s, '.y', 0)",
+    "split(s, '[X_]')[0] || element_at(split(u, 'a*'), 1) || element_at(split(u, '(-)|(?=1)'), -1)",
+    "split_part(s, '-', -1) || split_part(s, 'X', 9) || split_part(s, '', 1) || substring_index(s, 'X', -2)",
+    "substring_index('aaaa', 'aa', -1) || substring_index(s, '-', 2) || substring_index(s, '-', 0)",
+    "initcap(s || ' ßx İi ΑΣ') || translate(s, 'aXa', 'b') || md5(s) || sha1(s) || sha2(s, 0) || sha2(s, 384)",
+    "locate('b', s, 2) + locate('', s, 9) + locate('b', s, 0) + position('b', s)",
+    "nvl2(i, 1, p)",
+    "s like any ('a%', u) or s not like all ('%b%', null) or not s ilike any ('A%', 'x%')",
+    "s not like any ('a%', '%c') and s like all ('%a%', '%b%')",
+    "date_format(t, 'yyyy-MM-dd HH:mm:ss.SSS') || date_format(d, \"E d.M.yyyy 'at' EEEE, MMM MMMM\")",
+    "to_date('31/1/2024', 'd/M/yyyy') = to_timestamp('202401310000', 'yyyyMMddHHmm')",
+    "unix_timestamp(t) + unix_seconds(t) * 2 + unix_millis(t) + unix_micros(t) + unix_timestamp(d)",
+    "timestamp_seconds(j) < timestamp_millis(l % 1000) or timestamp_micros(l) = t",
+    "dateadd(quarter, -1, t) < dateadd(day, 3, d) or timestampadd(minute, 90, t) = t",
+    "datediff(month, d, t) + datediff(year, t, e) + datediff(hour, d, t) + date_diff(week, e, d)",
+    "t - d > interval 5 days or d - e between interval -1 day and interval 48 hours",
+    "interval 1 day -2 hours <= t - timestamp '2024-01-30' and (d - e) <> (interval 0 days)",
     "1.10 + p * 0.333 - q",
     "cast(2.5 as int) + cast(-2.5 as int) + cast(2.5D as int)",
     "cast(1.005 as decimal(10,2)) + round(2.675D, 2)",
@@ -124,6 +144,8 @@ FAILING = [
     "-(i - 1)",
     "round(cast(99999999999999999999999999999999999999 as decimal(38, 0)) + i * 0, -3)",
     "add_months(d, 2000000000)",
+    "to_date('2024-1-31', 'yyyy-MM-dd')",
+    "dateadd(day, 3000000000, t)",
 ]
 
 
@@ -191,6 +213,9 @@ NESTED = pa.table(
 )
 WITHIN = [
     "if(size(l) > 0, l[0], -1)",
+    "array_contains(l, 2L)",
+    "array_contains(l, i)",
+    "array_contains(l, 4.0)",
     "case when i < size(l) then l[i] end",
     "case when size(l) >= 2 then element_at(l, -2) + element_at(l, 2) end",
     "size(l) + size(m)",
@@ -226,6 +251,8 @@ MISTYPED = [
     "element_at(s, 'k')",
     "size(u)",
     "u[0]",
+    "array_contains(l, '1')",
+    "array_contains(m, 'a')",
 ]
 
 

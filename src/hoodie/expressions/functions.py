@@ -1,5 +1,6 @@
 """The functions of SQL expressions by their names: how many arguments they take, and the term that they make."""
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -10,7 +11,7 @@ import pyarrow.compute as pc
 from pyarrow import types as arrow
 
 from hoodie.errors import InvalidInput
-from hoodie.expressions import kinds, nested, numbers, texts, times
+from hoodie.expressions import kinds, nested, numbers, patterns, texts, times
 from hoodie.expressions.casts import cast
 from hoodie.expressions.compare import comparison
 from hoodie.expressions.duck import by_duckdb
@@ -289,6 +290,47 @@ def _part(name: str) -> Callable[[Terms], Term | None]:
     return lambda of: times.part(name, cast(of[0], DATE) if of[0].kind == NULL else of[0])
 
 
+def _date_format(of: Terms) -> Term | None:
+    return patterns.formatted(*of) if _is_timely(of[0]) else None
+
+
+def _time_from(kind: pa.DataType) -> Callable[[Terms], Term | None]:
+    """`to_date` and `to_timestamp`, whose second argument is a format of text."""
+
+    def make(of: Terms) -> Term | None:
+        time = of[0] if len(of) == 1 or kinds.is_time(of[0].kind) else patterns.parsed_time(cast(of[0], TEXT), of[1])
+        return None if time is None or not _is_timely(time) else cast(time, kind)
+
+    return make
+
+
+def _number_of(unit: int) -> Callable[[Terms], Term | None]:
+    """`unix_seconds` and its like: how many of so many microseconds lie before a time."""
+    return lambda of: times.units(of[0], unit) if arrow.is_timestamp(of[0].kind) else None
+
+
+def _time_of(unit: int) -> Callable[[Terms], Term | None]:
+    return lambda of: times.of_units(cast(of[0], BIGINT), unit) if kinds.is_integer(of[0].kind) else None
+
+
+def _digest(algorithm: str) -> Function:
+    return Function(
+        1, 1, _text(_text_to(lambda text: hashlib.new(algorithm, text.encode()).hexdigest()), of_bytes=False)
+    )
+
+
+def _text_to(function: Callable[..., Any], kind: pa.DataType = TEXT) -> Callable[..., Term | None]:
+    return lambda *of: patterns.of_constants(kind, function, *of)
+
+
+def _sha2(text: str, bits: int) -> str | None:
+    return hashlib.new(f"sha{bits or 256}", text.encode()).hexdigest() if bits in (0, 224, 256, 384, 512) else None
+
+
+def _nvl2(of: Terms) -> Term:
+    return choice([(_negated(_isnull)(of[:1]), of[1])], of[2], "nvl2")
+
+
 def _isnull(of: Terms) -> Term:
     return computed(BOOL, lambda value: pc.is_null(value), of[0])
 
@@ -310,9 +352,11 @@ def _sign(term: Term) -> Term:
 
 
 _PAIR = (TEXT, TEXT)
+_SUBUNITS = {"seconds": 1_000_000, "millis": 1_000, "micros": 1}
 FUNCTIONS: Mapping[str, Function] = {
     "coalesce": Function(1, 99, _coalesce),
     **dict.fromkeys(("nvl", "ifnull"), Function(2, 2, _coalesce)),
+    "nvl2": Function(3, 3, _nvl2),
     "nullif": Function(2, 2, _nullif),
     "if": Function(3, 3, _if),
     "greatest": Function(2, 99, _extreme(True)),
@@ -330,6 +374,7 @@ FUNCTIONS: Mapping[str, Function] = {
     **dict.fromkeys(("pow", "power"), Function(2, 2, _double(numbers.power))),
     **dict.fromkeys(("size", "cardinality"), Function(1, 1, lambda of: nested.size(*of))),
     "array_size": Function(1, 1, lambda of: nested.size(*of, of_maps=False)),
+    "array_contains": Function(2, 2, lambda of: nested.contains(*of)),
     "element_at": Function(2, 2, lambda of: nested.element_at(*of)),
     "mod": Function(2, 2, lambda of: numbers.arithmetic("%", *of)),
     **dict.fromkeys(("upper", "ucase"), Function(1, 1, _text(texts.upper))),
@@ -348,7 +393,25 @@ FUNCTIONS: Mapping[str, Function] = {
     "repeat": Function(2, 2, _text(_repeat, INT)),
     "reverse": Function(1, 1, _text(_kernel(TEXT, pc.utf8_reverse))),
     "instr": Function(2, 2, _text(_place, TEXT)),
-    "locate": Function(2, 2, lambda of: _text(_place, TEXT)([of[1], of[0]])),
+    **dict.fromkeys(
+        ("locate", "position"),
+        Function(
+            2,
+            3,
+            lambda of: _text(_place if len(of) == 2 else _text_to(patterns.place_from, INT), TEXT, INT)(
+                [of[1], of[0], *of[2:]]
+            ),
+        ),
+    ),
+    "initcap": Function(1, 1, _text(_text_to(texts.capitalized))),
+    "translate": Function(3, 3, _text(_text_to(patterns.translated), *_PAIR)),
+    "split": Function(2, 2, _text(patterns.split, TEXT)),
+    "split_part": Function(3, 3, _text(_text_to(patterns.part_of), TEXT, INT)),
+    "substring_index": Function(3, 3, _text(_text_to(patterns.up_to_separator), TEXT, INT)),
+    "regexp_replace": Function(3, 3, _text(patterns.replaced, *_PAIR)),
+    "regexp_extract": Function(2, 3, lambda of: _text(patterns.extracted_group, TEXT, INT)([*of, literal(1, INT)][:3])),
+    **{name: _digest(name) for name in ("md5", "sha1")},
+    "sha2": Function(2, 2, _text(_text_to(_sha2), INT, of_bytes=False)),
     "startswith": Function(2, 2, _text(_text_test(pc.starts_with, "starts_with"), TEXT)),
     "endswith": Function(2, 2, _text(_text_test(pc.ends_with, "ends_with"), TEXT)),
     "contains": Function(2, 2, _text(_text_test(pc.match_substring, "contains"), TEXT)),
@@ -363,8 +426,12 @@ FUNCTIONS: Mapping[str, Function] = {
     "trunc": Function(2, 2, _trunc),
     **dict.fromkeys(("date_part", "datepart"), Function(2, 2, _date_part)),
     "date_trunc": Function(2, 2, _date_trunc),
-    **dict.fromkeys(("to_date", "date"), Function(1, 1, _for_times(lambda term: cast(term, DATE)))),
-    **dict.fromkeys(("to_timestamp", "timestamp"), Function(1, 1, _for_times(lambda term: cast(term, TIMESTAMP)))),
+    "date_format": Function(2, 2, _date_format),
+    **{name: Function(1, 2, _time_from(kind)) for name, kind in (("to_date", DATE), ("to_timestamp", TIMESTAMP))},
+    **{name: Function(1, 1, _time_from(kind)) for name, kind in (("date", DATE), ("timestamp", TIMESTAMP))},
+    **{f"unix_{name}": Function(1, 1, _number_of(micros)) for name, micros in _SUBUNITS.items()},
+    "unix_timestamp": Function(1, 1, lambda of: times.unix_timestamp(of[0]) if kinds.is_time(of[0].kind) else None),
+    **{f"timestamp_{name}": Function(1, 1, _time_of(micros)) for name, micros in _SUBUNITS.items()},
     **{name: Function(1, 1, _part(name)) for name in times.PARTS if name != "week"},
     **{
         name: Function(1, 1, lambda of, kind=kind: cast(of[0], kind))  # type: ignore[misc]

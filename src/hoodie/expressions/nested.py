@@ -10,10 +10,12 @@ from pyarrow import types as arrow
 from hoodie.errors import InvalidInput
 from hoodie.expressions.casts import cast
 from hoodie.expressions.compare import comparator
-from hoodie.expressions.kinds import INT, NULL, TEXT, common_kind, evaluated_kind, is_integer
-from hoodie.expressions.terms import Term, computed, elementwise
+from hoodie.expressions.kinds import BOOL, INT, NULL, TEXT, common_kind, evaluated_kind, is_integer
+from hoodie.expressions.terms import Block, Term, computed, elementwise
 from hoodie.schema.leaves import list_offsets, map_parts
 from hoodie.schema.types import is_list
+
+_ITEM = ("", "")
 
 
 def value_within(value: Term, key: Term) -> Term | None:
@@ -63,6 +65,31 @@ def size(value: Term, *, of_maps: bool = True) -> Term | None:
         return pa.array(counts, INT, mask=np.asarray(rows.is_null()))
 
     return computed(INT, elementwise(lengths), value)
+
+
+def contains(value: Term, element: Term) -> Term | None:
+    """`array_contains`: null of a list that has nulls and not the element."""
+    if not is_list(value.kind) or arrow.is_nested(value.kind.value_type):
+        return None
+    kind = common_kind(evaluated_kind(value.kind.value_type), element.kind)
+    if kind is None or element.kind == NULL or (value.kind.value_type == TEXT) != (element.kind == TEXT):
+        return None
+    compare, items = (
+        comparator("=", kind),
+        Term(evaluated_kind(value.kind.value_type), lambda block: block.column(_ITEM)),
+    )
+
+    def run(rows: pa.Array, elements: pa.Array) -> pa.Array:
+        lengths = np.diff(list_offsets(rows).to_numpy())
+        row_of = np.repeat(np.arange(len(rows)), lengths)
+        values = cast(items, kind).run(Block(len(row_of), lambda name: rows.flatten().cast(items.kind)))
+        equal = compare(values, elements.take(pa.array(row_of)))
+        hits = np.bincount(row_of, np.asarray(pc.fill_null(equal, False)), len(rows)) > 0
+        unknown = np.bincount(row_of, np.asarray(equal.is_null()), len(rows)) > 0
+        nulls = np.asarray(pc.or_(rows.is_null(), elements.is_null())) | (unknown & ~hits)
+        return pa.array(hits, BOOL, mask=nulls)
+
+    return computed(BOOL, elementwise(run), value, cast(element, kind))
 
 
 def _element(value: Term, key: Term, *, first: int) -> Term:

@@ -36,6 +36,8 @@ _TYPES = {
     **{"TIMESTAMP": TIMESTAMP, "TIMESTAMPTZ": TIMESTAMP, "TIMESTAMPLTZ": TIMESTAMP, "TIMESTAMPNTZ": TIMESTAMP_NTZ},
     **{"BINARY": pa.binary()},
 }
+#: Functions whose first argument is a unit where there are three.
+_OF_UNIT = ("dateadd", "date_add", "timestampadd", "datediff", "date_diff", "timestampdiff")
 #: Words of a node that say nothing more of what it means.
 _SAID = {
     exp.Like: {"this", "expression", "negate"}, exp.ILike: {"this", "expression", "negate"},
@@ -105,7 +107,7 @@ class Reader:
         if isinstance(node, exp.And):
             return [conjunct for part in operands(node) for conjunct in self.conjuncts(part)]
         if isinstance(node, exp.EQ):
-            one, other, _ = compare.comparable_terms(self.term(node.left), self.term(node.right))
+            one, other, _ = compare.comparable_terms(*self._beside_spans(node.left, node.right))
             return [Conjunct(compare.comparison("=", one, other), (one, other))]
         return [Conjunct(self.condition(node))]
 
@@ -116,9 +118,12 @@ class Reader:
         if node.args.get("negate"):
             positive = node.copy()
             positive.set("negate", None)
+            if isinstance(node, (exp.Like, exp.ILike)) and isinstance(node.expression, (exp.Any, exp.All)):
+                other = exp.All if isinstance(node.expression, exp.Any) else exp.Any  # NOT is of each pattern
+                positive.set("expression", other(this=node.expression.this))
             return compare.negated(self.condition(positive))
         if type(node) in LOGIC:
-            return compare.comparison(LOGIC[type(node)], self.term(node.left), self.term(node.right))
+            return compare.comparison(LOGIC[type(node)], *self._beside_spans(node.left, node.right))
         if type(node) in _ARITHMETIC:
             return self._arithmetic(node)
         if isinstance(node, exp.NullSafeNEQ):
@@ -140,8 +145,7 @@ class Reader:
             case exp.In():
                 return self._in(node)
             case exp.Between():
-                value = self.term(node.this)
-                low, high = self.term(node.args["low"]), self.term(node.args["high"])
+                value, low, high = self._beside_spans(node.this, node.args["low"], node.args["high"])
                 return compare.every(compare.comparison(">=", value, low), compare.comparison("<=", value, high))
             case exp.Case():
                 return self._case(node)
@@ -247,7 +251,24 @@ class Reader:
         whole = arrow.is_integer(other.kind) and op != "/"
         return cast(term, pa.int64() if whole else pa.float64())
 
+    def _beside_spans(self, *nodes: Any) -> list[Term]:
+        """What is compared. Where one is an INTERVAL, all are intervals or differences of times, in microseconds."""
+        if not any(map(_is_span, nodes)):
+            return [self.term(node) for node in nodes]
+        terms = []
+        for node in nodes:
+            plain, term = node.unnest(), None
+            if _is_span(node) and not (by := self._span(node)).months:
+                term = literal(by.micros, pa.int64())
+            elif isinstance(plain, exp.Sub) and not _is_span(plain.right):
+                term = times.units_between(self.term(plain.right), self.term(plain.left), "microsecond")
+            if term is None:
+                raise self.refused(node, "expected such as t - u > interval 7 days, of dates or times")
+            terms.append(term)
+        return terms
+
     def _span(self, node: Any) -> times.Interval:
+        node = node.unnest()
         if isinstance(node, exp.Add):
             return self._span(node.left) + self._span(node.right)
         value, unit = node.this, node.args.get("unit")
@@ -305,6 +326,13 @@ class Reader:
         return term
 
     def _like(self, node: Any, escape: str) -> Term:
+        if isinstance(node.expression, (exp.Any, exp.All)):
+            join = compare.any_true if isinstance(node.expression, exp.Any) else compare.every
+            patterns = node.expression.this.unnest()
+            choices = patterns.expressions if isinstance(patterns, exp.Tuple) else [patterns]
+            if not choices or isinstance(node.parent, exp.Escape):
+                raise self.refused(node, "expected such as like any ('a%', 'b%')")
+            return balanced([self._like(type(node)(this=node.this, expression=one), escape) for one in choices], join)
         text, pattern = (self.term(side) for side in (node.this, node.expression))
         if not (is_text_kind(text.kind) or text.kind == NULL) or not (
             is_text_kind(pattern.kind) or pattern.kind == NULL
@@ -355,6 +383,8 @@ class Reader:
             return self.scope.moment("current_date")
         if name in ("current_timestamp", "now") and not node.expressions:
             return self.scope.moment("current_timestamp")
+        if name in _OF_UNIT and len(node.expressions) == 3 and isinstance(node.expressions[0], exp.Column):
+            return self._of_unit(node, name)
         if name in AGGREGATES:
             raise self.refused(
                 node,
@@ -362,6 +392,17 @@ class Reader:
                 "computed with it around the subquery",
             )
         return self._call(name, node.expressions)
+
+    def _of_unit(self, node: Any, name: str) -> Term:
+        unit, *others = node.expressions
+        one, other = map(self.term, others)
+        if "diff" in name:
+            term = times.units_between(one, other, unit.name)
+        else:
+            term = times.plus_units(other, unit.name, one.literal) if isinstance(one.literal, int) else None
+        if term is None:
+            raise self.refused(node, "expected such as dateadd(day, 7, t) and datediff(hour, t, u), of dates or times")
+        return term
 
     def _call(self, name: str, nodes: Sequence[Any]) -> Term:
         try:
@@ -378,6 +419,7 @@ class Reader:
 
 def _is_span(node: Any) -> bool:
     """Whether a node is an INTERVAL, or a sum of them, as `interval 1 day 2 hours` is parsed."""
+    node = node.unnest()
     return isinstance(node, exp.Interval) or (
         isinstance(node, exp.Add) and _is_span(node.left) and _is_span(node.right)
     )

@@ -1,7 +1,7 @@
 """Text functions as Spark has them, and patterns of LIKE and RLIKE."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -175,6 +175,11 @@ def joined_by(separator: Term, texts: Sequence[Term]) -> Term:
     return computed(TEXT, elementwise(run), separator, *texts)
 
 
+def capitalized(text: str) -> str:
+    """`initcap`: the first letter of each word, which spaces part."""
+    return " ".join(word[:1].title() + word.lower()[len(word[:1].lower()) :] for word in text.split(" "))
+
+
 def length(text: Term) -> Term:
     return computed(INT, pc.utf8_length, text)
 
@@ -189,9 +194,14 @@ _ENDS = r"\n\r\x{85}\x{2028}\x{2029}"
 _LINES = {".": ("s", f"[^{_ENDS}]"), "$": ("m", rf"(?:(?:\r\n|[{_ENDS}])?\z)")}
 
 
-def java_regex(pattern: str) -> str:
+def java_regex(
+    pattern: str, lines: Mapping[str, tuple[str, str]] = _LINES, outside: Mapping[str, str] = _OUTSIDE
+) -> str:
     """A regular expression of Java's, as RLIKE has it, as one that means the same to Arrow. Raises InvalidInput on what
-    Arrow takes for something else"""
+    Arrow takes for something else
+
+    lines, outside  what tokens become outside of classes: `_LINES` and `_OUTSIDE` for Arrow
+    """
     flags = "".join(_FLAGS.findall(pattern))
     if "U" in flags or ("i" in flags and not pattern.isascii()):
         raise _refusal(pattern, "flags that Java reads in another way")
@@ -208,8 +218,8 @@ def java_regex(pattern: str) -> str:
         elif token.startswith("["):
             in_class = True
         else:
-            token = _OUTSIDE.get(token, token)
-            flag, meant = _LINES.get(token, ("", token))
+            token = outside.get(token, token)
+            flag, meant = lines.get(token, ("", token))
             token = token if flag and flag in flags else meant
         parts.append(token)
     return "".join(parts)

@@ -15,7 +15,7 @@ from pyarrow import types as arrow
 
 from hoodie.errors import InvalidInput
 from hoodie.expressions.casts import cast
-from hoodie.expressions.kinds import BIGINT, DATE, INT, TIMESTAMP, is_integer, is_text_kind
+from hoodie.expressions.kinds import BIGINT, DATE, INT, TIMESTAMP, is_integer, is_text_kind, is_time
 from hoodie.expressions.terms import Term, computed, elementwise
 
 _DAY = 86_400_000_000
@@ -98,7 +98,7 @@ def plus_interval(term: Term, by: Interval) -> Term | None:
             within = pc.subtract(micros, pc.multiply(days, _DAY))
             moved_ = _add_months(days.cast(INT).cast(DATE), by.months).cast(INT).cast(BIGINT)
             micros = _in_range(lambda: pc.add_checked(pc.multiply_checked(moved_, _DAY), within))
-        return _in_range(lambda: pc.add_checked(micros, by.micros)).cast(kind)
+        return _in_range(lambda: pc.add_checked(micros, pa.scalar(by.micros, BIGINT))).cast(kind)
 
     return computed(kind, elementwise(run), term, fails=True)
 
@@ -161,6 +161,62 @@ def days_between(end: Term, start: Term) -> Term:
 def _floor(micros: pa.Array, step: int) -> pa.Array:
     numbers = micros.fill_null(0).to_numpy(zero_copy_only=False) // step
     return pa.array(numbers, BIGINT, mask=np.asarray(micros.is_null()))
+
+
+def units(term: Term, micros: int) -> Term:
+    """How many units of so many microseconds lie between the year 1970 and a time, rounded down."""
+    return computed(BIGINT, elementwise(lambda values: _floor(values.cast(BIGINT), micros)), term)
+
+
+def unix_timestamp(term: Term) -> Term:
+    """Seconds since 1970 began, rounded towards it."""
+    seconds = elementwise(lambda values: pc.divide(values.cast(BIGINT), _MICROS["second"]))
+    return computed(BIGINT, seconds, cast(term, TIMESTAMP))
+
+
+def plus_units(term: Term, unit: str, count: int) -> Term | None:
+    """`dateadd` of a unit; None: the term is no time, or there is no such unit."""
+    name, times_ = ("month", 3) if unit.lower() == "quarter" else (unit.lower(), 1)
+    if name not in _MICROS | _MONTHS:
+        return None
+    by = span(str(times_ * count), name)
+    return plus_interval(cast(term, TIMESTAMP) if arrow.is_date(term.kind) else term, by)
+
+
+def units_between(start: Term, end: Term, unit: str) -> Term | None:
+    """`datediff` of a unit: how many whole ones; None: the terms are no times, or there is no such unit."""
+    name = unit.lower()
+    of_months = {**_MONTHS, "quarter": 3}.get(name)
+    if not (is_time(start.kind) and is_time(end.kind) and (of_months or name in _MICROS)):
+        return None
+
+    def months(start: pa.Array, end: pa.Array) -> pa.Array:
+        nulls = np.asarray(pc.or_(start.is_null(), end.is_null()))
+        micros = [values.cast(BIGINT).fill_null(0).to_numpy() for values in (start, end)]
+        (first, clock), (last, last_clock) = (np.divmod(values, _DAY) for values in micros)
+        last = last + ((last < first) & (last_clock > clock)) - ((last > first) & (last_clock < clock))
+        begun, ended = (days.astype("datetime64[D]").astype("datetime64[M]") for days in (first, last))
+        day, last_day = (
+            first - begun.astype("datetime64[D]").astype(int),
+            last - ended.astype("datetime64[D]").astype(int),
+        )
+        return pc.divide(pa.array((ended - begun).astype(int) * 32 + last_day - day, BIGINT, mask=nulls), 32)
+
+    def whole(one: pa.Array, other: pa.Array) -> pa.Array:
+        count = months(one, other) if of_months else pc.subtract(other.cast(BIGINT), one.cast(BIGINT))
+        return pc.divide(count, of_months or _MICROS[name])
+
+    return computed(BIGINT, elementwise(whole), cast(start, TIMESTAMP), cast(end, TIMESTAMP))
+
+
+def of_units(term: Term, micros: int) -> Term:
+    """The reverse of `units`."""
+    return computed(
+        TIMESTAMP,
+        elementwise(lambda values: _in_range(lambda: pc.multiply_checked(values, micros)).cast(TIMESTAMP)),
+        term,
+        fails=True,
+    )
 
 
 def _last_day(values: pa.Array) -> pa.Array:
