@@ -74,7 +74,8 @@ class Scope:
         return _field(name, self.tables[name[0]].field(name[1]).type, rest, text)
 
     def _unknown(self, parts: Sequence[str], text: str) -> InvalidInput:
-        every = [name for schema in self.tables.values() for name in schema.names]
+        tables = [name for name in self.tables if len(parts) > 1 and name.lower() == parts[0].lower()] or self.tables
+        every = list(dict.fromkeys(name for table in tables for name in self.tables[table].names))
         is_field = _match_name(every, parts[0]) is not None
         if len(parts) > 1 and not is_field and not any(parts[0].lower() == name.lower() for name in self.tables):
             names = " and ".join(map(repr, self.tables))

@@ -144,6 +144,16 @@ def test_what_has_no_meaning_here_is_refused_by_its_words(text: str, words: str)
         values(text)
 
 
+def test_the_columns_that_an_error_lists_are_those_of_the_table_that_is_named():
+    scope = Scope(
+        {"target": pa.schema([("id", pa.int32()), ("fare", pa.int32())]), "source": pa.schema([("id", pa.string())])}
+    )
+    with pytest.raises(InvalidInput, match=r"no column 'source.tip'. There are id$"):
+        read_expression("source.tip", scope)
+    with pytest.raises(InvalidInput, match=r"no column 'zzz'. There are id, fare$"):
+        read_expression("zzz", scope)
+
+
 def test_rows_are_paired_by_equal_values_as_sql_has_them():
     left = pa.table({"x": [0.0, float("nan"), None, 1.0], "i": [1, 2, 3, 4]})
     right = pa.table({"y": [-0.0, float("nan"), None, 1.0], "j": [1, 2, 3, 0]})
