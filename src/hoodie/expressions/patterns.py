@@ -148,19 +148,10 @@ def split(text: Term, pattern: Term) -> Term | None:
 
 # --- formats of dates and times ---
 
-_MONTHS: tuple[str, ...] = (
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-)
-_MONTHS += ("November", "December")
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
+)  # fmt: skip
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 #: Letters of a format: the field that they are, and the fewest digits that it has.
 _NUMBERS = {
